@@ -1,0 +1,279 @@
+"""The columns of a trace, and what they mean.
+
+A `Trace` is frozen: the reader fills the recorded columns, `assemble` adds the derived ones, and nothing changes
+afterwards. Rules that hold in every frame:
+
+* Times are int64 nanoseconds since `Trace.origin_ns`, the first moment that anything was recorded.
+* A missing number is NONE (-1) in an integer column and NaN in a float column; a missing text is null.
+* A column that points to a row of another frame holds its row index, or NONE.
+* Texts are Polars enums: small integers that sort and group fast, and cast to strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+NONE = -1
+
+HOST_KINDS = pl.Enum(["operator", "annotation"])
+LAUNCH_KINDS = pl.Enum(["runtime", "driver"])
+DEVICE_KINDS = pl.Enum(["kernel", "memcpy", "memset"])
+ANSWERS = pl.Enum(["yes", "no", "unknown"])
+
+# Where an event lies in the file: what the details pane needs to show all of it.
+PLACE = {"offset": pl.Int64, "length": pl.Int32}
+
+THREADS = {"pid": pl.String, "tid": pl.String, "process": pl.String, "name": pl.String}
+"""One row is one (pid, tid) pair that has rows; `process` and `name` are what the trace calls them, or null."""
+
+HOST_EVENTS = {
+    "name": pl.Enum,
+    "kind": HOST_KINDS,
+    "thread": pl.Int32,
+    "start_ns": pl.Int64,
+    "dur_ns": pl.Int64,
+    "external_id": pl.Int64,
+    "sequence": pl.Int64,  # autograd's sequence number
+    "fwd_thread": pl.Int64,  # of a backward operator: the thread of its forward operator
+    "input_shapes": pl.Enum,  # as the file spells them
+    "input_types": pl.Enum,
+    "call_stack": pl.Enum,
+    "is_finished": pl.Boolean,  # false: the recording ended inside it
+    **PLACE,
+    # derived
+    "parent": pl.Int32,  # the range right around this one on its thread
+    "depth": pl.Int16,
+    "self_ns": pl.Int64,  # without direct children and runtime calls made directly
+    "is_repeat": pl.Boolean,  # the only child of a range of the same name: the same call seen twice
+    "step": pl.Int32,  # index into `steps`
+}
+"""One row is one range on a host thread: an operator or an annotation. Order: thread, start, longest first, file."""
+
+LAUNCHES = {
+    "name": pl.Enum,
+    "kind": LAUNCH_KINDS,
+    "thread": pl.Int32,
+    "start_ns": pl.Int64,
+    "dur_ns": pl.Int64,
+    "correlation": pl.Int64,
+    "external_id": pl.Int64,
+    **PLACE,
+    # derived
+    "host": pl.Int32,  # the innermost host event open when it began
+    "op": pl.Int32,  # the innermost operator open when it began: a row of host_events
+    "step": pl.Int32,  # the step whose host interval it lies in wholly
+}
+"""One row is one runtime or driver call on a host thread. Order: thread, start, longest first, file."""
+
+DEVICE_EVENTS = {
+    "name": pl.Enum,
+    "kind": DEVICE_KINDS,
+    "device": pl.Int32,
+    "stream": pl.Int64,
+    "start_ns": pl.Int64,
+    "dur_ns": pl.Int64,
+    "correlation": pl.Int64,
+    "external_id": pl.Int64,
+    "bytes": pl.Int64,
+    "grid": pl.Enum,
+    "block": pl.Enum,
+    "registers_per_thread": pl.Int32,
+    "shared_memory_bytes": pl.Int64,
+    "blocks_per_sm": pl.Float64,
+    "occupancy_frac": pl.Float64,
+    "occupancy_limiter": pl.Enum,
+    "collective": pl.Enum,  # name of the collective, from the metadata
+    **PLACE,
+    # derived
+    "is_communication": pl.Boolean,
+    "tensor_cores": ANSWERS,
+    "launch": pl.Int32,  # the call with the same correlation: a row of launches
+    "op": pl.Int32,  # the operator that launched it: a row of host_events
+    "step": pl.Int32,  # the step of its launch
+}
+"""One row is one kernel, copy or fill that a device ran. Order: start, file."""
+
+MEMORY = {
+    "name": pl.Enum,  # [memory] or [OutOfMemory]
+    "thread": pl.Int32,
+    "start_ns": pl.Int64,
+    "device_type": pl.Int32,  # c10's number: 0 CPU, 1 CUDA, 12 XPU, 20 PrivateUse1
+    "device": pl.Int32,
+    "address": pl.Int64,
+    "bytes": pl.Int64,  # negative: released
+    "total_allocated": pl.Int64,
+    "total_reserved": pl.Int64,
+    **PLACE,
+    # derived
+    "op": pl.Int32,  # the innermost operator open then: a row of host_events
+}
+"""One row is one allocation or release. Order: start, file."""
+
+PYTHON_CALLS = {
+    "name": pl.Enum,
+    "thread": pl.Int32,
+    "start_ns": pl.Int64,
+    "dur_ns": pl.Int64,
+    "python_id": pl.Int64,
+    "python_parent_id": pl.Int64,
+    "module_id": pl.Int64,  # NONE: an ordinary function, else the nn.Module's number
+    **PLACE,
+    # derived
+    "parent": pl.Int32,
+    "depth": pl.Int16,
+}
+"""One row is one call of a Python function or nn.Module. Order: thread, start, longest first, file."""
+
+FLOWS = {
+    "category": pl.Enum,
+    "phase": pl.Enum,  # s or f
+    "id": pl.Int64,
+    "thread": pl.Int32,
+    "start_ns": pl.Int64,
+    **PLACE,
+}
+"""One row is one end of an arrow. Order: start, file."""
+
+OTHERS = {
+    "name": pl.Enum,
+    "category": pl.Enum,
+    "phase": pl.Enum,
+    "thread": pl.Int32,
+    "start_ns": pl.Int64,
+    "dur_ns": pl.Int64,
+    **PLACE,
+}
+"""One row is anything else with a time: synchronisation, overhead, spans, device copies of annotations, unknown
+categories. None of it is work. Order: start, file."""
+
+STEPS = {
+    "name": pl.String,  # N of ProfilerStep#N, or "all"
+    "host_start_ns": pl.Int64,
+    "host_end_ns": pl.Int64,
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+    "is_complete": pl.Boolean,
+    "device_rows": pl.Int64,  # device events launched in it
+}
+"""One row is one step; the window is [start_ns, end_ns). metrics.md says how it follows from the host's interval."""
+
+COLLECTED = {
+    "host_events": HOST_EVENTS,
+    "launches": LAUNCHES,
+    "device_events": DEVICE_EVENTS,
+    "memory": MEMORY,
+    "python_calls": PYTHON_CALLS,
+    "flows": FLOWS,
+    "others": OTHERS,
+}
+"""The frames that the reader fills, and their columns."""
+
+DERIVED = {
+    "host_events": ("parent", "depth", "self_ns", "is_repeat", "step"),
+    "launches": ("host", "op", "step"),
+    "device_events": ("is_communication", "tensor_cores", "launch", "op", "step"),
+    "memory": ("op",),
+    "python_calls": ("parent", "depth"),
+    "flows": (),
+    "others": (),
+}
+"""The columns that `assemble` adds; the reader leaves them out."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something about the recording or the file that changes what its numbers mean.
+
+    Args:
+        rule: Its id, such as `truncated`.
+        count: How many rows or places it concerns.
+        consequence: In words: what it means for the numbers, and what to do if anything can be done.
+        first_offset: The first byte of the (decompressed) file that it concerns, if it is a place in the file.
+    """
+
+    rule: str
+    count: int
+    consequence: str
+    first_offset: int | None = None
+
+
+@dataclass(frozen=True)
+class Meta:
+    """What the file says beside its events.
+
+    Args:
+        top: The top-level keys as JSON values, without traceEvents.
+        events: How many events the file holds.
+    """
+
+    top: Mapping[str, Any] = field(default_factory=dict)
+    events: int = 0
+
+    def _mapping(self, key: str) -> Mapping[str, Any]:
+        value = self.top.get(key)
+        return value if isinstance(value, Mapping) else {}
+
+    @property
+    def producer(self) -> Mapping[str, Any]:
+        """What our own recorder wrote about the recording; empty for other writers."""
+        return self._mapping("kinetoscope")
+
+    @property
+    def distributed(self) -> Mapping[str, Any]:
+        """torch.distributed's state when the recording began: backend, rank, world_size, pg_config."""
+        return self._mapping("distributedInfo")
+
+    @property
+    def devices(self) -> list[Mapping[str, Any]]:
+        """One mapping per device as the driver describes it: id, name, totalGlobalMem, computeMajor, numSms, …"""
+        listed = self.top.get("deviceProperties")
+        return [d for d in listed if isinstance(d, Mapping)] if isinstance(listed, list) else []
+
+    @property
+    def rank(self) -> int | None:
+        """The worker's global rank, if the file says so."""
+        for value in (self.producer.get("global_rank"), self.distributed.get("rank"), self.top.get("global_rank")):
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value
+        return None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What one worker did in one span.
+
+    Args:
+        path: The file it was read from, as the user knows it.
+        origin_ns: Unix time of the origin, in nanoseconds, where the writer used that clock.
+        window: Start and end of the recording, in nanoseconds since the origin.
+    """
+
+    path: str
+    origin_ns: int
+    window: tuple[int, int]
+    threads: pl.DataFrame
+    host_events: pl.DataFrame
+    launches: pl.DataFrame
+    device_events: pl.DataFrame
+    memory: pl.DataFrame
+    python_calls: pl.DataFrame
+    flows: pl.DataFrame
+    others: pl.DataFrame
+    steps: pl.DataFrame
+    meta: Meta
+    findings: tuple[Finding, ...]
+
+    @cached_property
+    def ops(self) -> pl.DataFrame:
+        """The host events that are operators."""
+        return self.host_events.filter(pl.col("kind") == "operator")
+
+    @cached_property
+    def annotations(self) -> pl.DataFrame:
+        """The host events that are annotations, ProfilerStep among them."""
+        return self.host_events.filter(pl.col("kind") == "annotation")

@@ -1,0 +1,116 @@
+"""A trace in a few lines, and the text of a table in a few more.
+
+`TraceBuilder` writes the JSON that torch writes, and reads it back through the real reader: what a test states is a file.
+Times are integer nanoseconds.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import polars as pl
+from kinetoscope_tb.reader import read_blocks
+from kinetoscope_tb.trace import Trace
+
+PID = 1000
+
+
+class TraceBuilder:
+    """Events in the form of torch 2.8 and later, one method per kind of event."""
+
+    def __init__(self, base_ns: int = 1_700_000_000_000_000_000, **top: Any) -> None:
+        self.base_ns = base_ns
+        self.top = top
+        self.events: list[dict[str, Any]] = []
+
+    def event(self, cat: str, name: str, at: int, dur: int | None, *, tid: Any = 1, pid: Any = PID, ph: str = "X", **args: Any) -> TraceBuilder:
+        """Any event; `at` and `dur` in nanoseconds."""
+        times = {"ts": Microseconds(at)} | ({} if dur is None else {"dur": Microseconds(dur)})
+        self.events.append({"ph": ph, "cat": cat, "name": name, "pid": pid, "tid": tid, **times, "args": args})
+        return self
+
+    def op(self, name: str, at: int, dur: int, *, thread: int = 1, **args: Any) -> TraceBuilder:
+        return self.event("cpu_op", name, at, dur, tid=thread, **args)
+
+    def annotation(self, name: str, at: int, dur: int, *, thread: int = 1, **args: Any) -> TraceBuilder:
+        return self.event("user_annotation", name, at, dur, tid=thread, **args)
+
+    def step(self, number: int, at: int, dur: int, **args: Any) -> TraceBuilder:
+        return self.annotation(f"ProfilerStep#{number}", at, dur, **args)
+
+    def launch(self, at: int, dur: int, correlation: int, *, name: str = "cudaLaunchKernel", thread: int = 1, cat: str = "cuda_runtime", **args: Any) -> TraceBuilder:
+        return self.event(cat, name, at, dur, tid=thread, correlation=correlation, **args)
+
+    def device(self, cat: str, name: str, at: int, dur: int, correlation: int = 0, *, device: int = 0, stream: int = 7, **args: Any) -> TraceBuilder:
+        args = {"device": device, "stream": stream, "correlation": correlation, **args}
+        return self.event(cat, name, at, dur, pid=device, tid=stream, **args)
+
+    def kernel(self, name: str, at: int, dur: int, correlation: int = 0, **args: Any) -> TraceBuilder:
+        return self.device("kernel", name, at, dur, correlation, **args)
+
+    def memcpy(self, at: int, dur: int, correlation: int = 0, *, name: str = "Memcpy HtoD (Pageable -> Device)", **args: Any) -> TraceBuilder:
+        return self.device("gpu_memcpy", name, at, dur, correlation, **args)
+
+    def memset(self, at: int, dur: int, correlation: int = 0, *, name: str = "Memset (Device)", **args: Any) -> TraceBuilder:
+        return self.device("gpu_memset", name, at, dur, correlation, **args)
+
+    def memory(self, size: int, at: int, *, thread: int = 1, address: int = 1, **args: Any) -> TraceBuilder:
+        args = {"Device Type": 0, "Device Id": -1, "Addr": address, "Bytes": size, **args}
+        return self.event("cpu_instant_event", "[memory]", at, None, tid=thread, ph="i", **args)
+
+    def python(self, name: str, at: int, dur: int, *, thread: int = 1, **args: Any) -> TraceBuilder:
+        return self.event("python_function", name, at, dur, tid=thread, **args)
+
+    def window(self, at: int, dur: int) -> TraceBuilder:
+        """The row that says from when to when was recorded."""
+        return self.event("Trace", "PyTorch Profiler (0)", at, dur, pid="Spans", tid="PyTorch Profiler")
+
+    def text(self) -> str:
+        """The whole file."""
+        top = {"schemaVersion": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": self.base_ns, **self.top}
+        return dumps({**top, "traceEvents": self.events})
+
+    def build(self) -> Trace:
+        """The file, read by the reader."""
+        return read_blocks([self.text().encode()], path="built.pt.trace.json")
+
+
+class Microseconds(float):
+    """Nanoseconds that are written as microseconds with three decimals, exactly."""
+
+    def __new__(cls, ns: int) -> Microseconds:
+        value = super().__new__(cls, ns / 1000)
+        value.ns = ns
+        return value
+
+    def __repr__(self) -> str:
+        sign, ns = ("-", -self.ns) if self.ns < 0 else ("", self.ns)
+        return f"{sign}{ns // 1000}.{ns % 1000:03d}"
+
+
+def dumps(value: Any) -> str:
+    """JSON text in which `Microseconds` keep their decimals (json.dumps calls float.__repr__, never ours)."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)}: {dumps(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",\n".join(map(dumps, value)) + "]"
+    return repr(value) if isinstance(value, Microseconds) else json.dumps(value)
+
+
+def text(frame: pl.DataFrame) -> str:
+    """The frame as aligned text: what golden files hold and tests compare."""
+    cells = [["-" if v is None else str(v) for v in row] for row in [frame.columns, *frame.rows()]]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells)
+
+
+def same(frame: pl.DataFrame, expected: str) -> None:
+    """Fail unless the frame has these columns and rows; two or more spaces part the cells."""
+
+    def cells(lines: str) -> list[list[str]]:
+        return [[c.strip() for c in line.split("  ") if c.strip()] for line in lines.strip().splitlines()]
+
+    names = cells(expected)[0]
+    got = text(frame.select(names))
+    assert cells(got) == cells(expected), "\n" + got
