@@ -1,0 +1,55 @@
+"""The plugin as TensorBoard sees it: a name, a tab, routes."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from tensorboard.plugins import base_plugin
+
+from .discovery import parse_logdirs
+from .store import Store
+from .web.app import routes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
+
+
+class Plugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard has no types
+    """Shows PyTorch profiler traces; making one only remembers the logdirs."""
+
+    plugin_name = "pytorch_profiler"
+
+    def __init__(self, context: base_plugin.TBContext) -> None:
+        self._context = context
+        self._store = Store(parse_logdirs(context.logdir, getattr(context.flags, "logdir_spec", None)))
+        self._rename_predecessor()
+
+    def get_plugin_apps(self) -> dict[str, Callable[..., Any]]:
+        """The routes below data/plugin/pytorch_profiler."""
+        self._rename_predecessor()
+        return routes(self._store)
+
+    def is_active(self) -> bool:
+        """Whether there is a trace, or something that should have been one; yes while that isn't known yet."""
+        return self._store.has_something_to_show()
+
+    def frontend_metadata(self) -> base_plugin.FrontendMetadata:
+        """One JavaScript module, in a frame of its own."""
+        return base_plugin.FrontendMetadata(es_module_path="/static/index.js", tab_name="PYTORCH_PROFILER")
+
+    def _rename_predecessor(self) -> None:
+        """Let torch-tb-profiler be installed too.
+
+        It has our name, and TensorBoard doesn't start with a name given twice. TensorBoard tells each plugin of those
+        loaded before it, and after all are loaded it asks each in turn for its routes, looking at the name just before.
+        So one of the two moments comes before it looks at the other plugin, whichever was loaded first.
+        """
+        others = self._context.plugin_name_to_instance or {}
+        other = others.get(self.plugin_name)
+        if other is None or other is self:
+            return
+        other.plugin_name = "torch_tb_profiler"
+        logger.warning("torch-tb-profiler is installed too: its tab is now TORCH_TB_PROFILER.")

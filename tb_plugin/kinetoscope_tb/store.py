@@ -1,0 +1,281 @@
+"""What is loaded: the listing, traces and results, each made once and kept while it is true.
+
+A question never waits for a file: if an answer takes longer than `PATIENCE_S`, the reply is `Loading`, and the work
+goes on behind it. A trace is known by its path and stamp, so a file that grew is read again; its results live and go
+with it. The only threads of the plugin are here.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+import time
+from collections import OrderedDict
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .discovery import Listing, Logdir, TraceFile, list_traces
+from .errors import KinetoscopeError, TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import polars as pl
+
+    from .reader import Progress
+    from .trace import Trace
+    from .views import View
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_S = 0.15
+WORKERS = 4
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Loading:
+    """The answer is being made; numbers that aren't known yet are None."""
+
+    stage: str
+    fraction: float | None = None
+    bytes_per_second: float | None = None
+    seconds_left: float | None = None
+
+
+@dataclass(frozen=True)
+class Missing:
+    """The trace doesn't hold what the view needs; the hint says how to record it."""
+
+    hint: str
+
+
+def read_trace(path: str, progress: Callable[[Progress], None] | None = None) -> Trace:
+    """Read one trace file.
+
+    Raises:
+        TraceError: The file can't be used, for whatever reason; a fault of ours is logged with its traceback.
+    """
+    from .reader import read
+
+    try:
+        return read(path, progress=progress)
+    except KinetoscopeError:
+        raise
+    except OSError as error:
+        raise TraceError(path, f"This file can't be opened: {error.strerror or error}.") from error
+    except MemoryError as error:
+        raise TraceError(path, "There isn't enough memory to read this file; record fewer steps.") from error
+    except Exception as error:
+        logger.exception("Reading %s failed", path)
+        problem = f"Reading it failed by a fault of Kinetoscope ({type(error).__name__}). Please report it."
+        raise TraceError(path, problem) from error
+
+
+class Store:
+    """Everything that is loaded; making one does nothing but remember the logdirs.
+
+    Args:
+        logdirs: Where traces are looked for.
+        capacity_bytes: How much of them is kept; a quarter of the machine's memory, if not given.
+        read: Reads a file; tests put their own here.
+        clock: Seconds, for rates and ages.
+        patience_s: How long a question waits before it is answered with `Loading`.
+    """
+
+    def __init__(
+        self,
+        logdirs: Sequence[Logdir],
+        *,
+        capacity_bytes: int | None = None,
+        read: Callable[[str, Callable[[Progress], None]], Trace] = read_trace,
+        clock: Callable[[], float] = time.monotonic,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._logdirs = tuple(logdirs)
+        self._capacity_bytes = capacity_bytes
+        self._read, self._clock, self._patience_s = read, clock, patience_s
+        self._workers = _Workers()
+        self._lock = threading.Lock()
+        self._loads: OrderedDict[str, _Load] = OrderedDict()  # by path, the one used longest ago first
+        self._listing: Listing | None = None
+        self._listed_at, self._listing_took_s = float("-inf"), 0.0
+        self._scan: Future[Listing] | None = None
+
+    def listing(self) -> Listing | None:
+        """What lies under the logdirs now, or a moment ago if they are slow; None before the first listing is done."""
+        with self._lock:
+            if self._scan is None and self._clock() - self._listed_at > 4 * self._listing_took_s:
+                self._scan = self._workers.submit(self._list)
+            scan = self._scan
+        if scan is not None:
+            _wait(scan, self._patience_s)
+        return self._listing
+
+    def _list(self) -> Listing:
+        begun = self._clock()
+        try:
+            self._listing = list_traces(self._logdirs)
+            return self._listing
+        finally:
+            self._listed_at = self._clock()
+            self._listing_took_s = self._listed_at - begun
+            self._scan = None
+
+    def has_something_to_show(self) -> bool:
+        """Whether there is a trace or a problem; True while that isn't known."""
+        listing = self.listing()
+        return listing is None or bool(listing.files or listing.problems)
+
+    def find(self, run: str, worker: str, span: str) -> TraceFile | Loading:
+        """The file of these names.
+
+        Raises:
+            NotFound: There is no such run, worker or span.
+        """
+        listing = self.listing()
+        return Loading("listing") if listing is None else listing.find(run, worker, span)
+
+    def trace(self, file: TraceFile) -> Trace | Loading:
+        """The trace in a file, read at the first call.
+
+        Raises:
+            TraceError: The file can't be used.
+        """
+        load = self._load(file)
+        if not _wait(load.trace, self._patience_s):
+            return load.progress(self._clock())
+        return load.trace.result()
+
+    def frame(self, view: View, file: TraceFile, arguments: Mapping[str, str]) -> pl.DataFrame | Loading | Missing:
+        """A view of the trace in a file, computed at the first call.
+
+        Raises:
+            TraceError: The file can't be used.
+        """
+        trace = self.trace(file)
+        if isinstance(trace, Loading):
+            return trace
+        if view.is_missing(trace):
+            return Missing(view.hint)
+        result = self._result(view, file, trace, arguments)
+        return result.result() if _wait(result, self._patience_s) else Loading("analysing")
+
+    def _load(self, file: TraceFile) -> _Load:
+        with self._lock:
+            load = self._loads.get(file.path)
+            if load is None or (load.stamp != file.stamp and load.trace.done()):
+                load = _Load(file.stamp, file.bytes, self._clock())
+                load.trace = self._workers.submit(self._read_and_make_room, file, load)
+                self._loads[file.path] = load
+            self._loads.move_to_end(file.path)
+            return load
+
+    def _read_and_make_room(self, file: TraceFile, load: _Load) -> Trace:
+        trace = self._read(file.path, load.note)
+        load.held_bytes = held_bytes(trace)
+        capacity = self._capacity_bytes if self._capacity_bytes is not None else _quarter_of_memory()
+        with self._lock:
+            for path in [p for p, other in self._loads.items() if other is not load and other.trace.done()]:
+                if sum(other.held_bytes for other in self._loads.values()) <= capacity:
+                    break
+                del self._loads[path]
+        return trace
+
+    def _result(self, view: View, file: TraceFile, trace: Trace, arguments: Mapping[str, str]) -> Future[pl.DataFrame]:
+        key = (view.id, tuple(sorted(arguments.items())))
+        with self._lock:
+            load = self._loads.get(file.path)
+            results = {} if load is None else load.results  # None: it was dropped in the meantime
+            if key not in results:
+                results[key] = self._workers.submit(_compute, view, trace, dict(arguments))
+            return results[key]
+
+
+def _compute(view: View, trace: Trace, arguments: dict[str, Any]) -> pl.DataFrame:
+    return view.table.of(view.run(trace, **arguments))
+
+
+@dataclass
+class _Load:
+    """One file: how far its reading is, then its trace and what was computed from it."""
+
+    stamp: Any
+    file_bytes: int
+    begun: float
+    trace: Future[Trace] = field(default_factory=Future)
+    results: dict[Any, Future[pl.DataFrame]] = field(default_factory=dict)
+    held_bytes: int = 0
+    stage: str = "waiting"
+    bytes_read: int = 0
+
+    def note(self, progress: Progress) -> None:
+        """Take the reader's word for how far it is."""
+        self.stage, self.bytes_read = progress.stage, progress.bytes_read
+
+    def progress(self, now: float) -> Loading:
+        """How far the reading is, as far as that is known."""
+        elapsed = now - self.begun
+        if not self.bytes_read or not self.file_bytes or elapsed <= 0:
+            return Loading(self.stage)
+        rate = self.bytes_read / elapsed
+        left = max(self.file_bytes - self.bytes_read, 0)
+        return Loading(self.stage, min(self.bytes_read / self.file_bytes, 1.0), rate, left / rate)
+
+
+class _Workers:
+    """A few threads that start with the first job and end with the process, whatever they are at.
+
+    The threads of concurrent.futures are waited for when the process ends: Ctrl-C would hang until a file is read.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._threads = 0
+        self._lock = threading.Lock()
+
+    def submit(self, job: Callable[..., Result], *args: object) -> Future[Result]:
+        future: Future[Result] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(job(*args))
+            except BaseException as error:  # noqa: BLE001  # handed to whoever asks for the result
+                future.set_exception(error)
+
+        self._jobs.put(run)
+        with self._lock:
+            if self._threads < WORKERS:
+                self._threads += 1
+                threading.Thread(target=self._work, name=f"kinetoscope-{self._threads}", daemon=True).start()
+        return future
+
+    def _work(self) -> None:
+        while True:
+            self._jobs.get()()
+
+
+def _wait(future: Future[Any], seconds: float) -> bool:
+    """Whether the result, or what went wrong, is there within that time."""
+    try:
+        future.exception(timeout=seconds)
+    except FutureTimeout:
+        return False
+    return True
+
+
+def held_bytes(trace: Trace) -> int:
+    """How much memory the trace's columns take."""
+    return sum(int(value.estimated_size()) for value in vars(trace).values() if hasattr(value, "estimated_size"))
+
+
+def _quarter_of_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        return 2 << 30

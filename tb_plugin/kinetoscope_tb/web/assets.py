@@ -1,0 +1,26 @@
+"""The files of the page, which `pip install` built."""
+
+from __future__ import annotations
+
+import mimetypes
+from pathlib import Path
+
+from ..errors import NotFound
+
+STATIC = Path(__file__).parent.parent / "static"
+
+_TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".wasm": "application/wasm"}
+
+
+def asset(name: str, folder: Path = STATIC) -> tuple[bytes, str]:
+    """Content and media type of a file in the folder.
+
+    Raises:
+        NotFound: There is none of this name inside the folder.
+    """
+    known = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    if name not in known:
+        raise NotFound("file", name, known)
+    path = known[name]
+    media_type = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0]
+    return path.read_bytes(), media_type or "application/octet-stream"

@@ -1,0 +1,92 @@
+"""The answers as JSON values: one form for the page and for the command line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ..errors import KinetoscopeError
+from ..store import Loading, Missing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from ..discovery import Listing
+    from ..trace import Trace
+    from ..views import View
+
+
+_OUR_FAULT = "This failed by a fault of Kinetoscope."
+
+
+def runs(listing: Listing | None) -> dict[str, Any]:
+    """All that lies under the logdirs; None is a listing that isn't done yet."""
+    if listing is None:
+        return {"runs": [], "problems": [], "scanning": True}
+    listed = [
+        {
+            "name": run,
+            "workers": [
+                {"name": w, "spans": [{"name": s, "file": f.shown, "bytes": f.bytes} for s, f in spans.items()]}
+                for w, spans in workers.items()
+            ],
+        }
+        for run, workers in listing.runs.items()
+    ]
+    return {"runs": listed, "problems": [asdict(p) for p in listing.problems], "scanning": False}
+
+
+def state(trace: Trace | Loading, shown: str, views: Mapping[str, View]) -> dict[str, Any]:
+    """What is known of a trace."""
+    if isinstance(trace, Loading):
+        return _loading(trace)
+    return {
+        "state": "ready",
+        "path": shown,
+        "events": trace.meta.events,
+        "rank": trace.meta.rank,
+        "steps": trace.steps["name"].to_list(),
+        "missing": {view.id: view.hint for view in views.values() if view.is_missing(trace)},
+        "findings": len(trace.findings),
+    }
+
+
+def view_answer(view: View, result: pl.DataFrame | Loading | Missing) -> dict[str, Any]:
+    """What a view says of a trace."""
+    from ..views import column_descriptions
+
+    if isinstance(result, Loading):
+        return {"view": view.id, **_loading(result)}
+    if isinstance(result, Missing):
+        return {"state": "missing", "view": view.id, "hint": result.hint}
+    columns = column_descriptions(view.table)
+    return {"state": "ready", "view": view.id, "columns": columns, "data": column_values(result)}
+
+
+def failure(error: Exception, view: str | None = None) -> dict[str, Any]:
+    """What went wrong; the inside of a fault of ours is not told."""
+    if isinstance(error, KinetoscopeError):
+        code, message = error.code, str(error)
+    else:
+        code, message = "internal_error", f"{_OUR_FAULT} TensorBoard's log says more. Please report it."
+    return {"state": "failed", **({} if view is None else {"view": view}), "code": code, "message": message}
+
+
+def column_values(frame: pl.DataFrame) -> dict[str, list[Any]]:
+    """The columns as lists; what is not a number is None."""
+    import polars as pl
+
+    floats = pl.col(pl.Float64, pl.Float32)
+    return frame.with_columns(pl.when(floats.is_finite()).then(floats)).to_dict(as_series=False)
+
+
+def text(value: object) -> str:
+    """JSON without spaces; texts as they are."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _loading(loading: Loading) -> dict[str, Any]:
+    return {"state": "loading", "progress": asdict(loading)}
