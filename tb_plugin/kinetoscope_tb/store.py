@@ -161,8 +161,6 @@ class Store:
         trace = self.trace(file)
         if isinstance(trace, Loading):
             return trace
-        if view.is_missing(trace):
-            return Missing(view.hint)
         result = self._result(view, file, trace, arguments)
         return result.result() if _wait(result, self._patience_s) else Loading("analysing")
 
@@ -187,18 +185,21 @@ class Store:
                 del self._loads[path]
         return trace
 
-    def _result(self, view: View, file: TraceFile, trace: Trace, arguments: Mapping[str, str]) -> Future[pl.DataFrame]:
+    def _result(
+        self, view: View, file: TraceFile, trace: Trace, arguments: Mapping[str, str]
+    ) -> Future[pl.DataFrame | Missing]:
         key = (view.id, tuple(sorted(arguments.items())))
         with self._lock:
             load = self._loads.get(file.path)
             results = {} if load is None else load.results  # None: it was dropped in the meantime
             if key not in results:
-                results[key] = self._workers.submit(_compute, view, trace, dict(arguments))
+                results[key] = self._workers.submit(compute, view, trace, arguments)
             return results[key]
 
 
-def _compute(view: View, trace: Trace, arguments: dict[str, Any]) -> pl.DataFrame:
-    return view.table.of(view.run(trace, **arguments))
+def compute(view: View, trace: Trace, arguments: Mapping[str, str]) -> pl.DataFrame | Missing:
+    """What the view says of the trace."""
+    return Missing(view.hint) if view.is_missing(trace) else view.table.of(view.run(trace, **arguments))
 
 
 @dataclass
@@ -209,7 +210,7 @@ class _Load:
     file_bytes: int
     begun: float
     trace: Future[Trace] = field(default_factory=Future)
-    results: dict[Any, Future[pl.DataFrame]] = field(default_factory=dict)
+    results: dict[Any, Future[pl.DataFrame | Missing]] = field(default_factory=dict)
     held_bytes: int = 0
     stage: str = "waiting"
     bytes_read: int = 0

@@ -76,11 +76,16 @@ def failure(error: Exception, view: str | None = None) -> dict[str, Any]:
 
 
 def column_values(frame: pl.DataFrame) -> dict[str, list[Any]]:
-    """The columns as lists; what is not a number is None."""
+    """The columns as lists."""
+    return without_nan(frame).to_dict(as_series=False)
+
+
+def without_nan(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with null for what is not a finite number."""
     import polars as pl
 
     floats = pl.col(pl.Float64, pl.Float32)
-    return frame.with_columns(pl.when(floats.is_finite()).then(floats)).to_dict(as_series=False)
+    return frame.with_columns(pl.when(floats.is_finite()).then(floats))
 
 
 def text(value: object) -> str:

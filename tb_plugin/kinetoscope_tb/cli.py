@@ -1,0 +1,258 @@
+"""The command line: the same views and the same answers as the page.
+
+Standard output carries the answer and nothing else; notes and progress go to standard error. The exit status is 0 for
+an answer (also for `missing`: the question was fine, the recording lacks what it needs) and 1 for `failed`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .errors import KinetoscopeError, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from .discovery import Listing, TraceFile
+    from .store import Progress
+    from .text_table import TextColumn
+    from .trace import Trace
+    from .views import View
+
+FORMATS = ("text", "json", "csv")
+TERMINAL_ROWS = 50
+
+_format = click.Option(
+    ["--format", "form"], type=click.Choice(FORMATS), default="text", help="How to print.", show_default=True
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        status = commands.main(list(arguments), prog_name="kinetoscope", standalone_mode=False)
+        sys.stdout.flush()
+    except (KinetoscopeError, click.ClickException) as error:
+        _print_failure(error, arguments)
+        status = 1
+    except BrokenPipeError:  # whoever reads has seen enough, as in `… | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    except (KeyboardInterrupt, click.Abort):
+        status = 130
+    sys.exit(status)
+
+
+def _print_failure(error: KinetoscopeError | click.ClickException, arguments: Sequence[str]) -> None:
+    """One JSON object on standard output if JSON was asked for, else the message on standard error."""
+    wants_json = "--format=json" in arguments or ("--format", "json") in itertools.pairwise(arguments)
+    if not wants_json:
+        shown = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        click.echo(f"Error: {shown}", err=True)
+        return
+    from .errors import BadParameter
+    from .web import encode
+
+    view = arguments[1] if len(arguments) > 1 and arguments[0] == "view" else None
+    known = BadParameter(error.format_message()) if isinstance(error, click.ClickException) else error
+    click.echo(encode.text(encode.failure(known, view)))
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="kinetoscope")
+def commands() -> None:
+    """PyTorch profiles in the terminal. The same views in the browser: tensorboard --logdir DIR."""
+
+
+@commands.command(params=[_format])
+def views(form: str) -> None:
+    """List the views."""
+    import polars as pl
+
+    from .analyses import VIEWS
+    from .text_table import TextColumn
+    from .views import catalogue
+    from .web import encode
+
+    described = catalogue(VIEWS.values())
+    names = ("id", "title", "group", "doc")
+    if form == "json":
+        click.echo(encode.text(described))
+    elif form == "csv":
+        click.echo(pl.DataFrame({n: [v[n] for v in described] for n in names}).write_csv(), nl=False)
+    else:
+        _print_table([TextColumn(n, [v[n].splitlines()[0] for v in described]) for n in names])
+
+
+class _ViewGroup(click.Group):
+    """One command per view of the catalogue, which is imported only when it is asked for."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        from .analyses import VIEWS
+
+        return list(VIEWS)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command:
+        from .analyses import VIEWS
+
+        if cmd_name not in VIEWS:
+            raise NotFound("view", cmd_name, VIEWS)
+        return _ViewCommand(VIEWS[cmd_name])
+
+
+class _ViewCommand(click.Command):
+    """The command of one view: its parameters are options, its columns are explained in the help."""
+
+    def __init__(self, view: View) -> None:
+        parameters = [
+            click.Option(
+                [f"--{p.name.replace('_', '-')}", *([f"--{p.name}"] if "_" in p.name else []), p.name],
+                metavar="|".join(p.choices),
+                help=f"{p.choices[0]} if not given.",
+            )
+            for p in view.parameters
+        ]
+        summary = view.describe()["doc"]
+        super().__init__(
+            view.id,
+            callback=partial(_show, view),
+            params=[*_where(), *parameters, _format],
+            help=summary,
+            short_help=summary,
+        )
+        self.view = view
+
+    def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each column means."""
+        with formatter.section("Columns"):
+            formatter.write_dl([(f"{c.name} ({c.kind.name})", c.doc) for c in self.view.table.columns])
+
+
+@commands.command(cls=_ViewGroup, name="view", subcommand_metavar="VIEW PATH [OPTIONS]")
+def view_group() -> None:
+    """Print one view of a trace. PATH is a trace file or a logdir."""
+
+
+def _where() -> list[click.Parameter]:
+    return [
+        click.Argument(["path"]),
+        click.Option(["--run"], help="Which run of the logdir; the first if not given."),
+        click.Option(["--worker"], help="Which worker (rank) of the run; the first if not given."),
+        click.Option(["--span"], help="Which recording of the worker; the first if not given."),
+    ]
+
+
+def _show(
+    view: View, path: str, run: str | None, worker: str | None, span: str | None, form: str, **parameters: str | None
+) -> None:
+    from .discovery import list_given
+    from .store import compute
+
+    arguments = view.arguments({name: value for name, value in parameters.items() if value is not None})
+    file = _choose(list_given(path), {"run": run, "worker": worker, "span": span})
+    result = compute(view, _read(file), arguments)
+    _print_answer(view, result, form)
+
+
+def _choose(listing: Listing, wanted: Mapping[str, str | None]) -> TraceFile:
+    """The first file that the names fit; says so if there are others.
+
+    Raises:
+        NotFound: No file has these names.
+    """
+    files = list(listing.files)
+    for level, name in wanted.items():
+        known = list(dict.fromkeys(getattr(file, level) for file in files))
+        if name is not None and name not in known:
+            raise NotFound(level, name, known)
+        files = [file for file in files if name in (None, getattr(file, level))]
+    for level in wanted:
+        names = list(dict.fromkeys(getattr(file, level) for file in files))
+        if len(names) > 1:
+            others = ", ".join(names[1:6]) + (", …" if len(names) > 6 else "")
+            click.echo(f"{level} {names[0]} of {len(names)}; choose another with --{level}: {others}", err=True)
+        files = [file for file in files if getattr(file, level) == names[0]]
+    return files[0]
+
+
+def _read(file: TraceFile) -> Trace:
+    from .store import read_trace
+
+    with _progress_bar(file) as note:
+        return read_trace(file.path, note)
+
+
+@contextmanager
+def _progress_bar(file: TraceFile) -> Iterator[Callable[[Progress], None] | None]:
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(file.shown, total=file.bytes)
+        yield lambda progress: bar.update(task, completed=progress.bytes_read)
+
+
+def _print_answer(view: View, result: Any, form: str) -> None:  # noqa: ANN401  # pl.DataFrame | Missing, unimported
+    from .store import Missing
+    from .text_table import text_columns
+    from .web import encode
+
+    if form == "json":
+        click.echo(encode.text(encode.view_answer(view, result)))
+    elif isinstance(result, Missing):
+        click.echo(f"{view.title}: nothing to show. {result.hint}", err=True)
+    elif form == "csv":
+        click.echo(encode.without_nan(result).write_csv(), nl=False)
+    else:
+        _print_table(text_columns(view.table.columns, result))
+
+
+def _print_table(columns: Sequence[TextColumn]) -> None:
+    """Aligned text; on a terminal the first rows, within its width."""
+    from .text_table import aligned
+
+    if not sys.stdout.isatty():
+        click.echo(aligned(columns))
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table, rows = Table(box=SIMPLE_HEAD), len(columns[0].cells)
+    for column in columns:
+        table.add_column(Text(column.header), justify="right" if column.is_number else "left", overflow="fold")
+    for row in range(min(rows, TERMINAL_ROWS)):
+        table.add_row(*(Text(column.cells[row]) for column in columns))
+    Console().print(table)
+    if rows > TERMINAL_ROWS:
+        click.echo(f"{rows - TERMINAL_ROWS} more rows; a pipe (| less -S) or --format csv gets them all.", err=True)
+
+
+@commands.command()
+@click.option("--logdir", default="runs", show_default=True, help="Where the recording goes.")
+@click.option("--host", default="localhost", show_default=True, help="The address that TensorBoard listens on.")
+@click.option("--port", type=int, help="The port that TensorBoard listens on; a free one from 6006 if not given.")
+@click.option("--record-only", is_flag=True, help="Record, and don't start TensorBoard.")
+def demo(logdir: str, host: str, port: int | None, record_only: bool) -> None:  # noqa: FBT001  # click's way
+    """Record a real training on two processes and show it in TensorBoard."""
+    from .demo import record, tensorboard
+
+    record(logdir)
+    if record_only:
+        click.echo(f"To see it: tensorboard --logdir {logdir}")
+        return
+    with tensorboard(logdir, host, port) as (address, process):
+        click.echo(f"\n  {address}\n\nCtrl-C stops it.")
+        process.wait()

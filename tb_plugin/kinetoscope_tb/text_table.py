@@ -1,0 +1,82 @@
+"""Tables as text: one unit per column, named in its header; cells aligned; nothing left out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import polars as pl
+
+    from .tables import Column
+
+MISSING = "–"
+
+_UNITS = {
+    "duration": ((1, "ns"), (10**3, "µs"), (10**6, "ms"), (10**9, "s")),
+    "instant": ((1, "ns"), (10**3, "µs"), (10**6, "ms"), (10**9, "s")),
+    "bytes": ((1, "B"), (2**10, "KiB"), (2**20, "MiB"), (2**30, "GiB"), (2**40, "TiB")),
+    "fraction": ((0.01, "%"),),
+}
+_SUFFIX = re.compile(r"_(ns|bytes|frac)$")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A header and its cells; numbers stand on the right."""
+
+    header: str
+    cells: list[str]
+    is_number: bool = False
+
+
+def text_columns(columns: Sequence[Column], frame: pl.DataFrame) -> list[TextColumn]:
+    """The frame's values as people read them."""
+    return [_text_column(column.name, column.kind.name, frame[column.name].to_list()) for column in columns]
+
+
+def aligned(columns: Sequence[TextColumn]) -> str:
+    """The table as lines, however long they are."""
+    parts = []
+    for column in columns:
+        width = max(map(len, [column.header, *column.cells]))
+        pad = str.rjust if column.is_number else str.ljust
+        parts.append([pad(cell, width) for cell in [column.header, *column.cells]])
+    return "\n".join("  ".join(line).rstrip() for line in zip(*parts, strict=True))
+
+
+def _text_column(name: str, kind: str, values: list[Any]) -> TextColumn:
+    units = _UNITS.get(kind)
+    if units is None:
+        return TextColumn(name, [_cell(v, _FORMATS[kind]) for v in values], kind in ("count", "id", "number"))
+    largest = max((abs(v) for v in values if v is not None), default=0)
+    scale, unit = next((u for u in reversed(units) if largest >= u[0]), units[0])
+    decimals = 1 if unit == "%" else 0 if scale == 1 else _decimals(largest / scale)
+    cells = [_cell(v, lambda v: f"{v / scale:.{decimals}f}") for v in values]
+    return TextColumn(f"{_SUFFIX.sub('', name)} ({unit})", cells, is_number=True)
+
+
+def _decimals(largest: float) -> int:
+    return 3 if largest < 10 else 2 if largest < 100 else 1
+
+
+def _cell(value: Any, form: Callable[[Any], str]) -> str:  # noqa: ANN401  # whatever the column holds
+    return MISSING if value is None or value != value else form(value)  # NaN
+
+
+def _visible(text: str) -> str:
+    """The text on one line; a name from a trace can't steer the terminal."""
+    return _CONTROL.sub(lambda m: m[0].encode("unicode_escape").decode(), text)
+
+
+_FORMATS: dict[str, Callable[[Any], str]] = {
+    "text": _visible,
+    "bool": lambda value: "yes" if value else "no",
+    "id": str,
+    "count": str,
+    "number": lambda value: f"{value:.4g}",
+}
