@@ -1,0 +1,60 @@
+# Every command of the project. They need Python 3.10 or later with pip, and nothing else that is prepared.
+# PYTHON=python3.12 takes another Python, VENV=… another place for what is installed.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(abspath $(VENV))/bin
+SOURCES := pyproject.toml frontend/hatch_build.py $(wildcard frontend/deno.*) $(shell find frontend/src -type f)
+CODE := producer tb_plugin tests frontend/hatch_build.py
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint fix bench docs watch clean
+.DELETE_ON_ERROR:
+
+help:  ## list the commands
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
+
+demo: $(VENV)/demo.installed  ## record a real training on two processes and show it in TensorBoard
+	$(BIN)/kinetoscope demo $(ARGS)
+
+test: $(VENV)/develop.installed  ## run all tests; ARGS="-k name" runs some
+	cd frontend && $(BIN)/deno test --frozen --permit-no-files
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/develop.installed  ## check style and types, and change nothing
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy
+	cd frontend && $(BIN)/deno fmt --check && $(BIN)/deno lint && $(BIN)/deno check --frozen
+
+fix: $(VENV)/develop.installed  ## repair what lint can repair
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+	cd frontend && $(BIN)/deno fmt && $(BIN)/deno lint --fix
+
+bench: $(VENV)/develop.installed  ## measure against the peers
+	$(BIN)/python tests/bench $(ARGS)
+
+docs: $(VENV)/develop.installed  ## write docs/metrics.md from the views' own definitions
+	$(BIN)/kinetoscope views --format markdown > docs/metrics.md
+
+watch: $(VENV)/develop.installed  ## rebuild the page whenever its sources change
+	cd frontend && $(BIN)/deno task watch
+
+clean:  ## delete everything that was made here
+	rm -rf $(VENV) dist build runs tb_plugin/kinetoscope_tb/static .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
+
+# Some Pythons come without ensurepip: then their own pip puts one into the new environment.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or later is needed, not " + sys.version if sys.version_info < (3, 10) else 0)'
+	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(VENV) install pip; }
+
+# Installing builds the page too. A stamp is older than a changed source, so what is current is not installed again.
+$(VENV)/demo.installed: $(SOURCES) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]'
+	@touch $@
+
+$(VENV)/develop.installed: $(SOURCES) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,test,lint]'
+	@touch $@ $(VENV)/demo.installed
