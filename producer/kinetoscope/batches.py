@@ -1,0 +1,28 @@
+"""What a loop over batches needs to know about its loader."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch.utils.data import dataloader
+
+from .markers import plain_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+def length(loader: Iterable[object]) -> int | None:
+    """How many batches there will be, if the loader knows."""
+    try:
+        return len(loader)  # type: ignore[arg-type]
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def wait_name(iterator: Iterator[object]) -> str | None:
+    """The name for the wait for a batch, in the form of torch's DataLoader; None for its iterators, which do it."""
+    own = getattr(dataloader, "_BaseDataLoaderIter", None)
+    if own is not None and isinstance(iterator, own):
+        return None
+    return f"enumerate(DataLoader)#{plain_name(type(iterator).__name__)}.__next__"

@@ -1,0 +1,30 @@
+"""Everything that the recorder raises on purpose.
+
+RecorderError         str(error) says what went wrong and what to do
+├── UsageError        the program uses the recorder in a way that can't work; also a ValueError
+│   └── ScheduleError a schedule that can't be followed
+├── ProfilerBusyError      another profiler is recording in this process
+└── SaveError         a trace couldn't be written; logged, never raised into a training
+"""
+
+from __future__ import annotations
+
+
+class RecorderError(Exception):
+    """What went wrong and what to do about it."""
+
+
+class UsageError(RecorderError, ValueError):
+    """A call that can't work: wrong arguments, wrong place or wrong thread."""
+
+
+class ScheduleError(UsageError):
+    """A schedule that can't be followed."""
+
+
+class ProfilerBusyError(RecorderError):
+    """Another profiler is recording in this process; torch crashes when two of them overlap."""
+
+
+class SaveError(RecorderError):
+    """A trace that couldn't be written."""

@@ -1,0 +1,138 @@
+"""Who records: the process's place among the others, and the run that they all belong to.
+
+The environment is an argument everywhere, so that one may ask what a process would be called without being it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .errors import UsageError
+from .naming import folder_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch._C._distributed_c10d import Store
+
+# Names of (rank, processes, rank on the node, node) per launcher: torchrun; SLURM in a step and without one; Open MPI.
+_LAUNCHERS = (
+    ("RANK", "WORLD_SIZE", "LOCAL_RANK", "GROUP_RANK"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NODEID"),
+    ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NODEID"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_NODE_RANK"),
+)
+
+_count = itertools.count()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A process's place in its job. What isn't known is None."""
+
+    global_rank: int = 0
+    world_size: int = 1
+    local_rank: int | None = None
+    node_rank: int | None = None
+
+
+def _number(environ: Mapping[str, str], name: str) -> int | None:
+    text = environ.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def place_from(environ: Mapping[str, str]) -> Place:
+    """Return the place that a launcher's variables tell; alone in the world if none does."""
+    for names in _LAUNCHERS:
+        rank, size, local, node = (_number(environ, name) for name in names)
+        if rank is not None and size is not None and rank < size:
+            return Place(rank, size, local, node)
+    return Place()
+
+
+def is_distributed() -> bool:
+    """Whether torch.distributed has its default group; never imports it."""
+    distributed = sys.modules.get("torch.distributed")
+    return distributed is not None and bool(distributed.is_available()) and bool(distributed.is_initialized())
+
+
+def current_place() -> Place:
+    """Return this process's place: what torch.distributed says, else what the launcher says."""
+    launched = place_from(os.environ)
+    if not is_distributed():
+        return launched
+    import torch.distributed as dist
+
+    return Place(dist.get_rank(), dist.get_world_size(), launched.local_rank, launched.node_rank)
+
+
+def run_from(environ: Mapping[str, str]) -> str | None:
+    """Return the run's name that the environment tells, if any.
+
+    torchrun calls every run `none` unless it is told otherwise.
+    """
+    for name in ("RUN_NAME", "PT_PROFILER_JOB_NAME"):
+        if environ.get(name):
+            return folder_name(environ[name])
+    elastic = environ.get("TORCHELASTIC_RUN_ID", "")
+    if elastic and elastic != "none":
+        return folder_name(elastic)
+    job, number = environ.get("SLURM_JOB_NAME"), environ.get("SLURM_JOB_ID")
+    return folder_name(f"{job}-{number}") if job and number else None
+
+
+def checked_run(name: str) -> str:
+    """Return the run's name as given: a visible folder below the logdir, possibly several levels deep.
+
+    Raises:
+        UsageError: It is none, or lies outside the logdir.
+    """
+    parts = name.split("/")
+    if any(part.startswith(".") or not part or "\0" in part for part in parts):
+        raise UsageError(
+            f"run={name!r}: a run's name must be a visible folder below the logdir, such as 'resnet/lr-0.1'."
+        )
+    return name
+
+
+class Run:
+    """The name of the run, settled at the latest when the first trace is saved.
+
+    Where neither the program nor the environment names it, the run is called after the time when one of its processes
+    asked first. The processes agree on it through torch.distributed's store, without waiting for each other.
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        self._name = run_from(os.environ) if name is None else checked_run(name)
+        # Each process of a job makes its recorders in the same order: the n-th of each belong together.
+        self._key = f"kinetoscope/run/{next(_count)}"
+        self._started = time.strftime("%Y%m%d-%H%M%S")
+
+    @property
+    def name(self) -> str:
+        """The name; asking for it settles it."""
+        if self._name is None:
+            store = _store() if is_distributed() else None
+            self._name = self._started if store is None else _agreed(store, self._key, self._started)
+        return self._name
+
+
+def _store() -> Store | None:
+    """Return torch.distributed's default store, which has no public name."""
+    from torch.distributed import distributed_c10d
+
+    find = getattr(distributed_c10d, "_get_default_store", None)
+    return None if find is None else find()
+
+
+def _agreed(store: Store, key: str, proposal: str) -> str:
+    """Return the first of all processes' proposals."""
+    try:
+        return folder_name(store.compare_set(key, "", proposal).decode())
+    except (RuntimeError, NotImplementedError):  # a store that can't, or whose server is gone
+        return proposal

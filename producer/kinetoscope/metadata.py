@@ -1,0 +1,125 @@
+"""What a trace says about its own recording, and how that gets into the file.
+
+kineto's own way to add metadata takes values only while the profiler is warming up or recording, and destroys the file
+over a quote. What is known only at the end must be put into the finished file: a stream edit right after the first
+brace, which reads nothing of the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import socket
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+from . import __version__
+from .errors import SaveError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .identity import Place
+
+KEY = "kinetoscope"
+"""The top-level key that holds it all."""
+
+
+class Sink(Protocol):
+    """What takes bytes."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take them."""
+
+
+_BLOCK = 1 << 20
+_BLANK = b" \t\r\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """One recording: from when the profiler began to collect until it was saved.
+
+    Args:
+        number: How many windows this process saved before.
+        step_first: The first step that it holds, counted from 0; None where nobody counted.
+        step_last: The last step that it holds.
+        is_last_step_whole: Whether the recording ended together with that step.
+        steps_completed: How many steps the training had completed when it was saved: the span in the file's name.
+        reason: What ended it: `schedule`, `end` or `exception: <class>`.
+        started_ns: Unix time when it began.
+        ended_ns: Unix time when it ended.
+    """
+
+    number: int
+    step_first: int | None
+    step_last: int | None
+    is_last_step_whole: bool
+    steps_completed: int
+    reason: str
+    started_ns: int | None
+    ended_ns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """All that a trace says about how it came about.
+
+    Args:
+        run: The run's name, which is its folder too.
+        place: The process's place in the job.
+        window: Which part of the training this is.
+        options: What the profiler was told to record.
+        schedule: The schedule in words or numbers; None for "everything".
+        markers: The program's name of each recorded marker.
+    """
+
+    run: str
+    place: Place
+    window: Window
+    options: Mapping[str, Any]
+    schedule: Any = None
+    markers: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values, with what is true of the whole process."""
+        return {
+            "version": __version__,
+            "run": self.run,
+            **asdict(self.place),
+            **_process(),
+            **asdict(self.window),
+            "options": dict(self.options),
+            "schedule": self.schedule,
+            "markers": dict(self.markers),
+        }
+
+
+def _process() -> dict[str, Any]:
+    import torch
+
+    return {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "torch_version": str(torch.__version__),
+        "cuda_version": torch.version.cuda,
+        "python_version": platform.python_version(),
+    }
+
+
+def splice(source: BinaryIO, target: Sink, metadata: Mapping[str, Any]) -> None:
+    """Copy a trace, with `metadata` as one more key of its top-level object, put first.
+
+    Raises:
+        SaveError: `source` doesn't hold a JSON object.
+    """
+    head = source.read(_BLOCK).lstrip(_BLANK)
+    if not head.startswith(b"{"):
+        raise SaveError("the profiler wrote something that is not a trace")
+    rest = head[1:].lstrip(_BLANK)
+    entry = json.dumps({KEY: metadata}, ensure_ascii=True, allow_nan=False)
+    separator = b"" if rest.startswith(b"}") else b","
+    target.write(entry[:-1].encode("ascii") + separator + b"\n" + rest)
+    shutil.copyfileobj(source, target, _BLOCK)

@@ -1,0 +1,162 @@
+"""torch.profiler, driven around the places where it crashes or loses a recording.
+
+All of these were seen on torch 2.13: two profilers that overlap end in a segmentation fault; so does a recording that
+nobody stops before the interpreter exits, and an exception in the handler of a finished window when the next one
+follows directly; a schedule that goes from recording to nothing throws the recording away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerAction, profile, supported_activities
+
+from .errors import ProfilerBusyError
+
+Activities = Iterable[Any]  # of ProfilerActivity, or of {ProfilerActivity: [names of event types]} from torch 2.13
+
+_IDLE = (ProfilerAction.NONE, ProfilerAction.WARMUP)
+_RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What to record: the arguments of torch.profiler.profile, under their names there."""
+
+    activities: Activities | None = None
+    record_shapes: bool = True
+    profile_memory: bool = False
+    with_stack: bool = False
+    with_flops: bool = False
+    with_modules: bool = False
+    experimental_config: object = None
+    execution_trace_observer: object = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments for torch.profiler.profile."""
+        arguments = dict(vars(self))
+        if self.activities is not None:
+            arguments["activities"] = list(self.activities)
+        if self.with_stack and self.experimental_config is None:
+            arguments["experimental_config"] = _verbose_config()
+        return arguments
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what was recorded as JSON values."""
+        return options_of(vars(self), self.activities)
+
+
+def options_of(source: Mapping[str, Any], activities: Activities | None) -> dict[str, Any]:
+    """Return the options among a profiler's attributes, as JSON values."""
+    flags = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
+    listed = supported_activities() if activities is None else activities  # type: ignore[no-untyped-call]
+    return {
+        "activities": sorted(
+            _name(activity) for item in listed for activity in (item if isinstance(item, dict) else [item])
+        ),
+        **{flag: bool(source.get(flag)) for flag in flags},
+    }
+
+
+def _name(activity: object) -> str:
+    return str(getattr(activity, "name", activity))
+
+
+def _verbose_config() -> object:
+    """Return the setting without which operators carry no call stack; None where this torch hasn't it."""
+    try:
+        from torch._C._profiler import _ExperimentalConfig
+
+        return _ExperimentalConfig(verbose=True)
+    except (ImportError, TypeError):
+        return None
+
+
+def is_profiler_active() -> bool:
+    """Whether any profiler is recording on this thread; False too where this torch doesn't tell."""
+    enabled = getattr(torch.autograd, "_profiler_enabled", None)
+    return enabled is not None and bool(enabled())
+
+
+class Recorder:
+    """One thread's profiler: goes from step to step, is told what to do in each, and hands out finished windows.
+
+    Args:
+        options: What to record.
+        on_window: Is given torch's profiler when a window is complete; exports it and must not raise.
+    """
+
+    def __init__(self, options: Options, on_window: Callable[[profile], None]) -> None:
+        self._options = options
+        self._on_window = on_window
+        self._planned = ProfilerAction.NONE
+        self._action = ProfilerAction.NONE
+        self._is_blocked = False
+        self._profiler: profile | None = None
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether what happens now will be in a trace."""
+        return self._action in _RECORDING and not self._is_blocked
+
+    def start(self, action: ProfilerAction) -> None:
+        """Begin the first step, which is to be treated like `action`.
+
+        Raises:
+            ProfilerBusyError: Another profiler is recording.
+        """
+        if is_profiler_active():
+            raise ProfilerBusyError("Another profiler is recording in this process; stop it before you start a Tracer.")
+        self._renew(action)
+
+    def move(self, action: ProfilerAction) -> bool:
+        """Go on to the next step, which is to be treated like `action`; return whether a recording begins with it.
+
+        Raises:
+            ProfilerBusyError: Another profiler is recording; this window is left out.
+        """
+        before = self._action
+        begins = before is not ProfilerAction.RECORD and action in _RECORDING
+        self._action = action
+        if self._is_blocked and (before is ProfilerAction.RECORD_AND_SAVE or action is ProfilerAction.NONE):
+            self._is_blocked = False
+            before = ProfilerAction.NONE
+        if self._is_blocked or self._profiler is None:
+            return False
+        if before in _IDLE and action is not ProfilerAction.NONE and is_profiler_active():
+            self._block(before)
+        if before is ProfilerAction.RECORD and action in _IDLE and self._profiler.current_action is before:
+            self._profiler.current_action = ProfilerAction.RECORD_AND_SAVE  # torch would throw the recording away
+        self._planned = action
+        self._profiler.step()
+        return begins
+
+    def stop(self) -> None:
+        """End the recording; a window that is open is complete now."""
+        profiler, self._profiler, self._action = self._profiler, None, ProfilerAction.NONE
+        if profiler is not None:
+            profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+
+    def _renew(self, action: ProfilerAction) -> None:
+        self._planned = self._action = action
+        self._profiler = profile(
+            schedule=lambda _step: self._planned, on_trace_ready=self._ready, **self._options.arguments()
+        )
+        self._profiler.record_steps = False  # the steps' ranges are the Tracer's: it knows which step is the last
+        self._profiler.start()
+
+    def _block(self, before: ProfilerAction) -> None:
+        """Leave this window out: what was prepared for it is forgotten, not started."""
+        action = self._action
+        if before is ProfilerAction.WARMUP:
+            self._renew(ProfilerAction.NONE)
+        self._action, self._is_blocked = action, True
+        raise ProfilerBusyError("Another profiler is recording in this process; this window is left out.")
+
+    def _ready(self, profiler: profile) -> None:
+        self._on_window(profiler)
+        # Frees the events, and keeps torch from warning at each further window that it will do so.
+        profiler.profiler = None

@@ -1,0 +1,342 @@
+"""Records a training: which steps, under which names, into which files.
+
+The training's own thread does everything here, at the boundary of two steps; torch.profiler belongs to the thread
+that started it and crashes in the hands of another. Nothing that goes wrong with a recording reaches the training: it
+is logged once, and the training goes on. Only calls that can't work are raised.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+from torch.autograd.profiler import record_function
+from torch.profiler import ProfilerAction, profile
+
+from .batches import length, wait_name
+from .errors import ProfilerBusyError, SaveError, ScheduleError, UsageError
+from .handler import folder
+from .identity import Place, Run, current_place, is_distributed
+from .markers import Marker, Range, Ranges
+from .metadata import Recording, Window
+from .naming import TraceName, file_name, worker_of_rank
+from .recorder import Activities, Options, Recorder
+from .schedule import description, steps_needed
+from .writer import save
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from .schedule import Schedule
+
+_LOG = logging.getLogger("kinetoscope")
+
+T = TypeVar("T")
+
+
+class Tracer:
+    """Records traces of a training, one file per rank and window.
+
+        with Tracer("runs", schedule=cyclic(wait=10, warmup=2, active=3)) as tracer:
+            for batch in tracer.steps(loader):
+                ...
+
+    Args:
+        logdir: The folder that TensorBoard is given. Traces go to `{logdir}/{run}/rank{rank}.{steps}.pt.trace.json.gz`.
+        run: The run's name; by default what the launcher calls the job, else the time.
+        schedule: What to do in each step: `cyclic(...)`, `torch.profiler.schedule(...)`, or any such function. Without
+            one, all that happens inside the `with` is one window.
+        enabled: False makes a Tracer that does nothing at all.
+        activities: Like the ones below, as torch.profiler.profile defines it.
+        record_shapes: Sizes of the operators' inputs.
+        profile_memory: Allocations and releases.
+        with_stack: Python calls, and each operator's call stack; makes traces many times larger.
+        with_flops: An estimate of operations in matrix products and convolutions.
+        with_modules: Names of modules (TorchScript only).
+        experimental_config: torch's own further settings.
+        execution_trace_observer: torch's observer to run beside the profiler.
+
+    Raises:
+        UsageError: Arguments that can't work.
+    """
+
+    _live: ClassVar[Tracer | None] = None
+
+    def __init__(
+        self,
+        logdir: str | os.PathLike[str],
+        *,
+        run: str | None = None,
+        schedule: Schedule | None = None,
+        enabled: bool = True,
+        activities: Activities | None = None,
+        record_shapes: bool = True,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: object = None,
+        execution_trace_observer: object = None,
+    ) -> None:
+        if schedule is not None and not callable(schedule):
+            raise ScheduleError(
+                f"schedule={schedule!r} is no function of the step's number; try cyclic(wait=…, active=…)."
+            )
+        self._logdir, self._run = folder(logdir), Run(run)
+        self._schedule, self._enabled = schedule, enabled
+        self._options = Options(
+            activities=None if activities is None else tuple(activities),
+            record_shapes=record_shapes,
+            profile_memory=profile_memory,
+            with_stack=with_stack,
+            with_flops=with_flops,
+            with_modules=with_modules,
+            experimental_config=experimental_config,
+            execution_trace_observer=execution_trace_observer,
+        )
+        self._saved: list[Path] = []
+        self._failures = 0
+        self._ranges = Ranges()
+        self._place: Place | None = None
+        self._owner: tuple[int, int] | None = None
+        self._recorder: Recorder | None = None
+        self._reason = "schedule"
+        self._completed = 0
+        self._window_start = (0, 0)
+
+    @property
+    def saved_traces(self) -> tuple[Path, ...]:
+        """The files that this process has written, oldest first."""
+        return tuple(self._saved)
+
+    @property
+    def completed_steps(self) -> int:
+        """How many steps are complete."""
+        return self._completed
+
+    # Starting and stopping
+
+    def __enter__(self) -> Self:
+        if not self._enabled:
+            return self
+        if self._owner is not None:
+            raise UsageError("A Tracer records once; make a new one.")
+        live = Tracer._live
+        if live is not None and live._owner is not None and live._owner[0] == os.getpid():
+            raise ProfilerBusyError("Another Tracer is active in this process; there can be only one.")
+        action = self._action(0)
+        recorder = Recorder(self._options, self._save)
+        recorder.start(action)
+        self._recorder, self._owner = recorder, _here()
+        Tracer._live = self
+        atexit.register(self._at_exit)
+        self._settle()
+        self._window_start = (0, time.time_ns())
+        self._ranges.is_recording = recorder.is_recording
+        self._ranges.begin_step(0)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._enabled:
+            self._check_place("end")
+            self._close("end" if kind is None else f"exception: {kind.__name__}")
+
+    def _at_exit(self) -> None:
+        """Stop a recording that the program left open: torch crashes over it while the interpreter shuts down."""
+        if self._owner == _here():
+            self._close("exit")
+
+    def _close(self, reason: str) -> None:
+        atexit.unregister(self._at_exit)
+        Tracer._live = None
+        self._reason = reason
+        self._stop()
+        if not self._saved and not self._failures:
+            _LOG.warning("0 windows: %s.", self._shortfall())
+        elif self._failures > 1:
+            _LOG.warning("%d recordings were lost, %d saved.", self._failures, len(self._saved))
+
+    def _stop(self) -> None:
+        self._ranges.pause()
+        self._ranges.is_recording = False
+        recorder, self._recorder = self._recorder, None
+        with _Guard(self, "The recording couldn't be stopped"):
+            if recorder is not None:
+                recorder.stop()
+
+    def _shortfall(self) -> str:
+        """Say why no window was saved though nothing failed."""
+        made = f"the loop made {self._completed}"
+        if not self._completed:
+            made += "; call step() after each, or loop over steps(loader)"
+        needed = steps_needed(self._schedule)
+        wanted = "recorded none of the steps" if needed is None else f"needs {needed} steps"
+        return f"the schedule {wanted}, {made}"
+
+    # Steps
+
+    def steps(self, loader: Iterable[T]) -> Iterator[T]:
+        """Return the loader's batches; when the loop comes back for the next one, a step is complete.
+
+        The wait for each batch is recorded the way torch's DataLoader records its own.
+        """
+        if not self._enabled:
+            return iter(loader)
+        self._check_place("count steps")
+        return self._counted(loader)
+
+    def _counted(self, loader: Iterable[T]) -> Iterator[T]:
+        iterator, expected, seen = iter(loader), length(loader), 0
+        wait = wait_name(iterator)
+        while True:
+            if seen != expected:  # after the last batch, there is only the news that there are no more
+                self._ranges.begin_step(self._completed)
+            is_marked = wait is not None and self._ranges.is_recording
+            try:
+                with record_function(str(wait)) if is_marked else nullcontext():
+                    batch = next(iterator)
+            except StopIteration:
+                return
+            self._ranges.begin_step(self._completed)
+            yield batch
+            seen += 1
+            self._advance(goes_on=seen != expected)
+
+    def step(self) -> None:
+        """Say that a step is complete. Only at the top level of a loop, where no other range of the step is open."""
+        if self._enabled:
+            self._check_place("count steps")
+            self._advance(goes_on=True)
+
+    def _advance(self, *, goes_on: bool) -> None:
+        self._check_place("count steps")
+        self._ranges.end_step()
+        self._completed += 1
+        recorder = self._recorder
+        if recorder is not None:
+            with _Guard(self, "The profiler failed, so nothing more is recorded", gives_up=True):
+                try:
+                    if recorder.move(self._action(self._completed)):
+                        self._window_start = (self._completed, time.time_ns())
+                except ProfilerBusyError as error:
+                    self.lost(str(error))
+                self._ranges.is_recording = recorder.is_recording
+            self._settle()
+        if goes_on:
+            self._ranges.begin_step(self._completed)
+        else:
+            self._ranges.resume()
+
+    def _action(self, step: int) -> ProfilerAction:
+        if self._schedule is None:
+            return ProfilerAction.RECORD
+        action = self._schedule(step)
+        if not isinstance(action, ProfilerAction):
+            raise ScheduleError(f"The schedule returned {action!r} for step {step}; it must return a ProfilerAction.")
+        return action
+
+    # Markers
+
+    def marker(self, label: str) -> Marker:
+        """Return a range to use in a `with` or as a decorator, again and again, also within itself.
+
+        Only what the thread of the training spends in it is recorded.
+        """
+        return Marker(self, label)
+
+    def begin_marker(self, label: str) -> Range | None:
+        """Open a marker; None on a thread that isn't recorded."""
+        if self._recorder is None or self._owner != _here():
+            return None
+        return self._ranges.begin(label)
+
+    def end_marker(self, opened: Range | None) -> None:
+        """Close a marker that `begin_marker` opened."""
+        if opened is not None:
+            self._ranges.end(opened)
+
+    # Saving
+
+    def _settle(self) -> None:
+        """Learn rank and run while torch.distributed can tell: it may be gone when the last window is saved."""
+        if self._place is None and is_distributed():
+            with _Guard(self, "The ranks couldn't agree on a run"):
+                self._place = current_place()
+                _LOG.debug("Recording %s of run %s.", self._place, self._run.name)
+
+    def _save(self, profiler: profile) -> None:
+        with _Guard(self, "A recording was lost"):
+            place = self._place or current_place()
+            name = TraceName(worker_of_rank(place.global_rank), self._completed)
+            target = self._logdir / self._run.name / file_name(name)
+            recording = Recording(
+                run=self._run.name,
+                place=place,
+                window=self._window(),
+                options=self._options.to_json(),
+                schedule=description(self._schedule),
+                markers=self._ranges.names.labels,
+            )
+            save(profiler.export_chrome_trace, target, recording.to_json())
+            self._saved.append(target)
+            _LOG.info("Saved %s.", target)
+
+    def _window(self) -> Window:
+        first, started_ns = self._window_start
+        is_whole = not self._ranges.is_step_open
+        return Window(
+            number=len(self._saved),
+            step_first=first,
+            step_last=max(first, self._completed - is_whole),
+            is_last_step_whole=is_whole,
+            steps_completed=self._completed,
+            reason=self._reason,
+            started_ns=started_ns,
+            ended_ns=time.time_ns(),
+        )
+
+    def lost(self, problem: str, *, gives_up: bool = False) -> None:
+        """Note that a recording was lost; say so the first time."""
+        _LOG.log(logging.DEBUG if self._failures else logging.WARNING, "%s", problem)
+        self._failures += 1
+        if gives_up:
+            self._stop()
+
+    def _check_place(self, what: str) -> None:
+        if self._owner is None:
+            raise UsageError(f"A Tracer can't {what} outside its `with`.")
+        if self._owner != _here():
+            raise UsageError(f"Only the thread that entered a Tracer can {what}: torch.profiler belongs to it.")
+
+
+class _Guard:
+    """Keeps what goes wrong with a recording away from the training."""
+
+    def __init__(self, tracer: Tracer, what: str, *, gives_up: bool = False) -> None:
+        self._tracer, self._what, self._gives_up = tracer, what, gives_up
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
+        if kind is None or not issubclass(kind, Exception):
+            return False
+        detail = str(error) if isinstance(error, SaveError) else f"{kind.__name__}: {error}"
+        self._tracer.lost(f"{self._what}: {detail}", gives_up=self._gives_up)
+        _LOG.debug("%s", self._what, exc_info=error)
+        return True
+
+
+def _here() -> tuple[int, int]:
+    return os.getpid(), threading.get_ident()
