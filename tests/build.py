@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 import polars as pl
+
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.trace import Trace
 
@@ -24,7 +25,9 @@ class TraceBuilder:
         self.top = top
         self.events: list[dict[str, Any]] = []
 
-    def event(self, cat: str, name: str, at: int, dur: int | None, *, tid: Any = 1, pid: Any = PID, ph: str = "X", **args: Any) -> TraceBuilder:
+    def event(
+        self, cat: str, name: str, at: int, dur: int | None, *, tid: Any = 1, pid: Any = PID, ph: str = "X", **args: Any
+    ) -> TraceBuilder:
         """Any event; `at` and `dur` in nanoseconds."""
         times = {"ts": Microseconds(at)} | ({} if dur is None else {"dur": Microseconds(dur)})
         self.events.append({"ph": ph, "cat": cat, "name": name, "pid": pid, "tid": tid, **times, "args": args})
@@ -39,20 +42,45 @@ class TraceBuilder:
     def step(self, number: int, at: int, dur: int, **args: Any) -> TraceBuilder:
         return self.annotation(f"ProfilerStep#{number}", at, dur, **args)
 
-    def launch(self, at: int, dur: int, correlation: int, *, name: str = "cudaLaunchKernel", thread: int = 1, cat: str = "cuda_runtime", **args: Any) -> TraceBuilder:
+    def launch(
+        self,
+        at: int,
+        dur: int,
+        correlation: int,
+        *,
+        name: str = "cudaLaunchKernel",
+        thread: int = 1,
+        cat: str = "cuda_runtime",
+        **args: Any,
+    ) -> TraceBuilder:
         return self.event(cat, name, at, dur, tid=thread, correlation=correlation, **args)
 
-    def device(self, cat: str, name: str, at: int, dur: int, correlation: int = 0, *, device: int = 0, stream: int = 7, **args: Any) -> TraceBuilder:
+    def device(
+        self,
+        cat: str,
+        name: str,
+        at: int,
+        dur: int,
+        correlation: int = 0,
+        *,
+        device: int = 0,
+        stream: int = 7,
+        **args: Any,
+    ) -> TraceBuilder:
         args = {"device": device, "stream": stream, "correlation": correlation, **args}
         return self.event(cat, name, at, dur, pid=device, tid=stream, **args)
 
     def kernel(self, name: str, at: int, dur: int, correlation: int = 0, **args: Any) -> TraceBuilder:
         return self.device("kernel", name, at, dur, correlation, **args)
 
-    def memcpy(self, at: int, dur: int, correlation: int = 0, *, name: str = "Memcpy HtoD (Pageable -> Device)", **args: Any) -> TraceBuilder:
+    def memcpy(
+        self, at: int, dur: int, correlation: int = 0, *, name: str = "Memcpy HtoD (Pageable -> Device)", **args: Any
+    ) -> TraceBuilder:
         return self.device("gpu_memcpy", name, at, dur, correlation, **args)
 
-    def memset(self, at: int, dur: int, correlation: int = 0, *, name: str = "Memset (Device)", **args: Any) -> TraceBuilder:
+    def memset(
+        self, at: int, dur: int, correlation: int = 0, *, name: str = "Memset (Device)", **args: Any
+    ) -> TraceBuilder:
         return self.device("gpu_memset", name, at, dur, correlation, **args)
 
     def memory(self, size: int, at: int, *, thread: int = 1, address: int = 1, **args: Any) -> TraceBuilder:

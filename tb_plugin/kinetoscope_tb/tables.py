@@ -79,7 +79,7 @@ class Table:
         """Return `frame` if it is exactly this table.
 
         Raises:
-            AssertionError: A column is missing, extra, out of order or of another dtype; that is our bug, never the user's.
+            AssertionError: A column is missing, extra, out of order or of another dtype; that is a bug of the view.
         """
         if frame.schema != cls.schema():
             raise AssertionError(f"{cls.__name__}: expected {cls.schema()}, got {frame.schema}")

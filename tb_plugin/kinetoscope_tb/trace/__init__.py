@@ -12,4 +12,15 @@ from .model import (
     Trace,
 )
 
-__all__ = ["COLLECTED", "DEVICE_KINDS", "HOST_KINDS", "LAUNCH_KINDS", "NONE", "Finding", "Meta", "Parts", "Trace", "assemble"]
+__all__ = [
+    "COLLECTED",
+    "DEVICE_KINDS",
+    "HOST_KINDS",
+    "LAUNCH_KINDS",
+    "NONE",
+    "Finding",
+    "Meta",
+    "Parts",
+    "Trace",
+    "assemble",
+]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -194,12 +194,14 @@ class Finding:
         count: How many rows or places it concerns.
         consequence: In words: what it means for the numbers, and what to do if anything can be done.
         first_offset: The first byte of the (decompressed) file that it concerns, if it is a place in the file.
+        level: note (good to know), warning (some numbers are off or missing), loss (data is gone).
     """
 
     rule: str
     count: int
     consequence: str
     first_offset: int | None = None
+    level: Literal["note", "warning", "loss"] = "warning"
 
 
 @dataclass(frozen=True)
@@ -230,7 +232,7 @@ class Meta:
 
     @property
     def devices(self) -> list[Mapping[str, Any]]:
-        """One mapping per device as the driver describes it: id, name, totalGlobalMem, computeMajor, numSms, …"""
+        """One mapping per device as the driver describes it: id, name, totalGlobalMem, computeMajor and others."""
         listed = self.top.get("deviceProperties")
         return [d for d in listed if isinstance(d, Mapping)] if isinstance(listed, list) else []
 
@@ -272,6 +274,11 @@ class Trace:
     def ops(self) -> pl.DataFrame:
         """The host events that are operators."""
         return self.host_events.filter(pl.col("kind") == "operator")
+
+    @cached_property
+    def kernels(self) -> pl.DataFrame:
+        """The device events that are kernels, communication among them."""
+        return self.device_events.filter(pl.col("kind") == "kernel")
 
     @cached_property
     def annotations(self) -> pl.DataFrame:

@@ -1,0 +1,28 @@
+"""The views, in the order of the page. To add one: write a module here, and name it below."""
+
+from . import (
+    environment,
+    gpus,
+    health,
+    kernels,
+    kernels_by_op,
+    operators,
+    operators_by_shape,
+    overview,
+    steps,
+)
+
+VIEWS = {
+    view.id: view
+    for view in (
+        overview.VIEW,
+        steps.VIEW,
+        environment.VIEW,
+        health.VIEW,
+        operators.VIEW,
+        operators_by_shape.VIEW,
+        gpus.VIEW,
+        kernels.VIEW,
+        kernels_by_op.VIEW,
+    )
+}

@@ -1,0 +1,77 @@
+"""Environment: what ran where, and how it was recorded, as far as the file says."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import polars as pl
+
+from ..tables import TEXT, Column, Table
+from ..trace import Trace
+from ..views import View
+
+EARLIEST_CLOCK_NS = 1_000_000_000_000_000_000  # September 2001: an origin before it is no Unix time
+
+
+class Environment(Table):
+    """One row is one fact."""
+
+    key = ("fact",)
+
+    fact = Column(TEXT, "What is known.")
+    value = Column(TEXT, "Its value, as the file gives it.")
+
+
+def environment(trace: Trace) -> pl.DataFrame:
+    """The facts that the file gives, in the order in which people ask for them."""
+    facts = {name: str(value) for name, value in (*_machine(trace), *_recording(trace)) if value not in (None, "")}
+    return Environment.of(
+        pl.DataFrame({"fact": list(facts), "value": list(facts.values())}, schema=Environment.schema())
+    )
+
+
+def _machine(trace: Trace) -> list[tuple[str, object]]:
+    meta = trace.meta
+    used = trace.device_events["device"].unique()
+    names = {d.get("id"): str(d.get("name") or "") for d in meta.devices}
+    devices = sorted({names.get(device, "") for device in used} - {""}) or sorted({n for n in names.values() if n})
+    return [
+        ("Device", ", ".join(devices) if used.len() else "CPU"),
+        ("Devices used", used.len() or None),
+        ("torch", meta.producer.get("torch_version")),
+        ("CUDA", meta.producer.get("cuda_version") or _version(meta.top.get("cuda_runtime_version"))),
+        ("ROCm", _version(meta.top.get("hip_runtime_version"))),
+        ("Python", meta.producer.get("python_version")),
+        ("Host", meta.producer.get("host") or meta.top.get("host_name")),
+        ("Rank", meta.rank),
+        ("World size", meta.producer.get("world_size") or meta.distributed.get("world_size")),
+        ("Backend", _backend(meta.distributed.get("backend"))),
+    ]
+
+
+def _recording(trace: Trace) -> list[tuple[str, object]]:
+    steps = trace.steps
+    has_steps = steps["name"][0] != "all"
+    complete = int(steps["is_complete"].sum())
+    begun = datetime.fromtimestamp(trace.origin_ns / 1e9, timezone.utc) if trace.origin_ns > EARLIEST_CLOCK_NS else None
+    return [
+        ("Recorded", f"{begun:%Y-%m-%d %H:%M:%S} UTC" if begun else None),
+        ("Steps", f"{steps['name'][0]}–{steps['name'][-1]}, {complete} complete" if has_steps else "not marked"),
+        ("Events", trace.meta.events),
+        ("File", trace.path),
+    ]
+
+
+def _version(number: object) -> str | None:
+    """12040 → 12.4, as the CUDA headers encode it; other numbers as they are."""
+    if not isinstance(number, int) or number <= 0:
+        return None
+    return f"{number // 1000}.{number % 1000 // 10}" if number < 1_000_000 else str(number)
+
+
+def _backend(name: object) -> object:
+    """torch.distributed's backend; a device mesh leaves it undefined."""
+    return None if name == "undefined" else name
+
+
+VIEW = View(environment, table=Environment, title="Environment", group="Overview")

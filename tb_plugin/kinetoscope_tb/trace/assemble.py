@@ -1,0 +1,188 @@
+"""From what was recorded to a `Trace`: order, nesting, links from device work back to operators, steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..kernel_names import is_communication_kernel, tensor_cores
+from .lookup import by_name, rows_by_id, take
+from .model import ANSWERS, NONE, Finding, Meta, Trace
+from .nesting import innermost, nearest, nest, repeats, self_times
+from .steps import HostSteps, host_steps, step_windows
+
+Rows = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the reader found.
+
+    Args:
+        path: The file, as the user knows it.
+        origin_ns: Unix time of the origin, in nanoseconds.
+        window: Start and end of the recording, in ns since the origin; None where the file doesn't say.
+        threads: The host threads that have rows (model.THREADS).
+        frames: One frame per key of model.COLLECTED, with its recorded columns; rows of a frame in file order.
+        meta: What the file says beside its events.
+        findings: What was repaired or lost while reading.
+    """
+
+    path: str
+    origin_ns: int
+    window: tuple[int, int] | None
+    threads: pl.DataFrame
+    frames: Mapping[str, pl.DataFrame]
+    meta: Meta
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that every linking step needs, as arrays."""
+
+    thread: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame) -> Columns:
+        """Return the columns of a frame of host rows; a row without a duration ends where it starts."""
+        start = frame["start_ns"].to_numpy()
+        end = start + frame["dur_ns"].to_numpy() if "dur_ns" in frame.columns else start
+        return cls(frame["thread"].to_numpy(), start, end)
+
+
+def assemble(parts: Parts) -> Trace:
+    """Return the trace: the recorded columns in their order, and the derived ones."""
+    frames = parts.frames
+    host, nested = _nested(_by_thread(frames["host_events"]))
+    python, python_nested = _nested(_by_thread(frames["python_calls"]))
+    launches = _by_thread(frames["launches"])
+    device = frames["device_events"].sort("start_ns", maintain_order=True)
+
+    ranges = Columns.of(host)
+    host, launches = _with_calls(host, ranges, launches)
+    memory = _with_op(frames["memory"], host, ranges)
+    device = _with_launch(_classified(device), launches)
+
+    steps = host_steps(host, _extent(host, launches, device), parts.window[1] if parts.window else None)
+    host, launches, device = _with_steps(steps, host, launches, device)
+    device_start = device["start_ns"].to_numpy()
+    windows = step_windows(steps, device_start, device_start + device["dur_ns"].to_numpy(), device["step"].to_numpy())
+    return Trace(
+        path=parts.path,
+        origin_ns=parts.origin_ns,
+        window=parts.window or _extent(host, launches, device),
+        threads=parts.threads,
+        host_events=host,
+        launches=launches,
+        device_events=device,
+        memory=memory,
+        python_calls=python,
+        flows=frames["flows"].sort("start_ns", maintain_order=True),
+        others=frames["others"].sort("start_ns", maintain_order=True),
+        steps=windows,
+        meta=parts.meta,
+        findings=parts.findings + _overlaps(nested, "host") + _overlaps(python_nested, "python"),
+    )
+
+
+def _by_thread(frame: pl.DataFrame) -> pl.DataFrame:
+    """In the order thread, start, longest first, file."""
+    thread, start, dur = (frame[name].to_numpy() for name in ("thread", "start_ns", "dur_ns"))
+    return frame[np.lexsort((-dur, start, thread))]
+
+
+def _nested(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    ranges = Columns.of(frame)
+    parent, depth, overlaps = nest(ranges.thread, ranges.start, ranges.end)
+    return frame.with_columns(parent=parent, depth=depth), overlaps
+
+
+def _overlaps(count: int, kind: str) -> tuple[Finding, ...]:
+    if not count:
+        return ()
+    said = (
+        "Ranges of one thread begin inside another and outlast it; they are shown side by side, not nested, "
+        "so self times around them are approximate."
+    )
+    return (Finding(f"{kind}_overlap", count, said),)
+
+
+def _with_calls(host: pl.DataFrame, ranges: Columns, launches: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Add the launching range and operator of each call, and what follows for the ranges: self time and repeats."""
+    calls = Columns.of(launches)
+    parent = host["parent"].to_numpy()
+    inside = innermost(ranges.thread, ranges.start, ranges.end, calls.thread, calls.start)
+    is_op = (host["kind"] == "operator").to_numpy()
+    op = take(nearest(is_op, parent), inside)
+    op = np.where(op >= 0, op, _op_by_external_id(host, ranges, is_op, launches, calls)).astype(np.int32)
+    alone = self_times(ranges.thread, ranges.start, ranges.end, parent, calls.thread, inside, calls.start, calls.end)
+    direct = np.bincount(inside[inside >= 0], minlength=parent.size)
+    again = repeats(parent, host["name"].to_physical().fill_null(0).to_numpy(), direct)
+    return host.with_columns(self_ns=alone, is_repeat=again), launches.with_columns(host=inside, op=op)
+
+
+def _op_by_external_id(
+    host: pl.DataFrame, ranges: Columns, is_op: NDArray[np.bool_], launches: pl.DataFrame, calls: Columns
+) -> Rows:
+    """The operator that a call's External id names, if its range covers the call; else NONE.
+
+    Torch 1.12 to 2.2 wrote the call's own correlation there, which is some operator's id by accident: hence the cover.
+    """
+    ids = np.where(is_op, host["external_id"].to_numpy(), NONE)
+    row = rows_by_id(ids, launches["external_id"].to_numpy())
+    covers = (take(ranges.start, row) <= calls.start) & (take(ranges.end, row) >= calls.end)
+    return np.where(covers, row, NONE).astype(np.int32)
+
+
+def _with_op(memory: pl.DataFrame, host: pl.DataFrame, ranges: Columns) -> pl.DataFrame:
+    """Add the innermost operator that was open when memory was taken or released."""
+    order = np.lexsort((memory["start_ns"].to_numpy(), memory["thread"].to_numpy()))
+    rows = Columns.of(memory[order])
+    found = innermost(ranges.thread, ranges.start, ranges.end, rows.thread, rows.start)
+    op = np.empty(found.size, np.int32)
+    is_op = (host["kind"] == "operator").to_numpy()
+    op[order] = take(nearest(is_op, host["parent"].to_numpy()), found)
+    return memory.with_columns(op=op).sort("start_ns", maintain_order=True)
+
+
+def _classified(device: pl.DataFrame) -> pl.DataFrame:
+    """Add what the names and the collective's metadata say."""
+    communicates = by_name(device["name"], is_communication_kernel) | device["collective"].is_not_null().to_numpy()
+    uses = by_name(device["name"], tensor_cores, missing="unknown")
+    return device.with_columns(
+        is_communication=communicates.astype(bool), tensor_cores=pl.Series(uses.tolist(), dtype=ANSWERS)
+    )
+
+
+def _with_launch(device: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
+    """Add the call that launched each device row, by correlation (one call may launch many), and its operator."""
+    launch = rows_by_id(launches["correlation"].to_numpy(), device["correlation"].to_numpy())
+    return device.with_columns(launch=launch, op=take(launches["op"].to_numpy(), launch))
+
+
+def _with_steps(
+    steps: HostSteps, host: pl.DataFrame, launches: pl.DataFrame, device: pl.DataFrame
+) -> tuple[pl.DataFrame, ...]:
+    """Add the step of each row: host rows by where they lie, device rows by where they were launched."""
+    ranges, calls = Columns.of(host), Columns.of(launches)
+    call_step = steps.holding(calls.start, calls.end)
+    return (
+        host.with_columns(step=steps.holding(ranges.start, ranges.end)),
+        launches.with_columns(step=call_step),
+        device.with_columns(step=take(call_step, device["launch"].to_numpy())),
+    )
+
+
+def _extent(*frames: pl.DataFrame) -> tuple[int, int]:
+    """Start of the earliest and end of the latest row; (0, 0) if there is none."""
+    rows = [f for f in frames if f.height]
+    if not rows:
+        return 0, 0
+    return min(f["start_ns"].min() for f in rows), max((f["start_ns"] + f["dur_ns"]).max() for f in rows)  # type: ignore[type-var, return-value]

@@ -1,0 +1,40 @@
+"""From a name or an id to what is known of it, for a whole column at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from .model import NONE
+
+
+def by_name(names: pl.Series, answer: Callable[[str], Any], *, missing: Any = False) -> NDArray[Any]:
+    """Return `answer(name)` for each row of an enum column, asking once per name that occurs."""
+    codes = names.to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()
+    texts = names.dtype.categories.to_list()  # type: ignore[attr-defined]
+    used = np.zeros(len(texts), bool)
+    used[codes[codes >= 0]] = True
+    answers = np.array([answer(t) if u else missing for t, u in zip(texts, used, strict=True)] + [missing])
+    rows: NDArray[Any] = answers[codes]
+    return rows
+
+
+def rows_by_id(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return for each wanted id the first row that has it, or NONE; negative ids have no row."""
+    real = np.flatnonzero(ids >= 0)
+    if not real.size or not wanted.size:
+        return np.full(wanted.size, NONE, np.int32)
+    order = real[np.argsort(ids[real], kind="stable")]
+    at = np.minimum(np.searchsorted(ids[order], wanted), order.size - 1)
+    return np.where((wanted >= 0) & (ids[order[at]] == wanted), order[at], NONE).astype(np.int32)
+
+
+def take(values: NDArray[Any], rows: NDArray[np.int32], missing: Any = NONE) -> NDArray[Any]:
+    """Return `values[rows]`, with `missing` where a row is NONE."""
+    if not values.size:
+        return np.full(rows.size, missing, values.dtype)
+    return np.where(rows >= 0, values[np.maximum(rows, 0)], np.asarray(missing, values.dtype))

@@ -1,0 +1,139 @@
+"""Nesting by time on one thread: which range lies in which.
+
+Rows come in the order thread, start, longest first, place in the file. A range lies in another that is open when it
+begins and that ends no earlier. Ranges that only touch are siblings, and so is a range that begins in another and
+outlasts it: it becomes a sibling of that other, and is counted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from .model import NONE
+
+
+@njit(cache=True, nogil=True)
+def nest(thread, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Return (parent, depth, partial overlaps) of sorted ranges; parent is a row or -1."""
+    n = start.size
+    parent = np.empty(n, np.int32)
+    depth = np.empty(n, np.int16)
+    above = np.empty(n, np.int32)  # the rows that are open, outermost first
+    top = 0
+    overlaps = 0
+    for i in range(n):
+        if i and thread[i] != thread[i - 1]:
+            top = 0
+        outlasts = False
+        while top and (end[above[top - 1]] <= start[i] or end[above[top - 1]] < end[i]):
+            outlasts |= end[above[top - 1]] > start[i]
+            top -= 1
+        overlaps += outlasts
+        parent[i] = above[top - 1] if top else NONE
+        depth[i] = top
+        above[top] = i
+        top += 1
+    return parent, depth, overlaps
+
+
+@njit(cache=True, nogil=True)
+def innermost(thread, start, end, at_thread, at):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Return for each instant the row of the innermost range open then on its thread, or -1.
+
+    Both sides are sorted by thread, then time. A range is open from its start up to, not including, its end.
+    """
+    found = np.empty(at.size, np.int32)
+    above = np.empty(start.size + 1, np.int32)
+    top = 0
+    row = 0
+    for q in range(at.size):
+        if q and at_thread[q] != at_thread[q - 1]:
+            top = 0
+        while row < start.size and thread[row] < at_thread[q]:
+            row += 1
+        while row < start.size and thread[row] == at_thread[q] and start[row] <= at[q]:
+            while top and end[above[top - 1]] <= start[row]:
+                top -= 1
+            above[top] = row
+            top += 1
+            row += 1
+        while top and end[above[top - 1]] <= at[q]:
+            top -= 1
+        found[q] = above[top - 1] if top else NONE
+    return found
+
+
+@njit(cache=True, nogil=True)
+def self_times(thread, start, end, parent, call_thread, call_host, call_start, call_end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Return each range's time without its direct children and without the runtime calls made directly in it.
+
+    Siblings that overlap and calls inside calls are counted once, so no self time is negative and, on one thread, the
+    self times and the calls add up to the time that any range is open.
+    """
+    n = start.size
+    alone = end - start
+    reached = start.copy()  # up to where the children, then the calls, seen so far cover a range
+    for i in range(n):
+        p = parent[i]
+        if p >= 0:
+            alone[p] -= max(0, end[i] - max(start[i], reached[p]))
+            reached[p] = max(reached[p], end[i])
+    reached[:] = start
+    following = 0  # the first range that begins after the call: the call is cut there, where a child takes over
+    for c in range(call_host.size):
+        while following < n and (
+            thread[following] < call_thread[c]
+            or (thread[following] == call_thread[c] and start[following] <= call_start[c])
+        ):
+            following += 1
+        h = call_host[c]
+        if h < 0:
+            continue
+        stop = min(call_end[c], end[h])
+        if following < n and thread[following] == thread[h]:
+            stop = min(stop, start[following])
+        begin = max(call_start[c], reached[h])
+        if stop > begin:
+            alone[h] -= stop - begin
+            reached[h] = stop
+    return alone
+
+
+@njit(cache=True, nogil=True)
+def nearest(wanted, parent):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Return for each row the row itself if it is wanted, else its nearest wanted ancestor, or -1."""
+    found = np.empty(parent.size, np.int32)
+    for i in range(parent.size):
+        if wanted[i]:
+            found[i] = i
+        else:
+            found[i] = found[parent[i]] if parent[i] >= 0 else NONE
+    return found
+
+
+@njit(cache=True, nogil=True)
+def add_up(parent, values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Return each row's value with those of all its descendants; parents come before their children."""
+    total = values.copy()
+    for i in range(parent.size - 1, -1, -1):
+        if parent[i] >= 0:
+            total[parent[i]] += total[i]
+    return total
+
+
+def repeats(parent: NDArray[np.int32], name: NDArray[np.uint32], calls_inside: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether a row is the only child of a row of the same name, with no runtime call beside it.
+
+    Such a row is its parent's call seen twice (a dispatcher's redispatch); torch's key_averages() drops it too
+    (_remove_dup_nodes in torch/autograd/profiler_util.py).
+
+    Args:
+        calls_inside: How many runtime calls each row makes directly.
+    """
+    has_parent = parent >= 0
+    children = np.bincount(parent[has_parent], minlength=parent.size) + calls_inside
+    above = np.where(has_parent, parent, 0)
+    again: NDArray[np.bool_] = has_parent & (name[above] == name) & (children[above] == 1)
+    return again

@@ -1,0 +1,101 @@
+"""Steps: from when to when each lasts, and which of them the recording cut off.
+
+The host says when a step begins and ends (ProfilerStep#N); its device work goes on behind. So a step's window ends with
+the work that was launched inside it, and begins no earlier than the window before it ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..kernel_names import step_number
+from .lookup import by_name, take
+from .model import NONE, STEPS
+
+Ints = NDArray[np.int64]
+FEWEST_DEVICE_ROWS = 0.8  # of the step before: with fewer, the last step's device work was cut off
+
+
+@dataclass(frozen=True)
+class HostSteps:
+    """What the host says of the steps, in order of time; `names` is ("all",) where it says nothing."""
+
+    names: tuple[str, ...]
+    start: Ints
+    end: Ints
+    is_cut: NDArray[np.bool_]
+
+    def holding(self, start: Ints, end: Ints) -> NDArray[np.int32]:
+        """Return for each range the step whose host interval it lies in wholly, or NONE."""
+        step = np.searchsorted(self.start, start, "right") - 1
+        inside = (step >= 0) & (end <= take(self.end, step.astype(np.int32), NONE))
+        return np.where(inside, step, NONE).astype(np.int32)
+
+
+def host_steps(host: pl.DataFrame, everything: tuple[int, int], window_end: int | None) -> HostSteps:
+    """Read the ProfilerStep annotations; without any there is one step that covers everything.
+
+    Args:
+        host: Host events with name, kind, thread, start_ns, dur_ns, is_finished.
+        everything: Start of the earliest and end of the latest operator, annotation, runtime call or device row.
+        window_end: End of the recording, where the file says it.
+    """
+    is_step = by_name(host["name"], lambda name: step_number(name) is not None)
+    rows = host.filter(pl.Series(is_step) & (pl.col("kind") == "annotation"))
+    if rows.is_empty():
+        first, last = everything
+        return HostSteps(("all",), np.array([first]), np.array([last]), np.array([False]))
+    main = rows.group_by("thread").len().sort("len", "thread", descending=[True, False])["thread"][0]
+    rows = rows.filter(pl.col("thread") == main).sort("start_ns")
+    start = rows["start_ns"].to_numpy()
+    end = start + rows["dur_ns"].to_numpy()
+    is_cut = ~rows["is_finished"].to_numpy()
+    if window_end is not None:
+        is_cut = is_cut | (end >= window_end)
+    names = tuple(step_number(name) or name for name in rows["name"].cast(pl.String))
+    return HostSteps(names, start, end, is_cut)
+
+
+def step_windows(
+    steps: HostSteps, device_start: Ints, device_end: Ints, device_step: NDArray[np.int32]
+) -> pl.DataFrame:
+    """Return the steps frame (model.STEPS).
+
+    Args:
+        steps: What the host says.
+        device_start: When each device row began.
+        device_end: When it ended.
+        device_step: The step that launched it, or NONE.
+    """
+    n = len(steps.names)
+    launched = device_step >= 0
+    rows = np.bincount(device_step[launched], minlength=n)
+    first = np.full(n, np.iinfo(np.int64).max)
+    last = np.full(n, np.iinfo(np.int64).min)
+    np.minimum.at(first, device_step[launched], device_start[launched])
+    np.maximum.at(last, device_step[launched], device_end[launched])
+    reached = steps.start[0]
+    if rows[0]:
+        tail = device_end[~launched & (device_end <= first[0])]
+        reached = max(reached, tail.max(initial=reached))
+    start, end = np.empty(n, np.int64), np.empty(n, np.int64)
+    for i in range(n):
+        start[i] = max(steps.start[i], reached)
+        end[i] = reached = max(steps.end[i], last[i], start[i])
+    columns = (steps.names, steps.start, steps.end, start, end, ~steps.is_cut & ~_lacks_device_work(rows), rows)
+    return pl.DataFrame(dict(zip(STEPS, columns, strict=True)), schema=STEPS)
+
+
+def _lacks_device_work(rows: Ints) -> NDArray[np.bool_]:
+    """Which of the last steps have no device work, or too little, because the recording ended before it ran."""
+    lacking = np.zeros(rows.size, bool)
+    with_work = np.flatnonzero(rows)
+    if with_work.size:
+        last = with_work[-1]
+        lacking[last + 1 :] = True
+        lacking[last] = last > 0 and rows[last] < FEWEST_DEVICE_ROWS * rows[last - 1]
+    return lacking

@@ -1,0 +1,33 @@
+"""Slow, obvious re-implementations of what the package computes fast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Interval = tuple[int, int]
+
+
+def first_active(groups: Sequence[Sequence[Interval]], window: Interval) -> list[int]:
+    """For each group how many instants of the window it is the first active one at; last, the instants of none."""
+    counts = [0] * (len(groups) + 1)
+    for t in range(*window):
+        active = (i for i, group in enumerate(groups) if any(start <= t < end for start, end in group))
+        counts[next(active, len(groups))] += 1
+    return counts
+
+
+def parents(ranges: Sequence[Interval]) -> list[int]:
+    """For each range of one thread, in order of start and longest first, the shortest earlier one that holds it, or -1.
+
+    Holds: it ends after the range begins, and no earlier than the range ends.
+    """
+    found = []
+    for i, (start, end) in enumerate(ranges):
+        around = [j for j in range(i) if ranges[j][1] > start and ranges[j][1] >= end]
+        found.append(around[-1] if around else -1)
+    return found
+
+
+def busy(ranges: Sequence[Interval]) -> int:
+    """At how many instants any range is open."""
+    return len({t for start, end in ranges for t in range(start, end)})

@@ -1,0 +1,122 @@
+"""What holds of every trace, whatever is in it."""
+
+import dataclasses
+
+import numpy as np
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracle
+from build import TraceBuilder
+from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.intervals import exclusive_lengths, union
+from kinetoscope_tb.trace import Trace
+from kinetoscope_tb.trace.breakdown import CATEGORIES, activities, breakdown
+from kinetoscope_tb.trace.nesting import nest
+from strategies import builders, intervals
+
+few = settings(max_examples=60, deadline=None)
+
+
+def pairs(items):
+    return tuple(np.array([item[side] for item in items], np.int64) for side in (0, 1))
+
+
+@given(st.lists(st.lists(intervals, max_size=6), min_size=1, max_size=4), intervals)
+def test_each_instant_counts_for_the_first_active_group(groups, window):
+    got = exclusive_lengths([pairs(group) for group in groups], *pairs([window]))
+    assert [int(part[0]) for part in got] == oracle.first_active(groups, window)
+
+
+@given(st.lists(intervals, max_size=12))
+def test_a_union_is_sorted_disjoint_and_as_long_as_the_instants_it_covers(items):
+    start, end = union(*pairs(items))
+    assert (start < end).all()
+    assert (start[1:] > end[:-1]).all()
+    assert (end - start).sum() == oracle.busy(items)
+
+
+@given(st.lists(intervals, max_size=30))
+def test_the_parent_is_the_innermost_earlier_range_that_holds_it(items):
+    items = sorted(items, key=lambda item: (item[0], -item[1]))
+    start, end = pairs(items)
+    parent, depth, _ = nest(np.zeros(start.size, np.int32), start, end)
+    assert parent.tolist() == oracle.parents(items)
+    assert all(depth[i] == (depth[p] + 1 if p >= 0 else 0) for i, p in enumerate(parent))
+
+
+@few
+@given(builders())
+def test_the_parts_of_every_step_add_up_to_its_total(builder):
+    table = VIEWS["steps"].run(builder.build())
+    parts = [f"{name.lower().replace(' ', '_')}_ns" for name in CATEGORIES]
+    assert table.select(pl.sum_horizontal(parts)).to_series().to_list() == table["total_ns"].to_list()
+    assert table.select(pl.min_horizontal(parts)).to_series().min() >= 0
+
+
+@few
+@given(builders())
+def test_the_breakdown_counts_instant_by_instant(builder):
+    trace = builder.build()
+    active = activities(trace)
+    groups = [list(zip(*(side.tolist() for side in active[name]), strict=True)) for name in CATEGORIES[:-1]]
+    parts = np.array(list(breakdown(trace).values()))
+    for i, (start, end) in enumerate(trace.steps.select("start_ns", "end_ns").rows()):
+        assert parts[:, i].tolist() == oracle.first_active(groups, (start, end))
+
+
+@few
+@given(builders())
+def test_self_times_add_up_to_the_time_in_ranges(builder):
+    trace = builder.build()
+    for (thread,), ranges in trace.host_events.group_by("thread"):
+        calls = trace.launches.filter(pl.col("thread") == thread)
+        assert ranges["self_ns"].min() >= 0
+        assert ranges["self_ns"].sum() <= oracle.busy(spans_of(ranges))
+        if calls.is_empty() and not trace.findings:
+            assert ranges["self_ns"].sum() == oracle.busy(spans_of(ranges))
+
+
+def spans_of(frame):
+    return [(s, s + d) for s, d in frame.select("start_ns", "dur_ns").rows()]
+
+
+@few
+@given(builders())
+def test_device_time_of_all_operators_is_that_of_all_device_rows(builder):
+    trace = builder.build()
+    assert VIEWS["operators"].run(trace)["device_self_ns"].sum() == trace.device_events["dur_ns"].sum()
+    assert VIEWS["operators_by_shape"].run(trace)["device_self_ns"].sum() == trace.device_events["dur_ns"].sum()
+
+
+@few
+@given(builders(), st.randoms(use_true_random=False))
+def test_the_order_of_rows_in_the_file_changes_no_number(builder, random):
+    before = tables(distinct(builder).build())
+    random.shuffle(builder.events)
+    assert tables(builder.build()) == before
+
+
+def distinct(builder: TraceBuilder) -> TraceBuilder:
+    """Without rows whose order only the file decides: host ranges of one thread with the same times."""
+    seen = set()
+    kept = []
+    for event in builder.events:
+        key = (event["cat"] in ("cpu_op", "user_annotation"), event["tid"], event["ts"], event.get("dur"))
+        linked = event["args"].get("correlation") or event["args"].get("External id")
+        link = (event["cat"] in ("cpu_op", "user_annotation"), event["cat"] in ("cuda_runtime",), linked)
+        if not (key[0] and key in seen) and not (linked and any(link[:2]) and link in seen):
+            kept.append(event)
+        seen |= {key, link}
+    builder.events = kept
+    return builder
+
+
+def tables(trace: Trace) -> dict[str, list[tuple[object, ...]]]:
+    moved = dataclasses.replace(trace, origin_ns=0)
+    return {
+        name: sorted(view.run(moved).rows(), key=str)
+        for name, view in VIEWS.items()
+        if not view.is_missing(trace) and name != "environment"
+    }

@@ -1,0 +1,52 @@
+"""Random traces: every kind of row, times that collide, links that dangle."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from build import TraceBuilder
+
+times = st.integers(0, 60)
+lengths = st.integers(0, 25)
+threads = st.integers(1, 3)
+intervals = st.builds(lambda at, dur: (at, at + dur), times, lengths)
+correlations = st.integers(0, 8)
+op_names = st.sampled_from(["aten::mm", "aten::add", "c10d::allreduce_", "enumerate(DataLoader)#_Iter.__next__", "x"])
+kernel_names = st.sampled_from(["ampere_sgemm_32x32", "nccl:all", "ncclDevKernel_AllReduce", "at::native::fill", "k"])
+
+
+@st.composite
+def rows(draw):
+    """One row as (method, arguments, keywords) of TraceBuilder."""
+    at, dur = draw(times), draw(lengths)
+    match draw(st.sampled_from(["op", "annotation", "launch", "kernel", "memcpy", "memset", "memory", "python"])):
+        case "op":
+            return "op", (draw(op_names), at, dur), {"thread": draw(threads), "External id": draw(correlations)}
+        case "annotation":
+            return "annotation", (draw(op_names), at, dur), {"thread": draw(threads)}
+        case "launch":
+            return "launch", (at, dur, draw(correlations)), {"thread": draw(threads), "External id": draw(correlations)}
+        case "kernel":
+            return "kernel", (draw(kernel_names), at, dur, draw(correlations)), {"device": draw(st.integers(0, 1))}
+        case "memcpy":
+            return "memcpy", (at, dur, draw(correlations)), {}
+        case "memset":
+            return "memset", (at, dur, draw(correlations)), {}
+        case "memory":
+            return "memory", (draw(st.integers(-64, 64)), at), {"thread": draw(threads)}
+        case _:
+            return "python", ("f.py(1): f", at, dur), {"thread": draw(threads)}
+
+
+@st.composite
+def builders(draw):
+    """A builder with random rows, with steps that follow each other or none."""
+    builder = TraceBuilder()
+    at = draw(times)
+    for number in range(draw(st.integers(0, 4))):
+        dur = draw(lengths)
+        builder.step(number, at, dur)
+        at += dur + draw(st.integers(0, 3))
+    for method, arguments, keywords in draw(st.lists(rows(), min_size=1, max_size=40)):
+        getattr(builder, method)(*arguments, **keywords)
+    return builder

@@ -1,0 +1,113 @@
+"""Imports point down only, importing is cheap where it must be, and files and functions stay readable."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+VIEWER = ROOT / "tb_plugin" / "kinetoscope_tb"
+PRODUCER = ROOT / "producer" / "kinetoscope"
+
+LAYERS = [  # from the top; a unit is a module, or a package whose own modules may import each other
+    {"plugin", "cli"},
+    {"web"},
+    {"store"},
+    {"analyses", "compare"},
+    {"views", "discovery", "reader"},
+    {"trace"},
+    {"tables", "intervals", "kernel_names", "errors"},
+]
+APART = {"loader": {"plugin"}}  # TensorBoard's entry point: it imports the plugin inside a function
+FROM_PRODUCER = {"discovery": {"kinetoscope.naming"}}  # the one arrow between the packages
+VIEWS_APART = "analyses"  # here even the package's own modules don't import each other
+
+MOST_LINES = 400
+MOST_LINES_OF_A_FUNCTION = 40
+LONGER = {  # function: why it is longer
+    "reader/scan.py:scan": "one compiled loop over the bytes; numba pays for each call in it",
+}
+
+
+def sources(package):
+    return sorted(p for p in package.rglob("*.py") if "static" not in p.parts)
+
+
+def unit_of(path):
+    return path.relative_to(VIEWER).with_suffix("").parts[0]
+
+
+def imported(path):
+    """(module, is relative) of each import, at any depth of the file; a relative one as a path from the package."""
+    package = path.relative_to(VIEWER.parent).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            base = [*package[: len(package) - node.level + 1], *(node.module or "").split(".")]
+            yield from (".".join(filter(None, [*base, "" if node.module else alias.name])) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+
+
+def level(unit):
+    return next(i for i, row in enumerate(LAYERS) if unit in row)
+
+
+@pytest.mark.parametrize("path", sources(VIEWER), ids=lambda p: p.relative_to(VIEWER).as_posix())
+def test_imports_point_down(path):
+    unit = unit_of(path)
+    others = {name.split(".")[1] for name in imported(path) if name.startswith("kinetoscope_tb.")} - {unit}
+    if unit == "__init__":
+        assert not others
+    elif unit in APART:
+        assert others <= APART[unit]
+    else:
+        assert [other for other in others if level(other) <= level(unit)] == []
+
+
+@pytest.mark.parametrize("path", sources(VIEWER / VIEWS_APART), ids=lambda p: p.name)
+def test_views_do_not_import_each_other(path):
+    if path.name != "__init__.py":
+        assert [name for name in imported(path) if name.startswith(f"kinetoscope_tb.{VIEWS_APART}")] == []
+
+
+@pytest.mark.parametrize("path", sources(VIEWER), ids=lambda p: p.relative_to(VIEWER).as_posix())
+def test_the_viewer_never_imports_torch_and_knows_only_the_producer_s_names(path):
+    foreign = {name for name in imported(path) if name.split(".")[0] in ("torch", "kinetoscope")}
+    assert foreign <= FROM_PRODUCER.get(unit_of(path), set())
+
+
+@pytest.mark.parametrize("path", [*sources(VIEWER), *sources(PRODUCER)], ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_files_and_functions_are_short(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MOST_LINES
+    functions = (n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+    name = f"{path.parent.name}/{path.name}"
+    long = [f.name for f in functions if body_lines(f) > MOST_LINES_OF_A_FUNCTION and f"{name}:{f.name}" not in LONGER]
+    assert long == []
+
+
+def body_lines(function):
+    """Lines of a function without its docstring."""
+    first = function.body[1] if ast.get_docstring(function) and len(function.body) > 1 else function.body[0]
+    return function.end_lineno - first.lineno + 1
+
+
+def modules_after(statement):
+    code = f"import sys; {statement}; print(*sorted(m.split('.')[0] for m in sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
+def test_the_entry_point_imports_nothing_heavy():
+    loaded = modules_after("import kinetoscope_tb.loader") - modules_after(
+        "from tensorboard.plugins import base_plugin"
+    )
+    assert loaded == {"kinetoscope_tb"}
+
+
+def test_names_of_files_are_known_without_torch():
+    assert "torch" not in modules_after("import kinetoscope.naming")
