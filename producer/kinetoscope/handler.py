@@ -60,7 +60,7 @@ def trace_handler(
         nonlocal saved
         place, steps = current_place(), profiler.step_num
         window = Window(
-            number=saved,
+            window=saved,
             step_first=None,
             step_last=steps - 1 if steps else None,
             is_last_step_whole=steps > 0,

@@ -43,7 +43,7 @@ class Window:
     """One recording: from when the profiler began to collect until it was saved.
 
     Args:
-        number: How many windows this process saved before.
+        window: How many windows this process saved before.
         step_first: The first step that it holds, counted from 0; None where nobody counted.
         step_last: The last step that it holds.
         is_last_step_whole: Whether the recording ended together with that step.
@@ -53,7 +53,7 @@ class Window:
         ended_ns: Unix time when it ended.
     """
 
-    number: int
+    window: int
     step_first: int | None
     step_last: int | None
     is_last_step_whole: bool

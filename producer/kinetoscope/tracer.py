@@ -296,7 +296,7 @@ class Tracer:
         first, started_ns = self._window_start
         is_whole = not self._ranges.is_step_open
         return Window(
-            number=len(self._saved),
+            window=len(self._saved),
             step_first=first,
             step_last=max(first, self._completed - is_whole),
             is_last_step_whole=is_whole,
