@@ -68,12 +68,12 @@ def read_trace(path: str, progress: Callable[[Progress], None] | None = None) ->
     except KinetoscopeError:
         raise
     except OSError as error:
-        raise TraceError(path, f"This file can't be opened: {error.strerror or error}.") from error
+        raise TraceError(path, f"the file can't be read: {error.strerror or error}.") from error
     except MemoryError as error:
-        raise TraceError(path, "There isn't enough memory to read this file; record fewer steps.") from error
+        raise TraceError(path, "there isn't enough memory to read it. Record fewer steps.") from error
     except Exception as error:
         logger.exception("Reading %s failed", path)
-        problem = f"Reading it failed by a fault of Kinetoscope ({type(error).__name__}). Please report it."
+        problem = f"reading it failed by a fault of Kinetoscope ({type(error).__name__}). Please report it."
         raise TraceError(path, problem) from error
 
 

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .errors import KinetoscopeError, NotFound
+from ..errors import KinetoscopeError, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from .discovery import Listing, TraceFile
-    from .store import Progress
+    from ..discovery import Listing, TraceFile
+    from ..reader import Progress
+    from ..trace import Trace
+    from ..views import View
     from .text_table import TextColumn
-    from .trace import Trace
-    from .views import View
 
 FORMATS = ("text", "json", "csv")
 TERMINAL_ROWS = 50
@@ -58,8 +58,8 @@ def _print_failure(error: KinetoscopeError | click.ClickException, arguments: Se
         shown = error.format_message() if isinstance(error, click.ClickException) else str(error)
         click.echo(f"Error: {shown}", err=True)
         return
-    from .errors import BadParameter
-    from .web import encode
+    from ..errors import BadParameter
+    from ..web import encode
 
     view = arguments[1] if len(arguments) > 1 and arguments[0] == "view" else None
     known = BadParameter(error.format_message()) if isinstance(error, click.ClickException) else error
@@ -72,15 +72,16 @@ def commands() -> None:
     """PyTorch profiles in the terminal. The same views in the browser: tensorboard --logdir DIR."""
 
 
-@commands.command(params=[_format])
+@commands.command()
+@click.option("--format", "form", type=click.Choice([*FORMATS, "markdown"]), default="text", show_default=True)
 def views(form: str) -> None:
-    """List the views."""
+    """List the views; as markdown, with the definition of every column."""
     import polars as pl
 
-    from .analyses import VIEWS
+    from ..analyses import VIEWS
+    from ..views import catalogue
+    from ..web import encode
     from .text_table import TextColumn
-    from .views import catalogue
-    from .web import encode
 
     described = catalogue(VIEWS.values())
     names = ("id", "title", "group", "doc")
@@ -88,20 +89,34 @@ def views(form: str) -> None:
         click.echo(encode.text(described))
     elif form == "csv":
         click.echo(pl.DataFrame({n: [v[n] for v in described] for n in names}).write_csv(), nl=False)
+    elif form == "markdown":
+        click.echo(_markdown(described), nl=False)
     else:
         _print_table([TextColumn(n, [v[n].splitlines()[0] for v in described]) for n in names])
+
+
+def _markdown(described: Sequence[Mapping[str, Any]]) -> str:
+    """The page of all definitions."""
+    lines = ["# Views and columns", "", "Written by `make docs` from the definitions in the code."]
+    for view in described:
+        lines += ["", f"## {view['title']} (`{view['id']}`)", "", view["doc"], ""]
+        lines += [f"{view['hint']}", ""] if view["hint"] else []
+        lines += [f"Parameter `{p['name']}`: {', '.join(p['choices'])}.\n" for p in view["parameters"]]
+        lines += ["| column | kind | |", "| --- | --- | --- |"]
+        lines += [f"| `{c['name']}` | {c['kind']} | {c['doc'].replace('|', chr(92) + '|')} |" for c in view["columns"]]
+    return "\n".join(lines) + "\n"
 
 
 class _ViewGroup(click.Group):
     """One command per view of the catalogue, which is imported only when it is asked for."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        from .analyses import VIEWS
+        from ..analyses import VIEWS
 
         return list(VIEWS)
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command:
-        from .analyses import VIEWS
+        from ..analyses import VIEWS
 
         if cmd_name not in VIEWS:
             raise NotFound("view", cmd_name, VIEWS)
@@ -153,8 +168,8 @@ def _where() -> list[click.Parameter]:
 def _show(
     view: View, path: str, run: str | None, worker: str | None, span: str | None, form: str, **parameters: str | None
 ) -> None:
-    from .discovery import list_given
-    from .store import compute
+    from ..discovery import list_given
+    from ..store import compute
 
     arguments = view.arguments({name: value for name, value in parameters.items() if value is not None})
     file = _choose(list_given(path), {"run": run, "worker": worker, "span": span})
@@ -184,7 +199,7 @@ def _choose(listing: Listing, wanted: Mapping[str, str | None]) -> TraceFile:
 
 
 def _read(file: TraceFile) -> Trace:
-    from .store import read_trace
+    from ..store import read_trace
 
     with _progress_bar(file) as note:
         return read_trace(file.path, note)
@@ -203,10 +218,10 @@ def _progress_bar(file: TraceFile) -> Iterator[Callable[[Progress], None] | None
         yield lambda progress: bar.update(task, completed=progress.bytes_read)
 
 
-def _print_answer(view: View, result: Any, form: str) -> None:  # noqa: ANN401  # pl.DataFrame | Missing, unimported
-    from .store import Missing
+def _print_answer(view: View, result: Any, form: str) -> None:  # pl.DataFrame | Missing, unimported
+    from ..store import Missing
+    from ..web import encode
     from .text_table import text_columns
-    from .web import encode
 
     if form == "json":
         click.echo(encode.text(encode.view_answer(view, result)))

@@ -13,7 +13,7 @@ import urllib.request
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .errors import KinetoscopeError
+from ..errors import KinetoscopeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from .tables import Column
+    from ..tables import Column
 
 MISSING = "–"
 
@@ -64,7 +64,7 @@ def _decimals(largest: float) -> int:
     return 3 if largest < 10 else 2 if largest < 100 else 1
 
 
-def _cell(value: Any, form: Callable[[Any], str]) -> str:  # noqa: ANN401  # whatever the column holds
+def _cell(value: Any, form: Callable[[Any], str]) -> str:  # whatever the column holds
     return MISSING if value is None or value != value else form(value)  # NaN
 
 

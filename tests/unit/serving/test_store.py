@@ -1,0 +1,173 @@
+"""The store is given a reader that the test holds back and lets go; nothing waits for a clock."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from kinetoscope_tb.discovery import Logdir, TraceFile
+from kinetoscope_tb.errors import TraceError
+from kinetoscope_tb.store import Loading, Missing, Store, read_trace
+from kinetoscope_tb.tables import COUNT, Column, Table
+from kinetoscope_tb.views import View
+
+LONG_S = 30
+
+
+class Reader:
+    """Stands for the reader: counts its calls, and waits until it is let go."""
+
+    def __init__(self, *, is_held=False, size=1):
+        self.calls, self.size = [], size
+        self.free = threading.Event()
+        self.reports = threading.Event()
+        if not is_held:
+            self.free.set()
+
+    def __call__(self, path, progress):
+        self.calls.append(path)
+        progress(SimpleNamespace(stage="reading", bytes_read=25, file_bytes=100))
+        self.reports.set()
+        assert self.free.wait(LONG_S)
+        if "bad" in path:
+            raise TraceError(path, "no good")
+        return Columns(pl.DataFrame({"x": pl.Series(range(self.size), dtype=pl.Int64)}))
+
+
+class Columns:
+    def __init__(self, rows):
+        self.rows = rows
+
+
+class Counted(Table):
+    """One row is everything."""
+
+    rows = Column(COUNT, "How many rows there are.")
+
+
+def counted(trace):
+    return pl.DataFrame({"rows": [trace.rows.height]})
+
+
+VIEW = View(counted, table=Counted, title="Counted", group="Host", needs="rows", hint="Record rows.")
+
+
+def file(path="a", stamp=1, size=100):
+    return TraceFile("run", "worker", "span", path, path, size, stamp)
+
+
+def store(reader, **options):
+    return Store([Logdir("/nowhere")], read=reader, **{"patience_s": LONG_S, **options})
+
+
+def test_a_file_is_read_once_whoever_asks_and_however_often():
+    reader = Reader(is_held=True)
+    held = store(reader)
+    with ThreadPoolExecutor(8) as pool:
+        answers = [pool.submit(held.trace, file()) for _ in range(8)]
+        assert reader.reports.wait(LONG_S)
+        reader.free.set()
+        assert len({id(answer.result()) for answer in answers}) == 1
+    assert reader.calls == ["a"]
+
+
+def test_while_a_file_is_read_the_answer_is_how_far_it_is():
+    reader, now = Reader(is_held=True), iter([0.0, *[5.0] * 9])
+    held = store(reader, patience_s=0, clock=lambda: next(now))
+    held.trace(file())
+    assert reader.reports.wait(LONG_S)
+    assert held.trace(file()) == Loading("reading", fraction=0.25, bytes_per_second=5.0, seconds_left=15.0)
+    reader.free.set()
+
+
+def test_a_view_is_computed_once_for_the_same_parameters():
+    calls = []
+
+    def counted(trace):
+        calls.append(trace)
+        return pl.DataFrame({"rows": [trace.rows.height]})
+
+    view = View(counted, table=Counted, title="Counted", group="Host")
+    held = store(Reader())
+    with ThreadPoolExecutor(8) as pool:
+        frames = [pool.submit(held.frame, view, file(), {}) for _ in range(8)]
+    assert [frame.result()["rows"].to_list() for frame in frames] == [[1]] * 8
+    assert len(calls) == 1
+
+
+def test_a_trace_without_what_a_view_needs_is_missing_it():
+    assert store(Reader(size=0)).frame(VIEW, file(), {}) == Missing("Record rows.")
+
+
+def test_a_file_that_changed_is_read_again_and_its_results_are_forgotten():
+    reader = Reader()
+    held = store(reader)
+    assert held.frame(VIEW, file(stamp=1), {})["rows"].to_list() == [1]
+    reader.size = 3
+    assert held.frame(VIEW, file(stamp=1), {})["rows"].to_list() == [1]
+    assert held.frame(VIEW, file(stamp=2), {})["rows"].to_list() == [3]
+    assert len(reader.calls) == 2
+
+
+def test_an_error_is_the_answer_until_the_file_changes():
+    reader = Reader()
+    held = store(reader)
+    for stamp in (1, 1, 2):
+        with pytest.raises(TraceError, match="no good"):
+            held.trace(file("bad", stamp))
+    assert len(reader.calls) == 2
+
+
+def test_one_bad_file_does_not_concern_the_others():
+    held = store(Reader())
+    with pytest.raises(TraceError):
+        held.trace(file("bad"))
+    assert held.trace(file("good")).rows.height == 1
+
+
+def test_beyond_the_capacity_the_trace_used_longest_ago_goes():
+    reader = Reader(size=100)  # 800 bytes each
+    held = store(reader, capacity_bytes=2000)
+    for path in ("a", "b", "a", "c", "a", "b"):
+        held.trace(file(path))
+    assert reader.calls == ["a", "b", "c", "b"]
+
+
+def test_a_trace_larger_than_the_capacity_is_still_shown():
+    held = store(Reader(size=100), capacity_bytes=1)
+    assert held.frame(VIEW, file(), {})["rows"].to_list() == [100]
+
+
+def test_making_a_store_starts_no_thread_and_touches_no_disk(monkeypatch):
+    import os
+
+    monkeypatch.setattr(os, "scandir", lambda path: pytest.fail("listed"))
+    before = threading.active_count()
+    Store([Logdir("/nowhere")])
+    assert threading.active_count() == before
+
+
+def test_a_listing_that_takes_long_is_unknown_and_the_tab_is_there(monkeypatch):
+    free = threading.Event()
+    monkeypatch.setattr("kinetoscope_tb.store.list_traces", lambda logdirs: free.wait(LONG_S))
+    slow = store(Reader(), patience_s=0)
+    assert slow.listing() is None
+    assert slow.has_something_to_show()
+    assert slow.find("r", "w", "s") == Loading("listing")
+    free.set()
+
+
+def test_the_tab_is_there_when_there_is_a_trace_and_not_else(tmp_path):
+    empty = Store([Logdir(str(tmp_path))], patience_s=LONG_S)
+    assert not empty.has_something_to_show()
+    (tmp_path / "rank0.pt.trace.json").write_text("{}")
+    assert Store([Logdir(str(tmp_path))], patience_s=LONG_S).has_something_to_show()
+
+
+def test_a_fault_while_reading_names_the_file_and_is_logged(monkeypatch, caplog):
+    monkeypatch.setattr("kinetoscope_tb.reader.read", lambda path, progress: 1 / 0)
+    with pytest.raises(TraceError, match=r"x\.json: reading it failed .*ZeroDivisionError"):
+        read_trace("x.json")
+    assert "Traceback" in caplog.text
