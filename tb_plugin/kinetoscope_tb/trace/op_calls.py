@@ -65,20 +65,22 @@ class OpCosts(Table):
 def operator_table(trace: Trace, by: list[str]) -> pl.DataFrame:
     """Sum calls over groups; the largest device self time, then host self time, first.
 
-    Columns: `by` as texts, then those of OpCosts; memory is null unless it was recorded. Device time without an operator
-    has a row of its own.
+    Columns: `by` as texts, then those of OpCosts; device time and memory are null unless they were recorded. Device time
+    without an operator has a row of its own.
     """
     sums = pl.col(*SUMS, *TENSOR_CORE_SUMS, *MEMORY_SUMS).sum()
     groups = (
         _op_calls(trace).group_by(by).agg(pl.len().cast(pl.Int64).alias("calls"), pl.col("tc_eligible").any(), sums)
     )
-    rows = groups.select(
+    not_recorded = [name for name in SUMS if name.startswith("device")] if trace.device_events.is_empty() else []
+    not_recorded += MEMORY_SUMS if trace.memory.is_empty() else ()
+    rows = groups.with_columns(pl.lit(None, pl.Int64).alias(name) for name in not_recorded).select(
         *(pl.col(name).cast(pl.String) for name in by),
         "calls",
         *SUMS,
         "tc_eligible",
         *(_share(f"tc_{part}", f"known_{part}") for part in ("self", "total")),
-        *(pl.lit(None, pl.Int64).alias(name) if trace.memory.is_empty() else pl.col(name) for name in MEMORY_SUMS),
+        *MEMORY_SUMS,
     )
     lost = int(trace.device_events.filter(pl.col("op") < 0)["dur_ns"].sum())
     if lost:

@@ -129,6 +129,6 @@ def test_memory_counts_for_the_operator_and_those_around_it_by_device():
     )
 
 
-def test_memory_that_was_not_recorded_is_missing():
+def test_memory_and_device_time_that_were_not_recorded_are_missing():
     table = operators(TraceBuilder().op("a", 0, 10).build())
-    assert table["host_self_bytes"].to_list() == [None]
+    assert table.select("host_self_bytes", "device_self_ns").rows() == [(None, None)]

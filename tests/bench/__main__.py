@@ -1,6 +1,6 @@
 """Side by side with the peers on one generated trace: whole processes in turn, medians of the ratios pair by pair.
 
-    python tests/bench/run.py [--megabytes 340] [--rounds 3]
+    make bench ARGS="--megabytes 340 --rounds 3"
 
 The peers get a virtual environment of their own, since their dependencies are theirs.
 """
