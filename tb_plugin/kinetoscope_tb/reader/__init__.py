@@ -1,0 +1,101 @@
+"""Trace files → `Trace`. Every quirk of the format, and every repair, lives in this package.
+
+source      a path or URL as blocks of decompressed text
+scan        the text of events as arrays (numba)
+columns     which keys are read; the growing columns
+ingest      blocks → columns, with scanning threads
+document    the JSON around the events
+tokens      raw JSON tokens as texts and numbers
+kinds       categories of every era → kinds of events
+threads     (pid, tid) pairs and their names
+frames      columns → the frames of trace.model
+parts       all of it, on one time axis, with findings
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ..trace.assemble import assemble
+from ..trace.model import Finding, Trace
+from .ingest import default_threads, ingest
+from .parts import parts
+from .source import Source
+
+__all__ = ["Progress", "read", "read_blocks"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far reading has come.
+
+    Args:
+        stage: `reading`, then `linking`.
+        read_bytes: How much of the file, as it is stored, was read.
+        total_bytes: Size of the file, or None if it isn't known.
+    """
+
+    stage: str
+    read_bytes: int
+    total_bytes: int | None
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    threads: int | None = None,
+    block_bytes: int = 4 << 20,
+    progress: Callable[[Progress], None] | None = None,
+) -> Trace:
+    """Read a trace file: plain or gzip, whatever its name; a local path or a URL that fsspec knows.
+
+    Args:
+        path: The file.
+        threads: How many threads scan; as many as are worth it if not given.
+        block_bytes: How much text is handled at a time; it changes speed and memory, never the result.
+        progress: Called after each block.
+
+    Raises:
+        TraceError: The file can't be read.
+        NotATrace: It holds no trace events.
+    """
+    with Source(os.fspath(path), block_bytes) as source:
+
+        def report(stage: str) -> None:
+            if progress:
+                progress(Progress(stage, source.read_bytes, source.size_bytes))
+
+        return _trace(source.blocks(), source.path, threads, report, source.findings)
+
+
+def read_blocks(
+    blocks: Iterable[bytes],
+    *,
+    path: str,
+    threads: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Trace:
+    """Read a trace from blocks of decompressed text, as `read` does; `path` is what messages call it."""
+    done = 0
+
+    def counted() -> Iterable[bytes]:
+        nonlocal done
+        for block in blocks:
+            done += len(block)
+            yield bytes(block)
+
+    def report(stage: str) -> None:
+        if progress:
+            progress(Progress(stage, done, None))
+
+    return _trace(counted(), path, threads, report, [])
+
+
+def _trace(
+    blocks: Iterable[bytes], path: str, threads: int | None, report: Callable[[str], None], findings: list[Finding]
+) -> Trace:
+    found = ingest(blocks, path, threads or default_threads(), lambda: report("reading"))
+    report("linking")
+    return assemble(parts(found, path, findings))

@@ -1,0 +1,183 @@
+"""Which keys of an event are read, and the columns that they fill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .scan import CODE, INTEGER, OBJECT, TIME, Keys
+
+EVENT_CODES = ("phase", "category", "name", "pid", "tid")
+EVENT_KEYS = ("ph", "cat", "name", "pid", "tid")
+TIMES = ("ts", "dur")
+
+
+@dataclass(frozen=True)
+class Arg:
+    """One column of arguments.
+
+    Args:
+        column: Its name here.
+        kind: CODE for texts, lists, floats and booleans, which are few and repeat; INTEGER.
+        keys: How the writers spell it; the changes over time are in trace-format.md 4.9 to 4.11.
+        level: 0 beside ph and ts, 1 in args, 2 in an object inside args.
+    """
+
+    column: str
+    kind: int
+    keys: tuple[str, ...]
+    level: int = 1
+
+
+ARGS = (
+    Arg("id", INTEGER, ("id",), level=0),
+    Arg("external_id", INTEGER, ("External id", "external id")),
+    Arg("correlation", INTEGER, ("correlation",)),
+    Arg("sequence", INTEGER, ("Sequence number",)),
+    Arg("fwd_thread", INTEGER, ("Fwd thread id",)),
+    Arg("input_shapes", CODE, ("Input Dims", "Input dims")),
+    Arg("input_types", CODE, ("Input type",)),
+    Arg("call_stack", CODE, ("Call stack",)),
+    Arg("finished", CODE, ("finished",)),
+    Arg("device", INTEGER, ("device",)),
+    Arg("stream", INTEGER, ("stream",)),
+    Arg("bytes", INTEGER, ("bytes",)),
+    Arg("grid", CODE, ("grid",)),
+    Arg("block", CODE, ("block",)),
+    Arg("registers_per_thread", INTEGER, ("registers per thread",)),
+    Arg("shared_memory_bytes", INTEGER, ("shared memory",)),
+    Arg("blocks_per_sm", CODE, ("blocks per SM",)),
+    Arg("occupancy_percent", CODE, ("est. achieved occupancy %", "theoretical occupancy %")),
+    Arg("occupancy_limiter", CODE, ("limitingFactors",), level=2),
+    Arg("collective", CODE, ("Collective name",)),
+    Arg("memory_device_type", INTEGER, ("Device Type",)),
+    Arg("memory_device", INTEGER, ("Device Id",)),
+    Arg("memory_address", INTEGER, ("Addr",)),
+    Arg("memory_bytes", INTEGER, ("Bytes",)),
+    Arg("total_allocated", INTEGER, ("Total Allocated",)),
+    Arg("total_reserved", INTEGER, ("Total Reserved",)),
+    Arg("python_id", INTEGER, ("Python id",)),
+    Arg("python_parent_id", INTEGER, ("Python parent id",)),
+    Arg("module_id", INTEGER, ("Python module id",)),
+    Arg("label", CODE, ("name",)),  # of a thread or process, in the rows that name it
+)
+N_COLUMNS = len(EVENT_CODES) + len(ARGS)
+ARG_AT = {len(EVENT_CODES) + i: arg for i, arg in enumerate(ARGS)}
+
+
+def key_table(slots: int = 256) -> Keys:
+    """The keys above, hashed for the scanner, which finds them by `scan.hash_of`'s twin below."""
+    wanted = [(key, 0, CODE, i) for i, key in enumerate(EVENT_KEYS)]
+    wanted += [(key, 0, TIME, i) for i, key in enumerate(TIMES)]
+    wanted += [("args", 0, OBJECT, 0), ("occupancy", 1, OBJECT, 0)]
+    wanted += [(key, arg.level, arg.kind, column) for column, arg in ARG_AT.items() for key in arg.keys]
+    columns: list[NDArray[Any]] = [np.zeros(slots, np.uint64), *(np.zeros(slots, np.int64) for _ in range(5))]
+    text = b""
+    for key, level, kind, column in wanted:
+        hashed = fnv1a(key.encode())
+        slot = hashed % slots
+        while columns[0][slot]:
+            slot = (slot + 1) % slots
+        for array, value in zip(columns, (hashed, level, kind, column, len(text), len(key)), strict=True):
+            array[slot] = value
+        text += key.encode()
+    return Keys(*columns, np.frombuffer(text, np.uint8))
+
+
+def fnv1a(data: bytes) -> int:
+    """The scanner's hash in plain Python."""
+    h = 0xCBF29CE484222325
+    for byte in data:
+        h = (h ^ byte) * 0x100000001B3 % 2**64
+    return h ^ h >> 32 or 1
+
+
+class Growing:
+    """An array that grows, and widens its type when a value needs it. Room that isn't used yet is never touched."""
+
+    def __init__(self) -> None:
+        self._length = 0
+        self._array: NDArray[Any] = np.empty(0, np.int8)
+
+    def append(self, part: NDArray[Any]) -> None:
+        """Copy the part to the end."""
+        length = self._length + part.size
+        kind = np.promote_types(part.dtype, self._array.dtype)
+        if length > self._array.size or kind != self._array.dtype:
+            room = self._array.size if length <= self._array.size else 2 * length
+            old, self._array = self._array, np.empty(room, kind)
+            self._array[: self._length] = old[: self._length]
+        self._array[self._length : length] = part
+        self._length = length
+
+    def array(self) -> NDArray[Any]:
+        """What was appended; a view."""
+        return self._array[: self._length]
+
+
+def narrowed(values: NDArray[Any]) -> NDArray[Any]:
+    """The values in the smallest signed integer type that holds them."""
+    low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
+    for kind in (np.int8, np.int16, np.int32):
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return values.astype(kind)
+    return values
+
+
+@dataclass(frozen=True)
+class Part:
+    """The events of one scan; codes count within `tokens`, rows within the part."""
+
+    codes: NDArray[np.int32]  # [EVENT_CODES, event]
+    ts: NDArray[np.int64]
+    dur: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    lengths: NDArray[np.int32]
+    args: dict[int, tuple[NDArray[np.int32], NDArray[np.int64]]]  # column → rows, values
+    tokens: list[bytes]
+
+
+@dataclass
+class Columns:
+    """All events of a file, in its order: codes into `tokens`, times in ns as the file has them, sparse arguments."""
+
+    events: int = 0
+    codes: dict[str, Growing] = field(default_factory=lambda: {name: Growing() for name in EVENT_CODES})
+    ts: Growing = field(default_factory=Growing)
+    dur: Growing = field(default_factory=Growing)
+    offsets: Growing = field(default_factory=Growing)
+    lengths: Growing = field(default_factory=Growing)
+    args: dict[str, tuple[Growing, Growing]] = field(
+        default_factory=lambda: {arg.column: (Growing(), Growing()) for arg in ARGS}
+    )
+    _known: dict[bytes, int] = field(default_factory=dict)
+
+    @property
+    def tokens(self) -> list[bytes]:
+        """The text of each code."""
+        return list(self._known)
+
+    def extend(self, parts: Iterable[Part]) -> None:
+        """Append the parts' events."""
+        for part in parts:
+            self._append(part)
+
+    def _append(self, part: Part) -> None:
+        known = self._known
+        code_of = np.array([*(known.setdefault(token, len(known)) for token in part.tokens), -1], np.int32)
+        for name, codes in zip(EVENT_CODES, part.codes, strict=True):
+            self.codes[name].append(narrowed(code_of[codes]))
+        self.ts.append(part.ts)
+        self.dur.append(part.dur)
+        self.offsets.append(part.offsets)
+        self.lengths.append(part.lengths)
+        for column, (rows, values) in part.args.items():
+            arg = ARG_AT[column]
+            all_rows, all_values = self.args[arg.column]
+            all_rows.append(rows + np.int64(self.events) if self.events >= 2**30 else rows + np.int32(self.events))
+            all_values.append(narrowed(code_of[values] if arg.kind == CODE else values))
+        self.events += part.codes.shape[1]

@@ -1,0 +1,131 @@
+"""The JSON document around the event array: where the array begins, and the other top-level values.
+
+The events may be broken, and so may the rest: users add raw text with add_metadata_json (trace-format.md M20), and a
+writer may leave values out (M11). So each value is parsed by itself, and one that can't be repaired is left out alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import NotATrace
+from .scan import value_end
+
+BOM = b"\xef\xbb\xbf"
+_SPACE = re.compile(rb"\s*")
+_BETWEEN = re.compile(rb"[\s,{]*")
+_COLON = re.compile(rb"\s*:\s*")
+_EVENTS_ANYWHERE = re.compile(rb'"traceEvents"\s*:\s*\[')
+_BASE_ANYWHERE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(-?\d{1,19})')
+_NO_VALUE = re.compile(r":\s*(?=[,}\]])")
+_STRAY_COMMA = re.compile(r",\s*(?=[,}\]])")
+
+
+def array_start(text: bytes) -> int | None:
+    """Offset of the first byte inside the event array; None if more text is needed to find it.
+
+    Raises:
+        ValueError: The text begins neither an object nor an array.
+    """
+    i = _SPACE.match(text, len(BOM) if text.startswith(BOM) else 0).end()  # type: ignore[union-attr]  # matches nothing too
+    if i >= len(text):
+        return None
+    if text[i : i + 1] == b"[":
+        return i + 1
+    if text[i : i + 1] != b"{":
+        raise ValueError(text[i : i + 1])
+    if b'"traceEvents"' not in text:
+        return None
+    for key, start, _ in values(text, i + 1):
+        if key == b'"traceEvents"' and text[start : start + 1] == b"[":
+            return start + 1
+    found = _EVENTS_ANYWHERE.search(text)  # something before it is broken or nested oddly
+    return found.end() if found else None
+
+
+def values(text: bytes, i: int) -> Iterator[tuple[bytes, int, int]]:
+    """Each key of an object from offset i on: its token, and start and end of its value; end -1 for traceEvents.
+
+    It stops at the first thing that isn't a key with a value, and at traceEvents.
+    """
+    data = np.frombuffer(text, np.uint8)
+    while True:
+        i = _BETWEEN.match(text, i).end()  # type: ignore[union-attr]
+        if i >= len(text) or text[i] != ord('"'):
+            return
+        key_end = value_end(data, i, len(text))
+        colon = _COLON.match(text, key_end) if key_end > 0 else None
+        if not colon or colon.end() >= len(text):
+            return
+        key, start = text[i:key_end], colon.end()
+        if key == b'"traceEvents"':
+            yield key, start, -1
+            return
+        i = value_end(data, start, len(text))
+        if i < 0:
+            return
+        yield key, start, i
+
+
+def top_values(head: bytes, tail: bytes) -> tuple[dict[str, Any], int]:
+    """The top-level values before and after the events, and how many couldn't be read."""
+    top: dict[str, Any] = {}
+    lost = 0
+    start = head.find(b"{")
+    for text, at in ((head, start + 1 if start >= 0 else len(head)), (tail, 0)):
+        for key, begin, end in values(text, at):
+            if end < 0:
+                break
+            try:
+                top[str(_parsed(key))] = _parsed(text[begin:end])
+            except (ValueError, RecursionError):
+                lost += 1
+    return top, lost
+
+
+def _parsed(token: bytes) -> Any:
+    text = token.decode("utf-8", "replace")
+    try:
+        return json.loads(text, strict=False)
+    except ValueError:
+        return json.loads(_STRAY_COMMA.sub("", _NO_VALUE.sub(": null", text)), strict=False)
+
+
+def base_ns(top: Mapping[str, Any], head: bytes, tail: bytes) -> int:
+    """Unix time of the trace's zero, in ns; 0 where times are absolute (up to torch 2.3). trace-format.md 4.4."""
+    value = top.get("baseTimeNanoseconds")
+    if value is None:
+        found = _BASE_ANYWHERE.search(head) or _BASE_ANYWHERE.search(tail)
+        value = found[1].decode() if found else 0
+    if isinstance(value, str) and re.fullmatch(r"-?\d{1,19}", value):
+        value = int(value)
+    return value if isinstance(value, int) and abs(value) < 2**63 else 0
+
+
+def not_a_trace(path: str, start: bytes) -> NotATrace:
+    """The error for a file without events, from its first bytes: what it is instead."""
+    text = start.removeprefix(BOM).lstrip()
+    if not text:
+        return NotATrace(path, "the file holds nothing but blanks. Record the trace again.")
+    if text.startswith(b"<"):
+        return NotATrace(
+            path, "this is an HTML or XML page, perhaps a login or error page saved in place of the trace."
+        )
+    if not text.startswith((b"{", b"[")):
+        return NotATrace(path, "this isn't JSON. A trace begins with { or [.")
+    if b'"schema"' in text and (b'"nodes"' in text or b"chakra" in text.lower()):
+        return NotATrace(
+            path,
+            "this is an execution trace (ExecutionTraceObserver, Chakra), which has no times. "
+            "Open the profiler's trace of the same run.",
+        )
+    if b'"traceEvents"' in text:
+        return NotATrace(path, "its traceEvents hold no usable event. Record the trace again.")
+    return NotATrace(
+        path, "there is no traceEvents in it, so it isn't a profiler's trace, or it was cut off before that."
+    )

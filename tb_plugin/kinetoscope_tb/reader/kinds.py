@@ -1,0 +1,115 @@
+"""Which frame an event belongs to: by its phase, its category and, for a few, its name.
+
+The categories of every torch release are in trace-format.md 4.6. CPU or device is never decided by pid, since a
+process in a container may have pid 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .tokens import Texts, used
+
+
+class Kind(IntEnum):
+    """The frame of an event, and its kind there."""
+
+    META = 0  # names of threads and processes
+    UNTIMED = 1  # no usable time: not kept
+    OPERATOR = 2
+    ANNOTATION = 3
+    RUNTIME = 4
+    DRIVER = 5
+    KERNEL = 6
+    MEMCPY = 7
+    MEMSET = 8
+    MEMORY = 9
+    PYTHON = 10
+    FLOW = 11
+    OTHER = 12
+    UNKNOWN = 13  # kept among the others, and reported
+
+
+_BY_CATEGORY = {
+    "cpu_op": Kind.OPERATOR,
+    "operator": Kind.OPERATOR,
+    "hpu_op": Kind.OPERATOR,
+    "user_annotation": Kind.ANNOTATION,
+    "runtime": Kind.RUNTIME,
+    "kernel": Kind.KERNEL,
+    "mtia_ccp_events": Kind.KERNEL,
+    "memcpy": Kind.MEMCPY,
+    "gpu_memcpy": Kind.MEMCPY,
+    "memset": Kind.MEMSET,
+    "gpu_memset": Kind.MEMSET,
+    "python_function": Kind.PYTHON,
+}
+_NOT_WORK = frozenset(
+    "trace user gpu_user_annotation overhead cuda_sync cuda_event xpu_sync collective_comm cuda_profiler_range "
+    "cpu_instant_event mtia_insight mtia_workloadd mtia_counters xpu_scope_profiler hardware_counters".split()
+)
+_MEMORY_NAMES = frozenset({"[memory]", "[OutOfMemory]"})
+_FLOW_PHASES = frozenset("stf")
+_NOT_OPERATORS = ("ProfilerStep#", "enumerate(DataLoader)#", "enumerate(DataPipe)#")
+"""torch up to 1.11 gives these annotations the category of operators."""
+
+_BY_PID = {"CPU functions": Kind.OPERATOR, "CUDA functions": Kind.KERNEL}
+"""Of a complete event without a category: the autograd profiler's own exporter says it so (trace-format.md 4.11)."""
+
+
+def kind_of_category(category: str | None) -> Kind:
+    """What a complete event (phase X) of this category is; upper and lower case have changed over time."""
+    category = (category or "").lower()
+    if category.endswith("_runtime"):
+        return Kind.RUNTIME
+    if category.endswith("_driver"):
+        return Kind.DRIVER
+    return _BY_CATEGORY.get(category, Kind.OTHER if category in _NOT_WORK else Kind.UNKNOWN)
+
+
+def kinds(
+    phase: NDArray[Any], category: NDArray[Any], name: NDArray[Any], pid: NDArray[Any], texts: Texts
+) -> NDArray[np.int8]:
+    """The Kind of each event, from codes into `texts` (-1: none)."""
+    result = _looked_up(category, texts, kind_of_category)
+    bare = np.flatnonzero(category < 0)
+    result[bare] = _looked_up(pid[bare], texts, _kind_of_pid)
+    names = _looked_up(name, texts, _kind_of_name)
+    result[(names == Kind.ANNOTATION) & (result == Kind.OPERATOR)] = Kind.ANNOTATION
+    phases = _looked_up(phase, texts, _kind_of_phase)
+    result = np.where(phases == Kind.UNKNOWN, result, phases)
+    result[(names == Kind.MEMORY) & (result != Kind.META)] = Kind.MEMORY
+    return result
+
+
+def _kind_of_phase(phase: str | None) -> Kind:
+    """UNKNOWN: the category says it."""
+    if phase == "X":
+        return Kind.UNKNOWN
+    if phase == "M":
+        return Kind.META
+    return Kind.FLOW if phase in _FLOW_PHASES else Kind.OTHER
+
+
+def _kind_of_name(name: str | None) -> Kind:
+    """MEMORY whatever phase and category say (both have changed); ANNOTATION instead of OPERATOR; else UNKNOWN."""
+    if name in _MEMORY_NAMES:
+        return Kind.MEMORY
+    return Kind.ANNOTATION if name and name.startswith(_NOT_OPERATORS) else Kind.UNKNOWN
+
+
+def _kind_of_pid(pid: str | None) -> Kind:
+    return _BY_PID.get(pid or "", Kind.UNKNOWN)
+
+
+def _looked_up(codes: NDArray[Any], texts: Texts, kind_of: Callable[[str | None], Kind]) -> NDArray[np.int8]:
+    """The function's value for each code, worked out once per code that occurs."""
+    kind_by_code = np.zeros(len(texts) + 1, np.int8)  # the last place is that of code -1
+    for code in used(codes, len(texts)):
+        kind_by_code[code] = kind_of(texts[code])
+    return kind_by_code[codes]

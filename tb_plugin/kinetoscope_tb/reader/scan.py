@@ -1,0 +1,446 @@
+"""The event scanner: bytes of a JSON array of trace events → arrays, in one pass.
+
+It looks for structure only and builds no objects, so control characters, bad UTF-8, NaN, duplicate keys and stray
+commas inside an event don't stop it. An event that isn't complete is left unread; one that can't be read is skipped
+and counted. numba compiles everything here, and it runs without the interpreter lock. It all stays in one file: numba
+keeps compiled code until the file of the outermost function changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+from numba import njit
+
+SKIP, CODE, INTEGER, TIME, OBJECT = range(5)
+"""What becomes of a key's value: nothing; a code for its text; an integer; µs as ns; its own keys are read too."""
+
+MORE, ARRAY_END, FULL = range(3)
+"""Why a scan stopped: no further complete event; the array's closing bracket; no room left in `Out`."""
+
+EVENTS, TOKENS, ODD, DAMAGED, FIRST_DAMAGE, STATUS = range(6)
+"""The places in `Out.state`."""
+
+PHASE = 0
+"""The row of `Out.codes` for the key that every event has."""
+
+MISSING = -(2**63)
+"""A time that the event doesn't have."""
+
+ODD_PER_EVENT, TOKENS_PER_EVENT = 64, 256
+"""An event gets at least this much room; what exceeds it is left out of the columns."""
+
+_QUOTE, _BACKSLASH, _COMMA, _COLON, _DOT, _MINUS = 34, 92, 44, 58, 46, 45
+_OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET = 123, 125, 91, 93
+_SPACE, _ZERO, _NINE, _NULL = 32, 48, 57, 110
+_INCOMPLETE, _BROKEN = -1, -2
+_DEEPEST = 62  # levels of nesting inside an argument; one bit each
+_MOST_DIGITS = 18
+_LARGEST_US = 2**62 // 1000
+_SEED, _PRIME, _MIX, _FREE, _ONE = (np.uint64(x) for x in (0xCBF29CE484222325, 0x100000001B3, 32, 0, 1))
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Keys(NamedTuple):
+    """An open-addressing table of the keys that are read; a free slot has hash 0 and kind SKIP."""
+
+    hashes: Any  # [slot] uint64
+    levels: Any  # 0: a key of the event, 1: of its args, 2: of an object inside them
+    kinds: Any
+    columns: Any  # the row in Out.codes, Out.times or Out.arg_values
+    starts: Any  # of the key in `text`
+    lengths: Any
+    text: Any  # uint8
+
+
+class Out(NamedTuple):
+    """Where a scan writes. A token is the raw text of a JSON value; equal tokens share a code."""
+
+    codes: Any  # [column, event] int32: a token's code, or -1
+    times: Any  # [column, event] int64: ns, or MISSING
+    offsets: Any  # [event] of its opening brace
+    lengths: Any  # [event]
+    arg_counts: Any  # [column]
+    arg_rows: Any  # [column, nth value] int32: the event that has it
+    arg_values: Any  # [column, nth value] int64: a code or an integer
+    slots: Any  # hash table of the tokens: hash, or 0
+    slot_codes: Any
+    token_starts: Any  # [code]
+    token_lengths: Any
+    odd: Any  # [nth number in another form]: event, column, nth value (-1: a time), offset, length
+    state: Any
+
+
+def _compiled(function: F) -> F:
+    return cast("F", njit(nogil=True, cache=True, _nrt=False)(function))
+
+
+def _inlined(function: F) -> F:
+    return cast("F", njit(nogil=True, inline="always", _nrt=False)(function))
+
+
+@_inlined
+def _hash(b: Any, i: int, end: int) -> Any:
+    """FNV-1a of b[i:end] with a final mix; never 0."""
+    h = _SEED
+    for j in range(i, end):
+        h = (h ^ np.uint64(b[j])) * _PRIME
+    h ^= h >> _MIX
+    return h if h != _FREE else _ONE
+
+
+@_inlined
+def _same(a: Any, i: int, b: Any, j: int, length: int) -> bool:
+    k = 0
+    while k < length and a[i + k] == b[j + k]:
+        k += 1
+    return k == length
+
+
+@_inlined
+def _past_space(b: Any, i: int, end: int) -> int:
+    while i < end and b[i] <= _SPACE:
+        i += 1
+    return i
+
+
+@_inlined
+def _ends_bare(c: int) -> bool:
+    """Whether this byte ends a number or a word."""
+    return c <= _SPACE or c == _COMMA or c == _CLOSE_BRACE or c == _CLOSE_BRACKET
+
+
+@_inlined
+def _string_end(b: Any, i: int, end: int) -> int:
+    """Index of the closing quote of the string whose text begins at i; end or more if it is missing."""
+    while i < end and b[i] != _QUOTE:
+        i += 2 if b[i] == _BACKSLASH else 1
+    return i
+
+
+@_compiled
+def _nested_end(b: Any, i: int, end: int) -> int:
+    """Index after the object or array that begins at i, _INCOMPLETE, or _BROKEN if a bracket closes a brace.
+
+    Matching the kinds keeps the loss of one bracket from swallowing the rest of the file.
+    """
+    depth, braces = 0, 0
+    while i < end:
+        c = b[i]
+        if c == _QUOTE:
+            i = _string_end(b, i + 1, end)
+        elif c == _OPEN_BRACE or c == _OPEN_BRACKET:
+            depth += 1
+            if depth > _DEEPEST:
+                return _BROKEN
+            braces = braces << 1 | (c == _OPEN_BRACE)
+        elif c == _CLOSE_BRACE or c == _CLOSE_BRACKET:
+            if (braces & 1) != (c == _CLOSE_BRACE):
+                return _BROKEN
+            braces >>= 1
+            depth -= 1
+            if depth == 0:
+                return i + 1
+        i += 1
+    return _INCOMPLETE
+
+
+@_compiled
+def value_end(b: Any, i: int, end: int) -> int:
+    """Index after the JSON value that begins at i, or a negative number if it is incomplete or broken.
+
+    A missing value (`"key": ,`) is an empty one: trace-format.md M11.
+    """
+    c = b[i]
+    if c == _QUOTE:
+        i = _string_end(b, i + 1, end) + 1
+    elif c == _OPEN_BRACE or c == _OPEN_BRACKET:
+        return _nested_end(b, i, end)
+    elif c == _CLOSE_BRACKET:
+        return _BROKEN
+    else:
+        while i < end and not _ends_bare(b[i]):
+            i += 1
+        if i == end:
+            return _INCOMPLETE
+    return i if i <= end else _INCOMPLETE
+
+
+@_compiled
+def _next_event(b: Any, i: int, end: int) -> int:
+    """The next opening brace that follows a comma: where an event most likely begins. end if there is none."""
+    last = 0
+    while i < end and not (b[i] == _OPEN_BRACE and last == _COMMA):
+        if b[i] > _SPACE:
+            last = b[i]
+        i += 1
+    return i
+
+
+@_inlined
+def _key_slot(b: Any, i: int, end: int, level: int, keys: Keys) -> int:
+    """The slot of the key b[i:end]; a free one if it isn't read."""
+    mask = keys.hashes.size - 1
+    h = _hash(b, i, end)
+    slot = np.int64(h & np.uint64(mask))
+    while keys.hashes[slot] != _FREE:
+        known = keys.hashes[slot] == h and keys.levels[slot] == level and keys.lengths[slot] == end - i
+        if known and _same(keys.text, keys.starts[slot], b, i, end - i):
+            break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@_inlined
+def _token_code(b: Any, i: int, end: int, out: Out) -> int:
+    """The code of the token b[i:end], which is new or known; -1 if there is no room for a new one."""
+    mask = out.slots.size - 1
+    h = _hash(b, i, end)
+    slot = np.int64(h & np.uint64(mask))
+    while out.slots[slot] != _FREE:
+        code = out.slot_codes[slot]
+        if out.slots[slot] == h and out.token_lengths[code] == end - i:  # equal hashes can be constructed: compare
+            if _same(b, out.token_starts[code], b, i, end - i):
+                return code
+        slot = (slot + 1) & mask
+    code = out.state[TOKENS]
+    if code >= out.token_starts.size:
+        return -1
+    out.slots[slot] = h
+    out.slot_codes[slot] = code
+    out.token_starts[code] = i
+    out.token_lengths[code] = end - i
+    out.state[TOKENS] = code + 1
+    return code
+
+
+@_inlined
+def _number(b: Any, i: int, end: int, is_time: bool) -> tuple[int, int]:  # noqa: FBT001
+    """(value, index after it) of a plain number, quoted or not; the index is negative for any other form.
+
+    A time is microseconds with any number of decimals, and becomes nanoseconds by its digits, never through a float.
+    """
+    quoted = b[i] == _QUOTE  # Ascend's torch_npu writes times as strings
+    i += quoted
+    negative = i < end and b[i] == _MINUS
+    i += negative
+    first, x = i, 0
+    while i < end and _ZERO <= b[i] <= _NINE and i - first <= _MOST_DIGITS:
+        x = x * 10 + (np.int64(b[i]) - _ZERO)
+        i += 1
+    if i == first or i - first > _MOST_DIGITS or (is_time and x >= _LARGEST_US):
+        return 0, _BROKEN
+    if is_time:
+        decimals = 0
+        if i < end and b[i] == _DOT:
+            i += 1
+            while i < end and _ZERO <= b[i] <= _NINE:
+                if decimals < 3:
+                    x = x * 10 + (np.int64(b[i]) - _ZERO)
+                decimals += 1
+                i += 1
+        while decimals < 3:
+            x *= 10
+            decimals += 1
+    if i >= end or (b[i] != _QUOTE if quoted else not _ends_bare(b[i])):
+        return 0, _BROKEN
+    return -x if negative else x, i + quoted
+
+
+@_inlined
+def _append(out: Out, column: int, row: int, value: int) -> int:
+    """Note an argument of an event; returns which value of its column it is, -1 if there was no room."""
+    nth = out.arg_counts[column]
+    if nth >= out.arg_rows.shape[1]:
+        return -1
+    out.arg_rows[column, nth] = row
+    out.arg_values[column, nth] = value
+    out.arg_counts[column] = nth + 1
+    return nth
+
+
+@_inlined
+def _read_number(b: Any, i: int, end: int, kind: int, column: int, row: int, out: Out) -> int:
+    """Read a time or an integer at i; one in an odd form is noted for the exact, slow way. Returns as value_end."""
+    value, after = _number(b, i, end, kind == TIME)
+    if after >= 0:
+        if kind == TIME:
+            out.times[column, row] = value
+        else:
+            _append(out, column, row, value)
+        return after
+    after = value_end(b, i, end)
+    if after <= i or b[i] == _NULL:
+        return after
+    nth = _append(out, column, row, -1) if kind == INTEGER else -1
+    n = out.state[ODD]
+    if n < out.odd.shape[0] and (kind == TIME or nth >= 0):
+        out.odd[n, 0], out.odd[n, 1], out.odd[n, 2] = row, column, nth
+        out.odd[n, 3], out.odd[n, 4] = i, after - i
+        out.state[ODD] = n + 1
+    return after
+
+
+@_inlined
+def _read_text(b: Any, i: int, end: int, column: int, row: int, out: Out) -> int:
+    """Read the token at i. Returns as value_end."""
+    after = value_end(b, i, end)
+    if after <= i or b[i] == _NULL:
+        return after
+    code = _token_code(b, i, after, out)
+    if column < out.codes.shape[0]:
+        out.codes[column, row] = code
+    elif code >= 0:
+        _append(out, column, row, code)
+    return after
+
+
+@_inlined
+def _read_event(b: Any, start: int, end: int, row: int, keys: Keys, out: Out) -> tuple[int, int]:
+    """Read the event that begins at start: (index after it, _INCOMPLETE or _BROKEN; where it broke)."""
+    level, i = 0, start + 1
+    while i < end:
+        c = b[i]
+        if c <= _SPACE or c == _COMMA:
+            i += 1
+        elif c == _CLOSE_BRACE:
+            i += 1
+            if level == 0:
+                return i, 0
+            level -= 1
+        elif c != _QUOTE:
+            return _BROKEN, i
+        else:
+            key_end = _string_end(b, i + 1, end)
+            if key_end >= end:
+                return _INCOMPLETE, i
+            slot = _key_slot(b, i + 1, key_end, level, keys)
+            colon = _past_space(b, key_end + 1, end)
+            if colon < end and b[colon] != _COLON:
+                return _BROKEN, colon
+            i = _past_space(b, colon + 1, end)
+            if i >= end:
+                return _INCOMPLETE, i
+            kind, column = keys.kinds[slot], keys.columns[slot]
+            if kind == OBJECT and b[i] == _OPEN_BRACE:
+                level += 1
+                i += 1
+                continue
+            if kind == CODE:
+                after = _read_text(b, i, end, column, row, out)
+            elif kind == INTEGER or kind == TIME:
+                after = _read_number(b, i, end, kind, column, row, out)
+            else:
+                after = value_end(b, i, end)
+            if after < 0:
+                return after, i
+            i = after
+    return _INCOMPLETE, i
+
+
+@_inlined
+def _forget(out: Out, row: int) -> None:
+    """Undo what an event left behind that wasn't kept. Its tokens stay: another event may have them."""
+    for column in range(out.arg_counts.size):
+        while out.arg_counts[column] and out.arg_rows[column, out.arg_counts[column] - 1] == row:
+            out.arg_counts[column] -= 1
+    while out.state[ODD] and out.odd[out.state[ODD] - 1, 0] == row:
+        out.state[ODD] -= 1
+
+
+@_compiled
+def _closes_array(b: Any, i: int, end: int) -> int:
+    """Whether the bracket at i closes the array: 1 yes, 0 it is damage, -1 the text ends before that is clear."""
+    i = _past_space(b, i + 1, end)
+    if i >= end:
+        return -1
+    return 1 if b[i] == _COMMA or b[i] == _CLOSE_BRACE or b[i] == _OPEN_BRACKET else 0
+
+
+@_inlined
+def _has_room(out: Out) -> bool:
+    state = out.state
+    return bool(
+        state[EVENTS] < out.offsets.size
+        and state[TOKENS] + TOKENS_PER_EVENT <= out.token_starts.size
+        and state[ODD] + ODD_PER_EVENT <= out.odd.shape[0]
+    )
+
+
+@_inlined
+def _keep(b: Any, pos: int, end: int, keys: Keys, out: Out) -> tuple[int, int]:
+    """Read the event at pos into the next row, and keep it if it is whole and has a phase. Returns as _read_event."""
+    row = out.state[EVENTS]
+    out.codes[:, row] = -1
+    out.times[:, row] = MISSING
+    after, broke_at = _read_event(b, pos, end, row, keys, out)
+    if after >= 0 and out.codes[PHASE, row] < 0:
+        after, broke_at = _BROKEN, after
+    if after >= 0:
+        out.offsets[row] = pos
+        out.lengths[row] = after - pos
+        out.state[EVENTS] = row + 1
+    else:
+        _forget(out, row)
+    return after, broke_at
+
+
+@_compiled
+def _resumption(b: Any, pos: int, broke_at: int, end: int, is_last: bool) -> int:  # noqa: FBT001
+    """Where to go on after damage at pos: the next event, or else the end of the array; -1 if neither is in sight."""
+    while broke_at > pos and b[broke_at - 1] <= _SPACE:
+        broke_at -= 1
+    i = _next_event(b, max(broke_at - 1, pos), end)  # the byte before may be the comma
+    if i < end:
+        return i
+    if is_last:
+        last = 0
+        for i in range(max(broke_at, pos + 1), end):
+            if b[i] == _CLOSE_BRACKET and last == _CLOSE_BRACE:
+                return i
+            if b[i] > _SPACE:
+                last = b[i]
+    return -1
+
+
+@_compiled
+def scan(b: Any, pos: int, end: int, is_last: bool, keys: Keys, out: Out) -> int:  # noqa: FBT001
+    """Read the events in b[pos:end] into `out`, and return the first byte that wasn't read.
+
+    `is_last`: nothing follows, so what is incomplete stays so, and what lies beyond it is read.
+    """
+    out.state[STATUS] = MORE
+    while True:
+        while pos < end and (b[pos] <= _SPACE or b[pos] == _COMMA):
+            pos += 1
+        if pos >= end:
+            return pos
+        after, broke_at = _BROKEN, pos
+        if b[pos] == _OPEN_BRACE:
+            if not _has_room(out):
+                out.state[STATUS] = FULL
+                return pos
+            after, broke_at = _keep(b, pos, end, keys, out)
+            if after >= 0:
+                pos = after
+                continue
+            if after == _INCOMPLETE:
+                if not is_last:
+                    return pos
+                broke_at = pos + 1
+        elif b[pos] == _CLOSE_BRACKET:
+            closes = _closes_array(b, pos, end)
+            if closes == 1 or (closes == -1 and is_last):
+                out.state[STATUS] = ARRAY_END
+            if closes != 0:
+                return pos
+        following = _resumption(b, pos, broke_at, end, is_last)
+        if following < 0 and not (is_last and after == _BROKEN):
+            return pos  # more text will tell, or the file ends inside this event
+        out.state[DAMAGED] += 1
+        if out.state[FIRST_DAMAGE] < 0:
+            out.state[FIRST_DAMAGE] = pos
+        pos = following if following >= 0 else end

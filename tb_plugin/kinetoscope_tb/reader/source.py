@@ -1,0 +1,142 @@
+"""A trace file as blocks of decompressed text.
+
+What a file is, its first bytes say, never its name. Damaged compression gives what can still be had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import IO
+
+import fsspec
+from isal import isal_zlib
+
+from ..errors import NotATrace, TraceError
+from ..trace.model import Finding
+
+_GZIP = b"\x1f\x8b"
+_COMPRESSED_AT_ONCE = 1 << 16
+_OTHERS = {
+    b"\x28\xb5\x2f\xfd": "it is compressed with zstd; decompress it with `unzstd` first.",
+    b"PK\x03\x04": "it is a zip archive; unpack it first.",
+    b"BZh": "it is compressed with bzip2; decompress it with `bunzip2` first.",
+    b"\xfd7zX": "it is compressed with xz; decompress it with `unxz` first.",
+    b"\xff\xfe": "it is UTF-16 text; convert it to UTF-8 first.",
+    b"\xfe\xff": "it is UTF-16 text; convert it to UTF-8 first.",
+}
+
+
+class Source:
+    """An open trace file.
+
+    Attributes:
+        path: The path or URL as the user gave it.
+        size_bytes: Size of the file as stored, or None if the storage doesn't say.
+        read_bytes: How much of the stored file was read so far.
+        findings: What was wrong with the compression.
+
+    Raises:
+        TraceError: The file can't be opened; while it is read: it can't be read.
+        NotATrace: The file is empty, or compressed in another way than by gzip.
+    """
+
+    def __init__(self, path: str, block_bytes: int) -> None:
+        self.path = path
+        self.block_bytes = block_bytes
+        self.read_bytes = 0
+        self.findings: list[Finding] = []
+        self._file = self._opened()
+        self.size_bytes = self._size()
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def blocks(self) -> Iterator[bytes]:
+        """The decompressed text, in blocks of about `block_bytes`."""
+        start = self._read(4)
+        if not start:
+            raise NotATrace(
+                self.path, "the file is empty (0 bytes). The recording was stopped before it wrote anything."
+            )
+        for magic, problem in _OTHERS.items():
+            if start.startswith(magic):
+                raise NotATrace(self.path, problem)
+        if start.startswith(_GZIP):
+            yield from self._gunzipped(start)
+            return
+        yield start + self._read(self.block_bytes)
+        while block := self._read(self.block_bytes):
+            yield block
+
+    def _gunzipped(self, start: bytes) -> Iterator[bytes]:
+        """Inflate member after member; zeros between and after them are padding."""
+        inflater = isal_zlib.decompressobj(wbits=31)
+        waiting: list[bytes] = []
+        problem = None
+        compressed = start + self._read(_COMPRESSED_AT_ONCE)
+        while compressed:
+            try:
+                waiting.append(inflater.decompress(compressed))
+            except isal_zlib.error as error:
+                problem = f"The gzip data is damaged ({error})"
+                break
+            if sum(map(len, waiting)) >= self.block_bytes:
+                yield b"".join(waiting)
+                waiting = []
+            compressed = inflater.unused_data.lstrip(b"\0") or self._read(_COMPRESSED_AT_ONCE).lstrip(
+                b"\0" if inflater.eof else b""
+            )
+            if inflater.eof and compressed:
+                inflater = isal_zlib.decompressobj(wbits=31)
+        if not problem and not inflater.eof:
+            problem = "The gzip data ends too early"
+        if problem:
+            self._note(problem)
+        yield b"".join(waiting)
+
+    def _note(self, problem: str) -> None:
+        consequence = (
+            f"{problem} at about byte {self.read_bytes} of the compressed file: what was packed behind it is lost. "
+            "Copy the file again, or record again and let the job finish writing."
+        )
+        self.findings.append(Finding("damaged_gzip", 1, consequence))
+
+    def _opened(self) -> IO[bytes]:
+        try:
+            if "://" in self.path:
+                opened: IO[bytes] = fsspec.open(self.path, "rb").open()
+                return opened
+            return open(self.path, "rb")  # noqa: PTH123, SIM115  # closed by __exit__
+        except FileNotFoundError:
+            raise TraceError(self.path, "there is no such file. It may have been moved or deleted.") from None
+        except IsADirectoryError:
+            raise TraceError(self.path, "this is a folder, not a trace file.") from None
+        except (OSError, ValueError, ImportError) as error:  # fsspec: unknown protocols, missing packages
+            raise TraceError(self.path, f"the file can't be opened: {_words(error)}.") from error
+
+    def _size(self) -> int | None:
+        try:
+            self._file.seek(0, 2)
+            size = self._file.tell()
+            self._file.seek(0)
+        except (OSError, ValueError):
+            return None
+        return size
+
+    def _read(self, at_most: int) -> bytes:
+        try:
+            data = self._file.read(at_most)
+        except (OSError, ValueError) as error:
+            raise TraceError(self.path, f"the file can't be read: {_words(error)}.") from error
+        self.read_bytes += len(data)
+        return bytes(data)
+
+
+def _words(error: BaseException) -> str:
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).rstrip(".")

@@ -1,0 +1,98 @@
+"""Raw JSON tokens → texts and numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_ESCAPE = re.compile(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\')
+_NUMBER_AT_MOST = 400  # characters: a longer number is nonsense, and slow to convert
+
+
+def text_of(token: bytes) -> str:
+    """The text that the token stands for: a string without quotes and escapes; anything else as the file spells it.
+
+    Bytes that aren't UTF-8 (trace-format.md M8) and halves of surrogate pairs are replaced; a backslash that escapes
+    nothing (M4: Windows paths) stands for itself.
+    """
+    text = token.decode("utf-8", "replace")
+    if len(text) < 2 or text[0] != '"':
+        return text
+    if "\\" not in text:
+        return text[1:-1]
+    try:
+        value = json.loads(_ESCAPE.sub(lambda m: m[1] or "\\\\", text), strict=False)
+    except ValueError:
+        return text[1:-1]
+    return str(value).encode("utf-8", "replace").decode()
+
+
+def decimal_of(token: bytes) -> Decimal | None:
+    """The number in the token, exactly, in whatever form: "7", 1e6, 0x1f; None for NaN, inf, N/A and other texts."""
+    text = token[:_NUMBER_AT_MOST].decode("utf-8", "replace").strip('" ')
+    try:
+        if text[:2].lower() == "0x":
+            return Decimal(int(text, 16))
+        value = Decimal(text)
+    except (InvalidOperation, ValueError):
+        return None
+    return value if value.is_finite() and abs(value.adjusted()) < 30 else None
+
+
+def integer_of(token: bytes, thousandfold: int = 1) -> int | None:
+    """The number times `thousandfold` without what is behind the point; None if it isn't one or exceeds 64 bits."""
+    value = decimal_of(token)
+    if value is None:
+        return None
+    integer = int(value * thousandfold)
+    return integer if -(2**63) < integer < 2**63 else None
+
+
+def float_of(token: bytes) -> float:
+    """The number in the token; NaN for a text, and for inf, which old torch writes where it divided by zero (M2)."""
+    try:
+        value = float(token.strip(b'"'))
+    except ValueError:
+        return float("nan")
+    return value if isfinite(value) else float("nan")
+
+
+def leading_digits(text: str) -> int | None:
+    """The first number in a text such as "stream 7 annotations"."""
+    digits = re.search(r"\d{1,18}", text)
+    return int(digits[0]) if digits else None
+
+
+class Texts:
+    """The texts of codes, each decoded when it is first asked for; code -1 is None.
+
+    Args:
+        tokens: The raw JSON token of each code.
+    """
+
+    def __init__(self, tokens: Sequence[bytes]) -> None:
+        self.tokens = tokens
+        self._texts: dict[int, str | None] = {-1: None}
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, code: int) -> str | None:
+        text = self._texts.get(code)
+        if text is None and code >= 0:
+            text = self._texts[code] = text_of(self.tokens[code])
+        return text
+
+
+def used(codes: NDArray[Any], n_codes: int) -> list[int]:
+    """The codes that occur, -1 first if it does."""
+    occurs = np.zeros(n_codes + 1, bool)
+    occurs[codes] = True  # -1 is the last place
+    return [-1] * bool(occurs[-1]) + np.flatnonzero(occurs[:-1]).tolist()
