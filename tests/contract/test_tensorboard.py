@@ -5,7 +5,7 @@ import json
 import urllib.request
 
 import pytest
-from contract.conftest import PLUGIN, a_trace, put, serving, until
+from contract.running import PLUGIN, a_trace, put, serving, until
 
 TRACE = {"run": "job", "worker": "rank1", "span": "10"}
 
@@ -105,6 +105,7 @@ NAMES = {"run": "job", "worker": "rank0", "span": "2"}
         ("state", {**NAMES, "worker": "rank0.2.pt.trace.json\0"}, 404, "not_found"),
         ("static/nothing.js", {}, 404, "not_found"),
         ("static/", {}, 404, "not_found"),
+        ("anything/else", {}, 404, "not_found"),
         ("static/../../errors.py", {}, 404, "not_found"),
         ("static/%2e%2e/errors.py", {}, 404, "not_found"),
         ("static/..%2ferrors.py", {}, 404, "not_found"),

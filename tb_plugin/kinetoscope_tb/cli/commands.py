@@ -36,27 +36,36 @@ _format = click.Option(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        status = commands.main(list(arguments), prog_name="kinetoscope", standalone_mode=False)
+        status = _exit_status(sys.argv[1:] if arguments is None else list(arguments))
         sys.stdout.flush()
-    except (KinetoscopeError, click.ClickException) as error:
-        _print_failure(error, arguments)
-        status = 1
     except BrokenPipeError:  # whoever reads has seen enough, as in `… | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
-    except (KeyboardInterrupt, click.Abort):
+    except KeyboardInterrupt:
         status = 130
     sys.exit(status)
+
+
+def _exit_status(arguments: list[str]) -> int:
+    try:
+        with commands.make_context(
+            "kinetoscope", list(arguments)
+        ) as context:  # not main(): it exits 1 at a closed pipe
+            commands.invoke(context)
+    except click.exceptions.Exit as done:  # --help, --version
+        return done.exit_code
+    except (KinetoscopeError, click.ClickException) as error:
+        _print_failure(error, arguments)
+        return 1
+    return 0
 
 
 def _print_failure(error: KinetoscopeError | click.ClickException, arguments: Sequence[str]) -> None:
     """One JSON object on standard output if JSON was asked for, else the message on standard error."""
     wants_json = "--format=json" in arguments or ("--format", "json") in itertools.pairwise(arguments)
     if not wants_json:
-        shown = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        click.echo(f"Error: {shown}", err=True)
+        (error if isinstance(error, click.ClickException) else click.ClickException(str(error))).show()
         return
     from ..errors import BadParameter
     from ..web import encode

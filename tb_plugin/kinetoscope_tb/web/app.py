@@ -29,6 +29,7 @@ Handler = Callable[[Store, Request], object]
 def routes(store: Store) -> dict[str, Callable[..., Any]]:
     """The WSGI applications by route."""
     answers: dict[str, Handler] = {"/runs": _runs, "/views": _views, "/state": _state, "/view": _view}
+    answers["/*"] = _elsewhere
     apps = {route: Request.application(partial(_json_response, store, handler)) for route, handler in answers.items()}
     return {**apps, "/static/*": Request.application(_asset_response)}
 
@@ -59,6 +60,10 @@ def _view(store: Store, request: Request) -> object:
     file = _file(store, query)
     result = file if isinstance(file, Loading) else store.frame(view, file, arguments)
     return encode.view_answer(view, result)
+
+
+def _elsewhere(_store: Store, request: Request) -> object:
+    raise NotFound("route", request.path, ("runs", "views", "state", "view", "static/…"))
 
 
 def _query(request: Request, needed: tuple[str, ...], *, others: bool = False) -> dict[str, str]:

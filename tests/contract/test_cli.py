@@ -1,0 +1,176 @@
+"""The command line: every view in every format, and what goes where."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+from contract.running import a_trace, put
+
+from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.cli import main
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    put(folder, "job/rank0.5.pt.trace.json")
+    return str(folder / "job/rank0.5.pt.trace.json")
+
+
+@pytest.fixture(scope="module")
+def logdir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    put(folder, *(f"{run}/rank{r}.{s}.pt.trace.json" for run in "ab" for r in (0, 1) for s in (2, 10)))
+    put(folder, "broken/garbage.pt.trace.json", text="garbage")
+    return str(folder)
+
+
+@pytest.fixture
+def kinetoscope(capsys):
+    """Runs one command; gives its exit status, standard output and standard error."""
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        shown = capsys.readouterr()
+        return ended.value.code, shown.out, shown.err
+
+    return run
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_json_is_the_answer_of_the_page(kinetoscope, trace, name):
+    status, out, err = kinetoscope("view", name, trace, "--format", "json")
+    answer = json.loads(out)
+    assert (status, err, answer["view"]) == (0, "", name)
+    if answer["state"] == "missing":
+        assert answer == {"state": "missing", "view": name, "hint": VIEWS[name].hint}
+        return
+    assert set(answer) == {"state", "view", "columns", "data"}
+    assert answer["columns"] == VIEWS[name].describe()["columns"]
+    assert list(answer["data"]) == [column["name"] for column in answer["columns"]]
+    assert len({len(values) for values in answer["data"].values()}) == 1
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_text_and_csv_hold_the_rows_of_json(kinetoscope, trace, name):
+    answer = json.loads(kinetoscope("view", name, trace, "--format", "json")[1])
+    _, text, text_err = kinetoscope("view", name, trace)
+    _, table, csv_err = kinetoscope("view", name, trace, "--format", "csv")
+    if answer["state"] == "missing":
+        assert text == table == ""
+        assert answer["hint"] in text_err
+        assert answer["hint"] in csv_err
+        return
+    columns = list(answer["data"])
+    height = len(answer["data"][columns[0]])
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert len(rows) == height == len(text.splitlines()) - 1
+    for column in columns:
+        for got, value in zip((row[column] for row in rows), answer["data"][column], strict=True):
+            if value is None:
+                assert got == ""
+            elif isinstance(value, (bool, str)):
+                assert got == (value if isinstance(value, str) else str(value).lower())
+            else:
+                assert float(got) == value
+
+
+def test_text_names_one_unit_per_column(kinetoscope, trace):
+    _, out, _ = kinetoscope("view", "kernels", trace)
+    header, row = out.splitlines()[:2]
+    assert "total (µs)" in header
+    assert "600.0" in row
+    assert "ampere_sgemm_128x64_tn" in row
+
+
+def test_views_lists_the_catalogue(kinetoscope):
+    assert [view["id"] for view in json.loads(kinetoscope("views", "--format", "json")[1])] == list(VIEWS)
+    assert [row["id"] for row in csv.DictReader(io.StringIO(kinetoscope("views", "--format", "csv")[1]))] == list(VIEWS)
+    text, page = kinetoscope("views")[1], kinetoscope("views", "--format", "markdown")[1]
+    for view in VIEWS.values():
+        assert view.id in text
+        for column in view.table.columns:
+            assert f"`{column.name}`" in page
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_help_of_a_view_explains_its_columns_and_parameters(kinetoscope, name):
+    status, out, _ = kinetoscope("view", name, "--help")
+    assert status == 0
+    for column in VIEWS[name].table.columns:
+        assert f"{column.name} ({column.kind.name})" in out
+    for parameter in VIEWS[name].parameters:
+        assert f"--{parameter.name.replace('_', '-')}" in out
+
+
+def test_of_several_traces_the_first_is_shown_and_it_says_so(kinetoscope, logdir):
+    _, out, err = kinetoscope("view", "steps", logdir, "--format", "json")
+    assert json.loads(out)["state"] == "ready"
+    assert "run a of 3; choose another with --run: b, broken" in err
+    assert "worker rank0 of 2; choose another with --worker: rank1" in err
+    assert "span 2 of 2; choose another with --span: 10" in err
+
+
+def test_names_choose_and_then_nothing_is_said(kinetoscope, logdir):
+    status, _, err = kinetoscope("view", "steps", logdir, "--run", "b", "--worker", "rank1", "--span", "10")
+    assert (status, err) == (0, "")
+
+
+FAILURES = [
+    (["view", "nothing", "LOGDIR"], "not_found"),
+    (["view", "steps", "LOGDIR/gone"], "logdir_error"),
+    (["view", "steps", "LOGDIR", "--run", "gone"], "not_found"),
+    (["view", "steps", "LOGDIR", "--run", "a", "--worker", "rank9"], "not_found"),
+    (["view", "steps", "LOGDIR", "--colour", "red"], "bad_parameter"),
+    (["view", "steps"], "bad_parameter"),
+    (["view", "steps", "LOGDIR/broken"], "not_a_trace"),
+    (["view", "steps", "LOGDIR/broken/garbage.pt.trace.json"], "not_a_trace"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code"), FAILURES)
+def test_a_failure_is_one_object_and_exit_status_1(kinetoscope, logdir, arguments, code):
+    arguments = [a.replace("LOGDIR", logdir) for a in arguments]
+    status, out, _ = kinetoscope(*arguments, "--format", "json")
+    failure = json.loads(out)
+    assert (status, failure["state"], failure["code"]) == (1, "failed", code)
+    assert set(failure) == {"state", "view", "code", "message"}
+
+
+@pytest.mark.parametrize(("arguments", "code"), FAILURES)
+def test_as_text_a_failure_goes_to_standard_error_without_traceback(kinetoscope, logdir, arguments, code):
+    status, out, err = kinetoscope(*[a.replace("LOGDIR", logdir) for a in arguments])
+    assert (status, out) == (1, "")
+    assert "Error: " in err
+    assert "Traceback" not in err
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(trace):
+    code = "import sys; from kinetoscope_tb.cli import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", code, "view", "operators", trace, "--format", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(60) == 0
+
+
+def test_a_name_from_a_trace_cannot_steer_the_terminal(kinetoscope, tmp_path):
+    evil = "evil\x1b[31m\nname"
+    path = tmp_path / "x.json"
+    path.write_text(a_trace().op(evil, 700_000, 1_000).text())
+    _, out, _ = kinetoscope("view", "operators", str(path))
+    assert "\x1b" not in out
+    assert r"evil\x1b[31m\nname" in out
+    data = json.loads(kinetoscope("view", "operators", str(path), "--format", "json")[1])["data"]
+    assert evil in data["name"]
+
+
+def test_the_demo_says_how_to_get_what_it_needs(kinetoscope, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    status, _, err = kinetoscope("demo", "--record-only")
+    assert status == 1
+    assert "pip install 'kinetoscope[demo]'" in err

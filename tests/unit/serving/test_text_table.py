@@ -1,0 +1,44 @@
+import polars as pl
+import pytest
+
+from kinetoscope_tb.cli.text_table import aligned, text_columns
+from kinetoscope_tb.tables import BOOL, BYTES, COUNT, DURATION, FRACTION, NUMBER, TEXT, Column, Table
+
+
+class Everything(Table):
+    """One row is one of everything."""
+
+    name = Column(TEXT, "A text.")
+    is_good = Column(BOOL, "A truth.")
+    calls = Column(COUNT, "A count.")
+    ratio = Column(NUMBER, "A ratio.")
+    total_ns = Column(DURATION, "A duration.")
+    size_bytes = Column(BYTES, "A size.")
+    busy_frac = Column(FRACTION, "A share.")
+
+
+def shown(*rows):
+    frame = pl.DataFrame(rows, schema=Everything.schema(), orient="row")
+    return aligned(text_columns(Everything.columns, frame)).splitlines()
+
+
+def test_each_column_has_one_unit_and_each_cell_its_place():
+    assert shown(
+        ("matmul", True, 3, 1.5, 1_234_567, 2048, 0.125),
+        ("a", None, 12000, float("nan"), 1_000, 512, None),
+    ) == [
+        "name    is_good  calls  ratio  total (ms)  size (KiB)  busy (%)",
+        "matmul  yes          3    1.5       1.235       2.000      12.5",
+        "a       –        12000      –       0.001       0.500         –",
+    ]
+
+
+def test_no_rows_are_a_header():
+    assert shown() == ["name  is_good  calls  ratio  total (ns)  size (B)  busy (%)"]
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"), [(999, "999"), (1_000, "1.000"), (12_345, "12.35"), (999_949, "999.9"), (3 * 10**9, "3.000")]
+)
+def test_the_largest_value_decides_the_unit(ns, text):
+    assert text in shown(("a", True, 1, 1.0, ns, 1, 0.5))[1].split()
