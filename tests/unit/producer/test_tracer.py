@@ -1,0 +1,367 @@
+import gzip
+import json
+import logging
+import threading
+
+import pytest
+import torch
+from torch.profiler import ProfilerAction, profile
+from torch.utils.data import DataLoader
+
+import kinetoscope
+from kinetoscope import ProfilerBusyError, ScheduleError, Tracer, UsageError, cyclic, trace_handler
+
+NONE, WARMUP = ProfilerAction.NONE, ProfilerAction.WARMUP
+RECORD, SAVE = ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE
+
+
+def content(path):
+    return json.loads(gzip.decompress(path.read_bytes()))
+
+
+def ranges(trace):
+    """Name, start and end of each annotation, by start, longest first."""
+    rows = [e for e in trace["traceEvents"] if e.get("cat") == "user_annotation"]
+    return sorted(((e["name"], e["ts"], e["ts"] + e["dur"]) for e in rows), key=lambda row: (row[1], -row[2]))
+
+
+def names(trace):
+    return [name for name, *_ in ranges(trace)]
+
+
+def work(_batch=None):
+    return torch.ones(4, 4).relu().sum()
+
+
+@pytest.fixture
+def log(caplog):
+    caplog.set_level(logging.INFO, "kinetoscope")
+    return lambda: [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+
+
+def test_without_a_schedule_everything_is_one_window(tmp_path, log):
+    with Tracer(tmp_path, run="run") as tracer:
+        for batch in tracer.steps([1, 2, 3]):
+            work(batch)
+    assert tracer.saved_traces == (tmp_path / "run" / "rank0.3.pt.trace.json.gz",)
+    trace = content(*tracer.saved_traces)
+    steps = [name for name in names(trace) if name.startswith("ProfilerStep")]
+    assert steps == ["ProfilerStep#0", "ProfilerStep#1", "ProfilerStep#2"]
+    assert sum(e["name"] == "aten::relu" for e in trace["traceEvents"]) == 3
+    assert log() == []
+
+
+def test_a_trace_tells_how_it_came_about(tmp_path):
+    schedule = cyclic(wait=1, warmup=1, active=2)
+    with Tracer(tmp_path, run="run", schedule=schedule, profile_memory=True) as tracer:
+        for _ in range(4):
+            with tracer.marker('é"'):
+                work()
+            tracer.step()
+    told = content(*tracer.saved_traces)["kinetoscope"]
+    started, ended = told.pop("started_ns"), told.pop("ended_ns")
+    assert 0 < ended - started < 60e9
+    assert told.pop("pid") > 0
+    assert told.pop("host")
+    assert told.pop("python_version")
+    assert told == {
+        "version": kinetoscope.__version__,
+        "run": "run",
+        "global_rank": 0,
+        "world_size": 1,
+        "local_rank": None,
+        "node_rank": None,
+        "torch_version": str(torch.__version__),
+        "cuda_version": None,
+        "window": 0,
+        "step_first": 2,
+        "step_last": 3,
+        "is_last_step_whole": True,
+        "steps_completed": 4,
+        "reason": "schedule",
+        "options": {
+            "activities": ["CPU"],
+            "record_shapes": True,
+            "profile_memory": True,
+            "with_stack": False,
+            "with_flops": False,
+            "with_modules": False,
+        },
+        "schedule": {"wait": 1, "warmup": 1, "active": 2, "repeat": 1, "skip_first": 0},
+        "markers": {"e'": 'é"'},
+    }
+
+
+@pytest.mark.parametrize(
+    ("schedule", "spans"),
+    [
+        (cyclic(wait=1, warmup=1, active=2, repeat=2), [4, 8]),
+        (cyclic(wait=0, warmup=0, active=1, repeat=3), [1, 2, 3]),
+        (cyclic(wait=0, warmup=1, active=2, repeat=0), [3, 6, 9]),
+        (cyclic(wait=6, warmup=1, active=9), [9]),
+        (torch.profiler.schedule(wait=3, warmup=1, active=1, repeat=1), [5]),
+        (lambda step: [NONE, WARMUP, RECORD, NONE][step % 4], [3, 7]),
+        (lambda step: SAVE if step == 4 else NONE, [5]),
+    ],
+    ids=["cycles", "no warm-up", "no pause", "ends inside", "torch's", "without a save", "one step"],
+)
+def test_each_window_is_a_file_named_by_the_completed_steps(tmp_path, schedule, spans, log):
+    with Tracer(tmp_path, run="run", schedule=schedule) as tracer:
+        for batch in tracer.steps(range(9)):
+            work(batch)
+    assert [path.name for path in tracer.saved_traces] == [f"rank0.{span}.pt.trace.json.gz" for span in spans]
+    for path, span in zip(tracer.saved_traces, spans, strict=True):
+        trace = content(path)
+        steps = [name for name in names(trace) if name.startswith("ProfilerStep")]
+        told = trace["kinetoscope"]
+        assert steps == [f"ProfilerStep#{n}" for n in range(told["step_first"], span)]
+        assert told["step_last"] == span - 1
+    assert log() == []
+
+
+def test_ranges_never_overlap_partly(tmp_path):
+    with Tracer(tmp_path, run="run") as tracer:
+        for _ in range(2):
+            with tracer.marker("epoch"):
+                for batch in tracer.steps(iter([1, 2])):  # a loader without a length
+                    with tracer.marker("forward"):
+                        work(batch)
+        tracer.step()
+        with tracer.marker("tail"):
+            work()
+            tracer.step()
+            work()
+    open_ranges = []
+    for name, start, end in ranges(content(*tracer.saved_traces)):
+        while open_ranges and open_ranges[-1][2] <= start:
+            open_ranges.pop()
+        assert not open_ranges or end <= open_ranges[-1][2], (name, open_ranges[-1])
+        open_ranges.append((name, start, end))
+    assert sum(name == "tail" for name in names(content(*tracer.saved_traces))) == 2
+
+
+@pytest.mark.parametrize("loader", [[0, 1, 2], DataLoader(range(3))], ids=["list", "DataLoader"])
+def test_the_wait_for_data_looks_the_same_for_every_loader(tmp_path, loader):
+    with Tracer(tmp_path, run="run") as tracer:
+        assert [int(batch) for batch in tracer.steps(loader)] == [0, 1, 2]
+    waits = [name for name in names(content(*tracer.saved_traces)) if name.startswith("enumerate(DataLoader)#")]
+    assert len(waits) == 4  # the last one learns that there is no more
+    assert len(set(waits)) == 1
+
+
+def test_a_marker_decorates_recursive_functions_and_returns_their_value(tmp_path):
+    with Tracer(tmp_path, run="run") as tracer:
+        marker = tracer.marker("factorial")
+
+        @marker
+        def factorial(n):
+            """Its own."""
+            return n * factorial(n - 1) if n else 1
+
+        assert factorial(4) == 24
+        assert factorial.__doc__ == "Its own."
+        with marker, marker:
+            work()
+    assert names(content(*tracer.saved_traces)).count("factorial") == 7
+    assert factorial(3) == 6  # outside the `with` it is just the function
+
+
+def test_a_marker_ends_with_an_exception_and_passes_it_on(tmp_path):
+    with Tracer(tmp_path, run="run") as tracer:
+        with pytest.raises(KeyError), tracer.marker("fails"):
+            raise KeyError
+        with tracer.marker("after"):
+            work()
+    (_, _, end), (_, start, _) = (row for row in ranges(content(*tracer.saved_traces)) if "Step" not in row[0])
+    assert end <= start
+
+
+def test_a_coroutine_can_not_be_decorated(tmp_path):
+    async def coroutine():
+        pass
+
+    with pytest.raises(UsageError, match="coroutine"):
+        Tracer(tmp_path).marker("name")(coroutine)
+
+
+def test_an_exception_in_the_loop_still_saves_the_window(tmp_path):
+    def training(tracer):
+        with tracer:
+            for batch in tracer.steps(range(9)):
+                work()
+                if batch == 3:
+                    raise KeyError(batch)
+
+    tracer = Tracer(tmp_path, run="run", schedule=cyclic(wait=1, warmup=1, active=4))
+    with pytest.raises(KeyError):
+        training(tracer)
+    told = content(*tracer.saved_traces)["kinetoscope"]
+    assert (told["reason"], told["step_first"], told["step_last"]) == ("exception: KeyError", 2, 3)
+    assert not told["is_last_step_whole"]
+
+
+def test_call_stacks_come_with_stacks(tmp_path):
+    with Tracer(tmp_path, run="run", with_stack=True) as tracer:
+        work()
+    operators = [e for e in content(*tracer.saved_traces)["traceEvents"] if e.get("cat") == "cpu_op"]
+    assert all("test_tracer.py" in e["args"]["Call stack"] for e in operators)
+
+
+def test_a_disabled_tracer_does_nothing(tmp_path, log):
+    tracer = Tracer(tmp_path / "logdir", enabled=False)
+    loader = [1, 2]
+    with tracer, Tracer(tmp_path, enabled=False), tracer.marker("m"):
+        assert type(tracer.steps(loader)) is type(iter(loader))
+        tracer.step()
+        with profile(acc_events=True):
+            work()
+    tracer.step()
+    assert list(tmp_path.iterdir()) == []
+    assert log() == []
+
+
+# What can't work is refused
+
+
+def test_a_second_profiler_is_refused_before_torch_crashes(tmp_path):
+    with profile(acc_events=True), pytest.raises(ProfilerBusyError, match="Another profiler"), Tracer(tmp_path):
+        pass
+    with Tracer(tmp_path, schedule=lambda step: SAVE if step == 1 else NONE, run="run") as tracer:
+        with pytest.raises(ProfilerBusyError, match="Another Tracer"), Tracer(tmp_path):
+            pass
+        tracer.step()
+        work()
+    assert len(tracer.saved_traces) == 1
+
+
+def test_a_window_that_meets_another_profiler_is_left_out(tmp_path, log):
+    with Tracer(tmp_path, run="run", schedule=cyclic(wait=1, warmup=1, active=1, repeat=2)) as tracer:
+        for batch in tracer.steps(range(6)):
+            if batch == 0:
+                other = profile(acc_events=True)
+                other.start()
+            work()
+            if batch == 1:
+                other.stop()
+    assert [path.name for path in tracer.saved_traces] == ["rank0.6.pt.trace.json.gz"]
+    assert log() == ["Another profiler is recording in this process; this window is left out."]
+
+
+def test_steps_outside_the_with_are_refused(tmp_path):
+    tracer = Tracer(tmp_path, run="run")
+    for use in (tracer.step, lambda: tracer.steps([])):
+        with pytest.raises(UsageError, match="outside its `with`"):
+            use()
+    with tracer:
+        work()
+    with pytest.raises(UsageError, match="records once"):
+        tracer.__enter__()
+
+
+def test_only_the_thread_that_entered_counts_steps(tmp_path):
+    problems = []
+
+    def elsewhere():
+        with tracer.marker("not recorded"):
+            work()
+        try:
+            tracer.step()
+        except UsageError as error:
+            problems.append(str(error))
+
+    with Tracer(tmp_path, run="run") as tracer:
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+    assert len(problems) == 1
+    assert "Only the thread" in problems[0]
+    assert "not recorded" not in names(content(*tracer.saved_traces))
+
+
+@pytest.mark.parametrize("schedule", [3, lambda step: "record"])
+def test_a_schedule_that_is_none_is_refused(tmp_path, schedule):
+    with pytest.raises(ScheduleError, match=r"function of the step|must return"), Tracer(tmp_path, schedule=schedule):
+        pass
+    with Tracer(tmp_path, run="run"):
+        pass  # the refused one left nothing active
+
+
+def test_a_logdir_elsewhere_is_refused():
+    with pytest.raises(UsageError, match="local folder"):
+        Tracer("s3://bucket/logdir")
+
+
+# What goes wrong with a recording doesn't reach the training
+
+
+@pytest.mark.parametrize(
+    ("schedule", "steps", "message"),
+    [
+        (cyclic(wait=10, active=1), 8, "0 windows: the schedule needs 12 steps, the loop made 8."),
+        (torch.profiler.schedule(wait=1, warmup=1, active=1), 1, "0 windows: the schedule needs 3 steps, the loop made 1."),
+        (cyclic(), 0, "0 windows: the schedule needs 4 steps, the loop made 0; call step() after each, or loop over steps(loader)."),
+        (lambda step: NONE, 2, "0 windows: the schedule recorded none of the steps, the loop made 2."),
+    ],
+)  # fmt: skip
+def test_a_tracer_without_a_window_says_why(tmp_path, schedule, steps, message, log):
+    with Tracer(tmp_path, schedule=schedule) as tracer:
+        for batch in tracer.steps(range(steps)):
+            work(batch)
+    assert log() == [message]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_logdir_that_can_not_be_written_is_reported_once(tmp_path, log):
+    (tmp_path / "file").touch()
+    seen = 0
+    with Tracer(tmp_path / "file", run="run", schedule=cyclic(warmup=0, active=1, repeat=3)) as tracer:
+        for _ in tracer.steps(range(3)):
+            work()
+            seen += 1
+    first, last = log()
+    assert seen == 3
+    assert "rank0.1.pt.trace.json.gz wasn't written" in first
+    assert last == "3 recordings were lost, 0 saved."
+
+
+def test_a_schedule_that_fails_later_ends_the_recording_only(tmp_path, log):
+    def schedule(step):
+        return RECORD if step < 2 else 1 / 0
+
+    with Tracer(tmp_path, run="run", schedule=schedule) as tracer:
+        for batch in tracer.steps(range(5)):
+            work(batch)
+    assert tracer.completed_steps == 5
+    assert log() == ["The profiler failed, so nothing more is recorded: ZeroDivisionError: division by zero"]
+    assert [path.name for path in tracer.saved_traces] == ["rank0.2.pt.trace.json.gz"]
+
+
+# A program's own profiler
+
+
+def test_a_handler_saves_the_program_s_own_profiler_s_windows(tmp_path):
+    schedule = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
+    with profile(schedule=schedule, on_trace_ready=trace_handler(tmp_path, run="run"), with_flops=True) as profiler:
+        for _ in range(5):
+            work()
+            profiler.step()
+    told = content(tmp_path / "run" / "rank0.4.pt.trace.json.gz")["kinetoscope"]
+    assert (told["global_rank"], told["step_last"], told["run"]) == (0, 3, "run")
+    assert told["options"]["with_flops"]
+    assert not told["options"]["record_shapes"]
+    assert told["options"]["activities"] == ["CPU"]
+
+
+def test_a_handler_names_the_worker_as_it_is_told(tmp_path, log):
+    with profile(on_trace_ready=trace_handler(tmp_path, run="run", worker="trainer")):
+        work()
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["trainer.0.pt.trace.json.gz"]
+    with pytest.raises(UsageError, match="worker"):
+        trace_handler(tmp_path, worker="a/b")
+
+
+def test_a_handler_never_raises_into_torch(tmp_path, log):
+    (tmp_path / "file").touch()
+    with profile(on_trace_ready=trace_handler(tmp_path / "file", run="run")):
+        work()
+    assert len(log()) == 1
