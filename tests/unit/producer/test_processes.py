@@ -1,0 +1,122 @@
+"""What only whole processes show: several ranks, a program that dies, torch's crash at exit."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kinetoscope.naming import parse
+
+QUIET = {"KINETO_LOG_LEVEL": "99", "TORCH_CPP_LOG_LEVEL": "ERROR", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+RUN_NAMES = ("RUN_NAME", "PT_PROFILER_JOB_NAME", "TORCHELASTIC_RUN_ID", "SLURM_JOB_NAME", "SLURM_JOB_ID")
+ENVIRON = {name: value for name, value in os.environ.items() if name not in RUN_NAMES} | QUIET
+
+RANK = """
+import sys
+import torch
+import torch.distributed as dist
+from kinetoscope import Tracer, cyclic
+
+rank, folder = int(sys.argv[1]), sys.argv[2]
+with Tracer(folder + "/logdir", schedule=cyclic(wait=1, warmup=1, active=2)) as tracer:
+    dist.init_process_group("gloo", init_method="file://" + folder + "/store", rank=rank, world_size=2)
+    for _ in tracer.steps(range(3)):
+        dist.all_reduce(torch.ones(8))
+    dist.barrier()
+    dist.destroy_process_group()
+"""
+
+DIES = """
+import sys
+import torch
+from kinetoscope import Tracer
+
+tracer = Tracer(sys.argv[1], run="run")
+tracer.__enter__()
+torch.ones(2).relu()
+tracer.step()
+raise KeyError("uncaught")
+"""
+
+
+def started(*command):
+    return subprocess.Popen(
+        [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRON
+    )
+
+
+def ended(process):
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def traces(logdir):
+    """Content of each trace by its run, worker and span."""
+    found = {}
+    for path in logdir.rglob("*"):
+        if path.is_file():
+            name = parse(path.name)
+            found[path.parent.name, name.worker, name.span] = json.loads(gzip.decompress(path.read_bytes()))
+    return found
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(text):
+        path = tmp_path / "script.py"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def test_two_ranks_record_into_one_run_that_nobody_named(tmp_path, script):
+    path = script(RANK)
+    processes = [started(path, str(rank), str(tmp_path)) for rank in range(2)]
+    for process in processes:
+        assert ended(process) == (0, "", "")
+    found = traces(tmp_path / "logdir")
+    (run,) = {run for run, _, _ in found}
+    # They were cut short by the end of the loop, after the process group was gone.
+    assert set(found) == {(run, "rank0", 3), (run, "rank1", 3)}
+    for (_, worker, _), trace in found.items():
+        told = trace["kinetoscope"]
+        assert (f"rank{told['global_rank']}", told["world_size"], told["run"]) == (worker, 2, run)
+        assert any(event["name"] == "gloo:all_reduce" for event in trace["traceEvents"])
+
+
+def test_a_program_that_dies_inside_an_open_recording_saves_it_and_does_not_crash(tmp_path, script):
+    code, _, err = ended(started(script(DIES), str(tmp_path / "logdir")))
+    assert code == 1
+    assert "KeyError: 'uncaught'" in err
+    ((_, trace),) = traces(tmp_path / "logdir").items()
+    assert trace["kinetoscope"]["reason"] == "exit"
+
+
+def test_the_demo_records_all_its_processes_and_ends(tmp_path):
+    code, out, err = ended(started("-m", "kinetoscope.demo", str(tmp_path), "--steps", "3", "--processes", "2"))
+    assert (code, err) == (0, "")
+    found = traces(tmp_path)
+    assert {(worker, span) for _, worker, span in found} == {("rank0", 6), ("rank1", 6)}
+    assert len(out.split()) == 2
+    for trace in found.values():
+        recorded = {event["name"] for event in trace["traceEvents"]}
+        assert recorded >= {
+            "forward",
+            "backward",
+            "optimizer",
+            "c10d::allreduce_",
+            "aten::convolution",
+            "ProfilerStep#5",
+        }
+
+
+def test_importing_the_package_is_cheap_and_complete():
+    code = (
+        "import sys, kinetoscope; before = 'torch' in sys.modules; "
+        "print(before, all(getattr(kinetoscope, name) for name in kinetoscope.__all__))"
+    )
+    assert ended(started("-c", code)) == (0, "False True\n", "")
