@@ -110,12 +110,10 @@ class Store:
     def listing(self) -> Listing | None:
         """What lies under the logdirs now, or a moment ago if they are slow; None before the first listing is done."""
         with self._lock:
-            if self._scan is None and self._clock() - self._listed_at > 4 * self._listing_took_s:
+            if (self._scan is None or self._scan.done()) and self._clock() - self._listed_at > 4 * self._listing_took_s:
                 self._scan = self._workers.submit(self._list)
             scan = self._scan
-        if scan is not None:
-            _wait(scan, self._patience_s)
-        return self._listing
+        return scan.result() if scan is not None and _wait(scan, self._patience_s) else self._listing
 
     def _list(self) -> Listing:
         begun = self._clock()
@@ -125,7 +123,6 @@ class Store:
         finally:
             self._listed_at = self._clock()
             self._listing_took_s = self._listed_at - begun
-            self._scan = None
 
     def has_something_to_show(self) -> bool:
         """Whether there is a trace or a problem; True while that isn't known."""
@@ -213,20 +210,20 @@ class _Load:
     results: dict[Any, Future[pl.DataFrame | Missing]] = field(default_factory=dict)
     held_bytes: int = 0
     stage: str = "waiting"
-    bytes_read: int = 0
+    read_bytes: int = 0
 
     def note(self, progress: Progress) -> None:
         """Take the reader's word for how far it is."""
-        self.stage, self.bytes_read = progress.stage, progress.bytes_read
+        self.stage, self.read_bytes = progress.stage, progress.read_bytes
 
     def progress(self, now: float) -> Loading:
         """How far the reading is, as far as that is known."""
         elapsed = now - self.begun
-        if not self.bytes_read or not self.file_bytes or elapsed <= 0:
+        if not self.read_bytes or not self.file_bytes or elapsed <= 0:
             return Loading(self.stage)
-        rate = self.bytes_read / elapsed
-        left = max(self.file_bytes - self.bytes_read, 0)
-        return Loading(self.stage, min(self.bytes_read / self.file_bytes, 1.0), rate, left / rate)
+        rate = self.read_bytes / elapsed
+        left = max(self.file_bytes - self.read_bytes, 0)
+        return Loading(self.stage, min(self.read_bytes / self.file_bytes, 1.0), rate, left / rate)
 
 
 class _Workers:

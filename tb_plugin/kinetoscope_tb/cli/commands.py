@@ -49,9 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _exit_status(arguments: list[str]) -> int:
     try:
-        with commands.make_context(
-            "kinetoscope", list(arguments)
-        ) as context:  # not main(): it exits 1 at a closed pipe
+        # Not commands.main(), which makes a closed pipe exit status 1.
+        with commands.make_context("kinetoscope", list(arguments)) as context:
             commands.invoke(context)
     except click.exceptions.Exit as done:  # --help, --version
         return done.exit_code
@@ -224,7 +223,7 @@ def _progress_bar(file: TraceFile) -> Iterator[Callable[[Progress], None] | None
 
     with Bar(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(file.shown, total=file.bytes)
-        yield lambda progress: bar.update(task, completed=progress.bytes_read)
+        yield lambda progress: bar.update(task, completed=progress.read_bytes)
 
 
 def _print_answer(view: View, result: Any, form: str) -> None:  # pl.DataFrame | Missing, unimported

@@ -49,8 +49,12 @@ def _views(_store: Store, request: Request) -> object:
 def _state(store: Store, request: Request) -> object:
     file = _file(store, _query(request, NAMES))
     if isinstance(file, Loading):
-        return encode.state(file, "", {})
-    return encode.state(store.trace(file), file.shown, _catalogue())
+        return encode.loading(file)
+    trace, views = store.trace(file), _catalogue()
+    if isinstance(trace, Loading):
+        return encode.loading(trace)
+    health = store.frame(views["health"], file, {})
+    return encode.loading(health) if isinstance(health, Loading) else encode.state(trace, file.shown, views, health)
 
 
 def _view(store: Store, request: Request) -> object:

@@ -39,10 +39,8 @@ def runs(listing: Listing | None) -> dict[str, Any]:
     return {"runs": listed, "problems": [asdict(p) for p in listing.problems], "scanning": False}
 
 
-def state(trace: Trace | Loading, shown: str, views: Mapping[str, View]) -> dict[str, Any]:
-    """What is known of a trace."""
-    if isinstance(trace, Loading):
-        return _loading(trace)
+def state(trace: Trace, shown: str, views: Mapping[str, View], health: pl.DataFrame | Missing) -> dict[str, Any]:
+    """What is known of a trace; `health` is that view of it."""
     return {
         "state": "ready",
         "path": shown,
@@ -50,8 +48,13 @@ def state(trace: Trace | Loading, shown: str, views: Mapping[str, View]) -> dict
         "rank": trace.meta.rank,
         "steps": trace.steps["name"].to_list(),
         "missing": {view.id: view.hint for view in views.values() if view.is_missing(trace)},
-        "findings": len(trace.findings),
+        "findings": 0 if isinstance(health, Missing) else health.height,
     }
+
+
+def loading(progress: Loading) -> dict[str, Any]:
+    """How far the answer is."""
+    return {"state": "loading", "progress": asdict(progress)}
 
 
 def view_answer(view: View, result: pl.DataFrame | Loading | Missing) -> dict[str, Any]:
@@ -59,7 +62,7 @@ def view_answer(view: View, result: pl.DataFrame | Loading | Missing) -> dict[st
     from ..views import column_descriptions
 
     if isinstance(result, Loading):
-        return {"view": view.id, **_loading(result)}
+        return {"view": view.id, **loading(result)}
     if isinstance(result, Missing):
         return {"state": "missing", "view": view.id, "hint": result.hint}
     columns = column_descriptions(view.table)
@@ -91,7 +94,3 @@ def without_nan(frame: pl.DataFrame) -> pl.DataFrame:
 def text(value: object) -> str:
     """JSON without spaces; texts as they are."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-def _loading(loading: Loading) -> dict[str, Any]:
-    return {"state": "loading", "progress": asdict(loading)}

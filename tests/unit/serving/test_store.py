@@ -28,7 +28,7 @@ class Reader:
 
     def __call__(self, path, progress):
         self.calls.append(path)
-        progress(SimpleNamespace(stage="reading", bytes_read=25, file_bytes=100))
+        progress(SimpleNamespace(stage="reading", read_bytes=25, total_bytes=100))
         self.reports.set()
         assert self.free.wait(LONG_S)
         if "bad" in path:
@@ -157,6 +157,15 @@ def test_a_listing_that_takes_long_is_unknown_and_the_tab_is_there(monkeypatch):
     assert slow.has_something_to_show()
     assert slow.find("r", "w", "s") == Loading("listing")
     free.set()
+
+
+def test_what_appears_between_two_questions_is_seen(tmp_path):
+    held = Store([Logdir(str(tmp_path))], patience_s=LONG_S, clock=iter(range(10**6)).__next__)
+    for known in range(20):
+        assert len(held.listing().files) == known
+        (tmp_path / f"rank{known}.pt.trace.json").write_text("{}")
+        seen = (len(held.listing().files) for _ in range(100))  # the clock ticks with every look at it
+        assert known + 1 in seen
 
 
 def test_the_tab_is_there_when_there_is_a_trace_and_not_else(tmp_path):
