@@ -1,8 +1,117 @@
+import { useSignal } from "@preact/signals";
 import { render as mount } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { plural } from "./format.ts";
+import { followTheme } from "./host.ts";
+import {
+  address,
+  drawnEntry,
+  listedViews,
+  listing,
+  openView,
+  outage,
+  retry,
+  start,
+  trace,
+  traceState,
+} from "./state.ts";
+import charts from "./styles/charts.css" with { type: "text" };
+import shell from "./styles/shell.css" with { type: "text" };
+import table from "./styles/table.css" with { type: "text" };
+import theme from "./styles/theme.css" with { type: "text" };
+import { Generic } from "./views/generic.tsx";
+import { Overview, useContext } from "./views/overview.tsx";
+import { Welcome } from "./views/welcome.tsx";
+import { type Commands, letters, startKeys, useKeys } from "./widgets/keys.ts";
+import { KeysSheet } from "./widgets/keys_sheet.tsx";
+import { Side } from "./widgets/side.tsx";
+import { Tip } from "./widgets/tip.tsx";
+import { Failure, Skeleton } from "./widgets/waiting.tsx";
+
+function HealthBadge() {
+  const state = traceState.value;
+  if (state?.state !== "ready") return null;
+  return (
+    <button type="button" class={`badge ${state.findings ? "some" : ""}`} onClick={() => openView("health")}>
+      Trace health: {state.findings ? plural(state.findings, "finding") : "nothing to note"}
+    </button>
+  );
+}
+
+function Head() {
+  const entry = drawnEntry.value!;
+  const context = useContext();
+  const { run, worker, span } = trace.value;
+  const isOverview = entry.id === "overview";
+  return (
+    <header class="head">
+      <div>
+        <h1>{entry.title}</h1>
+        <p>{isOverview ? context || `${run} · ${worker} · ${span}` : entry.doc}</p>
+      </div>
+      <HealthBadge />
+    </header>
+  );
+}
+
+function Main() {
+  const box = useRef<HTMLElement>(null);
+  const { view, group } = address.value;
+  useLayoutEffect(() => box.current?.scrollTo(0, 0), [view, group]);
+  const entry = drawnEntry.value;
+  const isWaiting = !listing.value || !entry || (listing.value.scanning && !listing.value.runs.length);
+  let content;
+  if (isWaiting) content = outage.value ? <Failure {...outage.value} /> : <Skeleton />;
+  else if (!listing.value!.runs.length && !address.value.run) {
+    content = <Welcome problems={listing.value!.problems.length} />;
+  } else {
+    content = (
+      <>
+        <Head />
+        {entry.id === "overview" ? <Overview /> : <Generic key={address.value.view} entry={entry} />}
+      </>
+    );
+  }
+  return (
+    <main ref={box}>
+      {!isWaiting && outage.value && (
+        <p class="banner" role="status">
+          TensorBoard doesn't answer at the moment. <button type="button" onClick={retry}>Try again</button>
+        </p>
+      )}
+      {content}
+    </main>
+  );
+}
+
+function goCommands(): Commands {
+  const pairs = [...letters(listedViews.value)].filter(([, letter]) => letter);
+  return Object.fromEntries(pairs.map(([id, letter]) => [`g ${letter}`, () => openView(id)]));
+}
+
+function App() {
+  const sheet = useSignal(false);
+  useKeys({ "?": () => (sheet.value = true), ...goCommands() });
+  return (
+    <div class={`shell ${address.value.side === "folded" ? "folded" : ""}`}>
+      <Side />
+      <Main />
+      {sheet.value && <KeysSheet onClose={() => (sheet.value = false)} />}
+      <Tip />
+    </div>
+  );
+}
 
 /** TensorBoard imports this module into the plugin's frame and calls this. */
 export function render() {
   document.documentElement.lang = "en";
   document.title = "PyTorch profiler";
-  mount(<h1>Kinetoscope</h1>, document.body);
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync([theme, shell, table, charts].join("\n"));
+  document.adoptedStyleSheets = [sheet];
+  followTheme();
+  startKeys();
+  mount(<App />, document.body);
+  start();
+  globalThis.focus();
 }

@@ -1,0 +1,99 @@
+/** The server's answers, as docs/http_api.md describes them, and how to ask for them. */
+
+import type { Kind, Value } from "./format.ts";
+
+export interface Span {
+  name: string;
+  file: string;
+  bytes: number;
+}
+export interface Worker {
+  name: string;
+  spans: Span[];
+}
+export interface Run {
+  name: string;
+  workers: Worker[];
+}
+export interface Listing {
+  runs: Run[];
+  problems: { path: string; reason: string }[];
+  scanning: boolean;
+}
+export interface Column {
+  name: string;
+  kind: Kind;
+  doc: string;
+}
+export interface ViewEntry {
+  id: string;
+  title: string;
+  group: string;
+  doc: string;
+  variant_of: string | null;
+  variant: string;
+  hint: string;
+  parameters: { name: string; choices: string[] }[];
+  columns: Column[];
+  key: string[];
+  weight: string | null;
+  charts: string[];
+}
+export interface Progress {
+  stage: string;
+  fraction: number | null;
+  bytes_per_second: number | null;
+  seconds_left: number | null;
+}
+
+export type Loading = { state: "loading"; progress: Progress | null };
+/** `code` is the server's, or "unreachable" if there was no answer to read. */
+export type Failed = { state: "failed"; code: string; message: string };
+export type TraceState =
+  | Loading
+  | Failed
+  | {
+    state: "ready";
+    path: string;
+    events: number;
+    rank: number | null;
+    steps: string[];
+    missing: Record<string, string>;
+    findings: number;
+  };
+export type Table = { state: "ready"; view: string; columns: Column[]; data: Record<string, Value[]> };
+export type ViewAnswer = Loading | Failed | Table | { state: "missing"; hint: string };
+
+export type Query = Record<string, string>;
+
+/** Asks the plugin's server; TensorBoard gives the frame a base address to which the routes are relative. */
+export async function ask<T>(route: string, query: Query, signal?: AbortSignal): Promise<T | Failed> {
+  try {
+    const response = await fetch(`${route}?${new URLSearchParams(query)}`, { signal });
+    const text = await response.text();
+    if (text.startsWith("{") || text.startsWith("[")) return JSON.parse(text);
+    const message = `The server answered ${response.status} ${response.statusText} to “${route}”.`;
+    return { state: "failed", code: "unreachable", message };
+  } catch (error) {
+    const message = `“${route}” got no answer: ${error instanceof Error ? error.message : error}.`;
+    return { state: "failed", code: "unreachable", message };
+  }
+}
+
+const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** Asks until the answer is more than "loading", ever more slowly, and tells each answer on the way. */
+export async function follow<T extends { state: string }>(
+  route: string,
+  query: Query,
+  tell: (answer: T | Failed) => void,
+  signal: AbortSignal,
+) {
+  for (let wait = 100; !signal.aborted; wait = Math.min(500, wait * 1.5)) {
+    const answer = await ask<T>(route, query, signal);
+    if (signal.aborted) return;
+    tell(answer);
+    if (answer.state !== "loading") return;
+    await pause(wait);
+  }
+}

@@ -1,0 +1,187 @@
+/** What the page knows and shows. The address is the state of the user's place; all else follows from it and the server. */
+
+import { batch, computed, effect, signal } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
+import {
+  ask,
+  type Failed,
+  follow,
+  type Listing,
+  type Query,
+  type Table,
+  type TraceState,
+  type ViewAnswer,
+  type ViewEntry,
+} from "./api.ts";
+import { type Address, isInFront, onAddressChange, onReload, readAddress, writeAddress } from "./host.ts";
+
+export const address = signal<Address>(readAddress());
+export const listing = signal<Listing | null>(null);
+export const catalogue = signal<ViewEntry[]>([]);
+export const traceState = signal<TraceState | null>(null);
+
+/** Why the listing or the catalogue didn't come the last time; what came before stays on the page. */
+export const outage = signal<Failed | null>(null);
+
+/** Counts the user's and the clock's requests to ask again for what had failed. */
+const attempt = signal(0);
+export const retry = () => {
+  attempt.value++;
+  void refresh();
+};
+
+/** Changes the place: an empty value removes its key. Pushed changes are those that "back" undoes. */
+export function go(changes: Address, how: "push" | "replace" = "replace") {
+  const next = Object.fromEntries(Object.entries({ ...address.value, ...changes }).filter(([, value]) => value));
+  batch(() => (address.value = next));
+  writeAddress(next, how);
+}
+
+/** The trace that is looked at; `version` changes when its file does. */
+export const trace = computed(() => {
+  const { run = "", worker = "", span = "" } = address.value;
+  const workers = listing.value?.runs.find(({ name }) => name === run)?.workers ?? [];
+  const file = workers.find(({ name }) => name === worker)?.spans.find(({ name }) => name === span);
+  return { run, worker, span, version: file?.bytes ?? 0 };
+});
+
+const traceKey = computed(() => JSON.stringify(trace.value));
+
+/** The worker and span to show in a run: the wished ones where they exist, else the first. */
+export function placeIn(run: string, worker = "", span = ""): Address {
+  const workers = listing.value?.runs.find(({ name }) => name === run)?.workers ?? [];
+  const there = workers.find(({ name }) => name === worker) ?? workers[0];
+  const spans = there?.spans ?? [];
+  const recording = spans.find(({ name }) => name === span) ?? spans[0];
+  return { run, worker: there?.name ?? "", span: recording?.name ?? "" };
+}
+
+export const listedViews = computed(() => catalogue.value.filter(({ variant_of }) => !variant_of));
+
+/** The view in the list that is open, and the one that is drawn: itself, or a variant of it. */
+export const openEntry = computed(() =>
+  listedViews.value.find(({ id }) => id === address.value.view) ?? listedViews.value[0]
+);
+export const drawnEntry = computed(() => {
+  const variant = catalogue.value.find(({ id }) => id === address.value.group);
+  return variant && variant.variant_of === openEntry.value?.id ? variant : openEntry.value;
+});
+
+/** The choices made for the parameters of a view that takes any. */
+export function parametersOf(entry: ViewEntry): Query {
+  const chosen = entry.parameters.map(({ name }) => [name, address.value[`set.${name}`] ?? ""] as const);
+  return Object.fromEntries(chosen.filter(([, value]) => value));
+}
+
+/** Opens a view afresh; what was filtered and sorted belongs to the view before. */
+export function openView(id: string, filter = "") {
+  const forgotten = Object.keys(address.value).filter((key) => key.startsWith("set."));
+  const cleared = Object.fromEntries(["group", "sort", "row", ...forgotten].map((key) => [key, ""]));
+  go({ ...cleared, view: id, filter }, "push");
+}
+
+const spanSteps = signal<Record<string, string>>({});
+
+/** A span as its menu names it: with its steps once they are known. */
+export function spanLabel(run: string, worker: string, span: string): string {
+  const steps = spanSteps.value[JSON.stringify([run, worker, span])];
+  return steps ? `${span} · ${steps}` : span;
+}
+
+function rememberSteps(answer: TraceState) {
+  if (answer.state !== "ready" || !answer.steps.length) return;
+  const { run, worker, span } = trace.peek();
+  const [first, last] = [answer.steps[0]!, answer.steps.at(-1)!];
+  if (!/^\d+$/.test(first)) return; // without steps there is one row for the whole, called "all"
+  const steps = first === last ? `step ${first}` : `steps ${first}–${last}`;
+  spanSteps.value = { ...spanSteps.peek(), [JSON.stringify([run, worker, span])]: steps };
+}
+
+function followTrace() {
+  let stop = new AbortController();
+  let before = "";
+  effect(() => {
+    const key = traceKey.value;
+    void attempt.value;
+    stop.abort();
+    stop = new AbortController();
+    if (key !== before) traceState.value = null;
+    before = key;
+    const { run, worker, span } = trace.peek();
+    if (!run) return;
+    void follow<TraceState>("state", { run, worker, span }, (answer) => {
+      traceState.value = answer;
+      rememberSteps(answer);
+    }, stop.signal);
+  });
+}
+
+/** Asks for the listing, and for the catalogue while there is none; keeps the user's place. */
+async function refresh() {
+  const [runs, views] = await Promise.all([
+    ask<Listing>("runs", {}),
+    catalogue.value.length ? catalogue.value : ask<ViewEntry[]>("views", {}),
+  ]);
+  const failure = "runs" in runs ? (Array.isArray(views) ? null : views) : runs;
+  batch(() => {
+    if (outage.value && !failure) attempt.value++;
+    outage.value = failure;
+    if (Array.isArray(views)) catalogue.value = views;
+    if ("runs" in runs && JSON.stringify(runs) !== JSON.stringify(listing.value)) listing.value = runs;
+  });
+  const { run, worker, span } = address.value;
+  const first = run || listing.value?.runs[0]?.name;
+  if (first && !(run && worker && span)) go(placeIn(first, worker, span));
+}
+
+const POLL = 5000;
+
+async function poll() {
+  if (document.visibilityState === "visible" && isInFront()) await refresh();
+  setTimeout(poll, listing.value?.scanning ? POLL / 10 : POLL);
+}
+
+/** Begins to follow the address, the listing and the selected trace. */
+export function start() {
+  onAddressChange(() => (address.value = readAddress()));
+  onReload(retry);
+  followTrace();
+  void poll();
+}
+
+const answers = new Map<string, ViewAnswer>();
+const KEPT = 24;
+
+function remember(key: string, answer: ViewAnswer) {
+  answers.set(key, answer);
+  if (answers.size > KEPT) answers.delete(answers.keys().next().value!);
+}
+
+export interface Shown {
+  /** The last answer to this very question; null before the first. */
+  answer: ViewAnswer | null;
+  /** The table to show, dimmed, until the answer is there: the same view of what was selected before. */
+  earlier: Table | null;
+}
+
+/** The view's answer for the selected trace, asked for until it is there. */
+export function useAnswer(view: string, parameters: Query = {}): Shown {
+  const { run, worker, span } = trace.value;
+  const query = { view, run, worker, span, ...parameters };
+  const key = JSON.stringify([traceKey.value, query]);
+  const [latest, tell] = useState<{ key: string; answer: ViewAnswer } | null>(null);
+  const earlier = useRef<Table | null>(null);
+  const answer = answers.get(key) ?? (latest?.key === key ? latest.answer : null);
+  if (answer?.state === "ready") earlier.current = answer;
+  const asked = attempt.value;
+  useEffect(() => {
+    if (!run || answers.has(key)) return;
+    const stop = new AbortController();
+    void follow<ViewAnswer>("view", query, (answer) => {
+      if (answer.state === "ready" || answer.state === "missing") remember(key, answer);
+      tell({ key, answer });
+    }, stop.signal);
+    return () => stop.abort();
+  }, [key, asked]);
+  return { answer, earlier: earlier.current?.view === view ? earlier.current : null };
+}

@@ -1,0 +1,134 @@
+import type { ComponentChildren } from "preact";
+import type { Table } from "../api.ts";
+import { CATEGORIES } from "../categories.ts";
+import { decimal, plural } from "../format.ts";
+import { openView, type Shown, useAnswer } from "../state.ts";
+import { Answered } from "../widgets/waiting.tsx";
+import { AverageStep } from "./average_step.tsx";
+import { StepsChart } from "./steps_chart.tsx";
+import { Tiles } from "./tiles.tsx";
+
+function Card({ title, note, children }: { title: string; note?: string; children: ComponentChildren }) {
+  return (
+    <section class="card">
+      <header>
+        <h2>{title}</h2>
+        <span>{note}</span>
+      </header>
+      {children}
+    </section>
+  );
+}
+
+function Steps({ shown }: { shown: Shown }) {
+  const table = shown.answer?.state === "ready" ? shown.answer : shown.earlier;
+  const complete = table?.data.is_complete ?? [];
+  const cut = complete.filter((is) => !is).length;
+  const present = CATEGORIES.filter(({ column }) => table?.data[column]?.some((value) => value));
+  return (
+    <Card title="Step time breakdown" note={cut ? `${decimal(cut)} cut off by the recording: hatched` : ""}>
+      <Answered shown={shown} title="Steps">
+        {({ data }) => (
+          <>
+            <StepsChart data={data} />
+            <ul class="legend">
+              {present.map(({ name, ink }) => (
+                <li key={name}>
+                  <i class="swatch" style={{ background: ink }} />
+                  {name}
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+      </Answered>
+    </Card>
+  );
+}
+
+const Environment = ({ data }: Table) => (
+  <dl class="facts">
+    {data.fact!.map((
+      fact,
+      i,
+    ) => [<dt key={`fact ${i}`}>{fact}</dt>, <dd key={`value ${i}`}>{data.value![i] ?? "–"}</dd>])}
+  </dl>
+);
+
+function Findings({ data }: Table) {
+  if (!data.rule!.length) return <p>Nothing was lost or repaired: the numbers are as recorded.</p>;
+  return (
+    <ul class="findings">
+      {data.rule!.map((rule, i) => (
+        <li key={i}>
+          <span class={`level ${data.level![i]}`}>{data.level![i]}</span>
+          <div>
+            {String(rule).replaceAll("_", " ")} × {decimal(data.count![i] as number)}
+            <p>{data.consequence![i]}</p>
+          </div>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The answers first: how long a step takes, what it is made of, how well the device is used, what to distrust. */
+export function Overview() {
+  const overview = useAnswer("overview");
+  const gpus = useAnswer("gpus");
+  const steps = useAnswer("steps");
+  const environment = useAnswer("environment");
+  const health = useAnswer("health");
+  return (
+    <Answered shown={overview} title="Overview">
+      {(table) => (
+        <>
+          <Tiles overview={table} gpus={gpus} />
+          <div class="pair">
+            <Steps shown={steps} />
+            <Card title="Average step" note="parts add up to the step">
+              <AverageStep data={table.data} />
+            </Card>
+          </div>
+          <div class="pair">
+            <Card title="Environment">
+              <Answered shown={environment} title="Environment">{Environment}</Answered>
+            </Card>
+            <Card title="Trace health">
+              <Answered shown={health} title="Trace health">{Findings}</Answered>
+              <p>
+                <button type="button" class="link" onClick={() => openView("health")}>All of it as a table</button>
+              </p>
+            </Card>
+          </div>
+        </>
+      )}
+    </Answered>
+  );
+}
+
+const FACTS = ["World size", "Device", "torch", "CUDA"];
+
+/** One line of where the trace is from: the facts that tell traces apart. */
+export function useContext(): string {
+  const { answer } = useAnswer("environment");
+  const steps = useAnswer("steps").answer;
+  if (answer?.state !== "ready") return "";
+  const fact = (name: string) => {
+    const row = answer.data.fact!.indexOf(name);
+    return row < 0 ? null : String(answer.data.value![row]);
+  };
+  const complete = steps?.state === "ready" ? steps.data.is_complete!.filter(Boolean).length : null;
+  const known = FACTS.flatMap((name) => {
+    const value = fact(name);
+    if (!value) return [];
+    if (name === "World size") return [plural(Number(value) || 1, "process").replace(/ss+s$/, "sses")];
+    return [name === "Device" ? value : `${name} ${value}`];
+  });
+  const events = fact("Events");
+  return [
+    ...known,
+    complete !== null && plural(complete, "complete step"),
+    events && `${/^\d+$/.test(events) ? decimal(Number(events)) : events} events`,
+  ].filter(Boolean).join(" · ");
+}

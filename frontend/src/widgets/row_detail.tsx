@@ -1,0 +1,44 @@
+import { useLayoutEffect, useRef } from "preact/hooks";
+import type { Table } from "../api.ts";
+import { type Ready, tsv } from "../columns.ts";
+import { exact, quantity } from "../format.ts";
+import { copy } from "./copy.ts";
+
+/** One row in full, below it. Tells its height, since the table must know where the next rows begin. */
+export function RowDetail(
+  { ready, table, row, width, onHeight }: {
+    ready: Ready;
+    table: Table;
+    row: number;
+    width: number;
+    onHeight: (height: number) => void;
+  },
+) {
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(() => box.current && onHeight(box.current.offsetHeight));
+    observer.observe(box.current!);
+    return () => observer.disconnect();
+  }, []);
+  return (
+    <div ref={box} style={{ width }}>
+      <dl>
+        {ready.columns.map(({ name, title, kind, values }) => {
+          const value = values[row];
+          const isAmount = kind === "duration" || kind === "bytes" || kind === "instant";
+          return (
+            <div key={name} class={String(value).length > 40 ? "wide" : ""}>
+              <dt>{title}</dt>
+              <dd>
+                {isAmount && typeof value === "number" ? `${quantity(value, kind)} ` : exact(value, kind)}
+                {isAmount && typeof value === "number" && <span class="quiet">({exact(value, kind)})</span>}
+              </dd>
+            </div>
+          );
+        })}
+      </dl>
+      <button type="button" onClick={() => copy(ready.nameOf(row))}>Copy name</button>{" "}
+      <button type="button" onClick={() => copy(tsv(table.columns, table.data, Uint32Array.of(row)))}>Copy row</button>
+    </div>
+  );
+}

@@ -1,0 +1,125 @@
+import { address, go, listedViews, listing, openEntry, openView, placeIn, spanLabel, traceState } from "../state.ts";
+import { letters } from "./keys.ts";
+
+const GROUPS = ["Overview", "Host", "Device", "Memory", "Run"];
+
+function Choice(
+  { title, value, options, onPick }: {
+    title: string;
+    value: string;
+    options: [name: string, label: string][];
+    onPick: (name: string) => void;
+  },
+) {
+  const isGone = value && !options.some(([name]) => name === value);
+  return (
+    <label>
+      {title}
+      <select value={value} onChange={(event) => onPick(event.currentTarget.value)}>
+        {isGone && <option key={value} value={value}>{value} (not found)</option>}
+        {options.map(([name, label]) => <option key={name} value={name}>{label}</option>)}
+      </select>
+    </label>
+  );
+}
+
+/** Which trace is shown. Another one keeps the view, the filter and the order. */
+function Choices() {
+  const { run = "", worker = "", span = "" } = address.value;
+  const runs = listing.value?.runs ?? [];
+  const workers = runs.find(({ name }) => name === run)?.workers ?? [];
+  const spans = workers.find(({ name }) => name === worker)?.spans ?? [];
+  const pick = (place: Record<string, string>) => go({ ...place, row: "", open: "" }, "push");
+  return (
+    <>
+      <Choice
+        title="Run"
+        value={run}
+        options={runs.map(({ name }) => [name, name])}
+        onPick={(name) => pick(placeIn(name, worker, span))}
+      />
+      <Choice
+        title="Worker"
+        value={worker}
+        options={workers.map(({ name }) => [name, name])}
+        onPick={(name) => pick(placeIn(run, name, span))}
+      />
+      <Choice
+        title="Span"
+        value={span}
+        options={spans.map(({ name }) => [name, spanLabel(run, worker, name)])}
+        onPick={(name) => pick({ span: name })}
+      />
+    </>
+  );
+}
+
+function Views() {
+  const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
+  const letter = letters(listedViews.value);
+  const groups = GROUPS.map((group) => ({ group, views: listedViews.value.filter((view) => view.group === group) }));
+  return (
+    <nav aria-label="Views">
+      {groups.filter(({ views }) => views.length).map(({ group, views }) => (
+        <section key={group}>
+          <h2>{group}</h2>
+          <ul>
+            {views.map(({ id, title }) => (
+              <li key={id}>
+                <button
+                  type="button"
+                  class={id in missing ? "lacking" : ""}
+                  aria-current={id === openEntry.value?.id ? "page" : undefined}
+                  data-tip={id in missing ? `Not in this trace. ${missing[id]}` : undefined}
+                  onClick={() => openView(id)}
+                >
+                  {title}
+                  {letter.get(id) && <kbd aria-hidden="true">g {letter.get(id)}</kbd>}
+                </button>
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+    </nav>
+  );
+}
+
+function Problems() {
+  const problems = listing.value?.problems ?? [];
+  if (!problems.length) return null;
+  return (
+    <details>
+      <summary>{problems.length} {problems.length === 1 ? "file" : "files"} not usable</summary>
+      <ul>
+        {problems.map(({ path, reason }) => (
+          <li key={path}>
+            <b>{path}</b>
+            <span>{reason}</span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+/** The panel at the left; folding it leaves the width to the view. */
+export function Side() {
+  const isFolded = address.value.side === "folded";
+  const title = isFolded ? "Show the panel" : "Hide the panel";
+  return (
+    <aside class="side" aria-label="Trace and view">
+      <button
+        type="button"
+        class="fold"
+        aria-expanded={!isFolded}
+        aria-label={title}
+        data-tip={title}
+        onClick={() => go({ side: isFolded ? "" : "folded" })}
+      >
+        <span aria-hidden="true">{isFolded ? "»" : "«"}</span>
+      </button>
+      {!isFolded && [<Choices key="choices" />, <Views key="views" />, <Problems key="problems" />]}
+    </aside>
+  );
+}

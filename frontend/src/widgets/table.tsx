@@ -1,0 +1,174 @@
+import { useMemo, useRef, useState } from "preact/hooks";
+import type { Table } from "../api.ts";
+import { type DrawnColumn, type Ready, widest } from "../columns.ts";
+import { cell, exact, shortened } from "../format.ts";
+import { address, go } from "../state.ts";
+import { useKeys } from "./keys.ts";
+import { textWidth, useWidth } from "./measure.ts";
+import { RowDetail } from "./row_detail.tsx";
+import { type Rows, sortBy } from "./rows.ts";
+
+const ROW = 26;
+const HEAD = 45;
+const DRAWN = 60;
+const ABOVE = 12;
+const PADDING = 34;
+
+/** Pixels of each column: what its longest number needs; the first text column gets what is left. */
+function widths(columns: DrawnColumn[], available: number): number[] {
+  const natural = columns.map((column) => {
+    const words = `${column.title} ${column.scale.unit}`.split(" ").map((word) => textWidth(word, 12));
+    const heading = Math.max(...words, words.reduce((sum, width) => sum + width, 0) / 2 + 8);
+    return Math.ceil(Math.max(heading, textWidth(widest(column))) + PADDING);
+  });
+  const result = columns.map(({ kind }, i) => (kind === "text" ? Math.min(natural[i]!, 260) : natural[i]!));
+  const main = columns.findIndex(({ kind }) => kind === "text");
+  const left = available - result.reduce((sum, width) => sum + width, 0);
+  if (main >= 0 && left > 0) result[main] = Math.min(natural[main]!, result[main]! + left);
+  return result;
+}
+
+function Heading({ column, keys }: { column: DrawnColumn; keys: Rows["keys"] }) {
+  const place = keys.findIndex(({ name }) => name === column.name);
+  const descending = keys[place]?.descending;
+  const arrow = place < 0 ? "" : (descending ? "▼" : "▲") + (keys.length > 1 ? "₁₂"[place] : "");
+  const tip = [column.doc, column.bar?.meaning, "Click to sort; shift-click to sort by this within the first."];
+  return (
+    <th
+      scope="col"
+      class={column.isNumeric ? "number" : ""}
+      aria-sort={place < 0 ? undefined : descending ? "descending" : "ascending"}
+    >
+      <button
+        type="button"
+        aria-description={column.doc}
+        data-tip={tip.filter(Boolean).join("\n")}
+        onClick={(event) => sortBy(keys, column, event.shiftKey)}
+      >
+        <span>
+          {column.title}
+          {column.scale.unit && <span class="quiet">{` ${column.scale.unit}`}</span>}
+        </span>
+        <span class="arrow" aria-hidden="true">{arrow}</span>
+      </button>
+    </th>
+  );
+}
+
+function Cell({ column, row, width }: { column: DrawnColumn; row: number; width: number }) {
+  const value = column.values[row];
+  const text = cell(value, column.kind, column.scale);
+  const shown = column.kind === "text" ? shortened(text, Math.max(8, Math.floor((width - 16) / 6.6))) : text;
+  const share = column.bar && typeof value === "number" ? Math.max(0, value / column.bar.of) : 0;
+  const style = share > 0 ? { "--share": share.toFixed(4) } : undefined;
+  const tip = column.isNumeric ? exact(value, column.kind) : shown === text ? undefined : text;
+  const kind = [column.isNumeric && "number", value === null && "missing", share > 0 && "share"].filter(Boolean);
+  return <td class={kind.join(" ")} style={style} data-tip={tip}>{shown}</td>;
+}
+
+/** Where the rows lie: all of one height, but for the opened one, which has its detail below it. */
+class Layout {
+  constructor(readonly count: number, readonly opened: number, readonly detail: number) {}
+
+  top(place: number): number {
+    return place * ROW + (this.opened >= 0 && place > this.opened ? this.detail : 0);
+  }
+
+  at(y: number): number {
+    const place = Math.floor(y / ROW);
+    if (this.opened < 0 || place <= this.opened) return place;
+    return Math.max(this.opened, Math.floor((y - this.detail) / ROW));
+  }
+}
+
+/** A table of any length: only the rows in sight are drawn. Keys: j, k or arrows select, Enter opens. */
+export function DataTable({ ready, table, rows, label }: { ready: Ready; table: Table; rows: Rows; label: string }) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const available = useWidth(scroller);
+  const [scroll, setScroll] = useState(0);
+  const [detail, setDetail] = useState(0);
+  const { columns } = ready;
+  const wide = useMemo(() => widths(columns, available), [columns, available]);
+  const order = rows.rows;
+  const chosen = address.value.row ? order.indexOf(Number(address.value.row)) : -1;
+  const layout = new Layout(order.length, address.value.open ? chosen : -1, detail);
+  const first = Math.max(0, layout.at(scroll) - ABOVE);
+  const last = Math.min(order.length, first + DRAWN);
+
+  const select = (place: number, open = false) => {
+    if (place < 0 || place >= order.length) return;
+    go({ row: String(order[place]), open: open ? "1" : "" });
+    const box = scroller.current!;
+    const top = layout.top(place);
+    if (top < box.scrollTop) box.scrollTop = top;
+    const room = box.clientHeight - HEAD - ROW;
+    if (top > box.scrollTop + room) box.scrollTop = top - room;
+    box.scrollIntoView({ block: "nearest" });
+  };
+  const toggle = (place: number) => select(place, !(place === chosen && address.value.open));
+  const down = () => select(Math.min(chosen + 1, order.length - 1));
+  const up = () => select(Math.max(chosen - 1, 0));
+  useKeys({ j: down, k: up, Enter: () => chosen >= 0 && toggle(chosen) });
+  const arrows = (event: KeyboardEvent) => {
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+    event.preventDefault();
+    event.key === "ArrowDown" ? down() : up();
+  };
+
+  const drawn = [];
+  for (let place = first; place < last; place++) {
+    const row = order[place]!;
+    const isOpen = place === layout.opened;
+    drawn.push(
+      <tr
+        key={row}
+        id={`row-${row}`}
+        class="row"
+        aria-level={1}
+        aria-rowindex={place + 2}
+        aria-selected={place === chosen}
+        aria-expanded={isOpen}
+        onClick={() => getSelection()?.isCollapsed !== false && toggle(place)}
+      >
+        {columns.map((column, i) => <Cell key={column.name} column={column} row={row} width={wide[i]!} />)}
+      </tr>,
+    );
+    if (isOpen) {
+      drawn.push(
+        <tr key="detail" aria-level={2}>
+          <td class="detail" colSpan={columns.length}>
+            <RowDetail ready={ready} table={table} row={row} width={available} onHeight={setDetail} />
+          </td>
+        </tr>,
+      );
+    }
+  }
+  const gap = (height: number) => (
+    <tr aria-hidden="true">
+      <td class="gap" colSpan={columns.length} style={{ height }} />
+    </tr>
+  );
+  return (
+    <div class="scroll" ref={scroller} onScroll={(event) => setScroll(event.currentTarget.scrollTop)}>
+      <table
+        role="treegrid"
+        tabIndex={0}
+        onKeyDown={arrows}
+        aria-label={label}
+        aria-rowcount={order.length + 1}
+        aria-activedescendant={chosen >= first && chosen < last ? `row-${order[chosen]}` : undefined}
+        style={{ width: wide.reduce((sum, width) => sum + width, 0) }}
+      >
+        <colgroup>{columns.map(({ name }, i) => <col key={name} style={{ width: wide[i] }} />)}</colgroup>
+        <thead>
+          <tr>{columns.map((column) => <Heading key={column.name} column={column} keys={rows.keys} />)}</tr>
+        </thead>
+        <tbody>
+          {gap(layout.top(first))}
+          {drawn}
+          {gap(layout.top(order.length) - layout.top(last))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
