@@ -184,9 +184,6 @@ class _Found:
         name = PurePath(logdir.path).name
         parsed = _worker_and_span(name) or (_EXTENSION.sub("", name), "")
         entry = _stat_entry(logdir.path)
-        if not entry.bytes:
-            self.problems.append(Problem(name, _EMPTY_REASON))
-            return
         self._add(logdir.name or PurePath(logdir.path).parent.name, parsed[0], parsed[1] or NO_SPAN, name, entry)
 
     def add(self, logdir: Logdir, folder: str, entry: _Entry) -> None:

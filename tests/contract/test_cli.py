@@ -25,6 +25,7 @@ def logdir(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     put(folder, *(f"{run}/rank{r}.{s}.pt.trace.json" for run in "ab" for r in (0, 1) for s in (2, 10)))
     put(folder, "broken/garbage.pt.trace.json", text="garbage")
+    put(folder, "broken/zero.json", text="")
     return str(folder)
 
 
@@ -128,6 +129,7 @@ FAILURES = [
     (["view", "steps", "LOGDIR", "--colour", "red"], "bad_parameter"),
     (["view", "steps"], "bad_parameter"),
     (["view", "steps", "LOGDIR/broken"], "not_a_trace"),
+    (["view", "steps", "LOGDIR/broken/zero.json"], "not_a_trace"),
     (["view", "steps", "LOGDIR/broken/garbage.pt.trace.json"], "not_a_trace"),
 ]
 

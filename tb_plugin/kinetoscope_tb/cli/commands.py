@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "csv")
 TERMINAL_ROWS = 50
+TERMINAL_TEXT = 24  # columns of the terminal that a text keeps, however narrow it is
 
 _format = click.Option(
     ["--format", "form"], type=click.Choice(FORMATS), default="text", help="How to print.", show_default=True
@@ -253,9 +254,14 @@ def _print_table(columns: Sequence[TextColumn]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table, rows = Table(box=SIMPLE_HEAD), len(columns[0].cells)
+    table, rows = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False), len(columns[0].cells)
     for column in columns:
-        table.add_column(Text(column.header), justify="right" if column.is_number else "left", overflow="fold")
+        header = Text(column.header.replace("_", " "))  # so that it can take two lines
+        widest = max(map(len, column.cells[:TERMINAL_ROWS]), default=0)
+        if column.is_number:
+            table.add_column(header, justify="right", min_width=widest)
+        else:
+            table.add_column(header, no_wrap=True, overflow="ellipsis", min_width=min(widest, TERMINAL_TEXT))
     for row in range(min(rows, TERMINAL_ROWS)):
         table.add_row(*(Text(column.cells[row]) for column in columns))
     Console().print(table)

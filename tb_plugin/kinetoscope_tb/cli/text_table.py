@@ -56,7 +56,8 @@ def _text_column(name: str, kind: str, values: list[Any]) -> TextColumn:
     largest = max((abs(v) for v in values if v is not None), default=0)
     scale, unit = next((u for u in reversed(units) if largest >= u[0]), units[0])
     decimals = 1 if unit == "%" else 0 if scale == 1 else _decimals(largest / scale)
-    cells = [_cell(v, lambda v: f"{v / scale:.{decimals}f}") for v in values]
+    # + 0.0 makes -0.0 a plain 0.
+    cells = [_cell(v, lambda v: f"{round(v / scale, decimals) + 0.0:.{decimals}f}") for v in values]
     return TextColumn(f"{_SUFFIX.sub('', name)} ({unit})", cells, is_number=True)
 
 

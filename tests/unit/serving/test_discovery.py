@@ -163,9 +163,9 @@ def test_any_file_may_be_named(tmp_path):
     assert names(list_given(str(tmp_path / "some/rank0.5.pt.trace.json.gz"))) == [("some", "rank0", "5")]
 
 
-@pytest.mark.parametrize("path", ["gone", "empty", "empty/zero.json"])
+@pytest.mark.parametrize("path", ["gone", "empty", "trace/zero"])
 def test_naming_what_holds_no_trace_is_an_error_that_says_what_to_do(tmp_path, path):
-    make(tmp_path, "empty/zero.json", content=b"")
+    make(tmp_path, "empty/trace.json", content=b"")
     with pytest.raises(LogdirError, match="There is no trace in"):
         list_given(str(tmp_path / path))
 
