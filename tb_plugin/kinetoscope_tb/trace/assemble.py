@@ -124,7 +124,7 @@ def _with_calls(host: pl.DataFrame, ranges: Columns, launches: pl.DataFrame) -> 
     op = np.where(op >= 0, op, _op_by_external_id(host, ranges, is_op, launches, calls)).astype(np.int32)
     alone = self_times(ranges.thread, ranges.start, ranges.end, parent, calls.thread, inside, calls.start, calls.end)
     direct = np.bincount(inside[inside >= 0], minlength=parent.size)
-    again = repeats(parent, host["name"].to_physical().fill_null(0).to_numpy(), direct)
+    again = repeats(parent, host["name"].to_physical().fill_null(0).to_numpy(), is_op, direct)
     return host.with_columns(self_ns=alone, is_repeat=again), launches.with_columns(host=inside, op=op)
 
 

@@ -123,11 +123,14 @@ def add_up(parent, values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN
     return total
 
 
-def repeats(parent: NDArray[np.int32], name: NDArray[np.uint32], calls_inside: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether a row is the only child of a row of the same name, with no runtime call beside it.
+def repeats(
+    parent: NDArray[np.int32], name: NDArray[np.uint32], is_op: NDArray[np.bool_], calls_inside: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Whether a row is an operator and the only child of one of the same name, with no runtime call beside it.
 
     Such a row is its parent's call seen twice (a dispatcher's redispatch); torch's key_averages() drops it too
-    (_remove_dup_nodes in torch/autograd/profiler_util.py).
+    (_remove_dup_nodes in torch/autograd/profiler_util.py). Torch also drops an operator in an annotation of its name,
+    and its time with it; here it stays.
 
     Args:
         calls_inside: How many runtime calls each row makes directly.
@@ -135,5 +138,6 @@ def repeats(parent: NDArray[np.int32], name: NDArray[np.uint32], calls_inside: N
     has_parent = parent >= 0
     children = np.bincount(parent[has_parent], minlength=parent.size) + calls_inside
     above = np.where(has_parent, parent, 0)
-    again: NDArray[np.bool_] = has_parent & (name[above] == name) & (children[above] == 1)
+    same = has_parent & is_op & is_op[above] & (name[above] == name)
+    again: NDArray[np.bool_] = same & (children[above] == 1)
     return again

@@ -65,8 +65,8 @@ class OpCosts(Table):
 def operator_table(trace: Trace, by: list[str]) -> pl.DataFrame:
     """Sum calls over groups; the largest device self time, then host self time, first.
 
-    Columns: `by` as texts, then those of OpCosts; device time and memory are null unless they were recorded. Device time
-    without an operator has a row of its own.
+    Columns: `by` as texts, then those of OpCosts; device time and memory are null unless they were recorded. Device
+    time without an operator has a row of its own.
     """
     sums = pl.col(*SUMS, *TENSOR_CORE_SUMS, *MEMORY_SUMS).sum()
     groups = (

@@ -58,6 +58,17 @@ def test_annotations_are_no_operators_but_part_the_time():
     )
 
 
+def test_an_annotation_of_an_operator_s_name_does_not_swallow_it():
+    trace = TraceBuilder().annotation("mm", 0, 100).op("mm", 10, 50).launch(20, 5, 1).kernel("k", 200, 7, 1).build()
+    same(
+        operators(trace),
+        """
+        name  calls  device_self_ns  host_self_ns
+        mm    1      7               45
+        """,
+    )
+
+
 def test_unattributed_device_time_has_a_row_of_its_own():
     trace = TraceBuilder().op("a", 0, 10).launch(5, 1, 1).kernel("k", 20, 5, 1).kernel("lost", 30, 9).build()
     same(
