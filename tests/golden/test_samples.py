@@ -1,0 +1,52 @@
+"""Every view of every sample, as text: one file a view, so that a change of a number shows in a diff.
+
+UPDATE_GOLDEN=1 writes the files anew.
+"""
+
+import os
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+import pytest
+from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.reader import read
+
+from build import text
+
+HERE = Path(__file__).parent
+SAMPLES = HERE.parents[1] / "samples"
+TRACES = sorted(SAMPLES.glob("*/*/*.pt.trace.json.gz"))
+LARGEST = 60  # rows of a table that are compared
+
+read_once = cache(read)
+
+
+def name_of(path):
+    return "-".join(path.relative_to(SAMPLES).parts).removesuffix(".pt.trace.json.gz")
+
+
+def test_there_are_samples():
+    assert len({path.parents[1] for path in TRACES}) >= 2
+    assert sum(path.stat().st_size for path in TRACES) <= 3_000_000
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+@pytest.mark.parametrize("path", TRACES, ids=name_of)
+def test_a_view_of_a_sample_says_what_it_said(path, view):
+    golden = HERE / name_of(path) / f"{view.id}.txt"
+    got = answer(read_once(path), view)
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(got, encoding="utf-8")
+    assert got == golden.read_text(encoding="utf-8")
+
+
+def answer(trace, view):
+    if view.is_missing(trace):
+        return f"missing: {view.hint}\n"
+    frame = view.run(trace)
+    if view.id == "environment":
+        frame = frame.filter(pl.col("fact") != "File")
+    floats = frame.with_columns(pl.col(pl.Float64).round(9))
+    return text(floats.head(LARGEST)) + f"\n{frame.height} rows\n"

@@ -1,0 +1,79 @@
+"""The identities on every real trace, and the predecessor's numbers where it was right."""
+
+import os
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+import pytest
+from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.reader import read
+from kinetoscope_tb.trace.breakdown import CATEGORIES
+
+FOLDER = Path(os.environ.get("KINETOSCOPE_TRACES", Path(__file__).parents[2].parent / "shared" / "traces"))
+TRACES = sorted(p for kind in ("runs", "single") for p in (FOLDER / kind).rglob("*.json*"))
+
+read_once = cache(read)
+each = pytest.mark.parametrize("path", TRACES, ids=lambda p: p.relative_to(FOLDER).as_posix())
+
+
+def test_the_real_traces_are_there():
+    if not TRACES and not os.environ.get("CI"):
+        pytest.skip(f"no real traces in {FOLDER}; KINETOSCOPE_TRACES names another folder")
+    assert TRACES
+
+
+@each
+def test_the_parts_of_every_step_add_up(path):
+    table = VIEWS["steps"].run(read_once(path))
+    parts = table.select(f"{name.lower().replace(' ', '_')}_ns" for name in CATEGORIES)
+    assert parts.sum_horizontal().to_list() == table["total_ns"].to_list()
+    assert min(parts.min().row(0)) >= 0
+
+
+@each
+def test_all_device_time_is_in_the_operator_table(path):
+    trace = read_once(path)
+    work = trace.device_events["dur_ns"].sum()
+    if not trace.ops.is_empty():
+        assert VIEWS["operators"].run(trace)["device_self_ns"].sum() == work
+        assert VIEWS["operators_by_shape"].run(trace)["device_self_ns"].sum() == work
+    assert VIEWS["kernels"].run(trace)["total_ns"].sum() == trace.kernels["dur_ns"].sum()
+    assert VIEWS["kernels_by_op"].run(trace)["total_ns"].sum() == trace.kernels["dur_ns"].sum()
+
+
+@each
+def test_every_view_answers(path):
+    trace = read_once(path)
+    for view in VIEWS.values():
+        if not view.is_missing(trace):
+            frame = view.table.of(view.run(trace))
+            assert frame.select(view.table.key).is_duplicated().sum() == 0
+            assert not any(column.is_nan().any() for column in frame.select(pl.col(pl.Float64)))
+
+
+@pytest.mark.skipif(not TRACES, reason="no real traces")
+def test_resnet50_has_the_breakdown_that_the_predecessor_found():
+    """Torch-tb-profiler 0.4.3 shows these microseconds for the average of the six steps; no rule of ours changes a part."""
+    (path, _) = sorted((FOLDER / "runs" / "resnet50_num_workers_0").iterdir())
+    table = VIEWS["overview"].run(read_once(path))
+    mean = dict(zip(table["category"], (round(ns / 1000) for ns in table["mean_ns"]), strict=True))
+    assert mean == {
+        "Kernel": 98589,
+        "Memcpy": 1915,
+        "Memset": 89,
+        "Communication": 0,
+        "Runtime": 2908,
+        "DataLoader": 59262,
+        "CPU Exec": 13674,
+        "Other": 1156,
+        "Step": 177592,
+    }
+
+
+@pytest.mark.skipif(not TRACES, reason="no real traces")
+def test_resnet50_has_the_gpu_facts_that_the_predecessor_found():
+    (path, _) = sorted((FOLDER / "runs" / "resnet50_num_workers_0").iterdir())
+    row = VIEWS["gpus"].run(read_once(path)).row(0, named=True)
+    shown = [round(100 * row[name], 2) for name in ("utilization_frac", "sm_efficiency_frac", "occupancy_frac")]
+    assert shown == [55.51, 54.68, 49.13]
