@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from ..trace.assemble import assemble
 from ..trace.model import Finding, Trace
-from .ingest import default_threads, ingest
-from .parts import parts
+from .ingest import default_threads, ingested
+from .parts import parts_of
 from .source import Source
 
 __all__ = ["Progress", "read", "read_blocks"]
@@ -61,13 +61,14 @@ def read(
         TraceError: The file can't be read.
         NotATrace: It holds no trace events.
     """
-    with Source(os.fspath(path), block_bytes) as source:
+    source = Source(os.fspath(path), block_bytes)
 
-        def report(stage: str) -> None:
-            if progress:
-                progress(Progress(stage, source.read_bytes, source.size_bytes))
+    def report(stage: str) -> None:
+        if progress:
+            progress(Progress(stage, source.read_bytes, source.size_bytes))
 
-        return _trace(source.blocks(), source.path, threads, report, source.findings)
+    with source as blocks:
+        return _trace(blocks, source.path, threads, report, source.findings)
 
 
 def read_blocks(
@@ -96,6 +97,6 @@ def read_blocks(
 def _trace(
     blocks: Iterable[bytes], path: str, threads: int | None, report: Callable[[str], None], findings: list[Finding]
 ) -> Trace:
-    found = ingest(blocks, path, threads or default_threads(), lambda: report("reading"))
+    found = ingested(blocks, path, threads or default_threads(), lambda: report("reading"))
     report("linking")
-    return assemble(parts(found, path, findings))
+    return assemble(parts_of(found, path, findings))

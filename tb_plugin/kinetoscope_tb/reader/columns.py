@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .scan import CODE, INTEGER, OBJECT, TIME, Keys
+from .scan import CODE, INTEGER, OBJECT, TIME, Keys, key_hash
 
 EVENT_CODES = ("phase", "category", "name", "pid", "tid")
 EVENT_KEYS = ("ph", "cat", "name", "pid", "tid")
@@ -70,30 +70,24 @@ ARG_AT = {len(EVENT_CODES) + i: arg for i, arg in enumerate(ARGS)}
 
 
 def key_table(slots: int = 256) -> Keys:
-    """The keys above, hashed for the scanner, which finds them by `scan.hash_of`'s twin below."""
+    """The keys above, in the scanner's form."""
     wanted = [(key, 0, CODE, i) for i, key in enumerate(EVENT_KEYS)]
     wanted += [(key, 0, TIME, i) for i, key in enumerate(TIMES)]
     wanted += [("args", 0, OBJECT, 0), ("occupancy", 1, OBJECT, 0)]
     wanted += [(key, arg.level, arg.kind, column) for column, arg in ARG_AT.items() for key in arg.keys]
-    columns: list[NDArray[Any]] = [np.zeros(slots, np.uint64), *(np.zeros(slots, np.int64) for _ in range(5))]
-    text = b""
+    plain_key_hash: Callable[..., int] = key_hash.py_func  # type: ignore[attr-defined]  # compiling it would take longer
+    text = "".join(key for key, *_ in wanted).encode()
+    levels, kinds, columns, starts, lengths = (np.zeros(slots, np.int64) for _ in range(5))
+    lengths[:] = -1
+    start = 0
     for key, level, kind, column in wanted:
-        hashed = fnv1a(key.encode())
-        slot = hashed % slots
-        while columns[0][slot]:
+        slot = plain_key_hash(text, start, start + len(key)) % slots
+        while lengths[slot] >= 0:
             slot = (slot + 1) % slots
-        for array, value in zip(columns, (hashed, level, kind, column, len(text), len(key)), strict=True):
-            array[slot] = value
-        text += key.encode()
-    return Keys(*columns, np.frombuffer(text, np.uint8))
-
-
-def fnv1a(data: bytes) -> int:
-    """The scanner's hash in plain Python."""
-    h = 0xCBF29CE484222325
-    for byte in data:
-        h = (h ^ byte) * 0x100000001B3 % 2**64
-    return h ^ h >> 32 or 1
+        levels[slot], kinds[slot], columns[slot] = level, kind, column
+        starts[slot], lengths[slot] = start, len(key)
+        start += len(key)
+    return Keys(levels, kinds, columns, starts, lengths, np.frombuffer(text, np.uint8))
 
 
 class Growing:

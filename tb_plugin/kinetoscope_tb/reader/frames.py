@@ -109,7 +109,7 @@ class Frame:
         return np.isin(codes, false)
 
     def _dense(self, arg: str, dtype: type[np.signedinteger[Any]], *, first_wins: bool = False) -> Ints:
-        """One value per row of the frame. Of several for one event the last holds, as in JSON, unless told otherwise."""
+        """One value per row. Of several for one event the last holds, as in JSON, if not `first_wins`."""
         rows, values = (growing.array() for growing in self.events.columns.args[arg])
         places = self._place[rows]
         is_ours = places >= 0

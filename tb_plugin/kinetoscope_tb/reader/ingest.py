@@ -70,7 +70,7 @@ class _Piece:
     scan: Future[_Scanned]
 
 
-def ingest(blocks: Iterable[bytes], path: str, threads: int, progress: Callable[[], None]) -> Ingested:
+def ingested(blocks: Iterable[bytes], path: str, threads: int, progress: Callable[[], None]) -> Ingested:
     """Read all events; `progress` is called after each piece.
 
     Raises:

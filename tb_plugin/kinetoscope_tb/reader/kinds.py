@@ -50,8 +50,23 @@ _BY_CATEGORY = {
     "python_function": Kind.PYTHON,
 }
 _NOT_WORK = frozenset(
-    "trace user gpu_user_annotation overhead cuda_sync cuda_event xpu_sync collective_comm cuda_profiler_range "
-    "cpu_instant_event mtia_insight mtia_workloadd mtia_counters xpu_scope_profiler hardware_counters".split()
+    {
+        "trace",
+        "user",
+        "gpu_user_annotation",
+        "overhead",
+        "cuda_sync",
+        "cuda_event",
+        "xpu_sync",
+        "collective_comm",
+        "cuda_profiler_range",
+        "cpu_instant_event",
+        "mtia_insight",
+        "mtia_workloadd",
+        "mtia_counters",
+        "xpu_scope_profiler",
+        "hardware_counters",
+    }
 )
 _MEMORY_NAMES = frozenset({"[memory]", "[OutOfMemory]"})
 _FLOW_PHASES = frozenset("stf")
@@ -112,4 +127,5 @@ def _looked_up(codes: NDArray[Any], texts: Texts, kind_of: Callable[[str | None]
     kind_by_code = np.zeros(len(texts) + 1, np.int8)  # the last place is that of code -1
     for code in used(codes, len(texts)):
         kind_by_code[code] = kind_of(texts[code])
-    return kind_by_code[codes]
+    kind_of_each: NDArray[np.int8] = kind_by_code[codes]
+    return kind_of_each

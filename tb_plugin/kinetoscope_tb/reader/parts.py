@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from ..trace.assemble import Parts
@@ -23,7 +22,7 @@ _LATEST_NS, _EARLIEST_NS, _LONGEST_NS = 2**62, -(2**60), 2**61
 """Times beyond these (over 100 years) are damage; within them no sum exceeds 64 bits."""
 
 
-def parts(found: Ingested, path: str, source_findings: list[Finding]) -> Parts:
+def parts_of(found: Ingested, path: str, source_findings: list[Finding]) -> Parts:
     """Everything that `assemble` needs.
 
     Raises:

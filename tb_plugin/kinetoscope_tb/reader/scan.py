@@ -6,6 +6,7 @@ and counted. numba compiles everything here, and it runs without the interpreter
 keeps compiled code until the file of the outermost function changes.
 """
 
+# ruff: noqa: SIM109  # `in` builds a tuple, which numba compiles to slower code
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -43,11 +44,14 @@ _SEED, _PRIME, _MIX, _FREE, _ONE = (np.uint64(x) for x in (0xCBF29CE484222325, 0
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# Without numba's reference counting, which would count each array at each call: that is five times slower. What is
+# compiled here only borrows arrays and creates none, so nothing needs to be counted.
+_OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False}
+
 
 class Keys(NamedTuple):
-    """An open-addressing table of the keys that are read; a free slot has hash 0 and kind SKIP."""
+    """An open-addressing table, by `key_hash`, of the keys that are read; a free slot has length -1 and kind SKIP."""
 
-    hashes: Any  # [slot] uint64
     levels: Any  # 0: a key of the event, 1: of its args, 2: of an object inside them
     kinds: Any
     columns: Any  # the row in Out.codes, Out.times or Out.arg_values
@@ -75,21 +79,40 @@ class Out(NamedTuple):
 
 
 def _compiled(function: F) -> F:
-    return cast("F", njit(nogil=True, cache=True, _nrt=False)(function))
+    return cast("F", njit(cache=True, **_OPTIONS)(function))
 
 
 def _inlined(function: F) -> F:
-    return cast("F", njit(nogil=True, inline="always", _nrt=False)(function))
+    return cast("F", njit(inline="always", **_OPTIONS)(function))
+
+
+@_inlined
+def _mixed(h: Any) -> Any:
+    """The last step of the hash (FNV-1a): its low bits depend on all, and it is never 0."""
+    h ^= h >> _MIX
+    return h if h != _FREE else _ONE
 
 
 @_inlined
 def _hash(b: Any, i: int, end: int) -> Any:
-    """FNV-1a of b[i:end] with a final mix; never 0."""
     h = _SEED
     for j in range(i, end):
         h = (h ^ np.uint64(b[j])) * _PRIME
-    h ^= h >> _MIX
-    return h if h != _FREE else _ONE
+    return _mixed(h)
+
+
+@_inlined
+def _hashed_string(b: Any, i: int, end: int) -> tuple[int, Any]:
+    """(index of the closing quote as _string_end has it, hash of the text): both in one go over the bytes."""
+    h = _SEED
+    while i < end:
+        while i < end and b[i] != _QUOTE and b[i] != _BACKSLASH:
+            h = (h ^ np.uint64(b[i])) * _PRIME
+            i += 1
+        if i >= end or b[i] == _QUOTE:
+            break
+        i += 2  # what follows a backslash isn't hashed, which costs nothing but speed
+    return i, _mixed(h)
 
 
 @_inlined
@@ -116,8 +139,12 @@ def _ends_bare(c: int) -> bool:
 @_inlined
 def _string_end(b: Any, i: int, end: int) -> int:
     """Index of the closing quote of the string whose text begins at i; end or more if it is missing."""
-    while i < end and b[i] != _QUOTE:
-        i += 2 if b[i] == _BACKSLASH else 1
+    while i < end:
+        while i < end and b[i] != _QUOTE and b[i] != _BACKSLASH:
+            i += 1
+        if i >= end or b[i] == _QUOTE:
+            return i
+        i += 2
     return i
 
 
@@ -181,30 +208,34 @@ def _next_event(b: Any, i: int, end: int) -> int:
 
 
 @_inlined
-def _key_slot(b: Any, i: int, end: int, level: int, keys: Keys) -> int:
+def key_hash(b: Any, i: int, end: int) -> Any:
+    """A number for the key b[i:end] from its length and three of its bytes: the keys that are read differ in those."""
+    return (end - i) * 7 + np.int64(b[i]) * 3 + np.int64(b[(i + end) >> 1]) * 31 + np.int64(b[end - 1]) * 113
+
+
+@_inlined
+def _key_slot(b: Any, i: int, end: int, level: int, keys: Keys) -> Any:
     """The slot of the key b[i:end]; a free one if it isn't read."""
-    mask = keys.hashes.size - 1
-    h = _hash(b, i, end)
-    slot = np.int64(h & np.uint64(mask))
-    while keys.hashes[slot] != _FREE:
-        known = keys.hashes[slot] == h and keys.levels[slot] == level and keys.lengths[slot] == end - i
-        if known and _same(keys.text, keys.starts[slot], b, i, end - i):
+    mask = keys.lengths.size - 1
+    slot = key_hash(b, i, end) & mask
+    while keys.lengths[slot] >= 0:
+        alike = keys.lengths[slot] == end - i and keys.levels[slot] == level
+        if alike and _same(keys.text, keys.starts[slot], b, i, end - i):
             break
         slot = (slot + 1) & mask
     return slot
 
 
 @_inlined
-def _token_code(b: Any, i: int, end: int, out: Out) -> int:
-    """The code of the token b[i:end], which is new or known; -1 if there is no room for a new one."""
+def _token_code(b: Any, i: int, end: int, h: Any, out: Out) -> Any:
+    """The code of the token b[i:end] with hash h, which is new or known; -1 if there is no room for a new one."""
     mask = out.slots.size - 1
-    h = _hash(b, i, end)
     slot = np.int64(h & np.uint64(mask))
     while out.slots[slot] != _FREE:
         code = out.slot_codes[slot]
-        if out.slots[slot] == h and out.token_lengths[code] == end - i:  # equal hashes can be constructed: compare
-            if _same(b, out.token_starts[code], b, i, end - i):
-                return code
+        alike = out.slots[slot] == h and out.token_lengths[code] == end - i
+        if alike and _same(b, out.token_starts[code], b, i, end - i):  # equal hashes can be constructed
+            return code
         slot = (slot + 1) & mask
     code = out.state[TOKENS]
     if code >= out.token_starts.size:
@@ -227,7 +258,8 @@ def _number(b: Any, i: int, end: int, is_time: bool) -> tuple[int, int]:  # noqa
     i += quoted
     negative = i < end and b[i] == _MINUS
     i += negative
-    first, x = i, 0
+    first = i
+    x: Any = 0
     while i < end and _ZERO <= b[i] <= _NINE and i - first <= _MOST_DIGITS:
         x = x * 10 + (np.int64(b[i]) - _ZERO)
         i += 1
@@ -251,7 +283,7 @@ def _number(b: Any, i: int, end: int, is_time: bool) -> tuple[int, int]:  # noqa
 
 
 @_inlined
-def _append(out: Out, column: int, row: int, value: int) -> int:
+def _append(out: Out, column: int, row: int, value: Any) -> Any:
     """Note an argument of an event; returns which value of its column it is, -1 if there was no room."""
     nth = out.arg_counts[column]
     if nth >= out.arg_rows.shape[1]:
@@ -287,10 +319,17 @@ def _read_number(b: Any, i: int, end: int, kind: int, column: int, row: int, out
 @_inlined
 def _read_text(b: Any, i: int, end: int, column: int, row: int, out: Out) -> int:
     """Read the token at i. Returns as value_end."""
-    after = value_end(b, i, end)
-    if after <= i or b[i] == _NULL:
-        return after
-    code = _token_code(b, i, after, out)
+    if b[i] == _QUOTE:
+        after, h = _hashed_string(b, i + 1, end)
+        after += 1
+        if after > end:
+            return _INCOMPLETE
+    else:
+        after = value_end(b, i, end)
+        if after <= i or b[i] == _NULL:
+            return after
+        h = _hash(b, i, after)
+    code = _token_code(b, i, after, h, out)
     if column < out.codes.shape[0]:
         out.codes[column, row] = code
     elif code >= 0:

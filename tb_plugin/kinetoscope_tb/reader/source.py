@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import IO
 
 import fsspec
-from isal import isal_zlib
+from isal import igzip_lib, isal_zlib
 
 from ..errors import NotATrace, TraceError
 from ..trace.model import Finding
@@ -49,8 +49,8 @@ class Source:
         self._file = self._opened()
         self.size_bytes = self._size()
 
-    def __enter__(self) -> Source:
-        return self
+    def __enter__(self) -> Iterator[bytes]:
+        return self.blocks()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -83,7 +83,7 @@ class Source:
         while compressed:
             try:
                 waiting.append(inflater.decompress(compressed))
-            except isal_zlib.error as error:
+            except igzip_lib.IsalError as error:  # type: ignore[misc]  # an exception, whatever its stub says
                 problem = f"The gzip data is damaged ({error})"
                 break
             if sum(map(len, waiting)) >= self.block_bytes:
@@ -112,7 +112,7 @@ class Source:
             if "://" in self.path:
                 opened: IO[bytes] = fsspec.open(self.path, "rb").open()
                 return opened
-            return open(self.path, "rb")  # noqa: PTH123, SIM115  # closed by __exit__
+            return open(self.path, "rb")  # noqa: PTH123  # closed by __exit__
         except FileNotFoundError:
             raise TraceError(self.path, "there is no such file. It may have been moved or deleted.") from None
         except IsADirectoryError:
