@@ -76,7 +76,7 @@ export function exact(value: Value | undefined, kind: Kind): string {
   if (value === null || value === undefined) return "not recorded";
   if (typeof value !== "number") return cell(value, kind, { unit: "", divisor: 1, decimals: 0 });
   if (kind === "fraction") return `${(100 * value).toPrecision(8).replace(/\.?0+$/, "")} %`;
-  const digits = Number.isInteger(value) ? decimal(value) : String(value);
+  const digits = Number.isInteger(value) ? decimal(value) : String(Number(value.toPrecision(10)));
   const unit = kind === "duration" || kind === "instant" ? " ns" : kind === "bytes" ? " bytes" : "";
   return digits + unit;
 }

@@ -46,7 +46,7 @@ function target(address: Address): string {
 }
 
 let pending: (() => void) | null = null;
-let timer = 0;
+let timer: ReturnType<typeof setTimeout> | undefined;
 
 function settle() {
   clearTimeout(timer);

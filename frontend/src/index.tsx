@@ -38,6 +38,9 @@ function HealthBadge() {
   );
 }
 
+/** A definition with its `names` in the type of code. */
+const prose = (text: string) => text.split("`").map((part, i) => i % 2 ? <code key={i}>{part}</code> : part);
+
 function Head() {
   const entry = drawnEntry.value!;
   const context = useContext();
@@ -47,7 +50,7 @@ function Head() {
     <header class="head">
       <div>
         <h1>{entry.title}</h1>
-        <p>{isOverview ? context || `${run} · ${worker} · ${span}` : entry.doc}</p>
+        <p>{isOverview ? context || `${run} · ${worker} · ${span}` : prose(entry.doc)}</p>
       </div>
       <HealthBadge />
     </header>

@@ -13,6 +13,7 @@ import {
   type ViewAnswer,
   type ViewEntry,
 } from "./api.ts";
+import { shortened } from "./format.ts";
 import { type Address, isInFront, onAddressChange, onReload, readAddress, writeAddress } from "./host.ts";
 
 export const address = signal<Address>(readAddress());
@@ -85,7 +86,7 @@ const spanSteps = signal<Record<string, string>>({});
 /** A span as its menu names it: with its steps once they are known. */
 export function spanLabel(run: string, worker: string, span: string): string {
   const steps = spanSteps.value[JSON.stringify([run, worker, span])];
-  return steps ? `${span} · ${steps}` : span;
+  return steps ? `${shortened(span, 9)} · ${steps}` : span;
 }
 
 function rememberSteps(answer: TraceState) {

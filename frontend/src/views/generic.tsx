@@ -13,7 +13,7 @@ import { parametersOf, useAnswer } from "../state.ts";
 function Charts({ ready, rows, entry }: { ready: ReturnType<typeof prepared>; rows: Uint32Array; entry: ViewEntry }) {
   const charted = ready.columns.filter(({ name }) => entry.charts.includes(name));
   return (
-    <div class="charts">
+    <div class="charts" role="group" aria-label="Largest rows" tabIndex={0}>
       {charted.map(({ name, title, kind, values }) => {
         const shares = largest(rows, values as (number | null)[], topCount());
         const named = shares.filter(({ row }) => row !== null).length;
@@ -23,6 +23,7 @@ function Charts({ ready, rows, entry }: { ready: ReturnType<typeof prepared>; ro
             title={title}
             note={`the largest ${named} of ${plural(rows.length, "row")}`}
             kind={kind}
+            room={charted.length > 1 ? 140 : 440}
             parts={parts(shares, ready.nameOf)}
           />
         );

@@ -65,7 +65,9 @@ function Names({ bars, names, width }: { bars: Bar[]; names: string[]; width: nu
       {bars.filter((_, i) => i % each === 0).map(({ step, x, width }) => (
         <text key={step} x={x + width / 2} y={BASE + 18} text-anchor="middle">{names[step]}</text>
       ))}
-      <text x={(LEFT + width) / 2} y={HEIGHT - 4} text-anchor="middle">step</text>
+      <text x={(LEFT + width) / 2} y={HEIGHT - 4} text-anchor="middle">
+        {bars[0]!.of > 1 ? `step; each column is the longest of ${bars[0]!.of}` : "step"}
+      </text>
     </g>
   );
 }

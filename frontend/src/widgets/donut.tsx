@@ -1,6 +1,7 @@
 import type { Share } from "../shapes.ts";
 import { slice, sums } from "../shapes.ts";
-import { exact, type Kind, percent, quantity, scaled, scaleFor, shortened } from "../format.ts";
+import { fitted } from "./measure.ts";
+import { exact, type Kind, percent, quantity, scaled, scaleFor } from "../format.ts";
 
 /** Sixteen inks that differ in hue and in lightness, so that neighbours can be told apart without colour too. */
 const HUES = [250, 40, 150, 320, 90, 200, 15, 285];
@@ -70,8 +71,10 @@ export function Ring({ parts, kind, title }: { parts: Part[]; kind: Kind; title:
   );
 }
 
-/** A ring with a list beside it that names each slice. */
-export function Donut({ parts, kind, title, note }: { parts: Part[]; kind: Kind; title: string; note: string }) {
+/** A ring with a list beside it that names each slice, each in `room` pixels. */
+export function Donut(
+  { parts, kind, title, note, room }: { parts: Part[]; kind: Kind; title: string; note: string; room: number },
+) {
   const total = parts.reduce((sum, { value }) => sum + value, 0);
   const scale = scaleFor(kind, parts.map(({ value }) => value));
   if (!total) return null;
@@ -85,7 +88,7 @@ export function Donut({ parts, kind, title, note }: { parts: Part[]; kind: Kind;
         {parts.map((part, i) => (
           <li key={i} data-tip={told(part, total, kind)}>
             <i class="swatch" style={{ background: part.ink }} />
-            <span class="name">{shortened(part.name, 34)}</span>
+            <span class="name">{fitted(part.name, room, 12)}</span>
             <span>{scaled(part.value, scale)}</span>
             <span class="quiet">{percent(part.value / total)} %</span>
           </li>

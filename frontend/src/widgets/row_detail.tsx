@@ -21,7 +21,7 @@ export function RowDetail(
     return () => observer.disconnect();
   }, []);
   return (
-    <div ref={box} style={{ width }}>
+    <div ref={box} style={{ width: `${width}px` }}>
       <dl>
         {ready.columns.map(({ name, title, kind, values }) => {
           const value = values[row];

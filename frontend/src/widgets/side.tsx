@@ -15,7 +15,7 @@ function Choice(
   return (
     <label>
       {title}
-      <select value={value} onChange={(event) => onPick(event.currentTarget.value)}>
+      <select value={value} data-tip={value} onChange={(event) => onPick(event.currentTarget.value)}>
         {isGone && <option key={value} value={value}>{value} (not found)</option>}
         {options.map(([name, label]) => <option key={name} value={name}>{label}</option>)}
       </select>

@@ -1,10 +1,10 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Table } from "../api.ts";
 import { type DrawnColumn, type Ready, widest } from "../columns.ts";
-import { cell, exact, shortened } from "../format.ts";
+import { cell, exact } from "../format.ts";
 import { address, go } from "../state.ts";
 import { useKeys } from "./keys.ts";
-import { textWidth, useWidth } from "./measure.ts";
+import { fitted, textWidth, useWidth } from "./measure.ts";
 import { RowDetail } from "./row_detail.tsx";
 import { type Rows, sortBy } from "./rows.ts";
 
@@ -14,15 +14,22 @@ const DRAWN = 60;
 const ABOVE = 12;
 const PADDING = 34;
 
+/** The least width in which a heading, which is bold when sorted by, takes two lines. */
+function headingWidth({ title, scale }: DrawnColumn): number {
+  const words = `${title} ${scale.unit}`.trim().split(" ");
+  const splits = words.map((_, i) => [words.slice(0, i + 1).join(" "), words.slice(i + 1).join(" ")]);
+  return Math.min(...splits.map((lines) => Math.max(...lines.map((line) => textWidth(line, 12) * 1.12))));
+}
+
 /** Pixels of each column: what its longest number needs; the first text column gets what is left. */
 function widths(columns: DrawnColumn[], available: number): number[] {
   const natural = columns.map((column) => {
-    const words = `${column.title} ${column.scale.unit}`.split(" ").map((word) => textWidth(word, 12));
-    const heading = Math.max(...words, words.reduce((sum, width) => sum + width, 0) / 2 + 8);
-    return Math.ceil(Math.max(heading, textWidth(widest(column))) + PADDING);
+    const needed = Math.max(headingWidth(column), textWidth(widest(column)), column.bar ? 66 : 0);
+    return Math.ceil(needed + PADDING);
   });
-  const result = columns.map(({ kind }, i) => (kind === "text" ? Math.min(natural[i]!, 260) : natural[i]!));
   const main = columns.findIndex(({ kind }) => kind === "text");
+  const most = (i: number) => (columns[i]!.kind !== "text" ? Infinity : i === main ? 380 : 240);
+  const result = natural.map((width, i) => Math.min(width, most(i)));
   const left = available - result.reduce((sum, width) => sum + width, 0);
   if (main >= 0 && left > 0) result[main] = Math.min(natural[main]!, result[main]! + left);
   return result;
@@ -58,7 +65,7 @@ function Heading({ column, keys }: { column: DrawnColumn; keys: Rows["keys"] }) 
 function Cell({ column, row, width }: { column: DrawnColumn; row: number; width: number }) {
   const value = column.values[row];
   const text = cell(value, column.kind, column.scale);
-  const shown = column.kind === "text" ? shortened(text, Math.max(8, Math.floor((width - 16) / 6.6))) : text;
+  const shown = column.kind === "text" ? fitted(text, width - 18) : text;
   const share = column.bar && typeof value === "number" ? Math.max(0, value / column.bar.of) : 0;
   const style = share > 0 ? { "--share": share.toFixed(4) } : undefined;
   const tip = column.isNumeric ? exact(value, column.kind) : shown === text ? undefined : text;
@@ -145,7 +152,7 @@ export function DataTable({ ready, table, rows, label }: { ready: Ready; table: 
   }
   const gap = (height: number) => (
     <tr aria-hidden="true">
-      <td class="gap" colSpan={columns.length} style={{ height }} />
+      <td class="gap" colSpan={columns.length} style={{ height: `${height}px` }} />
     </tr>
   );
   return (
@@ -157,9 +164,9 @@ export function DataTable({ ready, table, rows, label }: { ready: Ready; table: 
         aria-label={label}
         aria-rowcount={order.length + 1}
         aria-activedescendant={chosen >= first && chosen < last ? `row-${order[chosen]}` : undefined}
-        style={{ width: wide.reduce((sum, width) => sum + width, 0) }}
+        style={{ width: `${wide.reduce((sum, width) => sum + width, 0)}px` }}
       >
-        <colgroup>{columns.map(({ name }, i) => <col key={name} style={{ width: wide[i] }} />)}</colgroup>
+        <colgroup>{columns.map(({ name }, i) => <col key={name} style={{ width: `${wide[i]}px` }} />)}</colgroup>
         <thead>
           <tr>{columns.map((column) => <Heading key={column.name} column={column} keys={rows.keys} />)}</tr>
         </thead>

@@ -18,7 +18,7 @@ function point(element: Element) {
 export function Tip() {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    let timer = 0;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     const over = (event: Event) => {
       clearTimeout(timer);
       const element = holder(event);

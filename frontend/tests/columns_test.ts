@@ -1,0 +1,31 @@
+import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
+import type { Table, ViewEntry } from "../src/api.ts";
+import { csv, ready, tsv } from "../src/columns.ts";
+
+const TABLE: Table = {
+  state: "ready",
+  view: "kernels",
+  columns: [
+    { name: "name", kind: "text", doc: "Name." },
+    { name: "total_ns", kind: "duration", doc: "Sum." },
+    { name: "gone_ns", kind: "duration", doc: "Nothing." },
+  ],
+  data: { name: ["gemm<float, 4>", "=cmd()"], total_ns: [30, null], gone_ns: [null, null] },
+};
+const ENTRY = { key: ["name"], weight: "total_ns", charts: ["total_ns"] } as unknown as ViewEntry;
+
+Deno.test("empty columns are set aside, and weights have bars that are shares of the sum", () => {
+  const { columns, emptyColumns, nameOf } = ready(TABLE, ENTRY);
+  same(columns.map(({ name }) => name), ["name", "total_ns"]);
+  same(emptyColumns.map(({ name }) => name), ["gone_ns"]);
+  is(columns[1]!.bar!.of, 30);
+  is(nameOf(0), "gemm<float, 4>");
+});
+
+Deno.test("files have base units, quotes where needed, and no formulas", () => {
+  is(
+    csv(TABLE.columns, TABLE.data, Uint32Array.of(0, 1)),
+    'name,total_ns,gone_ns\r\n"gemm<float, 4>",30,\r\n\'=cmd(),,\r\n',
+  );
+  is(tsv(TABLE.columns, TABLE.data, Uint32Array.of(0)), "name\ttotal_ns\tgone_ns\ngemm<float, 4>\t30\t");
+});

@@ -1,0 +1,52 @@
+import { deepStrictEqual as same, match, strictEqual as is } from "node:assert/strict";
+import { filtered, nextSort, parseFilter, parseSort, printSort, ranks, sorted } from "../src/order.ts";
+
+const TEXTS = ["aten::conv2d", "aten::addmm", "void gemm<float, 4>(int)", "aten::conv1d backward"];
+const rows = (filter: string) => [...filtered(parseFilter(filter), TEXTS, TEXTS.map((text) => text.toLowerCase()))];
+
+Deno.test("all words must occur, and none that is excluded", () => {
+  same(rows(""), [0, 1, 2, 3]);
+  same(rows("CONV aten"), [0, 3]);
+  same(rows("conv -backward"), [0]);
+  same(rows("-"), [0, 1, 2, 3]);
+});
+
+Deno.test("re: begins a pattern that may have spaces", () => {
+  same(rows("re:conv|gemm"), [0, 2, 3]);
+  same(rows("re:float, \\d"), [2]);
+  same(rows("backward re:^aten"), [3]);
+});
+
+Deno.test("a broken pattern says so and hides nothing", () => {
+  match(parseFilter("re:(").problem, /expression/);
+  same(rows("conv re:("), [0, 3]);
+});
+
+Deno.test("missing values come last in both directions, equal rows stay in place", () => {
+  const rank = ranks([3, null, 1, 3]);
+  const all = Uint32Array.of(0, 1, 2, 3);
+  same([...sorted(all, [{ rank, descending: false }])], [2, 0, 3, 1]);
+  same([...sorted(all, [{ rank, descending: true }])], [0, 3, 2, 1]);
+});
+
+Deno.test("texts sort by the numbers in them", () => {
+  const rank = ranks(["step 10", "step 9", null]);
+  same([...sorted(Uint32Array.of(0, 1, 2), [{ rank, descending: false }])], [1, 0, 2]);
+});
+
+Deno.test("a second column orders what is equal in the first", () => {
+  const keys = [{ rank: ranks([1, 1, 2]), descending: true }, { rank: ranks([5, 6, 7]), descending: true }];
+  same([...sorted(Uint32Array.of(0, 1, 2), keys)], [2, 1, 0]);
+});
+
+Deno.test("headings turn around when clicked again; shift adds a second", () => {
+  const first = nextSort([], "calls", true, false);
+  is(printSort(first), "-calls");
+  is(printSort(nextSort(first, "calls", true, false)), "calls");
+  is(printSort(nextSort(first, "name", false, true)), "-calls,name");
+  is(printSort(nextSort(nextSort(first, "name", false, true), "name", false, true)), "-calls,-name");
+});
+
+Deno.test("an address that names unknown columns is still good", () => {
+  same(parseSort("-calls,gone", { calls: [], name: [] }), [{ name: "calls", descending: true }]);
+});
