@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.trace.model import COLLECTED, NONE
 
