@@ -9,10 +9,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.reader import read
 
 from build import text
+from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.reader import read
 
 HERE = Path(__file__).parent
 SAMPLES = HERE.parents[1] / "samples"

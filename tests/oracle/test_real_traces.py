@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+
 from kinetoscope_tb.analyses import VIEWS
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.trace.breakdown import CATEGORIES
