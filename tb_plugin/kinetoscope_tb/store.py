@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PATIENCE_S = 0.15
-WORKERS = 4
 
 Result = TypeVar("Result")
 
@@ -100,7 +99,8 @@ class Store:
         self._logdirs = tuple(logdirs)
         self._capacity_bytes = capacity_bytes
         self._read, self._clock, self._patience_s = read, clock, patience_s
-        self._workers = _Workers()
+        # Three lines to stand in: listing and looking at what is loaded don't wait until large files are read.
+        self._listers, self._readers, self._analysts = _Workers(1), _Workers(2), _Workers(4)
         self._lock = threading.Lock()
         self._loads: OrderedDict[str, _Load] = OrderedDict()  # by path, the one used longest ago first
         self._listing: Listing | None = None
@@ -111,7 +111,7 @@ class Store:
         """What lies under the logdirs now, or a moment ago if they are slow; None before the first listing is done."""
         with self._lock:
             if (self._scan is None or self._scan.done()) and self._clock() - self._listed_at > 4 * self._listing_took_s:
-                self._scan = self._workers.submit(self._list)
+                self._scan = self._listers.submit(self._list)
             scan = self._scan
         return scan.result() if scan is not None and _wait(scan, self._patience_s) else self._listing
 
@@ -166,12 +166,13 @@ class Store:
             load = self._loads.get(file.path)
             if load is None or (load.stamp != file.stamp and load.trace.done()):
                 load = _Load(file.stamp, file.bytes, self._clock())
-                load.trace = self._workers.submit(self._read_and_make_room, file, load)
+                load.trace = self._readers.submit(self._read_and_make_room, file, load)
                 self._loads[file.path] = load
             self._loads.move_to_end(file.path)
             return load
 
     def _read_and_make_room(self, file: TraceFile, load: _Load) -> Trace:
+        load.begun = self._clock()
         trace = self._read(file.path, load.note)
         load.held_bytes = held_bytes(trace)
         capacity = self._capacity_bytes if self._capacity_bytes is not None else _quarter_of_memory()
@@ -190,7 +191,7 @@ class Store:
             load = self._loads.get(file.path)
             results = {} if load is None else load.results  # None: it was dropped in the meantime
             if key not in results:
-                results[key] = self._workers.submit(compute, view, trace, arguments)
+                results[key] = self._analysts.submit(compute, view, trace, arguments)
             return results[key]
 
 
@@ -232,7 +233,8 @@ class _Workers:
     The threads of concurrent.futures are waited for when the process ends: Ctrl-C would hang until a file is read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._threads = 0
         self._lock = threading.Lock()
@@ -248,7 +250,7 @@ class _Workers:
 
         self._jobs.put(run)
         with self._lock:
-            if self._threads < WORKERS:
+            if self._threads < self._most:
                 self._threads += 1
                 threading.Thread(target=self._work, name=f"kinetoscope-{self._threads}", daemon=True).start()
         return future

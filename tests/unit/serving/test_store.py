@@ -74,11 +74,25 @@ def test_a_file_is_read_once_whoever_asks_and_however_often():
 
 
 def test_while_a_file_is_read_the_answer_is_how_far_it_is():
-    reader, now = Reader(is_held=True), iter([0.0, *[5.0] * 9])
-    held = store(reader, patience_s=0, clock=lambda: next(now))
+    reader, now = Reader(is_held=True), [100.0]
+    held = store(reader, patience_s=0, clock=lambda: now[0])
     held.trace(file())
     assert reader.reports.wait(LONG_S)
+    now[0] = 105.0
     assert held.trace(file()) == Loading("reading", fraction=0.25, bytes_per_second=5.0, seconds_left=15.0)
+    reader.free.set()
+
+
+def test_what_is_loaded_is_looked_at_while_large_files_are_read():
+    reader = Reader()
+    held = store(reader)
+    held.trace(file("loaded"))
+    reader.free.clear()
+    held._patience_s = 0
+    for name in "abcdef":
+        held.trace(file(name))
+    held._patience_s = LONG_S
+    assert held.frame(VIEW, file("loaded"), {})["rows"].to_list() == [1]
     reader.free.set()
 
 

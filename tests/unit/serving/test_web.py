@@ -1,0 +1,82 @@
+"""Requests to answers, without a server."""
+
+import json
+import math
+import threading
+
+import polars as pl
+import pytest
+from werkzeug.test import Client
+
+from kinetoscope_tb.discovery import Logdir
+from kinetoscope_tb.errors import NotFound
+from kinetoscope_tb.store import Store
+from kinetoscope_tb.tables import COUNT, FRACTION, TEXT, Column, Table
+from kinetoscope_tb.views import View
+from kinetoscope_tb.web import encode
+from kinetoscope_tb.web.app import routes
+from kinetoscope_tb.web.assets import asset
+
+LONG_S = 30
+
+
+class Exact(Table):
+    """One row is one number."""
+
+    name = Column(TEXT, "A name.")
+    count = Column(COUNT, "A large number.")
+    busy_frac = Column(FRACTION, "A share.")
+
+
+def exact(trace):
+    raise RuntimeError("the inside")
+
+
+VIEW = View(exact, table=Exact, title="Exact", group="Host")
+
+
+def test_numbers_are_exact_and_what_is_no_number_is_null():
+    largest = 2**63 - 1
+    rows = {
+        "name": ["é\u2028</script>", None, "c"],
+        "count": [largest, None, -1],
+        "busy_frac": [0.1, math.nan, math.inf],
+    }
+    answer = encode.view_answer(VIEW, pl.DataFrame(rows, schema=Exact.schema()))
+    data = json.loads(encode.text(answer))["data"]
+    assert data == {"name": rows["name"], "count": [largest, None, -1], "busy_frac": [0.1, None, None]}
+
+
+def test_a_fault_of_ours_is_told_without_its_inside_and_logged_with_it(tmp_path, monkeypatch, caplog):
+    (tmp_path / "rank0.pt.trace.json").write_text("{}")
+    monkeypatch.setattr("kinetoscope_tb.analyses.VIEWS", {"exact": VIEW})
+    store = Store([Logdir(str(tmp_path), "run")], read=lambda path, progress: object(), patience_s=LONG_S)
+    query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}
+    response = Client(routes(store)["/view"]).get("/view", query_string=query)
+    assert response.status_code == 500
+    assert response.json["code"] == "internal_error"
+    assert set(response.json) == {"state", "view", "code", "message"}
+    assert "the inside" not in response.text
+    assert "RuntimeError: the inside" in caplog.text
+
+
+def test_while_a_trace_is_read_the_page_hears_how_far_it_is(tmp_path):
+    (tmp_path / "rank0.pt.trace.json").write_text("{}")
+    free = threading.Event()
+    store = Store([Logdir(str(tmp_path), "run")], read=lambda path, progress: free.wait(LONG_S), patience_s=0.01)
+    state = Client(routes(store)["/state"])
+    query = {"run": "run", "worker": "rank0", "span": "default"}
+    answer = state.get("/state", query_string=query).json
+    free.set()
+    assert answer["state"] == "loading"
+    assert set(answer["progress"]) == {"stage", "fraction", "bytes_per_second", "seconds_left"}
+
+
+def test_only_files_inside_the_folder_are_given_out(tmp_path):
+    (tmp_path / "static").mkdir()
+    (tmp_path / "static/index.js").write_text("js")
+    (tmp_path / "secret").write_text("secret")
+    assert asset("index.js", tmp_path / "static") == (b"js", "text/javascript")
+    for name in ("../secret", "..\\secret", str(tmp_path / "secret"), "", ".", "index.js/", "index.js\0"):
+        with pytest.raises(NotFound):
+            asset(name, tmp_path / "static")
