@@ -193,7 +193,11 @@ class _Found:
         if parsed is None:
             return
         if finished != entry.name:
-            self.problems.append(Problem(shown, _UNFINISHED_REASON))
+            self.problems.append(Problem(_sayable(shown), _UNFINISHED_REASON))
+        elif _sayable(shown) != shown:
+            self.problems.append(
+                Problem(_sayable(shown), "This name isn't UTF-8, so no address can hold it. Rename it.")
+            )
         elif not entry.bytes:
             self.problems.append(Problem(shown, _EMPTY_REASON))
         else:
@@ -212,6 +216,11 @@ class _Found:
     def listing(self) -> Listing:
         files = sorted(self.files.values(), key=lambda f: (_natural(f.run), _natural(f.worker), _span_order(f.span)))
         return Listing(tuple(files), tuple(sorted(self.problems, key=lambda p: _natural(p.path))))
+
+
+def _sayable(name: str) -> str:
+    """The name, with what isn't UTF-8 in it made visible."""
+    return name.encode(errors="backslashreplace").decode()
 
 
 def _worker_and_span(name: str) -> tuple[str, str] | None:
@@ -264,7 +273,7 @@ def _walk(logdir: Logdir, found: _Found) -> None:
             entries = sorted(_entries(path), key=lambda e: (e.is_link, _natural(e.name)))
         except (OSError, ValueError, ImportError) as error:
             shown = "/".join(filter(None, [logdir.name, folder])) or logdir.path
-            found.problems.append(Problem(shown, f"This folder can't be listed: {_reason(error)}."))
+            found.problems.append(Problem(_sayable(shown), f"This folder can't be listed: {_reason(error)}."))
             continue
         for entry in entries:
             if entry.is_folder and entry.identity not in entered:

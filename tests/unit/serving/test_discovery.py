@@ -83,6 +83,15 @@ def test_two_files_of_one_span_are_a_problem_and_one_is_shown(tmp_path):
     assert [p.path for p in listing.problems] == ["r/rank0.5.pt.trace.json.gz"]
 
 
+def test_a_name_that_no_address_can_hold_is_a_problem(tmp_path):
+    folder = os.fsencode(tmp_path)
+    with open(folder + b"/rank\xff.pt.trace.json", "wb") as file:  # noqa: PTH123
+        file.write(b"{}")
+    listing = listed(tmp_path)
+    assert listing.files == ()
+    assert [p.path for p in listing.problems] == [r"rank\udcff.pt.trace.json"]
+
+
 def test_links_in_a_circle_end_and_a_folder_is_listed_once(tmp_path):
     make(tmp_path, "logs/r/rank0.pt.trace.json", "elsewhere/rank1.pt.trace.json")
     (tmp_path / "logs/r/up").symlink_to(tmp_path / "logs")

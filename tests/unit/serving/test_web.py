@@ -3,6 +3,7 @@
 import json
 import math
 import threading
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -50,7 +51,7 @@ def test_numbers_are_exact_and_what_is_no_number_is_null():
 def test_a_fault_of_ours_is_told_without_its_inside_and_logged_with_it(tmp_path, monkeypatch, caplog):
     (tmp_path / "rank0.pt.trace.json").write_text("{}")
     monkeypatch.setattr("kinetoscope_tb.analyses.VIEWS", {"exact": VIEW})
-    store = Store([Logdir(str(tmp_path), "run")], read=lambda path, progress: object(), patience_s=LONG_S)
+    store = Store([Logdir(str(tmp_path), "run")], read=lambda path, progress: SimpleNamespace(), patience_s=LONG_S)
     query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}
     response = Client(routes(store)["/view"]).get("/view", query_string=query)
     assert response.status_code == 500
