@@ -1,0 +1,396 @@
+"""What the reader makes of each form that writers have used, and of each kind of damage: one test per quirk."""
+
+import gzip
+import json
+import math
+
+import fsspec
+import polars as pl
+import pytest
+
+from build import TraceBuilder
+from kinetoscope_tb.errors import NotATrace, TraceError
+from kinetoscope_tb.reader import Progress, read, read_blocks
+from kinetoscope_tb.trace import NONE
+
+BASE = 1_700_000_000_000_000_000
+
+
+def of(text):
+    return read_blocks([text if isinstance(text, bytes) else text.encode()], path="t.json")
+
+
+def event(**keys):
+    return {"ph": "X", "cat": "cpu_op", "name": "op", "pid": 1, "tid": 1, "ts": 5, "dur": 2, "args": {}} | keys
+
+
+def events(*rows, **top):
+    return of(json.dumps({**top, "traceEvents": list(rows)}))
+
+
+def rules(trace):
+    return {finding.rule: finding.count for finding in trace.findings}
+
+
+def problem(data):
+    with pytest.raises(NotATrace) as caught:
+        of(data)
+    return str(caught.value)
+
+
+# ---- forms of the document
+
+
+def test_a_top_level_array_is_a_trace():
+    assert of(json.dumps([event(), event(ts=9)])).host_events["start_ns"].to_list() == [0, 4000]
+
+
+def test_the_base_time_may_come_after_the_events():
+    text = json.dumps({"traceEvents": [event(ts=1.5)], "baseTimeNanoseconds": BASE})
+    assert of(text).origin_ns == BASE + 1500
+
+
+def test_the_base_time_is_found_beside_broken_metadata():
+    text = f'{{"bad": garbage", "baseTimeNanoseconds": {BASE}, "traceEvents": [{json.dumps(event(ts=1))}]}}'
+    assert of(text).origin_ns == BASE + 1000
+
+
+def test_any_blanks_and_a_byte_order_mark_are_read():
+    text = (
+        b"\xef\xbb\xbf" + json.dumps({"a": 1, "traceEvents": [event()]}, indent="\t").replace("\n", "\r\n\r\n").encode()
+    )
+    trace = of(text)
+    assert trace.host_events.height == 1
+    assert trace.meta.top == {"a": 1}
+
+
+def test_metadata_with_a_missing_value_is_repaired():
+    trace = of('{"info": {"desc": , "x": 1,}, "traceEvents": [' + json.dumps(event()) + '], "after": [1]}')
+    assert trace.meta.top == {"info": {"desc": None, "x": 1}, "after": [1]}
+
+
+def test_a_second_document_in_the_file_is_reported_and_not_read():
+    one = json.dumps({"traceEvents": [event()]})
+    trace = of(one + one)
+    assert trace.host_events.height == 1
+    assert rules(trace) == {"second_document": 1}
+
+
+def test_an_empty_recording_is_a_trace_that_says_so():
+    assert rules(events()) == {"no_events": 1}
+
+
+# ---- times
+
+
+@pytest.mark.parametrize(
+    ("written", "ns"),
+    [
+        ("1712345678901234.567", 1712345678901234567),
+        ("4367675575715.5", 4367675575715500),
+        ("12", 12000),
+        ("0.001", 1),
+        ("-3.25", -3250),
+        ("7.1239", 7123),
+        ('"123.4"', 123400),
+        ("1e3", 1000000),
+        ("1.5E-2", 15),
+    ],
+)
+def test_times_are_exact_from_any_spelling(written, ns):
+    trace = of(f'[{{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":{written},"dur":{written}}}]')
+    assert trace.origin_ns == ns
+    assert trace.host_events["dur_ns"].to_list() == [max(ns, 0)]
+
+
+def test_rows_clamped_to_zero_far_from_all_others_leave_the_axis():
+    far = event(ts=4367675575715.568)
+    trace = events(event(ts=0.0, dur=0.0), far, baseTimeNanoseconds=BASE)
+    assert trace.host_events.height == 1
+    assert rules(trace) == {"zero_time": 1}
+    assert trace.origin_ns == BASE + 4367675575715568
+
+
+def test_time_zero_near_the_others_is_an_ordinary_time():
+    assert rules(TraceBuilder().op("a", 0, 10).op("b", 50, 10).build()) == {}
+
+
+def test_events_without_a_usable_time_are_counted():
+    trace = events(event(), event(ts=None), event(ts="soon"), event(ts=10**30))
+    assert trace.host_events.height == 1
+    assert rules(trace) == {"untimed": 3}
+
+
+def test_a_negative_duration_is_none_at_all_and_reported():
+    trace = events(event(dur=-4))
+    assert trace.host_events["dur_ns"].to_list() == [0]
+    assert rules(trace) == {"negative_duration": 1}
+
+
+def test_an_event_without_a_duration_lasts_no_time_and_other_rows_have_none():
+    bare = event()
+    del bare["dur"]
+    trace = events(bare, bare | {"cat": "overhead"})
+    assert trace.host_events["dur_ns"].to_list() == [0]
+    assert trace.others["dur_ns"].to_list() == [NONE]
+
+
+def test_the_profilers_span_is_the_window():
+    trace = TraceBuilder().window(100, 900).op("a", 200, 10).build()
+    assert trace.window == (0, 900)
+
+
+# ---- kinds
+
+
+@pytest.mark.parametrize(
+    ("category", "frame", "kind"),
+    [
+        ("cpu_op", "host_events", "operator"),
+        ("Operator", "host_events", "operator"),
+        ("hpu_op", "host_events", "operator"),
+        ("user_annotation", "host_events", "annotation"),
+        ("Runtime", "launches", "runtime"),
+        ("cuda_runtime", "launches", "runtime"),
+        ("privateuse1_runtime", "launches", "runtime"),
+        ("xpu_driver", "launches", "driver"),
+        ("Kernel", "device_events", "kernel"),
+        ("mtia_ccp_events", "device_events", "kernel"),
+        ("Memcpy", "device_events", "memcpy"),
+        ("gpu_memset", "device_events", "memset"),
+        ("python_function", "python_calls", None),
+        ("cuda_sync", "others", None),
+        ("gpu_user_Annotation", "others", None),
+    ],
+)
+def test_categories_of_every_era_have_their_frame(category, frame, kind):
+    trace = events(event(cat=category))
+    rows = getattr(trace, frame)
+    assert rows.height == 1
+    assert kind is None or rows["kind"].to_list() == [kind]
+    assert trace.findings == ()
+
+
+def test_unknown_categories_are_kept_and_named():
+    trace = events(event(cat="Wafer"), event(cat="wafer"), event(ph="B", cat="other"))
+    assert trace.others.height == 3
+    assert rules(trace) == {"unknown_category": 2}
+    assert "Wafer" in trace.findings[0].consequence
+
+
+def test_steps_and_data_loading_are_annotations_even_where_the_category_says_operator():
+    names = ["ProfilerStep#3", "enumerate(DataLoader)#_Next", "Optimizer.step#SGD.step"]
+    trace = events(*(event(name=name, ts=i) for i, name in enumerate(names)))
+    assert trace.host_events["kind"].to_list() == ["annotation", "annotation", "operator"]
+
+
+@pytest.mark.parametrize("row", [{"ph": "i"}, {"ph": "X", "cat": "cpu_instant_event"}, {"ph": "i", "cat": None}])
+def test_memory_rows_are_known_by_name_whatever_their_phase(row):
+    args = {"Device Type": 1, "Device Id": 0, "Addr": 2**62 + 1, "Bytes": -512}
+    trace = events(event(name="[memory]", args=args, **row))
+    assert trace.memory.select("device_type", "device", "address", "bytes").rows() == [(1, 0, 2**62 + 1, -512)]
+
+
+def test_rows_without_category_of_the_old_exporter_go_by_its_two_processes():
+    rows = [{"ph": "X", "name": "a", "ts": 1, "dur": 1, "tid": 0, "pid": f"{p} functions"} for p in ("CPU", "CUDA")]
+    trace = events(*rows)
+    assert (trace.host_events.height, trace.device_events.height) == (1, 1)
+
+
+# ---- threads, devices, arguments
+
+
+def test_a_thread_is_one_whether_its_number_is_text_or_not():
+    name = {"ph": "M", "name": "thread_name", "pid": 1, "tid": 7, "ts": 0, "args": {"name": "thread 7 (python) "}}
+    trace = events(event(tid="7"), event(tid=7), event(tid=12), name)
+    assert trace.threads.rows() == [("1", "7", None, "thread 7 (python)"), ("1", "12", None, None)]
+    assert trace.host_events["thread"].to_list() == [0, 0, 1]
+
+
+def test_device_and_stream_come_from_the_arguments_or_else_from_the_row():
+    rows = [
+        event(cat="kernel", pid=0, tid=9, ts=1, args={"device": 3, "stream": 20}),
+        event(cat="Kernel", pid=2, tid="stream 7", ts=2),
+        event(cat="Kernel", pid="GPU", tid="queue", ts=3),
+    ]
+    assert events(*rows).device_events.select("device", "stream").rows() == [(3, 20), (2, 7), (0, NONE)]
+
+
+def test_no_correlation_is_the_same_as_zero_and_the_first_of_two_holds():
+    for written, value in (('"correlation": 0', NONE), ('"a": 1', NONE), ('"correlation": 4, "correlation": 5', 4)):
+        trace = of('[{"ph":"X","cat":"kernel","name":"k","ts":1,"args":{' + written + "}}]")
+        assert trace.device_events["correlation"].to_list() == [value]
+
+
+def test_of_equal_keys_the_last_holds():
+    trace = of('[{"ph":"X","cat":"cpu_op","name":"a","ts":1,"name":"b","args":{"External id":1,"External id":2}}]')
+    assert trace.host_events.select("name", "external_id").rows() == [("b", 2)]
+
+
+def test_numbers_beyond_64_bits_are_missing_and_stay_in_the_file():
+    text = json.dumps([event(cat="kernel", args={"bytes": 2**64, "correlation": 2**63 - 1})])
+    row = of(text).device_events.row(0, named=True)
+    assert (row["bytes"], row["correlation"]) == (NONE, 2**63 - 1)
+    assert str(2**64) in text[row["offset"] : row["offset"] + row["length"]]
+
+
+@pytest.mark.parametrize("written", ['"inf"', "inf", "NaN", "N/A", '"N/A"', "null", ""])
+def test_values_that_are_no_numbers_are_missing(written):
+    args = f'"blocks per SM": {written}, "bytes": {written}'
+    row = of('[{"ph":"X","cat":"Memcpy","name":"k","ts":1,"args":{' + args + "}}]").device_events.row(0, named=True)
+    assert math.isnan(row["blocks_per_sm"])
+    assert row["bytes"] == NONE
+
+
+def test_a_number_may_be_written_as_text_or_as_a_float():
+    args = {"bytes": "4096", "registers per thread": 32.0, "est. achieved occupancy %": 25}
+    row = events(event(cat="kernel", args=args)).device_events.row(0, named=True)
+    assert (row["bytes"], row["registers_per_thread"], row["occupancy_frac"]) == (4096, 32, 0.25)
+
+
+def test_the_occupancy_limiter_is_found_inside_its_object():
+    args = {"occupancy": {"blockLimitRegs": 2, "limitingFactors": "REGS|WARPS"}, "bytes": 3}
+    row = events(event(cat="kernel", args=args)).device_events.row(0, named=True)
+    assert (row["occupancy_limiter"], row["bytes"]) == ("REGS|WARPS", 3)
+
+
+def test_a_range_that_the_end_of_the_recording_cut_is_not_finished():
+    trace = events(event(args={"finished": False}), event(args={"finished": True}, ts=6))
+    assert trace.host_events["is_finished"].to_list() == [False, True]
+
+
+def test_texts_are_decoded_whatever_is_in_them():
+    name = rb"a\u00e9\n\"q\" C:\dir \ud800 " + b"\xff\x01\t|"
+    trace = of(b'[{"ph":"X","cat":"cpu_op","name":"' + name + b'","ts":1}]')
+    assert trace.host_events["name"].to_list() == ['aé\n"q" C:\\dir ? \ufffd\x01\t|']
+
+
+def test_a_missing_text_is_null():
+    assert of('[{"ph":"X","cat":"cpu_op","ts":1}]').host_events["name"].to_list() == [None]
+
+
+def test_texts_with_the_same_hash_are_told_apart():
+    names = ["8yn0iYCKYHlIj4-BwPqk", "GReLUrM4wMqfg9yzV3KQ"]  # equal in 64-bit FNV-1a
+    assert events(*(event(name=name) for name in names)).host_events["name"].to_list() == names
+
+
+def test_any_number_of_different_texts_is_kept():
+    names = [f"op {i}" for i in range(50_000)]
+    trace = events(*(event(name=name, ts=10 * i) for i, name in enumerate(names)))
+    assert trace.host_events["name"].to_list() == names
+
+
+# ---- damage
+
+
+def test_a_truncated_file_keeps_its_complete_events_and_says_what_is_lost():
+    text = json.dumps({"traceEvents": [event(ts=10 * i) for i in range(3)]})
+    cut = text[: text.rindex('"args"')]
+    trace = of(cut)
+    assert trace.host_events.height == 2
+    (finding,) = trace.findings
+    assert (finding.rule, finding.first_offset) == ("truncated", cut.rindex('{"ph"'))
+    assert f"{len(cut) - finding.first_offset} bytes" in finding.consequence
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ('"name": "b"', '"name": "b" c"'),
+        ('"name": "b"', '"name": "b'),
+        ('"name": "b"', '"name" "b"'),
+        ('"list": [1, [2]]', '"list": [1, [2}'),
+        ('{"list"', '"list"'),
+        ("}, {", "}] {"),
+        ("}, {", "} garbage, {"),
+    ],
+)
+def test_one_damaged_place_costs_one_event_at_most(good, bad):
+    text = json.dumps(
+        {"traceEvents": [event(name=n, ts=10 * i, args={"list": [1, [2]]}) for i, n in enumerate("abcd")]}
+    )
+    at = text.index(good, text.index('"b"') - 10)
+    trace = of(text[:at] + bad + text[at + len(good) :])
+    assert set(trace.host_events["name"].to_list()) >= {"a", "d"}
+    assert trace.host_events.height >= 3
+    assert rules(trace) == {"damaged_events": 1}
+
+
+def test_damage_in_the_last_event_does_not_hide_the_end_of_the_array():
+    trace = of(
+        '{"traceEvents": [' + json.dumps(event(ts=1)) + ', {"ph": "X", "name" "b"}], "baseTimeNanoseconds": 7000}'
+    )
+    assert (trace.origin_ns, rules(trace)) == (8000, {"damaged_events": 1})
+
+
+def test_stray_commas_and_a_missing_value_are_tolerated():
+    trace = of('[,{"ph":"X","cat":"cpu_op",,"name":"a","ts":1,"args":{"x": ,"External id":4,},},]')
+    assert trace.host_events["external_id"].to_list() == [4]
+    assert trace.findings == ()
+
+
+# ---- files
+
+
+def test_gzip_is_told_by_content_with_members_and_padding(tmp_path):
+    text = TraceBuilder().op("a", 0, 5).op("b", 9, 5).text().encode()
+    path = tmp_path / "t.json"
+    path.write_bytes(gzip.compress(text[:300]) + b"\0" * 40 + gzip.compress(text[300:]) + b"\0" * 99)
+    trace = read(path)
+    assert trace.host_events["name"].to_list() == ["a", "b"]
+    assert trace.findings == ()
+
+
+def test_progress_reaches_the_size_of_the_file(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_bytes(TraceBuilder().op("a", 0, 5).text().encode())
+    seen = []
+    read(path, progress=seen.append)
+    assert seen[-1] == Progress("linking", path.stat().st_size, path.stat().st_size)
+
+
+def test_a_url_is_opened_through_fsspec():
+
+    with fsspec.open("memory://t.json", "wb") as file:
+        file.write(TraceBuilder().op("a", 0, 5).text().encode())
+    assert read("memory://t.json").host_events.height == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "blanks"),
+        (b"  \n", "blanks"),
+        (b"<html><body>Sign in</body>", "HTML"),
+        (b"hello", "isn't JSON"),
+        (b'{"a": 1}', "no traceEvents"),
+        (b"[1, 2, 3]", "no traceEvents"),
+        (b"[]", "no traceEvents"),
+        (b'{"traceEvents": [1, 2]}', "no usable event"),
+        (b'{"schema": "1.0.2-chakra.0.0.4", "nodes": []}', "execution trace"),
+    ],
+)
+def test_what_is_no_trace_is_said(data, words):
+    assert words in problem(data)
+
+
+def test_files_that_cannot_be_read_are_said(tmp_path):
+    empty = tmp_path / "empty"
+    empty.touch()
+    zipped = tmp_path / "t.zip"
+    zipped.write_bytes(b"PK\x03\x04....")
+    for path, words in (
+        (tmp_path / "none", "no such file"),
+        (tmp_path, "a folder"),
+        (empty, "0 bytes"),
+        (zipped, "zip"),
+        ("nowhere://x", "can't be opened"),
+    ):
+        with pytest.raises(TraceError, match=words):
+            read(path)
+
+
+def test_missing_columns_are_never_of_another_type():
+    trace = events(event(cat="kernel"))
+    assert trace.host_events.schema["name"] == pl.Enum([])
+    assert trace.device_events.schema["device"] == pl.Int32
