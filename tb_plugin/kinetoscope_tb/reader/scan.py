@@ -83,7 +83,7 @@ def _compiled(function: F) -> F:
 
 
 def _inlined(function: F) -> F:
-    return cast("F", njit(inline="always", **_OPTIONS)(function))
+    return cast("F", njit(forceinline=True, **_OPTIONS)(function))
 
 
 @_inlined
