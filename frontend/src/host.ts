@@ -42,7 +42,8 @@ function target(address: Address): string {
   const ours = Object.entries(address).filter(([, value]) => value).map(([key, value]) =>
     `${prefix}${encodeURIComponent(key)}=${encodeURIComponent(value)}`
   );
-  return `#${[plugin, ...ours, ...others].join("&")}`;
+  // Not the hash alone: where the page around is none, a base address would turn it into another page's.
+  return `${page.location.pathname}${page.location.search}#${[plugin, ...ours, ...others].join("&")}`;
 }
 
 let pending: (() => void) | null = null;
@@ -61,7 +62,7 @@ export function writeAddress(address: Address, how: "push" | "replace") {
   const { history } = page;
   if (how === "push") {
     settle();
-    if (target(address) !== page.location.hash) history.pushState(history.state, "", target(address));
+    if (!page.location.href.endsWith(target(address))) history.pushState(history.state, "", target(address));
   } else {
     // Browsers refuse many changes in a row, and a filter changes with each key.
     clearTimeout(timer);

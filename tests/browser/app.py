@@ -1,0 +1,72 @@
+"""The page under test, and how to get to a place in it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Page
+
+ENTRY = "data/plugin_entry.html?name=pytorch_profiler"
+
+
+def address(**place: str) -> str:
+    return "#pytorch_profiler" + "".join(f"&p.pytorch_profiler.{key}={quote(value)}" for key, value in place.items())
+
+
+class App:
+    """The plugin's own page, without the TensorBoard around it."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+
+    def open(self, view: str = "overview", *, run: str = "made", **place: str) -> Page:
+        """Open a place by its address, and wait until nothing is loading."""
+        self.page.goto("about:blank")
+        self.page.goto(f"/{ENTRY}{address(view=view, run=run, **place)}")
+        self.settle()
+        return self.page
+
+    def go(self, **place: str) -> None:
+        """Change the address of the open page, as the back button would."""
+        self.page.evaluate("hash => { location.hash = hash }", address(**place))
+        self.settle()
+
+    def settle(self) -> None:
+        expect(self.page.get_by_role("heading", level=1).or_(self.page.locator(".notice"))).not_to_have_count(0)
+        expect(self.page.locator(".skeleton, [aria-busy]")).to_have_count(0)
+
+    def column(self, name: str) -> list[str]:
+        """The cells in sight of a column."""
+        headings = self.page.get_by_role("columnheader").all_inner_texts()
+        index = next(i for i, heading in enumerate(headings) if heading.strip().startswith(name))
+        return self.page.locator(f"tr.row td:nth-child({index + 1})").all_inner_texts()
+
+
+@contextmanager
+def watched(page: Page, origin: str) -> Iterator[None]:
+    """Fails if the page logs an error or asks another address meanwhile."""
+    problems: list[str] = []
+    host = "/".join(origin.split("/")[:3])
+
+    def on_console(message: Any) -> None:
+        if message.type == "error" and "favicon.ico" not in message.location["url"]:
+            problems.append(f"{message.text} ({message.location['url']})")
+
+    def on_request(request: Any) -> None:
+        if not request.url.startswith((host, "data:", "blob:")):
+            problems.append(f"asked another address for {request.url}")
+
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", on_console)
+    page.on("request", on_request)
+    yield
+    if problems:
+        pytest.fail("\n".join(problems))

@@ -1,0 +1,95 @@
+"""A TensorBoard with traces, and a page in a browser that may neither log an error nor ask another address."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser.app import App, watched
+from browser.traces import REPOSITORY, sources, training, write
+from contract.running import serving
+from playwright.sync_api import BrowserContext, Page, expect
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+expect.set_options(timeout=15_000)  # the first trace waits for the reader's compilation
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found:
+        return found
+    reason = f"no browser on PATH (looked for {', '.join(BROWSERS)}); on Debian: apt-get install chromium"
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(chromium: str, browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
+    return {**browser_type_launch_args, "executable_path": chromium, "args": list(FLAGS)}
+
+
+@pytest.fixture(scope="session")
+def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]:
+    return {**browser_context_args, "viewport": {"width": 1360, "height": 860}, "color_scheme": "light"}
+
+
+@pytest.fixture(scope="session")
+def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Traces made here, those of the samples, and the real ones where they are."""
+    folder = tmp_path_factory.mktemp("logdir")
+    write(folder, "made/rank0.5.pt.trace.json", training())
+    write(folder, "made/rank0.9.pt.trace.json", training(6))
+    write(folder, "made/rank1.5.pt.trace.json", training(3))
+    write(folder, "cpu_only/rank0.5.pt.trace.json", training(device=False))
+    write(folder, "broken/rank0.5.pt.trace.json", "this is no JSON")
+    for source in sources():
+        shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("*.py", "*.md"))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def base_url(logdir: Path) -> Iterator[str]:
+    """The address from which `page.goto` goes."""
+    with serving(f"--logdir={logdir}") as server:
+        yield server.base.rstrip("/")
+
+
+@pytest.fixture
+def app(page: Page, base_url: str) -> Iterator[App]:
+    with watched(page, base_url):
+        yield App(page)
+
+
+@pytest.fixture
+def shell(page: Page, base_url: str) -> Iterator[Page]:
+    """TensorBoard's page; the plugin is in its frame."""
+    with watched(page, base_url):
+        yield page
+
+
+@pytest.fixture(scope="session")
+def artifacts() -> Path:
+    folder = REPOSITORY / ".artifacts"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def clipboard(context: BrowserContext, page: Page) -> Callable[[], str]:
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    return lambda: page.evaluate("navigator.clipboard.readText()")

@@ -1,0 +1,129 @@
+"""The table: sorting, filtering, copying, charts, keys."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+from browser.app import App
+from playwright.sync_api import expect
+
+
+def test_a_click_on_a_heading_sorts_and_another_turns_it_around(app: App):
+    page = app.open("kernels")
+    assert app.column("Total") == ["300.0", "200.0", "100.0"]
+    heading = page.get_by_role("columnheader", name="Total")
+    expect(heading).to_have_attribute("aria-sort", "descending")
+    heading.get_by_role("button").click()
+    expect(heading).to_have_attribute("aria-sort", "ascending")
+    assert app.column("Total") == ["100.0", "200.0", "300.0"]
+
+
+def test_shift_adds_a_second_column(app: App):
+    page = app.open("operators", group="operators_by_shape")
+    page.get_by_role("columnheader", name="Calls").get_by_role("button").click()
+    page.get_by_role("columnheader", name="Name").get_by_role("button").click(modifiers=["Shift"])
+    expect(page.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", "ascending")
+    assert app.column("Name") == sorted(app.column("Name"))
+
+
+def test_the_filter_knows_words_exclusions_and_patterns(app: App):
+    page = app.open("operators")
+    box = page.get_by_label("Filter rows")
+    box.fill("aten -relu")
+    expect(page.locator(".sums")).to_contain_text("1 of 3 rows")
+    box.fill("re:add|relu")
+    expect(page.locator(".sums")).to_contain_text("2 of 3 rows")
+    box.fill("re:(")
+    expect(page.get_by_role("alert")).to_contain_text("No pattern")
+    expect(page.locator(".sums")).to_contain_text("3 rows")
+
+
+def test_copies_and_files_hold_exact_base_units_and_full_names(app: App, clipboard: Callable[[], str]):
+    page = app.open("kernels", filter="relu_functor")
+    page.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.get_by_text("1 row copied")).to_be_visible()
+    header, row = (line.split("\t") for line in clipboard().splitlines())
+    copied = dict(zip(header, row, strict=True))
+    assert copied["total_ns"] == "100000"
+    assert copied["name"].endswith("relu_functor<float>>(int, float*)")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").click()
+    (saved,) = csv.DictReader(io.StringIO(Path(download.value.path()).read_text()))
+    assert saved == copied
+    assert download.value.suggested_filename == "made.rank0.5.kernels.csv"
+
+
+def test_donuts_follow_the_number_the_filter_and_the_grouping(app: App):
+    page = app.open("kernels")
+    names = page.locator(".donut").first.locator("li")
+    expect(names).to_have_count(3)
+    page.get_by_label("Top").fill("1")
+    expect(names).to_have_count(2)
+    expect(names.last).to_contain_text("other")
+    page.get_by_label("Filter rows").fill("sgemm")
+    expect(names).to_have_count(1)
+    expect(names).to_contain_text("100.0 %")
+    page.get_by_role("button", name="Kernel + operator").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Kernels by operator")
+    expect(page.get_by_label("Filter rows")).to_have_value("sgemm")
+
+
+def test_everything_goes_by_keyboard(app: App, clipboard: Callable[[], str]):
+    page = app.open("overview")
+    page.keyboard.press("g")
+    page.keyboard.press("k")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Kernels")
+    expect(page.locator("tr.row").first).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(page.locator("tr.row[aria-selected=true]")).to_contain_text("sgemm")
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    expect(page.locator("td.detail")).to_contain_text("300.0 µs")
+    page.get_by_role("button", name="Copy name").click()
+    assert clipboard() == "void <script>alert(1)</script>(int)"
+    page.locator("main h1").click()
+    page.keyboard.press("Enter")
+    expect(page.locator("td.detail")).to_have_count(0)
+    page.keyboard.press("/")
+    page.keyboard.type("jk")
+    expect(page.get_by_label("Filter rows")).to_have_value("jk")
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Filter the rows")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_heading_explains_itself_on_focus(app: App):
+    page = app.open("kernels")
+    page.get_by_label("Filter rows").focus()
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.get_by_role("tooltip").filter(has_text="Click to sort").count():
+            return
+    raise AssertionError("no heading showed its definition")
+
+
+def test_the_step_chart_tells_each_step_by_arrow_keys(app: App):
+    page = app.open("overview")
+    chart = page.get_by_role("slider")
+    chart.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("tooltip")).to_contain_text("Step 1")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("tooltip")).to_contain_text("Step 2")
+
+
+def test_another_run_keeps_view_filter_and_order(app: App):
+    page = app.open("operators", filter="aten", sort="-calls")
+    page.get_by_label("Span").select_option("9")
+    expect(page.locator(".sums")).to_contain_text("2 of 3 rows")
+    page.get_by_label("Run").select_option("cpu_only")
+    app.settle()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Operators")
+    expect(page.get_by_label("Filter rows")).to_have_value("aten")
+    expect(page.get_by_role("columnheader", name="Calls")).to_have_attribute("aria-sort", "descending")

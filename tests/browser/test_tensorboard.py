@@ -1,0 +1,113 @@
+"""The page inside TensorBoard: its address, its history, its theme, its reloads, its failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from browser.app import ENTRY, address, watched
+from browser.traces import training, write
+from contract.running import serving
+from playwright.sync_api import BrowserContext, FrameLocator, Page, expect
+
+
+def frame(page: Page) -> FrameLocator:
+    return page.frame_locator("iframe")
+
+
+def heading(page: Page, text: str) -> None:
+    expect(frame(page).get_by_role("heading", level=1)).to_have_text(text)
+
+
+def test_a_copied_address_shows_the_same(shell: Page, context: BrowserContext):
+    shell.goto(f"/{address(run='made')}&p.other_plugin.key=kept")
+    frame(shell).get_by_role("button", name="Operators").click()
+    frame(shell).get_by_label("Filter rows").fill("add c++ &=")
+    frame(shell).get_by_role("columnheader", name="Calls").get_by_role("button").click()
+    shell.wait_for_function("location.hash.includes('sort=-calls')")
+    assert "p.other_plugin.key=kept" in shell.url
+    copy = context.new_page()
+    copy.goto(shell.url)
+    heading(copy, "Operators")
+    expect(frame(copy).get_by_label("Filter rows")).to_have_value("add c++ &=")
+    expect(frame(copy).get_by_role("columnheader", name="Calls")).to_have_attribute("aria-sort", "descending")
+
+
+def test_back_and_forward_go_through_views_and_runs_without_a_reload(shell: Page):
+    shell.goto(f"/{address(run='made')}")
+    heading(shell, "Overview")
+    shell.frames[-1].evaluate("window.mark = 'same page'")
+    frame(shell).get_by_role("button", name="Operators").click()
+    frame(shell).get_by_label("Filter rows").fill("addmm")
+    expect(frame(shell).locator(".sums")).to_contain_text("1 of 3")
+    frame(shell).get_by_label("Run").select_option("cpu_only")
+    expect(frame(shell).get_by_label("Worker")).to_have_value("rank0")
+    frame(shell).get_by_role("button", name="Kernels").click()
+    heading(shell, "Kernels")
+    shell.go_back()
+    heading(shell, "Operators")
+    shell.go_back()
+    expect(frame(shell).get_by_label("Run")).to_have_value("made")
+    expect(frame(shell).get_by_label("Filter rows")).to_have_value("addmm")
+    shell.go_back()
+    heading(shell, "Overview")
+    shell.go_forward()
+    heading(shell, "Operators")
+    assert shell.frames[-1].evaluate("window.mark") == "same page"
+
+
+def test_dark_mode_follows_tensorboard(shell: Page):
+    shell.goto(f"/{address(run='made')}")
+    heading(shell, "Overview")
+    body = frame(shell).locator("body")
+    expect(body).to_have_css("background-color", "rgb(255, 255, 255)")
+    shell.evaluate("document.body.classList.add('dark-mode')")
+    expect(body).to_have_css("background-color", "rgb(48, 48, 48)")
+
+
+def test_tensorboards_reload_button_shows_a_new_trace_at_once(shell: Page, logdir: Path):
+    shell.goto(f"/{address(run='made', view='operators', filter='aten')}")
+    heading(shell, "Operators")
+    write(logdir, "late/rank0.5.pt.trace.json", training())
+    shell.get_by_role("button", name="Reload data").click()
+    expect(frame(shell).get_by_label("Run").locator("option[value=late]")).to_have_count(1)
+    expect(frame(shell).get_by_label("Filter rows")).to_have_value("aten")
+
+
+def test_a_path_prefix_changes_nothing(page: Page, tmp_path: Path):
+    write(tmp_path, "made/rank0.5.pt.trace.json", training())
+    with serving(f"--logdir={tmp_path}", "--path_prefix=/some/where") as server, watched(page, server.base):
+        page.goto(f"{server.base}#pytorch_profiler")
+        expect(frame(page).get_by_text("Average step")).to_be_visible()
+
+
+def test_an_empty_logdir_says_how_to_record_and_shows_what_comes(page: Page, tmp_path: Path, artifacts: Path):
+    with serving(f"--logdir={tmp_path}") as server, watched(page, server.base):
+        page.goto(server.base + ENTRY)
+        expect(page.get_by_text("No traces here yet")).to_be_visible()
+        page.screenshot(path=artifacts / "empty.png")
+        write(tmp_path, "first/rank0.5.pt.trace.json", training())
+        expect(page.get_by_text("Average step")).to_be_visible()
+
+
+def test_a_silent_server_is_said_and_asked_again(page: Page, base_url: str):
+    page.route("**/view?*", lambda route: route.fulfill(status=502, body="Bad gateway"))
+    page.goto(f"/{ENTRY}{address(run='made', view='operators')}")
+    expect(page.get_by_role("alert")).to_contain_text("502")
+    page.unroute("**/view?*")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator("tr.row").first).to_be_visible()
+
+
+@pytest.mark.parametrize("state", ["half way", "unknown"])
+def test_a_loading_trace_shows_how_far_it_is(shell: Page, state: str, artifacts: Path):
+    known = {"stage": "reading", "fraction": 0.41, "bytes_per_second": 310_000_000, "seconds_left": 1.2}
+    unknown = dict.fromkeys(("fraction", "bytes_per_second", "seconds_left"))
+    progress = known if state == "half way" else {"stage": "waiting", **unknown}
+    shell.route("**/view?*", lambda route: route.fulfill(json={"state": "loading", "progress": progress}))
+    shell.goto(f"/{ENTRY}{address(run='made', view='operators')}")
+    line = shell.locator(".skeleton [role=status]")
+    expect(line).to_have_text("Reading · 41 % · 310 MB/s · 1.2 s left" if state == "half way" else "Waiting")
+    shell.screenshot(path=artifacts / f"loading-{state}.png")
+    shell.unroute("**/view?*")
+    expect(shell.locator("tr.row").first).to_be_visible()

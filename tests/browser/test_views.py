@@ -1,0 +1,126 @@
+"""Every view of every run draws, in both themes, without an error."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browser.traces import REPOSITORY, sources
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from browser.app import App
+    from playwright.sync_api import Page
+
+
+def asked(base_url: str, route: str) -> list[dict] | dict:
+    with urllib.request.urlopen(f"{base_url}/data/plugin/pytorch_profiler/{route}") as answer:
+        return json.load(answer)
+
+
+def place(base_url: str, source: str) -> dict[str, str]:
+    """The first span of the first run of a folder in the logdir."""
+    run = next(run for run in asked(base_url, "runs")["runs"] if run["name"].split("/")[0] == source)
+    worker = run["workers"][0]
+    return {"run": run["name"], "worker": worker["name"], "span": worker["spans"][0]["name"]}
+
+
+def is_drawn(page: Page, title: str) -> None:
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    expect(page.locator("main tr.row, main .card, main table").first).to_be_visible()
+
+
+SOURCES = [source.name for source in sources()]
+
+
+def test_there_are_traces_to_look_at():
+    if os.environ.get("CI"):
+        assert len(SOURCES) > 1
+
+
+@pytest.mark.parametrize("source", ["made", "cpu_only", *SOURCES])
+def test_every_view_of_a_run_draws(app: App, base_url: str, source: str):
+    where = place(base_url, source)
+    page = app.open(**where)
+    for view in asked(base_url, "views"):
+        base = view["variant_of"] or view["id"]
+        app.go(view=base, group=view["id"] if view["variant_of"] else "", **where)
+        is_drawn(page, view["title"])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_view_is_accessible(app: App, base_url: str, artifacts: Path, scheme: str):
+    where = place(base_url, "resnet50_num_workers_0" if "resnet50_num_workers_0" in SOURCES else "made")
+    app.page.emulate_media(color_scheme=scheme)
+    page = app.open(**where)
+    found = {}
+    for view in asked(base_url, "views"):
+        base = view["variant_of"] or view["id"]
+        app.go(view=base, group=view["id"] if view["variant_of"] else "", **where)
+        is_drawn(page, view["title"])
+        page.screenshot(path=artifacts / f"{view['id']}-{scheme}.png")
+        results = Axe().run(page)
+        if results.violations_count:
+            found[view["id"]] = results.generate_report()
+    assert not found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_cards_and_sheets_are_accessible(app: App, artifacts: Path, scheme: str):
+    app.page.emulate_media(color_scheme=scheme)
+    page = app.open("kernels", run="cpu_only")
+    page.screenshot(path=artifacts / f"missing-{scheme}.png")
+    assert Axe().run(page).violations_count == 0
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    assert Axe().run(page).violations_count == 0
+    page = app.open("kernels", run="made", row="0", open="1")
+    expect(page.locator("td.detail")).to_be_visible()
+    results = Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()
+
+
+@pytest.mark.parametrize("width", [680, 900])
+def test_a_narrow_page_does_not_scroll_sideways(app: App, artifacts: Path, width: int):
+    app.page.set_viewport_size({"width": width, "height": 700})
+    for view in ("overview", "operators"):
+        page = app.open(view)
+        page.screenshot(path=artifacts / f"{view}-{width}.png")
+        assert page.evaluate("document.querySelector('main').scrollWidth <= document.querySelector('main').clientWidth")
+
+
+def test_what_a_trace_says_is_never_markup(app: App):
+    page = app.open("operators")
+    expect(page.get_by_text("<img src=x onerror=alert(1)>").first).to_be_visible()
+    assert page.locator("main img").count() == 0
+
+
+def test_a_view_without_data_says_how_to_record_it(app: App):
+    page = app.open("overview", run="cpu_only")
+    lacking = page.get_by_role("button", name="Kernels")
+    expect(lacking).to_have_class("lacking")
+    lacking.click()
+    expect(page.locator(".notice")).to_contain_text("ProfilerActivity.CUDA")
+
+
+def test_a_broken_trace_says_which_and_why(app: App, artifacts: Path):
+    page = app.open("overview", run="broken")
+    expect(page.get_by_role("alert")).to_contain_text("rank0.5.pt.trace.json")
+    page.screenshot(path=artifacts / "broken.png")
+    page.get_by_label("Run").select_option("made")
+    expect(page.get_by_text("Average step")).to_be_visible()
+
+
+def test_the_picture_in_the_readme(app: App, base_url: str, artifacts: Path):
+    where = place(base_url, "resnet50_num_workers_0" if "resnet50_num_workers_0" in SOURCES else "made")
+    for scheme in ("dark", "light"):
+        app.page.emulate_media(color_scheme=scheme)
+        page = app.open(**where)
+        page.screenshot(path=artifacts / f"readme-{scheme}.png")
+    if os.environ.get("UPDATE_SCREENSHOTS"):
+        page.screenshot(path=REPOSITORY / "docs" / "overview.png")

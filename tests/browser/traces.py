@@ -1,0 +1,53 @@
+"""Traces to look at: some whose numbers are easy to check, our samples, and real ones."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from build import TraceBuilder
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+GPU = {
+    "id": 0,
+    "name": "Made GPU",
+    "totalGlobalMem": 34_084_028_416,
+    "computeMajor": 8,
+    "computeMinor": 0,
+    "numSms": 108,
+}
+LAUNCH = {"blocks per SM": 0.5, "est. achieved occupancy %": 40, "grid": [54, 1, 1], "block": [128, 1, 1]}
+OPERATORS = (
+    ("aten::relu", "void at::native::vectorized_elementwise_kernel<4, at::native::relu_functor<float>>(int, float*)"),
+    ("aten::addmm", "ampere_sgemm_32x32_sliced1x4_tn"),
+    ("<img src=x onerror=alert(1)>", "void <script>alert(1)</script>(int)"),
+)
+
+
+def training(steps: int = 4, *, device: bool = True) -> str:
+    """A trace of a training whose numbers are easy to check: step n has kernels of 10 n, 20 n and 30 n µs."""
+    builder = TraceBuilder(**({"deviceProperties": [GPU]} if device else {}))
+    for step in range(1, steps + 1):
+        start = step * 1_000_000
+        builder.step(step, start, 900_000)
+        for i, (op, kernel) in enumerate(OPERATORS, 1):
+            at, correlation = start + i * 100_000, step * 100 + i
+            shape = [[32, 8 * step], [8]]
+            builder.op(op, at, 50_000, **{"Input Dims": shape, "Input type": ["float", "float"]})
+            if device:
+                builder.launch(at + 1000, 5000, correlation)
+                builder.kernel(kernel, at + 10_000, i * step * 10_000, correlation, **LAUNCH)
+    return builder.text()
+
+
+def write(logdir: Path, path: str, text: str) -> None:
+    (logdir / path).parent.mkdir(exist_ok=True)
+    (logdir / path).write_text(text)
+
+
+def sources() -> list[Path]:
+    """Folders of traces that others made: our own samples, and real traces."""
+    real = Path(os.environ.get("KINETOSCOPE_TRACES", REPOSITORY.parent / "shared" / "traces")) / "runs"
+    parents = (REPOSITORY / "samples", real)
+    return [path for parent in parents if parent.is_dir() for path in sorted(parent.iterdir()) if path.is_dir()]
