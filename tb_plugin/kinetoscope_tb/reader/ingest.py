@@ -26,6 +26,7 @@ _BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
 _SEARCHED_FOR_BOUNDARY = 1 << 13
 _CUT_ANYWAY = 1 << 20
 _LONGEST_EVENT = 1 << 26
+_LONGEST_HEAD = 1 << 28
 _LONGEST_TAIL = 1 << 26
 _EVENTS_PER_SCAN, _TOKENS_PER_SCAN, _ODD_PER_SCAN = 1 << 15, 1 << 15, 1 << 12
 _LARGEST_TIME = 2**62
@@ -52,6 +53,12 @@ class Ingested:
     end: int = 0
     damaged: int = 0
     first_damage: int | None = None
+
+    def note_damage(self, places: int, first: int | None) -> None:
+        """Count damaged places."""
+        self.damaged += places
+        if self.first_damage is None:
+            self.first_damage = first
 
 
 @dataclass(frozen=True)
@@ -90,12 +97,14 @@ def ingested(blocks: Iterable[bytes], path: str, threads: int, progress: Callabl
             if rest:  # the cut before this piece wasn't a boundary: scan from the event that it went through
                 text, offset = memoryview(rest + text), offset - len(rest)
                 job = pool.submit(_scan_piece, text, offset, is_last=len(text) > _LONGEST_EVENT)
-            scanned = job.result()
-            rest, ended = _take(found, scanned, text)
+            rest, ended = _take(found, job.result(), text)
+            if len(rest) > _LONGEST_EVENT:  # no event is that long
+                found.note_damage(1, found.end - len(rest))
+                rest = b""
             progress()
-    if not ended and rest:
-        scanned = _scan_piece(memoryview(rest), found.end - len(rest), is_last=True)
-        rest, ended = _take(found, scanned, memoryview(rest))
+        if not ended and rest:
+            job = pool.submit(_scan_piece, memoryview(rest), found.end - len(rest), is_last=True)
+            rest, ended = _take(found, job.result(), memoryview(rest))
     found.lost_bytes = None if ended else len(rest)
     return found
 
@@ -103,9 +112,7 @@ def ingested(blocks: Iterable[bytes], path: str, threads: int, progress: Callabl
 def _take(found: Ingested, scanned: _Scanned, text: memoryview) -> tuple[bytes, bool]:
     """Add what a scan found; what it left for the next, and whether the array has ended."""
     found.columns.extend(scanned.parts)
-    found.damaged += scanned.damaged
-    if found.first_damage is None:
-        found.first_damage = scanned.first_damage
+    found.note_damage(scanned.damaged, scanned.first_damage)
     if scanned.array_ended:
         found.tail = bytes(text[scanned.used + 1 :])
         return b"", True
@@ -123,6 +130,8 @@ def _split_head(stream: Iterator[bytes], path: str) -> tuple[bytes, bytes]:
             break
         if start is not None:
             return text[:start], text[start:]
+        if len(text) > _LONGEST_HEAD:
+            break
     raise not_a_trace(path, text)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from .scan import MISSING
 from .threads import threads_of
 from .tokens import Texts, used
 
+_ANOTHER_DOCUMENT = re.compile(rb"[\s}]*[\[{]")
 _FAR_NS = 60 * 10**9
 _LATEST_NS, _EARLIEST_NS, _LONGEST_NS = 2**62, -(2**60), 2**61
 """Times beyond these (over 100 years) are damage; within them no sum exceeds 64 bits."""
@@ -127,8 +129,7 @@ def _damage(found: Ingested, lost_values: int) -> list[Finding]:
             "values beside the events aren't JSON and are left out: facts about the device or the job may be missing."
         )
         findings.append(Finding("damaged_metadata", lost_values, words))
-    after = found.tail.lstrip(b" \t\r\n,")
-    if after.startswith((b"[", b"}{")):
+    if _ANOTHER_DOCUMENT.match(found.tail):
         words = "There is more in the file after the end of the trace, perhaps a second one; only the first was read."
         findings.append(Finding("second_document", 1, words))
     if not found.columns.events:

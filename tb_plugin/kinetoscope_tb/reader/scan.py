@@ -428,21 +428,22 @@ def _keep(b: Any, pos: int, end: int, keys: Keys, out: Out) -> tuple[int, int]:
 
 
 @_compiled
-def _resumption(b: Any, pos: int, broke_at: int, end: int, is_last: bool) -> int:  # noqa: FBT001
-    """Where to go on after damage at pos: the next event, or else the end of the array; -1 if neither is in sight."""
+def _event_after(b: Any, pos: int, broke_at: int, end: int) -> int:
+    """Where the next event begins after damage in the one at pos, or end."""
     while broke_at > pos and b[broke_at - 1] <= _SPACE:
         broke_at -= 1
-    i = _next_event(b, max(broke_at - 1, pos), end)  # the byte before may be the comma
-    if i < end:
-        return i
-    if is_last:
-        last = 0
-        for i in range(max(broke_at, pos + 1), end):
-            if b[i] == _CLOSE_BRACKET and last == _CLOSE_BRACE:
-                return i
-            if b[i] > _SPACE:
-                last = b[i]
-    return -1
+    return _next_event(b, max(broke_at - 1, pos), end)  # the byte before may be the comma
+
+
+@_compiled
+def _array_end_after(b: Any, i: int, end: int) -> int:
+    """The next bracket that closes an array of objects, or end."""
+    last = 0
+    while i < end and not (b[i] == _CLOSE_BRACKET and last == _CLOSE_BRACE):
+        if b[i] > _SPACE:
+            last = b[i]
+        i += 1
+    return i
 
 
 @_compiled
@@ -452,6 +453,7 @@ def scan(b: Any, pos: int, end: int, is_last: bool, keys: Keys, out: Out) -> int
     `is_last`: nothing follows, so what is incomplete stays so, and what lies beyond it is read.
     """
     out.state[STATUS] = MORE
+    events_follow = True
     while True:
         while pos < end and (b[pos] <= _SPACE or b[pos] == _COMMA):
             pos += 1
@@ -476,10 +478,15 @@ def scan(b: Any, pos: int, end: int, is_last: bool, keys: Keys, out: Out) -> int
                 out.state[STATUS] = ARRAY_END
             if closes != 0:
                 return pos
-        following = _resumption(b, pos, broke_at, end, is_last)
-        if following < 0 and not (is_last and after == _BROKEN):
-            return pos  # more text will tell, or the file ends inside this event
+        following = _event_after(b, pos, broke_at, end) if events_follow else end
+        if following == end:
+            if not is_last:
+                return pos  # more text will tell
+            events_follow = False
+            following = _array_end_after(b, max(broke_at, pos + 1), end)
+            if following == end and after == _INCOMPLETE:
+                return pos
         out.state[DAMAGED] += 1
         if out.state[FIRST_DAMAGE] < 0:
             out.state[FIRST_DAMAGE] = pos
-        pos = following if following >= 0 else end
+        pos = following

@@ -394,3 +394,9 @@ def test_missing_columns_are_never_of_another_type():
     trace = events(event(cat="kernel"))
     assert trace.host_events.schema["name"] == pl.Enum([])
     assert trace.device_events.schema["device"] == pl.Int32
+
+
+def test_crafted_brackets_are_skipped_in_one_pass():
+    trace = of(b'{"traceEvents": [' + json.dumps(event()).encode() + b", }]x" * 300_000)
+    assert trace.host_events.height == 1
+    assert "damaged_events" in rules(trace)
