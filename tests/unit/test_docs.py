@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+
 from kinetoscope_tb.cli.commands import commands
 
 ROOT = Path(__file__).parents[2]

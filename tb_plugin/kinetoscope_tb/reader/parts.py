@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,17 +61,17 @@ def _on_one_axis(
     is_event = kind != Kind.META
     untimed = is_event & ((ts < _EARLIEST_NS) | (ts > _LATEST_NS))
     if untimed.any():
-        findings.append(_finding("untimed", untimed, offsets, "events without a usable time are left out."))
+        findings.append(_finding("untimed", untimed, offsets, "Events without a usable time are left out."))
     kind[untimed] = Kind.UNTIMED
     zero = _clamped(ts, kind)
     if zero.any():
-        words = "events that the profiler wrote with time 0, far from all others, are left out (pytorch#188481)."
+        words = "Events that the profiler wrote with time 0, far from all others, are left out (pytorch#188481)."
         findings.append(_finding("zero_time", zero, offsets, words))
         kind[zero] = Kind.UNTIMED
     backwards = (kind > Kind.UNTIMED) & (dur < 0) & (dur != MISSING)
     if backwards.any():
         findings.append(
-            _finding("negative_duration", backwards, offsets, "events end before they start; taken as 0 ns.")
+            _finding("negative_duration", backwards, offsets, "Events end before they start; they last 0 ns here.")
         )
     kept = ts[kind > Kind.UNTIMED]
     earliest = int(kept.min()) if kept.size else 0
@@ -108,7 +108,8 @@ def _unknown_categories(kind: NDArray[np.int8], category: NDArray[Any], texts: T
         Finding(
             "unknown_category",
             int(unknown.size),
-            f"events of categories that aren't known here ({listed}) are shown, but count as no work.",
+            f"Events of categories that aren't known here ({listed}) are kept, but count as no work.",
+            level="note",
         )
     ]
 
@@ -120,18 +121,18 @@ def _damage(found: Ingested, lost_values: int) -> list[Finding]:
             f"The file ends inside the event array: {found.lost_bytes} bytes of an unfinished event are left out, and "
             "whatever came after them was never written. Let the job finish writing, and check the disk's free space."
         )
-        findings.append(Finding("truncated", 1, words, found.end - found.lost_bytes))
+        findings.append(Finding("truncated", 1, words, found.end - found.lost_bytes, level="loss"))
     if found.damaged:
-        words = "damaged places in the events were skipped; what they held is missing from all numbers."
-        findings.append(Finding("damaged_events", found.damaged, words, found.first_damage))
+        words = "Damaged places in the events were skipped; what they held is missing from all numbers."
+        findings.append(Finding("damaged_events", found.damaged, words, found.first_damage, level="loss"))
     if lost_values:
         words = (
-            "values beside the events aren't JSON and are left out: facts about the device or the job may be missing."
+            "Values beside the events aren't JSON and are left out: facts about the device or the job may be missing."
         )
         findings.append(Finding("damaged_metadata", lost_values, words))
     if _ANOTHER_DOCUMENT.match(found.tail):
         words = "There is more in the file after the end of the trace, perhaps a second one; only the first was read."
-        findings.append(Finding("second_document", 1, words))
+        findings.append(Finding("second_document", 1, words, level="loss"))
     if not found.columns.events:
         findings.append(Finding("no_events", 1, "The trace holds no events. Check that the profiler was running."))
     return findings
@@ -139,4 +140,5 @@ def _damage(found: Ingested, lost_values: int) -> list[Finding]:
 
 def _finding(rule: str, where: NDArray[np.bool_], offsets: NDArray[np.int64], words: str) -> Finding:
     rows = np.flatnonzero(where)
-    return Finding(rule, int(rows.size), words, int(offsets[rows[0]]))
+    level: Literal["loss", "warning"] = "warning" if rule == "negative_duration" else "loss"
+    return Finding(rule, int(rows.size), words, int(offsets[rows[0]]), level)

@@ -105,7 +105,7 @@ class Source:
             f"{problem} at about byte {self.read_bytes} of the compressed file: what was packed behind it is lost. "
             "Copy the file again, or record again and let the job finish writing."
         )
-        self.findings.append(Finding("damaged_gzip", 1, consequence))
+        self.findings.append(Finding("damaged_gzip", 1, consequence, level="loss"))
 
     def _opened(self) -> IO[bytes]:
         try:

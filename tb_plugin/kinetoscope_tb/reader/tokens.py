@@ -17,12 +17,15 @@ _NUMBER_AT_MOST = 400  # characters: a longer number is nonsense, and slow to co
 
 
 def text_of(token: bytes) -> str:
-    """The text that the token stands for: a string without quotes and escapes; anything else as the file spells it.
+    """The text that the token stands for.
 
+    A string is without quotes and escapes, a list has one blank after each comma, anything else is as it is spelt.
     Bytes that aren't UTF-8 (trace-format.md M8) and halves of surrogate pairs are replaced; a backslash that escapes
     nothing (M4: Windows paths) stands for itself.
     """
     text = token.decode("utf-8", "replace")
+    if text[:1] == "[":
+        return _list_text(text)
     if len(text) < 2 or text[0] != '"':
         return text
     if "\\" not in text:
@@ -32,6 +35,14 @@ def text_of(token: bytes) -> str:
     except ValueError:
         return text[1:-1]
     return str(value).encode("utf-8", "replace").decode()
+
+
+def _list_text(text: str) -> str:
+    """Writers differ in the blanks of a list, and it is the same list."""
+    try:
+        return json.dumps(json.loads(text, strict=False), ensure_ascii=False)
+    except ValueError:
+        return text
 
 
 def decimal_of(token: bytes) -> Decimal | None:

@@ -132,7 +132,7 @@ def assert_threads(trace, frame, events):
 
 
 def assert_lists(frame, events):
-    """Lists are kept as the file spells them, so they are parsed before they are compared."""
+    """Lists are texts, so they are parsed before they are compared."""
     keys = {
         "input_shapes": ("Input Dims", "Input dims"),
         "input_types": ("Input type",),
