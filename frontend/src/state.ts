@@ -109,7 +109,7 @@ function followTrace() {
     if (key !== before) traceState.value = null;
     before = key;
     const { run, worker, span } = trace.peek();
-    if (!run) return;
+    if (!span) return;
     void follow<TraceState>("state", { run, worker, span }, (answer) => {
       traceState.value = answer;
       rememberSteps(answer);
@@ -131,8 +131,10 @@ async function refresh() {
     if ("runs" in runs && JSON.stringify(runs) !== JSON.stringify(listing.value)) listing.value = runs;
   });
   const { run, worker, span } = address.value;
-  const first = run || listing.value?.runs[0]?.name;
-  if (first && !(run && worker && span)) go(placeIn(first, worker, span));
+  if (run && worker && span) return;
+  const listed = listing.value?.runs ?? [];
+  const shown = listed.find(({ name }) => name === run) ?? listed[0];
+  if (shown) go(placeIn(shown.name, worker, span));
 }
 
 const POLL = 5000;
@@ -176,7 +178,7 @@ export function useAnswer(view: string, parameters: Query = {}): Shown {
   if (answer?.state === "ready") earlier.current = answer;
   const asked = attempt.value;
   useEffect(() => {
-    if (!run || answers.has(key)) return;
+    if (!span || answers.has(key)) return;
     const stop = new AbortController();
     void follow<ViewAnswer>("view", query, (answer) => {
       if (answer.state === "ready" || answer.state === "missing") remember(key, answer);

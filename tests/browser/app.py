@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
+NOT_OURS = ("favicon.ico", "font-roboto")  # TensorBoard asks for its own fonts without the path prefix
 ENTRY = "data/plugin_entry.html?name=pytorch_profiler"
 
 
@@ -57,7 +58,7 @@ def watched(page: Page, origin: str) -> Iterator[None]:
     host = "/".join(origin.split("/")[:3])
 
     def on_console(message: Any) -> None:
-        if message.type == "error" and "favicon.ico" not in message.location["url"]:
+        if message.type == "error" and not any(name in message.location["url"] for name in NOT_OURS):
             problems.append(f"{message.text} ({message.location['url']})")
 
     def on_request(request: Any) -> None:

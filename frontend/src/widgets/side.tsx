@@ -13,13 +13,13 @@ function Choice(
 ) {
   const isGone = value && !options.some(([name]) => name === value);
   return (
-    <label>
-      {title}
-      <select value={value} data-tip={value} onChange={(event) => onPick(event.currentTarget.value)}>
+    <div class="choice">
+      <label for={title}>{title}</label>
+      <select id={title} value={value} data-tip={value} onChange={(event) => onPick(event.currentTarget.value)}>
         {isGone && <option key={value} value={value}>{value} (not found)</option>}
         {options.map(([name, label]) => <option key={name} value={name}>{label}</option>)}
       </select>
-    </label>
+    </div>
   );
 }
 

@@ -113,13 +113,16 @@ export function DataTable({ ready, table, rows, label }: { ready: Ready; table: 
     box.scrollIntoView({ block: "nearest" });
   };
   const toggle = (place: number) => select(place, !(place === chosen && address.value.open));
-  const down = () => select(Math.min(chosen + 1, order.length - 1));
-  const up = () => select(Math.max(chosen - 1, 0));
-  useKeys({ j: down, k: up, Enter: () => chosen >= 0 && toggle(chosen) });
+  // A held key repeats faster than the page is drawn: the place is that of the address, not of the last drawing.
+  const move = (by: number) => {
+    const { row } = address.peek();
+    select(Math.max(0, Math.min((row ? order.indexOf(Number(row)) : -1) + by, order.length - 1)));
+  };
+  useKeys({ j: () => move(1), k: () => move(-1), Enter: () => chosen >= 0 && toggle(chosen) });
   const arrows = (event: KeyboardEvent) => {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     event.preventDefault();
-    event.key === "ArrowDown" ? down() : up();
+    move(event.key === "ArrowDown" ? 1 : -1);
   };
 
   const drawn = [];
