@@ -86,7 +86,7 @@ const spanSteps = signal<Record<string, string>>({});
 /** A span as its menu names it: with its steps once they are known. */
 export function spanLabel(run: string, worker: string, span: string): string {
   const steps = spanSteps.value[JSON.stringify([run, worker, span])];
-  return steps ? `${shortened(span, 9)} · ${steps}` : span;
+  return steps ? `${shortened(span, 8)} · ${steps}` : span;
 }
 
 function rememberSteps(answer: TraceState) {

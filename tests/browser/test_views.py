@@ -35,6 +35,7 @@ def is_drawn(page: Page, title: str) -> None:
     expect(page.locator("main tr.row, main .card, main table").first).to_be_visible()
 
 
+ABOVE_THE_FILES_PATH = {"x": 0, "y": 0, "width": 1360, "height": 530}
 SOURCES = [source.name for source in sources()]
 
 
@@ -123,4 +124,4 @@ def test_the_picture_in_the_readme(app: App, base_url: str, artifacts: Path):
         page = app.open(**where)
         page.screenshot(path=artifacts / f"readme-{scheme}.png")
     if os.environ.get("UPDATE_SCREENSHOTS"):
-        page.screenshot(path=REPOSITORY / "docs" / "overview.png")
+        page.screenshot(path=REPOSITORY / "docs" / "overview.png", clip=ABOVE_THE_FILES_PATH)

@@ -23,7 +23,6 @@ function Charts({ ready, rows, entry }: { ready: ReturnType<typeof prepared>; ro
             title={title}
             note={`the largest ${named} of ${plural(rows.length, "row")}`}
             kind={kind}
-            room={charted.length > 1 ? 140 : 440}
             parts={parts(shares, ready.nameOf)}
           />
         );

@@ -1,6 +1,7 @@
 import type { Share } from "../shapes.ts";
 import { slice, sums } from "../shapes.ts";
-import { fitted } from "./measure.ts";
+import { useRef } from "preact/hooks";
+import { fitted, useWidth } from "./measure.ts";
 import { exact, type Kind, percent, quantity, scaled, scaleFor } from "../format.ts";
 
 /** Sixteen inks that differ in hue and in lightness, so that neighbours can be told apart without colour too. */
@@ -71,20 +72,21 @@ export function Ring({ parts, kind, title }: { parts: Part[]; kind: Kind; title:
   );
 }
 
-/** A ring with a list beside it that names each slice, each in `room` pixels. */
-export function Donut(
-  { parts, kind, title, note, room }: { parts: Part[]; kind: Kind; title: string; note: string; room: number },
-) {
+const BESIDE = 140; // pixels of a line in the list that are not its name
+
+/** A ring with a list beside it that names each slice. */
+export function Donut({ parts, kind, title, note }: { parts: Part[]; kind: Kind; title: string; note: string }) {
+  const list = useRef<HTMLOListElement>(null);
+  const room = useWidth(list) - BESIDE;
   const total = parts.reduce((sum, { value }) => sum + value, 0);
   const scale = scaleFor(kind, parts.map(({ value }) => value));
-  if (!total) return null;
   return (
     <figure class="card donut">
       <figcaption>
         {title} <span>{scale.unit && `${scale.unit} · `}{note}</span>
       </figcaption>
-      <Ring parts={parts} kind={kind} title={title} />
-      <ol>
+      {total > 0 && <Ring parts={parts} kind={kind} title={title} />}
+      <ol ref={list}>
         {parts.map((part, i) => (
           <li key={i} data-tip={told(part, total, kind)}>
             <i class="swatch" style={{ background: part.ink }} />
@@ -94,6 +96,7 @@ export function Donut(
           </li>
         ))}
       </ol>
+      {total === 0 && <p class="quiet">Nothing above zero.</p>}
     </figure>
   );
 }

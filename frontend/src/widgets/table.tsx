@@ -112,13 +112,11 @@ export function DataTable({ ready, table, rows, label }: { ready: Ready; table: 
     if (top > box.scrollTop + room) box.scrollTop = top - room;
     box.scrollIntoView({ block: "nearest" });
   };
-  const toggle = (place: number) => select(place, !(place === chosen && address.value.open));
   // A held key repeats faster than the page is drawn: the place is that of the address, not of the last drawing.
-  const move = (by: number) => {
-    const { row } = address.peek();
-    select(Math.max(0, Math.min((row ? order.indexOf(Number(row)) : -1) + by, order.length - 1)));
-  };
-  useKeys({ j: () => move(1), k: () => move(-1), Enter: () => chosen >= 0 && toggle(chosen) });
+  const placeNow = () => (address.peek().row ? order.indexOf(Number(address.peek().row)) : -1);
+  const toggle = (place: number) => select(place, !(place === placeNow() && address.peek().open));
+  const move = (by: number) => select(Math.max(0, Math.min(placeNow() + by, order.length - 1)));
+  useKeys({ j: () => move(1), k: () => move(-1), Enter: () => toggle(placeNow()) });
   const arrows = (event: KeyboardEvent) => {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     event.preventDefault();
