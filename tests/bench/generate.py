@@ -17,8 +17,8 @@ IDS = ("External id", "Ev Idx", "Record function id", "Sequence number", "correl
 
 
 def recording() -> Path:
-    """The recording that is repeated: a single process with shapes and memory."""
-    return sorted(SAMPLES.glob("single_process/*/*.pt.trace.json.gz"))[0]
+    """The recording that is repeated: one rank of a data-parallel training, with shapes and memory, without stacks."""
+    return sorted(SAMPLES.glob("gloo_2ranks/*/rank0.*.pt.trace.json.gz"))[0]
 
 
 def write(path: Path, megabytes: int, source: Path | None = None) -> int:
