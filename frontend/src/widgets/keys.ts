@@ -1,6 +1,6 @@
 /** Single-key commands. Whoever is on the page adds its own; what is typed into a field stays there. */
 
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 
 export type Commands = Record<string, () => void>;
 
@@ -23,7 +23,7 @@ function press(event: KeyboardEvent) {
 
 /** Makes the commands work while the component is on the page; "g k" is `g`, then `k`. */
 export function useKeys(commands: Commands) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const entry = { current: commands };
     active.push(entry);
     return () => void active.splice(active.indexOf(entry), 1);

@@ -1,3 +1,4 @@
+import type { RefObject } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Table } from "../api.ts";
 import { type DrawnColumn, type Ready, widest } from "../columns.ts";
@@ -88,6 +89,60 @@ class Layout {
   }
 }
 
+/** The chosen row and whether it is open, which the address holds; and how keys and clicks change that. */
+function useChoice(order: Uint32Array, scroller: RefObject<HTMLDivElement | null>, top: (place: number) => number) {
+  const select = (place: number, open = false) => {
+    if (place < 0 || place >= order.length) return;
+    go({ row: String(order[place]), open: open ? "1" : "" });
+    const box = scroller.current!;
+    const room = box.clientHeight - HEAD - ROW;
+    if (top(place) < box.scrollTop) box.scrollTop = top(place);
+    if (top(place) > box.scrollTop + room) box.scrollTop = top(place) - room;
+    box.scrollIntoView({ block: "nearest" });
+  };
+  // A held key repeats faster than the page is drawn: the place is that of the address, not of the last drawing.
+  const placeNow = () => (address.peek().row ? order.indexOf(Number(address.peek().row)) : -1);
+  const toggle = (place: number) => select(place, !(place === placeNow() && address.peek().open));
+  const move = (by: number) => select(Math.max(0, Math.min(placeNow() + by, order.length - 1)));
+  useKeys({ j: () => move(1), k: () => move(-1), Enter: () => toggle(placeNow()) });
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+    event.preventDefault();
+    move(event.key === "ArrowDown" ? 1 : -1);
+  };
+  return { toggle, onKeyDown };
+}
+
+interface RowProps {
+  columns: DrawnColumn[];
+  wide: number[];
+  row: number;
+  place: number;
+  isChosen: boolean;
+  isOpen: boolean;
+  onToggle: (place: number) => void;
+}
+
+const Row = ({ columns, wide, row, place, isChosen, isOpen, onToggle }: RowProps) => (
+  <tr
+    id={`row-${row}`}
+    class="row"
+    aria-level={1}
+    aria-rowindex={place + 2}
+    aria-selected={isChosen}
+    aria-expanded={isOpen}
+    onClick={() => getSelection()?.isCollapsed !== false && onToggle(place)}
+  >
+    {columns.map((column, i) => <Cell key={column.name} column={column} row={row} width={wide[i]!} />)}
+  </tr>
+);
+
+const Gap = ({ height, span }: { height: number; span: number }) => (
+  <tr aria-hidden="true">
+    <td class="gap" colSpan={span} style={{ height: `${height}px` }} />
+  </tr>
+);
+
 /** A table of any length: only the rows in sight are drawn. Keys: j, k or arrows select, Enter opens. */
 export function DataTable({ ready, table, rows, label }: { ready: Ready; table: Table; rows: Rows; label: string }) {
   const scroller = useRef<HTMLDivElement>(null);
@@ -101,67 +156,29 @@ export function DataTable({ ready, table, rows, label }: { ready: Ready; table: 
   const layout = new Layout(order.length, address.value.open ? chosen : -1, detail);
   const first = Math.max(0, layout.at(scroll) - ABOVE);
   const last = Math.min(order.length, first + DRAWN);
+  const { toggle, onKeyDown } = useChoice(order, scroller, (place) => layout.top(place));
 
-  const select = (place: number, open = false) => {
-    if (place < 0 || place >= order.length) return;
-    go({ row: String(order[place]), open: open ? "1" : "" });
-    const box = scroller.current!;
-    const top = layout.top(place);
-    if (top < box.scrollTop) box.scrollTop = top;
-    const room = box.clientHeight - HEAD - ROW;
-    if (top > box.scrollTop + room) box.scrollTop = top - room;
-    box.scrollIntoView({ block: "nearest" });
-  };
-  // A held key repeats faster than the page is drawn: the place is that of the address, not of the last drawing.
-  const placeNow = () => (address.peek().row ? order.indexOf(Number(address.peek().row)) : -1);
-  const toggle = (place: number) => select(place, !(place === placeNow() && address.peek().open));
-  const move = (by: number) => select(Math.max(0, Math.min(placeNow() + by, order.length - 1)));
-  useKeys({ j: () => move(1), k: () => move(-1), Enter: () => toggle(placeNow()) });
-  const arrows = (event: KeyboardEvent) => {
-    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
-    event.preventDefault();
-    move(event.key === "ArrowDown" ? 1 : -1);
-  };
-
-  const drawn = [];
-  for (let place = first; place < last; place++) {
-    const row = order[place]!;
+  const drawn = Array.from(order.subarray(first, last), (row, i) => {
+    const place = first + i;
     const isOpen = place === layout.opened;
-    drawn.push(
-      <tr
-        key={row}
-        id={`row-${row}`}
-        class="row"
-        aria-level={1}
-        aria-rowindex={place + 2}
-        aria-selected={place === chosen}
-        aria-expanded={isOpen}
-        onClick={() => getSelection()?.isCollapsed !== false && toggle(place)}
-      >
-        {columns.map((column, i) => <Cell key={column.name} column={column} row={row} width={wide[i]!} />)}
-      </tr>,
-    );
-    if (isOpen) {
-      drawn.push(
+    const props = { columns, wide, row, place, isChosen: place === chosen, isOpen, onToggle: toggle };
+    return [
+      <Row key={row} {...props} />,
+      isOpen && (
         <tr key="detail" aria-level={2}>
           <td class="detail" colSpan={columns.length}>
             <RowDetail ready={ready} table={table} row={row} width={available} onHeight={setDetail} />
           </td>
-        </tr>,
-      );
-    }
-  }
-  const gap = (height: number) => (
-    <tr aria-hidden="true">
-      <td class="gap" colSpan={columns.length} style={{ height: `${height}px` }} />
-    </tr>
-  );
+        </tr>
+      ),
+    ];
+  });
   return (
     <div class="scroll" ref={scroller} onScroll={(event) => setScroll(event.currentTarget.scrollTop)}>
       <table
         role="treegrid"
         tabIndex={0}
-        onKeyDown={arrows}
+        onKeyDown={onKeyDown}
         aria-label={label}
         aria-rowcount={order.length + 1}
         aria-activedescendant={chosen >= first && chosen < last ? `row-${order[chosen]}` : undefined}
@@ -172,9 +189,9 @@ export function DataTable({ ready, table, rows, label }: { ready: Ready; table: 
           <tr>{columns.map((column) => <Heading key={column.name} column={column} keys={rows.keys} />)}</tr>
         </thead>
         <tbody>
-          {gap(layout.top(first))}
-          {drawn}
-          {gap(layout.top(order.length) - layout.top(last))}
+          <Gap height={layout.top(first)} span={columns.length} />
+          {drawn.flat()}
+          <Gap height={layout.top(order.length) - layout.top(last)} span={columns.length} />
         </tbody>
       </table>
     </div>
