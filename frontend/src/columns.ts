@@ -41,13 +41,21 @@ function bar(column: Column, values: Value[], isShare: boolean): DrawnColumn["ba
   return { of: total, meaning: `A full bar is ${of}.` };
 }
 
-function drawn(column: Column, values: Value[], entry: ViewEntry): DrawnColumn {
+/** The column's own scale; a column of zeros has that of the weight, so that its unit misleads nobody. */
+function scaleOf({ kind }: Column, values: Value[], table: Table, weight: string | null): Scale {
+  const isZero = values.every((value) => !value);
+  const weighty = table.columns.find(({ name }) => name === weight);
+  return isZero && weighty?.kind === kind ? scaleFor(kind, table.data[weighty.name]!) : scaleFor(kind, values);
+}
+
+function drawn(column: Column, table: Table, entry: ViewEntry): DrawnColumn {
+  const values = table.data[column.name] ?? [];
   const isShare = NUMERIC.has(column.kind) && (column.name === entry.weight || entry.charts.includes(column.name));
   return {
     ...column,
     title: label(column.name),
     values,
-    scale: scaleFor(column.kind, values),
+    scale: scaleOf(column, values, table, entry.weight),
     isNumeric: NUMERIC.has(column.kind),
     bar: bar(column, values, isShare),
     isSummed: isShare || COUNTED.has(column.name),
@@ -55,7 +63,7 @@ function drawn(column: Column, values: Value[], entry: ViewEntry): DrawnColumn {
 }
 
 function prepare(table: Table, entry: ViewEntry): Ready {
-  const all = table.columns.map((column) => drawn(column, table.data[column.name] ?? [], entry));
+  const all = table.columns.map((column) => drawn(column, table, entry));
   const count = all[0]?.values.length ?? 0;
   const isEmpty = ({ values }: DrawnColumn) => count > 0 && values.every((value) => value === null);
   const searched = all.filter(({ kind }) => kind === "text");

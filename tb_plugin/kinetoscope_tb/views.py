@@ -35,7 +35,7 @@ class View:
         title: What the page calls it.
         group: The heading that it stands under.
         needs: The part of the trace that must not be empty; None if any trace will do.
-        hint: What to do if that part is empty: the recording option that would have filled it.
+        hint: What to say when there is nothing to show: usually the recording option that would have filled the part.
         variant_of: The id of the view that this one splits further; it is offered there under Group By.
         variant: What Group By calls it.
     """

@@ -46,7 +46,5 @@ def answer(trace, view):
     if view.is_missing(trace):
         return f"missing: {view.hint}\n"
     frame = view.run(trace)
-    if view.id == "environment":
-        frame = frame.filter(pl.col("fact") != "File")
     floats = frame.with_columns(pl.col(pl.Float64).round(9))
     return text(floats.head(LARGEST)) + f"\n{frame.height} rows\n"

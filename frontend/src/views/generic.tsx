@@ -6,7 +6,7 @@ import { Donut, parts } from "../widgets/donut.tsx";
 import { useRows } from "../widgets/rows.ts";
 import { DataTable } from "../widgets/table.tsx";
 import { Export, FilterBox, GroupBy, Parameters, Sums, topCount, TopN } from "../widgets/tools.tsx";
-import { Answered } from "../widgets/waiting.tsx";
+import { Answered, Notice } from "../widgets/waiting.tsx";
 import { parametersOf, useAnswer } from "../state.ts";
 
 /** The largest rows of each column that is worth a picture, of the rows that the filter lets through. */
@@ -34,6 +34,13 @@ function Charts({ ready, rows, entry }: { ready: ReturnType<typeof prepared>; ro
 function Content({ table, entry }: { table: Table; entry: ViewEntry }) {
   const ready = prepared(table, entry);
   const rows = useRows(ready, entry);
+  if (!ready.count) {
+    return (
+      <Notice title={`${entry.title}: no rows`}>
+        <p>{entry.hint}</p>
+      </Notice>
+    );
+  }
   const hasCharts = entry.charts.length > 0;
   return (
     <>

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import type { Table } from "../api.ts";
 import { CATEGORIES } from "../categories.ts";
 import { decimal, plural } from "../format.ts";
-import { openView, type Shown, useAnswer } from "../state.ts";
+import { catalogue, openView, type Shown, useAnswer } from "../state.ts";
 import { Answered } from "../widgets/waiting.tsx";
 import { AverageStep } from "./average_step.tsx";
 import { StepsChart } from "./steps_chart.tsx";
@@ -56,7 +56,7 @@ const Environment = ({ data }: Table) => (
 );
 
 function Findings({ data }: Table) {
-  if (!data.rule!.length) return <p>Nothing was lost or repaired: the numbers are as recorded.</p>;
+  if (!data.rule!.length) return <p>{catalogue.value.find(({ id }) => id === "health")?.hint}</p>;
   return (
     <ul class="findings">
       {data.rule!.map((rule, i) => (

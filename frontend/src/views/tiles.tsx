@@ -43,16 +43,9 @@ function gpuTile(gpus: Shown, [column, title, unit]: (typeof GPU_TILES)[number])
   return { title, doc: [definition, ...each].join("\n"), value: percent(mean), unit: unit + devices };
 }
 
-const PEAK: Tile = {
-  title: "Peak memory",
-  doc: "This version has no memory view yet; allocations are read with profile_memory=True.",
-  value: "–",
-  unit: "not analysed",
-};
-
 /** The numbers to look at first. */
 export function Tiles({ overview, gpus }: { overview: Table; gpus: Shown }) {
-  const tiles = [stepTile(overview), ...GPU_TILES.map((tile) => gpuTile(gpus, tile)), PEAK];
+  const tiles = [stepTile(overview), ...GPU_TILES.map((tile) => gpuTile(gpus, tile))];
   return (
     <dl class="tiles">
       {tiles.map(({ title, doc, value, unit }) => (

@@ -12,9 +12,19 @@ export interface Rows {
   problem: string;
 }
 
-/** Largest weight first, unless the user wants another order; a table without a weight stays as it came. */
+/** The order in which the table came: by its weight, or another charted column, if it descends; else its own. */
+function servedSort(ready: Ready, entry: ViewEntry): string {
+  const descends = ({ values }: DrawnColumn) =>
+    values[0] !== values.at(-1) && values.every((value, i) => i === 0 || (value ?? 0) <= (values[i - 1] ?? 0));
+  const by = [entry.weight, ...entry.charts].map((name) => ready.columns.find((column) => column.name === name));
+  const found = by.find((column) => column && descends(column));
+  return found ? `-${found.name}` : "";
+}
+
+/** As the table came, unless the user wants another order. */
 export function useRows(ready: Ready, entry: ViewEntry): Rows {
-  const { filter: text = "", sort = entry.weight ? `-${entry.weight}` : "" } = address.value;
+  const served = useMemo(() => servedSort(ready, entry), [ready, entry]);
+  const { filter: text = "", sort = served } = address.value;
   const filter = useMemo(() => parseFilter(text), [text]);
   const kept = useMemo(() => filtered(filter, ready.texts, ready.lower), [filter, ready]);
   return useMemo(() => {

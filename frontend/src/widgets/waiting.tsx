@@ -3,7 +3,10 @@ import type { Progress, Table } from "../api.ts";
 import { decimal, percent } from "../format.ts";
 import { retry, type Shown, trace } from "../state.ts";
 
+const PREPARING = "Preparing. The first trace ever takes some seconds more: the reader is compiled, once.";
+
 function told({ stage, fraction, bytes_per_second, seconds_left }: Progress): string {
+  if (fraction === null && stage !== "listing" && stage !== "analysing") return PREPARING;
   const parts = [stage.charAt(0).toUpperCase() + stage.slice(1)];
   if (fraction !== null) parts.push(percent(fraction).replace(/\.\d/, "") + " %");
   if (bytes_per_second !== null) parts.push(`${decimal(bytes_per_second / 1e6)} MB/s`);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from pathlib import PurePath
 
 import polars as pl
 
@@ -58,7 +59,7 @@ def _recording(trace: Trace) -> list[tuple[str, object]]:
         ("Recorded", f"{begun:%Y-%m-%d %H:%M:%S} UTC" if begun else None),
         ("Steps", f"{steps['name'][0]}–{steps['name'][-1]}, {complete} complete" if has_steps else "not marked"),
         ("Events", trace.meta.events),
-        ("File", trace.path),
+        ("File", PurePath(trace.path).name),
     ]
 
 

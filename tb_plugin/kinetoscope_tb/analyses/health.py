@@ -121,4 +121,10 @@ def _recording_findings(trace: Trace) -> Iterator[Finding]:
         )
 
 
-VIEW = View(health, table=Health, title="Trace health", group="Overview")
+VIEW = View(
+    health,
+    table=Health,
+    title="Trace health",
+    group="Overview",
+    hint="Nothing was lost or repaired: the numbers are as recorded.",
+)

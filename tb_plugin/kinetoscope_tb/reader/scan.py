@@ -413,8 +413,10 @@ def _has_room(out: Out) -> bool:
 def _keep(b: Any, pos: int, end: int, keys: Keys, out: Out) -> tuple[int, int]:
     """Read the event at pos into the next row, and keep it if it is whole and has a phase. Returns as _read_event."""
     row = out.state[EVENTS]
-    out.codes[:, row] = -1
-    out.times[:, row] = MISSING
+    for column in range(out.codes.shape[0]):  # loops, since numba takes long to compile an assignment to a slice
+        out.codes[column, row] = -1
+    for column in range(out.times.shape[0]):
+        out.times[column, row] = MISSING
     after, broke_at = _read_event(b, pos, end, row, keys, out)
     if after >= 0 and out.codes[PHASE, row] < 0:
         after, broke_at = _BROKEN, after

@@ -94,8 +94,7 @@ def assemble(parts: Parts) -> Trace:
 
 def _by_thread(frame: pl.DataFrame) -> pl.DataFrame:
     """In the order thread, start, longest first, file."""
-    thread, start, dur = (frame[name].to_numpy() for name in ("thread", "start_ns", "dur_ns"))
-    return frame[np.lexsort((-dur, start, thread))]
+    return frame.sort("thread", "start_ns", "dur_ns", descending=[False, False, True], maintain_order=True)
 
 
 def _nested(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
@@ -143,7 +142,7 @@ def _op_by_external_id(
 
 def _with_op(memory: pl.DataFrame, host: pl.DataFrame, ranges: Columns) -> pl.DataFrame:
     """Add the innermost operator that was open when memory was taken or released."""
-    order = np.lexsort((memory["start_ns"].to_numpy(), memory["thread"].to_numpy()))
+    order = memory.select(pl.arg_sort_by("thread", "start_ns")).to_series().to_numpy()
     rows = Columns.of(memory[order])
     found = innermost(ranges.thread, ranges.start, ranges.end, rows.thread, rows.start)
     op = np.empty(found.size, np.int32)

@@ -1,5 +1,7 @@
 """Nesting by time on one thread: which range lies in which.
 
+What is compiled here avoids whole-array expressions: numba takes seconds to compile the errors that those might raise.
+
 Rows come in the order thread, start, longest first, place in the file. A range lies in another that is open when it
 begins and that ends no earlier. Ranges that only touch are siblings, and so is a range that begins in another and
 outlasts it: it becomes a sibling of that other, and is counted.
@@ -73,14 +75,19 @@ def self_times(thread, start, end, parent, call_thread, call_host, call_start, c
     self times and the calls add up to the time that any range is open.
     """
     n = start.size
-    alone = end - start
-    reached = start.copy()  # up to where the children, then the calls, seen so far cover a range
+    alone = np.empty(n, np.int64)
+    reached = np.empty(n, np.int64)  # up to where the children, then the calls, seen so far cover a range
     for i in range(n):
+        alone[i] = end[i] - start[i]
+        reached[i] = start[i]
         p = parent[i]
         if p >= 0:
-            alone[p] -= max(0, end[i] - max(start[i], reached[p]))
-            reached[p] = max(reached[p], end[i])
-    reached[:] = start
+            covered = max(start[i], reached[p])
+            if end[i] > covered:
+                alone[p] -= end[i] - covered
+                reached[p] = end[i]
+    for i in range(n):
+        reached[i] = start[i]
     following = 0  # the first range that begins after the call: the call is cut there, where a child takes over
     for c in range(call_host.size):
         while following < n and (
@@ -116,7 +123,9 @@ def nearest(wanted, parent):  # type: ignore[no-untyped-def]  # noqa: ANN001, AN
 @njit(cache=True, nogil=True)
 def add_up(parent, values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Return each row's value with those of all its descendants; parents come before their children."""
-    total = values.copy()
+    total = np.empty(values.size, values.dtype)
+    for i in range(values.size):
+        total[i] = values[i]
     for i in range(parent.size - 1, -1, -1):
         if parent[i] >= 0:
             total[parent[i]] += total[i]
