@@ -59,7 +59,7 @@ export type TraceState =
     rank: number | null;
     steps: string[];
     missing: Record<string, string>;
-    findings: number;
+    findings: Partial<Record<"loss" | "warning" | "note", number>>;
   };
 export type Table = { state: "ready"; view: string; columns: Column[]; data: Record<string, Value[]> };
 export type ViewAnswer = Loading | Failed | Table | { state: "missing"; hint: string };

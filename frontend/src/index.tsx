@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { render as mount } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { plural } from "./format.ts";
+import { decimal, plural } from "./format.ts";
 import { followTheme } from "./host.ts";
 import {
   address,
@@ -31,9 +31,15 @@ import { Failure, Skeleton } from "./widgets/waiting.tsx";
 function HealthBadge() {
   const state = traceState.value;
   if (state?.state !== "ready") return null;
+  const { loss = 0, warning = 0, note = 0 } = state.findings;
+  const counts = [
+    loss && `${decimal(loss)} ${loss === 1 ? "loss" : "losses"}`,
+    warning && plural(warning, "warning"),
+    note && plural(note, "note"),
+  ].filter(Boolean);
   return (
-    <button type="button" class={`badge ${state.findings ? "some" : ""}`} onClick={() => openView("health")}>
-      Trace health: {state.findings ? plural(state.findings, "finding") : "nothing to note"}
+    <button type="button" class={`badge ${loss || warning ? "some" : ""}`} onClick={() => openView("health")}>
+      Trace health: {counts.join(", ") || "nothing to note"}
     </button>
   );
 }

@@ -63,7 +63,8 @@ function Findings({ data }: Table) {
         <li key={i}>
           <span class={`level ${data.level![i]}`}>{data.level![i]}</span>
           <div>
-            {String(rule).replaceAll("_", " ")} × {decimal(data.count![i] as number)}
+            {String(rule).replaceAll("_", " ")}
+            {data.count![i] === 1 ? "" : ` × ${decimal(data.count![i] as number)}`}
             <p>{data.consequence![i]}</p>
           </div>
         </li>

@@ -1,5 +1,5 @@
 import type { Table } from "../api.ts";
-import { percent, scaled, scaleFor } from "../format.ts";
+import { percent, quantity, scaled, scaleFor } from "../format.ts";
 import type { Shown } from "../state.ts";
 
 interface Tile {
@@ -31,7 +31,6 @@ const GPU_TILES: [column: string, title: string, unit: string][] = [
 function gpuTile(gpus: Shown, [column, title, unit]: (typeof GPU_TILES)[number]): Tile {
   const { answer, earlier } = gpus;
   const table = answer?.state === "ready" ? answer : earlier;
-  if (answer?.state === "missing") return { title, doc: answer.hint, value: "–", unit: "no GPU in the trace" };
   if (!table) return { title, doc: "", value: "…", unit: "" };
   const values = table.data[column] ?? [];
   const known = values.filter((value): value is number => typeof value === "number");
@@ -43,9 +42,27 @@ function gpuTile(gpus: Shown, [column, title, unit]: (typeof GPU_TILES)[number])
   return { title, doc: [definition, ...each].join("\n"), value: percent(mean), unit: unit + devices };
 }
 
+/** Without a GPU: what takes most of the average step. */
+function shareTiles({ data }: Table): Tile[] {
+  const shares = data.category!.map((category, i) => ({
+    title: String(category),
+    share: Number(data.share_frac![i] ?? 0),
+    mean: data.mean_ns![i] as number,
+  }));
+  const largest = shares.filter(({ title, share }) => title !== "Step" && share > 0).sort((a, b) => b.share - a.share);
+  return largest.slice(0, GPU_TILES.length).map(({ title, share, mean }) => ({
+    title,
+    doc: `${quantity(mean, "duration")} of the average step`,
+    value: percent(share),
+    unit: "% of the step",
+  }));
+}
+
 /** The numbers to look at first. */
 export function Tiles({ overview, gpus }: { overview: Table; gpus: Shown }) {
-  const tiles = [stepTile(overview), ...GPU_TILES.map((tile) => gpuTile(gpus, tile))];
+  const hasNoGpu = gpus.answer?.state === "missing";
+  const others = hasNoGpu ? shareTiles(overview) : GPU_TILES.map((tile) => gpuTile(gpus, tile));
+  const tiles = [stepTile(overview), ...others];
   return (
     <dl class="tiles">
       {tiles.map(({ title, doc, value, unit }) => (

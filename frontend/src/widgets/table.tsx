@@ -22,7 +22,7 @@ function headingWidth({ title, scale }: DrawnColumn): number {
   return Math.min(...splits.map((lines) => Math.max(...lines.map((line) => textWidth(line, 12) * 1.12))));
 }
 
-/** Pixels of each column: what its longest number needs; the first text column gets what is left. */
+/** Pixels of each column: what its longest number needs; texts that are cut get what is left, the first one first. */
 function widths(columns: DrawnColumn[], available: number): number[] {
   const natural = columns.map((column) => {
     const needed = Math.max(headingWidth(column), textWidth(widest(column)), column.bar ? 66 : 0);
@@ -31,8 +31,12 @@ function widths(columns: DrawnColumn[], available: number): number[] {
   const main = columns.findIndex(({ kind }) => kind === "text");
   const most = (i: number) => (columns[i]!.kind !== "text" ? Infinity : i === main ? 380 : 240);
   const result = natural.map((width, i) => Math.min(width, most(i)));
-  const left = available - result.reduce((sum, width) => sum + width, 0);
-  if (main >= 0 && left > 0) result[main] = Math.min(natural[main]!, result[main]! + left);
+  let left = available - result.reduce((sum, width) => sum + width, 0);
+  for (const [i, width] of result.entries()) {
+    if (columns[i]!.kind !== "text" || left <= 0) continue;
+    result[i] = Math.min(natural[i]!, width + left);
+    left -= result[i]! - width;
+  }
   return result;
 }
 

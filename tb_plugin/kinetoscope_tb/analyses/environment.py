@@ -57,10 +57,15 @@ def _recording(trace: Trace) -> list[tuple[str, object]]:
     begun = datetime.fromtimestamp(trace.origin_ns / 1e9, timezone.utc) if trace.origin_ns > EARLIEST_CLOCK_NS else None
     return [
         ("Recorded", f"{begun:%Y-%m-%d %H:%M:%S} UTC" if begun else None),
-        ("Steps", f"{steps['name'][0]}–{steps['name'][-1]}, {complete} complete" if has_steps else "not marked"),
+        ("Steps", f"{_range(steps['name'].to_list())}, {complete} complete" if has_steps else "not marked"),
         ("Events", trace.meta.events),
         ("File", PurePath(trace.path).name),
     ]
+
+
+def _range(names: list[str]) -> str:
+    """First to last."""
+    return names[0] if len(names) == 1 else f"{names[0]}–{names[-1]}"
 
 
 def _version(number: object) -> str | None:

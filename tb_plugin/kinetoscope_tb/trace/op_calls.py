@@ -72,9 +72,9 @@ def operator_table(trace: Trace, by: list[str]) -> pl.DataFrame:
     groups = (
         _op_calls(trace).group_by(by).agg(pl.len().cast(pl.Int64).alias("calls"), pl.col("tc_eligible").any(), sums)
     )
-    not_recorded = [name for name in SUMS if name.startswith("device")] if trace.device_events.is_empty() else []
-    not_recorded += MEMORY_SUMS if trace.memory.is_empty() else ()
-    rows = groups.with_columns(pl.lit(None, pl.Int64).alias(name) for name in not_recorded).select(
+    rows = groups.with_columns(
+        pl.lit(None).cast(groups.schema[name]).alias(name) for name in _not_recorded(trace)
+    ).select(
         *(pl.col(name).cast(pl.String) for name in by),
         "calls",
         *SUMS,
@@ -88,6 +88,17 @@ def operator_table(trace: Trace, by: list[str]) -> pl.DataFrame:
         rows = pl.concat([rows, pl.DataFrame([rest])], how="diagonal")
     order = ["device_self_ns", "host_self_ns", *by]
     return rows.sort(order, descending=[True, True, *(False for _ in by)], nulls_last=True)
+
+
+def _not_recorded(trace: Trace) -> list[str]:
+    """The columns of which the recording knows nothing: a zero would say that nothing was spent."""
+    has_device = not trace.device_events.is_empty()
+    on_host = (trace.memory["device_type"] == CPU).any()
+    on_device = (trace.memory["device_type"] != CPU).any()
+    times = [] if has_device else ["tc_eligible", *(name for name in SUMS if name.startswith("device"))]
+    host = [] if on_host else [name for name in MEMORY_SUMS if name.startswith("host")]
+    device = [] if on_device else [name for name in MEMORY_SUMS if name.startswith("device")]
+    return times + host + device
 
 
 def _share(part: str, whole: str) -> pl.Expr:

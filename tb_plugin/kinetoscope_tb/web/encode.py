@@ -48,7 +48,7 @@ def state(trace: Trace, shown: str, views: Mapping[str, View], health: pl.DataFr
         "rank": trace.meta.rank,
         "steps": trace.steps["name"].to_list(),
         "missing": {view.id: view.hint for view in views.values() if view.is_missing(trace)},
-        "findings": 0 if isinstance(health, Missing) else health.height,
+        "findings": {} if isinstance(health, Missing) else dict(health["level"].value_counts().rows()),
     }
 
 
