@@ -56,6 +56,25 @@ def test_copies_and_files_hold_exact_base_units_and_full_names(app: App, clipboa
     assert download.value.suggested_filename == "made.rank0.5.kernels.csv"
 
 
+def test_a_hundred_thousand_rows_draw_the_few_in_sight(app: App):
+    count = 100_000
+    data = {"name": [f"aten::op{i}" for i in range(count)], "host_self_ns": list(range(count, 0, -1))}
+    columns = [
+        {"name": "name", "kind": "text", "doc": "Name."},
+        {"name": "host_self_ns", "kind": "duration", "doc": "Self."},
+    ]
+    answer = {"state": "ready", "view": "operators", "columns": columns, "data": data}
+    app.page.route("**/view?view=operators&*", lambda route: route.fulfill(json=answer))
+    page = app.open("operators")
+    expect(page.locator(".sums")).to_contain_text("100\u202f000 rows")
+    assert page.locator("tr.row").count() <= 60
+    page.locator(".scroll").evaluate("box => { box.scrollTop = box.scrollHeight }")
+    expect(page.get_by_role("cell", name="aten::op99999").or_(page.get_by_text("aten::op99999"))).not_to_have_count(0)
+    assert page.locator("tr.row").count() <= 60
+    page.get_by_label("Filter rows").fill("op4242")
+    expect(page.locator(".sums")).to_contain_text("11 of 100\u202f000 rows")
+
+
 def test_donuts_follow_the_number_the_filter_and_the_grouping(app: App):
     page = app.open("kernels")
     names = page.locator(".donut").first.locator("li")

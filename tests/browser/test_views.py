@@ -51,7 +51,10 @@ def test_every_view_of_a_run_draws(app: App, base_url: str, source: str):
     for view in asked(base_url, "views"):
         base = view["variant_of"] or view["id"]
         app.go(view=base, group=view["id"] if view["variant_of"] else "", **where)
-        is_drawn(page, view["title"])
+        for scheme in ("dark", "light"):
+            page.emulate_media(color_scheme=scheme)
+            expect(page.locator("html")).to_have_css("color-scheme", scheme)
+            is_drawn(page, view["title"])
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
