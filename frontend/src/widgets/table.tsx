@@ -98,6 +98,9 @@ function useChoice(order: Uint32Array, scroller: RefObject<HTMLDivElement | null
   const select = (place: number, open = false) => {
     if (place < 0 || place >= order.length) return;
     go({ row: String(order[place]), open: open ? "1" : "" });
+  };
+  // Only for keys: what a click chose is in sight, and must not move under the pointer.
+  const reveal = (place: number) => {
     const box = scroller.current!;
     const room = box.clientHeight - HEAD - ROW;
     if (top(place) < box.scrollTop) box.scrollTop = top(place);
@@ -107,7 +110,12 @@ function useChoice(order: Uint32Array, scroller: RefObject<HTMLDivElement | null
   // A held key repeats faster than the page is drawn: the place is that of the address, not of the last drawing.
   const placeNow = () => (address.peek().row ? order.indexOf(Number(address.peek().row)) : -1);
   const toggle = (place: number) => select(place, !(place === placeNow() && address.peek().open));
-  const move = (by: number) => select(Math.max(0, Math.min(placeNow() + by, order.length - 1)));
+  const move = (by: number) => {
+    if (!order.length) return;
+    const place = Math.max(0, Math.min(placeNow() + by, order.length - 1));
+    select(place);
+    reveal(place);
+  };
   useKeys({ j: () => move(1), k: () => move(-1), Enter: () => toggle(placeNow()) });
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
