@@ -9,6 +9,7 @@ import polars as pl
 
 from ..tables import TEXT, Column, Table
 from ..trace import Trace
+from ..trace.torch_version import torch_version
 from ..views import View
 
 EARLIEST_CLOCK_NS = 1_000_000_000_000_000_000  # September 2001: an origin before it is no Unix time
@@ -39,7 +40,7 @@ def _machine(trace: Trace) -> list[tuple[str, object]]:
     return [
         ("Device", ", ".join(devices) if used.len() else "CPU"),
         ("Devices used", used.len() or None),
-        ("torch", meta.producer.get("torch_version")),
+        ("torch", torch_version(trace)),
         ("CUDA", meta.producer.get("cuda_version") or _version(meta.top.get("cuda_runtime_version"))),
         ("ROCm", _version(meta.top.get("hip_runtime_version"))),
         ("Python", meta.producer.get("python_version")),
