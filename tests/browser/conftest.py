@@ -24,7 +24,7 @@ FLAGS = (
     "--disable-sync",
 )
 
-expect.set_options(timeout=15_000)  # the first trace waits for the reader's compilation
+expect.set_options(timeout=15_000)
 
 
 @pytest.fixture(scope="session")
@@ -66,6 +66,9 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def base_url(logdir: Path) -> Iterator[str]:
     """The address from which `page.goto` goes."""
     with serving(f"--logdir={logdir}") as server:
+        where = {"run": "made", "worker": "rank0", "span": "5"}
+        for view in ("operators", "kernels"):  # the first trace on a machine waits for the reader's compilation
+            server.settled("view", view=view, **where)
         yield server.base.rstrip("/")
 
 
