@@ -53,7 +53,7 @@ def peers_python() -> str:
     python = PEERS_ENV / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", PEERS_ENV], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *PEERS], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-qq", *PEERS], check=True)
     return str(python)
 
 
