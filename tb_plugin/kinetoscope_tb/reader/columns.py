@@ -23,7 +23,7 @@ class Arg:
     Args:
         column: Its name here.
         kind: CODE for texts, lists, floats and booleans, which are few and repeat; INTEGER.
-        keys: How the writers spell it; the changes over time are in trace-format.md 4.9 to 4.11.
+        keys: How the writers spell it; they changed with kineto f720123b, d492d29e and others.
         level: 0 beside ph and ts, 1 in args, 2 in an object inside args.
     """
 

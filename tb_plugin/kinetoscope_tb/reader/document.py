@@ -1,7 +1,7 @@
 """The JSON document around the event array: where the array begins, and the other top-level values.
 
-The events may be broken, and so may the rest: users add raw text with add_metadata_json (trace-format.md M20), and a
-writer may leave values out (M11). So each value is parsed by itself, and one that can't be repaired is left out alone.
+The events may be broken, and so may the rest: users add raw text with add_metadata_json, and a writer may leave
+values out (kineto b10f04a4). So each value is parsed by itself, and one that can't be repaired is left out alone.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _parsed(token: bytes) -> Any:
 
 
 def base_ns(top: Mapping[str, Any], head: bytes, tail: bytes) -> int:
-    """Unix time of the trace's zero, in ns; 0 where times are absolute (up to torch 2.3). trace-format.md 4.4."""
+    """Unix time of the trace's zero, in ns; 0 where times are absolute (up to torch 2.3; kineto 84d95b82)."""
     value = top.get("baseTimeNanoseconds")
     if value is None:
         found = _BASE_ANYWHERE.search(head) or _BASE_ANYWHERE.search(tail)

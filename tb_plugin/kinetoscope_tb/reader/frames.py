@@ -249,7 +249,7 @@ def _others(frame: Frame) -> dict[str, Any]:
 
 
 def _correlation(frame: Frame) -> Ints:
-    """Zero links nothing: torch before 2.0 writes it for "none" (trace-format.md 4.8)."""
+    """Zero links nothing: torch before 2.0 writes it for "none" (kineto b96fe094)."""
     values = frame.integer("correlation")
     values[values == 0] = NONE
     return values

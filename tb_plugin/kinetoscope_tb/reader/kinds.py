@@ -1,7 +1,7 @@
 """Which frame an event belongs to: by its phase, its category and, for a few, its name.
 
-The categories of every torch release are in trace-format.md 4.6. CPU or device is never decided by pid, since a
-process in a container may have pid 1.
+The categories are those of kineto's output_json.cpp since torch 1.8, in any case of letters. CPU or device is never
+decided by pid, since a process in a container may have pid 1.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _NOT_OPERATORS = ("ProfilerStep#", "enumerate(DataLoader)#", "enumerate(DataPipe
 """torch up to 1.11 gives these annotations the category of operators."""
 
 _BY_PID = {"CPU functions": Kind.OPERATOR, "CUDA functions": Kind.KERNEL}
-"""Of a complete event without a category: the autograd profiler's own exporter says it so (trace-format.md 4.11)."""
+"""Of a complete event without a category: the autograd profiler's own exporter says it so."""
 
 
 def kind_of_category(category: str | None) -> Kind:

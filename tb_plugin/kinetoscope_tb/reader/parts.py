@@ -80,7 +80,7 @@ def _on_one_axis(
 
 
 def _clamped(ts: NDArray[np.int64], kind: NDArray[np.int8]) -> NDArray[np.bool_]:
-    """Events at time zero while all others are more than a minute away: trace-format.md M16."""
+    """Events at time zero while all others are more than a minute away: pytorch#188481."""
     zero = (ts == 0) & (kind > Kind.UNTIMED)
     others = ts[(ts != 0) & (kind > Kind.UNTIMED)]
     is_far = zero.any() and others.size and np.abs(others).min() > _FAR_NS
@@ -90,7 +90,7 @@ def _clamped(ts: NDArray[np.int64], kind: NDArray[np.int8]) -> NDArray[np.bool_]
 def _window(
     kind: NDArray[np.int8], codes: dict[str, NDArray[Any]], texts: Texts, start: NDArray[Any], dur: NDArray[Any]
 ) -> tuple[int, int] | None:
-    """From when to when was recorded: the span that the profiler writes with category Trace (trace-format.md 4.5)."""
+    """From when to when was recorded: the profiler's span, of category Trace (kineto's output_json.cpp)."""
     spans = [code for code in used(codes["category"], len(texts)) if (texts[code] or "").lower() == "trace"]
     rows = np.flatnonzero((kind == Kind.OTHER) & np.isin(codes["category"], spans) & (dur > 0))
     if not rows.size:

@@ -179,7 +179,7 @@ def _nested_end(b: Any, i: int, end: int) -> int:
 def value_end(b: Any, i: int, end: int) -> int:
     """Index after the JSON value that begins at i, or a negative number if it is incomplete or broken.
 
-    A missing value (`"key": ,`) is an empty one: trace-format.md M11.
+    A missing value (`"key": ,`) is an empty one: kineto b10f04a4.
     """
     c = b[i]
     if c == _QUOTE:

@@ -20,8 +20,8 @@ def text_of(token: bytes) -> str:
     """The text that the token stands for.
 
     A string is without quotes and escapes, a list has one blank after each comma, anything else is as it is spelt.
-    Bytes that aren't UTF-8 (trace-format.md M8) and halves of surrogate pairs are replaced; a backslash that escapes
-    nothing (M4: Windows paths) stands for itself.
+    Bytes that aren't UTF-8 (kineto#80) and halves of surrogate pairs are replaced; a backslash that escapes
+    nothing (kineto#336: Windows paths) stands for itself.
     """
     text = token.decode("utf-8", "replace")
     if text[:1] == "[":
@@ -67,7 +67,7 @@ def integer_of(token: bytes, thousandfold: int = 1) -> int | None:
 
 
 def float_of(token: bytes) -> float:
-    """The number in the token; NaN for a text, and for inf, which old torch writes where it divided by zero (M2)."""
+    """The number in the token; NaN for a text, and for inf, which old torch writes (kineto 06640577)."""
     try:
         value = float(token.strip(b'"'))
     except ValueError:

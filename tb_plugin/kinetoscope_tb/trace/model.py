@@ -160,7 +160,7 @@ STEPS = {
     "is_complete": pl.Boolean,
     "device_rows": pl.Int64,  # device events launched in it
 }
-"""One row is one step; the window is [start_ns, end_ns). metrics.md says how it follows from the host's interval."""
+"""One row is one step; the window is [start_ns, end_ns). trace/steps.py says how it follows."""
 
 COLLECTED = {
     "host_events": HOST_EVENTS,
