@@ -5,15 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from real_traces import FOLDER, MISSING
+
 
 @pytest.fixture(scope="session")
 def traces() -> Path:
-    """The folder of real traces from many torch versions and devices; they are others' data and not in the repository."""
-    default = Path(__file__).resolve().parents[1].parent / "shared" / "traces"
-    folder = Path(os.environ.get("KINETOSCOPE_TRACES", default))
-    if not folder.is_dir():
-        reason = f"the real traces aren't at {folder}; set KINETOSCOPE_TRACES"
+    """The folder of real traces."""
+    if not FOLDER.is_dir():
         if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return folder
+            pytest.fail(MISSING)
+        pytest.skip(MISSING)
+    return FOLDER

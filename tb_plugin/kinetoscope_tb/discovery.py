@@ -30,21 +30,21 @@ _REMOTE_STAMPS = ("ETag", "etag", "mtime", "LastModified", "updated", "created")
 _URL = re.compile(r"[a-zA-Z][0-9a-zA-Z.+-]*://")
 _EXTENSION = re.compile(r"\.json(\.gz|\.zst)?$")
 _UNFINISHED = re.compile(r"\.(tmp|part|partial)(-[^.]*)?$")
-_SPAN_FOLDER = re.compile(r"(?:iteration_|profiler-tensorboard-iter)(\d+)")  # torchtitan, torchtune; olmo-core
+_SPAN_FOLDER = re.compile(r"(?:iteration_|profiler-tensorboard-iter)(\d+)")  # torchtitan, torchtune; detectron2
 
 # File names without their extension, by who writes them; without a worker, the whole name is one.
 _OTHER_WRITERS = tuple(
     re.compile(pattern)
     for pattern in (
         r"(?P<worker>rank-\d+)-step-(?P<span>\d+)\.chrome_trace",  # OLMo-core
-        r"prof_start_(?P<span>\d+)_end_\d+_(?P<worker>rank_\d+)",  # NeMo
+        r"prof_start_(?P<span>\d+)_end_\d+_(?P<worker>rank_\d+)",  # verl
         r"ep\d+-ba(?P<span>\d+)-(?P<worker>rank\d+)",  # Composer
-        r"(?P<worker>profiler(-trace)?)[-_]iter(?P<span>\d+)",  # Megatron, detectron2
+        r"(?P<worker>profiler(-trace)?)[-_]iter(?P<span>\d+)",  # detectron2
         r"(?P<span>.+?)-(?P<worker>TP-\d+(-(DP|PP|EP)-\d+)*(-(EXTEND|DECODE))?)\.trace",  # SGLang
-        r"(?P<worker>rank\d+)_trace",  # torchtitan, torchtune
+        r"(?P<worker>rank\d+)_trace",  # torchtitan
         r"(?P<worker>trace)_(?P<span>\d+)",
         r"libkineto_(trace|activities)_.*",  # Kineto on demand
-        r"profile_\d+|(.+-)?rank-\d+",
+        r"profile_\d+|(.+-)?rank-\d+",  # accelerate; Megatron-LM, NeMo, TensorRT-LLM
         r"(?i:.*(trace|profile).*)",  # somebody's export_chrome_trace("trace.json")
     )
 )

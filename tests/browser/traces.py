@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from build import TraceBuilder
+from real_traces import FOLDER
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -48,6 +48,6 @@ def write(logdir: Path, path: str, text: str) -> None:
 
 def sources() -> list[Path]:
     """Folders of traces that others made: our own samples, and real traces."""
-    real = Path(os.environ.get("KINETOSCOPE_TRACES", REPOSITORY.parent / "shared" / "traces")) / "runs"
+    real = FOLDER / "runs"
     parents = (REPOSITORY / "samples", real)
     return [path for parent in parents if parent.is_dir() for path in sorted(parent.iterdir()) if path.is_dir()]

@@ -2,7 +2,6 @@
 
 import os
 from functools import cache
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -10,8 +9,8 @@ import pytest
 from kinetoscope_tb.analyses import VIEWS
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.trace.breakdown import CATEGORIES
+from real_traces import FOLDER, MISSING
 
-FOLDER = Path(os.environ.get("KINETOSCOPE_TRACES", Path(__file__).parents[2].parent / "shared" / "traces"))
 TRACES = sorted(p for kind in ("runs", "single") for p in (FOLDER / kind).rglob("*.json*"))
 
 read_once = cache(read)
@@ -20,7 +19,7 @@ each = pytest.mark.parametrize("path", TRACES, ids=lambda p: p.relative_to(FOLDE
 
 def test_the_real_traces_are_there():
     if not TRACES and not os.environ.get("CI"):
-        pytest.skip(f"no real traces in {FOLDER}; KINETOSCOPE_TRACES names another folder")
+        pytest.skip(MISSING)
     assert TRACES
 
 

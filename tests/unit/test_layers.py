@@ -40,7 +40,7 @@ def unit_of(path):
 
 
 def imported(path):
-    """(module, is relative) of each import, at any depth of the file; a relative one as a path from the package."""
+    """The module of each import, at any depth of the file; a relative one as a path from the package."""
     package = path.relative_to(VIEWER.parent).parts[:-1]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

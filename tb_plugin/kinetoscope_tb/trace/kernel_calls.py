@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from ..kernel_names import TENSOR_CORE_TABLE_VERSION
 from ..tables import BOOL, COUNT, DURATION, FRACTION, NUMBER, TEXT, Column, Table
 from .model import Trace
 
@@ -20,7 +21,11 @@ class KernelCosts(Table):
     mean_ns = Column(DURATION, "Total / calls, rounded to the nanosecond.")
     max_ns = Column(DURATION, "Longest call.")
     min_ns = Column(DURATION, "Shortest call.")
-    uses_tensor_cores = Column(TEXT, "Whether it uses tensor (or matrix) cores, by its name: yes, no or unknown.")
+    uses_tensor_cores = Column(
+        TEXT,
+        "Whether it uses tensor (or matrix) cores, by its name: yes, no or unknown "
+        f"(table of names, version {TENSOR_CORE_TABLE_VERSION}).",
+    )
     mean_blocks_per_sm = Column(
         NUMBER, "Blocks per multiprocessor, averaged over its calls by their duration; missing if none says."
     )

@@ -171,18 +171,7 @@ COLLECTED = {
     "flows": FLOWS,
     "others": OTHERS,
 }
-"""The frames that the reader fills, and their columns."""
-
-DERIVED = {
-    "host_events": ("parent", "depth", "self_ns", "is_repeat", "step"),
-    "launches": ("host", "op", "step"),
-    "device_events": ("is_communication", "tensor_cores", "launch", "op", "step"),
-    "memory": ("op",),
-    "python_calls": ("parent", "depth"),
-    "flows": (),
-    "others": (),
-}
-"""The columns that `assemble` adds; the reader leaves them out."""
+"""The frames that the reader fills; the columns marked `derived` are what `assemble` adds."""
 
 
 @dataclass(frozen=True)
