@@ -17,7 +17,7 @@ LAYERS = [  # from the top; a unit is a module, or a package whose own modules m
     {"store"},
     {"analyses", "compare"},
     {"views", "discovery", "reader"},
-    {"trace"},
+    {"trace", "storage"},
     {"tables", "intervals", "kernel_names", "errors"},
 ]
 APART = {"loader": {"plugin"}}  # TensorBoard's entry point: it imports the plugin inside a function

@@ -1,6 +1,6 @@
 """Trace files → `Trace`. Every quirk of the format, and every repair, lives in this package.
 
-source      a path or URL as blocks of decompressed text
+source      a file as blocks of decompressed text
 scan        the text of events as arrays (numba)
 columns     which keys are read; the growing columns
 ingest      blocks → columns, with scanning threads
@@ -65,7 +65,7 @@ def read(
 
     def report(stage: str) -> None:
         if progress:
-            progress(Progress(stage, source.read_bytes, source.size_bytes))
+            progress(Progress(stage, source.file.read_bytes, source.file.size_bytes))
 
     with source as blocks:
         return _trace(blocks, source.path, threads, report, source.findings)

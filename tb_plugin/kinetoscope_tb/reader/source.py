@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import IO
 
-import fsspec
 from isal import igzip_lib, isal_zlib
 
-from ..errors import NotATrace, TraceError
+from ..errors import NotATrace
+from ..storage import StoredFile
 from ..trace.model import Finding
 
 _GZIP = b"\x1f\x8b"
@@ -32,8 +31,7 @@ class Source:
 
     Attributes:
         path: The path or URL as the user gave it.
-        size_bytes: Size of the file as stored, or None if the storage doesn't say.
-        read_bytes: How much of the stored file was read so far.
+        file: The file as it is stored; it counts what was read.
         findings: What was wrong with the compression.
 
     Raises:
@@ -44,10 +42,8 @@ class Source:
     def __init__(self, path: str, block_bytes: int) -> None:
         self.path = path
         self.block_bytes = block_bytes
-        self.read_bytes = 0
         self.findings: list[Finding] = []
-        self._file = self._opened()
-        self.size_bytes = self._size()
+        self.file = StoredFile(path)
 
     def __enter__(self) -> Iterator[bytes]:
         return self.blocks()
@@ -55,11 +51,11 @@ class Source:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._file.close()
+        self.file.close()
 
     def blocks(self) -> Iterator[bytes]:
         """The decompressed text, in blocks of about `block_bytes`."""
-        start = self._read(4)
+        start = self.file.read(4)
         if not start:
             raise NotATrace(
                 self.path, "the file is empty (0 bytes). The recording was stopped before it wrote anything."
@@ -70,8 +66,8 @@ class Source:
         if start.startswith(_GZIP):
             yield from self._gunzipped(start)
             return
-        yield start + self._read(self.block_bytes)
-        while block := self._read(self.block_bytes):
+        yield start + self.file.read(self.block_bytes)
+        while block := self.file.read(self.block_bytes):
             yield block
 
     def _gunzipped(self, start: bytes) -> Iterator[bytes]:
@@ -79,7 +75,7 @@ class Source:
         inflater = isal_zlib.decompressobj(wbits=31)
         waiting: list[bytes] = []
         problem = None
-        compressed = start + self._read(_COMPRESSED_AT_ONCE)
+        compressed = start + self.file.read(_COMPRESSED_AT_ONCE)
         while compressed:
             try:
                 waiting.append(inflater.decompress(compressed))
@@ -89,7 +85,7 @@ class Source:
             if sum(map(len, waiting)) >= self.block_bytes:
                 yield b"".join(waiting)
                 waiting = []
-            compressed = inflater.unused_data.lstrip(b"\0") or self._read(_COMPRESSED_AT_ONCE).lstrip(
+            compressed = inflater.unused_data.lstrip(b"\0") or self.file.read(_COMPRESSED_AT_ONCE).lstrip(
                 b"\0" if inflater.eof else b""
             )
             if inflater.eof and compressed:
@@ -102,41 +98,7 @@ class Source:
 
     def _note(self, problem: str) -> None:
         consequence = (
-            f"{problem} at about byte {self.read_bytes} of the compressed file: what was packed behind it is lost. "
-            "Copy the file again, or record again and let the job finish writing."
+            f"{problem} at about byte {self.file.read_bytes} of the compressed file: what was packed behind it is "
+            "lost. Copy the file again, or record again and let the job finish writing."
         )
         self.findings.append(Finding("damaged_gzip", 1, consequence, level="loss"))
-
-    def _opened(self) -> IO[bytes]:
-        try:
-            if "://" in self.path:
-                opened: IO[bytes] = fsspec.open(self.path, "rb").open()
-                return opened
-            return open(self.path, "rb")  # noqa: PTH123  # closed by __exit__
-        except FileNotFoundError:
-            raise TraceError(self.path, "there is no such file. It may have been moved or deleted.") from None
-        except IsADirectoryError:
-            raise TraceError(self.path, "this is a folder, not a trace file.") from None
-        except (OSError, ValueError, ImportError) as error:  # fsspec: unknown protocols, missing packages
-            raise TraceError(self.path, f"the file can't be opened: {_words(error)}.") from error
-
-    def _size(self) -> int | None:
-        try:
-            self._file.seek(0, 2)
-            size = self._file.tell()
-            self._file.seek(0)
-        except (OSError, ValueError):
-            return None
-        return size
-
-    def _read(self, at_most: int) -> bytes:
-        try:
-            data = self._file.read(at_most)
-        except (OSError, ValueError) as error:
-            raise TraceError(self.path, f"the file can't be read: {_words(error)}.") from error
-        self.read_bytes += len(data)
-        return bytes(data)
-
-
-def _words(error: BaseException) -> str:
-    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).rstrip(".")
