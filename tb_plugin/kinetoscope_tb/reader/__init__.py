@@ -2,13 +2,14 @@
 
 source      a file as blocks of decompressed text
 scan        the text of events as arrays (numba)
-columns     which keys are read; the growing columns
-ingest      blocks → columns, with scanning threads
+columns     which keys are read; arrays that grow
+ingest      blocks → sorted events, with scanning threads
 document    the JSON around the events
 tokens      raw JSON tokens as texts and numbers
 kinds       categories of every era → kinds of events
 threads     (pid, tid) pairs and their names
-frames      columns → the frames of trace.model
+rows        events sorted into frames while they are scanned
+frames      sorted events → the frames of trace.model
 parts       all of it, on one time axis, with findings
 """
 

@@ -1,9 +1,9 @@
-"""Which keys of an event are read, and the columns that they fill."""
+"""Which keys of an event are read, and arrays that grow."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -93,9 +93,9 @@ def key_table(slots: int = 256) -> Keys:
 class Growing:
     """An array that grows, and widens its type when a value needs it. Room that isn't used yet is never touched."""
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: type[np.signedinteger[Any]] = np.int8) -> None:
         self._length = 0
-        self._array: NDArray[Any] = np.empty(0, np.int8)
+        self._array: NDArray[Any] = np.empty(0, dtype)
 
     def append(self, part: NDArray[Any]) -> None:
         """Copy the part to the end."""
@@ -112,6 +112,11 @@ class Growing:
         """What was appended; a view."""
         return self._array[: self._length]
 
+    def keep(self, wanted: NDArray[np.bool_]) -> None:
+        """Drop the other values."""
+        self._array = self.array()[wanted]
+        self._length = self._array.size
+
 
 def narrowed(values: NDArray[Any]) -> NDArray[Any]:
     """The values in the smallest signed integer type that holds them."""
@@ -120,58 +125,3 @@ def narrowed(values: NDArray[Any]) -> NDArray[Any]:
         if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
             return values.astype(kind)
     return values
-
-
-@dataclass(frozen=True)
-class Part:
-    """The events of one scan; codes count within `tokens`, rows within the part."""
-
-    codes: NDArray[np.int32]  # [EVENT_CODES, event]
-    ts: NDArray[np.int64]
-    dur: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    lengths: NDArray[np.int32]
-    args: dict[int, tuple[NDArray[np.int32], NDArray[np.int64]]]  # column → rows, values
-    tokens: list[bytes]
-
-
-@dataclass
-class Columns:
-    """All events of a file, in its order: codes into `tokens`, times in ns as the file has them, sparse arguments."""
-
-    events: int = 0
-    codes: dict[str, Growing] = field(default_factory=lambda: {name: Growing() for name in EVENT_CODES})
-    ts: Growing = field(default_factory=Growing)
-    dur: Growing = field(default_factory=Growing)
-    offsets: Growing = field(default_factory=Growing)
-    lengths: Growing = field(default_factory=Growing)
-    args: dict[str, tuple[Growing, Growing]] = field(
-        default_factory=lambda: {arg.column: (Growing(), Growing()) for arg in ARGS}
-    )
-    _known: dict[bytes, int] = field(default_factory=dict)
-
-    @property
-    def tokens(self) -> list[bytes]:
-        """The text of each code."""
-        return list(self._known)
-
-    def extend(self, parts: Iterable[Part]) -> None:
-        """Append the parts' events."""
-        for part in parts:
-            self._append(part)
-
-    def _append(self, part: Part) -> None:
-        known = self._known
-        code_of = np.array([*(known.setdefault(token, len(known)) for token in part.tokens), -1], np.int32)
-        for name, codes in zip(EVENT_CODES, part.codes, strict=True):
-            self.codes[name].append(narrowed(code_of[codes]))
-        self.ts.append(part.ts)
-        self.dur.append(part.dur)
-        self.offsets.append(part.offsets)
-        self.lengths.append(part.lengths)
-        for column, (rows, values) in part.args.items():
-            arg = ARG_AT[column]
-            all_rows, all_values = self.args[arg.column]
-            all_rows.append(rows + np.int64(self.events) if self.events >= 2**30 else rows + np.int32(self.events))
-            all_values.append(narrowed(code_of[values] if arg.kind == CODE else values))
-        self.events += part.codes.shape[1]

@@ -1,9 +1,11 @@
-"""Columns of raw codes and numbers → the frames of `model.COLLECTED`, all at once per column."""
+"""Sorted rows of codes and numbers → the frames of `model.COLLECTED`, one column after the other.
+
+A column of codes is given up as soon as its Polars column is there, so that a large trace is never held twice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,114 +13,119 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..trace.model import DEVICE_KINDS, HOST_KINDS, LAUNCH_KINDS, NONE
-from .columns import Columns
-from .kinds import Kind
+from .rows import LAYOUTS, Rows
 from .tokens import Texts, float_of, leading_digits, used
 
 Ints = NDArray[Any]
 
 _ENUMS = {"host_events": HOST_KINDS, "launches": LAUNCH_KINDS, "device_events": DEVICE_KINDS}
-_KINDS = {
-    "host_events": (Kind.OPERATOR, Kind.ANNOTATION),
-    "launches": (Kind.RUNTIME, Kind.DRIVER),
-    "device_events": (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET),
-    "memory": (Kind.MEMORY,),
-    "python_calls": (Kind.PYTHON,),
-    "flows": (Kind.FLOW,),
-    "others": (Kind.OTHER, Kind.UNKNOWN),
-}
-
-
-@dataclass(frozen=True)
-class Events:
-    """What the frames are cut from: one entry per event of the file.
-
-    Attributes:
-        columns: As scanned.
-        texts: Of the codes.
-        codes: The columns' codes.
-        kind: Of each event.
-        start_ns: Since the origin; without meaning where the kind is META or UNTIMED.
-        dur_ns: NONE if the event has none.
-        thread: Row in the threads frame, or NONE.
-    """
-
-    columns: Columns
-    texts: Texts
-    codes: Mapping[str, Ints]
-    kind: NDArray[np.int8]
-    start_ns: NDArray[np.int64]
-    dur_ns: NDArray[np.int64]
-    thread: NDArray[np.int32]
+_NESTED = ("host_events", "launches", "python_calls")
+"""In the order thread, start, longest first, file; the others in the order start, file."""
 
 
 class Frame:
-    """The events of some kinds, from which columns are taken one by one."""
+    """The events of one frame, from which columns are taken, each once.
 
-    def __init__(self, events: Events, kinds: tuple[Kind, ...]) -> None:
-        self.events = events
-        first, last = min(kinds), max(kinds)
-        self.rows = np.flatnonzero((events.kind >= first) & (events.kind <= last))
-        self._place = np.full(events.kind.size, -1, np.int32)
-        self._place[self.rows] = np.arange(self.rows.size, dtype=np.int32)
-        self.kind = events.kind[self.rows] - first
+    Args:
+        name: Which frame.
+        rows: Its events in the order of the file.
+        texts: Of the codes.
+        origin: The file's time of the time axis' zero.
+        thread: Row in the threads frame of each event; empty for events of devices.
+    """
 
-    def times(self) -> dict[str, Ints]:
-        """Start and duration; an event without one lasts no time."""
-        return {"start_ns": self.events.start_ns[self.rows], "dur_ns": np.maximum(self.events.dur_ns[self.rows], 0)}
+    def __init__(self, name: str, rows: Rows, texts: Texts, origin: int, thread: Ints) -> None:
+        self.name, self.texts = name, texts
+        self._rows, self._thread = rows, thread
+        self._start = rows.take("ts")
+        self._start -= origin
+        self._order = _nested_order(thread, self._start, rows["dur"]) if name in _NESTED else _order(self._start)
 
-    def place(self) -> dict[str, Ints]:
-        """Where the events lie in the text."""
-        columns = self.events.columns
-        return {"offset": columns.offsets.array()[self.rows], "length": columns.lengths.array()[self.rows]}
+    def take(self, column: str) -> Ints:
+        """The column's codes or numbers, in the order of the frame."""
+        return self._ordered(self._rows.take(column))
+
+    def _ordered(self, values: Ints) -> Ints:
+        return values if self._order is None else values[self._order]
 
     def thread(self) -> Ints:
         """Rows of the threads frame."""
-        return self.events.thread[self.rows]
+        return self._ordered(self._thread)
+
+    def start(self) -> Ints:
+        """When each event began, in ns since the origin."""
+        return self._ordered(self._start)
+
+    def dur(self) -> NDArray[np.int64]:
+        """How long each event lasts, in ns, or NONE."""
+        return self.take("dur").astype(np.int64)
+
+    def times(self) -> dict[str, Ints]:
+        """Start and duration; an event without one lasts no time."""
+        return {"start_ns": self.start(), "dur_ns": np.maximum(self.dur(), 0)}
+
+    def place(self) -> dict[str, Ints]:
+        """Where the events lie in the text."""
+        return {"offset": self.take("offset").astype(np.int64), "length": self.take("length")}
+
+    def kind(self) -> pl.Series:
+        """Which of the frame's kinds each event is."""
+        kind = self.take("kind") - LAYOUTS[self.name].first
+        return pl.Series(kind.astype(np.uint8)).cat.to(_ENUMS[self.name])
 
     def text(self, column: str) -> pl.Series:
-        """A text that every event has: name, category, phase."""
-        return enum(self.events.codes[column][self.rows], self.events.texts)
+        """A text, of the event itself or an argument."""
+        return enum(self.take(column), self.texts)
 
     def integer(self, arg: str, dtype: type[np.signedinteger[Any]] = np.int64) -> Ints:
         """An integer argument; NONE where it is missing or doesn't fit."""
-        values = self._dense(arg, np.int64, first_wins=arg == "correlation")
-        if dtype is not np.int64:
-            limits = np.iinfo(dtype)
-            values[(values < limits.min) | (values > limits.max)] = NONE
-        return values.astype(dtype, copy=False)
-
-    def text_arg(self, arg: str) -> pl.Series:
-        """A text argument."""
-        return enum(self._dense(arg, np.int32), self.events.texts)
+        values = self.take(arg)
+        limits = np.iinfo(dtype)
+        if np.iinfo(values.dtype).max > limits.max:
+            values = np.where((values < limits.min) | (values > limits.max), NONE, values)
+        return values.astype(dtype)
 
     def float_arg(self, arg: str) -> NDArray[np.float64]:
         """A float argument; NaN where it is missing or isn't a number."""
-        codes = self._dense(arg, np.int32)
-        value_of = np.full(len(self.events.texts) + 1, np.nan)
-        for code in used(codes, len(self.events.texts)):
+        codes = self.take(arg)
+        value_of = np.full(len(self.texts) + 1, np.nan)
+        for code in used(codes, len(self.texts)):
             if code >= 0:
-                value_of[code] = float_of(self.events.texts.tokens[code])
+                value_of[code] = float_of(self.texts.tokens[code])
         return value_of[codes]
 
     def is_false(self, arg: str) -> NDArray[np.bool_]:
         """Where the argument says false."""
-        codes = self._dense(arg, np.int32)
-        texts = self.events.texts
-        false = [code for code in used(codes, len(texts)) if (texts[code] or "").lower() == "false"]
+        codes = self.take(arg)
+        false = [code for code in used(codes, len(self.texts)) if (self.texts[code] or "").lower() == "false"]
         return np.isin(codes, false)
 
-    def _dense(self, arg: str, dtype: type[np.signedinteger[Any]], *, first_wins: bool = False) -> Ints:
-        """One value per row. Of several for one event the last holds, as in JSON, if not `first_wins`."""
-        rows, values = (growing.array() for growing in self.events.columns.args[arg])
-        places = self._place[rows]
-        is_ours = places >= 0
-        places, values = places[is_ours], values[is_ours]
-        if first_wins:
-            places, values = places[::-1], values[::-1]
-        dense = np.full(self.rows.size, NONE, dtype)
-        dense[places] = values
-        return dense
+    def by_text(self, column: str, number_of: Callable[[str], int | None], missing: int) -> NDArray[np.int64]:
+        """A number worked out from a text of each event, once per text."""
+        codes = self.take(column)
+        numbers = np.full(len(self.texts) + 1, missing, np.int64)
+        for code in used(codes, len(self.texts)):
+            number = number_of(self.texts[code] or "")
+            if number is not None:
+                numbers[code] = number
+        return numbers[codes]
+
+
+def _order(start: NDArray[np.int64]) -> Ints | None:
+    """The rows in order of their start, then of the file; None if they are."""
+    return np.argsort(start, kind="stable") if (start[1:] < start[:-1]).any() else None
+
+
+def _nested_order(thread: Ints, start: NDArray[np.int64], dur: Ints) -> Ints | None:
+    """The rows in the order thread, start, longest first, file; None if they are. The file is often nearly so."""
+    order = np.argsort(thread, kind="stable") if (thread[1:] < thread[:-1]).any() else None
+    if order is not None:
+        thread, start, dur = thread[order], start[order], dur[order]
+    follows = (start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (dur[1:] <= dur[:-1]))
+    if (follows | (thread[1:] > thread[:-1])).all():
+        return order
+    again = np.lexsort((-dur.astype(np.int64), start, thread))
+    return again if order is None else order[again]
 
 
 def enum(codes: Ints, texts: Texts) -> pl.Series:
@@ -141,31 +148,24 @@ def enum(codes: Ints, texts: Texts) -> pl.Series:
     return series.cat.to(dtype)
 
 
-def frames(events: Events) -> dict[str, pl.DataFrame]:
-    """Every frame of model.COLLECTED with its recorded columns, rows in the order of the file."""
-    makers = (_host_events, _launches, _device_events, _memory, _python_calls, _flows, _others)
-    result = {}
-    for (name, kinds), columns_of in zip(_KINDS.items(), makers, strict=True):
-        frame = Frame(events, kinds)
-        columns = columns_of(frame)
-        if name in _ENUMS:
-            columns["kind"] = pl.Series(frame.kind.astype(np.uint8)).cat.to(_ENUMS[name])
-        result[name] = pl.DataFrame({**columns, **frame.place()})
-    return result
+def frame(name: str, rows: Rows, texts: Texts, origin: int, thread: Ints) -> pl.DataFrame:
+    """One frame of model.COLLECTED with its recorded columns, in its order; the arguments are those of `Frame`."""
+    taken = Frame(name, rows, texts, origin, thread)
+    return pl.DataFrame({**_COLUMNS[name](taken), **taken.place()})
 
 
 def _host_events(frame: Frame) -> dict[str, Any]:
     return {
         "name": frame.text("name"),
-        "kind": None,
+        "kind": frame.kind(),
         "thread": frame.thread(),
         **frame.times(),
         "external_id": frame.integer("external_id"),
         "sequence": frame.integer("sequence"),
         "fwd_thread": frame.integer("fwd_thread"),
-        "input_shapes": frame.text_arg("input_shapes"),
-        "input_types": frame.text_arg("input_types"),
-        "call_stack": frame.text_arg("call_stack"),
+        "input_shapes": frame.text("input_shapes"),
+        "input_types": frame.text("input_types"),
+        "call_stack": frame.text("call_stack"),
         "is_finished": ~frame.is_false("finished"),
     }
 
@@ -173,7 +173,7 @@ def _host_events(frame: Frame) -> dict[str, Any]:
 def _launches(frame: Frame) -> dict[str, Any]:
     return {
         "name": frame.text("name"),
-        "kind": None,
+        "kind": frame.kind(),
         "thread": frame.thread(),
         **frame.times(),
         "correlation": _correlation(frame),
@@ -184,21 +184,21 @@ def _launches(frame: Frame) -> dict[str, Any]:
 def _device_events(frame: Frame) -> dict[str, Any]:
     return {
         "name": frame.text("name"),
-        "kind": None,
+        "kind": frame.kind(),
         "device": _device(frame),
         "stream": _stream(frame),
         **frame.times(),
         "correlation": _correlation(frame),
         "external_id": frame.integer("external_id"),
         "bytes": frame.integer("bytes"),
-        "grid": frame.text_arg("grid"),
-        "block": frame.text_arg("block"),
+        "grid": frame.text("grid"),
+        "block": frame.text("block"),
         "registers_per_thread": frame.integer("registers_per_thread", np.int32),
         "shared_memory_bytes": frame.integer("shared_memory_bytes"),
         "blocks_per_sm": frame.float_arg("blocks_per_sm"),
         "occupancy_frac": frame.float_arg("occupancy_percent") / 100,
-        "occupancy_limiter": frame.text_arg("occupancy_limiter"),
-        "collective": frame.text_arg("collective"),
+        "occupancy_limiter": frame.text("occupancy_limiter"),
+        "collective": frame.text("collective"),
     }
 
 
@@ -206,7 +206,7 @@ def _memory(frame: Frame) -> dict[str, Any]:
     return {
         "name": frame.text("name"),
         "thread": frame.thread(),
-        "start_ns": frame.times()["start_ns"],
+        "start_ns": frame.start(),
         "device_type": frame.integer("memory_device_type", np.int32),
         "device": frame.integer("memory_device", np.int32),
         "address": frame.integer("memory_address"),
@@ -233,7 +233,7 @@ def _flows(frame: Frame) -> dict[str, Any]:
         "phase": frame.text("phase"),
         "id": frame.integer("id"),
         "thread": frame.thread(),
-        "start_ns": frame.times()["start_ns"],
+        "start_ns": frame.start(),
     }
 
 
@@ -243,8 +243,8 @@ def _others(frame: Frame) -> dict[str, Any]:
         "category": frame.text("category"),
         "phase": frame.text("phase"),
         "thread": frame.thread(),
-        "start_ns": frame.times()["start_ns"],
-        "dur_ns": frame.events.dur_ns[frame.rows],
+        "start_ns": frame.start(),
+        "dur_ns": frame.dur(),
     }
 
 
@@ -258,25 +258,25 @@ def _correlation(frame: Frame) -> Ints:
 def _device(frame: Frame) -> Ints:
     """What the arguments say, or else the row's pid, which is the device's number on rows of devices."""
     device = frame.integer("device", np.int32)
-    return np.where(device >= 0, device, _by_text(frame, "pid", _device_of_pid, missing=0)).astype(np.int32)
+    return np.where(device >= 0, device, frame.by_text("pid", _device_of_pid, missing=0)).astype(np.int32)
 
 
 def _stream(frame: Frame) -> Ints:
     """What the arguments say, or else the number in the row's tid: 7 or "stream 7" (torch up to 1.9)."""
     stream = frame.integer("stream")
-    return np.where(stream >= 0, stream, _by_text(frame, "tid", leading_digits, missing=NONE))
+    return np.where(stream >= 0, stream, frame.by_text("tid", leading_digits, missing=NONE))
 
 
 def _device_of_pid(pid: str) -> int | None:
     return int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 10 else None
 
 
-def _by_text(frame: Frame, column: str, number_of: Any, missing: int) -> NDArray[np.int64]:
-    """A number worked out from a text of each event, once per text."""
-    codes, texts = frame.events.codes[column][frame.rows], frame.events.texts
-    numbers = np.full(len(texts) + 1, missing, np.int64)
-    for code in used(codes, len(texts)):
-        number = number_of(texts[code] or "")
-        if number is not None:
-            numbers[code] = number
-    return numbers[codes]
+_COLUMNS: Mapping[str, Callable[[Frame], dict[str, Any]]] = {
+    "host_events": _host_events,
+    "launches": _launches,
+    "device_events": _device_events,
+    "memory": _memory,
+    "python_calls": _python_calls,
+    "flows": _flows,
+    "others": _others,
+}

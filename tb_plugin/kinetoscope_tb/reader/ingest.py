@@ -1,4 +1,4 @@
-"""Blocks of text → columns, with scanning threads ahead of the thread that reads.
+"""Blocks of text → sorted events, with scanning threads ahead of the thread that reads.
 
 The text is cut where events probably begin. Nothing depends on the guess: a scan reports how far it came, and what it
 left is scanned again with the next piece, so every scan starts at a true boundary.
@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from . import scan as s
-from .columns import ARG_AT, EVENT_CODES, N_COLUMNS, Columns, Part, key_table
+from .columns import EVENT_CODES, N_COLUMNS, key_table
 from .document import array_start, not_a_trace
+from .rows import Part, Sorted, sorted_out
 from .tokens import integer_of
 
 _KEYS = key_table()
@@ -39,14 +40,14 @@ class Ingested:
     """What a file's text held.
 
     Attributes:
-        columns: The events.
+        events: The events by frame.
         head, tail: The text before the first event, and after the array.
         lost_bytes: How much of the text's end is an unfinished event; None if the array is complete.
         end: Length of the text.
         damaged, first_damage: How many places were skipped, and the offset of the first.
     """
 
-    columns: Columns = field(default_factory=Columns)
+    events: Sorted = field(default_factory=Sorted)
     head: bytes = b""
     tail: bytes = b""
     lost_bytes: int | None = None
@@ -111,7 +112,8 @@ def ingested(blocks: Iterable[bytes], path: str, threads: int, progress: Callabl
 
 def _take(found: Ingested, scanned: _Scanned, text: memoryview) -> tuple[bytes, bool]:
     """Add what a scan found; what it left for the next, and whether the array has ended."""
-    found.columns.extend(scanned.parts)
+    for part in scanned.parts:
+        found.events.append(part)
     found.note_damage(scanned.damaged, scanned.first_damage)
     if scanned.array_ended:
         found.tail = bytes(text[scanned.used + 1 :])
@@ -169,7 +171,7 @@ def _ahead(pool: ThreadPoolExecutor, pieces: Iterable[tuple[int, memoryview]], d
 
 
 def _scan_piece(text: memoryview, offset: int, *, is_last: bool) -> _Scanned:
-    """Scan one piece in this thread's own arrays, and copy what was found."""
+    """Scan one piece in this thread's own arrays, and sort what was found."""
     if not hasattr(_thread, "out"):
         _thread.out = _new_out()
     out: s.Out = _thread.out
@@ -208,19 +210,10 @@ def _new_out() -> s.Out:
 
 
 def _part(out: s.Out, text: memoryview, offset: int) -> Part:
-    n, tokens = int(out.state[s.EVENTS]), int(out.state[s.TOKENS])
     _settle_odd(out, text)
+    tokens = int(out.state[s.TOKENS])
     starts, lengths = out.token_starts[:tokens].tolist(), out.token_lengths[:tokens].tolist()
-    counts = {column: int(out.arg_counts[column]) for column in ARG_AT if out.arg_counts[column]}
-    return Part(
-        codes=out.codes[:, :n].copy(),
-        ts=out.times[0, :n].copy(),
-        dur=out.times[1, :n].copy(),
-        offsets=out.offsets[:n] + offset,
-        lengths=out.lengths[:n].copy(),
-        args={c: (out.arg_rows[c, :m].copy(), out.arg_values[c, :m].copy()) for c, m in counts.items()},
-        tokens=[bytes(text[i : i + m]) for i, m in zip(starts, lengths, strict=True)],
-    )
+    return sorted_out(out, [bytes(text[i : i + m]) for i, m in zip(starts, lengths, strict=True)], offset)
 
 
 def _settle_odd(out: s.Out, text: memoryview) -> None:

@@ -6,14 +6,15 @@ decided by pid, since a process in a container may have pid 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .tokens import Texts, used
+from .tokens import text_of, used
 
 
 class Kind(IntEnum):
@@ -77,9 +78,10 @@ _BY_PID = {"CPU functions": Kind.OPERATOR, "CUDA functions": Kind.KERNEL}
 """Of a complete event without a category: the autograd profiler's own exporter says it so."""
 
 
-def kind_of_category(category: str | None) -> Kind:
+@lru_cache(1 << 10)
+def kind_of_category(token: bytes) -> Kind:
     """What a complete event (phase X) of this category is; upper and lower case have changed over time."""
-    category = (category or "").lower()
+    category = text_of(token).lower()
     if category.endswith("_runtime"):
         return Kind.RUNTIME
     if category.endswith("_driver"):
@@ -88,44 +90,49 @@ def kind_of_category(category: str | None) -> Kind:
 
 
 def kinds(
-    phase: NDArray[Any], category: NDArray[Any], name: NDArray[Any], pid: NDArray[Any], texts: Texts
+    phase: NDArray[Any], category: NDArray[Any], name: NDArray[Any], pid: NDArray[Any], tokens: Sequence[bytes]
 ) -> NDArray[np.int8]:
-    """The Kind of each event, from codes into `texts` (-1: none)."""
-    result = _looked_up(category, texts, kind_of_category)
+    """The Kind of each event, from codes into `tokens` (-1: none)."""
+    result = _looked_up(category, tokens, kind_of_category)
     bare = np.flatnonzero(category < 0)
-    result[bare] = _looked_up(pid[bare], texts, _kind_of_pid)
-    names = _looked_up(name, texts, _kind_of_name)
+    result[bare] = _looked_up(pid[bare], tokens, _kind_of_pid)
+    names = _looked_up(name, tokens, _kind_of_name)
     result[(names == Kind.ANNOTATION) & (result == Kind.OPERATOR)] = Kind.ANNOTATION
-    phases = _looked_up(phase, texts, _kind_of_phase)
+    phases = _looked_up(phase, tokens, _kind_of_phase)
     result = np.where(phases == Kind.UNKNOWN, result, phases)
     result[(names == Kind.MEMORY) & (result != Kind.META)] = Kind.MEMORY
     return result
 
 
-def _kind_of_phase(phase: str | None) -> Kind:
+@lru_cache(1 << 10)
+def _kind_of_phase(phase: bytes) -> Kind:
     """UNKNOWN: the category says it."""
-    if phase == "X":
+    text = text_of(phase)
+    if text == "X":
         return Kind.UNKNOWN
-    if phase == "M":
+    if text == "M":
         return Kind.META
-    return Kind.FLOW if phase in _FLOW_PHASES else Kind.OTHER
+    return Kind.FLOW if text in _FLOW_PHASES else Kind.OTHER
 
 
-def _kind_of_name(name: str | None) -> Kind:
+@lru_cache(1 << 12)
+def _kind_of_name(name: bytes) -> Kind:
     """MEMORY whatever phase and category say (both have changed); ANNOTATION instead of OPERATOR; else UNKNOWN."""
-    if name in _MEMORY_NAMES:
+    text = text_of(name)
+    if text in _MEMORY_NAMES:
         return Kind.MEMORY
-    return Kind.ANNOTATION if name and name.startswith(_NOT_OPERATORS) else Kind.UNKNOWN
+    return Kind.ANNOTATION if text.startswith(_NOT_OPERATORS) else Kind.UNKNOWN
 
 
-def _kind_of_pid(pid: str | None) -> Kind:
-    return _BY_PID.get(pid or "", Kind.UNKNOWN)
+@lru_cache(1 << 10)
+def _kind_of_pid(pid: bytes) -> Kind:
+    return _BY_PID.get(text_of(pid), Kind.UNKNOWN)
 
 
-def _looked_up(codes: NDArray[Any], texts: Texts, kind_of: Callable[[str | None], Kind]) -> NDArray[np.int8]:
-    """The function's value for each code, worked out once per code that occurs."""
-    kind_by_code = np.zeros(len(texts) + 1, np.int8)  # the last place is that of code -1
-    for code in used(codes, len(texts)):
-        kind_by_code[code] = kind_of(texts[code])
+def _looked_up(codes: NDArray[Any], tokens: Sequence[bytes], kind_of: Callable[[bytes], Kind]) -> NDArray[np.int8]:
+    """The function's value for each code, worked out once per code that occurs; for code -1, that of an empty text."""
+    kind_by_code = np.zeros(len(tokens) + 1, np.int8)  # the last place is that of code -1
+    for code in used(codes, len(tokens)):
+        kind_by_code[code] = kind_of(tokens[code] if code >= 0 else b"")
     kind_of_each: NDArray[np.int8] = kind_by_code[codes]
     return kind_of_each

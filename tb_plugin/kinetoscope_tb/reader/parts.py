@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..trace.assemble import Parts
-from ..trace.model import NONE, Finding, Meta
+from ..trace.model import COLLECTED, Finding, Meta
 from .document import base_ns, not_a_trace, top_values
-from .frames import Events, frames
+from .frames import frame
 from .ingest import Ingested
-from .kinds import Kind, kinds
-from .scan import MISSING
+from .kinds import Kind
+from .rows import Noted, Rows, Sorted
 from .threads import threads_of
 from .tokens import Texts, used
 
 _ANOTHER_DOCUMENT = re.compile(rb"[\s}]*[\[{]")
 _FAR_NS = 60 * 10**9
-_LATEST_NS, _EARLIEST_NS, _LONGEST_NS = 2**62, -(2**60), 2**61
-"""Times beyond these (over 100 years) are damage; within them no sum exceeds 64 bits."""
+_FARTHEST_NS = 2**62
+_NO_THREADS = np.empty(0, np.int32)
 
 
 def parts_of(found: Ingested, path: str, source_findings: list[Finding]) -> Parts:
@@ -30,88 +28,75 @@ def parts_of(found: Ingested, path: str, source_findings: list[Finding]) -> Part
     Raises:
         NotATrace: Nothing of the events was usable, or the array holds something else.
     """
-    columns = found.columns
+    events = found.events
     is_clean = found.lost_bytes is None and not found.damaged and b'"traceEvents"' in found.head
-    if not columns.events and not is_clean:
+    if not events.events and not is_clean:
         raise not_a_trace(path, found.head)
     top, lost_values = top_values(found.head, found.tail)
-    texts = Texts(columns.tokens)
-    codes = {name: growing.array() for name, growing in columns.codes.items()}
-    kind = kinds(codes["phase"], codes["category"], codes["name"], codes["pid"], texts)
-    findings = [*source_findings, *_damage(found, lost_values), *_unknown_categories(kind, codes["category"], texts)]
-    start, dur, earliest, time_findings = _on_one_axis(found, kind)
-    window = _window(kind, codes, texts, start, dur)
-    thread, threads = threads_of(columns, codes, kind, texts)
-    built = frames(Events(columns, texts, codes, kind, start, dur, thread))
-    meta = Meta(top, columns.events)
+    texts = Texts(events.tokens)
+    findings = [*source_findings, *_damage(found, lost_values), *_untimed(events), *_unknown_categories(events, texts)]
+    earliest = min((int(rows["ts"].min()) for rows in events.timed() if rows["ts"].size), default=0)
+    window = _window(events.frames["others"], texts, earliest)
+    threads_by_frame, threads = threads_of(events.frames, texts)
+    frames = {
+        name: frame(name, events.frames.pop(name), texts, earliest, threads_by_frame.pop(name, _NO_THREADS))
+        for name in COLLECTED
+    }
     origin = base_ns(top, found.head, found.tail) + earliest
-    return Parts(path, origin, window, threads, built, meta, (*findings, *time_findings))
+    return Parts(path, origin, window, threads, frames, Meta(top, events.events), tuple(findings))
 
 
-def _on_one_axis(
-    found: Ingested, kind: NDArray[np.int8]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int, list[Finding]]:
-    """(start since the earliest event, duration or NONE, the earliest time in the file, findings).
-
-    Events that can't be on the axis get the kind UNTIMED.
-    """
-    ts, dur = found.columns.ts.array(), found.columns.dur.array()
-    offsets = found.columns.offsets.array()
+def _untimed(events: Sorted) -> list[Finding]:
+    """What can't be on the axis leaves it."""
     findings = []
-    is_event = kind != Kind.META
-    untimed = is_event & ((ts < _EARLIEST_NS) | (ts > _LATEST_NS))
-    if untimed.any():
-        findings.append(_finding("untimed", untimed, offsets, "Events without a usable time are left out."))
-    kind[untimed] = Kind.UNTIMED
-    zero = _clamped(ts, kind)
-    if zero.any():
+    if events.untimed.count:
+        words = "Events without a usable time are left out."
+        findings.append(Finding("untimed", events.untimed.count, words, events.untimed.first, "loss"))
+    zero = _without_clamped(events)
+    if zero.count:
         words = "Events that the profiler wrote with time 0, far from all others, are left out (pytorch#188481)."
-        findings.append(_finding("zero_time", zero, offsets, words))
-        kind[zero] = Kind.UNTIMED
-    backwards = (kind > Kind.UNTIMED) & (dur < 0) & (dur != MISSING)
-    if backwards.any():
-        findings.append(
-            _finding("negative_duration", backwards, offsets, "Events end before they start; they last 0 ns here.")
-        )
-    kept = ts[kind > Kind.UNTIMED]
-    earliest = int(kept.min()) if kept.size else 0
-    has_no_dur = (dur == MISSING) | (dur > _LONGEST_NS)
-    return ts - earliest, np.where(has_no_dur, NONE, np.maximum(dur, 0)), earliest, findings
+        findings.append(Finding("zero_time", zero.count, words, zero.first, "loss"))
+    if events.backwards.count:
+        words = "Events end before they start; they last 0 ns here."
+        findings.append(Finding("negative_duration", events.backwards.count, words, events.backwards.first))
+    return findings
 
 
-def _clamped(ts: NDArray[np.int64], kind: NDArray[np.int8]) -> NDArray[np.bool_]:
-    """Events at time zero while all others are more than a minute away: pytorch#188481."""
-    zero = (ts == 0) & (kind > Kind.UNTIMED)
-    others = ts[(ts != 0) & (kind > Kind.UNTIMED)]
-    is_far = zero.any() and others.size and np.abs(others).min() > _FAR_NS
-    return zero if is_far else np.zeros(ts.size, bool)
+def _without_clamped(events: Sorted) -> Noted:
+    """Drop events at time zero while all others are more than a minute away, and count them: pytorch#188481."""
+    noted = Noted()
+    times = [rows["ts"] for rows in events.timed()]
+    nearest = min((int(np.abs(ts[ts != 0]).min(initial=_FARTHEST_NS)) for ts in times), default=_FARTHEST_NS)
+    if not _FAR_NS < nearest < _FARTHEST_NS:
+        return noted
+    for rows in events.timed():
+        is_zero = rows["ts"] == 0
+        if is_zero.any():
+            noted.add_where(is_zero, rows["offset"])
+            rows.keep(~is_zero)
+    return noted
 
 
-def _window(
-    kind: NDArray[np.int8], codes: dict[str, NDArray[Any]], texts: Texts, start: NDArray[Any], dur: NDArray[Any]
-) -> tuple[int, int] | None:
+def _window(others: Rows, texts: Texts, earliest: int) -> tuple[int, int] | None:
     """From when to when was recorded: the profiler's span, of category Trace (kineto's output_json.cpp)."""
-    spans = [code for code in used(codes["category"], len(texts)) if (texts[code] or "").lower() == "trace"]
-    rows = np.flatnonzero((kind == Kind.OTHER) & np.isin(codes["category"], spans) & (dur > 0))
+    category = others["category"]
+    spans = [code for code in used(category, len(texts)) if (texts[code] or "").lower() == "trace"]
+    rows = np.flatnonzero(np.isin(category, spans) & (others["dur"] > 0) & (others["kind"] == Kind.OTHER))
     if not rows.size:
         return None
-    return int(start[rows].min()), int((start[rows] + dur[rows]).max())
+    start = others["ts"][rows] - earliest
+    return int(start.min()), int((start + others["dur"][rows]).max())
 
 
-def _unknown_categories(kind: NDArray[np.int8], category: NDArray[Any], texts: Texts) -> list[Finding]:
-    unknown = category[kind == Kind.UNKNOWN]
+def _unknown_categories(events: Sorted, texts: Texts) -> list[Finding]:
+    others = events.frames["others"]
+    unknown = others["category"][others["kind"] == Kind.UNKNOWN]
     if not unknown.size:
         return []
     names = sorted({texts[code] or "(none)" for code in used(unknown, len(texts))})
     listed = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
-    return [
-        Finding(
-            "unknown_category",
-            int(unknown.size),
-            f"Events of categories that aren't known here ({listed}) are kept, but count as no work.",
-            level="note",
-        )
-    ]
+    words = f"Events of categories that aren't known here ({listed}) are kept, but count as no work."
+    return [Finding("unknown_category", int(unknown.size), words, level="note")]
 
 
 def _damage(found: Ingested, lost_values: int) -> list[Finding]:
@@ -133,12 +118,6 @@ def _damage(found: Ingested, lost_values: int) -> list[Finding]:
     if _ANOTHER_DOCUMENT.match(found.tail):
         words = "There is more in the file after the end of the trace, perhaps a second one; only the first was read."
         findings.append(Finding("second_document", 1, words, level="loss"))
-    if not found.columns.events:
+    if not found.events.events:
         findings.append(Finding("no_events", 1, "The trace holds no events. Check that the profiler was running."))
     return findings
-
-
-def _finding(rule: str, where: NDArray[np.bool_], offsets: NDArray[np.int64], words: str) -> Finding:
-    rows = np.flatnonzero(where)
-    level: Literal["loss", "warning"] = "warning" if rule == "negative_duration" else "loss"
-    return Finding(rule, int(rows.size), words, int(offsets[rows[0]]), level)

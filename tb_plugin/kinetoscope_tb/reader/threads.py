@@ -5,6 +5,7 @@ Pairs are compared as texts, since torch 1.9 writes the same tid as a string on 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,49 +13,43 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..trace.model import NONE, THREADS
-from .columns import Columns
-from .kinds import Kind
+from .rows import LAYOUTS, Rows
 from .tokens import Texts, used
 
-_TABLE_AT_MOST = 1 << 22
 
-
-def threads_of(
-    columns: Columns, codes: dict[str, NDArray[Any]], kind: NDArray[np.int8], texts: Texts
-) -> tuple[NDArray[np.int32], pl.DataFrame]:
-    """(thread of each event or NONE, the threads frame). Rows of devices have a stream instead of a thread."""
-    is_device = (kind >= Kind.KERNEL) & (kind <= Kind.MEMSET)
-    rows = np.flatnonzero((kind > Kind.UNTIMED) & ~is_device)
-    pid, pids = _compact(codes["pid"][rows], texts)
-    tid, tids = _compact(codes["tid"][rows], texts)
-    pairs, inverse = _distinct(pid.astype(np.int64) * len(tids) + tid, len(pids) * len(tids))
-    listed = [(pids[pair // len(tids)], tids[pair % len(tids)]) for pair in pairs.tolist()]
-    order = sorted(range(len(listed)), key=lambda i: tuple(map(_natural, listed[i])))
+def threads_of(frames: Mapping[str, Rows], texts: Texts) -> tuple[dict[str, NDArray[np.int32]], pl.DataFrame]:
+    """(per frame, the thread of each event; the threads frame). Rows of devices have a stream instead of a thread."""
+    on_host = [name for name, layout in LAYOUTS.items() if layout.is_timed and name != "device_events"]
+    pids: dict[str | None, int] = {}
+    tids: dict[str | None, int] = {}
+    places = {
+        name: (_places(frames[name].take("pid"), texts, pids), _places(frames[name].take("tid"), texts, tids))
+        for name in on_host
+    }
+    pairs = {name: pid.astype(np.int64) * len(tids) + tid for name, (pid, tid) in places.items()}
+    listed = _distinct(pairs.values())
+    named = [(list(pids)[pair // len(tids)], list(tids)[pair % len(tids)]) for pair in listed.tolist()]
+    order = sorted(range(len(named)), key=lambda i: tuple(map(_natural, named[i])))
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
-    thread = np.full(kind.size, NONE, np.int32)
-    thread[rows] = rank[inverse]
-    processes, names = _given_names(columns, codes, kind, texts)
-    table = [(p, t, processes.get(p), names.get((p, t))) for p, t in (listed[i] for i in order)]
-    return thread, pl.DataFrame(table, schema=THREADS, orient="row")
+    processes, names = _given_names(frames["names"], texts)
+    table = [(p, t, processes.get(p), names.get((p, t))) for p, t in (named[i] for i in order)]
+    threads = {name: rank[np.searchsorted(listed, pairs.pop(name))] for name in on_host}
+    return threads, pl.DataFrame(table, schema=THREADS, orient="row")
 
 
-def _compact(codes: NDArray[Any], texts: Texts) -> tuple[NDArray[np.int32], list[str | None]]:
-    """Each code as a place in the list of distinct texts."""
-    place_of: dict[str | None, int] = {}
+def _places(codes: NDArray[Any], texts: Texts, place_of: dict[str | None, int]) -> NDArray[np.int32]:
+    """Each code as the place of its text in `place_of`, which gets the new ones."""
     places = np.zeros(len(texts) + 1, np.int32)
     for code in used(codes, len(texts)):
         places[code] = place_of.setdefault(texts[code], len(place_of))
-    return places[codes], list(place_of)
+    place_of_each: NDArray[np.int32] = places[codes]
+    return place_of_each
 
 
-def _distinct(values: NDArray[np.int64], below: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """np.unique with inverse; by a table, without sorting, where the values are small."""
-    if below > _TABLE_AT_MOST:
-        return np.unique(values, return_inverse=True)
-    occurs = np.zeros(below, bool)
-    occurs[values] = True
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[values]
+def _distinct(columns: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The values that occur, in order."""
+    return np.unique(np.concatenate([np.empty(0, np.int64), *(pl.Series(c).unique().to_numpy() for c in columns)]))
 
 
 def _natural(text: str | None) -> tuple[bool, int, str]:
@@ -64,17 +59,14 @@ def _natural(text: str | None) -> tuple[bool, int, str]:
     return not is_number, int(text) if is_number else 0, text
 
 
-def _given_names(
-    columns: Columns, codes: dict[str, NDArray[Any]], kind: NDArray[np.int8], texts: Texts
-) -> tuple[dict[str | None, str], dict[tuple[str | None, str | None], str]]:
+def _given_names(rows: Rows, texts: Texts) -> tuple[dict[str | None, str], dict[tuple[str | None, str | None], str]]:
     """(names of processes, names of threads), from the rows of phase M."""
     processes: dict[str | None, str] = {}
     threads: dict[tuple[str | None, str | None], str] = {}
-    rows, labels = (growing.array() for growing in columns.args["label"])
-    is_meta = kind[rows] == Kind.META
-    rows, labels = rows[is_meta], labels[is_meta]
-    of_rows = (codes[column][rows].tolist() for column in ("name", "pid", "tid"))
-    for name, pid, tid, label in zip(*of_rows, labels.tolist(), strict=True):
+    columns = (rows.take(column).tolist() for column in ("name", "pid", "tid", "label"))
+    for name, pid, tid, label in zip(*columns, strict=True):
+        if label == NONE:
+            continue
         if texts[name] == "process_name":
             processes[texts[pid]] = (texts[label] or "").strip()
         elif texts[name] == "thread_name":

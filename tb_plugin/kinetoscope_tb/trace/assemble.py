@@ -1,4 +1,4 @@
-"""From what was recorded to a `Trace`: order, nesting, links from device work back to operators, steps."""
+"""From what was recorded to a `Trace`: nesting, links from device work back to operators, steps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Parts:
         origin_ns: Unix time of the origin, in nanoseconds.
         window: Start and end of the recording, in ns since the origin; None where the file doesn't say.
         threads: The host threads that have rows (model.THREADS).
-        frames: One frame per key of model.COLLECTED, with its recorded columns; rows of a frame in file order.
+        frames: One frame per key of model.COLLECTED, with its recorded columns, in its order.
         meta: What the file says beside its events.
         findings: What was repaired or lost while reading.
     """
@@ -58,17 +58,15 @@ class Columns:
 
 
 def assemble(parts: Parts) -> Trace:
-    """Return the trace: the recorded columns in their order, and the derived ones."""
+    """Return the trace: the recorded columns, and the derived ones."""
     frames = parts.frames
-    host, nested = _nested(_by_thread(frames["host_events"]))
-    python, python_nested = _nested(_by_thread(frames["python_calls"]))
-    launches = _by_thread(frames["launches"])
-    device = frames["device_events"].sort("start_ns", maintain_order=True)
+    host, nested = _nested(frames["host_events"])
+    python, python_nested = _nested(frames["python_calls"])
 
     ranges = Columns.of(host)
-    host, launches = _with_calls(host, ranges, launches)
+    host, launches = _with_calls(host, ranges, frames["launches"])
     memory = _with_op(frames["memory"], host, ranges)
-    device = _with_launch(_classified(device), launches)
+    device = _with_launch(_classified(frames["device_events"]), launches)
 
     steps = host_steps(host, _extent(host, launches, device), parts.window[1] if parts.window else None)
     host, launches, device = _with_steps(steps, host, launches, device)
@@ -84,17 +82,12 @@ def assemble(parts: Parts) -> Trace:
         device_events=device,
         memory=memory,
         python_calls=python,
-        flows=frames["flows"].sort("start_ns", maintain_order=True),
-        others=frames["others"].sort("start_ns", maintain_order=True),
+        flows=frames["flows"],
+        others=frames["others"],
         steps=windows,
         meta=parts.meta,
         findings=parts.findings + _overlaps(nested, "host") + _overlaps(python_nested, "python"),
     )
-
-
-def _by_thread(frame: pl.DataFrame) -> pl.DataFrame:
-    """In the order thread, start, longest first, file."""
-    return frame.sort("thread", "start_ns", "dur_ns", descending=[False, False, True], maintain_order=True)
 
 
 def _nested(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
@@ -148,7 +141,7 @@ def _with_op(memory: pl.DataFrame, host: pl.DataFrame, ranges: Columns) -> pl.Da
     op = np.empty(found.size, np.int32)
     is_op = (host["kind"] == "operator").to_numpy()
     op[order] = take(nearest(is_op, host["parent"].to_numpy()), found)
-    return memory.with_columns(op=op).sort("start_ns", maintain_order=True)
+    return memory.with_columns(op=op)
 
 
 def _classified(device: pl.DataFrame) -> pl.DataFrame:

@@ -1,0 +1,244 @@
+"""Events sorted into frames while they are scanned: still codes of texts and times as the file has them, in its order.
+
+The scanning threads sort what they found (`sorted_out`), the reading thread appends it (`Rows`), so a column of the
+whole file exists once, in the narrowest type that holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from .columns import ARG_AT, ARGS, EVENT_CODES, Growing, narrowed
+from .kinds import Kind, kinds
+from .scan import CODE, EVENTS, MISSING, Out
+
+NONE = -1
+_LATEST_NS, _EARLIEST_NS, _LONGEST_NS = 2**62, -(2**60), 2**61
+"""Times beyond these (over 100 years) are damage; within them no sum exceeds 64 bits."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is kept of the events of one frame.
+
+    Args:
+        first, last: The kinds of events that belong to it.
+        codes: The texts that every event has.
+        args: The arguments, by their column.
+        is_timed: Whether the events lie on the time axis.
+    """
+
+    first: Kind
+    last: Kind
+    codes: tuple[str, ...]
+    args: tuple[str, ...] = ()
+    is_timed: bool = True
+
+
+_PLACE = ("name", "pid", "tid")
+LAYOUTS = {
+    "names": Layout(Kind.META, Kind.META, _PLACE, ("label",), is_timed=False),
+    "host_events": Layout(
+        Kind.OPERATOR,
+        Kind.ANNOTATION,
+        _PLACE,
+        ("external_id", "sequence", "fwd_thread", "input_shapes", "input_types", "call_stack", "finished"),
+    ),
+    "launches": Layout(Kind.RUNTIME, Kind.DRIVER, _PLACE, ("correlation", "external_id")),
+    "device_events": Layout(
+        Kind.KERNEL,
+        Kind.MEMSET,
+        _PLACE,
+        (
+            "device",
+            "stream",
+            "correlation",
+            "external_id",
+            "bytes",
+            "grid",
+            "block",
+            "registers_per_thread",
+            "shared_memory_bytes",
+            "blocks_per_sm",
+            "occupancy_percent",
+            "occupancy_limiter",
+            "collective",
+        ),
+    ),
+    "memory": Layout(
+        Kind.MEMORY,
+        Kind.MEMORY,
+        _PLACE,
+        ("memory_device_type", "memory_device", "memory_address", "memory_bytes", "total_allocated", "total_reserved"),
+    ),
+    "python_calls": Layout(Kind.PYTHON, Kind.PYTHON, _PLACE, ("python_id", "python_parent_id", "module_id")),
+    "flows": Layout(Kind.FLOW, Kind.FLOW, ("category", "phase", "pid", "tid"), ("id",)),
+    "others": Layout(Kind.OTHER, Kind.UNKNOWN, ("name", "category", "phase", "pid", "tid")),
+}
+"""Every event belongs to one of these frames by its kind; those of kind UNTIMED to none."""
+
+_NAMES = tuple(LAYOUTS)
+_AT = {arg.column: at for at, arg in ARG_AT.items()}
+_CODES = frozenset({*EVENT_CODES, *(arg.column for arg in ARGS if arg.kind == CODE)})
+_FRAME_OF_KIND = np.full(len(Kind), NONE, np.int8)
+for _nth, _layout in enumerate(LAYOUTS.values()):
+    _FRAME_OF_KIND[_layout.first : _layout.last + 1] = _nth
+
+
+@dataclass
+class Noted:
+    """How many events something concerns, and the offset of the first."""
+
+    count: int = 0
+    first: int | None = None
+
+    def add(self, count: int, first: int | None) -> None:
+        """Count later ones."""
+        self.count += count
+        if self.first is None:
+            self.first = first
+
+    def add_where(self, where: NDArray[np.bool_], offsets: NDArray[np.int64]) -> None:
+        """Count the events at these offsets."""
+        rows = np.flatnonzero(where)
+        if rows.size:
+            self.add(int(rows.size), int(offsets[rows[0]]))
+
+
+@dataclass(frozen=True)
+class Part:
+    """The events of one scan; codes count within `tokens`. A frame without events is left out."""
+
+    events: int
+    tokens: list[bytes]
+    frames: dict[str, dict[str, NDArray[Any]]]
+    untimed: Noted
+    backwards: Noted
+
+
+def sorted_out(out: Out, tokens: list[bytes], offset: int) -> Part:
+    """Sort the events of a scan into frames.
+
+    Args:
+        out: What the scanner wrote.
+        tokens: The text of each code.
+        offset: Of the scanned text in the file.
+    """
+    n = int(out.state[EVENTS])
+    codes = dict(zip(EVENT_CODES, out.codes[:, :n], strict=True))
+    kind = kinds(codes["phase"], codes["category"], codes["name"], codes["pid"], tokens)
+    offsets = out.offsets[:n] + offset
+    ts, dur = out.times[0, :n], out.times[1, :n]
+    untimed, backwards = Noted(), Noted()
+    untimed_rows = (kind != Kind.META) & ((ts < _EARLIEST_NS) | (ts > _LATEST_NS))
+    untimed.add_where(untimed_rows, offsets)
+    kind[untimed_rows] = Kind.UNTIMED
+    backwards.add_where((kind > Kind.UNTIMED) & (dur < 0) & (dur != MISSING), offsets)
+    dur = np.where((dur == MISSING) | (dur > _LONGEST_NS), NONE, np.maximum(dur, 0))
+    frame_of = _FRAME_OF_KIND[kind]
+    place = np.empty(n, np.int32)
+    frames = {}
+    for nth in np.flatnonzero(np.bincount(frame_of + 1, minlength=len(LAYOUTS) + 1)[1:]).tolist():
+        rows = np.flatnonzero(frame_of == nth)
+        place[rows] = np.arange(rows.size, dtype=np.int32)
+        layout = LAYOUTS[_NAMES[nth]]
+        columns = {name: codes[name][rows] for name in layout.codes}
+        if layout.is_timed:
+            columns["ts"], columns["dur"] = ts[rows], narrowed(dur[rows])
+            columns["offset"], columns["length"] = narrowed(offsets[rows]), out.lengths[:n][rows]
+            columns["kind"] = kind[rows]
+        for name in layout.args:
+            columns[name] = _dense(out, name, frame_of, place, nth, rows.size)
+        frames[_NAMES[nth]] = columns
+    return Part(n, tokens, frames, untimed, backwards)
+
+
+def _dense(
+    out: Out, arg: str, frame_of: NDArray[np.int8], place: NDArray[np.int32], frame: int, size: int
+) -> NDArray[Any]:
+    """One value per event of the frame, NONE where it is missing."""
+    column = _AT[arg]
+    count = int(out.arg_counts[column])
+    if not count:
+        return np.full(size, NONE, np.int8)
+    values = np.full(size, NONE, np.int64)
+    rows, found = out.arg_rows[column, :count], out.arg_values[column, :count]
+    _spread(rows, found, frame_of, place, frame, arg == "correlation", values)
+    return values if arg in _CODES else narrowed(values)
+
+
+@njit(cache=True, nogil=True)
+def _spread(rows, values, frame_of, place, frame, first_wins, result):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Put each value at the place of its event. Of several for one event the last holds, as in JSON, or the first."""
+    for i in range(rows.size):
+        row = rows[i]
+        if frame_of[row] == frame and not (first_wins and result[place[row]] != NONE):
+            result[place[row]] = values[i]
+
+
+class Rows:
+    """The events of one frame, column by column."""
+
+    def __init__(self, layout: Layout) -> None:
+        names = (*layout.codes, *layout.args)
+        if layout.is_timed:
+            names += ("ts", "dur", "offset", "length", "kind")
+        self._columns = {name: Growing(np.int64 if name == "ts" else np.int8) for name in names}
+
+    def append(self, part: dict[str, NDArray[Any]], code_of: NDArray[np.signedinteger[Any]]) -> None:
+        """Append a part's events; `code_of` turns its codes into the file's, its last place is for -1."""
+        for name, values in part.items():
+            self._columns[name].append(code_of[values] if name in _CODES else values)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._columns[name].array()
+
+    def take(self, name: str) -> NDArray[Any]:
+        """The column, which is forgotten here: its memory goes with the caller's last use."""
+        return self._columns.pop(name).array()
+
+    def keep(self, wanted: NDArray[np.bool_]) -> None:
+        """Drop the other events."""
+        for growing in self._columns.values():
+            growing.keep(wanted)
+
+
+@dataclass
+class Sorted:
+    """All events of a file by frame.
+
+    Attributes:
+        events: How many there are, those included that no frame has.
+        untimed, backwards: Events without a usable time, and those that end before they start.
+    """
+
+    events: int = 0
+    frames: dict[str, Rows] = field(default_factory=lambda: {name: Rows(layout) for name, layout in LAYOUTS.items()})
+    untimed: Noted = field(default_factory=Noted)
+    backwards: Noted = field(default_factory=Noted)
+    _known: dict[bytes, int] = field(default_factory=dict)
+
+    @property
+    def tokens(self) -> list[bytes]:
+        """The text of each code."""
+        return list(self._known)
+
+    def append(self, part: Part) -> None:
+        """Append a part's events."""
+        known = self._known
+        code_of = narrowed(np.array([*(known.setdefault(token, len(known)) for token in part.tokens), NONE]))
+        for name, columns in part.frames.items():
+            self.frames[name].append(columns, code_of)
+        self.events += part.events
+        self.untimed.add(part.untimed.count, part.untimed.first)
+        self.backwards.add(part.backwards.count, part.backwards.first)
+
+    def timed(self) -> Iterator[Rows]:
+        """The frames whose events lie on the time axis."""
+        return (self.frames[name] for name, layout in LAYOUTS.items() if layout.is_timed)
