@@ -118,13 +118,22 @@ class Microseconds(float):
         return f"{sign}{ns // 1000}.{ns % 1000:03d}"
 
 
+class Pointer(int):
+    """A number that is written in hexadecimal, without quotes: no JSON, but roctracer's (kineto e624b51d)."""
+
+    def __repr__(self) -> str:
+        return hex(self)
+
+    __str__ = __repr__
+
+
 def dumps(value: Any) -> str:
-    """JSON text in which `Microseconds` keep their decimals (json.dumps calls float.__repr__, never ours)."""
+    """JSON text in which numbers keep the form of their class (json.dumps calls float.__repr__, never ours)."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(k)}: {dumps(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(dumps, value)) + "]"
-    return repr(value) if isinstance(value, Microseconds) else json.dumps(value)
+    return repr(value) if isinstance(value, Microseconds | Pointer) else json.dumps(value)
 
 
 def text(frame: pl.DataFrame) -> str:

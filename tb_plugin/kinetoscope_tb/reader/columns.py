@@ -45,7 +45,7 @@ ARGS = (
     Arg("finished", CODE, ("finished",)),
     Arg("device", INTEGER, ("device",)),
     Arg("stream", INTEGER, ("stream",)),
-    Arg("bytes", INTEGER, ("bytes",)),
+    Arg("bytes", INTEGER, ("bytes", "size")),
     Arg("grid", CODE, ("grid",)),
     Arg("block", CODE, ("block",)),
     Arg("registers_per_thread", INTEGER, ("registers per thread",)),

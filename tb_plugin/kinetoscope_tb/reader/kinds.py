@@ -39,9 +39,9 @@ class Kind(IntEnum):
 _BY_CATEGORY = {
     "cpu_op": Kind.OPERATOR,
     "operator": Kind.OPERATOR,
-    "hpu_op": Kind.OPERATOR,
     "user_annotation": Kind.ANNOTATION,
     "runtime": Kind.RUNTIME,
+    "hpu_op": Kind.RUNTIME,  # kineto's ActivityType.h: the host's runtime events
     "kernel": Kind.KERNEL,
     "mtia_ccp_events": Kind.KERNEL,
     "memcpy": Kind.MEMCPY,
@@ -71,11 +71,19 @@ _NOT_WORK = frozenset(
 )
 _MEMORY_NAMES = frozenset({"[memory]", "[OutOfMemory]"})
 _FLOW_PHASES = frozenset("stf")
-_NOT_OPERATORS = ("ProfilerStep#", "enumerate(DataLoader)#", "enumerate(DataPipe)#")
+_NOT_OPERATORS = (
+    "ProfilerStep#",
+    "enumerate(DataLoader)#",
+    "enumerate(DataPipe)#",
+    "Optimizer.step#",
+    "Optimizer.zero_grad#",
+)
 """torch up to 1.11 gives these annotations the category of operators."""
 
-_BY_PID = {"CPU functions": Kind.OPERATOR, "CUDA functions": Kind.KERNEL}
-"""Of a complete event without a category: the autograd profiler's own exporter says it so."""
+_LUMPED = b'"mtia_ccp_events"'
+"""MTIA's category for all that a device does, whether it works or waits."""
+
+_IN_A_LUMP = {"event_wait": Kind.OTHER, "event_record": Kind.OTHER, "dma_request": Kind.MEMCPY}
 
 
 @lru_cache(1 << 10)
@@ -96,6 +104,10 @@ def kinds(
     result = _looked_up(category, tokens, kind_of_category)
     bare = np.flatnonzero(category < 0)
     result[bare] = _looked_up(pid[bare], tokens, _kind_of_pid)
+    lump = bare[result[bare] == Kind.KERNEL]
+    if _LUMPED in tokens:
+        lump = np.append(lump, np.flatnonzero(category == tokens.index(_LUMPED)))
+    result[lump] = _looked_up(name[lump], tokens, _kind_in_a_lump)
     names = _looked_up(name, tokens, _kind_of_name)
     result[(names == Kind.ANNOTATION) & (result == Kind.OPERATOR)] = Kind.ANNOTATION
     phases = _looked_up(phase, tokens, _kind_of_phase)
@@ -126,7 +138,20 @@ def _kind_of_name(name: bytes) -> Kind:
 
 @lru_cache(1 << 10)
 def _kind_of_pid(pid: bytes) -> Kind:
-    return _BY_PID.get(text_of(pid), Kind.UNKNOWN)
+    """Of an event without a category: the autograd profiler's own exporter says it so."""
+    device, _, functions = text_of(pid).rpartition(" ")
+    if functions != "functions":
+        return Kind.UNKNOWN
+    return Kind.OPERATOR if device == "CPU" else Kind.KERNEL
+
+
+@lru_cache(1 << 12)
+def _kind_in_a_lump(name: bytes) -> Kind:
+    """Of a device's row where only the name tells kernels from copies."""
+    text = text_of(name)
+    if text.startswith(("Memcpy ", "Memset ")):
+        return Kind.MEMCPY if text.startswith("Memcpy") else Kind.MEMSET
+    return _IN_A_LUMP.get(text, Kind.KERNEL)
 
 
 def _looked_up(codes: NDArray[Any], tokens: Sequence[bytes], kind_of: Callable[[bytes], Kind]) -> NDArray[np.int8]:

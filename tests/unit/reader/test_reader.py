@@ -148,7 +148,7 @@ def test_the_profilers_span_is_the_window():
     [
         ("cpu_op", "host_events", "operator"),
         ("Operator", "host_events", "operator"),
-        ("hpu_op", "host_events", "operator"),
+        ("hpu_op", "launches", "runtime"),
         ("user_annotation", "host_events", "annotation"),
         ("Runtime", "launches", "runtime"),
         ("cuda_runtime", "launches", "runtime"),
@@ -179,9 +179,9 @@ def test_unknown_categories_are_kept_and_named():
 
 
 def test_steps_and_data_loading_are_annotations_even_where_the_category_says_operator():
-    names = ["ProfilerStep#3", "enumerate(DataLoader)#_Next", "Optimizer.step#SGD.step"]
+    names = ["ProfilerStep#3", "enumerate(DataLoader)#_Next", "Optimizer.step#SGD.step", "my step"]
     trace = events(*(event(name=name, ts=i) for i, name in enumerate(names)))
-    assert trace.host_events["kind"].to_list() == ["annotation", "annotation", "operator"]
+    assert trace.host_events["kind"].to_list() == ["annotation"] * 3 + ["operator"]
 
 
 @pytest.mark.parametrize("row", [{"ph": "i"}, {"ph": "X", "cat": "cpu_instant_event"}, {"ph": "i", "cat": None}])

@@ -11,7 +11,7 @@ import pytest
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.trace.model import COLLECTED, NONE
 
-HOST = {"cpu_op": "operator", "operator": "operator", "hpu_op": "operator", "user_annotation": "annotation"}
+HOST = {"cpu_op": "operator", "operator": "operator", "user_annotation": "annotation"}
 DEVICE = {
     "kernel": "kernel",
     "mtia_ccp_events": "kernel",
@@ -20,7 +20,8 @@ DEVICE = {
     "memset": "memset",
     "gpu_memset": "memset",
 }
-NEVER_OPERATORS = ("ProfilerStep#", "enumerate(DataLoader)#", "enumerate(DataPipe)#")
+NEVER_OPERATORS = ("ProfilerStep#", "enumerate(DataLoader)#", "enumerate(DataPipe)#", "Optimizer.")
+OF_MTIA = {"event_wait": None, "event_record": None, "dma_request": "memcpy"}
 
 
 def document(path):
@@ -47,6 +48,9 @@ def frame_and_kind(event):
         return "others", None
     if category in HOST:
         return "host_events", "annotation" if event["name"].startswith(NEVER_OPERATORS) else HOST[category]
+    if category == "mtia_ccp_events" and event["name"] in OF_MTIA:
+        kind = OF_MTIA[event["name"]]
+        return "device_events" if kind else "others", kind
     if category in DEVICE:
         return "device_events", DEVICE[category]
     if category.endswith(("runtime", "driver")):
@@ -87,7 +91,7 @@ def expected(event, frame, kind, origin):
     if frame == "device_events":
         row["device"] = integer(args, "device") if "device" in args else int(event["pid"])
         row["stream"] = integer(args, "stream") if "stream" in args else int(str(event["tid"]).split()[-1])
-        row["bytes"] = integer(args, "bytes")
+        row["bytes"] = integer(args, "bytes", "size")
         row["registers_per_thread"] = integer(args, "registers per thread")
         row["shared_memory_bytes"] = integer(args, "shared memory")
         row["blocks_per_sm"] = number(args.get("blocks per SM"))

@@ -1,0 +1,89 @@
+"""One recording in the spelling of every era and writer, and what each of them leaves out.
+
+recording  what was recorded, as nobody writes it
+kineto     how each release of torch writes it, for each kind of device
+arguments  the arguments of its events
+writers    kineto's siblings in torch 2.13
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from kinetoscope_tb.reader import read_blocks
+from kinetoscope_tb.trace import Trace
+
+from .kineto import Kineto
+from .writers import Annotated, Monitor, PythonExporter
+
+
+class Writer(Protocol):
+    """Whatever writes the recording."""
+
+    def text(self) -> str:
+        """The whole file."""
+
+
+@dataclass(frozen=True)
+class Era:
+    """A form that traces have had.
+
+    Args:
+        name: Of the era or writer.
+        writer: Writes the recording in it.
+        lacks: What this form has no place for: what test_eras calls it.
+    """
+
+    name: str
+    writer: Writer
+    lacks: frozenset[str] = frozenset()
+
+    def trace(self) -> Trace:
+        """The recording, written and read back."""
+        return read_blocks([self.writer.text().encode()], path=f"{self.name}.pt.trace.json")
+
+
+def _era(name: str, writer: Writer, lacks: Iterable[str] = ()) -> Era:
+    return Era(name, writer, frozenset(lacks))
+
+
+_COUNTERS = (
+    {
+        "ph": "C",
+        "cat": "hardware_counters",
+        "name": "sm__cycles",
+        "pid": "GPU 0 Counters",
+        "tid": 0,
+        "ts": 50,
+        "args": {"": 5},
+    },
+)
+_MTIA_COUNTERS = ({"ph": "C", "cat": "mtia_counters", "name": "power", "pid": 0, "tid": 0, "ts": 50, "args": {"W": 5}},)
+_NO_PROPERTIES = ("launch shape", "registers", "blocks", "occupancy", "limiter")
+_NO_SIZES = ("registers", "blocks", "occupancy", "limiter")
+
+ERAS = [
+    _era("torch 1.8", Kineto((1, 8)), {"memory", "blocks", "occupancy", "limiter", "sequence", "python"}),
+    _era(
+        "torch 1.8 array",
+        Kineto((1, 8), top={"array": True}),
+        {"memory", "blocks", "occupancy", "limiter", "sequence", "python"},
+    ),
+    _era("torch 1.9", Kineto((1, 9)), {"addresses", "limiter", "python"}),
+    _era("torch 1.10", Kineto((1, 10)), {"addresses", "limiter", "python"}),
+    *(_era(f"torch 1.{minor}", Kineto((1, minor)), {"limiter"}) for minor in (11, 12, 13)),
+    *(_era(f"torch 2.{minor}", Kineto((2, minor)), {"limiter"}) for minor in (0, 1, 2, 3, 4, 6, 8)),
+    *(_era(f"torch 2.{minor}", Kineto((2, minor))) for minor in (12, 13)),
+    _era("kineto main", Kineto((3, 0), events=_COUNTERS)),
+    _era("Python exporter", PythonExporter((2, 13))),
+    _era("CUPTI monitor", Monitor((2, 13)), _NO_PROPERTIES),
+    _era("annotated graphs", Annotated((2, 13))),
+    _era("on demand", Kineto((2, 6), on_demand=True), {"limiter"}),
+    *(_era(f"ROCm, torch 2.{minor}", Kineto((2, minor), "rocm"), _NO_SIZES) for minor in (6, 12)),
+    _era("XPU", Kineto((2, 8), "xpu"), _NO_SIZES),
+    _era("MTIA", Kineto((2, 12), "mtia", events=_MTIA_COUNTERS), _NO_PROPERTIES),
+    _era("HPU", Kineto((2, 4), "hpu"), _NO_PROPERTIES),
+    _era("PrivateUse1", Kineto((2, 8), "privateuse1"), _NO_PROPERTIES),
+]
