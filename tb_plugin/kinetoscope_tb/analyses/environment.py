@@ -9,7 +9,7 @@ import polars as pl
 
 from ..tables import TEXT, Column, Table
 from ..trace import Trace
-from ..trace.torch_version import torch_version
+from ..trace.torch_version import torch_version, writer
 from ..views import View
 
 EARLIEST_CLOCK_NS = 1_000_000_000_000_000_000  # September 2001: an origin before it is no Unix time
@@ -60,6 +60,7 @@ def _recording(trace: Trace) -> list[tuple[str, object]]:
         ("Recorded", f"{begun:%Y-%m-%d %H:%M:%S} UTC" if begun else None),
         ("Steps", f"{_range(steps['name'].to_list())}, {complete} complete" if has_steps else "not marked"),
         ("Events", trace.meta.events),
+        ("Written by", writer(trace)),
         ("File", PurePath(trace.path).name),
     ]
 

@@ -10,6 +10,7 @@ kinds       categories of every era → kinds of events
 threads     (pid, tid) pairs and their names
 rows        events sorted into frames while they are scanned
 frames      sorted events → the frames of trace.model
+marks       details of the text that tell who wrote it
 parts       all of it, on one time axis, with findings
 """
 
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from ..trace.assemble import assemble
 from ..trace.model import Finding, Trace
 from .ingest import default_threads, ingested
+from .marks import Samples
 from .parts import parts_of
 from .source import Source
 
@@ -98,6 +100,7 @@ def read_blocks(
 def _trace(
     blocks: Iterable[bytes], path: str, threads: int | None, report: Callable[[str], None], findings: list[Finding]
 ) -> Trace:
-    found = ingested(blocks, path, threads or default_threads(), lambda: report("reading"))
+    samples = Samples()
+    found = ingested(samples.passing(blocks), path, threads or default_threads(), lambda: report("reading"))
     report("linking")
-    return assemble(parts_of(found, path, findings))
+    return assemble(parts_of(found, path, findings, samples.marks()))

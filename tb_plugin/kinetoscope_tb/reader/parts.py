@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from ..trace.assemble import Parts
-from ..trace.model import COLLECTED, Finding, Meta
+from ..trace.model import COLLECTED, Finding, Marks, Meta
 from .document import base_ns, not_a_trace, top_values
 from .frames import frame
 from .ingest import Ingested
@@ -22,7 +22,7 @@ _FARTHEST_NS = 2**62
 _NO_THREADS = np.empty(0, np.int32)
 
 
-def parts_of(found: Ingested, path: str, source_findings: list[Finding]) -> Parts:
+def parts_of(found: Ingested, path: str, source_findings: list[Finding], marks: Marks) -> Parts:
     """Everything that `assemble` needs.
 
     Raises:
@@ -43,7 +43,7 @@ def parts_of(found: Ingested, path: str, source_findings: list[Finding]) -> Part
         for name in COLLECTED
     }
     origin = base_ns(top, found.head, found.tail) + earliest
-    return Parts(path, origin, window, threads, frames, Meta(top, events.events), tuple(findings))
+    return Parts(path, origin, window, threads, frames, Meta(top, events.events, marks), tuple(findings))
 
 
 def _untimed(events: Sorted) -> list[Finding]:

@@ -194,16 +194,33 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Marks:
+    """Details of the text that tell who wrote it, found in samples of it.
+
+    Args:
+        keys: Keys of the events and of their arguments.
+        categories: Categories of events and arrows, as they are spelt.
+        forms: Ways of writing; reader/marks.py names them.
+    """
+
+    keys: frozenset[str] = frozenset()
+    categories: frozenset[str] = frozenset()
+    forms: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Meta:
     """What the file says beside its events.
 
     Args:
         top: The top-level keys as JSON values, without traceEvents.
         events: How many events the file holds.
+        marks: Of the writer.
     """
 
     top: Mapping[str, Any] = field(default_factory=dict)
     events: int = 0
+    marks: Marks = Marks()
 
     def _mapping(self, key: str) -> Mapping[str, Any]:
         value = self.top.get(key)

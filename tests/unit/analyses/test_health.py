@@ -72,7 +72,7 @@ def test_the_environment_says_what_the_file_says():
         fact          value
         Device        H100
         Devices used  1
-        torch         ≈ 2.12 or later
+        torch         ≈ 2.12
         CUDA          12.4
         Host          node7
         Rank          3
