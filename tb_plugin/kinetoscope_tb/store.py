@@ -18,7 +18,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .discovery import Listing, Logdir, TraceFile, list_traces
+from .discovery import Heads, Listing, Logdir, TraceFile, list_traces
 from .errors import KinetoscopeError, TraceError
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ class Store:
         self._listers, self._readers, self._analysts = _Workers(1), _Workers(2), _Workers(4)
         self._lock = threading.Lock()
         self._loads: OrderedDict[str, _Load] = OrderedDict()  # by path, the one used longest ago first
+        self._heads = Heads()  # the listing thread alone uses it
         self._listing: Listing | None = None
         self._listed_at, self._listing_took_s = float("-inf"), 0.0
         self._scan: Future[Listing] | None = None
@@ -118,7 +119,7 @@ class Store:
     def _list(self) -> Listing:
         begun = self._clock()
         try:
-            self._listing = list_traces(self._logdirs)
+            self._listing = list_traces(self._logdirs, self._heads)
             return self._listing
         finally:
             self._listed_at = self._clock()

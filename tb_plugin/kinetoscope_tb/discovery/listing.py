@@ -1,0 +1,135 @@
+"""All traces by run, worker and span, and what the page calls them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import NotFound
+from .patterns import NO_SPAN, is_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Value = TypeVar("Value")
+
+# Folders that a trainer puts between a run and its traces: Composer; Megatron-LM; MMEngine; torchtitan; NeMo.
+_PUT_BETWEEN = re.compile(r"(?P<run>.+?)(/(torch_traces|torch_profile|tf_tracing_logs|profiling/traces|device))+")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True)
+class TraceFile:
+    """One span of one worker of one run.
+
+    Args:
+        path: What to open.
+        shown: The path as the page shows it, relative to the logdir.
+        bytes: Its size; 0 if its place doesn't say.
+        stamp: Changes whenever the file does.
+    """
+
+    run: str
+    worker: str
+    span: str
+    path: str
+    shown: str
+    bytes: int
+    stamp: Any
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something under a logdir that can't be used, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """All traces, in natural order of run, worker and span, and what can't be used."""
+
+    files: tuple[TraceFile, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @cached_property
+    def runs(self) -> dict[str, dict[str, dict[str, TraceFile]]]:
+        """The files by run, worker and span, each in order."""
+        runs: dict[str, dict[str, dict[str, TraceFile]]] = {}
+        for file in self.files:
+            runs.setdefault(file.run, {}).setdefault(file.worker, {})[file.span] = file
+        return runs
+
+    def find(self, run: str, worker: str, span: str) -> TraceFile:
+        """Return the file of exactly these names.
+
+        Raises:
+            NotFound: There is no such run, worker or span.
+        """
+        workers = _look_up("run", run, self.runs)
+        spans = _look_up("worker", worker, workers)
+        return _look_up("span", span, spans)
+
+
+def _look_up(what: str, name: str, known: Mapping[str, Value]) -> Value:
+    if name not in known:
+        raise NotFound(what, name, known)
+    return known[name]
+
+
+def ordered(files: Iterable[TraceFile], problems: Iterable[Problem]) -> Listing:
+    """The listing of these, each in its place."""
+    in_order = sorted(files, key=lambda file: (natural(file.run), natural(file.worker), _span_order(file.span)))
+    return Listing(tuple(in_order), tuple(sorted(problems, key=lambda problem: natural(problem.path))))
+
+
+def natural(name: str) -> list[tuple[int, int, str]]:
+    """Sort key in which rank10 comes after rank2."""
+    return [(0, int(p), p) if p.isdecimal() else (1, 0, p.casefold()) for p in re.findall(r"[0-9]+|[^0-9]+", name)]
+
+
+def _span_order(span: str) -> tuple[bool, list[tuple[int, int, str]]]:
+    return span != NO_SPAN, natural(span)
+
+
+def run_labels(runs: Iterable[str]) -> dict[str, str]:
+    """Each run without the folders that a trainer puts between it and its traces, where no other run is called so."""
+    names = list(runs)
+    short = {run: match["run"] if (match := _PUT_BETWEEN.fullmatch(run)) else run for run in names}
+    taken = Counter(short.values())
+    return {run: short[run] if taken[short[run]] == 1 else run for run in names}
+
+
+def span_labels(spans: Iterable[str]) -> dict[str, str]:
+    """Each span of a worker as people read it: a time as a date and time of day, to the second if that is enough."""
+    names = list(spans)
+    times = {span: moment for span in names if (moment := _moment(span))}
+    seconds = Counter(f"{moment:%Y-%m-%d %H:%M:%S}" for moment in times.values())
+    labels = {}
+    for span, moment in times.items():
+        label = f"{moment:%Y-%m-%d %H:%M:%S}"
+        labels[span] = f"{label} UTC" if seconds[label] == 1 else f"{label}.{moment.microsecond:06d} UTC"
+    distinct = Counter(labels.values())
+    return {span: labels[span] if distinct[labels.get(span, "")] == 1 else span for span in names}
+
+
+def _moment(span: str) -> datetime | None:
+    """When a span that is a time in ms, µs or ns was recorded; None for a number that is something else."""
+    if not is_time(span):
+        return None
+    # torch wrote ms (up to 1.13) and writes ns; these have 13 and 19 digits from 2001 to 2286.
+    unit = {13: 1_000, 16: 1, 19: None}.get(len(span), 0)
+    if unit == 0:
+        return None
+    microseconds = int(span) // 1000 if unit is None else int(span) * unit
+    try:
+        return _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return None

@@ -1,0 +1,130 @@
+"""What the name of a file says: who recorded it, and which of his recordings it is.
+
+The form of torch's handler is `kinetoscope.naming`'s business; the forms of other writers are listed here, each as its
+source writes it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from kinetoscope.naming import parse
+
+NO_SPAN = "default"
+
+_EXTENSION = re.compile(r"\.json(\.gz|\.zst)?$")
+_UNFINISHED = re.compile(r"\.(tmp|part|partial)(-[^.]*)?$")
+
+# A number of 12 digits or more is a time in ms, µs or ns, and no step.
+_TIME_DIGITS = 12
+
+# torch's form with a time or more in the worker; without a group `span`, the number behind the worker is the span.
+_TORCH_WORKERS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"(?P<worker>r\d+)-\d+-\d+-\d+-\d+-\d+",  # torchtune: rank and minute
+        r"(?P<worker>rank-\d+)\.(?P<span>[A-Z][a-z]{2}_\d\d_\d\d_\d\d_\d\d)",  # Meta: rank and second
+        r"(?P<worker>worker_\d+)_epoch_(?P<span>\d+)",  # Ray Train
+    )
+)
+
+# File names without their extension; without a worker, the whole name is one.
+_OTHER_WRITERS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"(?P<worker>rank-\d+)-step-(?P<span>\d+)\.chrome_trace",  # OLMo-core
+        r"prof_start_(?P<span>\d+)_end_\d+_(?P<worker>rank_\d+)",  # verl
+        r"ep\d+-ba(?P<span>\d+)-(?P<worker>rank\d+)",  # Composer
+        r"(?P<worker>profiler(-trace)?)[-_]iter(?P<span>\d+)",  # detectron2
+        r"(?P<span>.+?)-(?P<worker>TP-\d+(-(DP|PP|EP)-\d+)*(-(EXTEND|DECODE))?)\.trace",  # SGLang
+        r"(?P<worker>rank\d+)_trace",  # torchtitan
+        r"(?P<worker>trace)_(?P<span>\d+)",
+        r"libkineto_(trace|activities)_.*",  # Kineto on demand
+        r"profile_\d+|(.+-)?rank-\d+",  # accelerate; Megatron-LM, NeMo, TensorRT-LLM
+    )
+)
+_SPEAKING = re.compile(r"trace|profil", re.IGNORECASE)  # somebody's export_chrome_trace("trace.json")
+
+# A rank over the whole job ends a name. (Lightning's `fit-0-[Strategy]…` is the rank on one machine.)
+_RANK = re.compile(r"(?:.*[^a-zA-Z])?(?:rank|worker|profile)[-_]?\d+|r\d+|TP-\d+.*", re.IGNORECASE)
+_HOST_AND_PROCESS = re.compile(r".+_\d+")
+
+# Folders that number recordings: torchtitan and torchtune; detectron2. torchtitan may have one more folder below.
+_SPAN_FOLDER = re.compile(r"(?:(?P<parent>.*)/)?(?:iteration_|profiler-tensorboard-iter)(?P<span>\d+)(?P<leaf>/[^/]+)?")
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a name says.
+
+    Args:
+        worker: The process that recorded it.
+        span: Which of its recordings it is; empty if the name doesn't say.
+        says_rank: Whether the worker's name has the rank in it.
+        is_process: Whether the worker is called by its host and process alone.
+        is_certain: Whether nothing but a trace has such a name.
+        looks_right: Whether somebody who sees the name takes the file for a trace.
+    """
+
+    worker: str
+    span: str = ""
+    says_rank: bool = False
+    is_process: bool = False
+    is_certain: bool = False
+    looks_right: bool = True
+
+
+def is_candidate(name: str) -> bool:
+    """Whether a file of this name may hold a trace, or what is left of one."""
+    return _EXTENSION.search(finished(name)) is not None
+
+
+def finished(name: str) -> str:
+    """The name that a file which is being written will have."""
+    return _UNFINISHED.sub("", name)
+
+
+def named(name: str) -> Named:
+    """What the name of a JSON file says."""
+    stem = _EXTENSION.sub("", name)
+    parsed = parse(name.removesuffix(".zst"))
+    if parsed is not None:
+        return _in_torch_form(parsed.worker, "" if parsed.span is None else str(parsed.span))
+    match = next(filter(None, (form.fullmatch(stem) for form in _OTHER_WRITERS)), None)
+    if match is None:
+        return Named(stem.removesuffix(".trace"), looks_right=_SPEAKING.search(stem) is not None)
+    groups = match.groupdict()
+    worker = groups.get("worker") or stem
+    is_process = stem.startswith("libkineto_")
+    return Named(worker, groups.get("span") or "", _says_rank(worker), is_process)
+
+
+def _in_torch_form(worker: str, span: str) -> Named:
+    match = next(filter(None, (form.fullmatch(worker) for form in _TORCH_WORKERS)), None)
+    groups = match.groupdict() if match else {}
+    worker, span = groups.get("worker") or worker, ".".join(filter(None, [groups.get("span"), span]))
+    says_rank = _says_rank(worker)
+    is_process = not says_rank and _HOST_AND_PROCESS.fullmatch(worker) is not None
+    return Named(worker, span, says_rank, is_process, is_certain=True)
+
+
+def _says_rank(worker: str) -> bool:
+    return _RANK.fullmatch(worker) is not None
+
+
+def is_time(span: str) -> bool:
+    """Whether a span is the time at which it was recorded."""
+    return span.isdecimal() and len(span) >= _TIME_DIGITS
+
+
+def run_and_name(folder: str, name: Named) -> tuple[str, Named]:
+    """The run of a file in a folder, and its name; a folder that numbers recordings is the span, not a run.
+
+    A name that has a number of its own keeps it, unless that is only the time.
+    """
+    numbered = _SPAN_FOLDER.fullmatch(folder)
+    if not numbered or (name.span and not is_time(name.span)):
+        return folder, name
+    run = f"{numbered['parent'] or ''}{numbered['leaf'] or ''}".lstrip("/")
+    return run, replace(name, span=numbered["span"])

@@ -1,0 +1,17 @@
+"""Folders and files as they lie on this disk or anywhere else that fsspec reaches.
+
+What the bytes mean is the reader's business, which files are traces is discovery's.
+
+places      a URL → its file system, or which package is missing; errors of every library in words
+folders     what lies under a path
+files       a file as bytes
+ahead       a remote file, fetched ahead of whoever reads it
+"""
+
+from __future__ import annotations
+
+from .files import StoredFile, stored_bytes
+from .folders import Entry, Folder, entry_at, folders
+from .places import is_url, last_part, words
+
+__all__ = ["Entry", "Folder", "StoredFile", "entry_at", "folders", "is_url", "last_part", "stored_bytes", "words"]

@@ -1,0 +1,89 @@
+"""Files as bytes."""
+
+from __future__ import annotations
+
+import os
+from typing import IO
+
+from ..errors import TraceError
+from .ahead import RemoteFile, remote_bytes
+from .places import is_gone, is_url, words
+
+
+class StoredFile:
+    """A file that is read from front to back.
+
+    Args:
+        path: The path or URL as the user gave it.
+        start: The offset to begin at.
+
+    Attributes:
+        size_bytes: The file's size, or None if its place doesn't say.
+        read_bytes: How much of it was read so far.
+
+    Raises:
+        TraceError: It can't be opened; while it is read: it can't be read, or it changes.
+    """
+
+    def __init__(self, path: str, start: int = 0) -> None:
+        self.path = path
+        self.read_bytes = 0
+        self._file: IO[bytes] | RemoteFile
+        try:
+            self._file = RemoteFile(path, start) if is_url(path) else _local(path, start)
+            self.size_bytes = self._file.size if isinstance(self._file, RemoteFile) else _size(self._file)
+        except Exception as error:  # each library has errors of its own
+            raise _unusable(path, error, "opened") from error
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def read(self, at_most: int) -> bytes:
+        """The next bytes; fewer than asked for only at the end of the file."""
+        try:
+            data = self._file.read(at_most)
+        except Exception as error:  # as above
+            raise _unusable(self.path, error, "read") from error
+        self.read_bytes += len(data)
+        return data
+
+
+def stored_bytes(path: str, start: int, count: int, *, tries: int | None = None) -> bytes:
+    """A part of a file; less than asked for only at its end.
+
+    Args:
+        tries: How often a remote place is asked at most; as often as for a whole file if not given.
+
+    Raises:
+        TraceError: It can't be read.
+    """
+    try:
+        if is_url(path):
+            return remote_bytes(path, start, count, tries)
+        with _local(path, start) as file:
+            return file.read(count)
+    except Exception as error:  # as above
+        raise _unusable(path, error, "read") from error
+
+
+def _local(path: str, start: int) -> IO[bytes]:
+    file = open(path, "rb")  # noqa: PTH123, SIM115  # closed by whoever asked for it
+    if start:
+        file.seek(start)
+    return file
+
+
+def _size(file: IO[bytes]) -> int | None:
+    size = os.fstat(file.fileno()).st_size
+    return size if file.seekable() else None  # a pipe doesn't know
+
+
+def _unusable(path: str, error: Exception, what: str) -> TraceError:
+    if isinstance(error, TraceError):
+        return error
+    if is_gone(error):
+        return TraceError(path, "there is no such file. It may have been moved or deleted.")
+    if isinstance(error, IsADirectoryError):
+        return TraceError(path, "this is a folder, not a trace file.")
+    return TraceError(path, f"the file can't be {what}: {words(error, path)}.")

@@ -1,0 +1,141 @@
+"""URLs and their file systems.
+
+Every one comes with a library of its own, and each library with errors, settings and environment variables of its own.
+What we ask of them differently is here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+_URL = re.compile(r"([a-zA-Z][0-9a-zA-Z.+-]*)://")
+
+# The extra of pyproject.toml that brings what a protocol needs, and how it is told who asks.
+_EXTRAS = {
+    "s3": "s3",
+    "s3a": "s3",
+    "gs": "gcs",
+    "gcs": "gcs",
+    "az": "azure",
+    "abfs": "azure",
+    "abfss": "azure",
+    "adl": "azure",
+    "hdfs": "hdfs",
+    "http": "http",
+    "https": "http",
+}
+_CREDENTIALS = {
+    "s3": "Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; FSSPEC_S3_ANON=true asks without any",
+    "gcs": "Run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS",
+    "azure": "Set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or AZURE_STORAGE_CONNECTION_STRING",
+}
+_JAVA = "HDFS needs Java and Hadoop's libhdfs: set JAVA_HOME, HADOOP_HOME and CLASSPATH as Hadoop's guide says"
+
+# Listing one prefix of these costs as much as listing all that is below it, page by page.
+FLAT = {"s3", "gcs", "azure", "memory"}
+
+_FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, ImportError, ValueError)
+_WORTH_ANOTHER_TRY = {408, 425, 429}  # and everything from 500 on
+
+
+def is_url(path: str) -> bool:
+    """Whether the path names a protocol."""
+    return _URL.match(path) is not None
+
+
+def last_part(path: str) -> str:
+    """The name of a file or folder, or all of the path if it has none."""
+    if kind_of(path) == "http":
+        address = urlsplit(path)  # a signed address ends in its signature
+        return unquote(PurePath(address.path).name) or address.netloc
+    return PurePath(path.rstrip("/")).name or path
+
+
+def kind_of(url: str) -> str:
+    """The extra that a URL needs, or its protocol if it needs none; empty for a local path."""
+    match = _URL.match(url)
+    return _EXTRAS.get(match[1].lower(), match[1].lower()) if match else ""
+
+
+def file_system(url: str) -> tuple[AbstractFileSystem, str]:
+    """The file system of a URL, and what the file is called there.
+
+    Raises:
+        ImportError: A package is missing; the message says which extra brings it.
+        ValueError: Nobody knows this protocol.
+        OSError: The library that the package needs isn't there.
+    """
+    from fsspec.core import url_to_fs  # imports slowly, and few files are remote
+
+    kind = kind_of(url)
+    try:
+        return url_to_fs(url, **_options(kind))  # type: ignore[no-any-return]
+    except ImportError as error:
+        if kind not in _EXTRAS.values():
+            raise
+        needed = f"{url.partition('://')[0]}:// needs a package that isn't installed: pip install 'kinetoscope[{kind}]'"
+        raise ImportError(needed) from error
+    except OSError as error:
+        if kind != "hdfs":
+            raise
+        raise OSError(_JAVA) from error
+
+
+def _options(kind: str) -> dict[str, Any]:
+    if kind == "s3":  # twice, for s3fs and we try again too
+        return {"config_kwargs": {"retries": {"max_attempts": 2, "mode": "standard"}}}
+    if kind == "http":
+        from aiohttp import ClientTimeout
+
+        # No end to a long download that goes on, one to a connection that is silent; bytes as they are stored.
+        patience = ClientTimeout(total=None, sock_connect=20, sock_read=60)
+        return {"client_kwargs": {"timeout": patience}, "headers": {"Accept-Encoding": "identity"}}
+    return {}
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether asking again may help: a connection or a server that failed, not one that said no."""
+    error = _cause(error)
+    status = _status(error)
+    if status is not None:
+        return status >= 500 or status in _WORTH_ANOTHER_TRY
+    return not isinstance(error, _FINAL) and "Credentials" not in type(error).__name__
+
+
+def is_gone(error: BaseException) -> bool:
+    """Whether there is no such file; fsspec calls whatever goes wrong over HTTP so."""
+    cause = _cause(error)
+    return isinstance(cause, FileNotFoundError) or _status(cause) == 404
+
+
+def words(error: BaseException, url: str = "") -> str:
+    """What went wrong, without a full stop; with what to do where access was refused."""
+    error = _cause(error)
+    text = (getattr(error, "strerror", None) or str(error) or type(error).__name__).rstrip(".")
+    status = _status(error)
+    if is_gone(error) and is_url(url):
+        return "there is nothing of this name"
+    if status is not None:
+        text = f"the server answered {status} {getattr(error, 'message', '')}".rstrip()
+    is_refused = isinstance(error, PermissionError) or status in (401, 403) or "Credentials" in type(error).__name__
+    advice = _CREDENTIALS.get(kind_of(url)) if is_refused else None
+    return f"{text}. {advice}" if advice else text
+
+
+def _cause(error: BaseException) -> BaseException:
+    """Over HTTP fsspec calls whatever goes wrong a file that isn't found."""
+    cause = error.__cause__
+    is_http = isinstance(cause, OSError) or type(cause).__module__.startswith("aiohttp")
+    return cause if isinstance(error, FileNotFoundError) and cause is not None and is_http else error
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status in an error of aiohttp, gcsfs or Azure."""
+    found = (getattr(error, name, None) for name in ("status", "code", "status_code"))
+    return next((int(value) for value in found if isinstance(value, int)), None)
