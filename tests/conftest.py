@@ -7,6 +7,8 @@ import pytest
 
 from real_traces import FOLDER, MISSING
 
+os.environ["KINETOSCOPE_CACHE"] = "off"  # for processes that tests start too; those about the cache name a folder
+
 
 @pytest.fixture(scope="session")
 def traces() -> Path:

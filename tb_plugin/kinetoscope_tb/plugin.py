@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorboard.plugins import base_plugin
 
+from .cache import configured
 from .discovery import parse_logdirs
 from .store import Store
 from .web.app import routes
@@ -24,7 +25,8 @@ class Plugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard has no 
 
     def __init__(self, context: base_plugin.TBContext) -> None:
         self._context = context
-        self._store = Store(parse_logdirs(context.logdir, getattr(context.flags, "logdir_spec", None)))
+        logdirs = parse_logdirs(context.logdir, getattr(context.flags, "logdir_spec", None))
+        self._store = Store(logdirs, cache=configured())
         self._rename_predecessor()
 
     def get_plugin_apps(self) -> dict[str, Callable[..., Any]]:

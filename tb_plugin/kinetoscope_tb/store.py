@@ -12,7 +12,7 @@ import os
 import queue
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .discovery import Heads, Listing, Logdir, TraceFile, list_traces
 from .errors import KinetoscopeError, TraceError
+from .storage import entry_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import polars as pl
 
+    from .cache import Cache
     from .reader import Progress
     from .trace import Trace
     from .views import View
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PATIENCE_S = 0.15
+MOST_TO_KEEP = 4  # traces that wait to be written to the cache; each is held in memory until then
 
 Result = TypeVar("Result")
 
@@ -76,12 +79,38 @@ def read_trace(path: str, progress: Callable[[Progress], None] | None = None) ->
         raise TraceError(path, problem) from error
 
 
+def open_or_read(
+    file: TraceFile,
+    cache: Cache | None,
+    progress: Callable[[Progress], None] | None = None,
+    read: Callable[[str, Callable[[Progress], None] | None], Trace] = read_trace,
+) -> tuple[Trace, bool]:
+    """The trace in a file, and whether it was read from there, not opened from the cache.
+
+    Raises:
+        TraceError: The file can't be used.
+    """
+    trace = None if cache is None else cache.open(file.path, file.stamp)
+    return (read(file.path, progress), True) if trace is None else (trace, False)
+
+
+def keep(trace: Trace, file: TraceFile, cache: Cache) -> None:
+    """Write a trace that was read to the cache, unless its file changed since it was listed."""
+    from .cache import is_worth_keeping
+
+    if is_worth_keeping(trace, file.path):
+        entry = entry_at(file.path)
+        if entry is not None and entry.stamp == file.stamp and entry.stamp[-1]:  # not every server says when
+            cache.write(trace, file.path, file.stamp)
+
+
 class Store:
     """Everything that is loaded; making one does nothing but remember the logdirs.
 
     Args:
         logdirs: Where traces are looked for.
         capacity_bytes: How much of them is kept; a quarter of the machine's memory, if not given.
+        cache: Where traces are kept when the process has ended; nowhere, if not given.
         read: Reads a file; tests put their own here.
         clock: Seconds, for rates and ages.
         patience_s: How long a question waits before it is answered with `Loading`.
@@ -92,15 +121,17 @@ class Store:
         logdirs: Sequence[Logdir],
         *,
         capacity_bytes: int | None = None,
-        read: Callable[[str, Callable[[Progress], None]], Trace] = read_trace,
+        cache: Cache | None = None,
+        read: Callable[[str, Callable[[Progress], None] | None], Trace] = read_trace,
         clock: Callable[[], float] = time.monotonic,
         patience_s: float = PATIENCE_S,
     ) -> None:
         self._logdirs = tuple(logdirs)
-        self._capacity_bytes = capacity_bytes
+        self._capacity_bytes, self._cache = capacity_bytes, cache
         self._read, self._clock, self._patience_s = read, clock, patience_s
-        # Three lines to stand in: listing and looking at what is loaded don't wait until large files are read.
-        self._listers, self._readers, self._analysts = _Workers(1), _Workers(2), _Workers(4)
+        # Four lines to stand in: listing and looking at what is loaded don't wait until large files are read or kept.
+        self._listers, self._readers, self._analysts, self._keepers = _Workers(1), _Workers(2), _Workers(4), _Workers(1)
+        self._kept: deque[Future[None]] = deque(maxlen=MOST_TO_KEEP)
         self._lock = threading.Lock()
         self._loads: OrderedDict[str, _Load] = OrderedDict()  # by path, the one used longest ago first
         self._heads = Heads()  # the listing thread alone uses it
@@ -174,7 +205,10 @@ class Store:
 
     def _read_and_make_room(self, file: TraceFile, load: _Load) -> Trace:
         load.begun = self._clock()
-        trace = self._read(file.path, load.note)
+        load.stage = "opening"
+        trace, is_new = open_or_read(file, self._cache, load.note, self._read)
+        if is_new:
+            self._keep(trace, file)
         load.held_bytes = held_bytes(trace)
         capacity = self._capacity_bytes if self._capacity_bytes is not None else _quarter_of_memory()
         with self._lock:
@@ -183,6 +217,13 @@ class Store:
                     break
                 del self._loads[path]
         return trace
+
+    def _keep(self, trace: Trace, file: TraceFile) -> None:
+        """Have the trace written to the cache, behind the answer; not while too many wait for that."""
+        with self._lock:
+            has_room = len(self._kept) < MOST_TO_KEEP or self._kept[0].done()
+            if self._cache is not None and has_room:
+                self._kept.append(self._keepers.submit(keep, trace, file, self._cache))
 
     def _result(
         self, view: View, file: TraceFile, trace: Trace, arguments: Mapping[str, str]

@@ -15,6 +15,7 @@ LAYERS = [  # from the top; a unit is a module, or a package whose own modules m
     {"plugin", "cli"},
     {"web"},
     {"store"},
+    {"cache"},
     {"analyses", "compare"},
     {"views", "discovery", "reader"},
     {"trace", "storage"},

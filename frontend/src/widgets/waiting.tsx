@@ -5,8 +5,10 @@ import { retry, type Shown, trace } from "../state.ts";
 
 const PREPARING = "Preparing. The first trace ever takes some seconds more: the reader is compiled, once.";
 
+const SHORT = ["listing", "opening", "analysing"];
+
 function told({ stage, fraction, bytes_per_second, seconds_left }: Progress): string {
-  if (fraction === null && stage !== "listing" && stage !== "analysing") return PREPARING;
+  if (fraction === null && !SHORT.includes(stage)) return PREPARING;
   const parts = [stage.charAt(0).toUpperCase() + stage.slice(1)];
   if (fraction !== null) parts.push(percent(fraction).replace(/\.\d/, "") + " %");
   if (bytes_per_second !== null) parts.push(`${decimal(bytes_per_second / 1e6)} MB/s`);

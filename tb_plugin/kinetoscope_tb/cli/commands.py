@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import KinetoscopeError, NotFound
+from .cache import cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -182,8 +183,8 @@ def _show(
 
     arguments = view.arguments({name: value for name, value in parameters.items() if value is not None})
     file = _choose(list_given(path), {"run": run, "worker": worker, "span": span})
-    result = compute(view, _read(file), arguments)
-    _print_answer(view, result, form)
+    with _trace(file) as trace:
+        _print_answer(view, compute(view, trace, arguments), form)
 
 
 def _choose(listing: Listing, wanted: Mapping[str, str | None]) -> TraceFile:
@@ -207,11 +208,19 @@ def _choose(listing: Listing, wanted: Mapping[str, str | None]) -> TraceFile:
     return files[0]
 
 
-def _read(file: TraceFile) -> Trace:
-    from ..store import read_trace
+@contextmanager
+def _trace(file: TraceFile) -> Iterator[Trace]:
+    """The trace in a file; it goes to the cache after the answer was given."""
+    from ..cache import configured
+    from ..store import keep, open_or_read
 
+    folder = configured()
     with _progress_bar(file) as note:
-        return read_trace(file.path, note)
+        trace, is_new = open_or_read(file, folder, note)
+    yield trace
+    if is_new and folder is not None:
+        sys.stdout.flush()
+        keep(trace, file, folder)
 
 
 @contextmanager
@@ -267,6 +276,9 @@ def _print_table(columns: Sequence[TextColumn]) -> None:
     Console().print(table)
     if rows > TERMINAL_ROWS:
         click.echo(f"{rows - TERMINAL_ROWS} more rows; a pipe (| less -S) or --format csv gets them all.", err=True)
+
+
+commands.add_command(cache)
 
 
 @commands.command()

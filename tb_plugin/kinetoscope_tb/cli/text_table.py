@@ -69,13 +69,13 @@ def _cell(value: Any, form: Callable[[Any], str]) -> str:  # whatever the column
     return MISSING if value is None or value != value else form(value)  # NaN
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """The text on one line; a name from a trace can't steer the terminal."""
     return _CONTROL.sub(lambda m: m[0].encode("unicode_escape").decode(), text)
 
 
 _FORMATS: dict[str, Callable[[Any], str]] = {
-    "text": _visible,
+    "text": visible,
     "bool": lambda value: "yes" if value else "no",
     "id": str,
     "count": str,

@@ -1,0 +1,236 @@
+"""The cache folder: where it is, what lies in it, and what must go.
+
+    <key>.trace            an entry; its modification time says when it was last used
+    <key>.<random>.part    an entry that is being written, or whose process was killed
+
+Files with other names are not ours and are never touched. Several processes may work here at once: an entry that
+another process removes is read anew, one that another process writes too is replaced by the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ..storage import is_url
+
+if TYPE_CHECKING:
+    from ..trace import Trace
+
+logger = logging.getLogger(__name__)
+
+FOLDER_VARIABLE, SIZE_VARIABLE = "KINETOSCOPE_CACHE", "KINETOSCOPE_CACHE_SIZE"
+OFF = "off"
+LARGEST = 4 << 30
+SHARE_OF_FREE_DISK = 20  # one part in
+ABANDONED_AFTER_S = 3600
+FEWEST_EVENTS = 20_000  # of a file on this disk: they are read in 0.1 s, and an entry is opened in 0.02 s
+
+_ENTRY = re.compile(r"[0-9a-f]{40}\.trace")
+_PART = re.compile(r"[0-9a-f]{40}\.[^.]+\.part")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class CachedTrace:
+    """One entry: the trace file that it is of, or None if it can't be read; its size; Unix time of its last use."""
+
+    path: str | None
+    bytes: int
+    used: float
+
+
+class Cache:
+    """The entries in one folder; making one touches no disk.
+
+    Args:
+        folder: Made when the first entry is written.
+        capacity_bytes: How much all entries may take: if not given, 4 GiB or the twentieth part of what is free on that
+            disk and taken by entries, whichever is less.
+    """
+
+    def __init__(self, folder: Path, capacity_bytes: int | None = None) -> None:
+        self.folder = folder
+        self._capacity_bytes = capacity_bytes
+        self._has_complained = False
+
+    def open(self, path: str, stamp: Any) -> Trace | None:
+        """The trace that was read from this path when it had this stamp; None if it must be read anew."""
+        from polars.exceptions import PolarsError
+
+        from .entry import opened
+
+        try:
+            source = _source(path, stamp)
+            entry = self.folder / _name(source)
+            with entry.open("rb") as file:
+                trace = opened(file, source)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, LookupError, TypeError, PolarsError) as error:
+            logger.info("The cached form of %s can't be used (%s); the file is read anew.", path, error)
+            return None
+        with suppress(OSError):
+            os.utime(entry)
+        return trace
+
+    def write(self, trace: Trace, path: str, stamp: Any) -> None:
+        """Keep a trace; if that isn't possible, say so once and go on."""
+        from polars.exceptions import PolarsError
+
+        try:
+            self._write(trace, _source(path, stamp))
+        except (OSError, ValueError, TypeError, RecursionError, MemoryError, PolarsError) as error:
+            if not self._has_complained:
+                self._has_complained = True
+                reason = getattr(error, "strerror", None) or repr(error)
+                logger.warning("The cache %s can't be written (%s); traces are read anew.", self.folder, reason)
+
+    def _write(self, trace: Trace, source: dict[str, Any]) -> None:
+        from .entry import write
+
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        name = _name(source)
+        handle, part = tempfile.mkstemp(prefix=f"{Path(name).stem}.", suffix=".part", dir=self.folder)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                write(file, trace, source)
+                size = file.tell()
+            if self._makes_room_for(size):
+                Path(part).replace(self.folder / name)
+        finally:
+            with suppress(OSError):  # it has its final name
+                Path(part).unlink()
+
+    def _makes_room_for(self, size: int) -> bool:
+        """Remove what was abandoned, and entries, the one used longest ago first; False if there can't be room."""
+        capacity = self.capacity_bytes()
+        if size > capacity:
+            return False
+        abandoned = time.time() - ABANDONED_AFTER_S
+        for part, info in self._files(_PART):
+            if info.st_mtime < abandoned:
+                _remove(part)
+        entries = sorted(self._files(_ENTRY), key=lambda found: found[1].st_mtime_ns)
+        held = sum(info.st_size for _, info in entries)
+        for entry, info in entries:
+            if held + size <= capacity:
+                break
+            held -= info.st_size * _remove(entry)
+        return True
+
+    def capacity_bytes(self) -> int:
+        """How much all entries may take."""
+        if self._capacity_bytes is not None:
+            return self._capacity_bytes
+        there = next((folder for folder in (self.folder, *self.folder.parents) if folder.exists()), self.folder)
+        held = sum(info.st_size for _, info in self._files(_ENTRY))
+        return min(LARGEST, (shutil.disk_usage(there).free + held) // SHARE_OF_FREE_DISK)
+
+    def entries(self) -> list[CachedTrace]:
+        """What is kept, the one used last first."""
+        from .entry import source_of
+
+        found = []
+        for entry, info in self._files(_ENTRY):
+            path = None
+            with suppress(OSError, ValueError, LookupError), entry.open("rb") as file:
+                path = str(source_of(file)["path"])
+            found.append(CachedTrace(path, info.st_size, info.st_mtime))
+        return sorted(found, key=lambda one: -one.used)
+
+    def clear(self) -> int:
+        """Remove every entry, and what is being written; how many bytes that freed."""
+        return sum(info.st_size * _remove(path) for kind in (_ENTRY, _PART) for path, info in self._files(kind))
+
+    def _files(self, kind: re.Pattern[str]) -> Iterator[tuple[Path, os.stat_result]]:
+        """The files whose names are of that kind."""
+        try:
+            with os.scandir(self.folder) as scan:
+                files = [item.name for item in scan if item.is_file(follow_symlinks=False)]
+        except OSError:  # there is no folder yet, or it can't be listed: then nothing of it can be used
+            return
+        for name in filter(kind.fullmatch, files):
+            with suppress(OSError):  # it went away in the meantime
+                yield self.folder / name, (self.folder / name).stat()
+
+
+def configured(environment: Mapping[str, str] = os.environ) -> Cache | None:
+    """The cache that the environment asks for; None if it is turned off.
+
+    KINETOSCOPE_CACHE is its folder, or `off`; KINETOSCOPE_CACHE_SIZE is what it may take, such as 500M or 20G.
+    """
+    named = environment.get(FOLDER_VARIABLE, "")
+    if named.lower() == OFF:
+        return None
+    try:
+        folder = Path(named).expanduser() if named else _users_folder(environment) / "kinetoscope"
+    except RuntimeError:  # nobody's home
+        return None
+    return Cache(folder.absolute(), _size(environment.get(SIZE_VARIABLE, "")))
+
+
+def is_worth_keeping(trace: Trace, path: str) -> bool:
+    """Whether opening an entry is faster than reading the file, as it isn't for a small one on this disk.
+
+    An address with a signature or a password in it is no name to remember a file by, nor to be written down.
+    """
+    if not is_url(path):
+        return trace.meta.events >= FEWEST_EVENTS
+    address = urlsplit(path)
+    return not address.query and not address.password
+
+
+def _users_folder(environment: Mapping[str, str]) -> Path:
+    """The folder for what can be made again."""
+    given = Path(environment.get("XDG_CACHE_HOME", ""))
+    if given.is_absolute():  # any other is to be ignored: XDG Base Directory Specification
+        return given
+    if sys.platform == "win32":
+        return Path(environment.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+
+
+def _size(text: str) -> int | None:
+    """The number of bytes; None, which a log line tells, for what says none."""
+    if not text.strip():
+        return None
+    match = _SIZE.fullmatch(text.strip())
+    if not match:
+        logger.warning("%s=%r is no size; say 500M or 20G. The default is used.", SIZE_VARIABLE, text)
+        return None
+    return int(float(match[1]) * 1024 ** " kmgt".index(match[2].lower() or " "))
+
+
+def _source(path: str, stamp: Any) -> dict[str, Any]:
+    """What an entry is of, as JSON gives it back."""
+    from .version import reader_version
+
+    source = {"path": path, "stamp": stamp, "version": reader_version()}
+    as_stored: dict[str, Any] = json.loads(json.dumps(source, default=str))
+    return as_stored
+
+
+def _name(source: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()[:40] + ".trace"
+
+
+def _remove(path: Path) -> bool:
+    try:
+        path.unlink()
+    except OSError:  # another process was faster, or still reads it where that matters (Windows)
+        return False
+    return True

@@ -1,0 +1,29 @@
+"""Which code makes the traces: an entry that another version wrote is never looked at."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1]
+SOURCES = ("reader", "trace", "cache", "storage", "intervals.py", "kernel_names.py", "tables.py", "errors.py")
+"""All that reading a trace runs; a test holds that it imports nothing else."""
+
+
+@lru_cache(maxsize=1)
+def reader_version() -> str:
+    """A digest of the sources, and of the version of Polars, whose files the entries hold.
+
+    Raises:
+        OSError: The sources can't be read, as in a frozen application.
+    """
+    import polars as pl
+
+    digest = hashlib.sha256(pl.__version__.encode())
+    for name in SOURCES:
+        path = PACKAGE / name
+        for source in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(f"\0{source.relative_to(PACKAGE).as_posix()}\0".encode())
+            digest.update(source.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,53 @@
+"""`kinetoscope cache`: what is kept of traces that were read before."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from ..cache import Cache
+
+
+@click.command()
+@click.option("--clear", is_flag=True, help="Remove every cached trace.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def cache(clear: bool, form: str) -> None:  # noqa: FBT001  # click's way
+    """Show which traces open fast because they were read before.
+
+    KINETOSCOPE_CACHE names another folder, or is `off`; KINETOSCOPE_CACHE_SIZE says how much it may hold, such as 20G.
+    """
+    from ..cache import configured
+    from ..web import encode
+
+    kept = configured()
+    if kept is None:
+        click.echo(encode.text({"folder": None}) if form == "json" else "The cache is off.")
+        return
+    freed = kept.clear() if clear else 0
+    if form == "json":
+        listed = [{"path": e.path, "bytes": e.bytes, "used": e.used} for e in kept.entries()]
+        sizes = {"capacity_bytes": kept.capacity_bytes(), "freed_bytes": freed}
+        click.echo(encode.text({"folder": str(kept.folder), **sizes, "traces": listed}))
+        return
+    if clear:
+        click.echo(f"{_megabytes(freed)} freed.")
+    _print(kept)
+
+
+def _print(kept: Cache) -> None:
+    from .text_table import visible
+
+    entries = kept.entries()
+    held = sum(entry.bytes for entry in entries)
+    traces = f"{len(entries)} trace{'' if len(entries) == 1 else 's'}"
+    click.echo(f"{kept.folder}: {traces}, {_megabytes(held)} of at most {_megabytes(kept.capacity_bytes())}")
+    for entry in entries:
+        used = datetime.fromtimestamp(entry.used).astimezone().isoformat(" ", "minutes")[:16]
+        click.echo(f"{_megabytes(entry.bytes):>12}  {used}  {visible(entry.path or '(not readable)')}")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"

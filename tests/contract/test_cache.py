@@ -1,0 +1,101 @@
+"""Two TensorBoards on one logdir share what they have read; one that is killed leaves nothing broken."""
+
+import json
+import os
+import time
+
+import pytest
+from contract.running import a_trace, serving, until
+
+from kinetoscope_tb.cache import Cache
+from kinetoscope_tb.cli import main
+
+NAMES = {"run": "job", "worker": "rank0", "span": "1"}
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("KINETOSCOPE_CACHE", str(tmp_path / "cache"))
+    return Cache(tmp_path / "cache")
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """A trace that is large enough to be kept."""
+    many = a_trace()
+    for nth in range(20_000):
+        many.op(f"op{nth % 100}", at=900_000 + nth, dur=1, thread=2)
+    path = tmp_path / "logdir" / "job" / "rank0.1.pt.trace.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(many.text())
+    return path
+
+
+def answers(server):
+    return [server.settled(route, **query, **NAMES).json for route, query in (("state", {}), *VIEWS)]
+
+
+VIEWS = [("view", {"view": view}) for view in ("steps", "operators", "kernels", "overview")]
+
+
+def replace_unseen(path):
+    """Other content under the same size and time: only a cache can still know the trace."""
+    times = path.stat()
+    path.write_bytes(b" " * times.st_size)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def test_two_tensorboards_share_what_one_has_read(cache, trace, tmp_path):
+    with serving(f"--logdir={tmp_path}/logdir") as one, serving(f"--logdir={tmp_path}/logdir") as other:
+        read = answers(one)
+        until(cache.entries, bool)
+        replace_unseen(trace)
+        assert answers(other) == read
+    assert [answer["state"] for answer in read] == ["ready"] * 5
+
+
+def test_a_tensorboard_killed_at_any_moment_leaves_no_broken_entry(cache, trace, tmp_path, caplog):
+    caplog.set_level("INFO")
+    stamp = (trace.stat().st_size, trace.stat().st_mtime_ns)
+    for moment in ("at once", "while it reads", "while it writes", "after it has written"):
+        with serving(f"--logdir={tmp_path}/logdir") as server:
+            server.plugin("state", **NAMES)
+            if moment == "while it reads":
+                time.sleep(0.1)
+            elif moment == "while it writes":
+                until(lambda: list(cache.folder.glob("*")), bool)
+            elif moment == "after it has written":
+                until(cache.entries, bool)
+            server.kill()
+        found = cache.open(str(trace), stamp)
+        assert found is None or found.meta.events > 20_000
+        assert caplog.text == ""  # a broken one would be told
+    with serving(f"--logdir={tmp_path}/logdir") as server:
+        assert [answer["state"] for answer in answers(server)] == ["ready"] * 5
+
+
+def kinetoscope(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_the_command_line_uses_the_cache_too(cache, trace, capsys):
+    view = ("view", "operators", str(trace), "--format", "json")
+    read = kinetoscope(capsys, *view)
+    replace_unseen(trace)
+    assert kinetoscope(capsys, *view) == read
+    listed = json.loads(kinetoscope(capsys, "cache", "--format", "json"))
+    assert (listed["folder"], [kept["path"] for kept in listed["traces"]]) == (str(cache.folder), [str(trace)])
+    assert f"1 trace, {listed['traces'][0]['bytes'] / 1e6:.1f} MB of at most" in kinetoscope(capsys, "cache")
+    assert "freed" in kinetoscope(capsys, "cache", "--clear")
+    assert json.loads(kinetoscope(capsys, "cache", "--format", "json"))["traces"] == []
+
+
+def test_the_cache_can_be_off(cache, trace, capsys, monkeypatch):
+    monkeypatch.setenv("KINETOSCOPE_CACHE", "off")
+    kinetoscope(capsys, "view", "steps", str(trace))
+    assert not cache.folder.exists()
+    assert kinetoscope(capsys, "cache") == "The cache is off.\n"
+    assert json.loads(kinetoscope(capsys, "cache", "--format", "json")) == {"folder": None}
