@@ -18,7 +18,7 @@ DATA_LOADING = ("enumerate(DataLoader)#", "enumerate(DataPipe)#")
 
 _COMMUNICATION_KERNEL = re.compile(
     r"""
-      \bnccl | \bmscclKernel | \brccl | \boneccl | \bxccl | \bhccl           # the libraries' own kernels
+      \bnccl | \bmscclKernel | \brccl | \boneccl | \bxccl | \bhccl | \bhcom_  # the libraries' own kernels
     | cross_device_reduce | (?:two|one)_?shot_all_?reduce | quick_?reduce    # vLLM, SGLang, AITER
     | allreduce_fusion | lamport | \bmultimem_ | symm_mem                    # TensorRT-LLM, symmetric memory
     | nvshmem | \bdeep_ep::

@@ -4,6 +4,7 @@ recording  what was recorded, as nobody writes it
 kineto     how each release of torch writes it, for each kind of device
 arguments  the arguments of its events
 writers    kineto's siblings in torch 2.13
+foreign    who writes traces without kineto
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Protocol
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.trace import Trace
 
+from .foreign import Ascend, Legacy, Pairs
 from .kineto import Kineto
 from .writers import Annotated, Monitor, PythonExporter
 
@@ -65,11 +67,11 @@ _NO_PROPERTIES = ("launch shape", "registers", "blocks", "occupancy", "limiter")
 _NO_SIZES = ("registers", "blocks", "occupancy", "limiter")
 
 ERAS = [
-    _era("torch 1.8", Kineto((1, 8)), {"memory", "blocks", "occupancy", "limiter", "sequence", "python"}),
+    _era("torch 1.8", Kineto((1, 8)), {"memory", "blocks", "occupancy", "limiter", "sequence", "python", "stacks"}),
     _era(
         "torch 1.8 array",
         Kineto((1, 8), top={"array": True}),
-        {"memory", "blocks", "occupancy", "limiter", "sequence", "python"},
+        {"memory", "blocks", "occupancy", "limiter", "sequence", "python", "stacks"},
     ),
     _era("torch 1.9", Kineto((1, 9)), {"addresses", "limiter", "python"}),
     _era("torch 1.10", Kineto((1, 10)), {"addresses", "limiter", "python"}),
@@ -81,9 +83,16 @@ ERAS = [
     _era("CUPTI monitor", Monitor((2, 13)), _NO_PROPERTIES),
     _era("annotated graphs", Annotated((2, 13))),
     _era("on demand", Kineto((2, 6), on_demand=True), {"limiter"}),
+    *(
+        _era(f"ROCm, torch {major}.{minor}", Kineto((major, minor), "rocm"), _NO_PROPERTIES)
+        for major, minor in ((1, 12), (2, 3))
+    ),
     *(_era(f"ROCm, torch 2.{minor}", Kineto((2, minor), "rocm"), _NO_SIZES) for minor in (6, 12)),
     _era("XPU", Kineto((2, 8), "xpu"), _NO_SIZES),
     _era("MTIA", Kineto((2, 12), "mtia", events=_MTIA_COUNTERS), _NO_PROPERTIES),
     _era("HPU", Kineto((2, 4), "hpu"), _NO_PROPERTIES),
     _era("PrivateUse1", Kineto((2, 8), "privateuse1"), _NO_PROPERTIES),
+    _era("pairs of B and E", Pairs((2, 8)), {"limiter"}),
+    _era("legacy", Legacy(), {*_NO_PROPERTIES, "memory", "shapes", "sequence", "python", "stacks", "runtime", "span"}),
+    _era("Ascend", Ascend(), {*_NO_PROPERTIES, "memory", "python", "NCCL", "span", "runtime on threads"}),
 ]

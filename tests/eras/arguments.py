@@ -43,6 +43,8 @@ class Arguments:
         if "sequence" in row.args:
             is_backward = row.thread == BACKWARD
             args |= {"Fwd thread id": 1 if is_backward else 0, "Sequence number": row.args["sequence"]}
+        if self.since(1, 9) and not self.since(1, 11):
+            args["Call stack"] = "train.py(10): step;"
         if self.since(2, 1):
             args["Concrete Inputs"] = ["" for _ in shapes]
         if self.since(2, 4):

@@ -43,7 +43,7 @@ def health(trace: Trace) -> pl.DataFrame:
 
 def _device_findings(trace: Trace) -> Iterator[Finding]:
     device = trace.device_events
-    launchless = device.filter(pl.col("launch") < 0).height
+    launchless = device.filter((pl.col("launch") < 0) & (pl.col("op") < 0)).height
     if launchless:
         yield Finding(
             "device_rows_without_launch",
@@ -58,7 +58,7 @@ def _device_findings(trace: Trace) -> Iterator[Finding]:
             "Device rows launched while no operator was open; operator tables show their time as unattributed.",
             level="note",
         )
-    if launchless < device.height and not trace.launches.is_empty():
+    if not trace.launches.is_empty():
         begun = trace.launches["start_ns"].gather(device["launch"].replace(-1, None))
         early = int((device["start_ns"] < begun).sum())
         if early:

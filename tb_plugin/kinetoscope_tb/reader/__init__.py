@@ -9,6 +9,9 @@ tokens      raw JSON tokens as texts and numbers
 kinds       categories of every era → kinds of events
 threads     (pid, tid) pairs and their names
 rows        events sorted into frames while they are scanned
+pairs       ranges written as a beginning and an end
+ascend      rows that only their process' name explains
+arrows      links of writers without correlations
 frames      sorted events → the frames of trace.model
 marks       details of the text that tell who wrote it
 parts       all of it, on one time axis, with findings

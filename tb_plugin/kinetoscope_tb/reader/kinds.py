@@ -34,6 +34,7 @@ class Kind(IntEnum):
     FLOW = 11
     OTHER = 12
     UNKNOWN = 13  # kept among the others, and reported
+    END = 14  # of a range that began with an event of its own
 
 
 _BY_CATEGORY = {
@@ -67,6 +68,8 @@ _NOT_WORK = frozenset(
         "mtia_counters",
         "xpu_scope_profiler",
         "hardware_counters",
+        "enqueue",  # torch_npu's queue of tasks
+        "dequeue",
     }
 )
 _MEMORY_NAMES = frozenset({"[memory]", "[OutOfMemory]"})
@@ -88,7 +91,7 @@ _IN_A_LUMP = {"event_wait": Kind.OTHER, "event_record": Kind.OTHER, "dma_request
 
 @lru_cache(1 << 10)
 def kind_of_category(token: bytes) -> Kind:
-    """What a complete event (phase X) of this category is; upper and lower case have changed over time."""
+    """What a complete event (phase X, or B with E) of this category is; upper and lower case have changed over time."""
     category = text_of(token).lower()
     if category.endswith("_runtime"):
         return Kind.RUNTIME
@@ -112,7 +115,7 @@ def kinds(
     result[(names == Kind.ANNOTATION) & (result == Kind.OPERATOR)] = Kind.ANNOTATION
     phases = _looked_up(phase, tokens, _kind_of_phase)
     result = np.where(phases == Kind.UNKNOWN, result, phases)
-    result[(names == Kind.MEMORY) & (result != Kind.META)] = Kind.MEMORY
+    result[(names == Kind.MEMORY) & (result != Kind.META) & (result != Kind.END)] = Kind.MEMORY
     return result
 
 
@@ -120,10 +123,10 @@ def kinds(
 def _kind_of_phase(phase: bytes) -> Kind:
     """UNKNOWN: the category says it."""
     text = text_of(phase)
-    if text == "X":
+    if text in ("X", "B"):
         return Kind.UNKNOWN
-    if text == "M":
-        return Kind.META
+    if text in ("M", "E"):
+        return Kind.META if text == "M" else Kind.END
     return Kind.FLOW if text in _FLOW_PHASES else Kind.OTHER
 
 

@@ -8,10 +8,13 @@ import numpy as np
 
 from ..trace.assemble import Parts
 from ..trace.model import COLLECTED, Finding, Marks, Meta
+from .arrows import arrows
+from .ascend import sort_ascend_rows
 from .document import base_ns, not_a_trace, top_values
 from .frames import frame
 from .ingest import Ingested
 from .kinds import Kind
+from .pairs import with_pairs_closed
 from .rows import Noted, Rows, Sorted
 from .threads import threads_of
 from .tokens import Texts, used
@@ -34,16 +37,20 @@ def parts_of(found: Ingested, path: str, source_findings: list[Finding], marks: 
         raise not_a_trace(path, found.head)
     top, lost_values = top_values(found.head, found.tail)
     texts = Texts(events.tokens)
-    findings = [*source_findings, *_damage(found, lost_values), *_untimed(events), *_unknown_categories(events, texts)]
+    findings = [*source_findings, *_damage(found, lost_values), *_untimed(events), *with_pairs_closed(events, texts)]
+    sort_ascend_rows(events, texts)
+    findings += _unknown_categories(events, texts)
     earliest = min((int(rows["ts"].min()) for rows in events.timed() if rows["ts"].size), default=0)
     window = _window(events.frames["others"], texts, earliest)
+    links = arrows(events.frames, texts)
     threads_by_frame, threads = threads_of(events.frames, texts)
     frames = {
         name: frame(name, events.frames.pop(name), texts, earliest, threads_by_frame.pop(name, _NO_THREADS))
         for name in COLLECTED
     }
     origin = base_ns(top, found.head, found.tail) + earliest
-    return Parts(path, origin, window, threads, frames, Meta(top, events.events, marks), tuple(findings))
+    meta = Meta(top, events.events, marks)
+    return Parts(path, origin, window, threads, frames, links, meta, tuple(findings))
 
 
 def _untimed(events: Sorted) -> list[Finding]:

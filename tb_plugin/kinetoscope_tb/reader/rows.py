@@ -19,6 +19,10 @@ from .kinds import Kind, kinds
 from .scan import CODE, EVENTS, MISSING, Out
 
 NONE = -1
+OPEN = -2
+"""The duration of an event of phase B, until its end is found."""
+
+_BEGINS = b'"B"'
 _LATEST_NS, _EARLIEST_NS, _LONGEST_NS = 2**62, -(2**60), 2**61
 """Times beyond these (over 100 years) are damage; within them no sum exceeds 64 bits."""
 
@@ -80,6 +84,7 @@ LAYOUTS = {
     "python_calls": Layout(Kind.PYTHON, Kind.PYTHON, _PLACE, ("python_id", "python_parent_id", "module_id")),
     "flows": Layout(Kind.FLOW, Kind.FLOW, ("category", "phase", "pid", "tid"), ("id",)),
     "others": Layout(Kind.OTHER, Kind.UNKNOWN, ("name", "category", "phase", "pid", "tid")),
+    "ends": Layout(Kind.END, Kind.END, ("pid", "tid")),
 }
 """Every event belongs to one of these frames by its kind; those of kind UNTIMED to none."""
 
@@ -120,6 +125,7 @@ class Part:
     frames: dict[str, dict[str, NDArray[Any]]]
     untimed: Noted
     backwards: Noted
+    begun: Noted
 
 
 def sorted_out(out: Out, tokens: list[bytes], offset: int) -> Part:
@@ -135,12 +141,16 @@ def sorted_out(out: Out, tokens: list[bytes], offset: int) -> Part:
     kind = kinds(codes["phase"], codes["category"], codes["name"], codes["pid"], tokens)
     offsets = out.offsets[:n] + offset
     ts, dur = out.times[0, :n], out.times[1, :n]
-    untimed, backwards = Noted(), Noted()
+    untimed, backwards, begun = Noted(), Noted(), Noted()
     untimed_rows = (kind != Kind.META) & ((ts < _EARLIEST_NS) | (ts > _LATEST_NS))
     untimed.add_where(untimed_rows, offsets)
     kind[untimed_rows] = Kind.UNTIMED
     backwards.add_where((kind > Kind.UNTIMED) & (dur < 0) & (dur != MISSING), offsets)
     dur = np.where((dur == MISSING) | (dur > _LONGEST_NS), NONE, np.maximum(dur, 0))
+    if _BEGINS in tokens:
+        begins = codes["phase"] == tokens.index(_BEGINS)
+        begun.add_where(begins, offsets)
+        dur[begins] = OPEN
     frame_of = _FRAME_OF_KIND[kind]
     place = np.empty(n, np.int32)
     frames = {}
@@ -156,7 +166,7 @@ def sorted_out(out: Out, tokens: list[bytes], offset: int) -> Part:
         for name in layout.args:
             columns[name] = _dense(out, name, frame_of, place, nth, rows.size)
         frames[_NAMES[nth]] = columns
-    return Part(n, tokens, frames, untimed, backwards)
+    return Part(n, tokens, frames, untimed, backwards, begun)
 
 
 def _dense(
@@ -203,6 +213,15 @@ class Rows:
         """The column, which is forgotten here: its memory goes with the caller's last use."""
         return self._columns.pop(name).array()
 
+    def put(self, name: str, rows: NDArray[Any], values: NDArray[np.int64]) -> None:
+        """Set a column's numbers at some rows."""
+        if not rows.size:
+            return
+        column = self.take(name).astype(np.int64)
+        column[rows] = values
+        self._columns[name] = Growing()
+        self._columns[name].append(narrowed(column))
+
     def keep(self, wanted: NDArray[np.bool_]) -> None:
         """Drop the other events."""
         for growing in self._columns.values():
@@ -216,12 +235,14 @@ class Sorted:
     Attributes:
         events: How many there are, those included that no frame has.
         untimed, backwards: Events without a usable time, and those that end before they start.
+        begun: Events that only begin a range.
     """
 
     events: int = 0
     frames: dict[str, Rows] = field(default_factory=lambda: {name: Rows(layout) for name, layout in LAYOUTS.items()})
     untimed: Noted = field(default_factory=Noted)
     backwards: Noted = field(default_factory=Noted)
+    begun: Noted = field(default_factory=Noted)
     _known: dict[bytes, int] = field(default_factory=dict)
 
     @property
@@ -238,6 +259,7 @@ class Sorted:
         self.events += part.events
         self.untimed.add(part.untimed.count, part.untimed.first)
         self.backwards.add(part.backwards.count, part.backwards.first)
+        self.begun.add(part.begun.count, part.begun.first)
 
     def timed(self) -> Iterator[Rows]:
         """The frames whose events lie on the time axis."""

@@ -19,11 +19,11 @@ from .tokens import Texts, used
 
 def threads_of(frames: Mapping[str, Rows], texts: Texts) -> tuple[dict[str, NDArray[np.int32]], pl.DataFrame]:
     """(per frame, the thread of each event; the threads frame). Rows of devices have a stream instead of a thread."""
-    on_host = [name for name, layout in LAYOUTS.items() if layout.is_timed and name != "device_events"]
+    on_host = [name for name, layout in LAYOUTS.items() if layout.is_timed and name not in ("device_events", "ends")]
     pids: dict[str | None, int] = {}
     tids: dict[str | None, int] = {}
     places = {
-        name: (_places(frames[name].take("pid"), texts, pids), _places(frames[name].take("tid"), texts, tids))
+        name: (text_places(frames[name].take("pid"), texts, pids), text_places(frames[name].take("tid"), texts, tids))
         for name in on_host
     }
     pairs = {name: pid.astype(np.int64) * len(tids) + tid for name, (pid, tid) in places.items()}
@@ -38,7 +38,7 @@ def threads_of(frames: Mapping[str, Rows], texts: Texts) -> tuple[dict[str, NDAr
     return threads, pl.DataFrame(table, schema=THREADS, orient="row")
 
 
-def _places(codes: NDArray[Any], texts: Texts, place_of: dict[str | None, int]) -> NDArray[np.int32]:
+def text_places(codes: NDArray[Any], texts: Texts, place_of: dict[str | None, int]) -> NDArray[np.int32]:
     """Each code as the place of its text in `place_of`, which gets the new ones."""
     places = np.zeros(len(texts) + 1, np.int32)
     for code in used(codes, len(texts)):

@@ -28,6 +28,8 @@ class Parts:
         window: Start and end of the recording, in ns since the origin; None where the file doesn't say.
         threads: The host threads that have rows (model.THREADS).
         frames: One frame per key of model.COLLECTED, with its recorded columns, in its order.
+        arrows: Arrows from operators to device rows, in files that have no correlations: offsets of the device row
+            (`device`) and of the flow that begins the arrow (`begin`).
         meta: What the file says beside its events.
         findings: What was repaired or lost while reading.
     """
@@ -37,6 +39,7 @@ class Parts:
     window: tuple[int, int] | None
     threads: pl.DataFrame
     frames: Mapping[str, pl.DataFrame]
+    arrows: pl.DataFrame
     meta: Meta
     findings: tuple[Finding, ...]
 
@@ -67,6 +70,8 @@ def assemble(parts: Parts) -> Trace:
     host, launches = _with_calls(host, ranges, frames["launches"])
     memory = _with_op(frames["memory"], host, ranges)
     device = _with_launch(_classified(frames["device_events"]), launches)
+    if parts.arrows.height:
+        device = _with_op_by_arrow(device, parts.arrows, frames["flows"], host, ranges)
 
     steps = host_steps(host, _extent(host, launches, device), parts.window[1] if parts.window else None)
     host, launches, device = _with_steps(steps, host, launches, device)
@@ -154,21 +159,54 @@ def _classified(device: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_launch(device: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
-    """Add the call that launched each device row, by correlation (one call may launch many), and its operator."""
-    launch = rows_by_id(launches["correlation"].to_numpy(), device["correlation"].to_numpy())
+    """Add the call that launched each device row, by correlation (one call may launch many), and its operator.
+
+    ROCm wrote no correlation before torch 2.4; External id is the call's own number there, on both rows.
+    """
+    has_none = launches["correlation"].max() == device["correlation"].max() == NONE
+    number = "external_id" if has_none else "correlation"
+    launch = rows_by_id(launches[number].to_numpy(), device[number].to_numpy())
     return device.with_columns(launch=launch, op=take(launches["op"].to_numpy(), launch))
+
+
+def _with_op_by_arrow(
+    device: pl.DataFrame, arrows: pl.DataFrame, flows: pl.DataFrame, host: pl.DataFrame, ranges: Columns
+) -> pl.DataFrame:
+    """Add the operator of device rows without a call, where an arrow tells it.
+
+    Of ranges that began together it is the last one before the arrow in the file: the autograd profiler's exporter
+    writes each range's arrows right behind it. Elsewhere it is the innermost one that was open.
+    """
+    begins = arrows.join(flows.select("thread", "start_ns", begin="offset"), "begin").sort("thread", "start_ns")
+    at = Columns.of(begins)
+    by_offset = np.argsort(host["offset"].to_numpy()).astype(np.int32)
+    before = np.searchsorted(host["offset"].to_numpy()[by_offset], begins["begin"].to_numpy()).astype(np.int32) - 1
+    written = take(by_offset, before)
+    is_together = (take(ranges.start, written) == at.start) & (take(ranges.thread, written) == at.thread)
+    inside = np.where(is_together, written, innermost(ranges.thread, ranges.start, ranges.end, at.thread, at.start))
+    op = take(nearest((host["kind"] == "operator").to_numpy(), host["parent"].to_numpy()), inside.astype(np.int32))
+    told = begins.select("device", told=pl.Series(op)).unique("device", keep="first")
+    rows = device.select("op", "launch", device="offset").join(told, "device", "left", maintain_order="left")
+    return device.with_columns(
+        op=rows.select(pl.when(pl.col("launch") < 0).then(pl.col("told").fill_null(NONE)).otherwise("op")).to_series()
+    )
 
 
 def _with_steps(
     steps: HostSteps, host: pl.DataFrame, launches: pl.DataFrame, device: pl.DataFrame
 ) -> tuple[pl.DataFrame, ...]:
-    """Add the step of each row: host rows by where they lie, device rows by where they were launched."""
+    """Add the step of each row: host rows by where they lie, device rows by where they were launched.
+
+    That is the call, or the operator where no call is known.
+    """
     ranges, calls = Columns.of(host), Columns.of(launches)
-    call_step = steps.holding(calls.start, calls.end)
+    range_step, call_step = steps.holding(ranges.start, ranges.end), steps.holding(calls.start, calls.end)
+    launch = device["launch"].to_numpy()
+    device_step = np.where(launch >= 0, take(call_step, launch), take(range_step, device["op"].to_numpy()))
     return (
-        host.with_columns(step=steps.holding(ranges.start, ranges.end)),
+        host.with_columns(step=range_step),
         launches.with_columns(step=call_step),
-        device.with_columns(step=take(call_step, device["launch"].to_numpy())),
+        device.with_columns(step=device_step.astype(np.int32)),
     )
 
 

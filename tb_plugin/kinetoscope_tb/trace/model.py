@@ -94,7 +94,7 @@ DEVICE_EVENTS = {
     "tensor_cores": ANSWERS,
     "launch": pl.Int32,  # the call with the same correlation: a row of launches
     "op": pl.Int32,  # the operator that launched it: a row of host_events
-    "step": pl.Int32,  # the step of its launch
+    "step": pl.Int32,  # the step of its launch, or of its operator where no call is known
 }
 """One row is one kernel, copy or fill that a device ran. Order: start, file."""
 
@@ -248,6 +248,8 @@ class Meta:
         for value in (self.producer.get("global_rank"), self.distributed.get("rank"), self.top.get("global_rank")):
             if isinstance(value, int) and not isinstance(value, bool):
                 return value
+            if isinstance(value, str) and value.isdecimal() and len(value) < 10:  # as daemons write it
+                return int(value)
         return None
 
 

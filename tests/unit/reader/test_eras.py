@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 from eras import ERAS
+from eras.foreign import HCOM
 from eras.recording import ALL_REDUCE, APPLY, GEMM
 
 from build import text
@@ -108,7 +109,7 @@ COLUMNS_OF = {  # what a form may lack → the columns that are missing then
     "addresses": {"memory": ["address", "total_allocated", "total_reserved"]},
 }
 WHOLE = {"memory": "memory", "sequence": "backward", "python": "python"}  # what a form may lack → the rows
-HEALTH = {"memory": "memory_off", "shapes": "shapes_off", "python": "stacks_off"}  # … → the finding that says so
+HEALTH = {"memory": "memory_off", "shapes": "shapes_off", "stacks": "stacks_off"}  # … → the finding that says so
 
 
 def known(view, lacks):
@@ -116,11 +117,15 @@ def known(view, lacks):
     header, *rows = ([c.strip() for c in line.split("  ") if c.strip()] for line in KNOWN[view].strip().splitlines())
     rows = [dict(zip(header, row, strict=True)) for row in rows]
     for row in rows:
-        row["name"] = {"GEMM": GEMM, "ALL_REDUCE": ALL_REDUCE, "APPLY": APPLY}.get(row.get("name"), row.get("name"))
+        row["name"] = {"GEMM": GEMM, "ALL_REDUCE": HCOM if "NCCL" in lacks else ALL_REDUCE, "APPLY": APPLY}.get(
+            row.get("name"), row.get("name")
+        )
         if lacks & {"runtime", "runtime on threads"} and view == "operators":
             row["host_self_ns"] = WITHOUT_CALLS.get(row["name"], row["host_self_ns"])
         if "runtime" in lacks and view == "steps":
             row |= WITHOUT_RUNTIME
+        if "span" in lacks and view == "steps":  # nothing says when the recording began: the first step is its zero
+            row["start_ns"] = str(int(row["start_ns"]) - 100_000)
         row |= {column: "-" for lack in lacks for column in COLUMNS_OF.get(lack, {}).get(view, [])}
     absent = {WHOLE[lack] for lack in lacks if lack in WHOLE}
     return [header, *([row[name] for name in header] for row in rows if view not in absent)]

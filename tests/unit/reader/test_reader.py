@@ -172,7 +172,7 @@ def test_categories_of_every_era_have_their_frame(category, frame, kind):
 
 
 def test_unknown_categories_are_kept_and_named():
-    trace = events(event(cat="Wafer"), event(cat="wafer"), event(ph="B", cat="other"))
+    trace = events(event(cat="Wafer"), event(cat="wafer"), event(ph="i", cat="other"))
     assert trace.others.height == 3
     assert rules(trace) == {"unknown_category": 2}
     assert "Wafer" in trace.findings[0].consequence

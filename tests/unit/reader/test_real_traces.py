@@ -225,3 +225,20 @@ def test_raw_backslashes_of_windows_paths_stay_in_the_name(traces):
     assert trace.findings == read(traces / "single" / "hta_event_sync_trace.json.gz").findings
     texts = [n for frame in COLLECTED if "name" in COLLECTED[frame] for n in getattr(trace, frame)["name"].to_list()]
     assert any("\\" in (text or "") for text in texts)
+
+
+def test_roctracer_s_external_ids_link_where_there_are_no_correlations(traces):
+    trace = read(traces / "single/tracelens_rocm_old_gemm_01.json")
+    ops = trace.host_events["name"].cast(str).gather(trace.device_events["op"].replace(-1, None))
+    assert ops.to_list() == ["aten::mm"] * 20
+
+
+def test_waiting_on_mtia_is_no_work(traces):
+    device = read(traces / "single/hta_mtia_inference_rank_0.json.gz").device_events
+    counts = Counter(device.select("kind", "name").cast(str).iter_rows())
+    assert counts == {
+        ("memcpy", "dma_request"): 877,
+        ("kernel", "remote"): 37,
+        ("kernel", "merge"): 36,
+        ("kernel", "pe_exe"): 24,
+    }
