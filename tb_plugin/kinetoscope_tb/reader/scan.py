@@ -13,7 +13,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 
 SKIP, CODE, INTEGER, TIME, OBJECT = range(5)
 """What becomes of a key's value: nothing; a code for its text; an integer; µs as ns; its own keys are read too."""
@@ -37,10 +39,11 @@ _QUOTE, _BACKSLASH, _COMMA, _COLON, _DOT, _MINUS = 34, 92, 44, 58, 46, 45
 _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET = 123, 125, 91, 93
 _SPACE, _ZERO, _NINE, _NULL = 32, 48, 57, 110
 _INCOMPLETE, _BROKEN = -1, -2
-_DEEPEST = 62  # levels of nesting inside an argument; one bit each
 _MOST_DIGITS = 18
 _LARGEST_US = 2**62 // 1000
-_SEED, _PRIME, _MIX, _FREE, _ONE = (np.uint64(x) for x in (0xCBF29CE484222325, 0x100000001B3, 32, 0, 1))
+_SEED, _PRIME, _MIX, _BYTE, _FREE, _ONE = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 32, 8, 0, 1))
+_NO_BITS, _TO_LAST_BIT = np.uint64(0), np.uint64(63)
+_SHIFTS = tuple(np.uint64(2**i) for i in range(6))
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,38 +89,101 @@ def _inlined(function: F) -> F:
     return cast("F", njit(forceinline=True, **_OPTIONS)(function))
 
 
+def _generated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose machine code the given one writes, instruction by instruction."""
+    return cast("Callable[..., Any]", intrinsic(function))
+
+
+@_generated
+def _eight(_typing, array, _at):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """The eight bytes from an index on as one number, the first byte lowest; the caller sees that they exist."""
+
+    def generated(context, builder, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        bytes_of = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        place = builder.gep(bytes_of, [arguments[1]])
+        word = builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()))
+        word.align = 1
+        return word
+
+    return types.uint64(array, types.int64), generated
+
+
+def _finder(width: int) -> Any:
+    """What says which of the `width` bytes from an index on are a certain byte, one bit each.
+
+    The caller sees that they exist. LLVM makes a few vector instructions of it, whichever the processor has.
+    """
+
+    @_generated
+    def where(_typing, array, _at, _byte):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        def generated(context, builder, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+            vector = ir.VectorType(ir.IntType(8), width)
+            bytes_of = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            place = builder.gep(bytes_of, [arguments[1]])
+            found = builder.load(builder.bitcast(place, vector.as_pointer()))
+            found.align = 1
+            one = builder.insert_element(ir.Constant(vector, ir.Undefined), arguments[2], ir.IntType(32)(0))
+            zeros = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
+            is_it = builder.icmp_unsigned("==", found, builder.shuffle_vector(one, one, zeros))
+            return builder.zext(builder.bitcast(is_it, ir.IntType(width)), ir.IntType(64))
+
+        return types.uint64(array, types.int64, types.uint8), generated
+
+    return where
+
+
+_WIDTH, _SHORT = 64, 16  # bytes that are looked at in one go: in arguments, and in texts, which are short
+_where, _where_nearby = _finder(_WIDTH), _finder(_SHORT)
+
+
+@_generated
+def _lowest_bit(_typing, word):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """The place of the lowest bit that is set in a number that isn't 0."""
+
+    def generated(_context, builder, _signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(word), generated
+
+
+@_generated
+def _bits(_typing, word):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """How many bits are set."""
+
+    def generated(_context, builder, _signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        return builder.ctpop(arguments[0])
+
+    return types.int64(word), generated
+
+
 @_inlined
-def _mixed(h: Any) -> Any:
-    """The last step of the hash (FNV-1a): its low bits depend on all, and it is never 0."""
-    h ^= h >> _MIX
-    return h if h != _FREE else _ONE
+def _mixed(h: Any, word: Any) -> Any:
+    h = (h ^ word) * _PRIME
+    return h ^ (h >> _MIX)
 
 
 @_inlined
 def _hash(b: Any, i: int, end: int) -> Any:
-    h = _SEED
-    for j in range(i, end):
-        h = (h ^ np.uint64(b[j])) * _PRIME
-    return _mixed(h)
-
-
-@_inlined
-def _hashed_string(b: Any, i: int, end: int) -> tuple[int, Any]:
-    """(index of the closing quote as _string_end has it, hash of the text): both in one go over the bytes."""
-    h = _SEED
+    """A hash of b[i:end] that is never 0 and whose low bits depend on every byte."""
+    h = _mixed(_SEED, np.uint64(end - i))
+    while i + 8 <= end:
+        h = _mixed(h, _eight(b, i))
+        i += 8
+    rest = _SEED
     while i < end:
-        while i < end and b[i] != _QUOTE and b[i] != _BACKSLASH:
-            h = (h ^ np.uint64(b[i])) * _PRIME
-            i += 1
-        if i >= end or b[i] == _QUOTE:
-            break
-        i += 2  # what follows a backslash isn't hashed, which costs nothing but speed
-    return i, _mixed(h)
+        rest = rest << _BYTE | np.uint64(b[i])
+        i += 1
+    h = _mixed(h, rest)
+    return h if h != _FREE else _ONE
 
 
 @_inlined
 def _same(a: Any, i: int, b: Any, j: int, length: int) -> bool:
     k = 0
+    while k + 8 <= length:
+        if _eight(a, i + k) != _eight(b, j + k):
+            return False
+        k += 8
     while k < length and a[i + k] == b[j + k]:
         k += 1
     return k == length
@@ -140,37 +206,75 @@ def _ends_bare(c: int) -> bool:
 def _string_end(b: Any, i: int, end: int) -> int:
     """Index of the closing quote of the string whose text begins at i; end or more if it is missing."""
     while i < end:
-        while i < end and b[i] != _QUOTE and b[i] != _BACKSLASH:
-            i += 1
-        if i >= end or b[i] == _QUOTE:
+        if i + _SHORT <= end:
+            found = _where_nearby(b, i, _QUOTE) | _where_nearby(b, i, _BACKSLASH)
+            if found == _NO_BITS:
+                i += _SHORT
+                continue
+            i += _lowest_bit(found)
+        if b[i] == _QUOTE:
             return i
-        i += 2
+        i += 2 if b[i] == _BACKSLASH else 1
     return i
+
+
+@_inlined
+def _in_strings(quotes: Any) -> Any:
+    """From the places of quotes: which bytes follow an odd number of them, a quote itself counted."""
+    for shift in _SHIFTS:
+        quotes ^= quotes << shift
+    return quotes
+
+
+@_inlined
+def _simple_nested_end(b: Any, i: int, end: int) -> int:
+    """What _nested_end returns, for a value without escapes that ends well before `end`; 0 for any other."""
+    depth, lists, inside = 0, 0, _NO_BITS
+    while i + _WIDTH <= end and _where(b, i, _BACKSLASH) == _NO_BITS:
+        within = _in_strings(_where(b, i, _QUOTE)) ^ inside
+        lists_opened = _where(b, i, _OPEN_BRACKET) & ~within
+        lists_closed = _where(b, i, _CLOSE_BRACKET) & ~within
+        opened = lists_opened | _where(b, i, _OPEN_BRACE) & ~within
+        closed = lists_closed | _where(b, i, _CLOSE_BRACE) & ~within
+        closings = 0
+        rest = closed if _bits(closed) >= depth else _NO_BITS
+        while rest != _NO_BITS:
+            closings += 1
+            following = rest & (rest - _ONE)
+            up_to_here = (rest ^ following) | ((rest ^ following) - _ONE)
+            if depth + _bits(opened & up_to_here) == closings:
+                lists += _bits(lists_opened & up_to_here) - _bits(lists_closed & up_to_here)
+                return i + _bits(up_to_here) if lists == 0 else _BROKEN
+            rest = following
+        depth += _bits(opened) - _bits(closed)
+        lists += _bits(lists_opened) - _bits(lists_closed)
+        inside = _NO_BITS - (within >> _TO_LAST_BIT)
+        i += _WIDTH
+    return 0
 
 
 @_compiled
 def _nested_end(b: Any, i: int, end: int) -> int:
-    """Index after the object or array that begins at i, _INCOMPLETE, or _BROKEN if a bracket closes a brace.
+    """Index after the object or array that begins at i, _INCOMPLETE, or _BROKEN if some bracket closes a brace.
 
-    Matching the kinds keeps the loss of one bracket from swallowing the rest of the file.
+    Noticing that keeps the loss of one bracket from swallowing much of what follows.
     """
-    depth, braces = 0, 0
+    after = _simple_nested_end(b, i, end)
+    if after != 0:
+        return after
+    depth, lists = 0, 0
     while i < end:
         c = b[i]
         if c == _QUOTE:
             i = _string_end(b, i + 1, end)
         elif c == _OPEN_BRACE or c == _OPEN_BRACKET:
             depth += 1
-            if depth > _DEEPEST:
-                return _BROKEN
-            braces = braces << 1 | (c == _OPEN_BRACE)
+            lists += c == _OPEN_BRACKET
         elif c == _CLOSE_BRACE or c == _CLOSE_BRACKET:
-            if (braces & 1) != (c == _CLOSE_BRACE):
-                return _BROKEN
-            braces >>= 1
             depth -= 1
+            lists -= c == _CLOSE_BRACKET
             if depth == 0:
-                return i + 1
+                return i + 1 if lists == 0 else _BROKEN
         i += 1
     return _INCOMPLETE
 
@@ -320,16 +424,14 @@ def _read_number(b: Any, i: int, end: int, kind: int, column: int, row: int, out
 def _read_text(b: Any, i: int, end: int, column: int, row: int, out: Out) -> int:
     """Read the token at i. Returns as value_end."""
     if b[i] == _QUOTE:
-        after, h = _hashed_string(b, i + 1, end)
-        after += 1
+        after = _string_end(b, i + 1, end) + 1
         if after > end:
             return _INCOMPLETE
     else:
         after = value_end(b, i, end)
         if after <= i or b[i] == _NULL:
             return after
-        h = _hash(b, i, after)
-    code = _token_code(b, i, after, h, out)
+    code = _token_code(b, i, after, _hash(b, i, after), out)
     if column < out.codes.shape[0]:
         out.codes[column, row] = code
     elif code >= 0:
