@@ -4,6 +4,7 @@ import type { Kind, Value } from "./format.ts";
 
 export interface Span {
   name: string;
+  label: string;
   file: string;
   bytes: number;
 }
@@ -13,6 +14,7 @@ export interface Worker {
 }
 export interface Run {
   name: string;
+  label: string;
   workers: Worker[];
 }
 export interface Listing {

@@ -10,9 +10,9 @@ import {
   listing,
   openView,
   outage,
+  placeLabels,
   retry,
   start,
-  trace,
   traceState,
 } from "./state.ts";
 import charts from "./styles/charts.css" with { type: "text" };
@@ -50,7 +50,7 @@ const prose = (text: string) => text.split("`").map((part, i) => i % 2 ? <code k
 function Head() {
   const entry = drawnEntry.value!;
   const context = useContext();
-  const { run, worker, span } = trace.value;
+  const { run, worker, span } = placeLabels.value;
   const isOverview = entry.id === "overview";
   return (
     <header class="head">

@@ -8,6 +8,7 @@ import {
   follow,
   type Listing,
   type Query,
+  type Span,
   type Table,
   type TraceState,
   type ViewAnswer,
@@ -44,6 +45,14 @@ export const trace = computed(() => {
   const workers = listing.value?.runs.find(({ name }) => name === run)?.workers ?? [];
   const file = workers.find(({ name }) => name === worker)?.spans.find(({ name }) => name === span);
   return { run, worker, span, version: file?.bytes ?? 0 };
+});
+
+/** The trace's place in the words of the menus. */
+export const placeLabels = computed(() => {
+  const { run, worker, span } = trace.value;
+  const listed = listing.value?.runs.find(({ name }) => name === run);
+  const spans = listed?.workers.find(({ name }) => name === worker)?.spans ?? [];
+  return { run: listed?.label ?? run, worker, span: spans.find(({ name }) => name === span)?.label ?? span };
 });
 
 const traceKey = computed(() => JSON.stringify(trace.value));
@@ -84,9 +93,9 @@ export function openView(id: string, filter = "") {
 const spanSteps = signal<Record<string, string>>({});
 
 /** A span as its menu names it: with its steps once they are known. */
-export function spanLabel(run: string, worker: string, span: string): string {
-  const steps = spanSteps.value[JSON.stringify([run, worker, span])];
-  return steps ? `${shortened(span, 8)} · ${steps}` : span;
+export function spanLabel(run: string, worker: string, { name, label }: Span): string {
+  const steps = spanSteps.value[JSON.stringify([run, worker, name])];
+  return steps ? `${label === name ? shortened(label, 8) : label} · ${steps}` : label;
 }
 
 function rememberSteps(answer: TraceState) {

@@ -116,6 +116,13 @@ def test_of_several_traces_the_first_is_shown_and_it_says_so(kinetoscope, logdir
     assert "span 2 of 2; choose another with --span: 10" in err
 
 
+def test_a_span_that_is_a_time_is_shown_as_one(kinetoscope, tmp_path):
+    put(tmp_path, *(f"host_1.{ns}.pt.trace.json" for ns in (1733769848514071115, 1733770537022695153)))
+    _, _, err = kinetoscope("view", "steps", str(tmp_path))
+    assert "span 1733769848514071115 (2024-12-09 18:44:08 UTC) of 2" in err
+    assert "--span: 1733770537022695153 (2024-12-09 18:55:37 UTC)" in err
+
+
 def test_names_choose_and_then_nothing_is_said(kinetoscope, logdir):
     status, _, err = kinetoscope("view", "steps", logdir, "--run", "b", "--worker", "rank1", "--span", "10")
     assert (status, err) == (0, "")

@@ -32,9 +32,11 @@ def test_runs_lists_what_lies_there_and_what_cannot_be_used(server):
     assert runs["scanning"] is False
     assert [run["name"] for run in runs["runs"]] == ["broken", "job", "other"]
     job = runs["runs"][1]
+    assert job["label"] == "job"
     assert [w["name"] for w in job["workers"]] == ["rank0", "rank1"]
     assert [s["name"] for s in job["workers"][0]["spans"]] == ["2", "10"]
     span = job["workers"][0]["spans"][0]
+    assert span["label"] == "2"
     assert (span["file"], span["bytes"]) == ("job/rank0.2.pt.trace.json", len(a_trace().text()))
     assert [p["path"] for p in runs["problems"]] == ["broken/empty.pt.trace.json", "broken/left.pt.trace.json.tmp"]
 

@@ -35,7 +35,7 @@ function Choices() {
       <Choice
         title="Run"
         value={run}
-        options={runs.map(({ name }) => [name, name])}
+        options={runs.map(({ name, label }) => [name, label])}
         onPick={(name) => pick(placeIn(name, worker, span))}
       />
       <Choice
@@ -47,7 +47,7 @@ function Choices() {
       <Choice
         title="Span"
         value={span}
-        options={spans.map(({ name }) => [name, spanLabel(run, worker, name)])}
+        options={spans.map((span) => [span.name, spanLabel(run, worker, span)])}
         onPick={(name) => pick({ span: name })}
       />
     </>

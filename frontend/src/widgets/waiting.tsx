@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { Progress, Table } from "../api.ts";
 import { decimal, percent } from "../format.ts";
-import { retry, type Shown, trace } from "../state.ts";
+import { placeLabels, retry, type Shown } from "../state.ts";
 
 const PREPARING = "Preparing. The first trace ever takes some seconds more: the reader is compiled, once.";
 
@@ -50,7 +50,7 @@ export function Notice(
 }
 
 export function Failure({ code, message }: { code: string; message: string }) {
-  const { run, worker, span } = trace.value;
+  const { run, worker, span } = placeLabels.value;
   const isSilent = code === "unreachable";
   return (
     <Notice title={isSilent ? "TensorBoard doesn't answer" : "This can't be shown"} failed>

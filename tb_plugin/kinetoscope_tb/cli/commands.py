@@ -202,10 +202,19 @@ def _choose(listing: Listing, wanted: Mapping[str, str | None]) -> TraceFile:
     for level in wanted:
         names = list(dict.fromkeys(getattr(file, level) for file in files))
         if len(names) > 1:
-            others = ", ".join(names[1:6]) + (", …" if len(names) > 6 else "")
-            click.echo(f"{level} {names[0]} of {len(names)}; choose another with --{level}: {others}", err=True)
+            shown = _with_labels(level, names)
+            others = ", ".join(shown[1:6]) + (", …" if len(names) > 6 else "")
+            click.echo(f"{level} {shown[0]} of {len(names)}; choose another with --{level}: {others}", err=True)
         files = [file for file in files if getattr(file, level) == names[0]]
     return files[0]
+
+
+def _with_labels(level: str, names: Sequence[str]) -> list[str]:
+    """The names to choose from, with what people call them."""
+    from ..discovery import span_labels
+
+    labels = span_labels(names) if level == "span" else {}
+    return [name if labels.get(name, name) == name else f"{name} ({labels[name]})" for name in names]
 
 
 @contextmanager

@@ -95,7 +95,7 @@ class RemoteFile:
 
     def _stream_instead(self) -> bool:
         """Go on without asking for parts: this server gives a file from its beginning or not at all."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=True, cancel_futures=True)  # two can't read one stream
         self._blocks.clear()
         self._remote.stream()
         self._asked = self._reached
@@ -135,6 +135,7 @@ class _Remote:
         self._is_stream = self.size is None or info.get("partial") is False
         self._stream: IO[bytes] | None = None
         self._streamed = 0
+        self._end: int | None = None  # where a stream of unknown size ended
 
     @property
     def at_once(self) -> int:
@@ -199,26 +200,30 @@ class _Remote:
             return bytes(file.read(end - start))
 
     def _from_stream(self, start: int, end: int) -> bytes:
+        if self._end is not None and start >= self._end:
+            return b""
         if self._stream is None or self._streamed > start:
             self._stream, self._streamed = self._files.open(self._key, block_size=0), 0
         try:
             while self._streamed < start:
-                self._streamed += len(self._some(min(_SKIPPED_AT_ONCE, start - self._streamed)))
+                skipped = self._stream.read(min(_SKIPPED_AT_ONCE, start - self._streamed))
+                if not skipped:
+                    raise EOFError("the connection ended early")
+                self._streamed += len(skipped)
             parts, left = [], end - start
             while left and (part := self._stream.read(left)):
                 parts.append(part)
                 left -= len(part)
+            if left and self.size is not None:
+                raise EOFError("the connection ended early")
         except BaseException:
+            self._stream.close()
             self._stream = None
             raise
         self._streamed = end - left
+        if left and self.size is None:
+            self._end = self._streamed
         return b"".join(parts)
-
-    def _some(self, at_most: int) -> bytes:
-        part: bytes = self._stream.read(at_most)  # type: ignore[union-attr]
-        if not part:
-            raise EOFError("the file ended early")
-        return part
 
 
 def _retried(ask: Callable[[], Result], closed: threading.Event, waits: Sequence[float] | None = None) -> Result:

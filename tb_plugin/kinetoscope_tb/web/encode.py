@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ..discovery import run_labels, span_labels
 from ..errors import KinetoscopeError
 from ..store import Loading, Missing
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ..discovery import Listing
+    from ..discovery import Listing, TraceFile
     from ..trace import Trace
     from ..views import View
 
@@ -26,17 +27,23 @@ def runs(listing: Listing | None) -> dict[str, Any]:
     """All that lies under the logdirs; None is a listing that isn't done yet."""
     if listing is None:
         return {"runs": [], "problems": [], "scanning": True}
+    labels = run_labels(listing.runs)
     listed = [
         {
             "name": run,
-            "workers": [
-                {"name": w, "spans": [{"name": s, "file": f.shown, "bytes": f.bytes} for s, f in spans.items()]}
-                for w, spans in workers.items()
-            ],
+            "label": labels[run],
+            "workers": [{"name": worker, "spans": _spans(spans)} for worker, spans in workers.items()],
         }
         for run, workers in listing.runs.items()
     ]
     return {"runs": listed, "problems": [asdict(p) for p in listing.problems], "scanning": False}
+
+
+def _spans(spans: Mapping[str, TraceFile]) -> list[dict[str, Any]]:
+    labels = span_labels(spans)
+    return [
+        {"name": span, "label": labels[span], "file": file.shown, "bytes": file.bytes} for span, file in spans.items()
+    ]
 
 
 def state(trace: Trace, shown: str, views: Mapping[str, View], health: pl.DataFrame | Missing) -> dict[str, Any]:
