@@ -17,7 +17,7 @@ LAYERS = [  # from the top; a unit is a module, or a package whose own modules m
     {"store"},
     {"cache"},
     {"analyses", "compare"},
-    {"views", "discovery", "reader"},
+    {"views", "discovery", "reader", "checks"},
     {"trace", "storage"},
     {"tables", "intervals", "kernel_names", "errors"},
 ]

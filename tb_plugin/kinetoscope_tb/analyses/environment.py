@@ -46,7 +46,7 @@ def _machine(trace: Trace) -> list[tuple[str, object]]:
         ("Python", meta.producer.get("python_version")),
         ("Host", meta.producer.get("host") or meta.top.get("host_name")),
         ("Rank", meta.rank),
-        ("World size", meta.producer.get("world_size") or meta.distributed.get("world_size")),
+        ("World size", meta.world_size),
         ("Backend", _backend(meta.distributed.get("backend"))),
     ]
 

@@ -243,6 +243,19 @@ class Meta:
         return [d for d in listed if isinstance(d, Mapping)] if isinstance(listed, list) else []
 
     @property
+    def world_size(self) -> int | None:
+        """How many workers the job has, if the file says so."""
+        for value in (self.producer.get("world_size"), self.distributed.get("world_size")):
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value
+        return None
+
+    def has_option(self, name: str) -> bool:
+        """Whether the file says that an option of the profiler was on; torch before 2.0 says nothing of them."""
+        options = self.producer.get("options")
+        return bool(self.top.get(name) or (isinstance(options, Mapping) and options.get(name)))
+
+    @property
     def rank(self) -> int | None:
         """The worker's global rank, if the file says so."""
         for value in (self.producer.get("global_rank"), self.distributed.get("rank"), self.top.get("global_rank")):
