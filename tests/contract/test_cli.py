@@ -178,6 +178,14 @@ def test_a_name_from_a_trace_cannot_steer_the_terminal(kinetoscope, tmp_path):
     assert evil in data["name"]
 
 
+def test_a_name_of_a_file_cannot_steer_the_terminal(kinetoscope, tmp_path):
+    put(tmp_path, "evil\x1b[31m/rank0.pt.trace.json", "evil\x1b[32m/rank0.pt.trace.json")
+    for arguments in ([], ["--run", "gone"]):
+        _, _, err = kinetoscope("view", "steps", str(tmp_path), *arguments)
+        assert r"evil\x1b[32m" in err
+        assert "\x1b" not in err
+
+
 def test_the_demo_says_how_to_get_what_it_needs(kinetoscope, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     status, _, err = kinetoscope("demo", "--record-only")

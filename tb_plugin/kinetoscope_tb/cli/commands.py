@@ -66,7 +66,10 @@ def _print_failure(error: KinetoscopeError | click.ClickException, arguments: Se
     """One JSON object on standard output if JSON was asked for, else the message on standard error."""
     wants_json = "--format=json" in arguments or ("--format", "json") in itertools.pairwise(arguments)
     if not wants_json:
-        (error if isinstance(error, click.ClickException) else click.ClickException(str(error))).show()
+        from .text_table import visible
+
+        lines = [visible(line) for line in str(error).splitlines()]
+        (error if isinstance(error, click.ClickException) else click.ClickException("\n".join(lines))).show()
         return
     from ..errors import BadParameter
     from ..web import encode
@@ -212,9 +215,10 @@ def _choose(listing: Listing, wanted: Mapping[str, str | None]) -> TraceFile:
 def _with_labels(level: str, names: Sequence[str]) -> list[str]:
     """The names to choose from, with what people call them."""
     from ..discovery import span_labels
+    from .text_table import visible
 
     labels = span_labels(names) if level == "span" else {}
-    return [name if labels.get(name, name) == name else f"{name} ({labels[name]})" for name in names]
+    return [visible(name if labels.get(name, name) == name else f"{name} ({labels[name]})") for name in names]
 
 
 @contextmanager
@@ -238,10 +242,13 @@ def _progress_bar(file: TraceFile) -> Iterator[Callable[[Progress], None] | None
         yield None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress as Bar
 
+    from .text_table import visible
+
     with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(file.shown, total=file.bytes)
+        task = bar.add_task(escape(visible(file.shown)), total=file.bytes or None)
         yield lambda progress: bar.update(task, completed=progress.read_bytes)
 
 

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import NotFound
-from .patterns import NO_SPAN, is_time
+from .patterns import MOST_REMEMBERED, NO_SPAN, is_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,12 +90,14 @@ def ordered(files: Iterable[TraceFile], problems: Iterable[Problem]) -> Listing:
     return Listing(tuple(in_order), tuple(sorted(problems, key=lambda problem: natural(problem.path))))
 
 
-def natural(name: str) -> list[tuple[int, int, str]]:
+@lru_cache(MOST_REMEMBERED)
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key in which rank10 comes after rank2."""
-    return [(0, int(p), p) if p.isdecimal() else (1, 0, p.casefold()) for p in re.findall(r"[0-9]+|[^0-9]+", name)]
+    parts = re.findall(r"0*([0-9]+)|([^0-9]+)", name)
+    return tuple((0, len(number), number) if number else (1, 0, text.casefold()) for number, text in parts)
 
 
-def _span_order(span: str) -> tuple[bool, list[tuple[int, int, str]]]:
+def _span_order(span: str) -> tuple[bool, tuple[tuple[int, int, str], ...]]:
     return span != NO_SPAN, natural(span)
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from kinetoscope.naming import parse
 
 NO_SPAN = "default"
+MOST_REMEMBERED = 1 << 14  # names that are looked at again for each listing
 
 _EXTENSION = re.compile(r"\.json(\.gz|\.zst)?$")
 _UNFINISHED = re.compile(r"\.(tmp|part|partial)(-[^.]*)?$")
@@ -85,6 +87,7 @@ def finished(name: str) -> str:
     return _UNFINISHED.sub("", name)
 
 
+@lru_cache(MOST_REMEMBERED)
 def named(name: str) -> Named:
     """What the name of a JSON file says."""
     stem = _EXTENSION.sub("", name)

@@ -32,7 +32,7 @@ _RANKS = (
     re.compile(r'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*"?(\d{1,9})'),
     re.compile(r'"global_rank"\s*:\s*"?(\d{1,9})'),
 )
-_HOST = re.compile(rf'"host_name"\s*:\s*"([^"\\]{{1,{MOST_NAME}}})')
+_HOST = re.compile(rf'"host_name"\s*:\s*"([\w.:-]{{1,{MOST_NAME}}})"')
 
 
 @dataclass(frozen=True)

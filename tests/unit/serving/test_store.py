@@ -1,5 +1,6 @@
 """The store is given a reader that the test holds back and lets go; nothing waits for a clock."""
 
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -194,3 +195,46 @@ def test_a_fault_while_reading_names_the_file_and_is_logged(monkeypatch, caplog)
     with pytest.raises(TraceError, match=r"x\.json: reading it failed .*ZeroDivisionError"):
         read_trace("x.json")
     assert "Traceback" in caplog.text
+
+
+def seen_until(held, is_right):
+    """What lies there, once it is right; the clock ticks with every look at it."""
+    return next(names for _ in range(100) if is_right(names := held.listing().runs))
+
+
+@pytest.fixture
+def watched(tmp_path):
+    return Store([Logdir(str(tmp_path))], patience_s=LONG_S, clock=iter(range(10**6)).__next__)
+
+
+def test_a_folder_that_appears_and_vanishes_is_seen(tmp_path, watched):
+    assert watched.listing().runs == {}
+    (tmp_path / "deep/er").mkdir(parents=True)
+    (tmp_path / "deep/er/rank0.pt.trace.json").write_text("{}")
+    assert list(seen_until(watched, bool)) == ["deep/er"]
+    shutil.rmtree(tmp_path / "deep")
+    seen_until(watched, lambda runs: not runs)
+
+
+def test_a_file_that_grows_is_first_a_problem_then_a_trace_and_then_gets_its_rank(tmp_path, watched):
+    file = tmp_path / "host_4711.5.pt.trace.json"
+    file.touch()
+    assert watched.listing().runs == {}
+    assert "is empty" in watched.listing().problems[0].reason
+    file.write_text('{"schemaVersion": 1, ')
+    assert list(seen_until(watched, bool)[tmp_path.name]) == ["host_4711"]
+    file.write_text('{"schemaVersion": 1, "distributedInfo": {"rank": 3}, "traceEvents": [')
+    assert seen_until(watched, lambda runs: "rank3" in runs[tmp_path.name])
+    before = watched.listing().files[0].stamp
+    file.write_text('{"schemaVersion": 1, "distributedInfo": {"rank": 3}, "traceEvents": [{"ph": "X"}')
+    assert seen_until(watched, lambda runs: runs[tmp_path.name]["rank3"]["5"].stamp != before)
+
+
+def test_a_file_of_any_name_is_seen_once_it_begins_like_a_trace(tmp_path, watched):
+    file = tmp_path / "anything.json"
+    file.write_text("{")
+    assert watched.listing().runs == {}
+    file.write_text('{"traceEvents": [')
+    assert seen_until(watched, bool)
+    file.write_text("{}")
+    seen_until(watched, lambda runs: not runs)
