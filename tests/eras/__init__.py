@@ -88,6 +88,7 @@ ERAS = [
         for major, minor in ((1, 12), (2, 3))
     ),
     *(_era(f"ROCm, torch 2.{minor}", Kineto((2, minor), "rocm"), _NO_SIZES) for minor in (6, 12)),
+    _era("in a container", Kineto((2, 8), pid=1, device=1), {"limiter"}),
     _era("XPU", Kineto((2, 8), "xpu"), _NO_SIZES),
     _era("MTIA", Kineto((2, 12), "mtia", events=_MTIA_COUNTERS), _NO_PROPERTIES),
     _era("HPU", Kineto((2, 4), "hpu"), _NO_PROPERTIES),

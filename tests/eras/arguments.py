@@ -85,8 +85,16 @@ class Arguments:
     def _sync(self, row: Row) -> Args:
         if self.writer.vendor == "mtia":
             return {"stream": row.stream, "wait_on_stream": 104, "seq_num": 7, "correlation": row.nth}
-        wait = {"wait_on_stream": -1, "wait_on_cuda_event_record_corr_id": -1, "wait_on_cuda_event_id": -1}
-        return {"cuda_sync_kind": row.name, **wait, "stream": row.stream, "correlation": row.nth, "device": 0}
+        wait = {"wait_on_stream": -1, "wait_on_cuda_event_id": -1}
+        if self.since(2, 2):
+            wait["wait_on_cuda_event_record_corr_id"] = -1
+        return {
+            "cuda_sync_kind": row.name,
+            **wait,
+            "stream": row.stream,
+            "correlation": row.nth,
+            "device": self.writer.device,
+        }
 
     def _link(self, row: Row, own: str = "correlation") -> Args:
         """Correlation and External id, in the order and spelling of the release (kineto f720123b to 955af497)."""
@@ -103,7 +111,7 @@ class Arguments:
         if self.writer.vendor == "rocm":
             return self._hip_call(row)
         if self.writer.vendor == "mtia":
-            return {"correlation": row.nth, "device": 0, "stream_id": "7"}
+            return {"correlation": row.nth, "device": self.writer.device, "stream_id": "7"}
         args = {"cbid": 211} | self._link(row)
         return args if self.since(1, 12) else args | {"external ts": 0}
 
@@ -132,7 +140,7 @@ class Arguments:
         if vendor == "xpu":
             queue = {"sycl queue": "0x55", "l0 queue": "0x66", "appended": "at 12.3 us", "kernel_id": 4}
             return {
-                "device": 0,
+                "device": self.writer.device,
                 "context": "0x77",
                 **queue,
                 "correlation": row.nth,
@@ -140,8 +148,8 @@ class Arguments:
                 "block": known["block"],
             }
         if vendor in ("hpu", "privateuse1"):
-            return {"device": 0, "stream": row.stream, "correlation": row.nth}
-        place = {"queued": 0, "device": 0, "context": 1, "stream": row.stream}
+            return {"device": self.writer.device, "stream": row.stream, "correlation": row.nth}
+        place = {"queued": 0, "device": self.writer.device, "context": 1, "stream": row.stream}
         sizes = {"registers per thread": known["registers"], "shared memory": known["shared"]}
         args = {**self._ordered(place, row), **sizes}
         if self.since(1, 9):
@@ -154,6 +162,8 @@ class Arguments:
         if self.since(2, 12):
             limits = {"activeBlocksPerMultiprocessor": 6, "limitingFactors": known.get("limiter", "none")}
             args |= {"occupancy": limits | {"blockLimitRegs": 6}} | self._node(row)
+        if self.since(2, 13):
+            args |= {"priority": 0, "channel": 1, "channel_type": "COMPUTE"}
         return args
 
     def _ordered(self, place: Args, row: Row) -> Args:
@@ -191,12 +201,14 @@ class Arguments:
             direction = {"direction": "HOST_TO_DEVICE"} if row.kind == "memcpy" else {}
             return {"stream": row.stream, **direction, "size": size, "correlation": row.nth, "sqid": 8}
         speed: Any = "N/A" if self.writer.vendor == "xpu" else size / row.dur / 1000
-        args = self._ordered({"device": 0, "context": 1, "stream": row.stream}, row)
+        args = self._ordered({"device": self.writer.device, "context": 1, "stream": row.stream}, row)
         args |= {"bytes": size, "memory bandwidth (GB/s)": speed}
         return args | (self._node(row) if self.since(2, 12) and self.writer.vendor == "cuda" else {})
 
     def _hip_row(self, row: Row, args: Args) -> Args:
         if self.since(2, 4):
-            return self._ordered({"device": 0, "stream": row.stream}, row) | {"kind": "Dispatch"} | args
+            return (
+                self._ordered({"device": self.writer.device, "stream": row.stream}, row) | {"kind": "Dispatch"} | args
+            )
         old = {"External id": row.nth, "stream": Pointer(0), "dst": Pointer(0x7F00_1234)}
         return self._pointers(old | {k: v for k, v in args.items() if k == "size"})

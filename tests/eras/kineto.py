@@ -55,7 +55,7 @@ class Kineto:
         vendor: cuda, rocm, xpu, mtia, hpu or privateuse1.
         top: Keys beside the events that only this one has.
         events: Further events that only this one has; their ts in microseconds since the recording began.
-        pid: Of the process; in a container it may be as small as a GPU's number.
+        pid, device: Of the process, and of its GPU; in a container they may be one number.
         on_demand: Whether a daemon asked for the trace: then what is known of the job comes last, with logs.
     """
 
@@ -64,6 +64,7 @@ class Kineto:
     top: dict[str, Any] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
     pid: int = MAIN
+    device: int = 0
     on_demand: bool = False
     rows: tuple[Row, ...] | None = None
 
@@ -204,15 +205,15 @@ class Kineto:
 
     def place(self, row: Row) -> tuple[Any, Any]:
         """pid and tid of a row."""
-        if row.kind == "overhead" or (row.kind == "sync" and self.vendor == "xpu"):
+        if row.kind == "overhead":
             return -1, 0
         if row.kind not in ON_DEVICE:
             thread = row.thread
             return self.pid, thread if self.since(1, 10) else str(thread)
         if self.since(1, 10):
             is_apart = row.kind == "sync" and self.since(2, 13)  # a row of its own for waits (kineto 041e7ce9)
-            return 0, row.stream + 1_000_000 * is_apart
-        return 0, f"stream {row.stream}" + (" user" if row.kind == "gpu_annotation" else "")
+            return self.device, row.stream + 1_000_000 * is_apart
+        return self.device, f"stream {row.stream}" + (" user" if row.kind == "gpu_annotation" else "")
 
     def name_events(self) -> Iterator[Event]:
         """The rows that name processes and threads, also those of GPUs that don't exist."""
@@ -220,13 +221,13 @@ class Kineto:
         for pid, label in [(self.pid, "CPU"), *((gpu, f"GPU {gpu}") for gpu in gpus)]:
             for name, args in (("process_name", {"name": "python"}), ("process_labels", {"labels": label})):
                 yield {"name": name, "ph": "M", "ts": self.time(0), "pid": pid, "tid": 0, "args": args}
-        for pid, tid, name in ((self.pid, MAIN, f"thread {MAIN} (python)"), (0, 7, "stream 7 ")):
+        for pid, tid, name in ((self.pid, MAIN, f"thread {MAIN} (python)"), (self.device, 7, "stream 7 ")):
             at = {"pid": pid, "tid": tid if self.since(1, 10) else str(tid)}
             yield {"name": "thread_name", "ph": "M", "ts": self.time(0), **at, "args": {"name": name}}
 
 
-VENDOR_CATEGORIES = {
-    "xpu": {"runtime": "xpu_runtime", "sync": "xpu_sync"},
+VENDOR_CATEGORIES: dict[str, dict[str, str | None]] = {
+    "xpu": {"runtime": "xpu_runtime", "sync": None},
     "mtia": {
         "runtime": "mtia_runtime",
         "kernel": "mtia_ccp_events",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..trace.model import DEVICE_KINDS, HOST_KINDS, LAUNCH_KINDS, NONE
 from .rows import LAYOUTS, Rows
-from .tokens import Texts, float_of, leading_digits, used
+from .tokens import Texts, float_of, leading_digits, shapes_text, used
 
 Ints = NDArray[Any]
 
@@ -73,9 +73,9 @@ class Frame:
         kind = self.take("kind") - LAYOUTS[self.name].first
         return pl.Series(kind.astype(np.uint8)).cat.to(_ENUMS[self.name])
 
-    def text(self, column: str) -> pl.Series:
-        """A text, of the event itself or an argument."""
-        return enum(self.take(column), self.texts)
+    def text(self, column: str, spelled: Callable[[str], str] = str) -> pl.Series:
+        """A text, of the event itself or an argument, spelled as the function says."""
+        return enum(self.take(column), self.texts, spelled)
 
     def integer(self, arg: str, dtype: type[np.signedinteger[Any]] = np.int64) -> Ints:
         """An integer argument; NONE where it is missing or doesn't fit."""
@@ -128,7 +128,7 @@ def _nested_order(thread: Ints, start: NDArray[np.int64], dur: Ints) -> Ints | N
     return again if order is None else order[again]
 
 
-def enum(codes: Ints, texts: Texts) -> pl.Series:
+def enum(codes: Ints, texts: Texts, spelled: Callable[[str], str] = str) -> pl.Series:
     """A Polars enum of the texts that occur; null for code -1. Different tokens may stand for the same text."""
     place_of: dict[str, int] = {}
     physical = np.zeros(len(texts) + 1, np.uint32)
@@ -138,7 +138,7 @@ def enum(codes: Ints, texts: Texts) -> pl.Series:
         if text is None:
             has_missing = True
         else:
-            physical[code] = place_of.setdefault(text, len(place_of))
+            physical[code] = place_of.setdefault(spelled(text), len(place_of))
     dtype = pl.Enum(list(place_of))
     if not place_of:
         return pl.Series([None] * codes.size, dtype=dtype)
@@ -163,7 +163,7 @@ def _host_events(frame: Frame) -> dict[str, Any]:
         "external_id": frame.integer("external_id"),
         "sequence": frame.integer("sequence"),
         "fwd_thread": frame.integer("fwd_thread"),
-        "input_shapes": frame.text("input_shapes"),
+        "input_shapes": frame.text("input_shapes", shapes_text),
         "input_types": frame.text("input_types"),
         "call_stack": frame.text("call_stack"),
         "is_finished": ~frame.is_false("finished"),

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _ESCAPE = re.compile(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\')
+_BARE_SHAPES = re.compile(r"[\d,;\s]*")
 _NUMBER_AT_MOST = 400  # characters: a longer number is nonsense, and slow to convert
 
 
@@ -43,6 +44,14 @@ def _list_text(text: str) -> str:
         return json.dumps(json.loads(text, strict=False), ensure_ascii=False)
     except ValueError:
         return text
+
+
+def shapes_text(text: str) -> str:
+    """Shapes of inputs in one spelling: torch_npu's _torch_op_bean.py has 4,8;8,8 with blanks for [[4, 8], [8, 8]]."""
+    if text[:1] == "[" or not _BARE_SHAPES.fullmatch(text):
+        return text
+    shapes = text.split(";") if text else []
+    return "[" + ", ".join(f"[{', '.join(shape.replace(',', ' ').split())}]" for shape in shapes) + "]"
 
 
 def decimal_of(token: bytes) -> Decimal | None:

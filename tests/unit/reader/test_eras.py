@@ -8,6 +8,7 @@ from eras.recording import ALL_REDUCE, APPLY, GEMM
 
 from build import text
 from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.trace.torch_version import torch_version
 
 KNOWN = {
     "steps": """
@@ -185,3 +186,10 @@ def test_nothing_is_lost_of_any_era_and_what_it_lacks_is_said(era):
     rules = set(VIEWS["health"].run(trace)["rule"])
     for lack, rule in HEALTH.items():
         assert (rule in rules) == (lack in era.lacks), rule
+
+
+@pytest.mark.parametrize("era", [e for e in ERAS if e.name.startswith("torch ")], ids=lambda era: era.name)
+def test_about_which_torch_wrote_it_is_told(era):
+    oldest, _, newest = torch_version(era.trace()).removeprefix("≈ ").partition("–")
+    release = era.writer.torch
+    assert tuple(map(int, oldest.split("."))) <= release <= tuple(map(int, (newest or oldest).split(".")))
