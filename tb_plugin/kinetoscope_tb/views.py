@@ -80,7 +80,7 @@ class View:
 
     def is_missing(self, trace: Trace) -> bool:
         """Whether the trace lacks what the view needs."""
-        return self.needs is not None and getattr(trace, self.needs).is_empty()
+        return self.needs is not None and not trace.holds(self.needs)
 
     def describe(self) -> dict[str, Any]:
         """All that a client needs to offer and draw the view, as JSON values."""

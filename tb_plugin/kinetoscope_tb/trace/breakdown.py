@@ -8,44 +8,45 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ..intervals import Intervals, Ints, exclusive_lengths, merge, union
 from ..kernel_names import is_communication_range, is_data_loading, step_number
-from .lookup import by_name
+from .lookup import by_name, take
 from .model import Trace
 
 CATEGORIES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CPU Exec", "Other")
 
 
-def intervals_of(frame: pl.DataFrame) -> Intervals:
-    """The instants at which any row of a frame is active."""
-    start = frame["start_ns"].to_numpy()
-    return union(start, start + frame["dur_ns"].to_numpy())
+def intervals_of(frame: pl.DataFrame, where: NDArray[np.bool_] | None = None) -> Intervals:
+    """The instants at which any row of a frame is active, or any of the rows `where` something holds."""
+    start, dur = frame["start_ns"].to_numpy(), frame["dur_ns"].to_numpy()
+    if where is not None:
+        start, dur = start[where], dur[where]
+    return union(start, start + dur)
 
 
 def activities(trace: Trace) -> dict[str, Intervals]:
     """When each category but Other is active, overlaps included."""
     device, host = trace.device_events, trace.host_events
+    is_communication = device["is_communication"].to_numpy()
     on_device = {
-        kind: device.filter((pl.col("kind") == kind) & ~pl.col("is_communication"))
+        kind: intervals_of(device, (device["kind"] == kind).to_numpy() & ~is_communication)
         for kind in ("kernel", "memcpy", "memset")
     }
     communicates = by_name(host["name"], is_communication_range)
     loads = by_name(host["name"], is_data_loading)
     steps = by_name(host["name"], lambda name: step_number(name) is not None)
+    executes = ~(communicates | loads | steps)
+    inside = take(executes, host["parent"].to_numpy(), missing=False)  # then its parent covers it
     return {
-        "Kernel": intervals_of(on_device["kernel"]),
-        "Memcpy": intervals_of(on_device["memcpy"]),
-        "Memset": intervals_of(on_device["memset"]),
-        "Communication": merge(
-            [
-                intervals_of(device.filter(pl.col("is_communication"))),
-                intervals_of(host.filter(pl.Series(communicates))),
-            ]
-        ),
+        "Kernel": on_device["kernel"],
+        "Memcpy": on_device["memcpy"],
+        "Memset": on_device["memset"],
+        "Communication": merge([intervals_of(device, is_communication), intervals_of(host, communicates)]),
         "Runtime": intervals_of(trace.launches),
-        "DataLoader": intervals_of(host.filter(pl.Series(loads))),
-        "CPU Exec": intervals_of(host.filter(pl.Series(~(communicates | loads | steps)))),
+        "DataLoader": intervals_of(host, loads),
+        "CPU Exec": intervals_of(host, executes & ~inside),
     }
 
 

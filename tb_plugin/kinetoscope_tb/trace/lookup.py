@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from .model import NONE
 
+_TABLE_AT_MOST = 1 << 24  # above, sorting takes less memory
+
 
 def by_name(names: pl.Series, answer: Callable[[str], Any], *, missing: Any = False) -> NDArray[Any]:
     """Return `answer(name)` for each row of an enum column, asking once per name that occurs."""
@@ -38,3 +40,13 @@ def take(values: NDArray[Any], rows: NDArray[np.int32], missing: Any = NONE) -> 
     if not values.size:
         return np.full(rows.size, missing, values.dtype)
     return np.where(rows >= 0, values[np.maximum(rows, 0)], np.asarray(missing, values.dtype))
+
+
+def distinct(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return (the values that occur, in order; the place of each value among them); no value is negative."""
+    most = int(values.max(initial=0)) + 1
+    if most > _TABLE_AT_MOST:
+        return np.unique(values, return_inverse=True)
+    occurs = np.zeros(most, bool)
+    occurs[values] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs, dtype=np.int32) - 1)[values]

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal
 
 import polars as pl
@@ -291,17 +290,30 @@ class Trace:
     meta: Meta
     findings: tuple[Finding, ...]
 
-    @cached_property
+    @property
     def ops(self) -> pl.DataFrame:
-        """The host events that are operators."""
+        """The host events that are operators: a copy, which may be large."""
         return self.host_events.filter(pl.col("kind") == "operator")
 
-    @cached_property
+    @property
     def kernels(self) -> pl.DataFrame:
-        """The device events that are kernels, communication among them."""
+        """The device events that are kernels, communication among them: a copy, which may be large."""
         return self.device_events.filter(pl.col("kind") == "kernel")
 
-    @cached_property
+    @property
     def annotations(self) -> pl.DataFrame:
-        """The host events that are annotations, ProfilerStep among them."""
+        """The host events that are annotations, ProfilerStep among them: a copy."""
         return self.host_events.filter(pl.col("kind") == "annotation")
+
+    def holds(self, part: str) -> bool:
+        """Whether a frame, or `ops`, `kernels` or `annotations`, has any row."""
+        frame, kind = _PARTS.get(part, (part, None))
+        rows: pl.DataFrame = getattr(self, frame)
+        return not rows.is_empty() if kind is None else bool((rows["kind"] == kind).any())
+
+
+_PARTS = {
+    "ops": ("host_events", "operator"),
+    "kernels": ("device_events", "kernel"),
+    "annotations": ("host_events", "annotation"),
+}

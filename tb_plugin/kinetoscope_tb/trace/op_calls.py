@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 
 from ..kernel_names import is_matrix_op
 from ..tables import BOOL, BYTES, COUNT, DURATION, FRACTION, TEXT, Column, Table
-from .lookup import by_name
-from .model import Trace
+from .lookup import by_name, distinct, take
+from .model import NONE, Trace
 from .nesting import add_up, nearest
 
 CPU = 0  # c10's number of the device type
 UNATTRIBUTED = "[unattributed]"
-SUMS = ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")
-TENSOR_CORE_SUMS = ("tc_self_ns", "tc_total_ns", "known_self_ns", "known_total_ns")
-MEMORY_SUMS = ("host_self_bytes", "host_total_bytes", "device_self_bytes", "device_total_bytes")
+DEVICE_TIMES = ("device_self_ns", "device_total_ns")
+TENSOR_CORES = ("tc_eligible", "tc_self_frac", "tc_total_frac")
 
 
 class OpName(Table):
@@ -68,21 +67,18 @@ def operator_table(trace: Trace, by: list[str]) -> pl.DataFrame:
     Columns: `by` as texts, then those of OpCosts; device time and memory are null unless they were recorded. Device
     time without an operator has a row of its own.
     """
-    sums = pl.col(*SUMS, *TENSOR_CORE_SUMS, *MEMORY_SUMS).sum()
-    groups = (
-        _op_calls(trace).group_by(by).agg(pl.len().cast(pl.Int64).alias("calls"), pl.col("tc_eligible").any(), sums)
+    calls = _Calls(trace, by)
+    rows = pl.DataFrame(
+        {
+            **{name: trace.host_events[name].gather(calls.first).cast(pl.String) for name in by},
+            "calls": np.bincount(calls.group[calls.group >= 0], minlength=calls.first.size),
+            **_device_times(trace, calls),
+            **_host_times(trace, calls),
+            **_memory(trace, calls),
+        },
+        schema={**dict.fromkeys(by, pl.String), **OpCosts.schema()},
     )
-    rows = groups.with_columns(
-        pl.lit(None).cast(groups.schema[name]).alias(name) for name in _not_recorded(trace)
-    ).select(
-        *(pl.col(name).cast(pl.String) for name in by),
-        "calls",
-        *SUMS,
-        "tc_eligible",
-        *(_share(f"tc_{part}", f"known_{part}") for part in ("self", "total")),
-        *MEMORY_SUMS,
-    )
-    lost = int(trace.device_events.filter(pl.col("op") < 0)["dur_ns"].sum())
+    lost = int(trace.device_events.select(pl.col("dur_ns").filter(pl.col("op") < 0).sum()).item())
     if lost:
         rest = {"name": UNATTRIBUTED, "device_self_ns": lost, "device_total_ns": lost}
         rows = pl.concat([rows, pl.DataFrame([rest])], how="diagonal")
@@ -90,68 +86,90 @@ def operator_table(trace: Trace, by: list[str]) -> pl.DataFrame:
     return rows.sort(order, descending=[True, True, *(False for _ in by)], nulls_last=True)
 
 
-def _not_recorded(trace: Trace) -> list[str]:
-    """The columns of which the recording knows nothing: a zero would say that nothing was spent."""
-    has_device = not trace.device_events.is_empty()
-    on_host = (trace.memory["device_type"] == CPU).any()
-    on_device = (trace.memory["device_type"] != CPU).any()
-    times = [] if has_device else ["tc_eligible", *(name for name in SUMS if name.startswith("device"))]
-    host = [] if on_host else [name for name in MEMORY_SUMS if name.startswith("host")]
-    device = [] if on_device else [name for name in MEMORY_SUMS if name.startswith("device")]
-    return times + host + device
+class _Calls:
+    """Which group each host row counts for. Sums are made one column at a time, since there may be millions of rows.
+
+    Attributes:
+        group: Of each host row that is a call, its group; NONE for annotations and repeats.
+        own_group: Of each host row, the group that its own time counts for: that of the call that it repeats.
+        first: A row of each group.
+        parent: Of each host row.
+    """
+
+    def __init__(self, trace: Trace, by: list[str]) -> None:
+        host = trace.host_events
+        self.parent = host["parent"].to_numpy()
+        again = host["is_repeat"].to_numpy()
+        rows = np.flatnonzero((host["kind"] == "operator").to_numpy() & ~again)
+        keys = np.zeros(rows.size, np.int64)
+        for name in by:
+            code = host[name].to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()[rows] + 1
+            keys = keys * (int(code.max(initial=0)) + 1) + code
+        groups, group = distinct(keys)
+        self.group = np.full(host.height, NONE, np.int32)
+        self.group[rows] = group
+        self.own_group = take(self.group, nearest(~again, self.parent))
+        self.first = np.empty(groups.size, np.int64)
+        self.first[group[::-1]] = rows[::-1]
+
+    def own(self, row: NDArray[np.int32], value: NDArray[Any]) -> NDArray[np.int64]:
+        """Sum of the values that belong to host rows, per group."""
+        return _summed(take(self.own_group, row), value, self.first.size)
+
+    def with_inner(self, row: NDArray[np.int32], value: NDArray[Any]) -> NDArray[np.int64]:
+        """The same, with what belongs to all rows inside each call."""
+        return self.sums(add_up(self.parent, _summed(row, value, self.parent.size)))
+
+    def sums(self, value: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sum of each call's value, per group."""
+        return _summed(self.group, value, self.first.size)
 
 
-def _share(part: str, whole: str) -> pl.Expr:
-    return pl.when(pl.col(f"{whole}_ns") > 0).then(pl.col(f"{part}_ns") / pl.col(f"{whole}_ns")).alias(f"{part}_frac")
+def _summed(place: NDArray[np.int32], value: NDArray[Any], size: int) -> NDArray[np.int64]:
+    """The sum of the values of each place; NONE is no place."""
+    total = np.zeros(size, np.int64)
+    real = place >= 0
+    np.add.at(total, place[real], value[real])
+    return total
 
 
-def _op_calls(trace: Trace) -> pl.DataFrame:
-    """One row per counted call: name, input_shapes, tc_eligible, SUMS, TENSOR_CORE_SUMS and MEMORY_SUMS."""
-    host, device, memory = trace.host_events, trace.device_events, trace.memory
-    parent = host["parent"].to_numpy()
-    again = host["is_repeat"].to_numpy()
-    caller = nearest(~again, parent)  # whose call it is
-    work = _Sums(host.height, caller, parent)
+def _host_times(trace: Trace, calls: _Calls) -> dict[str, Any]:
+    host = trace.host_events
+    return {
+        "host_self_ns": _summed(calls.own_group, host["self_ns"].to_numpy(), calls.first.size),
+        "host_total_ns": calls.sums(host["dur_ns"].to_numpy()),
+    }
 
+
+def _device_times(trace: Trace, calls: _Calls) -> dict[str, Any]:
+    """Of a recording without devices nothing is known: a zero would say that no time was spent."""
+    device = trace.device_events
+    if device.is_empty():
+        return dict.fromkeys((*DEVICE_TIMES, *TENSOR_CORES))
     op, dur = device["op"].to_numpy(), device["dur_ns"].to_numpy()
     uses = (device["tensor_cores"] == "yes").to_numpy()
     known = (device["tensor_cores"] != "unknown").to_numpy()
-    taken_by, size = memory["op"].to_numpy(), memory["bytes"].to_numpy()
-    on_host = memory["device_type"].to_numpy() == CPU
-    eligible = by_name(host["name"], is_matrix_op).astype(np.int64) + work.own(op, uses)
-    columns: dict[str, Any] = {
-        "tc_eligible": add_up(parent, eligible) > 0,
-        "host_self_ns": work.moved(host["self_ns"].to_numpy()),
-        "host_total_ns": host["dur_ns"],
-        **work.both("device", "ns", op, dur),
-        **work.both("tc", "ns", op, dur * uses),
-        **work.both("known", "ns", op, dur * known),
-        **work.both("host", "bytes", taken_by, size * on_host),
-        **work.both("device", "bytes", taken_by, size * ~on_host),
+    eligible = _summed(op, uses, calls.parent.size) + by_name(trace.host_events["name"], is_matrix_op)
+    return {
+        "device_self_ns": calls.own(op, dur),
+        "device_total_ns": calls.with_inner(op, dur),
+        "tc_eligible": calls.sums(add_up(calls.parent, eligible)) > 0,
+        "tc_self_frac": _share(calls.own(op, dur * uses), calls.own(op, dur * known)),
+        "tc_total_frac": _share(calls.with_inner(op, dur * uses), calls.with_inner(op, dur * known)),
     }
-    is_call = (host["kind"] == "operator").to_numpy() & ~again
-    return host.select("name", "input_shapes").with_columns(**columns).filter(pl.Series(is_call))
 
 
-class _Sums:
-    """Sums per host row, moved from repeats to the call that they belong to."""
+def _share(part: NDArray[np.int64], whole: NDArray[np.int64]) -> pl.Series:
+    return pl.select(pl.when(pl.Series(whole > 0)).then(pl.Series(part) / pl.Series(whole))).to_series()
 
-    def __init__(self, rows: int, caller: NDArray[np.int32], parent: NDArray[np.int32]) -> None:
-        self.rows, self.caller, self.parent = rows, caller, parent
 
-    def own(self, row: NDArray[np.int32], value: NDArray[Any]) -> NDArray[np.int64]:
-        """Sum of the values of each host row."""
-        total = np.zeros(self.rows, np.int64)
-        np.add.at(total, row[row >= 0], value[row >= 0])
-        return total
-
-    def moved(self, value: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Each row's value with those of its repeats."""
-        return self.own(self.caller, value)
-
-    def both(
-        self, what: str, unit: str, row: NDArray[np.int32], value: NDArray[np.int64]
-    ) -> dict[str, NDArray[np.int64]]:
-        """`{what}_self_{unit}` and `{what}_total_{unit}`."""
-        own = self.own(row, value)
-        return {f"{what}_self_{unit}": self.moved(own), f"{what}_total_{unit}": add_up(self.parent, own)}
+def _memory(trace: Trace, calls: _Calls) -> dict[str, Any]:
+    """What was taken of each kind of memory; null where the recording has nothing of the kind."""
+    op, size = trace.memory["op"].to_numpy(), trace.memory["bytes"].to_numpy()
+    on_host = trace.memory["device_type"].to_numpy() == CPU
+    columns: dict[str, Any] = {}
+    for what, there in (("host", on_host), ("device", ~on_host)):
+        is_recorded = there.any()
+        columns[f"{what}_self_bytes"] = calls.own(op, size * there) if is_recorded else None
+        columns[f"{what}_total_bytes"] = calls.with_inner(op, size * there) if is_recorded else None
+    return columns

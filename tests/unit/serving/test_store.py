@@ -41,6 +41,9 @@ class Columns:
     def __init__(self, rows):
         self.rows = rows
 
+    def holds(self, part):
+        return not getattr(self, part).is_empty()
+
 
 class Counted(Table):
     """One row is everything."""
