@@ -118,10 +118,11 @@ def _with_calls(host: pl.DataFrame, ranges: Columns, launches: pl.DataFrame) -> 
     inside = innermost(ranges.thread, ranges.start, ranges.end, calls.thread, calls.start)
     is_op = (host["kind"] == "operator").to_numpy()
     op = take(nearest(is_op, parent), inside)
-    op = np.where(op >= 0, op, _op_by_external_id(host, ranges, is_op, launches, calls)).astype(np.int32)
+    lost = np.flatnonzero(op < 0)
+    if lost.size:
+        op[lost] = _op_by_external_id(host, ranges, is_op, launches[lost], Columns.of(launches[lost]))
     alone = self_times(ranges.thread, ranges.start, ranges.end, parent, calls.thread, inside, calls.start, calls.end)
-    direct = np.bincount(inside[inside >= 0], minlength=parent.size)
-    again = repeats(parent, host["name"].to_physical().fill_null(0).to_numpy(), is_op, direct)
+    again = repeats(parent, host["name"].to_physical().fill_null(0).cast(pl.UInt32).to_numpy(), is_op, inside)
     return host.with_columns(self_ns=alone, is_repeat=again), launches.with_columns(host=inside, op=op)
 
 
@@ -141,7 +142,7 @@ def _op_by_external_id(
 def _with_op(memory: pl.DataFrame, host: pl.DataFrame, ranges: Columns) -> pl.DataFrame:
     """Add the innermost operator that was open when memory was taken or released."""
     order = memory.select(pl.arg_sort_by("thread", "start_ns")).to_series().to_numpy()
-    rows = Columns.of(memory[order])
+    rows = Columns.of(memory.select("thread", "start_ns")[order])
     found = innermost(ranges.thread, ranges.start, ranges.end, rows.thread, rows.start)
     op = np.empty(found.size, np.int32)
     is_op = (host["kind"] == "operator").to_numpy()

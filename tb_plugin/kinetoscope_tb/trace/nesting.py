@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from .model import NONE
 
@@ -132,21 +131,23 @@ def add_up(parent, values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN
     return total
 
 
-def repeats(
-    parent: NDArray[np.int32], name: NDArray[np.uint32], is_op: NDArray[np.bool_], calls_inside: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    """Whether a row is an operator and the only child of one of the same name, with no runtime call beside it.
+@njit(cache=True, nogil=True)
+def repeats(parent, name, is_op, call_host):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Return whether each row is an operator and the only child of one of its name, with no runtime call beside it.
 
     Such a row is its parent's call seen twice (a dispatcher's redispatch); torch's key_averages() drops it too
     (_remove_dup_nodes in torch/autograd/profiler_util.py). Torch also drops an operator in an annotation of its name,
-    and its time with it; here it stays.
-
-    Args:
-        calls_inside: How many runtime calls each row makes directly.
+    and its time with it; here it stays. `call_host` is the row that each runtime call was made directly in, or -1.
     """
-    has_parent = parent >= 0
-    children = np.bincount(parent[has_parent], minlength=parent.size) + calls_inside
-    above = np.where(has_parent, parent, 0)
-    same = has_parent & is_op & is_op[above] & (name[above] == name)
-    again: NDArray[np.bool_] = same & (children[above] == 1)
+    inside = np.zeros(parent.size, np.int32)  # how many ranges and calls are made directly in each row
+    for i in range(parent.size):
+        if parent[i] >= 0:
+            inside[parent[i]] += 1
+    for c in range(call_host.size):
+        if call_host[c] >= 0:
+            inside[call_host[c]] += 1
+    again = np.zeros(parent.size, np.bool_)
+    for i in range(parent.size):
+        p = parent[i]
+        again[i] = p >= 0 and is_op[i] and is_op[p] and name[p] == name[i] and inside[p] == 1
     return again

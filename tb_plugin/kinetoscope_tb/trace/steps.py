@@ -17,6 +17,7 @@ from .lookup import by_name, take
 from .model import NONE, STEPS
 
 Ints = NDArray[np.int64]
+_ROWS_AT_ONCE = 1 << 18
 FEWEST_DEVICE_ROWS = 0.8  # of the step before: with fewer, the last step's device work was cut off
 
 
@@ -31,9 +32,13 @@ class HostSteps:
 
     def holding(self, start: Ints, end: Ints) -> NDArray[np.int32]:
         """Return for each range the step whose host interval it lies in wholly, or NONE."""
-        step = np.searchsorted(self.start, start, "right") - 1
-        inside = (step >= 0) & (end <= take(self.end, step.astype(np.int32), NONE))
-        return np.where(inside, step, NONE).astype(np.int32)
+        found = np.empty(start.size, np.int32)
+        for first in range(0, start.size, _ROWS_AT_ONCE):  # else the arrays in between outweigh the columns
+            some = slice(first, first + _ROWS_AT_ONCE)
+            step = (np.searchsorted(self.start, start[some], "right") - 1).astype(np.int32)
+            inside = (step >= 0) & (end[some] <= take(self.end, step, NONE))
+            found[some] = np.where(inside, step, NONE)
+        return found
 
 
 def host_steps(host: pl.DataFrame, everything: tuple[int, int], window_end: int | None) -> HostSteps:
