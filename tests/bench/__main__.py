@@ -1,6 +1,8 @@
-"""Side by side with the peers on one generated trace: whole processes in turn, medians of the ratios pair by pair.
+"""Side by side with the peers on generated traces: whole processes in turn, medians of the ratios pair by pair.
 
-    make bench ARGS="--megabytes 340 --rounds 3"
+    make bench                                      about half an hour, nearly all of it the peers'
+    make bench ARGS="--megabytes 340 --rounds 3"    one size
+    make bench ARGS="--without-peers"               a few minutes
 
 The peers get a virtual environment of their own, since their dependencies are theirs.
 """
@@ -8,7 +10,10 @@ The peers get a virtual environment of their own, since their dependencies are t
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -22,30 +27,39 @@ from generate import write
 HERE = Path(__file__).parent
 PEERS_ENV = HERE.parents[1] / ".venv-peers"
 PEERS = ("torch-tb-profiler==0.4.3", "HolisticTraceAnalysis==0.5.0", "pandas")
-BARS = {"torch-tb-profiler": (25, 4), "hta": (15, None)}  # how many times faster, with what part of the memory
+LARGE = 1000  # megabytes: above, the peers take minutes, so they run once
+
+BARS_AT = 340  # megabytes that the bars are set at
+FASTER = {"torch-tb-profiler": 40, "hta": 22}
+LEAST_MB_PER_S, MOST_TIMES_THE_FLOOR = 300, 3
+PEAK_MB, PEAK_BYTES_PER_EVENT = 150, 120
+REOPEN_S_PER_MILLION = 0.2
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One process: wall seconds and peak resident megabytes."""
+    """One process: wall seconds, peak resident megabytes, and what it says itself."""
 
     seconds: float
     megabytes: float
+    said: dict[str, float]
 
 
 def measured(command: list[str], environment: dict[str, str] | None = None) -> Measured:
     """Run a command to its end."""
-    began = time.perf_counter()
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, **(environment or {})}
-    )
-    said = process.stderr.read() if process.stderr else b""
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - began
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{' '.join(command)} failed:\n{said.decode(errors='replace')[-2000:]}")
-    return Measured(seconds, usage.ru_maxrss / 1024)
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        began = time.perf_counter()
+        process = subprocess.Popen(command, stdout=output, stderr=errors, env={**os.environ, **(environment or {})})
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            errors.seek(0)
+            raise SystemExit(f"{' '.join(command)} failed:\n{errors.read().decode(errors='replace')[-2000:]}")
+        output.seek(0)
+        last = output.read().decode().splitlines()[-1:]
+    said = json.loads(last[0]) if last and last[0].startswith("{") else {}
+    return Measured(seconds, usage.ru_maxrss / 1024, said)
 
 
 def peers_python() -> str:
@@ -57,51 +71,92 @@ def peers_python() -> str:
     return str(python)
 
 
+def ours(path: Path, *options: str) -> Measured:
+    """Kinetoscope on this file."""
+    return measured([sys.executable, str(HERE / "ours.py"), str(path), *options])
+
+
+def verdict(value: float, bar: float, unit: str, *, at_most: bool = False) -> str:
+    """The value beside its bar."""
+    reached = value <= bar if at_most else value >= bar
+    limit = "at most" if at_most else "at least"
+    return f"{value:.3g}{unit} (bar: {limit} {bar:g}{unit}: {'reached' if reached else 'NOT reached'})"
+
+
+def report_ours(path: Path, size: float, rounds: int) -> Measured:
+    """Print what reading costs, beside the least that it could; returns the run of median time."""
+    runs, floors = [], []
+    for _ in range(rounds):
+        runs.append(ours(path))
+        floors.append(measured([sys.executable, str(HERE / "floor.py"), str(path)]).said["floor_s"])
+    middle = sorted(runs, key=lambda run: run.said["read_s"])[len(runs) // 2]
+    million = middle.said["events"] / 1e6
+    times_floor = statistics.median(run.said["read_s"] / floor for run, floor in zip(runs, floors, strict=True))
+    reopen = ours(path, "--reopen").said["reopen_s"]
+    print(f"  read in {middle.said['read_s']:.2f} s, {middle.said['read_s'] / million:.2f} µs an event; with imports,")
+    print(f"  `steps` and `operators` {middle.said['all_s']:.2f} s")
+    print(f"  speed         {verdict(size / middle.said['read_s'], LEAST_MB_PER_S, ' MB/s')}")
+    print(f"  × the floor   {verdict(times_floor, MOST_TIMES_THE_FLOOR, '', at_most=True)}")
+    print(f"  peak memory   {verdict(middle.megabytes, PEAK_MB + PEAK_BYTES_PER_EVENT * million, ' MB', at_most=True)}")
+    print(f"  from cache    {verdict(reopen / million, REOPEN_S_PER_MILLION, ' s a million events', at_most=True)}")
+    return middle
+
+
+def report_peer(peer: str, path: Path, rounds: int, *, has_bar: bool) -> None:
+    """Print how many times faster ours is, and with how much less memory."""
+    command = [peers_python(), str(HERE / "peers.py"), peer, str(path)]
+    pairs = [(ours(path), measured(command)) for _ in range(rounds)]
+    faster = statistics.median(theirs.seconds / our.seconds for our, theirs in pairs)
+    smaller = statistics.median(theirs.megabytes / our.megabytes for our, theirs in pairs)
+    sides = (
+        f"{statistics.median(m.seconds for m in side):.2f} s, {statistics.median(m.megabytes for m in side):.0f} MB"
+        for side in zip(*pairs, strict=True)
+    )
+    said = verdict(faster, FASTER[peer], "×") if has_bar else f"{faster:.3g}×"
+    print(f"  {peer:<18} {' against '.join(sides)}: {said} faster, {smaller:.1f}× less memory")
+
+
+def compressed(path: Path) -> Path:
+    """The same file by gzip."""
+    packed = path.with_name(f"{path.name}.gz")
+    with path.open("rb") as plain, gzip.open(packed, "wb", compresslevel=6) as file:
+        shutil.copyfileobj(plain, file, 1 << 20)
+    return packed
+
+
 def first_ever(path: Path) -> Measured:
     """Ours with nothing compiled yet."""
     with tempfile.TemporaryDirectory() as empty:
         return measured([sys.executable, str(HERE / "ours.py"), str(path)], {"NUMBA_CACHE_DIR": empty})
 
 
-def rounds(path: Path, count: int) -> dict[str, list[tuple[Measured, Measured]]]:
-    """For each peer, `count` pairs of (ours, the peer's)."""
-    ours = [sys.executable, str(HERE / "ours.py"), str(path)]
-    python = peers_python()
-    measured(ours)  # compiles, and warms the file cache
-    return {
-        peer: [(measured(ours), measured([python, str(HERE / "peers.py"), peer, str(path)])) for _ in range(count)]
-        for peer in BARS
-    }
-
-
-def report(peer: str, pairs: list[tuple[Measured, Measured]]) -> None:
-    """Print the medians and whether the bars were reached."""
-    ours, theirs = zip(*pairs, strict=True)
-    faster = statistics.median(t.seconds / o.seconds for o, t in pairs)
-    smaller = statistics.median(t.megabytes / o.megabytes for o, t in pairs)
-    for name, side in (("kinetoscope", ours), (peer, theirs)):
-        seconds = statistics.median(m.seconds for m in side)
-        print(f"  {name:<18} {seconds:8.2f} s {statistics.median(m.megabytes for m in side):8.0f} MB")
-    least_faster, least_smaller = BARS[peer]
-    bars = f"bar {least_faster}×" + (f" and {least_smaller}×" if least_smaller else "")
-    reached = faster >= least_faster and smaller >= (least_smaller or 0)
-    print(f"  {faster:.1f}× faster, {smaller:.1f}× less memory ({bars}: {'reached' if reached else 'NOT reached'})\n")
-
-
 def main() -> None:
     """Generate, measure, print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--megabytes", type=int, default=340)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=int, nargs="+", default=[13, 340, 1600])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--without-peers", action="store_true")
     arguments = parser.parse_args()
+    per_event = {}
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "rank0.1.pt.trace.json")
-        events = write(path, arguments.megabytes)
-        print(f"{path.stat().st_size / 1e6:.0f} MB, {events:,} events; medians of {arguments.rounds} pairs\n")
-        once = first_ever(path)
-        print(f"first run ever, compiling: {once.seconds:.2f} s\n")
-        for peer, pairs in rounds(path, arguments.rounds).items():
-            report(peer, pairs)
+        for megabytes in arguments.megabytes:
+            path = Path(folder, f"rank0.{megabytes}.pt.trace.json")
+            events = write(path, megabytes)
+            size = path.stat().st_size / 1e6
+            if not per_event:
+                print(f"first run ever, compiling: {first_ever(path).seconds:.1f} s")
+            for file in (path, compressed(path)):
+                print(f"\n{size:.0f} MB, {events:,} events, {'gzip' if file.suffix == '.gz' else 'JSON'}")
+                middle = report_ours(file, size, arguments.rounds)
+                if file is path:
+                    per_event[megabytes] = middle.said["read_s"] / middle.said["events"] * 1e6
+                rounds = 1 if megabytes > LARGE or file is not path else arguments.rounds
+                for peer in () if arguments.without_peers else FASTER:
+                    report_peer(peer, file, rounds, has_bar=megabytes == BARS_AT)
+                if file is not path:
+                    file.unlink()
+            path.unlink()
+    print("\ntime per event: " + ", ".join(f"{us:.2f} µs at {mb} MB" for mb, us in per_event.items()))
 
 
 if __name__ == "__main__":
