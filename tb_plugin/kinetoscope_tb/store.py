@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from .cache import Cache
     from .reader import Progress
+    from .reader.event import Event, EventTexts
     from .trace import Trace
     from .views import View
 
@@ -36,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 PATIENCE_S = 0.15
 MOST_TO_KEEP = 4  # traces that wait to be written to the cache; each is held in memory until then
+MOST_EVENTS = 64  # whose details are remembered
 
 Result = TypeVar("Result")
 
@@ -104,6 +106,29 @@ def keep(trace: Trace, file: TraceFile, cache: Cache) -> None:
             cache.write(trace, file.path, file.stamp)
 
 
+def event_in(file: TraceFile, trace: Trace, offset: int, texts: EventTexts) -> Event:
+    """The event of a trace that begins at this byte of its file's text.
+
+    Raises:
+        NotFound: No row of the trace is of such an event.
+        TraceError: The file can't be read, or changed since the trace was read.
+    """
+    from .reader.event import event_length
+
+    length = event_length(trace, offset)
+    _fail_if_changed(file)
+    event = texts.event(file.path, file.stamp, offset, length)
+    _fail_if_changed(file)
+    return event
+
+
+def _fail_if_changed(file: TraceFile) -> None:
+    entry = entry_at(file.path)
+    if entry is None or entry.stamp != file.stamp:
+        how = "is gone" if entry is None else "has changed"
+        raise TraceError(file.path, f"the file {how} since it was read, and the event with it. Look at the trace anew.")
+
+
 class Store:
     """Everything that is loaded; making one does nothing but remember the logdirs.
 
@@ -129,12 +154,15 @@ class Store:
         self._logdirs = tuple(logdirs)
         self._capacity_bytes, self._cache = capacity_bytes, cache
         self._read, self._clock, self._patience_s = read, clock, patience_s
-        # Four lines to stand in: listing and looking at what is loaded don't wait until large files are read or kept.
+        # Five lines to stand in: listing and looking at what is loaded don't wait until large files are read or kept.
         self._listers, self._readers, self._analysts, self._keepers = _Workers(1), _Workers(2), _Workers(4), _Workers(1)
+        self._detailers = _Workers(1)
         self._kept: deque[Future[None]] = deque(maxlen=MOST_TO_KEEP)
         self._lock = threading.Lock()
         self._loads: OrderedDict[str, _Load] = OrderedDict()  # by path, the one used longest ago first
         self._heads = Heads()  # the listing thread alone uses it
+        self._event_texts: EventTexts | None = None  # the details thread alone uses it
+        self._events: OrderedDict[Any, Future[Event]] = OrderedDict()
         self._listing: Listing | None = None
         self._listed_at, self._listing_took_s = float("-inf"), 0.0
         self._scan: Future[Listing] | None = None
@@ -192,6 +220,36 @@ class Store:
             return trace
         result = self._result(view, file, trace, arguments)
         return result.result() if _wait(result, self._patience_s) else Loading("analysing")
+
+    def event(self, file: TraceFile, offset: int) -> Event | Loading:
+        """The event of the file that begins at this byte of its text.
+
+        Raises:
+            NotFound: No row of the trace is of such an event.
+            TraceError: The file can't be used, or changed since the trace was read.
+        """
+        trace = self.trace(file)
+        if isinstance(trace, Loading):
+            return trace
+        key = (file.path, file.stamp, offset)
+        with self._lock:
+            if key not in self._events:
+                self._events[key] = self._detailers.submit(self._event, file, trace, offset)
+                if len(self._events) > MOST_EVENTS:
+                    self._events.popitem(last=False)
+            event = self._events[key]
+        if not _wait(event, self._patience_s):
+            return Loading("reading")
+        if event.exception():
+            self._events.pop(key, None)  # the next question may find the storage in a better mood
+        return event.result()
+
+    def _event(self, file: TraceFile, trace: Trace, offset: int) -> Event:
+        if self._event_texts is None:
+            from .reader.event import EventTexts
+
+            self._event_texts = EventTexts()
+        return event_in(file, trace, offset, self._event_texts)
 
     def _load(self, file: TraceFile) -> _Load:
         with self._lock:

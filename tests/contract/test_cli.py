@@ -80,6 +80,21 @@ def test_text_and_csv_hold_the_rows_of_json(kinetoscope, trace, name):
                 assert float(got) == value
 
 
+def test_an_event_is_printed_as_the_file_has_it(kinetoscope, trace):
+    text = a_trace().text()
+    offset = str(text.index('{"ph": "X", "cat": "kernel"'))
+    status, out, err = kinetoscope("event", trace, "--offset", offset)
+    assert (status, err) == (0, "")
+    answer = json.loads(kinetoscope("event", trace, "--offset", offset, "--format", "json")[1])
+    assert answer["state"] == "ready"
+    assert json.loads(out) == answer["value"] == json.loads(answer["text"])
+
+
+def test_where_no_event_begins_there_is_none(kinetoscope, trace):
+    status, out, _ = kinetoscope("event", trace, "--offset", "5", "--format", "json")
+    assert (status, json.loads(out)["code"]) == (1, "not_found")
+
+
 def test_text_names_one_unit_per_column(kinetoscope, trace):
     _, out, _ = kinetoscope("view", "kernels", trace)
     header, row = out.splitlines()[:2]

@@ -82,6 +82,26 @@ def test_answers_are_compressed_and_not_kept(server):
         assert response.headers["X-Content-Type-Options"] == "nosniff"
 
 
+def test_an_event_is_given_as_the_file_has_it(server):
+    text = a_trace().text()
+    offset = text.index('{"ph": "X", "cat": "kernel"')
+    found = server.settled("event", offset=str(offset), **TRACE).json
+    assert set(found) == {"state", "offset", "length", "text", "value", "problem"}
+    assert (found["state"], found["offset"], found["problem"]) == ("ready", offset, None)
+    assert found["text"] == text[offset : offset + found["length"]]
+    assert found["value"] == json.loads(found["text"])
+    assert found["value"]["args"]["est. achieved occupancy %"] == 37
+
+
+def test_long_numbers_of_an_event_survive_javascript(server, logdir):
+    text = a_trace().memory(2**60 + 1, at=700_000, address=2**63 - 1).text()
+    put(logdir, "long/rank0.1.pt.trace.json", text=text)
+    names = {"run": "long", "worker": "rank0", "span": "1", "offset": str(text.rindex('{"ph": "i"'))}
+    until(lambda: server.plugin("event", **names), lambda answer: answer.status == 200)
+    args = server.settled("event", **names).json["value"]["args"]
+    assert (args["Bytes"], args["Addr"]) == (str(2**60 + 1), str(2**63 - 1))
+
+
 NAMES = {"run": "job", "worker": "rank0", "span": "2"}
 
 
@@ -105,6 +125,14 @@ NAMES = {"run": "job", "worker": "rank0", "span": "2"}
         ("state", {**NAMES, "run": "job/../job"}, 404, "not_found"),
         ("state", {**NAMES, "worker": "../secret.txt"}, 404, "not_found"),
         ("state", {**NAMES, "worker": "rank0.2.pt.trace.json\0"}, 404, "not_found"),
+        ("event", NAMES, 400, "bad_parameter"),
+        ("event", {**NAMES, "offset": "-1"}, 400, "bad_parameter"),
+        ("event", {**NAMES, "offset": "1e3"}, 400, "bad_parameter"),
+        ("event", {**NAMES, "offset": "9" * 30}, 400, "bad_parameter"),
+        ("event", {**NAMES, "offset": "0", "length": "10"}, 400, "bad_parameter"),
+        ("event", {**NAMES, "offset": "0"}, 404, "not_found"),
+        ("event", {**NAMES, "offset": "9" * 18}, 404, "not_found"),
+        ("event", {**NAMES, "run": "gone", "offset": "0"}, 404, "not_found"),
         ("static/nothing.js", {}, 404, "not_found"),
         ("static/", {}, 404, "not_found"),
         ("anything/else", {}, 404, "not_found"),
@@ -125,7 +153,7 @@ def test_every_failure_has_one_shape_and_tells_nothing_of_the_inside(server, log
         assert inside not in answer.body.decode()
 
 
-@pytest.mark.parametrize("path", ["runs", "views", "state", "view", "static/index.js"])
+@pytest.mark.parametrize("path", ["runs", "views", "state", "view", "event", "static/index.js"])
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "HEAD"])
 def test_only_get_is_possible(server, path, method):
     answer = server.plugin(path, method)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +16,12 @@ import click
 
 from ..errors import KinetoscopeError, NotFound
 from .cache import cache
+from .event import event
+from .traces import chosen, opened, where
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from ..discovery import Listing, TraceFile
-    from ..reader import Progress
-    from ..trace import Trace
     from ..views import View
     from .text_table import TextColumn
 
@@ -152,7 +150,7 @@ class _ViewCommand(click.Command):
         super().__init__(
             view.id,
             callback=partial(_show, view),
-            params=[*_where(), *parameters, _format],
+            params=[*where(), *parameters, _format],
             help=summary,
             short_help=summary,
         )
@@ -169,15 +167,6 @@ def view_group() -> None:
     """Print one view of a trace. PATH is a trace file or a logdir."""
 
 
-def _where() -> list[click.Parameter]:
-    return [
-        click.Argument(["path"]),
-        click.Option(["--run"], help="Which run of the logdir; the first if not given."),
-        click.Option(["--worker"], help="Which worker (rank) of the run; the first if not given."),
-        click.Option(["--span"], help="Which recording of the worker; the first if not given."),
-    ]
-
-
 def _show(
     view: View, path: str, run: str | None, worker: str | None, span: str | None, form: str, **parameters: str | None
 ) -> None:
@@ -185,71 +174,9 @@ def _show(
     from ..store import compute
 
     arguments = view.arguments({name: value for name, value in parameters.items() if value is not None})
-    file = _choose(list_given(path), {"run": run, "worker": worker, "span": span})
-    with _trace(file) as trace:
+    file = chosen(list_given(path), {"run": run, "worker": worker, "span": span})
+    with opened(file) as trace:
         _print_answer(view, compute(view, trace, arguments), form)
-
-
-def _choose(listing: Listing, wanted: Mapping[str, str | None]) -> TraceFile:
-    """The first file that the names fit; says so if there are others.
-
-    Raises:
-        NotFound: No file has these names.
-    """
-    files = list(listing.files)
-    for level, name in wanted.items():
-        known = list(dict.fromkeys(getattr(file, level) for file in files))
-        if name is not None and name not in known:
-            raise NotFound(level, name, known)
-        files = [file for file in files if name in (None, getattr(file, level))]
-    for level in wanted:
-        names = list(dict.fromkeys(getattr(file, level) for file in files))
-        if len(names) > 1:
-            shown = _with_labels(level, names)
-            others = ", ".join(shown[1:6]) + (", …" if len(names) > 6 else "")
-            click.echo(f"{level} {shown[0]} of {len(names)}; choose another with --{level}: {others}", err=True)
-        files = [file for file in files if getattr(file, level) == names[0]]
-    return files[0]
-
-
-def _with_labels(level: str, names: Sequence[str]) -> list[str]:
-    """The names to choose from, with what people call them."""
-    from ..discovery import span_labels
-    from .text_table import visible
-
-    labels = span_labels(names) if level == "span" else {}
-    return [visible(name if labels.get(name, name) == name else f"{name} ({labels[name]})") for name in names]
-
-
-@contextmanager
-def _trace(file: TraceFile) -> Iterator[Trace]:
-    """The trace in a file; it goes to the cache after the answer was given."""
-    from ..cache import configured
-    from ..store import keep, open_or_read
-
-    folder = configured()
-    with _progress_bar(file) as note:
-        trace, is_new = open_or_read(file, folder, note)
-    yield trace
-    if is_new and folder is not None:
-        sys.stdout.flush()
-        keep(trace, file, folder)
-
-
-@contextmanager
-def _progress_bar(file: TraceFile) -> Iterator[Callable[[Progress], None] | None]:
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import Progress as Bar
-
-    from .text_table import visible
-
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(escape(visible(file.shown)), total=file.bytes or None)
-        yield lambda progress: bar.update(task, completed=progress.read_bytes)
 
 
 def _print_answer(view: View, result: Any, form: str) -> None:  # pl.DataFrame | Missing, unimported
@@ -295,6 +222,7 @@ def _print_table(columns: Sequence[TextColumn]) -> None:
 
 
 commands.add_command(cache)
+commands.add_command(event)
 
 
 @commands.command()

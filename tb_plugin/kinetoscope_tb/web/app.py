@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ Handler = Callable[[Store, Request], object]
 def routes(store: Store) -> dict[str, Callable[..., Any]]:
     """The WSGI applications by route."""
     answers: dict[str, Handler] = {"/runs": _runs, "/views": _views, "/state": _state, "/view": _view}
-    answers["/*"] = _elsewhere
+    answers |= {"/event": _event, "/*": _elsewhere}
     apps = {route: Request.application(partial(_json_response, store, handler)) for route, handler in answers.items()}
     return {**apps, "/static/*": Request.application(_asset_response)}
 
@@ -66,8 +67,17 @@ def _view(store: Store, request: Request) -> object:
     return encode.view_answer(view, result)
 
 
+def _event(store: Store, request: Request) -> object:
+    query = _query(request, (*NAMES, "offset"))
+    if not re.fullmatch(r"\d{1,18}", query["offset"], re.ASCII):
+        raise BadParameter(f"offset={query['offset']!r} isn't possible; it is the byte at which an event begins.")
+    file = _file(store, query)
+    event = file if isinstance(file, Loading) else store.event(file, int(query["offset"]))
+    return encode.loading(event) if isinstance(event, Loading) else encode.event(event)
+
+
 def _elsewhere(_store: Store, request: Request) -> object:
-    raise NotFound("route", request.path, ("runs", "views", "state", "view", "static/…"))
+    raise NotFound("route", request.path, ("runs", "views", "state", "view", "event", "static/…"))
 
 
 def _query(request: Request, needed: tuple[str, ...], *, others: bool = False) -> dict[str, str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ..discovery import Listing, TraceFile
+    from ..reader.event import Event
     from ..trace import Trace
     from ..views import View
 
@@ -74,6 +75,11 @@ def view_answer(view: View, result: pl.DataFrame | Loading | Missing) -> dict[st
         return {"state": "missing", "view": view.id, "hint": result.hint}
     columns = column_descriptions(view.table)
     return {"state": "ready", "view": view.id, "columns": columns, "data": column_values(result)}
+
+
+def event(found: Event) -> dict[str, Any]:
+    """One event as the file has it."""
+    return {"state": "ready", **asdict(found)}
 
 
 def failure(error: Exception, view: str | None = None) -> dict[str, Any]:

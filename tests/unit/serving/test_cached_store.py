@@ -8,7 +8,7 @@ from build import TraceBuilder
 from kinetoscope_tb.analyses import VIEWS
 from kinetoscope_tb.cache import Cache
 from kinetoscope_tb.discovery import Logdir, list_traces
-from kinetoscope_tb.errors import TraceError
+from kinetoscope_tb.errors import NotFound, TraceError
 from kinetoscope_tb.store import Loading, Store, read_trace
 
 LONG_S = 30
@@ -128,6 +128,44 @@ def test_without_a_cache_nothing_is_written(file, tmp_path):
     held.trace(file)
     assert len(held._kept) == 0
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("is_cached", [False, True])
+def test_an_event_is_found_whether_the_trace_was_read_or_opened(cache, file, is_cached):
+    if is_cached:
+        first = store(cache, Reader())
+        first.trace(file)
+        wait_until_kept(first)
+    held = store(cache, Reader())
+    offset = held.trace(file).host_events["offset"][0]
+    assert held.event(file, offset).value["name"] == "aten::mm"
+    assert held.event(file, offset) is held.event(file, offset)
+    with pytest.raises(NotFound):
+        held.event(file, offset + 1)
+
+
+def test_an_event_of_a_file_that_changed_or_went_is_none(cache, file, tmp_path):
+    held = store(cache, Reader())
+    offset = held.trace(file).host_events["offset"][0]
+    put(tmp_path, "aten::add_of_another_length")
+    with pytest.raises(TraceError, match="has changed since it was read"):
+        held.event(file, offset)
+    (tmp_path / "rank0.pt.trace.json").unlink()
+    with pytest.raises(TraceError, match="is gone since it was read"):
+        held.event(file, offset)
+
+
+def test_details_that_are_remembered_are_bounded(cache, tmp_path):
+    many = TraceBuilder()
+    for nth in range(100):
+        many.op(f"op{nth}", at=nth, dur=1)
+    path = tmp_path / "rank0.pt.trace.json"
+    path.write_text(many.text())
+    file = list_traces([Logdir(str(path))]).files[0]
+    held = store(cache, Reader())
+    for offset in held.trace(file).host_events["offset"]:
+        held.event(file, offset)
+    assert len(held._events) == 64
 
 
 def test_while_an_entry_is_opened_the_page_hears_so(cache, file, monkeypatch):

@@ -1,0 +1,44 @@
+"""`kinetoscope event`: one event as the file has it."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from .traces import chosen, opened, where
+
+
+def _show(path: str, run: str | None, worker: str | None, span: str | None, offset: int, form: str) -> None:
+    from ..discovery import list_given
+    from ..reader.event import EventTexts
+    from ..store import event_in
+    from ..web import encode
+    from .text_table import visible
+
+    file = chosen(list_given(path), {"run": run, "worker": worker, "span": span})
+    with opened(file) as trace:
+        found = event_in(file, trace, offset, EventTexts())
+        if form == "json":
+            click.echo(encode.text(encode.event(found)))
+            return
+        if found.problem:
+            click.echo(found.problem, err=True)
+        said = found.text if found.value is None else json.dumps(found.value, indent=2, ensure_ascii=False)
+        click.echo("\n".join(map(visible, said.split("\n"))))
+
+
+event = click.Command(
+    "event",
+    callback=_show,
+    params=[
+        *where(),
+        click.Option(["--offset"], type=click.IntRange(min=0), required=True, help="The byte where it begins."),
+        click.Option(["--format", "form"], type=click.Choice(["text", "json"]), default="text", show_default=True),
+    ],
+    help="""Print one event of a trace with every argument, as the file has it.
+
+    The offset counts bytes of the decompressed text; `first_byte` of `kinetoscope view health` is one. A number that
+    JavaScript would round is printed as a text.
+    """,
+)

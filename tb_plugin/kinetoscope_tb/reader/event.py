@@ -1,0 +1,149 @@
+"""One event as the file has it, with every argument: what the details of a row show.
+
+A row knows where its event lies in the text that was scanned: decompressed, and in UTF-8. Plain files are read right
+there; others from their start, at some GB of text a second.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from math import isfinite
+from typing import Any
+
+import polars as pl
+
+from ..errors import NotFound, TraceError
+from ..storage import stored_bytes
+from ..trace.model import COLLECTED, Trace
+from .source import Source
+
+_BLOCK_BYTES = 4 << 20
+_REMEMBERED, _AROUND_BYTES = 4, 2 << 20
+_PLAIN_TEXT = re.compile(rb"(\xef\xbb\xbf)?[\s{\[][^\0]*", re.DOTALL)
+_LARGEST_EXACT, _MOST_DIGITS = 2**53, 17  # of the integers that JavaScript's numbers hold
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of a file.
+
+    Args:
+        offset, length: Where it lies in the decompressed text, in bytes.
+        text: How the file spells it.
+        value: What it says; None if that can't be told. A number that JavaScript would change, because it is too long
+            or no number at all (NaN), is a text.
+        problem: What is wrong with it, in words.
+    """
+
+    offset: int
+    length: int
+    text: str
+    value: Mapping[str, Any] | None
+    problem: str | None
+
+
+def event_length(trace: Trace, offset: int) -> int:
+    """How long the event at this offset is.
+
+    Raises:
+        NotFound: No row of the trace is of an event that begins there.
+    """
+    starts: list[int] = []
+    for name in COLLECTED:
+        frame: pl.DataFrame = getattr(trace, name)
+        if frame.is_empty():
+            continue
+        row = (frame["offset"] - offset).abs().arg_min() or 0
+        if frame["offset"][row] == offset:
+            return int(frame["length"][row])
+        starts.append(int(frame["offset"][row]))
+    nearest = sorted(starts, key=lambda start: abs(start - offset))[:1]
+    raise NotFound("event that begins at byte", str(offset), map(str, nearest))
+
+
+class EventTexts:
+    """The texts of events; the text around those asked for last is remembered."""
+
+    def __init__(self) -> None:
+        self._windows: deque[tuple[str, Any, int, bytes]] = deque(maxlen=_REMEMBERED)
+
+    def event(self, path: str, stamp: Any, offset: int, length: int) -> Event:
+        """The event at this place.
+
+        Args:
+            path: The file.
+            stamp: What changes whenever the file does.
+            offset: Where the event begins in the decompressed text.
+            length: How many bytes it has there.
+
+        Raises:
+            TraceError: The file can't be read, or holds less text.
+        """
+        text = self._text(path, stamp, offset, length)
+        if len(text) < length:
+            raise TraceError(path, f"its text ends before byte {offset + length}: the file was cut since it was read.")
+        return event_of(text, offset)
+
+    def _text(self, path: str, stamp: Any, offset: int, length: int) -> bytes:
+        for known_path, known_stamp, start, window in self._windows:
+            if (known_path, known_stamp) == (path, stamp) and start <= offset <= start + len(window) - length:
+                return window[offset - start : offset - start + length]
+        if _PLAIN_TEXT.fullmatch(stored_bytes(path, 0, 4)):
+            text = stored_bytes(path, offset, length)
+            if text.startswith(b"{") and text.endswith(b"}"):
+                return text  # else the text that was scanned had other bytes: another encoding
+        start, window = _window(path, offset, length)
+        self._windows.append((path, stamp, start, window))
+        return window[offset - start : offset - start + length]
+
+
+def _window(path: str, offset: int, length: int) -> tuple[int, bytes]:
+    """(offset, text) of what lies around the event."""
+    end, held = 0, []
+    with Source(path, _BLOCK_BYTES) as blocks:
+        for block in blocks:
+            end += len(block)
+            if end > offset:
+                held.append(block)
+            if end >= offset + length:
+                break
+    text = b"".join(held)
+    start = end - len(text)
+    first = max(start, offset - _AROUND_BYTES)
+    return first, text[first - start : offset + length + _AROUND_BYTES - start]
+
+
+def event_of(raw: bytes, offset: int = 0) -> Event:
+    """What an event's text says."""
+    problems = []
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        text = raw.decode("utf-8", "replace")
+        problems.append("Bytes that aren't UTF-8 are shown as \N{REPLACEMENT CHARACTER}.")
+    value = None
+    try:
+        value = json.loads(text, strict=False, parse_int=_integer, parse_float=_decimal, parse_constant=str)
+    except json.JSONDecodeError as error:
+        where = offset + len(text[: error.pos].encode())
+        problems.append(f"This event is damaged at byte {where}; its text is shown as the file has it.")
+    except RecursionError:
+        problems.append("This event is nested too deeply; its text is shown as the file has it.")
+    if value is not None and not isinstance(value, dict):
+        value = None
+        problems.append("This isn't an event.")
+    return Event(offset, len(raw), text, value, " ".join(problems) or None)
+
+
+def _integer(text: str) -> int | str:
+    return int(text) if len(text) <= _MOST_DIGITS and abs(int(text)) <= _LARGEST_EXACT else text
+
+
+def _decimal(text: str) -> float | str:
+    value = float(text)
+    return value if isfinite(value) and Decimal(repr(value)) == Decimal(text) else text

@@ -1,0 +1,164 @@
+"""The original event of a row, by the place that the row has."""
+
+import gzip
+import json
+import math
+
+import fsspec
+import polars as pl
+import pytest
+
+from build import TraceBuilder
+from kinetoscope_tb.errors import NotFound, TraceError
+from kinetoscope_tb.reader import event as module
+from kinetoscope_tb.reader import read
+from kinetoscope_tb.reader.event import EventTexts, event_length, event_of
+from kinetoscope_tb.trace.model import COLLECTED
+from real_traces import FOLDER
+
+REAL = sorted(p for p in FOLDER.rglob("*.json*") if p.is_file() and p.stat().st_size > 0)
+
+
+def a_trace():
+    return (
+        TraceBuilder()
+        .op("aten::mm", at=10, dur=30, **{"Input Dims": [[2, 2], []], "unknown": {"deep": [1, None, True]}})
+        .launch(at=15, dur=5, correlation=1)
+        .kernel("a kernel", at=25, dur=50, correlation=1, stream=7)
+        .memory(64, at=12, address=2**63 - 1)
+        .python("f.py(1): f", at=5, dur=60)
+        .event("odd", "é“\u2028”", at=7, dur=1)
+    )
+
+
+def files(tmp_path):
+    """The same trace as a plain file, gzip with the wrong name, in two members, and far away."""
+    data = a_trace().text().encode()
+    contents = {
+        "plain.json": data,
+        "bom.json": b"\xef\xbb\xbf" + data,
+        "spaces.json": b"\n  " + data,
+        "wrong_name.json": gzip.compress(data),
+        "members.json.gz": gzip.compress(data[:500]) + gzip.compress(data[500:]),
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+        yield str(tmp_path / name)
+        url = f"memory://event/{name}"
+        with fsspec.open(url, "wb") as file:
+            file.write(content)
+        yield url
+
+
+def places(trace):
+    for name in COLLECTED:
+        yield from getattr(trace, name).select("offset", "length").rows()
+
+
+def test_each_row_leads_to_its_event_wherever_the_file_lies(tmp_path):
+    for path in files(tmp_path):
+        trace, texts = read(path), EventTexts()
+        found = [texts.event(path, 1, *place).value for place in places(trace)]
+        expected = json.loads(a_trace().text(), parse_int=module._integer)["traceEvents"]
+        assert sorted(map(str, found)) == sorted(map(str, expected)), path
+
+
+@pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
+def test_rows_of_real_traces_lead_to_their_events(traces, path):
+    trace, texts = read(path), EventTexts()
+    for name in ("host_events", "launches", "device_events", "python_calls"):
+        frame = getattr(trace, name)
+        for row in frame[:: max(1, frame.height // 3)].select("name", "offset", "length").iter_rows(named=True):
+            assert event_length(trace, row["offset"]) == row["length"]
+            found = texts.event(str(path), 1, row["offset"], row["length"])
+            assert found.text[0] + found.text[-1] == "{}"
+            assert found.value is None or found.value["name"] == row["name"]
+            assert (found.value is None) == (found.problem is not None)
+
+
+def test_numbers_that_javascript_would_change_are_texts():
+    numbers = (
+        "[9007199254740992, 9007199254740993, -9007199254740993, 0.5, 0.10, 1e3, 1712345678901234.567, 1e999, NaN]"
+    )
+    found = event_of(f'{{"args": {numbers}}}'.encode())
+    assert found.value["args"] == [
+        9007199254740992,
+        "9007199254740993",
+        "-9007199254740993",
+        0.5,
+        0.1,
+        1000.0,
+        "1712345678901234.567",
+        "1e999",
+        "NaN",
+    ]
+    json.dumps(found.value, allow_nan=False)
+
+
+def test_a_damaged_event_is_shown_as_it_is_with_the_place():
+    raw = rb'{"name": "C:\Users", "args": {}}'
+    found = event_of(raw, offset=100)
+    assert (found.text, found.value, found.length) == (raw.decode(), None, len(raw))
+    assert "damaged at byte 112" in found.problem
+
+
+def test_an_event_that_is_not_utf_8_is_read_with_a_note():
+    found = event_of(b'{"name": "\xff"}')
+    assert found.value == {"name": "\ufffd"}
+    assert "UTF-8" in found.problem
+
+
+@pytest.mark.parametrize("raw", [b"", b"[1]", b"{" * 10**5, b'{"a": ' + b"[" * 10**5, b'{"a": ' + b"9" * 10**5 + b"}"])
+def test_whatever_lies_there_is_shown(raw):
+    found = event_of(raw)
+    assert found.text == raw.decode()
+    assert found.value is None or isinstance(found.value, dict)
+
+
+def test_a_place_where_no_event_begins_is_no_event():
+    trace = a_trace().build()
+    start, length = next(places(trace))
+    assert event_length(trace, start) == length
+    for wrong in (start + 1, start - 1, 0, 10**18):
+        with pytest.raises(NotFound, match=rf"no event that begins at byte '{wrong}'; there is \d+\."):
+            event_length(trace, wrong)
+    with pytest.raises(NotFound, match="there is none"):
+        event_length(TraceBuilder().build(), 0)
+
+
+def test_a_file_that_was_cut_says_so(tmp_path):
+    whole, cut = tmp_path / "whole.json.gz", tmp_path / "cut.json.gz"
+    whole.write_bytes(gzip.compress(a_trace().text().encode()))
+    cut.write_bytes(gzip.compress(a_trace().text().encode()[:300]))
+    last = max(places(read(str(whole))))
+    with pytest.raises(TraceError, match=r"cut\.json\.gz: its text ends before byte"):
+        EventTexts().event(str(cut), 1, *last)
+
+
+def test_neighbours_of_an_event_come_without_reading_again(tmp_path, monkeypatch):
+    path = str(tmp_path / "trace.json.gz")
+    with gzip.open(path, "wb") as file:
+        file.write(a_trace().text().encode())
+    trace, texts, reads = read(path), EventTexts(), []
+    source = module.Source
+    monkeypatch.setattr(module, "Source", lambda *what: reads.append(what) or source(*what))
+    for _ in range(3):
+        for place in places(trace):
+            texts.event(path, 1, *place)
+    assert len(reads) == 1
+    texts.event(path, 2, *place)  # the file has changed
+    assert len(reads) == 2
+
+
+def test_what_is_remembered_is_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_AROUND_BYTES", 1000)
+    many = TraceBuilder()
+    for nth in range(3000):
+        many.op(f"op{nth}", at=nth, dur=1, random=str(math.sin(nth)))
+    path = str(tmp_path / "trace.json.gz")
+    with gzip.open(path, "wb") as file:
+        file.write(many.text().encode())
+    trace, texts = read(path), EventTexts()
+    for name, offset, length in trace.host_events.select(pl.col("name"), "offset", "length")[::100].rows():
+        assert texts.event(path, 1, offset, length).value["name"] == name
+    assert sum(len(window) for *_, window in texts._windows) < 4 * 2500
