@@ -4,9 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from real_traces import FOLDER, MISSING
 
+settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
+settings.load_profile("untimed")
 os.environ["KINETOSCOPE_CACHE"] = "off"  # for processes that tests start too; those about the cache name a folder
 
 

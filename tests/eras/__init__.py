@@ -62,6 +62,23 @@ _COUNTERS = (
         "args": {"": 5},
     },
 )
+_NOT_WORK = tuple(  # rows on a device's stream that are none of its work
+    {
+        "ph": "X",
+        "cat": category,
+        "name": "x",
+        "pid": 0,
+        "tid": 20,
+        "ts": 300,
+        "dur": 500,
+        "args": {"stream": 20, **args},
+    }
+    for category, args in (
+        ("collective_comm", {"Collective name": "allreduce"}),
+        ("cuda_event", {"event_id": 4, "correlation": 7}),
+        ("cuda_profiler_range", {}),
+    )
+)
 _MTIA_COUNTERS = ({"ph": "C", "cat": "mtia_counters", "name": "power", "pid": 0, "tid": 0, "ts": 50, "args": {"W": 5}},)
 _NO_PROPERTIES = ("launch shape", "registers", "blocks", "occupancy", "limiter")
 _NO_SIZES = ("registers", "blocks", "occupancy", "limiter")
@@ -79,6 +96,7 @@ ERAS = [
     *(_era(f"torch 2.{minor}", Kineto((2, minor)), {"limiter"}) for minor in (0, 1, 2, 3, 4, 6, 8)),
     *(_era(f"torch 2.{minor}", Kineto((2, minor))) for minor in (12, 13)),
     _era("kineto main", Kineto((3, 0), events=_COUNTERS)),
+    _era("with rows that are no work", Kineto((2, 10), events=_NOT_WORK), {"limiter"}),
     _era("Python exporter", PythonExporter((2, 13))),
     _era("CUPTI monitor", Monitor((2, 13)), _NO_PROPERTIES),
     _era("annotated graphs", Annotated((2, 13))),
@@ -89,6 +107,8 @@ ERAS = [
     ),
     *(_era(f"ROCm, torch 2.{minor}", Kineto((2, minor), "rocm"), _NO_SIZES) for minor in (6, 12)),
     _era("in a container", Kineto((2, 8), pid=1, device=1), {"limiter"}),
+    _era("ROCm, kineto main", Kineto((3, 0), "rocm"), _NO_SIZES),
+    _era("XPU, kineto main", Kineto((3, 0), "xpu"), _NO_SIZES),
     _era("XPU", Kineto((2, 8), "xpu"), _NO_SIZES),
     _era("MTIA", Kineto((2, 12), "mtia", events=_MTIA_COUNTERS), _NO_PROPERTIES),
     _era("HPU", Kineto((2, 4), "hpu"), _NO_PROPERTIES),

@@ -205,10 +205,16 @@ class Arguments:
         args |= {"bytes": size, "memory bandwidth (GB/s)": speed}
         return args | (self._node(row) if self.since(2, 12) and self.writer.vendor == "cuda" else {})
 
+    def _queue(self) -> Args:
+        return {"hsa_queue": 1} if self.since(3, 0) else {}
+
     def _hip_row(self, row: Row, args: Args) -> Args:
         if self.since(2, 4):
             return (
-                self._ordered({"device": self.writer.device, "stream": row.stream}, row) | {"kind": "Dispatch"} | args
+                self._ordered({"device": self.writer.device, "stream": row.stream}, row)
+                | {"kind": "Dispatch"}
+                | self._queue()
+                | args
             )
         old = {"External id": row.nth, "stream": Pointer(0), "dst": Pointer(0x7F00_1234)}
         return self._pointers(old | {k: v for k, v in args.items() if k == "size"})

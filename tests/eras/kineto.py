@@ -54,7 +54,7 @@ class Kineto:
         torch: The release; (3, 0) stands for kineto's main branch after 2.13.
         vendor: cuda, rocm, xpu, mtia, hpu or privateuse1.
         top: Keys beside the events that only this one has.
-        events: Further events that only this one has; their ts in microseconds since the recording began.
+        events: Further events that only this one has; ts and dur in microseconds since the recording began.
         pid, device: Of the process, and of its GPU; in a container they may be one number.
         on_demand: Whether a daemon asked for the trace: then what is known of the job comes last, with logs.
     """
@@ -129,6 +129,7 @@ class Kineto:
         if self.since(2, 12):
             job["host_name"] = "node7"
         time = {"displayTimeUnit": "ms", "baseTimeNanoseconds": self.base_ns} if self.since(2, 4) else {}
+        name = f"/tmp/libkineto_activities_{self.pid}.json" if self.on_demand else "/tmp/trace.json"
         log = {"WARNING": ["WARNING:2026-01-02 CuptiActivityProfiler.cpp:10] a\\tb"], "STAGE": []}
         tail: Event = job | (log if self.on_demand else {}) if self.on_demand else {}
         head |= {} if self.on_demand else job
@@ -137,7 +138,7 @@ class Kineto:
             head |= time
         else:
             tail |= time
-        return head, tail | ({"traceName": "/tmp/trace.json"} if self.since(1, 11) else {})
+        return head, tail | ({"traceName": name} if self.since(1, 11) else {})
 
     def all_events(self) -> Iterator[Event]:
         """The events in the order in which kineto wrote them: host, device, names, spans."""
@@ -150,7 +151,9 @@ class Kineto:
             yield from self.row_events(row, arguments)
         if not self.since(2, 12):
             yield from names
-        yield from ({**event, "ts": self.time(event["ts"])} for event in self.events)
+        for event in self.events:
+            dur = {"dur": self.length(event["dur"])} if "dur" in event else {}
+            yield {**event, "ts": self.time(event["ts"]), **dur}
         span = {"pid": "Spans" if self.since(1, 10) else "Traces", "tid": "PyTorch Profiler"}
         times = {"ts": self.time(0), "dur": self.length(LENGTH_US)}
         yield {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", **span, **times, "args": {"Op count": 0}}
@@ -200,12 +203,14 @@ class Kineto:
 
     def category(self, row: Row) -> str | None:
         """What the release calls the row; None if it doesn't write such rows."""
+        if row.kind == "sync" and self.vendor == "xpu":
+            return "xpu_sync" if self.since(3, 0) else None  # kineto 8285e5bf
         special = VENDOR_CATEGORIES.get(self.vendor, {})
         return special[row.kind] if row.kind in special else self.spelling(CATEGORIES[row.kind])
 
     def place(self, row: Row) -> tuple[Any, Any]:
         """pid and tid of a row."""
-        if row.kind == "overhead":
+        if row.kind == "overhead" or (row.kind == "sync" and self.vendor == "xpu"):
             return -1, 0
         if row.kind not in ON_DEVICE:
             thread = row.thread
@@ -226,8 +231,8 @@ class Kineto:
             yield {"name": "thread_name", "ph": "M", "ts": self.time(0), **at, "args": {"name": name}}
 
 
-VENDOR_CATEGORIES: dict[str, dict[str, str | None]] = {
-    "xpu": {"runtime": "xpu_runtime", "sync": None},
+VENDOR_CATEGORIES: dict[str, dict[str, str]] = {
+    "xpu": {"runtime": "xpu_runtime"},
     "mtia": {
         "runtime": "mtia_runtime",
         "kernel": "mtia_ccp_events",

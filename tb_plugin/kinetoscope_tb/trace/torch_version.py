@@ -96,6 +96,8 @@ _UNTIL_WITHOUT = (  # where these are and that is missing, this release was the 
 _CALLED_AT = {1534: "2.3", 1743: "2.6", 1755: "2.7", 1779: "2.9", 1780: "2.10", 1783: "2.11", 1782: "2.13"}
 """Line of nn.Module._call_impl in torch/nn/modules/module.py; with stacks, it is in every call of a module."""
 
+_OF_NPU = "cat:async_npu"
+
 
 def torch_version(trace: Trace) -> str | None:
     """What our own recorder wrote, or else "≈ …" by the marks of the file; None if they tell nothing."""
@@ -105,7 +107,10 @@ def torch_version(trace: Trace) -> str | None:
     release = _by_source_line(trace)
     if release:
         return f"≈ {release}"
-    first, last = _range_of(_marks(trace), _begun_by(trace.origin_ns))
+    marks = _marks(trace)
+    if _OF_NPU in marks:  # its form follows no release of torch
+        return None
+    first, last = _range_of(marks, _begun_by(trace.origin_ns))
     if (first, last) == (_RELEASES[0], _RELEASES[-1]):
         return None
     if last == _RELEASES[-1]:
@@ -118,6 +123,8 @@ def writer(trace: Trace) -> str | None:
     marks = _marks(trace)
     if "key:copy kind" in marks:
         return "torch's CUPTI monitor"
+    if _OF_NPU in marks:
+        return "torch_npu"
     if "form:memory_range" in marks or {"form:compact", "form:base_first", "cat:Trace"} <= marks:
         return "torch's exporter in Python (use_python_export)"
     if set(trace.threads["pid"]) & {"CPU functions", "CUDA functions"}:

@@ -8,7 +8,7 @@ from eras.recording import ALL_REDUCE, APPLY, GEMM
 
 from build import text
 from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.trace.torch_version import torch_version
+from kinetoscope_tb.trace.torch_version import torch_version, writer
 
 KNOWN = {
     "steps": """
@@ -193,3 +193,15 @@ def test_about_which_torch_wrote_it_is_told(era):
     oldest, _, newest = torch_version(era.trace()).removeprefix("≈ ").partition("–")
     release = era.writer.torch
     assert tuple(map(int, oldest.split("."))) <= release <= tuple(map(int, (newest or oldest).split(".")))
+
+
+def test_who_wrote_it_is_told_where_that_is_not_the_usual_exporter():
+    told = {era.name: writer(era.trace()) for era in ERAS}
+    assert {name: by for name, by in told.items() if by} == {
+        "Python exporter": "torch's exporter in Python (use_python_export)",
+        "CUPTI monitor": "torch's CUPTI monitor",
+        "on demand": "kineto on demand",
+        "legacy": "torch's autograd profiler without kineto",
+        "Ascend": "torch_npu",
+    }
+    assert [torch_version(era.trace()) for era in ERAS if era.name in ("legacy", "Ascend")] == [None, None]
