@@ -37,7 +37,7 @@ def list_traces(logdirs: Sequence[Logdir], heads: Heads | None = None) -> Listin
     heads.begin()
     found = _Found(heads)
     for logdir in logdirs:
-        given = entry_at(logdir.path)
+        given = entry_at(logdir.path) if _may_be_file(logdir.path) else None
         if given is not None:
             found.add_given(logdir, given)
             continue
@@ -116,6 +116,11 @@ class _Found:
     def listing(self) -> Listing:
         """All that was found."""
         return ordered(_distinct(_by_process(self._candidates)), self._problems)
+
+
+def _may_be_file(path: str) -> bool:
+    """Whether to ask if a path is a file, which costs a while where it is far away."""
+    return not is_url(path) or "." in last_part(path)
 
 
 def _parent(path: str) -> str:

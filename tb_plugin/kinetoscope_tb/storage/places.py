@@ -105,7 +105,7 @@ def is_transient(error: BaseException) -> bool:
     status = _status(error)
     if status is not None:
         return status >= 500 or status in _WORTH_ANOTHER_TRY
-    return not isinstance(error, _FINAL) and "Credentials" not in type(error).__name__
+    return not isinstance(error, _FINAL) and not _is_refused(error)
 
 
 def is_gone(error: BaseException) -> bool:
@@ -117,15 +117,23 @@ def is_gone(error: BaseException) -> bool:
 def words(error: BaseException, url: str = "") -> str:
     """What went wrong, without a full stop; with what to do where access was refused."""
     error = _cause(error)
-    text = (getattr(error, "strerror", None) or str(error) or type(error).__name__).rstrip(".")
+    lines = (getattr(error, "strerror", None) or str(error)).strip().splitlines()
+    text = (lines[0] if lines else type(error).__name__).rstrip(".")
     status = _status(error)
     if is_gone(error) and is_url(url):
         return "there is nothing of this name"
     if status is not None:
         text = f"the server answered {status} {getattr(error, 'message', '')}".rstrip()
-    is_refused = isinstance(error, PermissionError) or status in (401, 403) or "Credentials" in type(error).__name__
-    advice = _CREDENTIALS.get(kind_of(url)) if is_refused else None
+    advice = _CREDENTIALS.get(kind_of(url)) if status in (401, 403) or _is_refused(error) else None
     return f"{text}. {advice}" if advice else text
+
+
+def _is_refused(error: BaseException) -> bool:
+    """Whether nobody was let in: every library has a word of its own for it."""
+    said = f"{type(error).__name__} {error}"
+    return (
+        isinstance(error, PermissionError) or re.search("credentials|Authentication", said, re.IGNORECASE) is not None
+    )
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -430,3 +430,11 @@ def test_naming_what_holds_no_trace_is_an_error_that_says_what_to_do(tmp_path, p
     make(tmp_path, "empty/trace.json", content=b"")
     with pytest.raises(LogdirError, match="There is no trace in"):
         list_given(str(tmp_path / path))
+
+
+def test_every_real_trace_is_found(traces):
+    listing = list_traces([Logdir(str(traces))])
+    lie_there = {p.relative_to(traces).as_posix() for p in traces.rglob("*") if p.name.endswith((".json", ".json.gz"))}
+    assert {f.shown for f in listing.files} == lie_there - {"derived_malformed/empty.pt.trace.json"}
+    assert [p.path for p in listing.problems] == ["derived_malformed/empty.pt.trace.json"]
+    assert list(listing.runs["runs/dlrm_8gpu_nccl"]) == [f"rank{rank}" for rank in range(8)]
