@@ -81,7 +81,8 @@ def key_table(slots: int = 256) -> Keys:
     lengths[:] = -1
     start = 0
     for key, level, kind, column in wanted:
-        slot = plain_key_hash(text, start, start + len(key)) % slots
+        letters = key.encode()
+        slot = plain_key_hash(len(letters), letters[0], letters[len(letters) // 2], letters[-1]) % slots
         while lengths[slot] >= 0:
             slot = (slot + 1) % slots
         levels[slot], kinds[slot], columns[slot] = level, kind, column

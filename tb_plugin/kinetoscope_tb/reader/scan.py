@@ -95,6 +95,17 @@ def _generated(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @_generated
+def _item(_typing, array, _at):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """An item of an array. Numba's brackets look whether an index counts from the end, which costs half of all time."""
+
+    def generated(context, builder, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        items = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        return builder.load(builder.gep(items, [arguments[1]]))
+
+    return array.dtype(array, types.int64), generated
+
+
+@_generated
 def _eight(_typing, array, _at):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """The eight bytes from an index on as one number, the first byte lowest; the caller sees that they exist."""
 
@@ -108,8 +119,8 @@ def _eight(_typing, array, _at):  # type: ignore[no-untyped-def]  # noqa: ANN001
     return types.uint64(array, types.int64), generated
 
 
-def _finder(width: int) -> Any:
-    """What says which of the `width` bytes from an index on are a certain byte, one bit each.
+def _finder(width: int, comparison: str = "==") -> Any:
+    """What says how the `width` bytes from an index on compare with a byte, one bit each.
 
     The caller sees that they exist. LLVM makes a few vector instructions of it, whichever the processor has.
     """
@@ -124,7 +135,7 @@ def _finder(width: int) -> Any:
             found.align = 1
             one = builder.insert_element(ir.Constant(vector, ir.Undefined), arguments[2], ir.IntType(32)(0))
             zeros = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
-            is_it = builder.icmp_unsigned("==", found, builder.shuffle_vector(one, one, zeros))
+            is_it = builder.icmp_unsigned(comparison, found, builder.shuffle_vector(one, one, zeros))
             return builder.zext(builder.bitcast(is_it, ir.IntType(width)), ir.IntType(64))
 
         return types.uint64(array, types.int64, types.uint8), generated
@@ -133,7 +144,7 @@ def _finder(width: int) -> Any:
 
 
 _WIDTH, _SHORT = 64, 16  # bytes that are looked at in one go: in arguments, and in texts, which are short
-_where, _where_nearby = _finder(_WIDTH), _finder(_SHORT)
+_where, _where_nearby, _blank_nearby = _finder(_WIDTH), _finder(_SHORT), _finder(_SHORT, "<=")
 
 
 @_generated
@@ -171,7 +182,7 @@ def _hash(b: Any, i: int, end: int) -> Any:
         i += 8
     rest = _SEED
     while i < end:
-        rest = rest << _BYTE | np.uint64(b[i])
+        rest = rest << _BYTE | np.uint64(_item(b, i))
         i += 1
     h = _mixed(h, rest)
     return h if h != _FREE else _ONE
@@ -184,14 +195,14 @@ def _same(a: Any, i: int, b: Any, j: int, length: int) -> bool:
         if _eight(a, i + k) != _eight(b, j + k):
             return False
         k += 8
-    while k < length and a[i + k] == b[j + k]:
+    while k < length and a[i + k] == _item(b, j + k):
         k += 1
     return k == length
 
 
 @_inlined
 def _past_space(b: Any, i: int, end: int) -> int:
-    while i < end and b[i] <= _SPACE:
+    while i < end and _item(b, i) <= _SPACE:
         i += 1
     return i
 
@@ -212,9 +223,9 @@ def _string_end(b: Any, i: int, end: int) -> int:
                 i += _SHORT
                 continue
             i += _lowest_bit(found)
-        if b[i] == _QUOTE:
+        if _item(b, i) == _QUOTE:
             return i
-        i += 2 if b[i] == _BACKSLASH else 1
+        i += 2 if _item(b, i) == _BACKSLASH else 1
     return i
 
 
@@ -264,7 +275,7 @@ def _nested_end(b: Any, i: int, end: int) -> int:
         return after
     depth, lists = 0, 0
     while i < end:
-        c = b[i]
+        c = _item(b, i)
         if c == _QUOTE:
             i = _string_end(b, i + 1, end)
         elif c == _OPEN_BRACE or c == _OPEN_BRACKET:
@@ -285,7 +296,7 @@ def value_end(b: Any, i: int, end: int) -> int:
 
     A missing value (`"key": ,`) is an empty one: kineto b10f04a4.
     """
-    c = b[i]
+    c = _item(b, i)
     if c == _QUOTE:
         i = _string_end(b, i + 1, end) + 1
     elif c == _OPEN_BRACE or c == _OPEN_BRACKET:
@@ -293,7 +304,16 @@ def value_end(b: Any, i: int, end: int) -> int:
     elif c == _CLOSE_BRACKET:
         return _BROKEN
     else:
-        while i < end and not _ends_bare(b[i]):
+        while i + _SHORT <= end:
+            found = (
+                _where_nearby(b, i, _COMMA) | _where_nearby(b, i, _CLOSE_BRACE) | _where_nearby(b, i, _CLOSE_BRACKET)
+            )
+            found |= _where_nearby(b, i, _SPACE) | _where_nearby(b, i, _LINE_END)
+            if found != _NO_BITS:
+                i += _lowest_bit(found)
+                break
+            i += _SHORT
+        while i < end and not _ends_bare(_item(b, i)):
             i += 1
         if i == end:
             return _INCOMPLETE
@@ -304,27 +324,28 @@ def value_end(b: Any, i: int, end: int) -> int:
 def _next_event(b: Any, i: int, end: int) -> int:
     """The next opening brace that follows a comma: where an event most likely begins. end if there is none."""
     last = 0
-    while i < end and not (b[i] == _OPEN_BRACE and last == _COMMA):
-        if b[i] > _SPACE:
-            last = b[i]
+    while i < end and not (_item(b, i) == _OPEN_BRACE and last == _COMMA):
+        if _item(b, i) > _SPACE:
+            last = _item(b, i)
         i += 1
     return i
 
 
 @_inlined
-def key_hash(b: Any, i: int, end: int) -> Any:
-    """A number for the key b[i:end] from its length and three of its bytes: the keys that are read differ in those."""
-    return (end - i) * 7 + np.int64(b[i]) * 3 + np.int64(b[(i + end) >> 1]) * 31 + np.int64(b[end - 1]) * 113
+def key_hash(length: Any, first: Any, middle: Any, last: Any) -> Any:
+    """A number for a key from its length and three of its bytes: the keys that are read differ in those."""
+    return length * 7 + first * 3 + middle * 31 + last * 113
 
 
 @_inlined
 def _key_slot(b: Any, i: int, end: int, level: int, keys: Keys) -> Any:
     """The slot of the key b[i:end]; a free one if it isn't read."""
     mask = keys.lengths.size - 1
-    slot = key_hash(b, i, end) & mask
-    while keys.lengths[slot] >= 0:
-        alike = keys.lengths[slot] == end - i and keys.levels[slot] == level
-        if alike and _same(keys.text, keys.starts[slot], b, i, end - i):
+    first, middle, last = _item(b, i), _item(b, (i + end) >> 1), _item(b, end - 1)
+    slot = key_hash(end - i, np.int64(first), np.int64(middle), np.int64(last)) & mask
+    while _item(keys.lengths, slot) >= 0:
+        alike = _item(keys.lengths, slot) == end - i and _item(keys.levels, slot) == level
+        if alike and _same(keys.text, _item(keys.starts, slot), b, i, end - i):
             break
         slot = (slot + 1) & mask
     return slot
@@ -335,10 +356,10 @@ def _token_code(b: Any, i: int, end: int, h: Any, out: Out) -> Any:
     """The code of the token b[i:end] with hash h, which is new or known; -1 if there is no room for a new one."""
     mask = out.slots.size - 1
     slot = np.int64(h & np.uint64(mask))
-    while out.slots[slot] != _FREE:
-        code = out.slot_codes[slot]
-        alike = out.slots[slot] == h and out.token_lengths[code] == end - i
-        if alike and _same(b, out.token_starts[code], b, i, end - i):  # equal hashes can be constructed
+    while _item(out.slots, slot) != _FREE:
+        code = np.int64(_item(out.slot_codes, slot))
+        alike = _item(out.slots, slot) == h and _item(out.token_lengths, code) == end - i
+        if alike and _same(b, _item(out.token_starts, code), b, i, end - i):  # equal hashes can be constructed
             return code
         slot = (slot + 1) & mask
     code = out.state[TOKENS]
@@ -358,30 +379,30 @@ def _number(b: Any, i: int, end: int, is_time: bool) -> tuple[int, int]:  # noqa
 
     A time is microseconds with any number of decimals, and becomes nanoseconds by its digits, never through a float.
     """
-    quoted = b[i] == _QUOTE  # Ascend's torch_npu writes times as strings
+    quoted = _item(b, i) == _QUOTE  # Ascend's torch_npu writes times as strings
     i += quoted
-    negative = i < end and b[i] == _MINUS
+    negative = i < end and _item(b, i) == _MINUS
     i += negative
     first = i
     x: Any = 0
-    while i < end and _ZERO <= b[i] <= _NINE and i - first <= _MOST_DIGITS:
-        x = x * 10 + (np.int64(b[i]) - _ZERO)
+    while i < end and _ZERO <= _item(b, i) <= _NINE and i - first <= _MOST_DIGITS:
+        x = x * 10 + (np.int64(_item(b, i)) - _ZERO)
         i += 1
     if i == first or i - first > _MOST_DIGITS or (is_time and x >= _LARGEST_US):
         return 0, _BROKEN
     if is_time:
         decimals = 0
-        if i < end and b[i] == _DOT:
+        if i < end and _item(b, i) == _DOT:
             i += 1
-            while i < end and _ZERO <= b[i] <= _NINE:
+            while i < end and _ZERO <= _item(b, i) <= _NINE:
                 if decimals < 3:
-                    x = x * 10 + (np.int64(b[i]) - _ZERO)
+                    x = x * 10 + (np.int64(_item(b, i)) - _ZERO)
                 decimals += 1
                 i += 1
         while decimals < 3:
             x *= 10
             decimals += 1
-    if i >= end or (b[i] != _QUOTE if quoted else not _ends_bare(b[i])):
+    if i >= end or (_item(b, i) != _QUOTE if quoted else not _ends_bare(_item(b, i))):
         return 0, _BROKEN
     return -x if negative else x, i + quoted
 
@@ -409,7 +430,7 @@ def _read_number(b: Any, i: int, end: int, kind: int, column: int, row: int, out
             _append(out, column, row, value)
         return after
     after = value_end(b, i, end)
-    if after <= i or b[i] == _NULL:
+    if after <= i or _item(b, i) == _NULL:
         return after
     nth = _append(out, column, row, -1) if kind == INTEGER else -1
     n = out.state[ODD]
@@ -423,13 +444,13 @@ def _read_number(b: Any, i: int, end: int, kind: int, column: int, row: int, out
 @_inlined
 def _read_text(b: Any, i: int, end: int, column: int, row: int, out: Out) -> int:
     """Read the token at i. Returns as value_end."""
-    if b[i] == _QUOTE:
+    if _item(b, i) == _QUOTE:
         after = _string_end(b, i + 1, end) + 1
         if after > end:
             return _INCOMPLETE
     else:
         after = value_end(b, i, end)
-        if after <= i or b[i] == _NULL:
+        if after <= i or _item(b, i) == _NULL:
             return after
     code = _token_code(b, i, after, _hash(b, i, after), out)
     if column < out.codes.shape[0]:
@@ -444,7 +465,7 @@ def _read_event(b: Any, start: int, end: int, row: int, keys: Keys, out: Out) ->
     """Read the event that begins at start: (index after it, _INCOMPLETE or _BROKEN; where it broke)."""
     level, i = 0, start + 1
     while i < end:
-        c = b[i]
+        c = _item(b, i)
         if c <= _SPACE or c == _COMMA:
             i += 1
         elif c == _CLOSE_BRACE:
@@ -460,13 +481,13 @@ def _read_event(b: Any, start: int, end: int, row: int, keys: Keys, out: Out) ->
                 return _INCOMPLETE, i
             slot = _key_slot(b, i + 1, key_end, level, keys)
             colon = _past_space(b, key_end + 1, end)
-            if colon < end and b[colon] != _COLON:
+            if colon < end and _item(b, colon) != _COLON:
                 return _BROKEN, colon
             i = _past_space(b, colon + 1, end)
             if i >= end:
                 return _INCOMPLETE, i
-            kind, column = keys.kinds[slot], keys.columns[slot]
-            if kind == OBJECT and b[i] == _OPEN_BRACE:
+            kind, column = _item(keys.kinds, slot), _item(keys.columns, slot)
+            if kind == OBJECT and _item(b, i) == _OPEN_BRACE:
                 level += 1
                 i += 1
                 continue
@@ -498,7 +519,7 @@ def _closes_array(b: Any, i: int, end: int) -> int:
     i = _past_space(b, i + 1, end)
     if i >= end:
         return -1
-    return 1 if b[i] == _COMMA or b[i] == _CLOSE_BRACE or b[i] == _OPEN_BRACKET else 0
+    return 1 if _item(b, i) == _COMMA or _item(b, i) == _CLOSE_BRACE or _item(b, i) == _OPEN_BRACKET else 0
 
 
 @_inlined
@@ -534,7 +555,7 @@ def _keep(b: Any, pos: int, end: int, keys: Keys, out: Out) -> tuple[int, int]:
 @_compiled
 def _event_after(b: Any, pos: int, broke_at: int, end: int) -> int:
     """Where the next event begins after damage in the one at pos, or end."""
-    while broke_at > pos and b[broke_at - 1] <= _SPACE:
+    while broke_at > pos and _item(b, broke_at - 1) <= _SPACE:
         broke_at -= 1
     return _next_event(b, max(broke_at - 1, pos), end)  # the byte before may be the comma
 
@@ -543,9 +564,9 @@ def _event_after(b: Any, pos: int, broke_at: int, end: int) -> int:
 def _array_end_after(b: Any, i: int, end: int) -> int:
     """The next bracket that closes an array of objects, or end."""
     last = 0
-    while i < end and not (b[i] == _CLOSE_BRACKET and last == _CLOSE_BRACE):
-        if b[i] > _SPACE:
-            last = b[i]
+    while i < end and not (_item(b, i) == _CLOSE_BRACKET and last == _CLOSE_BRACE):
+        if _item(b, i) > _SPACE:
+            last = _item(b, i)
         i += 1
     return i
 
@@ -559,12 +580,12 @@ def scan(b: Any, pos: int, end: int, is_last: bool, keys: Keys, out: Out) -> int
     out.state[STATUS] = MORE
     events_follow = True
     while True:
-        while pos < end and (b[pos] <= _SPACE or b[pos] == _COMMA):
+        while pos < end and (_item(b, pos) <= _SPACE or _item(b, pos) == _COMMA):
             pos += 1
         if pos >= end:
             return pos
         after, broke_at = _BROKEN, pos
-        if b[pos] == _OPEN_BRACE:
+        if _item(b, pos) == _OPEN_BRACE:
             if not _has_room(out):
                 out.state[STATUS] = FULL
                 return pos
@@ -576,7 +597,7 @@ def scan(b: Any, pos: int, end: int, is_last: bool, keys: Keys, out: Out) -> int
                 if not is_last:
                     return pos
                 broke_at = pos + 1
-        elif b[pos] == _CLOSE_BRACKET:
+        elif _item(b, pos) == _CLOSE_BRACKET:
             closes = _closes_array(b, pos, end)
             if closes == 1 or (closes == -1 and is_last):
                 out.state[STATUS] = ARRAY_END
