@@ -305,10 +305,8 @@ def value_end(b: Any, i: int, end: int) -> int:
         return _BROKEN
     else:
         while i + _SHORT <= end:
-            found = (
-                _where_nearby(b, i, _COMMA) | _where_nearby(b, i, _CLOSE_BRACE) | _where_nearby(b, i, _CLOSE_BRACKET)
-            )
-            found |= _where_nearby(b, i, _SPACE) | _where_nearby(b, i, _LINE_END)
+            found = _blank_nearby(b, i, _SPACE) | _where_nearby(b, i, _COMMA)
+            found |= _where_nearby(b, i, _CLOSE_BRACE) | _where_nearby(b, i, _CLOSE_BRACKET)
             if found != _NO_BITS:
                 i += _lowest_bit(found)
                 break
