@@ -7,6 +7,7 @@ export interface Span {
   label: string;
   file: string;
   bytes: number;
+  stamp: string;
 }
 export interface Worker {
   name: string;

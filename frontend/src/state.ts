@@ -44,7 +44,7 @@ export const trace = computed(() => {
   const { run = "", worker = "", span = "" } = address.value;
   const workers = listing.value?.runs.find(({ name }) => name === run)?.workers ?? [];
   const file = workers.find(({ name }) => name === worker)?.spans.find(({ name }) => name === span);
-  return { run, worker, span, version: file?.bytes ?? 0 };
+  return { run, worker, span, version: file?.stamp ?? "" };
 });
 
 /** The trace's place in the words of the menus. */

@@ -75,6 +75,15 @@ def test_tensorboards_reload_button_shows_a_new_trace_at_once(shell: Page, logdi
     expect(frame(shell).get_by_label("Filter rows")).to_have_value("aten")
 
 
+def test_a_trace_that_is_rewritten_with_as_many_bytes_is_shown_anew(page: Page, tmp_path: Path):
+    write(tmp_path, "made/rank0.5.pt.trace.json", training())
+    with serving(f"--logdir={tmp_path}") as server, watched(page, server.base):
+        page.goto(server.base + ENTRY + address(run="made", view="operators"))
+        expect(page.get_by_text("aten::addmm").first).to_be_visible()
+        write(tmp_path, "made/rank0.5.pt.trace.json", training().replace("aten::addmm", "aten::again"))
+        expect(page.get_by_text("aten::again").first).to_be_visible()
+
+
 def test_a_path_prefix_changes_nothing(page: Page, tmp_path: Path):
     write(tmp_path, "made/rank0.5.pt.trace.json", training())
     with serving(f"--logdir={tmp_path}", "--path_prefix=/some/where") as server, watched(page, server.base):

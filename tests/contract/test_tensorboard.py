@@ -183,6 +183,23 @@ def test_a_trace_that_appears_later_is_seen_and_one_that_grew_is_read_again(serv
     )
 
 
+def test_a_file_that_was_rewritten_with_as_many_bytes_is_read_again_and_its_stamp_changes(server, logdir):
+    def stamp():
+        runs = {run["name"]: run for run in server.plugin("runs").json["runs"]}
+        return runs["again"]["workers"][0]["spans"][0]["stamp"] if "again" in runs else None
+
+    names = {"run": "again", "worker": "rank0", "span": "1"}
+    put(logdir, "again/rank0.1.pt.trace.json")
+    first = until(stamp, bool)
+    assert server.settled("state", **names).json["steps"] == ["5", "6"]
+    assert stamp() == first
+    text = a_trace().text().replace("ProfilerStep#5", "ProfilerStep#4")
+    assert len(text) == len(a_trace().text())
+    put(logdir, "again/rank0.1.pt.trace.json", text=text)
+    until(stamp, lambda now: now != first)
+    assert server.settled("state", **names).json["steps"] == ["4", "6"]
+
+
 def test_under_a_path_prefix(logdir):
     with serving(f"--logdir={logdir}", "--path_prefix=/some/where") as server:
         assert server.settled("state", **TRACE).json["state"] == "ready"

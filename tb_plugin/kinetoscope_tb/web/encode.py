@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from ..discovery import run_labels, span_labels
 from ..errors import KinetoscopeError
@@ -43,8 +44,14 @@ def runs(listing: Listing | None) -> dict[str, Any]:
 def _spans(spans: Mapping[str, TraceFile]) -> list[dict[str, Any]]:
     labels = span_labels(spans)
     return [
-        {"name": span, "label": labels[span], "file": file.shown, "bytes": file.bytes} for span, file in spans.items()
+        {"name": span, "label": labels[span], "file": file.shown, "bytes": file.bytes, "stamp": _short(file.stamp)}
+        for span, file in spans.items()
     ]
+
+
+def _short(stamp: object) -> str:
+    """A text that changes with the stamp."""
+    return f"{crc32(repr(stamp).encode()):08x}"
 
 
 def state(trace: Trace, shown: str, views: Mapping[str, View], health: pl.DataFrame | Missing) -> dict[str, Any]:
