@@ -19,6 +19,7 @@ from .tokens import Texts, float_of, leading_digits, shapes_text, used
 Ints = NDArray[Any]
 
 _ENUMS = {"host_events": HOST_KINDS, "launches": LAUNCH_KINDS, "device_events": DEVICE_KINDS}
+_IN_TID = -2
 _NESTED = ("host_events", "launches", "python_calls")
 """In the order thread, start, longest first, file; the others in the order start, file."""
 
@@ -185,8 +186,7 @@ def _device_events(frame: Frame) -> dict[str, Any]:
     return {
         "name": frame.text("name"),
         "kind": frame.kind(),
-        "device": _device(frame),
-        "stream": _stream(frame),
+        **_device_and_stream(frame),
         **frame.times(),
         "correlation": _correlation(frame),
         "external_id": frame.integer("external_id"),
@@ -255,19 +255,22 @@ def _correlation(frame: Frame) -> Ints:
     return values
 
 
-def _device(frame: Frame) -> Ints:
-    """What the arguments say, or else the row's pid, which is the device's number on rows of devices."""
-    device = frame.integer("device", np.int32)
-    return np.where(device >= 0, device, frame.by_text("pid", _device_of_pid, missing=0)).astype(np.int32)
+def _device_and_stream(frame: Frame) -> dict[str, Ints]:
+    """What the arguments say, or else the row's pid and the number in its tid: 7 or "stream 7" (torch up to 1.9).
 
-
-def _stream(frame: Frame) -> Ints:
-    """What the arguments say, or else the number in the row's tid: 7 or "stream 7" (torch up to 1.9)."""
-    stream = frame.integer("stream")
-    return np.where(stream >= 0, stream, frame.by_text("tid", leading_digits, missing=NONE))
+    The autograd profiler's exporter has one pid for all devices, and the device in the tid.
+    """
+    device, stream = frame.integer("device", np.int32), frame.integer("stream")
+    device = np.where(device >= 0, device, frame.by_text("pid", _device_of_pid, missing=0))
+    stream = np.where(stream >= 0, stream, frame.by_text("tid", leading_digits, missing=NONE))
+    in_tid = device == _IN_TID
+    device, stream = np.where(in_tid, np.maximum(stream, 0), device), np.where(in_tid, NONE, stream)
+    return {"device": device.astype(np.int32), "stream": stream}
 
 
 def _device_of_pid(pid: str) -> int | None:
+    if pid.endswith(" functions"):
+        return _IN_TID
     return int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 10 else None
 
 

@@ -48,3 +48,8 @@ def test_what_has_no_counterpart_is_counted(rows):
 def test_complete_events_without_a_duration_take_no_end():
     trace = of(("B", "a", 0, 1), ("X", "b", 2, 1), ("E", "", 5, 1))
     assert trace.host_events.select("name", "dur_ns").rows() == [("a", 5000), ("b", 0)]
+
+
+def test_a_range_of_memory_keeps_its_end_to_itself():
+    trace = of(("B", "a", 0, 1), ("B", "[memory]", 2, 1), ("E", "", 2, 1), ("E", "", 9, 1))
+    assert (trace.host_events["dur_ns"].to_list(), trace.memory.height, trace.findings) == ([9000], 1, ())

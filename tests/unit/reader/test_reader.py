@@ -191,12 +191,6 @@ def test_memory_rows_are_known_by_name_whatever_their_phase(row):
     assert trace.memory.select("device_type", "device", "address", "bytes").rows() == [(1, 0, 2**62 + 1, -512)]
 
 
-def test_rows_without_category_of_the_old_exporter_go_by_its_two_processes():
-    rows = [{"ph": "X", "name": "a", "ts": 1, "dur": 1, "tid": 0, "pid": f"{p} functions"} for p in ("CPU", "CUDA")]
-    trace = events(*rows)
-    assert (trace.host_events.height, trace.device_events.height) == (1, 1)
-
-
 # ---- threads, devices, arguments
 
 

@@ -1,5 +1,7 @@
 """Situations that have led other tools astray."""
 
+import json
+
 import pytest
 from eras import Era
 from eras.kineto import Kineto
@@ -7,6 +9,8 @@ from eras.recording import recording
 
 from build import TraceBuilder, same
 from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.reader import read_blocks
+from kinetoscope_tb.trace import NONE
 
 HOST = ("op", "annotation", "python", "memory", "overhead")
 CALLS = ("runtime",)
@@ -140,3 +144,10 @@ def test_work_of_nobody_stays_in_every_total():
     )
     assert totals(trace) == [("[unattributed]", 13), ("a", 0)]
     assert VIEWS["steps"].run(trace)["kernel_ns"].to_list() == [13]
+
+
+def test_rows_without_category_of_the_old_exporter_go_by_its_processes_and_name_the_device_in_the_tid():
+    rows = [{"ph": "X", "name": "a", "ts": 1, "dur": 1, "tid": 3, "pid": f"{p} functions"} for p in ("CPU", "CUDA")]
+    trace = read_blocks([json.dumps(rows).encode()], path="t.json")
+    assert trace.threads["tid"].to_list() == ["3"]
+    assert trace.device_events.select("device", "stream").rows() == [(3, NONE)]
