@@ -91,6 +91,21 @@ def test_a_path_prefix_changes_nothing(page: Page, tmp_path: Path):
         expect(frame(page).get_by_text("Average step")).to_be_visible()
 
 
+def test_menus_show_times_as_dates_and_runs_without_the_trainer_s_folders(page: Page, tmp_path: Path):
+    spans = ["1733769848514071115", "1733770537022695153"]
+    for span in spans:
+        write(tmp_path, f"job/torch_traces/host_1.{span}.pt.trace.json", training())
+    with serving(f"--logdir={tmp_path}") as server, watched(page, server.base):
+        page.goto(server.base + ENTRY)
+        expect(page.get_by_text("Average step")).to_be_visible()
+        expect(page.get_by_label("Run").get_by_role("option")).to_have_text(["job"])
+        options = page.get_by_label("Span", exact=True).get_by_role("option")
+        expect(options).to_have_text([re.compile("^2024-12-09 18:44:08 UTC · step"), "2024-12-09 18:55:37 UTC"])
+        page.get_by_label("Span", exact=True).select_option(spans[1])
+        page.wait_for_function("location.hash.includes('span=1733770537022695153')")
+        assert "run=job%2Ftorch_traces" in page.url or "run=job/torch_traces" in page.url
+
+
 def test_an_empty_logdir_says_how_to_record_and_shows_what_comes(page: Page, tmp_path: Path, artifacts: Path):
     with serving(f"--logdir={tmp_path}") as server, watched(page, server.base):
         page.goto(server.base + ENTRY)

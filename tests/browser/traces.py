@@ -42,7 +42,7 @@ def training(steps: int = 4, *, device: bool = True) -> str:
 
 
 def write(logdir: Path, path: str, text: str) -> None:
-    (logdir / path).parent.mkdir(exist_ok=True)
+    (logdir / path).parent.mkdir(parents=True, exist_ok=True)
     (logdir / path).write_text(text)
 
 

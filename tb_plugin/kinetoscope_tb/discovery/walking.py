@@ -176,9 +176,10 @@ def _distinct(candidates: Iterable[_Candidate]) -> list[TraceFile]:
     """The files; where several would have the same names, all but the first have their path in the span's name."""
     files: dict[tuple[str, str, str], TraceFile] = {}
     for c in sorted(candidates, key=lambda candidate: natural(candidate.shown)):
-        span = c.name.span or NO_SPAN
-        if (c.run, c.name.worker, span) in files:
-            span = f"{span} ({c.shown})"
+        label = c.name.span or NO_SPAN
+        # Two logdirs of one name may even show two files under one path.
+        spans = (label, f"{label} ({c.shown})", f"{label} ({c.entry.path})")
+        span = next((span for span in spans if (c.run, c.name.worker, span) not in files), spans[-1])
         file = TraceFile(c.run, c.name.worker, span, c.entry.path, c.shown, c.entry.bytes or 0, c.entry.stamp)
         files[file.run, file.worker, file.span] = file
     return list(files.values())

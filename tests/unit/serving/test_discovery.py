@@ -410,6 +410,16 @@ def test_names_of_a_logdir_spec_stand_before_the_runs(tmp_path):
     ]
 
 
+def test_logdirs_of_one_name_hide_nothing(tmp_path):
+    make(tmp_path, *(f"{logdir}/r/rank0.pt.trace.json" for logdir in "xyz"))
+    listing = list_traces(parse_logdirs("", ",".join(f"a:{tmp_path}/{logdir}" for logdir in "xyz")))
+    assert {f.span: f.path for f in listing.files} == {
+        "default": f"{tmp_path}/x/r/rank0.pt.trace.json",
+        "default (a/r/rank0.pt.trace.json)": f"{tmp_path}/y/r/rank0.pt.trace.json",
+        f"default ({tmp_path}/z/r/rank0.pt.trace.json)": f"{tmp_path}/z/r/rank0.pt.trace.json",
+    }
+
+
 def test_names_are_looked_up_never_opened(tmp_path):
     make(tmp_path, "logs/r/rank0.pt.trace.json", "secret/rank0.pt.trace.json")
     listing = listed(tmp_path / "logs")
