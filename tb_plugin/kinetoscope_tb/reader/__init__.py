@@ -3,6 +3,9 @@
 source      a file as blocks of decompressed text
 scan        the text of events as arrays (numba)
 columns     which keys are read; arrays that grow
+damage      kinds of damage, counted and in words
+repair      damaged places in the events → events
+piece       a piece of text → sorted events
 ingest      blocks → sorted events, with scanning threads
 document    the JSON around the events
 tokens      raw JSON tokens as texts and numbers

@@ -32,7 +32,7 @@ def parts_of(found: Ingested, path: str, source_findings: list[Finding], marks: 
         NotATrace: Nothing of the events was usable, or the array holds something else.
     """
     events = found.events
-    is_clean = found.lost_bytes is None and not found.damaged and b'"traceEvents"' in found.head
+    is_clean = found.lost_bytes is None and not found.tally and b'"traceEvents"' in found.head
     if not events.events and not is_clean:
         raise not_a_trace(path, found.head)
     top, lost_values = top_values(found.head, found.tail)
@@ -114,9 +114,7 @@ def _damage(found: Ingested, lost_values: int) -> list[Finding]:
             "whatever came after them was never written. Let the job finish writing, and check the disk's free space."
         )
         findings.append(Finding("truncated", 1, words, found.end - found.lost_bytes, level="loss"))
-    if found.damaged:
-        words = "Damaged places in the events were skipped; what they held is missing from all numbers."
-        findings.append(Finding("damaged_events", found.damaged, words, found.first_damage, level="loss"))
+    findings += found.tally.findings()
     if lost_values:
         words = (
             "Values beside the events aren't JSON and are left out: facts about the device or the job may be missing."

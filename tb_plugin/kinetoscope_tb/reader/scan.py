@@ -1,9 +1,10 @@
 """The event scanner: bytes of a JSON array of trace events → arrays, in one pass.
 
 It looks for structure only and builds no objects, so control characters, bad UTF-8, NaN, duplicate keys and stray
-commas inside an event don't stop it. An event that isn't complete is left unread; one that can't be read is skipped
-and counted. numba compiles everything here, and it runs without the interpreter lock. It all stays in one file: numba
-keeps compiled code until the file of the outermost function changes.
+commas inside an event don't stop it; what no JSON may hold is counted. An event that isn't complete is left unread; of
+one that can't be read the place is noted, and mended elsewhere. numba compiles everything here, and it runs without
+the interpreter lock. It all stays in one file: numba keeps compiled code until the file of the outermost function
+changes.
 """
 
 # ruff: noqa: SIM109  # `in` builds a tuple, which numba compiles to slower code
@@ -16,15 +17,25 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 SKIP, CODE, INTEGER, TIME, OBJECT = range(5)
 """What becomes of a key's value: nothing; a code for its text; an integer; µs as ns; its own keys are read too."""
 
-MORE, ARRAY_END, FULL = range(3)
-"""Why a scan stopped: no further complete event; the array's closing bracket; no room left in `Out`."""
+MORE, ARRAY_END, FULL, STUCK, CUT = range(5)
+"""Why a scan stopped: no further complete event; the array's closing bracket; no room left in `Out`. In the last text
+also: damage, or an event without an end, behind which no other event is known to begin."""
 
-EVENTS, TOKENS, ODD, DAMAGED, FIRST_DAMAGE, STATUS = range(6)
-"""The places in `Out.state`."""
+WORD, HEX, EMPTY, COMMA = range(4)
+"""What an event may hold although JSON may not: a bare word such as inf, a bare 0x1f, no value at all, a comma missing
+or too many."""
+N_ODDITIES = 4
+
+EVENTS, TOKENS, ODD, PLACES, STATUS, NAMELESS, FIRST_NAMELESS = range(7)
+ODDITIES = 7
+FIRST_ODDITIES = ODDITIES + N_ODDITIES
+N_STATE = FIRST_ODDITIES + N_ODDITIES
+"""The places in `Out.state`; NAMELESS counts whole objects that have no phase, and so are no events."""
 
 PHASE = 0
 """The row of `Out.codes` for the key that every event has."""
@@ -37,13 +48,32 @@ ODD_PER_EVENT, TOKENS_PER_EVENT = 64, 256
 
 _QUOTE, _BACKSLASH, _COMMA, _COLON, _DOT, _MINUS = 34, 92, 44, 58, 46, 45
 _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET = 123, 125, 91, 93
-_SPACE, _ZERO, _NINE, _NULL = 32, 48, 57, 110
+_SPACE, _ZERO, _NINE, _SMALL_N, _SMALL_U, _SMALL_X = 32, 48, 57, 110, 117, 120
 _INCOMPLETE, _BROKEN = -1, -2
+_ODDITY_BITS = 15  # of a count of oddities in one event; four share an integer
+_ONE_WORD, _ONE_HEX, _ONE_EMPTY, _ONE_COMMA = (1 << kind * _ODDITY_BITS for kind in range(N_ODDITIES))
+_DEEPEST = 62  # levels of nesting inside an argument
+_MOST_UNFINISHED = 16  # events without an end in one text that are read to its end
 _MOST_DIGITS = 18
 _LARGEST_US = 2**62 // 1000
 _SEED, _PRIME, _MIX, _BYTE, _FREE, _ONE = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 32, 8, 0, 1))
 _NO_BITS, _TO_LAST_BIT = np.uint64(0), np.uint64(63)
 _SHIFTS = tuple(np.uint64(2**i) for i in range(6))
+
+
+def _bytes_in(members: bytes) -> NDArray[np.bool_]:
+    table = np.zeros(256, np.bool_)
+    table[list(members)] = True
+    return table
+
+
+_BLANKS = bytes(range(_SPACE + 1))
+_ENDS_BARE = _bytes_in(_BLANKS + b',]}"')
+_ENDS_NUMBER = _bytes_in(_BLANKS + b",]}")
+_FOLLOWS_STRING = _bytes_in(b",:]}")
+_MEANS_NULL = _bytes_in(b"nNiI")  # null, nan, NaN, None, N/A, inf, Infinity
+_USUAL_FIRST_KEY = np.array(list(b'"ph"'), np.uint8)
+_BEGINS_VALUE = _bytes_in(b'"[{-0123456789tf')
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -78,6 +108,7 @@ class Out(NamedTuple):
     token_starts: Any  # [code]
     token_lengths: Any
     odd: Any  # [nth number in another form]: event, column, nth value (-1: a time), offset, length
+    places: Any  # [nth damaged place]: where it begins, and where the next event does
     state: Any
 
 
@@ -143,6 +174,7 @@ def _finder(width: int, comparison: str = "==") -> Any:
     return where
 
 
+_SHORT_NESTED = 1 << 12
 _WIDTH, _SHORT = 64, 16  # bytes that are looked at in one go: in arguments, and in texts, which are short
 _where, _where_nearby, _blank_nearby = _finder(_WIDTH), _finder(_SHORT), _finder(_SHORT, "<=")
 
@@ -208,12 +240,6 @@ def _past_space(b: Any, i: int, end: int) -> int:
 
 
 @_inlined
-def _ends_bare(c: int) -> bool:
-    """Whether this byte ends a number or a word."""
-    return c <= _SPACE or c == _COMMA or c == _CLOSE_BRACE or c == _CLOSE_BRACKET
-
-
-@_inlined
 def _string_end(b: Any, i: int, end: int) -> int:
     """Index of the closing quote of the string whose text begins at i; end or more if it is missing."""
     while i < end:
@@ -239,14 +265,24 @@ def _in_strings(quotes: Any) -> Any:
 
 @_inlined
 def _simple_nested_end(b: Any, i: int, end: int) -> int:
-    """What _nested_end returns, for a value without escapes that ends well before `end`; 0 for any other."""
-    depth, lists, inside = 0, 0, _NO_BITS
+    """What _nested_end returns, for a short value without anything unusual that ends well before `end`; else 0."""
+    depth, lists, inside, string_ended = 0, 0, _NO_BITS, _NO_BITS
+    end = min(end, i + _SHORT_NESTED)
     while i + _WIDTH <= end and _where(b, i, _BACKSLASH) == _NO_BITS:
-        within = _in_strings(_where(b, i, _QUOTE)) ^ inside
+        quotes = _where(b, i, _QUOTE)
+        within = _in_strings(quotes) ^ inside
         lists_opened = _where(b, i, _OPEN_BRACKET) & ~within
         lists_closed = _where(b, i, _CLOSE_BRACKET) & ~within
         opened = lists_opened | _where(b, i, _OPEN_BRACE) & ~within
         closed = lists_closed | _where(b, i, _CLOSE_BRACE) & ~within
+        if depth + _bits(opened) > _DEEPEST:
+            return 0
+        odd = _NO_BITS  # what follows a string, and isn't punctuation
+        if quotes | string_ended != _NO_BITS:
+            after_string = (quotes & ~within) << _ONE | string_ended
+            usual = closed | _where(b, i, _COMMA) | _where(b, i, _COLON)
+            odd = after_string & ~usual
+            string_ended = (quotes & ~within) >> _TO_LAST_BIT
         closings = 0
         rest = closed if _bits(closed) >= depth else _NO_BITS
         while rest != _NO_BITS:
@@ -254,9 +290,13 @@ def _simple_nested_end(b: Any, i: int, end: int) -> int:
             following = rest & (rest - _ONE)
             up_to_here = (rest ^ following) | ((rest ^ following) - _ONE)
             if depth + _bits(opened & up_to_here) == closings:
+                if odd & up_to_here != _NO_BITS:
+                    return 0
                 lists += _bits(lists_opened & up_to_here) - _bits(lists_closed & up_to_here)
                 return i + _bits(up_to_here) if lists == 0 else _BROKEN
             rest = following
+        if odd != _NO_BITS:
+            return 0
         depth += _bits(opened) - _bits(closed)
         lists += _bits(lists_opened) - _bits(lists_closed)
         inside = _NO_BITS - (within >> _TO_LAST_BIT)
@@ -264,23 +304,38 @@ def _simple_nested_end(b: Any, i: int, end: int) -> int:
     return 0
 
 
+@_inlined
+def _follows_colon(b: Any, i: int) -> bool:
+    i -= 1
+    while _item(b, i) <= _SPACE:
+        i -= 1
+    return bool(_item(b, i) == _COLON)
+
+
 @_compiled
 def _nested_end(b: Any, i: int, end: int) -> int:
-    """Index after the object or array that begins at i, _INCOMPLETE, or _BROKEN if some bracket closes a brace.
+    """Index after the object or array that begins at i, _INCOMPLETE, or _BROKEN.
 
-    Noticing that keeps the loss of one bracket from swallowing much of what follows.
+    It is broken if some bracket closes a brace, or if something other than punctuation follows a string; a long one
+    also if it holds an object without a key. So the loss of one bracket or quote is seen near it, and swallows little
+    of what follows.
     """
     after = _simple_nested_end(b, i, end)
     if after != 0:
         return after
-    depth, lists = 0, 0
+    depth, lists, far = 0, 0, i + _SHORT_NESTED
     while i < end:
         c = _item(b, i)
         if c == _QUOTE:
             i = _string_end(b, i + 1, end)
+            following = _past_space(b, i + 1, end)
+            if following < end and not _FOLLOWS_STRING[_item(b, following)]:
+                return _BROKEN
         elif c == _OPEN_BRACE or c == _OPEN_BRACKET:
             depth += 1
             lists += c == _OPEN_BRACKET
+            if depth > _DEEPEST or (lists == 0 and i > far and not _follows_colon(b, i)):
+                return _BROKEN
         elif c == _CLOSE_BRACE or c == _CLOSE_BRACKET:
             depth -= 1
             lists -= c == _CLOSE_BRACKET
@@ -305,28 +360,36 @@ def value_end(b: Any, i: int, end: int) -> int:
         return _BROKEN
     else:
         while i + _SHORT <= end:
-            found = _blank_nearby(b, i, _SPACE) | _where_nearby(b, i, _COMMA)
-            found |= _where_nearby(b, i, _CLOSE_BRACE) | _where_nearby(b, i, _CLOSE_BRACKET)
+            found = _where_nearby(b, i, _COMMA) | _where_nearby(b, i, _CLOSE_BRACE) | _blank_nearby(b, i, _SPACE)
+            found |= _where_nearby(b, i, _CLOSE_BRACKET) | _where_nearby(b, i, _QUOTE)
             if found != _NO_BITS:
                 i += _lowest_bit(found)
                 break
             i += _SHORT
-        while i < end and not _ends_bare(_item(b, i)):
+        while i < end and not _ENDS_BARE[_item(b, i)]:
             i += 1
         if i == end:
             return _INCOMPLETE
+        if not _ENDS_NUMBER[_item(b, i)]:
+            return _BROKEN
     return i if i <= end else _INCOMPLETE
 
 
 @_compiled
-def _next_event(b: Any, i: int, end: int) -> int:
-    """The next opening brace that follows a comma: where an event most likely begins. end if there is none."""
-    last = 0
-    while i < end and not (_item(b, i) == _OPEN_BRACE and last == _COMMA):
-        if _item(b, i) > _SPACE:
-            last = _item(b, i)
+def _next_event(b: Any, i: int, end: int, first_key: Any) -> int:
+    """The next opening brace before "ph" or the key that begins the file's first event; end if there is none.
+
+    Kineto begins its named rows and its events differently. No string of sound JSON holds a brace and such a key, since
+    the key's quotes would be escaped.
+    """
+    while i < end:
+        if _item(b, i) == _OPEN_BRACE:
+            key = _past_space(b, i + 1, end)
+            for wanted in (first_key, _USUAL_FIRST_KEY):
+                if key + wanted.size <= end and _same(b, key, wanted, 0, wanted.size):
+                    return i
         i += 1
-    return i
+    return end
 
 
 @_inlined
@@ -400,7 +463,7 @@ def _number(b: Any, i: int, end: int, is_time: bool) -> tuple[int, int]:  # noqa
         while decimals < 3:
             x *= 10
             decimals += 1
-    if i >= end or (_item(b, i) != _QUOTE if quoted else not _ends_bare(_item(b, i))):
+    if i >= end or (_item(b, i) != _QUOTE if quoted else not _ENDS_NUMBER[_item(b, i)]):
         return 0, _BROKEN
     return -x if negative else x, i + quoted
 
@@ -428,7 +491,7 @@ def _read_number(b: Any, i: int, end: int, kind: int, column: int, row: int, out
             _append(out, column, row, value)
         return after
     after = value_end(b, i, end)
-    if after <= i or _item(b, i) == _NULL:
+    if after <= i or _MEANS_NULL[_item(b, i)]:
         return after
     nth = _append(out, column, row, -1) if kind == INTEGER else -1
     n = out.state[ODD]
@@ -448,7 +511,7 @@ def _read_text(b: Any, i: int, end: int, column: int, row: int, out: Out) -> int
             return _INCOMPLETE
     else:
         after = value_end(b, i, end)
-        if after <= i or _item(b, i) == _NULL:
+        if after <= i or _MEANS_NULL[_item(b, i)]:
             return after
     code = _token_code(b, i, after, _hash(b, i, after), out)
     if column < out.codes.shape[0]:
@@ -459,46 +522,76 @@ def _read_text(b: Any, i: int, end: int, column: int, row: int, out: Out) -> int
 
 
 @_inlined
+def _read_value(b: Any, i: int, end: int, kind: int, column: int, row: int, out: Out) -> int:
+    """Read the value at i as its key wants it. Returns as value_end."""
+    if kind == CODE:
+        return _read_text(b, i, end, column, row, out)
+    if kind == INTEGER or kind == TIME:
+        return _read_number(b, i, end, kind, column, row, out)
+    return value_end(b, i, end)
+
+
+@_compiled
+def _unusual(b: Any, i: int, end: int) -> int:
+    """What a value is that begins neither like a text, a list, an object, a number nor a truth value; 0 for null."""
+    c = _item(b, i)
+    if c == _SMALL_N and i + 1 < end and _item(b, i + 1) == _SMALL_U:
+        return 0
+    return _ONE_EMPTY if c == _COMMA or c == _CLOSE_BRACE else _ONE_WORD
+
+
+@_inlined
+def _oddity(b: Any, i: int, end: int) -> int:
+    """What is odd about the value at i, as a count of oddities."""
+    if not _BEGINS_VALUE[_item(b, i)]:
+        return _unusual(b, i, end)
+    is_hex = _item(b, i) == _ZERO and i + 1 < end and _item(b, i + 1) | _SPACE == _SMALL_X
+    return _ONE_HEX if is_hex else 0
+
+
+@_inlined
 def _read_event(b: Any, start: int, end: int, row: int, keys: Keys, out: Out) -> tuple[int, int]:
-    """Read the event that begins at start: (index after it, _INCOMPLETE or _BROKEN; where it broke)."""
-    level, i = 0, start + 1
+    """Read the event that begins at start: (index after it, _INCOMPLETE or _BROKEN; counts of oddities)."""
+    level, i, oddities, last = 0, start + 1, 0, _OPEN_BRACE
     while i < end:
         c = _item(b, i)
-        if c <= _SPACE or c == _COMMA:
+        if c <= _SPACE:
+            i += 1
+        elif c == _COMMA:
+            oddities += _ONE_COMMA if last != 0 else 0
+            last = _COMMA
             i += 1
         elif c == _CLOSE_BRACE:
+            oddities += _ONE_COMMA if last == _COMMA else 0
+            last = 0
             i += 1
             if level == 0:
-                return i, 0
+                return i, oddities
             level -= 1
         elif c != _QUOTE:
-            return _BROKEN, i
+            return _BROKEN, 0
         else:
+            oddities += _ONE_COMMA if last == 0 else 0
+            last = 0
             key_end = _string_end(b, i + 1, end)
             if key_end >= end:
-                return _INCOMPLETE, i
+                return _INCOMPLETE, 0
             slot = _key_slot(b, i + 1, key_end, level, keys)
             colon = _past_space(b, key_end + 1, end)
             if colon < end and _item(b, colon) != _COLON:
-                return _BROKEN, colon
+                return _BROKEN, 0
             i = _past_space(b, colon + 1, end)
             if i >= end:
-                return _INCOMPLETE, i
+                return _INCOMPLETE, 0
+            oddities += _oddity(b, i, end)
             kind, column = _item(keys.kinds, slot), _item(keys.columns, slot)
             if kind == OBJECT and _item(b, i) == _OPEN_BRACE:
-                level += 1
-                i += 1
+                level, i, last = level + 1, i + 1, _OPEN_BRACE
                 continue
-            if kind == CODE:
-                after = _read_text(b, i, end, column, row, out)
-            elif kind == INTEGER or kind == TIME:
-                after = _read_number(b, i, end, kind, column, row, out)
-            else:
-                after = value_end(b, i, end)
-            if after < 0:
-                return after, i
-            i = after
-    return _INCOMPLETE, i
+            i = _read_value(b, i, end, kind, column, row, out)
+            if i < 0:
+                return i, 0
+    return _INCOMPLETE, 0
 
 
 @_inlined
@@ -515,9 +608,24 @@ def _forget(out: Out, row: int) -> None:
 def _closes_array(b: Any, i: int, end: int) -> int:
     """Whether the bracket at i closes the array: 1 yes, 0 it is damage, -1 the text ends before that is clear."""
     i = _past_space(b, i + 1, end)
+    following = _past_space(b, i + 1, end)
     if i >= end:
         return -1
-    return 1 if _item(b, i) == _COMMA or _item(b, i) == _CLOSE_BRACE or _item(b, i) == _OPEN_BRACKET else 0
+    if _item(b, i) == _OPEN_BRACKET:
+        return 1  # another array
+    if following >= end:
+        return -1
+    if _item(b, i) == _COMMA:
+        return 1 if _item(b, following) == _QUOTE else 0
+    if _item(b, i) == _CLOSE_BRACE:
+        return (
+            0
+            if _item(b, following) == _COMMA
+            or _item(b, following) == _CLOSE_BRACE
+            or _item(b, following) == _CLOSE_BRACKET
+            else 1
+        )
+    return 0
 
 
 @_inlined
@@ -527,89 +635,84 @@ def _has_room(out: Out) -> bool:
         state[EVENTS] < out.offsets.size
         and state[TOKENS] + TOKENS_PER_EVENT <= out.token_starts.size
         and state[ODD] + ODD_PER_EVENT <= out.odd.shape[0]
+        and state[PLACES] < out.places.shape[0]
     )
 
 
 @_inlined
-def _keep(b: Any, pos: int, end: int, keys: Keys, out: Out) -> tuple[int, int]:
-    """Read the event at pos into the next row, and keep it if it is whole and has a phase. Returns as _read_event."""
+def _count(state: Any, kind: int, counts: int, at: int) -> None:
+    """Add one kind's share of an event's packed counts."""
+    count = counts >> kind * _ODDITY_BITS & (1 << _ODDITY_BITS) - 1
+    if count and state[ODDITIES + kind] == 0:
+        state[FIRST_ODDITIES + kind] = at
+    state[ODDITIES + kind] += count
+
+
+@_inlined
+def _keep(b: Any, pos: int, end: int, keys: Keys, out: Out) -> int:
+    """Read the event at pos into the next row, and keep it if it is whole and has a phase. Returns as value_end."""
     row = out.state[EVENTS]
     for column in range(out.codes.shape[0]):  # loops, since numba takes long to compile an assignment to a slice
         out.codes[column, row] = -1
     for column in range(out.times.shape[0]):
         out.times[column, row] = MISSING
-    after, broke_at = _read_event(b, pos, end, row, keys, out)
-    if after >= 0 and out.codes[PHASE, row] < 0:
-        after, broke_at = _BROKEN, after
-    if after >= 0:
+    after, oddities = _read_event(b, pos, end, row, keys, out)
+    if after >= 0 and out.codes[PHASE, row] >= 0:
         out.offsets[row] = pos
         out.lengths[row] = after - pos
         out.state[EVENTS] = row + 1
-    else:
-        _forget(out, row)
-    return after, broke_at
+        if oddities:
+            for kind in range(N_ODDITIES):
+                _count(out.state, kind, oddities, pos)
+        return after
+    _forget(out, row)
+    if after >= 0:
+        if out.state[NAMELESS] == 0:
+            out.state[FIRST_NAMELESS] = pos
+        out.state[NAMELESS] += 1
+    return after
 
 
 @_compiled
-def _event_after(b: Any, pos: int, broke_at: int, end: int) -> int:
-    """Where the next event begins after damage in the one at pos, or end."""
-    while broke_at > pos and _item(b, broke_at - 1) <= _SPACE:
-        broke_at -= 1
-    return _next_event(b, max(broke_at - 1, pos), end)  # the byte before may be the comma
-
-
-@_compiled
-def _array_end_after(b: Any, i: int, end: int) -> int:
-    """The next bracket that closes an array of objects, or end."""
-    last = 0
-    while i < end and not (_item(b, i) == _CLOSE_BRACKET and last == _CLOSE_BRACE):
-        if _item(b, i) > _SPACE:
-            last = _item(b, i)
-        i += 1
-    return i
-
-
-@_compiled
-def scan(b: Any, pos: int, end: int, is_last: bool, keys: Keys, out: Out) -> int:  # noqa: FBT001
+def scan(b: Any, pos: int, end: int, is_last: bool, first_key: Any, keys: Keys, out: Out) -> int:  # noqa: FBT001
     """Read the events in b[pos:end] into `out`, and return the first byte that wasn't read.
 
-    `is_last`: nothing follows, so what is incomplete stays so, and what lies beyond it is read.
+    `is_last`: nothing follows, so what is incomplete stays so, and what lies beyond it is read. `first_key`: the quoted
+    key that the first event of this file begins with.
     """
     out.state[STATUS] = MORE
-    events_follow = True
+    unfinished = 0
     while True:
         while pos < end and (_item(b, pos) <= _SPACE or _item(b, pos) == _COMMA):
             pos += 1
         if pos >= end:
             return pos
-        after, broke_at = _BROKEN, pos
+        if not _has_room(out):
+            out.state[STATUS] = FULL
+            return pos
+        after = _BROKEN
         if _item(b, pos) == _OPEN_BRACE:
-            if not _has_room(out):
-                out.state[STATUS] = FULL
-                return pos
-            after, broke_at = _keep(b, pos, end, keys, out)
+            after = _keep(b, pos, end, keys, out)
             if after >= 0:
                 pos = after
                 continue
             if after == _INCOMPLETE:
-                if not is_last:
+                unfinished += 1
+                if not is_last or unfinished > _MOST_UNFINISHED:
+                    out.state[STATUS] = CUT if is_last else MORE
                     return pos
-                broke_at = pos + 1
         elif _item(b, pos) == _CLOSE_BRACKET:
             closes = _closes_array(b, pos, end)
             if closes == 1 or (closes == -1 and is_last):
                 out.state[STATUS] = ARRAY_END
             if closes != 0:
                 return pos
-        following = _event_after(b, pos, broke_at, end) if events_follow else end
+        following = _next_event(b, pos + 1, end, first_key)
         if following == end:
-            if not is_last:
-                return pos  # more text will tell
-            events_follow = False
-            following = _array_end_after(b, max(broke_at, pos + 1), end)
-            if following == end and after == _INCOMPLETE:
-                return pos
-        out.state[DAMAGED] += 1
-        if out.state[FIRST_DAMAGE] < 0:
-            out.state[FIRST_DAMAGE] = pos
+            if is_last:
+                out.state[STATUS] = STUCK if after == _BROKEN else CUT
+            return pos  # more text will tell
+        place = out.state[PLACES]
+        out.places[place, 0], out.places[place, 1] = pos, following
+        out.state[PLACES] = place + 1
         pos = following

@@ -1,0 +1,70 @@
+"""Kinds of damage: how often each was met, and what it means in words.
+
+Each repair is listed with the writer that makes it necessary, if it is a writer's fault.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from ..trace.model import Finding
+from .rows import Noted
+
+LOST = "damaged_events"
+QUOTE, BACKSLASH, BRACKET = "unescaped_quote", "unescaped_backslash", "wrong_brackets"
+WORD, HEX, EMPTY, COMMA = "bare_word", "bare_hex", "missing_value", "wrong_commas"
+
+
+class _Meaning(NamedTuple):
+    level: Literal["note", "warning", "loss"]
+    words: str
+
+
+_MEANINGS = {
+    LOST: _Meaning("loss", "Damaged places in the events were skipped; what they held is missing from all numbers."),
+    # pytorch#146900, kineto 0184822f
+    QUOTE: _Meaning("warning", "Quotes inside texts weren't escaped; they were kept as part of the text."),
+    # kineto#336: a Windows path that ends in a backslash
+    BACKSLASH: _Meaning("warning", "Texts end in a backslash that wasn't escaped; it was kept as part of the text."),
+    BRACKET: _Meaning(
+        "warning", "Brackets were missing, wrong or too many; events were closed where the next one begins."
+    ),
+    # kineto#105, 88e3332a, 06640577
+    WORD: _Meaning("note", "Bare words such as inf, nan and N/A stand in place of values, and count as missing."),
+    # kineto dcea7f39
+    HEX: _Meaning("note", "Hexadecimal numbers aren't in quotes; they are read as if they were."),
+    # kineto b10f04a4, 5fa388fd
+    EMPTY: _Meaning("note", "Keys without a value count as missing."),
+    # kineto 753d0d31, 87c2a839
+    COMMA: _Meaning("note", "Commas are missing or too many inside events; nothing is lost by it."),
+}
+
+
+class Tally:
+    """How often each kind of damage was met, and where first."""
+
+    def __init__(self) -> None:
+        self.noted: dict[str, Noted] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.noted)
+
+    def note(self, rule: str, count: int, first: int) -> None:
+        """Count later places."""
+        if count:
+            self.noted.setdefault(rule, Noted()).add(count, first)
+
+    def add(self, other: Tally) -> None:
+        """Count what was met in a text behind this one's, or before it in the same."""
+        for rule, noted in other.noted.items():
+            mine = self.noted.setdefault(rule, Noted())
+            firsts = [first for first in (mine.first, noted.first) if first is not None]
+            mine.count, mine.first = mine.count + noted.count, min(firsts, default=None)
+
+    def findings(self) -> list[Finding]:
+        """One for each kind that was met, worst first."""
+        return [
+            Finding(rule, self.noted[rule].count, words, self.noted[rule].first, level)
+            for rule, (level, words) in _MEANINGS.items()
+            if rule in self.noted
+        ]

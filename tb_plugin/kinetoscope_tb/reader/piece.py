@@ -1,0 +1,160 @@
+"""One piece of the event array: scanned in the arrays of its thread, mended where it is damaged, sorted into frames."""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from . import scan as s
+from .columns import EVENT_CODES, N_COLUMNS, key_table
+from .damage import BRACKET, COMMA, EMPTY, HEX, LOST, WORD, Tally
+from .repair import Mended, MendedText, damage_end, mended
+from .rows import Part, sorted_out
+from .tokens import integer_of
+
+_KEYS = key_table()
+_EVENTS_PER_SCAN, _TOKENS_PER_SCAN, _ODD_PER_SCAN, _PLACES_PER_SCAN = 1 << 15, 1 << 15, 1 << 12, 1 << 12
+_LARGEST_TIME = 2**62
+_FIRST_KEY = re.compile(rb'[\s,]*\{\s*("(?:ph|cat|name|pid|tid|ts|dur|args|id)")')
+_ODDITIES = {s.WORD: WORD, s.HEX: HEX, s.EMPTY: EMPTY, s.COMMA: COMMA}
+
+_thread = threading.local()
+
+
+@dataclass
+class Scanned:
+    """What a piece held.
+
+    Attributes:
+        parts: Its events.
+        used: How much of its text was read; the rest is an event that it doesn't hold wholly.
+        array_ended: Whether the array's closing bracket follows.
+        tally: What was repaired, tolerated or lost.
+        places: Where damage begins, and where reading goes on.
+    """
+
+    parts: list[Part] = field(default_factory=list)
+    used: int = 0
+    array_ended: bool = False
+    tally: Tally = field(default_factory=Tally)
+    places: list[tuple[int, int]] = field(default_factory=list)
+
+
+def first_key_of(events: bytes) -> bytes:
+    """The quoted key that the first event begins with, and so do others; "ph" if it isn't a usual one."""
+    found = _FIRST_KEY.match(events)
+    return found[1] if found else b'"ph"'
+
+
+def scanned(text: memoryview, offset: int, first_key: bytes, *, is_last: bool) -> Scanned:
+    """Scan a text that begins between two events; in its damaged places, what can be repaired is read.
+
+    Args:
+        text: The piece.
+        offset: Where it lies in the file.
+        first_key: As first_key_of says.
+        is_last: Whether nothing follows.
+    """
+    result = _scan(text, offset, first_key, None, is_last=is_last)
+    if not result.places:
+        return result
+    events: list[tuple[int, int, list[Mended]]] = []
+    tally = Tally()
+    for start, stop in result.places:
+        found, lost = mended(bytes(text[start:stop]))
+        events.append((start, stop, found))
+        tally.note(LOST, lost, offset + start)
+        for event in found:
+            for rule in event.rules:
+                tally.note(rule, 1, offset + start + event.start)
+        if not found and not lost:
+            tally.note(BRACKET, 1, offset + start)
+    if not any(found for _, _, found in events):
+        result.tally.add(tally)
+        return result
+    whole = MendedText.of(text[: result.used], events)
+    again = _scan(memoryview(whole.text), offset, first_key, whole, is_last=True)
+    again.tally.add(tally)
+    again.tally.note(LOST, len(again.places), offset + events[0][0])
+    again.used, again.array_ended = result.used, result.array_ended
+    return again
+
+
+def _scan(text: memoryview, offset: int, first_key: bytes, original: MendedText | None, *, is_last: bool) -> Scanned:
+    """Scan a text from end to end; `original` knows where events lie in the file if the text was mended."""
+    if not hasattr(_thread, "out"):
+        _thread.out = _new_out()
+    out: s.Out = _thread.out
+    data, key = np.frombuffer(text, np.uint8), np.frombuffer(first_key, np.uint8)
+    result = Scanned()
+    while True:
+        for array in (out.slots, out.arg_counts, out.state):
+            array[:] = 0
+        result.used = s.scan(data, result.used, data.size, is_last, key, _KEYS, out)
+        result.parts.append(_part(out, text, offset, original))
+        _note_all(result, out, offset)
+        status = out.state[s.STATUS]
+        if status in (s.STUCK, s.CUT):
+            stop = damage_end(bytes(text[result.used :]), is_cut=status == s.CUT)
+            if stop:
+                result.places.append((result.used, result.used + stop))
+                result.used += stop
+                continue
+        if status == s.STUCK:
+            result.tally.note(LOST, 1, offset + result.used)
+        if status != s.FULL:
+            result.array_ended = bool(status == s.ARRAY_END)
+            return result
+
+
+def _note_all(result: Scanned, out: s.Out, offset: int) -> None:
+    state = out.state
+    result.places += map(tuple, out.places[: state[s.PLACES]].tolist())
+    result.tally.note(LOST, int(state[s.NAMELESS]), offset + int(state[s.FIRST_NAMELESS]))
+    for kind, rule in _ODDITIES.items():
+        result.tally.note(rule, int(state[s.ODDITIES + kind]), offset + int(state[s.FIRST_ODDITIES + kind]))
+
+
+def _new_out() -> s.Out:
+    events, tokens = _EVENTS_PER_SCAN, _TOKENS_PER_SCAN
+    return s.Out(
+        codes=np.empty((len(EVENT_CODES), events), np.int32),
+        times=np.empty((2, events), np.int64),
+        offsets=np.empty(events, np.int64),
+        lengths=np.empty(events, np.int32),
+        arg_counts=np.zeros(N_COLUMNS, np.int64),
+        arg_rows=np.empty((N_COLUMNS, events), np.int32),
+        arg_values=np.empty((N_COLUMNS, events), np.int64),
+        slots=np.zeros(4 * tokens, np.uint64),
+        slot_codes=np.empty(4 * tokens, np.int32),
+        token_starts=np.empty(tokens, np.int64),
+        token_lengths=np.empty(tokens, np.int64),
+        odd=np.empty((_ODD_PER_SCAN, 5), np.int64),
+        places=np.empty((_PLACES_PER_SCAN, 2), np.int64),
+        state=np.zeros(s.N_STATE, np.int64),
+    )
+
+
+def _part(out: s.Out, text: memoryview, offset: int, original: MendedText | None) -> Part:
+    _settle_odd(out, text)
+    events, tokens = int(out.state[s.EVENTS]), int(out.state[s.TOKENS])
+    if original:
+        out.offsets[:events], out.lengths[:events] = original.places(out.offsets[:events], out.lengths[:events])
+    starts, lengths = out.token_starts[:tokens].tolist(), out.token_lengths[:tokens].tolist()
+    return sorted_out(out, [bytes(text[i : i + m]) for i, m in zip(starts, lengths, strict=True)], offset)
+
+
+def _settle_odd(out: s.Out, text: memoryview) -> None:
+    """Put in the numbers that the scanner left to exact arithmetic."""
+    for row, column, nth, start, length in out.odd[: out.state[s.ODD]].tolist():
+        token = bytes(text[start : start + length])
+        if nth >= 0:
+            value = integer_of(token)
+            out.arg_values[column, nth] = -1 if value is None else value
+        else:
+            value = integer_of(token, thousandfold=1000)
+            is_usable = value is not None and abs(value) < _LARGEST_TIME
+            out.times[column, row] = value if is_usable else s.MISSING

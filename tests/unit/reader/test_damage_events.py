@@ -1,0 +1,182 @@
+"""Damage inside the event array: what is repaired, what is tolerated, what is lost, and what is said about it."""
+
+import json
+import math
+
+import pytest
+
+from kinetoscope_tb.reader import read_blocks
+from kinetoscope_tb.trace import NONE
+
+EVENT = {"ph": "X", "cat": "cpu_op", "name": "op", "pid": 1, "tid": 1, "ts": 5, "dur": 2, "args": {}}
+
+
+def of(text, size=1 << 20):
+    data = text if isinstance(text, bytes) else text.encode()
+    return read_blocks([data[i : i + size] for i in range(0, len(data), size)], path="t.json")
+
+
+def event(**keys):
+    return EVENT | keys
+
+
+def rules(trace):
+    return {finding.rule: finding.count for finding in trace.findings}
+
+
+def levels(trace):
+    return {finding.rule: finding.level for finding in trace.findings}
+
+
+def between(damaged, size=1 << 20):
+    """A trace of three events, the middle one as given."""
+    return of(
+        f'{{"traceEvents": [\n{json.dumps(event(name="a", ts=1))},\n{damaged},\n{json.dumps(event(name="z", ts=99))}\n]}}',
+        size,
+    )
+
+
+def names(trace):
+    return trace.host_events["name"].to_list()
+
+
+X = '"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 50, "dur": 2'
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        (r'a " b', 'a " b'),
+        (r'"', '"'),
+        (r'""', '""'),
+        (r'"a"', '"a"'),
+        (r'f("x", "y")', 'f("x", "y")'),
+        (r'd["k"]', 'd["k"]'),
+        (r'{"k": 1, "l": [2]}', '{"k": 1, "l": [2]}'),
+        (r'a\n"b"\"c\"', 'a\n"b""c"'.replace("\\n", "\n")),
+        (r'say "hi", ok', 'say "hi", ok'),
+        (r'torch/_dynamo/<"x">.py', 'torch/_dynamo/<"x">.py'),
+    ],
+)
+@pytest.mark.parametrize("size", [50, 1 << 20])
+def test_unescaped_quotes_are_part_of_the_text(written, name, size):
+    trace = between(f'{{{X}, "name": "{written}", "args": {{"External id": 7}}}}', size)
+    assert names(trace) == ["a", name, "z"]
+    assert trace.host_events["external_id"].to_list()[1] == 7
+    assert rules(trace) == {"unescaped_quote": 1}
+    assert trace.findings[0].first_offset == trace.host_events["offset"][1]
+
+
+def test_a_truncated_file_keeps_its_complete_events_and_says_what_is_lost():
+    text = json.dumps({"traceEvents": [event(ts=10 * i) for i in range(3)]})
+    cut = text[: text.rindex('"args"')]
+    trace = of(cut)
+    assert trace.host_events.height == 2
+    (finding,) = trace.findings
+    assert (finding.rule, finding.first_offset) == ("truncated", cut.rindex('{"ph"'))
+    assert f"{len(cut) - finding.first_offset} bytes" in finding.consequence
+
+
+def test_quotes_that_lost_their_backslash_are_part_of_the_text():
+    args = '"Concrete Inputs": ["", "[/"a/", /"b/"]"], "cfg": "{/"n/": 1, /"s/": /"x/"}", "External id": 3'
+    trace = between(f'{{{X}, "name": "b", "args": {{{args}}}}}')
+    assert trace.host_events["external_id"].to_list() == [-1, 3, -1]
+    assert rules(trace) == {"unescaped_quote": 1}
+
+
+def test_a_path_that_ends_in_a_backslash_ends_there():
+    trace = between(f'{{"name": "C:\\dir\\", {X}, "args": {{"x": "D:\\"}}}}')
+    assert names(trace) == ["a", "C:\\dir\\", "z"]
+    assert rules(trace) == {"unescaped_backslash": 1}
+
+
+@pytest.mark.parametrize("cat", ["Memcpy", "gpu_memcpy"])
+def test_bare_words_are_missing_values_and_counted(cat):
+    args = '"blocks per SM": inf, "memory bandwidth (GB/s)": N/A, "bytes": nan, "Collective name": N/A, "a": null'
+    trace = between(f'{{"ph": "X", "cat": "{cat}", "name": "k", "ts": 50, "args": {{{args}}}}}')
+    row = trace.device_events.row(0, named=True)
+    assert math.isnan(row["blocks_per_sm"])
+    assert (row["bytes"], row["collective"]) == (NONE, None)
+    assert rules(trace) == {"bare_word": 4}
+
+
+def test_bare_hexadecimal_numbers_are_read_and_counted():
+    trace = between('{"ph": "X", "cat": "Memcpy", "name": "k", "ts": 50, "args": {"src": 0x7f00, "stream": 0X1F}}')
+    assert trace.device_events["stream"].to_list() == [31]
+    assert rules(trace) == {"bare_hex": 2}
+
+
+def test_what_belongs_to_json_is_no_damage():
+    args = '"a": 0, "b": 0.5, "c": null, "d": true, "e": -1e-5, "f": {}, "g": [], "h": [{"i": 0}, {}], "j" : "" '
+    assert rules(between(f'{{{X}, "name": "b", "args": {{{args}}}}}')) == {}
+
+
+@pytest.mark.parametrize(
+    "args",
+    ['"x": ["a "b", 1], "y": [', '"x": {"p": "q"r"}, "y": [', '"x": {"p": {"q": 1}, "y": [', '"x": "a", "y": [{, '],
+)
+def test_one_wrong_quote_or_bracket_costs_one_event_and_little_time(args):
+    rows = ",\n".join(json.dumps(event(name=f"op {i % 100}", ts=100 + 10 * i)) for i in range(100_000))
+    trace = of(f'{{"traceEvents": [{{{X}, "name": "bad", "args": {{{args}1]}}}},\n{rows}]}}', 1 << 19)
+    assert trace.meta.events >= 100_000
+    assert len(trace.findings) == sum(finding.count for finding in trace.findings) <= 2
+    assert trace.findings[0].rule in ("unescaped_quote", "wrong_brackets", "damaged_events")
+
+
+def test_a_very_long_event_is_read_whole_and_so_is_a_damaged_one():
+    stack = ";".join(f"train.py({i}): step" for i in range(250_000))
+    more = [{"name": "x", "n": i} for i in range(50_000)]
+    long = json.dumps(event(name="long", ts=50, args={"Call stack": stack, "list": more}))
+    for damaged in (long, long.replace('"long"', '"lo"ng"')):
+        trace = between(damaged, 1 << 18)
+        assert len(trace.host_events["call_stack"][1]) == len(stack) > 5_000_000
+        assert rules(trace) == ({} if damaged is long else {"unescaped_quote": 1})
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "rule"),
+    [
+        ('"name": "b"', '"name": "b" c"', "unescaped_quote"),
+        ('"name": "b"', '"name": "b', "damaged_events"),
+        ('"name": "b"', '"name" "b"', "damaged_events"),
+        ('"name": "b"', '"name": 1 2', "damaged_events"),
+        ('"name": "b"', 'name: "b"', "damaged_events"),
+        ('"list": [1, [2]]', '"list": [1, [2}', "wrong_brackets"),
+        ('"list": [1, [2]]', '"list": [1, [2}}', "wrong_brackets"),
+        ('"list": [1, [2]]', '"list": [1, [2]', "wrong_brackets"),
+        ('{"list"', '"list"', "damaged_events"),
+        ("}, {", "}] {", "wrong_brackets"),
+        ("}, {", "} {", None),
+        ("}, {", "}, ", "wrong_brackets"),
+        ("}, {", "} garbage, {", "damaged_events"),
+    ],
+)
+def test_one_damaged_place_costs_one_event_at_most(good, bad, rule):
+    text = json.dumps(
+        {"traceEvents": [event(name=n, ts=10 * i, args={"list": [1, [2]]}) for i, n in enumerate("abcd")]}
+    )
+    at = text.index(good, text.index('"b"') - 10)
+    trace = of(text[:at] + bad + text[at + len(good) :])
+    assert set(trace.host_events["name"].to_list()) >= {"a", "d"}
+    assert trace.host_events.height >= 3
+    assert rules(trace) == ({rule: 1} if rule else {})
+
+
+def test_damage_in_the_last_event_does_not_hide_the_end_of_the_array():
+    trace = of(
+        '{"traceEvents": [' + json.dumps(event(ts=1)) + ', {"ph": "X", "name" "b"}], "baseTimeNanoseconds": 7000}'
+    )
+    assert (trace.origin_ns, rules(trace)) == (8000, {"damaged_events": 1})
+
+
+def test_stray_commas_and_a_missing_value_are_tolerated():
+    trace = of('[,{"ph":"X","cat":"cpu_op",,"name":"a","ts":1,"args":{"x": ,"External id":4,},},]')
+    assert trace.host_events["external_id"].to_list() == [4]
+    assert rules(trace) == {"missing_value": 1, "wrong_commas": 3}
+    assert set(levels(trace).values()) == {"note"}
+
+
+def test_crafted_brackets_are_skipped_in_one_pass():
+    trace = of(b'{"traceEvents": [' + json.dumps(event()).encode() + b", }]x" * 300_000)
+    assert trace.host_events.height == 1
+    assert "damaged_events" in rules(trace)
