@@ -8,7 +8,7 @@ SOURCES := pyproject.toml frontend/hatch_build.py $(wildcard frontend/deno.*) $(
 CODE := producer tb_plugin tests frontend/hatch_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint fix bench docs watch clean
+.PHONY: help demo test fuzz lint fix bench docs watch clean
 .DELETE_ON_ERROR:
 
 help:  ## list the commands
@@ -20,6 +20,9 @@ demo: $(VENV)/demo.installed  ## record a real training on two processes and sho
 test: $(VENV)/develop.installed  ## run all tests; ARGS="-k name" runs some
 	cd frontend && $(BIN)/deno test --frozen --permit-no-files
 	$(BIN)/python -m pytest $(ARGS)
+
+fuzz: $(VENV)/develop.installed  ## read 10 000 damaged traces; CASES=… and FIRST=… choose others
+	KINETOSCOPE_FUZZ_CASES=$(or $(CASES),10000) KINETOSCOPE_FUZZ_FIRST=$(or $(FIRST),0) $(BIN)/python -m pytest tests/property/reader/test_fuzz.py $(ARGS)
 
 lint: $(VENV)/develop.installed  ## check style and types, and change nothing
 	$(BIN)/ruff check $(CODE)

@@ -1,6 +1,7 @@
 """The command line: every view in every format, and what goes where."""
 
 import csv
+import gzip
 import io
 import json
 import subprocess
@@ -199,6 +200,17 @@ def test_a_name_of_a_file_cannot_steer_the_terminal(kinetoscope, tmp_path):
         _, _, err = kinetoscope("view", "steps", str(tmp_path), *arguments)
         assert r"evil\x1b[32m" in err
         assert "\x1b" not in err
+
+
+def test_repair_writes_a_strict_copy_and_says_what_was_repaired(kinetoscope, tmp_path):
+    path, copy = tmp_path / "damaged.json", tmp_path / "fixed.json.gz"
+    path.write_text(a_trace().text().replace("aten::mm", 'a "b" c', 1))
+    status, out, err = kinetoscope("repair", str(path), str(copy))
+    assert (status, err) == (0, "")
+    assert "unescaped_quote (1)" in out
+    assert 'a "b" c' in [event["name"] for event in json.loads(gzip.decompress(copy.read_bytes()))["traceEvents"]]
+    status, _, err = kinetoscope("repair", str(path), str(path))
+    assert (status, "Error: " in err, "already" in err) == (1, True, True)
 
 
 def test_the_demo_says_how_to_get_what_it_needs(kinetoscope, monkeypatch):

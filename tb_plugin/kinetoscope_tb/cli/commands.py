@@ -226,6 +226,19 @@ commands.add_command(event)
 
 
 @commands.command()
+@click.argument("path", metavar="IN")
+@click.argument("out", metavar="OUT")
+def repair(path: str, out: str) -> None:
+    """Write a damaged trace IN anew as strict JSON to OUT, which other tools can read; .gz at its end packs it."""
+    from ..reader.strict import repair as write_repaired
+
+    result = write_repaired(path, out)
+    click.echo(f"{out}: {result.events:,} events, {result.rewritten:,} of which weren't strict JSON.")
+    for finding in result.findings:
+        click.echo(f"{finding.rule} ({finding.count:,}): {finding.consequence}")
+
+
+@commands.command()
 @click.option("--logdir", default="runs", show_default=True, help="Where the recording goes.")
 @click.option("--host", default="localhost", show_default=True, help="The address that TensorBoard listens on.")
 @click.option("--port", type=int, help="The port that TensorBoard listens on; a free one from 6006 if not given.")

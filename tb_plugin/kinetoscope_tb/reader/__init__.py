@@ -1,6 +1,7 @@
 """Trace files → `Trace`. Every quirk of the format, and every repair, lives in this package.
 
 source      a file as blocks of decompressed text
+encodings   texts that aren't UTF-8
 scan        the text of events as arrays (numba)
 columns     which keys are read; arrays that grow
 damage      kinds of damage, counted and in words
@@ -17,6 +18,8 @@ ascend      rows that only their process' name explains
 arrows      links of writers without correlations
 frames      sorted events → the frames of trace.model
 marks       details of the text that tell who wrote it
+oddities    what is odd about the texts
+strict      a trace written anew as strict JSON
 parts       all of it, on one time axis, with findings
 """
 
@@ -58,7 +61,7 @@ def read(
     block_bytes: int = 4 << 20,
     progress: Callable[[Progress], None] | None = None,
 ) -> Trace:
-    """Read a trace file: plain or gzip, whatever its name; a local path or a URL that fsspec knows.
+    """Read a trace file: plain, gzip, zstd, xz or bzip2, whatever its name; a local path or a URL that fsspec knows.
 
     Args:
         path: The file.

@@ -5,6 +5,7 @@ Each repair is listed with the writer that makes it necessary, if it is a writer
 
 from __future__ import annotations
 
+import re
 from typing import Literal, NamedTuple
 
 from ..trace.model import Finding
@@ -13,6 +14,8 @@ from .rows import Noted
 LOST = "damaged_events"
 QUOTE, BACKSLASH, BRACKET = "unescaped_quote", "unescaped_backslash", "wrong_brackets"
 WORD, HEX, EMPTY, COMMA = "bare_word", "bare_hex", "missing_value", "wrong_commas"
+
+_ANOTHER_DOCUMENT = re.compile(rb"[\s}]*[\[{]")
 
 
 class _Meaning(NamedTuple):
@@ -38,6 +41,31 @@ _MEANINGS = {
     # kineto 753d0d31, 87c2a839
     COMMA: _Meaning("note", "Commas are missing or too many inside events; nothing is lost by it."),
 }
+
+
+def truncation(lost_bytes: int | None, end: int) -> list[Finding]:
+    """What it means that the text ends, after `end` bytes, inside the event array; None: it doesn't."""
+    if lost_bytes is None:
+        return []
+    words = (
+        f"The file ends inside the event array: {lost_bytes} bytes of an unfinished event are left out, and "
+        "whatever came after them was never written. Let the job finish writing, and check the disk's free space."
+    )
+    return [Finding("truncated", 1, words, end - lost_bytes, level="loss")]
+
+
+def damage_beside(tail: bytes, lost_values: int) -> list[Finding]:
+    """What is wrong beside the events: values that can't be read, and something behind the end of the document."""
+    findings = []
+    if lost_values:
+        words = (
+            "Values beside the events aren't JSON and are left out: facts about the device or the job may be missing."
+        )
+        findings.append(Finding("damaged_metadata", lost_values, words))
+    if _ANOTHER_DOCUMENT.match(tail):
+        words = "There is more in the file after the end of the trace, perhaps a second one; only the first was read."
+        findings.append(Finding("second_document", 1, words, level="loss"))
+    return findings
 
 
 class Tally:

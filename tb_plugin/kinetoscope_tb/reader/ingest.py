@@ -12,10 +12,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from .damage import LOST, Tally
 from .document import array_start, not_a_trace
-from .piece import Scanned, first_key_of, scanned
+from .piece import Scanned, Taken, first_key_of, scanned, sorted_events
 from .rows import Sorted
 
 _BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
@@ -54,19 +56,34 @@ class _Piece:
     scan: Future[Scanned]
 
 
-def ingested(blocks: Iterable[bytes], path: str, threads: int, progress: Callable[[], None]) -> Ingested:
-    """Read all events; `progress` is called after each piece.
+def ingested(
+    blocks: Iterable[bytes],
+    path: str,
+    threads: int,
+    progress: Callable[[], None],
+    into: Any = None,
+    taken: Taken = sorted_events,
+) -> Ingested:
+    """Read all events.
+
+    Args:
+        blocks: The text.
+        path: What messages call it.
+        threads: How many threads scan.
+        progress: Called after each piece.
+        into: What the events are appended to, if not to `Sorted`.
+        taken: What makes of the events what is appended.
 
     Raises:
         NotATrace: There is no event array.
     """
-    found = Ingested()
+    found = Ingested() if into is None else Ingested(into)
     stream = iter(blocks)
-    found.head, first = _split_head(stream, path)
-    first_key = first_key_of(first)
+    found.head, first = split_head(stream, path)
     rest, ended, needed = b"", False, 0
+    scan = partial(scanned, first_key=first_key_of(first), taken=taken)
     with ThreadPoolExecutor(threads, "kinetoscope-scan") as pool:
-        for piece in _ahead(pool, _pieces(first, stream, len(found.head)), first_key, threads + 1):
+        for piece in _ahead(pool, _pieces(first, stream, len(found.head)), scan, threads + 1):
             text, offset, job = piece.text, piece.offset, piece.scan
             found.end = offset + len(text)
             if ended:
@@ -77,7 +94,7 @@ def ingested(blocks: Iterable[bytes], path: str, threads: int, progress: Callabl
                 if len(text) < needed:
                     rest = text.obj  # type: ignore[assignment]
                     continue
-                job = pool.submit(scanned, text, offset, first_key, is_last=len(text) > _LONGEST_EVENT)
+                job = pool.submit(scan, text, offset, is_last=len(text) > _LONGEST_EVENT)
             rest, ended = _take(found, job.result(), text)
             if len(rest) > _LONGEST_EVENT:  # no event is that long
                 found.tally.note(LOST, 1, found.end - len(rest))
@@ -85,7 +102,7 @@ def ingested(blocks: Iterable[bytes], path: str, threads: int, progress: Callabl
             needed = 2 * len(rest)  # so that what a long event costs stays in proportion to its length
             progress()
         if not ended and rest:
-            job = pool.submit(scanned, memoryview(rest), found.end - len(rest), first_key, is_last=True)
+            job = pool.submit(scan, memoryview(rest), found.end - len(rest), is_last=True)
             rest, ended = _take(found, job.result(), memoryview(rest))
     found.lost_bytes = None if ended else len(rest)
     return found
@@ -102,7 +119,7 @@ def _take(found: Ingested, piece: Scanned, text: memoryview) -> tuple[bytes, boo
     return bytes(text[piece.used :]), False
 
 
-def _split_head(stream: Iterator[bytes], path: str) -> tuple[bytes, bytes]:
+def split_head(stream: Iterator[bytes], path: str) -> tuple[bytes, bytes]:
     """The text before the first event, and what was read of the events: at least the beginning of the first."""
     text = b""
     for block in stream:
@@ -144,12 +161,12 @@ def _cut(text: bytes) -> int:
 
 
 def _ahead(
-    pool: ThreadPoolExecutor, pieces: Iterable[tuple[int, memoryview]], first_key: bytes, depth: int
+    pool: ThreadPoolExecutor, pieces: Iterable[tuple[int, memoryview]], scan: Callable[..., Scanned], depth: int
 ) -> Iterator[_Piece]:
     """The pieces in order, each being scanned, with at most `depth` ahead."""
     jobs: deque[_Piece] = deque()
     for offset, text in pieces:
-        jobs.append(_Piece(offset, text, pool.submit(scanned, text, offset, first_key, is_last=False)))
+        jobs.append(_Piece(offset, text, pool.submit(scan, text, offset, is_last=False)))
         if len(jobs) > depth:
             yield jobs.popleft()
     yield from jobs

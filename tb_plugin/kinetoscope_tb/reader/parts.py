@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from ..trace.assemble import Parts
 from ..trace.model import COLLECTED, Finding, Marks, Meta
 from .arrows import arrows
 from .ascend import sort_ascend_rows
+from .damage import damage_beside, truncation
 from .document import base_ns, not_a_trace, top_values
 from .frames import frame
 from .ingest import Ingested
 from .kinds import Kind
+from .oddities import text_findings
 from .pairs import with_pairs_closed
 from .rows import Noted, Rows, Sorted
 from .threads import threads_of
 from .tokens import Texts, used
 
-_ANOTHER_DOCUMENT = re.compile(rb"[\s}]*[\[{]")
 _FAR_NS = 60 * 10**9
 _FARTHEST_NS = 2**62
 _NO_THREADS = np.empty(0, np.int32)
@@ -37,7 +36,13 @@ def parts_of(found: Ingested, path: str, source_findings: list[Finding], marks: 
         raise not_a_trace(path, found.head)
     top, lost_values = top_values(found.head, found.tail)
     texts = Texts(events.tokens)
-    findings = [*source_findings, *_damage(found, lost_values), *_untimed(events), *with_pairs_closed(events, texts)]
+    findings = [
+        *source_findings,
+        *_damage(found, lost_values),
+        *text_findings(events),
+        *_untimed(events),
+        *with_pairs_closed(events, texts),
+    ]
     sort_ascend_rows(events, texts)
     findings += _unknown_categories(events, texts)
     earliest = min((int(rows["ts"].min()) for rows in events.timed() if rows["ts"].size), default=0)
@@ -107,22 +112,11 @@ def _unknown_categories(events: Sorted, texts: Texts) -> list[Finding]:
 
 
 def _damage(found: Ingested, lost_values: int) -> list[Finding]:
-    findings = []
-    if found.lost_bytes is not None:
-        words = (
-            f"The file ends inside the event array: {found.lost_bytes} bytes of an unfinished event are left out, and "
-            "whatever came after them was never written. Let the job finish writing, and check the disk's free space."
-        )
-        findings.append(Finding("truncated", 1, words, found.end - found.lost_bytes, level="loss"))
-    findings += found.tally.findings()
-    if lost_values:
-        words = (
-            "Values beside the events aren't JSON and are left out: facts about the device or the job may be missing."
-        )
-        findings.append(Finding("damaged_metadata", lost_values, words))
-    if _ANOTHER_DOCUMENT.match(found.tail):
-        words = "There is more in the file after the end of the trace, perhaps a second one; only the first was read."
-        findings.append(Finding("second_document", 1, words, level="loss"))
+    findings = [
+        *truncation(found.lost_bytes, found.end),
+        *found.tally.findings(),
+        *damage_beside(found.tail, lost_values),
+    ]
     if not found.events.events:
         findings.append(Finding("no_events", 1, "The trace holds no events. Check that the profiler was running."))
     return findings

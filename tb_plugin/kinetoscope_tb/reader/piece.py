@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,20 +25,23 @@ _ODDITIES = {s.WORD: WORD, s.HEX: HEX, s.EMPTY: EMPTY, s.COMMA: COMMA}
 
 _thread = threading.local()
 
+Taken: TypeAlias = Callable[[s.Out, memoryview, int, MendedText | None], Any]
+"""What takes the events out of the arrays, given the text, its offset in the file, and how it was mended."""
+
 
 @dataclass
 class Scanned:
     """What a piece held.
 
     Attributes:
-        parts: Its events.
+        parts: Its events, as they were taken.
         used: How much of its text was read; the rest is an event that it doesn't hold wholly.
         array_ended: Whether the array's closing bracket follows.
         tally: What was repaired, tolerated or lost.
         places: Where damage begins, and where reading goes on.
     """
 
-    parts: list[Part] = field(default_factory=list)
+    parts: list[Any] = field(default_factory=list)
     used: int = 0
     array_ended: bool = False
     tally: Tally = field(default_factory=Tally)
@@ -49,16 +54,17 @@ def first_key_of(events: bytes) -> bytes:
     return found[1] if found else b'"ph"'
 
 
-def scanned(text: memoryview, offset: int, first_key: bytes, *, is_last: bool) -> Scanned:
+def scanned(text: memoryview, offset: int, first_key: bytes, taken: Taken, *, is_last: bool) -> Scanned:
     """Scan a text that begins between two events; in its damaged places, what can be repaired is read.
 
     Args:
         text: The piece.
         offset: Where it lies in the file.
         first_key: As first_key_of says.
+        taken: What becomes of the events.
         is_last: Whether nothing follows.
     """
-    result = _scan(text, offset, first_key, None, is_last=is_last)
+    result = _scan(text, offset, first_key, taken, None, is_last=is_last)
     if not result.places:
         return result
     events: list[tuple[int, int, list[Mended]]] = []
@@ -76,14 +82,16 @@ def scanned(text: memoryview, offset: int, first_key: bytes, *, is_last: bool) -
         result.tally.add(tally)
         return result
     whole = MendedText.of(text[: result.used], events)
-    again = _scan(memoryview(whole.text), offset, first_key, whole, is_last=True)
+    again = _scan(memoryview(whole.text), offset, first_key, taken, whole, is_last=True)
     again.tally.add(tally)
     again.tally.note(LOST, len(again.places), offset + events[0][0])
     again.used, again.array_ended = result.used, result.array_ended
     return again
 
 
-def _scan(text: memoryview, offset: int, first_key: bytes, original: MendedText | None, *, is_last: bool) -> Scanned:
+def _scan(
+    text: memoryview, offset: int, first_key: bytes, taken: Taken, original: MendedText | None, *, is_last: bool
+) -> Scanned:
     """Scan a text from end to end; `original` knows where events lie in the file if the text was mended."""
     if not hasattr(_thread, "out"):
         _thread.out = _new_out()
@@ -94,7 +102,7 @@ def _scan(text: memoryview, offset: int, first_key: bytes, original: MendedText 
         for array in (out.slots, out.arg_counts, out.state):
             array[:] = 0
         result.used = s.scan(data, result.used, data.size, is_last, key, _KEYS, out)
-        result.parts.append(_part(out, text, offset, original))
+        result.parts.append(taken(out, text, offset, original))
         _note_all(result, out, offset)
         status = out.state[s.STATUS]
         if status in (s.STUCK, s.CUT):
@@ -138,7 +146,15 @@ def _new_out() -> s.Out:
     )
 
 
-def _part(out: s.Out, text: memoryview, offset: int, original: MendedText | None) -> Part:
+def event_texts(out: s.Out, text: memoryview, _offset: int, _original: MendedText | None) -> list[bytes]:
+    """The text of each event as the scanner read it: mended, but not yet strict JSON."""
+    n = int(out.state[s.EVENTS])
+    places = zip(out.offsets[:n].tolist(), out.lengths[:n].tolist(), strict=True)
+    return [bytes(text[offset : offset + length]) for offset, length in places]
+
+
+def sorted_events(out: s.Out, text: memoryview, offset: int, original: MendedText | None) -> Part:
+    """The events by frame."""
     _settle_odd(out, text)
     events, tokens = int(out.state[s.EVENTS]), int(out.state[s.TOKENS])
     if original:

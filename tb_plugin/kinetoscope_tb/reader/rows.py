@@ -209,6 +209,10 @@ class Rows:
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._columns[name].array()
 
+    def codes(self) -> Iterator[NDArray[Any]]:
+        """The columns that hold codes of texts."""
+        return (growing.array() for name, growing in self._columns.items() if name in _CODES)
+
     def take(self, name: str) -> NDArray[Any]:
         """The column, which is forgotten here: its memory goes with the caller's last use."""
         return self._columns.pop(name).array()

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .encodings import decoded
+
 _ESCAPE = re.compile(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\')
 _BARE_SHAPES = re.compile(r"[\d,;\s]*")
 _NUMBER_AT_MOST = 400  # characters: a longer number is nonsense, and slow to convert
@@ -21,10 +23,10 @@ def text_of(token: bytes) -> str:
     """The text that the token stands for.
 
     A string is without quotes and escapes, a list has one blank after each comma, anything else is as it is spelt.
-    Bytes that aren't UTF-8 (kineto#80) and halves of surrogate pairs are replaced; a backslash that escapes
-    nothing (kineto#336: Windows paths) stands for itself.
+    Bytes that aren't UTF-8 (kineto#80) are cp1252 or replaced, halves of surrogate pairs are replaced; a backslash
+    that escapes nothing (kineto#336: Windows paths) stands for itself.
     """
-    text = token.decode("utf-8", "replace")
+    text = decoded(token)
     if text[:1] == "[":
         return _list_text(text)
     if len(text) < 2 or text[0] != '"':

@@ -87,7 +87,7 @@ def test_quotes_that_lost_their_backslash_are_part_of_the_text():
 def test_a_path_that_ends_in_a_backslash_ends_there():
     trace = between(f'{{"name": "C:\\dir\\", {X}, "args": {{"x": "D:\\"}}}}')
     assert names(trace) == ["a", "C:\\dir\\", "z"]
-    assert rules(trace) == {"unescaped_backslash": 1}
+    assert rules(trace) == {"unescaped_backslash": 1, "bad_escape": 1}
 
 
 @pytest.mark.parametrize("cat", ["Memcpy", "gpu_memcpy"])

@@ -279,7 +279,7 @@ def test_any_number_of_different_texts_is_kept():
 
 def test_gzip_is_told_by_content_with_members_and_padding(tmp_path):
     text = TraceBuilder().op("a", 0, 5).op("b", 9, 5).text().encode()
-    path = tmp_path / "t.json"
+    path = tmp_path / "t.json.gz"
     path.write_bytes(gzip.compress(text[:300]) + b"\0" * 40 + gzip.compress(text[300:]) + b"\0" * 99)
     trace = read(path)
     assert trace.host_events["name"].to_list() == ["a", "b"]

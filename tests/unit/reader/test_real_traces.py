@@ -214,7 +214,7 @@ def test_what_was_cut_off_is_said_and_the_rest_is_kept(traces):
         trace = read(folder / name)
         rules = Counter(finding.rule for finding in trace.findings)
         assert rules["truncated"] == 1
-        assert rules["damaged_gzip"] == name.endswith(".gz")
+        assert rules["damaged_compression"] == name.endswith(".gz")
         assert 0 < trace.meta.events < whole.meta.events
         kept = trace.device_events.select("name", "start_ns", "dur_ns", "correlation").rows()
         assert kept == whole.device_events.select("name", "start_ns", "dur_ns", "correlation").rows()[: len(kept)]
@@ -222,7 +222,7 @@ def test_what_was_cut_off_is_said_and_the_rest_is_kept(traces):
 
 def test_raw_backslashes_of_windows_paths_stay_in_the_name(traces):
     trace = read(traces / "derived_malformed" / "unescaped_windows_path.pt.trace.json")
-    assert trace.findings == read(traces / "single" / "hta_event_sync_trace.json.gz").findings
+    assert [finding.rule for finding in trace.findings] == ["bad_escape"]
     texts = [n for frame in COLLECTED if "name" in COLLECTED[frame] for n in getattr(trace, frame)["name"].to_list()]
     assert any("\\" in (text or "") for text in texts)
 

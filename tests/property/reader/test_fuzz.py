@@ -1,0 +1,112 @@
+"""Real traces with random damage: each gives a Trace with findings or a TraceError, the same for any size of blocks.
+
+`make fuzz` runs 10 000 cases, `make test` some of them; each failure names the case that repeats it.
+"""
+
+import functools
+import gzip
+import os
+import random
+
+import pytest
+
+from build import TraceBuilder
+from kinetoscope_tb.errors import TraceError
+from kinetoscope_tb.reader import read_blocks
+from kinetoscope_tb.trace.model import COLLECTED
+
+CASES = int(os.environ.get("KINETOSCOPE_FUZZ_CASES", "600"))
+FIRST = int(os.environ.get("KINETOSCOPE_FUZZ_FIRST", "0"))
+GROUPS = 20
+REAL = (
+    "single/hta_backward_thread.json",
+    "single/hta_event_sync_trace.json.gz",
+    "single/kineto_h100_before_fix_trace.json",
+    "single/hta_triton_example.json.gz",
+)
+CRAFTED = (
+    b'{"ph":[',
+    b'{"ph":[1,',
+    b'{"ph":aaaa',
+    b'{"ph":"X" {',
+    b'{"ph":"X","a":{"b":{,',
+    b'{"ph":"X"},{"ph" 1},',
+    b'{"ph":"X","name":"a"b"},',
+    b'{"ph":"X","name":"\\"',
+    b'{"ph":"X",,,,',
+    b'{"ph":["a", ',
+    b"{},",
+    b"]},",
+    b"\0\0\0\0",
+    b'"",',
+)
+
+
+@functools.cache
+def texts(folder):
+    built = TraceBuilder(deviceProperties=[{"id": 0}])
+    for i in range(6):
+        at = 1000 * i
+        built.step(i, at, 900).op(
+            'a "quoted" op', at + 10, 300, **{"Input Dims": [[2, 3], []], "Input type": ["float", ""]}
+        )
+        built.launch(at + 50, 20, i + 1).kernel(
+            "gemm", at + 100, 200, i + 1, grid=[1, 1, 1], occupancy={"limitingFactors": "REGS"}
+        )
+        built.memory(512, at + 60).python("C:\\train.py(1): step", at, 800)
+    real = [(folder / name).read_bytes() for name in REAL]
+    return [built.text().encode(), *(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data for data in real)]
+
+
+def damaged(text, numbers):
+    for _ in range(numbers.choice((1, 1, 1, 2, 5))):
+        at = numbers.randrange(len(text) + 1)
+        length = numbers.choice((1, 1, 2, 10, 200, 3000))
+        kind = numbers.randrange(5)
+        if kind == 0:
+            text = text[:at]
+        elif kind == 1:
+            text = text[:at] + text[at + length :]
+        elif kind == 2:
+            text = text[:at] + numbers.randbytes(min(length, 40)) + text[at + length :]
+        elif kind == 3:
+            text = text[:at] + bytes(numbers.choices(b'"{}[],:\\ \n0n', k=min(length, 10))) + text[at:]
+        else:
+            text = text[:at] + text[numbers.randrange(len(text) + 1) :][:length] + text[at:]
+    return text
+
+
+def outcome(data, size):
+    try:
+        trace = read_blocks((data[i : i + size] for i in range(0, len(data), size)), path="damaged.json")
+    except TraceError as error:
+        return str(error)
+    return trace.meta, trace.findings, [getattr(trace, name) for name in COLLECTED]
+
+
+def assert_same(one, other):
+    if isinstance(one, str) or isinstance(other, str):
+        assert one == other
+        return
+    assert one[:2] == other[:2]
+    assert all(a.equals(b) for a, b in zip(one[2], other[2], strict=True))
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_damaged_traces_are_read_or_refused(group, traces):
+    for case in range(FIRST + group, FIRST + CASES, GROUPS):
+        numbers = random.Random(case)
+        data = damaged(numbers.choice(texts(traces)), numbers)
+        try:
+            whole = outcome(data, 1 << 20)
+            if case % 4 == 0:
+                assert_same(whole, outcome(data, numbers.choice((40, 300, 5000))))
+        except Exception as error:
+            raise AssertionError(f"case {case}: KINETOSCOPE_FUZZ_FIRST={case} KINETOSCOPE_FUZZ_CASES=1") from error
+
+
+@pytest.mark.parametrize("piece", CRAFTED)
+def test_crafted_texts_cost_no_more_than_their_length(piece):
+    start = b'{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":2},'
+    whole = outcome(start + piece * (200_000 // len(piece)), 1 << 14)
+    assert isinstance(whole, str) or whole[0].events

@@ -1,0 +1,110 @@
+"""Damage to a file as such: its compression, its encoding, its name, and what is left of it."""
+
+import bz2
+import contextlib
+import gzip
+import lzma
+import random
+
+import pytest
+import zstandard
+
+from build import TraceBuilder
+from kinetoscope_tb.errors import NotATrace
+from kinetoscope_tb.reader import read
+
+COMPRESS = {
+    ".gz": gzip.compress,
+    ".zst": zstandard.ZstdCompressor(write_checksum=True).compress,
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+}
+
+
+def text(events=3):
+    trace = TraceBuilder()
+    for i in range(events):
+        trace.op(f"op {i}", 10 * i, 5)
+    return trace.text()
+
+
+def rules(trace):
+    return {finding.rule: finding.count for finding in trace.findings}
+
+
+def of(tmp_path, name, data):
+    path = tmp_path / name
+    path.write_bytes(data)
+    return read(path)
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_compressed_files_are_read_in_one_or_more_parts(tmp_path, suffix):
+    compress, data = COMPRESS[suffix], text().encode()
+    for packed in (compress(data), compress(data[:300]) + compress(data[300:])):
+        trace = of(tmp_path, f"t.json{suffix}", packed)
+        assert trace.host_events["name"].to_list() == ["op 0", "op 1", "op 2"]
+        assert trace.findings == ()
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz", "t.json.xz"])
+def test_the_content_says_what_a_file_is_and_a_wrong_name_is_noted(tmp_path, suffix, name):
+    trace = of(tmp_path, name, COMPRESS[suffix](text().encode()))
+    assert trace.host_events.height == 3
+    assert rules(trace) == ({} if name.endswith(suffix) else {"wrong_suffix": 1})
+
+
+def test_plain_text_that_is_named_gz_is_read(tmp_path):
+    trace = of(tmp_path, "t.json.gz", text().encode())
+    assert trace.host_events.height == 3
+    assert rules(trace) == {"wrong_suffix": 1}
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_a_truncated_compressed_file_keeps_what_it_still_holds(tmp_path, suffix):
+    numbers = random.Random(1)
+    trace = TraceBuilder()
+    for i in range(20_000):
+        trace.op(f"op {numbers.getrandbits(64):x}", 1000 * i, numbers.randrange(900))
+    packed = COMPRESS[suffix](trace.text().encode())
+    damaged = of(tmp_path, f"t.json{suffix}", packed[: len(packed) // 2])
+    assert 1000 < damaged.host_events.height < 20_000
+    assert rules(damaged)["truncated"] == 1
+    assert suffix == ".zst" or rules(damaged)["damaged_compression"] == 1
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_damaged_compression_is_a_finding_or_an_error_and_nothing_else(tmp_path, suffix):
+    sound = COMPRESS[suffix](text(300).encode())
+    for at in range(20, len(sound), 97):
+        packed = sound[:at] + b"\x55\xaa" + sound[at + 2 :]
+        with contextlib.suppress(NotATrace):
+            assert of(tmp_path, f"t.json{suffix}", packed).findings
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_utf_16_and_utf_32_are_converted(tmp_path, encoding, compress):
+    data = text().replace("op 1", "Größe 🙂").encode(encoding)
+    trace = of(tmp_path, "t", compress(data))
+    assert trace.host_events["name"].to_list() == ["op 0", "Größe 🙂", "op 2"]
+    assert rules(trace) == {"converted_encoding": 1}
+
+
+def test_a_byte_order_mark_is_noted(tmp_path):
+    trace = of(tmp_path, "t.json", text().encode("utf-8-sig"))
+    assert trace.host_events.height == 3
+    assert rules(trace) == {"byte_order_mark": 1}
+
+
+def test_an_unfinished_file_is_read_and_said_to_be_one(tmp_path):
+    trace = of(tmp_path, "t.json.tmp", text().encode()[:-40])
+    assert trace.host_events.height == 2
+    assert rules(trace) == {"unfinished_file": 1, "truncated": 1}
+
+
+@pytest.mark.parametrize("data", [b"", b" \n", b"\0" * 5000, b"\xef\xbb\xbf", gzip.compress(b""), b"\x1f\x8b", b"BZh9"])
+def test_a_file_without_anything_in_it_is_no_trace(tmp_path, data):
+    with pytest.raises(NotATrace):
+        of(tmp_path, "t.json", data)
