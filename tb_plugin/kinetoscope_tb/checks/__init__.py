@@ -4,6 +4,8 @@ device        device rows and the calls that launched them
 clocks        whether times can be trusted
 steps         steps that were cut off, missing or idle
 autograd      sequence numbers, which tie backward to forward
+syncs         waits, and the events that they wait for
+collectives   what must be known of each
 names         names that the profiler lost
 distributed   ranks as one file knows them
 recording     the profiler's own cost, and options that were off
@@ -14,12 +16,12 @@ The rules of torch 2.13's own validator (torch/profiler/_trace_validator.py) are
 from __future__ import annotations
 
 from ..trace import Finding, Trace
-from . import autograd, clocks, device, distributed, names, recording, steps
+from . import autograd, clocks, collectives, device, distributed, names, recording, steps, syncs
 
 __all__ = ["LEVELS", "findings"]
 
 LEVELS = ("loss", "warning", "note")
-_RULES = (device, clocks, steps, autograd, names, distributed, recording)
+_RULES = (device, clocks, steps, autograd, syncs, collectives, names, distributed, recording)
 
 
 def findings(trace: Trace) -> list[Finding]:

@@ -237,6 +237,52 @@ def _flows(frame: Frame) -> dict[str, Any]:
     }
 
 
+def _syncs(frame: Frame) -> dict[str, Any]:
+    return {
+        "name": frame.text("name"),
+        "category": frame.text("category"),
+        **_synced_place(frame),
+        **frame.times(),
+        "correlation": _correlation(frame),
+        "sync_kind": frame.text("sync_kind"),
+        "wait_on_stream": frame.integer("wait_on_stream"),
+        "wait_on_event": frame.integer("wait_on_event"),
+        "wait_on_record": frame.integer("wait_on_record"),
+        "event_id": frame.integer("event_id"),
+    }
+
+
+def collectives(rows: Rows, texts: Texts) -> pl.DataFrame:
+    """The frame of what is known of collectives, in the order of the file."""
+
+    def text(column: str) -> pl.Series:
+        return enum(rows.take(column), texts)
+
+    def integer(column: str) -> Ints:
+        return rows.take(column).astype(np.int64)
+
+    return pl.DataFrame(
+        {
+            "offset": integer("offset"),
+            "name": text("collective"),
+            "dtype": text("dtype"),
+            "in_elements": integer("in_elements"),
+            "out_elements": integer("out_elements"),
+            "in_split": text("in_split"),
+            "out_split": text("out_split"),
+            "group_size": integer("group_size"),
+            "group": text("group"),
+            "group_description": text("group_description"),
+            "group_ranks": text("group_ranks"),
+            "rank": integer("rank"),
+            "source_rank": integer("source_rank"),
+            "target_rank": integer("target_rank"),
+            "nth": integer("nth"),
+            "is_asynchronous": text("is_asynchronous"),
+        }
+    )
+
+
 def _others(frame: Frame) -> dict[str, Any]:
     return {
         "name": frame.text("name"),
@@ -268,6 +314,13 @@ def _device_and_stream(frame: Frame) -> dict[str, Ints]:
     return {"device": device.astype(np.int32), "stream": stream}
 
 
+def _synced_place(frame: Frame) -> dict[str, Ints]:
+    """Device and stream of a wait; a whole context was spelt as 4294967295 up to torch 2.2 (kineto eeafa44b)."""
+    device, stream = frame.integer("device", np.int32), frame.integer("stream")
+    device = np.where(device >= 0, device, frame.by_text("pid", _device_of_pid, missing=NONE))
+    return {"device": device.astype(np.int32), "stream": np.where(stream == 2**32 - 1, NONE, stream)}
+
+
 def _device_of_pid(pid: str) -> int | None:
     if pid.endswith(" functions"):
         return _IN_TID
@@ -281,5 +334,6 @@ _COLUMNS: Mapping[str, Callable[[Frame], dict[str, Any]]] = {
     "memory": _memory,
     "python_calls": _python_calls,
     "flows": _flows,
+    "syncs": _syncs,
     "others": _others,
 }

@@ -32,9 +32,10 @@ class Kind(IntEnum):
     MEMORY = 9
     PYTHON = 10
     FLOW = 11
-    OTHER = 12
-    UNKNOWN = 13  # kept among the others, and reported
-    END = 14  # of a range that began with an event of its own
+    SYNC = 12
+    OTHER = 13
+    UNKNOWN = 14  # kept among the others, and reported
+    END = 15  # of a range that began with an event of its own
 
 
 _BY_CATEGORY = {
@@ -50,6 +51,9 @@ _BY_CATEGORY = {
     "memset": Kind.MEMSET,
     "gpu_memset": Kind.MEMSET,
     "python_function": Kind.PYTHON,
+    "cuda_sync": Kind.SYNC,
+    "cuda_event": Kind.SYNC,
+    "xpu_sync": Kind.SYNC,
 }
 _NOT_WORK = frozenset(
     {
@@ -57,9 +61,6 @@ _NOT_WORK = frozenset(
         "user",
         "gpu_user_annotation",
         "overhead",
-        "cuda_sync",
-        "cuda_event",
-        "xpu_sync",
         "collective_comm",
         "cuda_profiler_range",
         "cpu_instant_event",

@@ -17,7 +17,7 @@ from .rows import OPEN, Sorted
 from .threads import text_places
 from .tokens import Texts
 
-_BEGIN_IN = ("host_events", "launches", "device_events", "memory", "python_calls", "others")
+_BEGIN_IN = ("host_events", "launches", "device_events", "memory", "python_calls", "syncs", "others")
 
 
 def with_pairs_closed(events: Sorted, texts: Texts) -> list[Finding]:

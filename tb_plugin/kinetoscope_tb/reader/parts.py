@@ -10,7 +10,7 @@ from .arrows import arrows
 from .ascend import sort_ascend_rows
 from .damage import damage_beside, truncation
 from .document import base_ns, not_a_trace, top_values
-from .frames import frame
+from .frames import collectives, frame
 from .ingest import Ingested
 from .kinds import Kind
 from .oddities import text_findings
@@ -53,6 +53,7 @@ def parts_of(found: Ingested, path: str, source_findings: list[Finding], marks: 
         name: frame(name, events.frames.pop(name), texts, earliest, threads_by_frame.pop(name, _NO_THREADS))
         for name in COLLECTED
     }
+    frames["collectives"] = collectives(events.frames["collectives"], texts)
     origin = base_ns(top, found.head, found.tail) + earliest
     meta = Meta(top, events.events, marks)
     return Parts(path, origin, window, threads, frames, links, meta, tuple(findings))

@@ -83,11 +83,53 @@ LAYOUTS = {
     ),
     "python_calls": Layout(Kind.PYTHON, Kind.PYTHON, _PLACE, ("python_id", "python_parent_id", "module_id")),
     "flows": Layout(Kind.FLOW, Kind.FLOW, ("category", "phase", "pid", "tid"), ("id",)),
+    "syncs": Layout(
+        Kind.SYNC,
+        Kind.SYNC,
+        ("name", "category", "pid", "tid"),
+        (
+            "device",
+            "stream",
+            "correlation",
+            "sync_kind",
+            "wait_on_stream",
+            "wait_on_event",
+            "wait_on_record",
+            "event_id",
+        ),
+    ),
     "others": Layout(Kind.OTHER, Kind.UNKNOWN, ("name", "category", "phase", "pid", "tid")),
     "ends": Layout(Kind.END, Kind.END, ("pid", "tid")),
 }
 """Every event belongs to one of these frames by its kind; those of kind UNTIMED to none."""
 
+COLLECTIVES = Layout(
+    Kind.META,
+    Kind.META,
+    (),
+    (
+        "collective",
+        "dtype",
+        "in_elements",
+        "out_elements",
+        "in_split",
+        "out_split",
+        "group_size",
+        "group",
+        "group_description",
+        "group_ranks",
+        "rank",
+        "source_rank",
+        "target_rank",
+        "nth",
+        "is_asynchronous",
+    ),
+    is_timed=False,
+)
+"""What few events of the host and of devices have besides: a frame of its own, tied to them by their offset."""
+
+_TELLING = ("collective", "in_elements", "group_size", "group")  # the others occur at other events too
+_HAVE_COLLECTIVES = ("host_events", "device_events")
 _NAMES = tuple(LAYOUTS)
 _AT = {arg.column: at for at, arg in ARG_AT.items()}
 _CODES = frozenset({*EVENT_CODES, *(arg.column for arg in ARGS if arg.kind == CODE)})
@@ -166,7 +208,24 @@ def sorted_out(out: Out, tokens: list[bytes], offset: int) -> Part:
         for name in layout.args:
             columns[name] = _dense(out, name, frame_of, place, nth, rows.size)
         frames[_NAMES[nth]] = columns
+    collectives = _collectives(out, frame_of, offsets)
+    if collectives["offset"].size:
+        frames["collectives"] = collectives
     return Part(n, tokens, frames, untimed, backwards, begun)
+
+
+def _collectives(out: Out, frame_of: NDArray[np.int8], offsets: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """The columns of COLLECTIVES, for the events that take part in one."""
+    found = {name: int(out.arg_counts[_AT[name]]) for name in COLLECTIVES.args}
+    rows = np.unique(np.concatenate([out.arg_rows[_AT[name], : found[name]] for name in _TELLING]))
+    rows = rows[np.isin(frame_of[rows], [_NAMES.index(name) for name in _HAVE_COLLECTIVES])]
+    columns: dict[str, NDArray[Any]] = {"offset": narrowed(offsets[rows])}
+    for name, count in found.items():
+        row, value = out.arg_rows[_AT[name], :count], out.arg_values[_AT[name], :count]
+        ours = np.isin(row, rows)
+        columns[name] = np.full(rows.size, NONE, np.int64)
+        columns[name][np.searchsorted(rows, row[ours])] = value[ours]
+    return columns
 
 
 def _dense(
@@ -196,9 +255,7 @@ class Rows:
     """The events of one frame, column by column."""
 
     def __init__(self, layout: Layout) -> None:
-        names = (*layout.codes, *layout.args)
-        if layout.is_timed:
-            names += ("ts", "dur", "offset", "length", "kind")
+        names = (*layout.codes, *layout.args, *(("ts", "dur", "length", "kind") if layout.is_timed else ()), "offset")
         self._columns = {name: Growing(np.int64 if name == "ts" else np.int8) for name in names}
 
     def append(self, part: dict[str, NDArray[Any]], code_of: NDArray[np.signedinteger[Any]]) -> None:
@@ -243,7 +300,11 @@ class Sorted:
     """
 
     events: int = 0
-    frames: dict[str, Rows] = field(default_factory=lambda: {name: Rows(layout) for name, layout in LAYOUTS.items()})
+    frames: dict[str, Rows] = field(
+        default_factory=lambda: {
+            name: Rows(layout) for name, layout in (*LAYOUTS.items(), ("collectives", COLLECTIVES))
+        }
+    )
     untimed: Noted = field(default_factory=Noted)
     backwards: Noted = field(default_factory=Noted)
     begun: Noted = field(default_factory=Noted)

@@ -19,7 +19,9 @@ from .tokens import Texts, used
 
 def threads_of(frames: Mapping[str, Rows], texts: Texts) -> tuple[dict[str, NDArray[np.int32]], pl.DataFrame]:
     """(per frame, the thread of each event; the threads frame). Rows of devices have a stream instead of a thread."""
-    on_host = [name for name, layout in LAYOUTS.items() if layout.is_timed and name not in ("device_events", "ends")]
+    on_host = [
+        name for name, layout in LAYOUTS.items() if layout.is_timed and name not in ("device_events", "syncs", "ends")
+    ]
     pids: dict[str | None, int] = {}
     tids: dict[str | None, int] = {}
     places = {

@@ -27,7 +27,7 @@ class Parts:
         origin_ns: Unix time of the origin, in nanoseconds.
         window: Start and end of the recording, in ns since the origin; None where the file doesn't say.
         threads: The host threads that have rows (model.THREADS).
-        frames: One frame per key of model.COLLECTED, with its recorded columns, in its order.
+        frames: One frame per key of model.COLLECTED, and the collectives, with their recorded columns, in their order.
         arrows: Arrows from operators to device rows, in files that have no correlations: offsets of the device row
             (`device`) and of the flow that begins the arrow (`begin`).
         meta: What the file says beside its events.
@@ -88,6 +88,8 @@ def assemble(parts: Parts) -> Trace:
         memory=memory,
         python_calls=python,
         flows=frames["flows"],
+        syncs=frames["syncs"],
+        collectives=_tied(frames["collectives"], host, device),
         others=frames["others"],
         steps=windows,
         meta=parts.meta,
@@ -99,6 +101,14 @@ def _nested(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     ranges = Columns.of(frame)
     parent, depth, overlaps = nest(ranges.thread, ranges.start, ranges.end)
     return frame.with_columns(parent=parent, depth=depth), overlaps
+
+
+def _tied(collectives: pl.DataFrame, host: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
+    """Add the rows of host and device that lie at the offsets of what is known of collectives."""
+    at = collectives["offset"].to_numpy()
+    return collectives.with_columns(
+        host_event=rows_by_id(host["offset"].to_numpy(), at), device_event=rows_by_id(device["offset"].to_numpy(), at)
+    )
 
 
 def _overlaps(count: int, kind: str) -> tuple[Finding, ...]:

@@ -138,6 +138,46 @@ FLOWS = {
 }
 """One row is one end of an arrow. Order: start, file."""
 
+SYNCS = {
+    "name": pl.Enum,
+    "category": pl.Enum,
+    "device": pl.Int32,
+    "stream": pl.Int64,
+    "start_ns": pl.Int64,
+    "dur_ns": pl.Int64,
+    "correlation": pl.Int64,
+    "sync_kind": pl.Enum,  # Event Sync, Stream Wait Event, Stream Sync, Context Sync; null: an event was recorded
+    "wait_on_stream": pl.Int64,
+    "wait_on_event": pl.Int64,
+    "wait_on_record": pl.Int64,  # correlation of the call that recorded the event
+    "event_id": pl.Int64,
+    **PLACE,
+}
+"""One row is one wait of or for a stream, or one recorded event: on a device's axis, no work. Order: start, file."""
+
+COLLECTIVES = {
+    "offset": pl.Int64,  # of its event in the file
+    "name": pl.Enum,  # such as allreduce
+    "dtype": pl.Enum,  # c10's name: Float, BFloat16
+    "in_elements": pl.Int64,  # numbers, not bytes
+    "out_elements": pl.Int64,
+    "in_split": pl.Enum,
+    "out_split": pl.Enum,
+    "group_size": pl.Int64,
+    "group": pl.Enum,
+    "group_description": pl.Enum,
+    "group_ranks": pl.Enum,  # as the file spells them; cut after 30
+    "rank": pl.Int64,
+    "source_rank": pl.Int64,
+    "target_rank": pl.Int64,
+    "nth": pl.Int64,  # the group's how manieth; the same on all its ranks
+    "is_asynchronous": pl.Enum,
+    # derived
+    "host_event": pl.Int32,  # its operator: a row of host_events, or NONE
+    "device_event": pl.Int32,  # its kernel: a row of device_events, or NONE
+}
+"""One row is what one operator or kernel says of its collective (kineto 8378f0d5). Order: file."""
+
 OTHERS = {
     "name": pl.Enum,
     "category": pl.Enum,
@@ -147,7 +187,7 @@ OTHERS = {
     "dur_ns": pl.Int64,
     **PLACE,
 }
-"""One row is anything else with a time: synchronisation, overhead, spans, device copies of annotations, unknown
+"""One row is anything else with a time: overhead, spans, device copies of annotations, unknown
 categories. None of it is work. Order: start, file."""
 
 STEPS = {
@@ -168,6 +208,7 @@ COLLECTED = {
     "memory": MEMORY,
     "python_calls": PYTHON_CALLS,
     "flows": FLOWS,
+    "syncs": SYNCS,
     "others": OTHERS,
 }
 """The frames that the reader fills; the columns marked `derived` are what `assemble` adds."""
@@ -285,6 +326,8 @@ class Trace:
     memory: pl.DataFrame
     python_calls: pl.DataFrame
     flows: pl.DataFrame
+    syncs: pl.DataFrame
+    collectives: pl.DataFrame
     others: pl.DataFrame
     steps: pl.DataFrame
     meta: Meta

@@ -96,7 +96,9 @@ _UNTIL_WITHOUT = (  # where these are and that is missing, this release was the 
 _CALLED_AT = {1534: "2.3", 1743: "2.6", 1755: "2.7", 1779: "2.9", 1780: "2.10", 1783: "2.11", 1782: "2.13"}
 """Line of nn.Module._call_impl in torch/nn/modules/module.py; with stacks, it is in every call of a module."""
 
-_OF_NPU = "cat:async_npu"
+_AUTOGRAD, _ASCEND = "torch's autograd profiler without kineto", "torch_npu"
+_OTHER_WRITERS = (_AUTOGRAD, _ASCEND)
+"""What kineto's history says nothing of."""
 
 
 def torch_version(trace: Trace) -> str | None:
@@ -104,13 +106,12 @@ def torch_version(trace: Trace) -> str | None:
     said = trace.meta.producer.get("torch_version")
     if said:
         return str(said)
+    if writer(trace) in _OTHER_WRITERS:
+        return None
     release = _by_source_line(trace)
     if release:
         return f"≈ {release}"
-    marks = _marks(trace)
-    if _OF_NPU in marks:  # its form follows no release of torch
-        return None
-    first, last = _range_of(marks, _begun_by(trace.origin_ns))
+    first, last = _range_of(_marks(trace), _begun_by(trace.origin_ns))
     if (first, last) == (_RELEASES[0], _RELEASES[-1]):
         return None
     if last == _RELEASES[-1]:
@@ -123,12 +124,14 @@ def writer(trace: Trace) -> str | None:
     marks = _marks(trace)
     if "key:copy kind" in marks:
         return "torch's CUPTI monitor"
-    if _OF_NPU in marks:
-        return "torch_npu"
+    if "cat:async_npu" in marks:
+        return _ASCEND
     if "form:memory_range" in marks or {"form:compact", "form:base_first", "cat:Trace"} <= marks:
         return "torch's exporter in Python (use_python_export)"
+    if trace.path.endswith((".annotated.json", ".annotated.json.gz")):
+        return "torch.cuda._annotate_cuda_graph_trace"
     if set(trace.threads["pid"]) & {"CPU functions", "CUDA functions"}:
-        return "torch's autograd profiler without kineto"
+        return _AUTOGRAD
     name = str(trace.meta.top.get("traceName") or "")
     return "kineto on demand" if "libkineto_activities_" in name else None
 
@@ -137,7 +140,12 @@ def _marks(trace: Trace) -> set[str]:
     """All marks of the file, each with its sort before a colon."""
     meta, others = trace.meta, trace.others
     cost = others.filter(pl.col("category").cast(pl.String) == "overhead")["name"]
-    categories = {*meta.marks.categories, *_texts(others["category"]), *_texts(trace.flows["category"])}
+    categories = {
+        *meta.marks.categories,
+        *_texts(others["category"]),
+        *_texts(trace.flows["category"]),
+        *_texts(trace.syncs["category"]),
+    }
     sorts = {
         "key": meta.marks.keys,
         "form": meta.marks.forms,

@@ -5,6 +5,18 @@ from kinetoscope_tb.analyses.environment import environment
 from kinetoscope_tb.analyses.health import health
 from kinetoscope_tb.reader import read_blocks
 
+COLLECTIVE = {"Collective name": "allreduce", "dtype": "Float", "In msg nelems": 8, "Out msg nelems": 8}
+COLLECTIVE |= {"Group size": 2}
+STREAM_SYNC = {"cuda_sync_kind": "Stream Sync"}
+
+
+def waits(record):
+    return {"cuda_sync_kind": "Stream Wait Event", "wait_on_cuda_event_record_corr_id": record}
+
+
+def communicating(**args):
+    return healthy(distributedInfo={"rank": 0, "world_size": 2}).op("record_param_comms", 70, 5, **args)
+
 
 def rules(builder):
     return {row["rule"]: (row["level"], row["count"]) for row in health(builder.build()).rows(named=True)}
@@ -28,6 +40,11 @@ def healthy(**top):
         .memory(8, 15)
         .python("f.py(1): f", 5, 60)
     )
+
+
+def recorded_at(at):
+    """A call that records an event, of correlation 8."""
+    return healthy().launch(at, 1, 8, name="cudaEventRecord")
 
 
 def test_a_healthy_recording_has_nothing_to_say():
@@ -62,6 +79,12 @@ def test_every_rule_is_listed_once_for_a_trace():
         ("steps_without_device_work", "note", 1, healthy().step(2, 100, 50)),
         ("steps_not_consecutive", "note", 1, healthy().step(3, 100, 50)),
         ("backward_shares_sequence", "warning", 1, with_backward(healthy(), ("A", 5, 1), ("B", 5, 1))),
+        ("waits_without_record", "note", 1, healthy().device("cuda_sync", "w", 50, 5, 9, **waits(-1))),
+        ("waits_for_lost_record", "note", 1, healthy().device("cuda_sync", "w", 50, 5, 9, **waits(77))),
+        ("waits_for_later_record", "note", 1, recorded_at(60).device("cuda_sync", "w", 50, 5, 9, **waits(8))),
+        ("sync_overlaps_kernel", "note", 1, healthy().device("cuda_sync", "w", 35, 9, 9, **STREAM_SYNC)),
+        ("collectives_without_metadata", "note", 1, communicating()),
+        ("collectives_without_metadata", "note", 1, communicating(**COLLECTIVE | {"Group size": None})),
         ("names_lost", "warning", 2, healthy().annotation("unknown", 60, 5).python("unknown", 70, 5)),
         ("rank_unknown", "note", 1, healthy().op("nccl:all_reduce", 60, 5, **{"Input Dims": [[2]]})),
         ("rank_impossible", "warning", 1, healthy(distributedInfo={"rank": 8, "world_size": 8})),
@@ -89,6 +112,10 @@ def test_what_is_wrong_or_missing_is_said(rule, level, count, builder):
         healthy().launch(40, 2, 7, name="cudaMemsetAsync").launch(50, 5, 2).kernel("k", 60, 5, 2),
         healthy(distributedInfo={"rank": 7, "world_size": 8}).op("nccl:all_reduce", 60, 5),
         healthy().op("a", 10**9, 5),
+        recorded_at(45).device("cuda_sync", "w", 50, 5, 9, **waits(8)),
+        healthy().device("cuda_sync", "w", 40, 9, 9, **STREAM_SYNC),
+        healthy().device("cuda_sync", "w", 35, 9, 9, stream=9, **STREAM_SYNC),
+        communicating(**COLLECTIVE),
     ],
 )
 def test_what_is_normal_is_not_said(builder):

@@ -8,7 +8,7 @@ import fsspec
 import polars as pl
 import pytest
 
-from build import TraceBuilder
+from build import TraceBuilder, same
 from kinetoscope_tb.errors import NotATrace, TraceError
 from kinetoscope_tb.reader import Progress, read, read_blocks
 from kinetoscope_tb.trace import NONE
@@ -159,7 +159,8 @@ def test_the_profilers_span_is_the_window():
         ("Memcpy", "device_events", "memcpy"),
         ("gpu_memset", "device_events", "memset"),
         ("python_function", "python_calls", None),
-        ("cuda_sync", "others", None),
+        ("cuda_sync", "syncs", None),
+        ("xpu_sync", "syncs", None),
         ("gpu_user_Annotation", "others", None),
     ],
 )
@@ -339,3 +340,32 @@ def test_missing_columns_are_never_of_another_type():
     trace = events(event(cat="kernel"))
     assert trace.host_events.schema["name"] == pl.Enum([])
     assert trace.device_events.schema["device"] == pl.Int32
+
+
+def test_what_is_known_of_a_collective_is_tied_to_its_operator_and_its_kernel():
+    args = {"Collective name": "allreduce", "dtype": "Float", "In msg nelems": 8, "Group size": 2, "Seq": 5}
+    builder = TraceBuilder().op("a", 0, 9, dtype="Long").op("record_param_comms", 10, 9, **args)
+    trace = builder.launch(12, 2, 1).kernel("k", 20, 3, 7).kernel("ncclKernel", 30, 3, 1, **args, Rank=1).build()
+    same(
+        trace.collectives,
+        """
+        name       dtype  in_elements  out_elements  group_size  nth  rank  host_event  device_event
+        allreduce  Float  8            -1            2           5    -1    1           -1
+        allreduce  Float  8            -1            2           5    1     -1          1
+        """,
+    )
+
+
+def test_waits_keep_what_they_wait_for():
+    wait = {"cuda_sync_kind": "Stream Wait Event", "wait_on_stream": 9, "wait_on_cuda_event_id": 3}
+    builder = TraceBuilder().device("cuda_sync", "w", 10, 5, 4, **wait, wait_on_cuda_event_record_corr_id=2)
+    builder.device("cuda_sync", "c", 20, 5, 6, stream=4294967295, cuda_sync_kind="Context Sync")
+    same(
+        builder.device("cuda_event", "e", 30, 0, 2, event_id=3).build().syncs,
+        """
+        name  category    stream  start_ns  correlation  sync_kind          wait_on_stream  wait_on_event  wait_on_record  event_id
+        w     cuda_sync   7       0         4            Stream Wait Event  9               3              2               -1
+        c     cuda_sync   -1      10        6            Context Sync       -1              -1             -1              -1
+        e     cuda_event  7       20        2            -                  -1              -1             -1              3
+        """,
+    )

@@ -53,6 +53,8 @@ def frame_and_kind(event):
         return "device_events" if kind else "others", kind
     if category in DEVICE:
         return "device_events", DEVICE[category]
+    if category in ("cuda_sync", "cuda_event", "xpu_sync"):
+        return "syncs", None
     if category.endswith(("runtime", "driver")):
         return "launches", "driver" if category.endswith("driver") else "runtime"
     return ("python_calls" if category == "python_function" else "others"), None
@@ -81,7 +83,7 @@ def expected(event, frame, kind, origin):
         row["kind"] = kind
     if frame in ("host_events", "launches", "device_events"):
         row["external_id"] = integer(args, "External id", "external id")
-    if frame in ("launches", "device_events"):
+    if frame in ("launches", "device_events", "syncs"):
         row["correlation"] = integer(args, "correlation") or NONE
     if frame == "host_events":
         row["sequence"] = integer(args, "Sequence number")
@@ -110,6 +112,10 @@ def expected(event, frame, kind, origin):
     if frame == "flows":
         del row["name"]
         row |= {"category": event["cat"], "phase": event["ph"], "id": int(event["id"])}
+    if frame == "syncs":
+        row |= {"category": event["cat"], "sync_kind": args.get("cuda_sync_kind"), "stream": integer(args, "stream")}
+        row["stream"] = NONE if row["stream"] == 2**32 - 1 else row["stream"]
+        row["wait_on_record"] = integer(args, "wait_on_cuda_event_record_corr_id")
     if frame == "others":
         row |= {"category": event.get("cat"), "phase": event["ph"]}
     return row
@@ -179,7 +185,7 @@ def check(path: Path) -> None:
             assert_same_rows(frame, [expected(e, name, kind, earliest) for e, kind in group])
             assert_places(frame, [e for e, _ in group], data)
             assert_lists(frame, [e for e, _ in group])
-            if name != "device_events":
+            if name not in ("device_events", "syncs"):
                 assert_threads(trace, frame, [e for e, _ in group])
 
 

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from eras import ERAS
 
 from build import TraceBuilder
 from kinetoscope_tb.reader import read, read_blocks
@@ -139,6 +140,36 @@ def test_the_torch_of_real_traces_is_told(traces, path, version):
     assert torch_version(read(traces / path)) == version
 
 
+RELEASES = ("1.8", "1.9", *(f"1.{n}" for n in range(10, 14)), *(f"2.{n}" for n in range(14)))
+
+
+def contains(told, release):
+    first, _, last = told.removeprefix("≈ ").partition("–")
+    return RELEASES.index(first) <= RELEASES.index(release) <= RELEASES.index(last or first)
+
+
+RELEASED = [e for e in ERAS if e.name.startswith(("torch ", "ROCm, torch "))]
+
+
+@pytest.mark.parametrize("era", RELEASED, ids=lambda era: era.name)
+def test_the_torch_of_every_era_is_told(era):
+    assert contains(torch_version(era.trace()), ".".join(map(str, era.writer.torch)))
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("kineto main", "later than 2.13"),
+        ("Python exporter", "≈ 2.13"),
+        ("CUPTI monitor", "≈ 2.13"),
+        ("legacy", None),
+        ("Ascend", None),
+    ],
+)
+def test_the_torch_of_other_writers_is_told_or_left_open(name, told):
+    assert torch_version(next(e for e in ERAS if e.name == name).trace()) == told
+
+
 def test_our_recorder_says_it():
     trace = TraceBuilder(host_name="node7", kinetoscope={"torch_version": "2.13.0"}).op("a", 0, 5).build()
     assert torch_version(trace) == "2.13.0"
@@ -161,3 +192,6 @@ def test_the_exporter_in_python_and_the_other_writers_are_told():
     on_demand = {"traceName": "/tmp/libkineto_activities_7.json"}
     assert written(file(OP, top=NEW, last=on_demand)) == "kineto on demand"
     assert written(file(OP, top=NEW)) is None
+    assert writer(next(e for e in ERAS if e.name == "Ascend").trace()) == "torch_npu"
+    annotated = read_blocks([file(OP, top=NEW).encode()], path="a.annotated.json.gz")
+    assert writer(annotated) == "torch.cuda._annotate_cuda_graph_trace"
