@@ -67,6 +67,17 @@ export type TraceState =
 export type Table = { state: "ready"; view: string; columns: Column[]; data: Record<string, Value[]> };
 export type ViewAnswer = Loading | Failed | Table | { state: "missing"; hint: string };
 
+/** One event as the file has it; a number in `value` that JavaScript would round is a text. */
+export interface FoundEvent {
+  state: "ready";
+  offset: number;
+  length: number;
+  text: string;
+  value: Record<string, unknown> | null;
+  problem: string | null;
+}
+export type EventAnswer = Loading | Failed | FoundEvent;
+
 export type Query = Record<string, string>;
 
 /** Asks the plugin's server; TensorBoard gives the frame a base address to which the routes are relative. */

@@ -4,6 +4,7 @@ import { batch, computed, effect, signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import {
   ask,
+  type EventAnswer,
   type Failed,
   follow,
   type Listing,
@@ -86,7 +87,7 @@ export function parametersOf(entry: ViewEntry): Query {
 /** Opens a view afresh; what was filtered and sorted belongs to the view before. */
 export function openView(id: string, filter = "") {
   const forgotten = Object.keys(address.value).filter((key) => key.startsWith("set."));
-  const cleared = Object.fromEntries(["group", "sort", "row", ...forgotten].map((key) => [key, ""]));
+  const cleared = Object.fromEntries(["group", "sort", "row", "open", ...forgotten].map((key) => [key, ""]));
   go({ ...cleared, view: id, filter }, "push");
 }
 
@@ -161,12 +162,33 @@ export function start() {
   void poll();
 }
 
-const answers = new Map<string, ViewAnswer>();
+type Answer = ViewAnswer | EventAnswer;
+
+const answers = new Map<string, Answer>();
 const KEPT = 24;
 
-function remember(key: string, answer: ViewAnswer) {
+function remember(key: string, answer: Answer) {
   answers.set(key, answer);
   if (answers.size > KEPT) answers.delete(answers.keys().next().value!);
+}
+
+/** The answer about the selected trace, asked for until it is there; null before the first. */
+function useFollowed<T extends Answer>(route: "view" | "event", question: Query): T | null {
+  const { run, worker, span } = trace.value;
+  const query = { ...question, run, worker, span };
+  const key = JSON.stringify([route, traceKey.value, query]);
+  const [latest, tell] = useState<{ key: string; answer: T | Failed } | null>(null);
+  const asked = attempt.value;
+  useEffect(() => {
+    if (!span || answers.has(key)) return;
+    const stop = new AbortController();
+    void follow<T>(route, query, (answer) => {
+      if (answer.state === "ready" || answer.state === "missing") remember(key, answer);
+      tell({ key, answer });
+    }, stop.signal);
+    return () => stop.abort();
+  }, [key, asked]);
+  return (answers.get(key) ?? (latest?.key === key ? latest.answer : null)) as T | null;
 }
 
 export interface Shown {
@@ -176,24 +198,14 @@ export interface Shown {
   earlier: Table | null;
 }
 
-/** The view's answer for the selected trace, asked for until it is there. */
+/** The view's answer for the selected trace. */
 export function useAnswer(view: string, parameters: Query = {}): Shown {
-  const { run, worker, span } = trace.value;
-  const query = { view, run, worker, span, ...parameters };
-  const key = JSON.stringify([traceKey.value, query]);
-  const [latest, tell] = useState<{ key: string; answer: ViewAnswer } | null>(null);
+  const answer = useFollowed<ViewAnswer>("view", { view, ...parameters });
   const earlier = useRef<Table | null>(null);
-  const answer = answers.get(key) ?? (latest?.key === key ? latest.answer : null);
   if (answer?.state === "ready") earlier.current = answer;
-  const asked = attempt.value;
-  useEffect(() => {
-    if (!span || answers.has(key)) return;
-    const stop = new AbortController();
-    void follow<ViewAnswer>("view", query, (answer) => {
-      if (answer.state === "ready" || answer.state === "missing") remember(key, answer);
-      tell({ key, answer });
-    }, stop.signal);
-    return () => stop.abort();
-  }, [key, asked]);
   return { answer, earlier: earlier.current?.view === view ? earlier.current : null };
 }
+
+/** The event of the selected trace that begins at this byte of its text. */
+export const useEvent = (offset: number): EventAnswer | null =>
+  useFollowed<EventAnswer>("event", { offset: String(offset) });

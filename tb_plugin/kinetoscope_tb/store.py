@@ -239,7 +239,7 @@ class Store:
                     self._events.popitem(last=False)
             event = self._events[key]
         if not _wait(event, self._patience_s):
-            return Loading("reading")
+            return Loading("searching")
         if event.exception():
             self._events.pop(key, None)  # the next question may find the storage in a better mood
         return event.result()

@@ -41,6 +41,21 @@ def training(steps: int = 4, *, device: bool = True) -> str:
     return builder.text()
 
 
+def backwards() -> str:
+    """A trace with an event that ends before it starts; health tells where it begins."""
+    args = {
+        "External id": 2**63 - 1,
+        "Input Dims": [[32, 8], [8]],
+        "Call stack": "train.py(7): step\n<img src=x onerror=alert(1)>",
+        "Concrete Inputs": {f"input {i}": list(range(12)) for i in range(3)},
+        "empty": "",
+    }
+    name = (
+        "void <script>alert(1)</script>(at::native::vectorized_elementwise_kernel<4, at::native::relu_functor<float>>)"
+    )
+    return TraceBuilder().op("aten::add", 1000, 500).op(name, 2000, -5, **args).text()
+
+
 def write(logdir: Path, path: str, text: str) -> None:
     (logdir / path).parent.mkdir(parents=True, exist_ok=True)
     (logdir / path).write_text(text)

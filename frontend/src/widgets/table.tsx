@@ -163,6 +163,7 @@ export function DataTable({ ready, table, rows, label }: { ready: Ready; table: 
   const [detail, setDetail] = useState(0);
   const { columns } = ready;
   const wide = useMemo(() => widths(columns, available), [columns, available]);
+  const whole = wide.reduce((sum, width) => sum + width, 0);
   const order = rows.rows;
   const chosen = address.value.row ? order.indexOf(Number(address.value.row)) : -1;
   const layout = new Layout(order.length, address.value.open ? chosen : -1, detail);
@@ -179,7 +180,7 @@ export function DataTable({ ready, table, rows, label }: { ready: Ready; table: 
       isOpen && (
         <tr key="detail" aria-level={2}>
           <td class="detail" colSpan={columns.length}>
-            <RowDetail ready={ready} table={table} row={row} width={available} onHeight={setDetail} />
+            <RowDetail ready={ready} table={table} row={row} width={Math.min(available, whole)} onHeight={setDetail} />
           </td>
         </tr>
       ),
@@ -194,7 +195,7 @@ export function DataTable({ ready, table, rows, label }: { ready: Ready; table: 
         aria-label={label}
         aria-rowcount={order.length + 1}
         aria-activedescendant={chosen >= first && chosen < last ? `row-${order[chosen]}` : undefined}
-        style={{ width: `${wide.reduce((sum, width) => sum + width, 0)}px` }}
+        style={{ width: `${whole}px` }}
       >
         <colgroup>{columns.map(({ name }, i) => <col key={name} style={{ width: `${wide[i]}px` }} />)}</colgroup>
         <thead>

@@ -5,7 +5,7 @@ import { placeLabels, retry, type Shown } from "../state.ts";
 
 const PREPARING = "Preparing. The first trace ever takes some seconds more: the reader is compiled, once.";
 
-const SHORT = ["listing", "opening", "analysing"];
+const SHORT = ["listing", "opening", "analysing", "searching"];
 
 function told({ stage, fraction, bytes_per_second, seconds_left }: Progress): string {
   if (fraction === null && !SHORT.includes(stage)) return PREPARING;

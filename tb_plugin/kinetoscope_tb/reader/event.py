@@ -63,7 +63,7 @@ def event_length(trace: Trace, offset: int) -> int:
             return int(frame["length"][row])
         starts.append(int(frame["offset"][row]))
     nearest = sorted(starts, key=lambda start: abs(start - offset))[:1]
-    raise NotFound("event that begins at byte", str(offset), map(str, nearest))
+    raise NotFound("event that begins at byte", str(offset), (f"one at {start}" for start in nearest))
 
 
 class EventTexts:

@@ -120,7 +120,7 @@ def test_a_place_where_no_event_begins_is_no_event():
     start, length = next(places(trace))
     assert event_length(trace, start) == length
     for wrong in (start + 1, start - 1, 0, 10**18):
-        with pytest.raises(NotFound, match=rf"no event that begins at byte '{wrong}'; there is \d+\."):
+        with pytest.raises(NotFound, match=rf"no event that begins at byte '{wrong}'; there is one at \d+\."):
             event_length(trace, wrong)
     with pytest.raises(NotFound, match="there is none"):
         event_length(TraceBuilder().build(), 0)

@@ -241,3 +241,15 @@ def test_a_file_of_any_name_is_seen_once_it_begins_like_a_trace(tmp_path, watche
     assert seen_until(watched, bool)
     file.write_text("{}")
     seen_until(watched, lambda runs: not runs)
+
+
+def test_an_event_that_takes_long_is_being_searched(monkeypatch):
+    free = threading.Event()
+    monkeypatch.setattr("kinetoscope_tb.store.event_in", lambda *_: free.wait(LONG_S) and "found")
+    held = store(Reader())
+    held.trace(file())
+    held._patience_s = 0
+    assert held.event(file(), 49) == Loading("searching")
+    free.set()
+    held._patience_s = LONG_S
+    assert held.event(file(), 49) == "found"
