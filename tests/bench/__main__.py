@@ -27,7 +27,7 @@ from generate import write
 HERE = Path(__file__).parent
 PEERS_ENV = HERE.parents[1] / ".venv-peers"
 PEERS = ("torch-tb-profiler==0.4.3", "HolisticTraceAnalysis==0.5.0", "pandas")
-LARGE = 1000  # megabytes: above, the peers take minutes, so they run once
+LARGE = 1000  # megabytes: above, the peers take minutes, so they run once, on plain JSON
 
 BARS_AT = 340  # megabytes that the bars are set at
 FASTER = {"torch-tb-profiler": 40, "hta": 22}
@@ -150,8 +150,9 @@ def main() -> None:
                 middle = report_ours(file, size, arguments.rounds)
                 if file is path:
                     per_event[megabytes] = middle.said["read_s"] / middle.said["events"] * 1e6
-                rounds = 1 if megabytes > LARGE or file is not path else arguments.rounds
-                for peer in () if arguments.without_peers else FASTER:
+                is_large = megabytes > LARGE
+                rounds = 1 if is_large or file is not path else arguments.rounds
+                for peer in () if arguments.without_peers or (is_large and file is not path) else FASTER:
                     report_peer(peer, file, rounds, has_bar=megabytes == BARS_AT)
                 if file is not path:
                     file.unlink()

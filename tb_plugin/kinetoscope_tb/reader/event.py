@@ -20,7 +20,9 @@ import polars as pl
 from ..errors import NotFound, TraceError
 from ..storage import stored_bytes
 from ..trace.model import COLLECTED, Trace
+from .repair import mended
 from .source import Source
+from .strict import strict_event
 
 _BLOCK_BYTES = 4 << 20
 _REMEMBERED, _AROUND_BYTES = 4, 2 << 20
@@ -128,16 +130,30 @@ def event_of(raw: bytes, offset: int = 0) -> Event:
         problems.append("Bytes that aren't UTF-8 are shown as \N{REPLACEMENT CHARACTER}.")
     value = None
     try:
-        value = json.loads(text, strict=False, parse_int=_integer, parse_float=_decimal, parse_constant=str)
+        value = _value(text)
     except json.JSONDecodeError as error:
         where = offset + len(text[: error.pos].encode())
-        problems.append(f"This event is damaged at byte {where}; its text is shown as the file has it.")
+        value = _repaired_value(raw)
+        shown = (
+            "its text is shown as the file has it" if value is None else "its values are shown as they were repaired"
+        )
+        problems.append(f"This event is damaged at byte {where}; {shown}.")
     except RecursionError:
         problems.append("This event is nested too deeply; its text is shown as the file has it.")
     if value is not None and not isinstance(value, dict):
         value = None
         problems.append("This isn't an event.")
     return Event(offset, len(raw), text, value, " ".join(problems) or None)
+
+
+def _value(text: str) -> Any:
+    return json.loads(text, strict=False, parse_int=_integer, parse_float=_decimal, parse_constant=str)
+
+
+def _repaired_value(raw: bytes) -> Any:
+    """What a damaged event says once it is repaired, as reading does it; None if it can't be."""
+    found, lost = mended(raw)
+    return None if lost or len(found) != 1 else _value(strict_event(found[0].text).decode())
 
 
 def _integer(text: str) -> int | str:

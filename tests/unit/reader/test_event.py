@@ -7,6 +7,7 @@ import math
 import fsspec
 import polars as pl
 import pytest
+import zstandard
 
 from build import TraceBuilder
 from kinetoscope_tb.errors import NotFound, TraceError
@@ -72,8 +73,8 @@ def test_rows_of_real_traces_lead_to_their_events(traces, path):
             assert event_length(trace, row["offset"]) == row["length"]
             found = texts.event(str(path), 1, row["offset"], row["length"])
             assert found.text[0] + found.text[-1] == "{}"
-            assert found.value is None or found.value["name"] == row["name"]
-            assert (found.value is None) == (found.problem is not None)
+            assert found.value["name"] == row["name"]
+            assert found.problem is None or "repaired" in found.problem
 
 
 def test_numbers_that_javascript_would_change_are_texts():
@@ -95,11 +96,30 @@ def test_numbers_that_javascript_would_change_are_texts():
     json.dumps(found.value, allow_nan=False)
 
 
-def test_a_damaged_event_is_shown_as_it_is_with_the_place():
-    raw = rb'{"name": "C:\Users", "args": {}}'
+@pytest.mark.parametrize(
+    ("raw", "value", "words"),
+    [
+        (rb'{"ph": "X", "name": "C:\Users"}', {"ph": "X", "name": "C:\\Users"}, "repaired"),
+        (b'{"ph": "X", "name": "a "b" c", "ts": 1.5}', {"ph": "X", "name": 'a "b" c', "ts": 1.5}, "repaired"),
+        (b'{"ph": "X", "args": {"src": 0x7f, "x": }}', {"ph": "X", "args": {"src": "0x7f", "x": None}}, "repaired"),
+        (b'{"ph": X"Y: {{', None, "as the file has it"),
+    ],
+)
+def test_a_damaged_event_is_shown_as_it_is_and_as_it_was_repaired(raw, value, words):
     found = event_of(raw, offset=100)
-    assert (found.text, found.value, found.length) == (raw.decode(), None, len(raw))
-    assert "damaged at byte 112" in found.problem
+    assert (found.text, found.value, found.length) == (raw.decode(), value, len(raw))
+    assert "damaged at byte 1" in found.problem
+    assert words in found.problem
+
+
+def test_places_are_those_of_the_text_that_was_scanned_whatever_the_file_is(tmp_path):
+    text = a_trace().text()
+    for name, data in {"utf16": text.encode("utf-16"), "zstd": zstandard.compress(text.encode())}.items():
+        path = tmp_path / name
+        path.write_bytes(data)
+        trace, texts = read(path), EventTexts()
+        for place in places(trace):
+            assert texts.event(str(path), 1, *place).value["ph"] in "Xi"
 
 
 def test_an_event_that_is_not_utf_8_is_read_with_a_note():
