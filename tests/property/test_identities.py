@@ -115,8 +115,8 @@ def distinct(builder: TraceBuilder) -> TraceBuilder:
 
 def tables(trace: Trace) -> dict[str, list[tuple[object, ...]]]:
     moved = dataclasses.replace(trace, origin_ns=0)
-    return {
-        name: sorted(view.run(moved).rows(), key=str)
+    return {  # without places in the file
+        name: sorted(view.run(moved).drop("first_byte", strict=False).rows(), key=str)
         for name, view in VIEWS.items()
         if not view.is_missing(trace) and name != "environment"
     }
