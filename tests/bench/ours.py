@@ -1,6 +1,7 @@
 """File → `steps` + `operators`, in a process of its own: `ours.py PATH [--again]`; prints what it measured as JSON."""
 
 import json
+import resource
 import sys
 import time
 
@@ -37,10 +38,10 @@ def again(path: str, trace) -> dict[str, float]:
 path = sys.argv[1]
 begun = time.perf_counter()
 trace = read(path)
-read_s = time.perf_counter() - begun
+read_s, read_mb = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 for name in ("steps", "operators"):
     assert VIEWS[name].run(trace).height
-measured = {"events": trace.meta.events, "read_s": read_s, "all_s": time.perf_counter() - began}
+measured = {"events": trace.meta.events, "read_s": read_s, "read_mb": read_mb, "all_s": time.perf_counter() - began}
 if "--again" in sys.argv:
     measured |= again(path, trace)
 print(json.dumps(measured))

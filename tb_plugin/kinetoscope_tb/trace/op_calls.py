@@ -103,7 +103,7 @@ class _Calls:
         rows = np.flatnonzero((host["kind"] == "operator").to_numpy() & ~again)
         keys = np.zeros(rows.size, np.int64)
         for name in by:
-            code = host[name].to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()[rows] + 1
+            code = host[name].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()[rows] + 1
             keys = keys * (int(code.max(initial=0)) + 1) + code
         groups, group = distinct(keys)
         self.group = np.full(host.height, NONE, np.int32)
