@@ -103,7 +103,7 @@ def _scan(
             array[:] = 0
         result.used = s.scan(data, result.used, data.size, is_last, key, _KEYS, out)
         result.parts.append(taken(out, text, offset, original))
-        _note_all(result, out, offset)
+        _note_all(result, out, offset, original)
         status = out.state[s.STATUS]
         if status in (s.STUCK, s.CUT):
             stop = damage_end(bytes(text[result.used :]), is_cut=status == s.CUT)
@@ -118,12 +118,14 @@ def _scan(
             return result
 
 
-def _note_all(result: Scanned, out: s.Out, offset: int) -> None:
+def _note_all(result: Scanned, out: s.Out, offset: int, original: MendedText | None) -> None:
     state = out.state
     result.places += map(tuple, out.places[: state[s.PLACES]].tolist())
-    result.tally.note(LOST, int(state[s.NAMELESS]), offset + int(state[s.FIRST_NAMELESS]))
-    for kind, rule in _ODDITIES.items():
-        result.tally.note(rule, int(state[s.ODDITIES + kind]), offset + int(state[s.FIRST_ODDITIES + kind]))
+    counts = [(LOST, int(state[s.NAMELESS]), int(state[s.FIRST_NAMELESS]))]
+    counts += [(rule, int(state[s.ODDITIES + k]), int(state[s.FIRST_ODDITIES + k])) for k, rule in _ODDITIES.items()]
+    for rule, count, first in counts:
+        if count:
+            result.tally.note(rule, count, offset + (original.offset(first) if original else first))
 
 
 def _new_out() -> s.Out:

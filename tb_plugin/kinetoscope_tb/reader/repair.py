@@ -235,6 +235,10 @@ class MendedText:
         arrays = (np.array(values, np.int64) for values in (new, old, lengths))
         return cls(b"".join(segment for segment, _, _ in segments), *arrays)
 
+    def offset(self, at: int) -> int:
+        """Where in the original the event lies that begins here in `text`."""
+        return int(self.places(np.array([at]), np.zeros(1, np.int32))[0][0])
+
     def places(
         self, offsets: NDArray[np.int64], lengths: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

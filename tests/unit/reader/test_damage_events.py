@@ -180,3 +180,11 @@ def test_crafted_brackets_are_skipped_in_one_pass():
     trace = of(b'{"traceEvents": [' + json.dumps(event()).encode() + b", }]x" * 300_000)
     assert trace.host_events.height == 1
     assert "damaged_events" in rules(trace)
+
+
+def test_places_behind_a_repair_are_those_of_the_file():
+    quoted = '{"ph": "X", "cat": "cpu_op", "name": "a "b" c", "pid": 1, "tid": 1, "ts": 5, "dur": 2}'
+    doubled = '{"ph": "X", "cat": "cpu_op", "name": "d", "pid": 1, "tid": 1, "ts": 9,, "dur": 2}'
+    text = f'{{"traceEvents": [\n{quoted},\n{doubled},\n{json.dumps(event(name="z", ts=99))}\n]}}'
+    found = {finding.rule: finding.first_offset for finding in of(text).findings}
+    assert found == {"unescaped_quote": text.index(quoted), "wrong_commas": text.index(doubled)}
