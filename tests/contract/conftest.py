@@ -10,6 +10,7 @@ from contract.running import Server, put, serving
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+from kinetoscope_tb.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -28,3 +29,16 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(logdir: Path) -> Iterator[Server]:
     with serving(f"--logdir={logdir}") as running:
         yield running
+
+
+@pytest.fixture
+def kinetoscope(capsys):
+    """Runs one command; gives its exit status, standard output and standard error."""
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        shown = capsys.readouterr()
+        return ended.value.code, shown.out, shown.err
+
+    return run

@@ -11,7 +11,6 @@ import pytest
 from contract.running import a_trace, put
 
 from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -28,19 +27,6 @@ def logdir(tmp_path_factory):
     put(folder, "broken/garbage.pt.trace.json", text="garbage")
     put(folder, "broken/zero.json", text="")
     return str(folder)
-
-
-@pytest.fixture
-def kinetoscope(capsys):
-    """Runs one command; gives its exit status, standard output and standard error."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        shown = capsys.readouterr()
-        return ended.value.code, shown.out, shown.err
-
-    return run
 
 
 @pytest.mark.parametrize("name", VIEWS)

@@ -11,7 +11,6 @@ from contract.running import a_trace, put, serving, until
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
-from kinetoscope_tb.cli import main
 from kinetoscope_tb.discovery import Logdir, list_traces, parse_logdirs
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import read
@@ -49,19 +48,6 @@ def s3(monkeypatch):
         yield server
         server.client.close()
         s3fs.S3FileSystem.clear_instance_cache()
-
-
-@pytest.fixture
-def kinetoscope(capsys):
-    """Runs one command; gives its exit status, standard output and standard error."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        shown = capsys.readouterr()
-        return ended.value.code, shown.out, shown.err
-
-    return run
 
 
 def everything(file):

@@ -14,11 +14,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ..trace.model import NONE
 from .columns import ARG_AT, ARGS, EVENT_CODES, Growing, narrowed
 from .kinds import Kind, kinds
 from .scan import CODE, EVENTS, MISSING, Out
 
-NONE = -1
 OPEN = -2
 """The duration of an event of phase B, until its end is found."""
 

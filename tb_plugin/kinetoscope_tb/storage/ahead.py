@@ -39,7 +39,7 @@ class RemoteFile:
     """
 
     def __init__(self, url: str, start: int = 0, block_bytes: int = BLOCK_BYTES) -> None:
-        self._url, self._block_bytes = url, block_bytes
+        self._block_bytes = block_bytes
         self._closed = threading.Event()
         self._remote = _retried(lambda: _Remote(url), self._closed)
         self.size = self._remote.size
