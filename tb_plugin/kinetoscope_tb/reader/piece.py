@@ -37,6 +37,7 @@ class Scanned:
         parts: Its events, as they were taken.
         used: How much of its text was read; the rest is an event that it doesn't hold wholly.
         array_ended: Whether the array's closing bracket follows.
+        is_stuck: Whether damage follows behind which nothing can be read.
         tally: What was repaired, tolerated or lost.
         places: Where damage begins, and where reading goes on.
     """
@@ -44,6 +45,7 @@ class Scanned:
     parts: list[Any] = field(default_factory=list)
     used: int = 0
     array_ended: bool = False
+    is_stuck: bool = False
     tally: Tally = field(default_factory=Tally)
     places: list[tuple[int, int]] = field(default_factory=list)
 
@@ -65,8 +67,15 @@ def scanned(text: memoryview, offset: int, first_key: bytes, taken: Taken, *, is
         is_last: Whether nothing follows.
     """
     result = _scan(text, offset, first_key, taken, None, is_last=is_last)
-    if not result.places:
-        return result
+    if result.places:
+        result = _repaired(result, text, offset, first_key, taken)
+    if result.is_stuck:
+        result.tally.note(LOST, 1, offset + result.used)
+    return result
+
+
+def _repaired(result: Scanned, text: memoryview, offset: int, first_key: bytes, taken: Taken) -> Scanned:
+    """What the text holds once its damaged places are mended, as far as it was read."""
     events: list[tuple[int, int, list[Mended]]] = []
     tally = Tally()
     for start, stop in result.places:
@@ -85,7 +94,7 @@ def scanned(text: memoryview, offset: int, first_key: bytes, taken: Taken, *, is
     again = _scan(memoryview(whole.text), offset, first_key, taken, whole, is_last=True)
     again.tally.add(tally)
     again.tally.note(LOST, len(again.places), offset + events[0][0])
-    again.used, again.array_ended = result.used, result.array_ended
+    again.used, again.array_ended, again.is_stuck = result.used, result.array_ended, result.is_stuck or again.is_stuck
     return again
 
 
@@ -111,8 +120,7 @@ def _scan(
                 result.places.append((result.used, result.used + stop))
                 result.used += stop
                 continue
-        if status == s.STUCK:
-            result.tally.note(LOST, 1, offset + result.used)
+        result.is_stuck = bool(status == s.STUCK)
         if status != s.FULL:
             result.array_ended = bool(status == s.ARRAY_END)
             return result

@@ -1,0 +1,46 @@
+"""Which worker a trace is of, by the rank that it begins with."""
+
+import pytest
+
+from logdirs import NS, begins, listed, make, names
+
+
+@pytest.mark.parametrize(
+    "top",
+    [
+        {"kinetoscope": {"run": "r", "place": {"global_rank": 3}}, "distributedInfo": {"rank": 4}},
+        {"distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8, "pg_config": [{"rank": 5}]}},
+        {"global_rank": 3},
+    ],
+)
+def test_a_worker_without_a_rank_in_its_name_is_called_by_the_rank_inside(tmp_path, top):
+    make(tmp_path, f"r/host_4711.{NS}.pt.trace.json", content=begins(**top))
+    assert names(listed(tmp_path)) == [("r", "rank3", NS)]
+
+
+def test_a_rank_that_an_event_speaks_of_is_not_the_worker_s(tmp_path):
+    content = b'{"schemaVersion": 1, "traceEvents": [{"ph": "X", "args": {"global_rank": 3}}]}'
+    make(tmp_path, "r/host_4711.5.pt.trace.json", content=content)
+    assert names(listed(tmp_path)) == [("r", "host_4711", "5")]
+
+
+def test_a_process_that_was_started_anew_is_the_same_worker(tmp_path):
+    for pid, at in ((4711, 20), (4800, 10)):
+        make(
+            tmp_path, f"r/host_{pid}.{at}.pt.trace.json", content=begins(distributedInfo={"rank": 3}, host_name="host")
+        )
+    assert names(listed(tmp_path)) == [("r", "rank3", "10"), ("r", "rank3", "20")]
+
+
+def test_one_rank_on_two_hosts_is_two_workers(tmp_path):
+    for host in ("a", "b"):
+        make(tmp_path, f"r/{host}_1.10.pt.trace.json", content=begins(distributedInfo={"rank": 3}, host_name=host))
+    assert names(listed(tmp_path)) == [("r", "rank3@a", "10"), ("r", "rank3@b", "10")]
+
+
+def test_local_ranks_of_two_nodes_are_two_workers(tmp_path):
+    for rank, span in ((0, 10), (8, 11)):
+        name = f"r/fit-0-[Strategy]DDPStrategy.training_step.{span}.pt.trace.json"
+        make(tmp_path, name, content=begins(distributedInfo={"rank": rank}))
+    worker = "fit-0-[Strategy]DDPStrategy.training_step"
+    assert names(listed(tmp_path)) == [("r", f"{worker}@rank0", "10"), ("r", f"{worker}@rank8", "11")]
