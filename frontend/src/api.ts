@@ -28,6 +28,12 @@ export interface Column {
   kind: Kind;
   doc: string;
 }
+export interface Parameter {
+  name: string;
+  kind: "choice" | "number" | "text";
+  /** The default first; none for a number or a text. */
+  choices: string[];
+}
 export interface ViewEntry {
   id: string;
   title: string;
@@ -35,12 +41,22 @@ export interface ViewEntry {
   doc: string;
   variant_of: string | null;
   variant: string;
+  part_of: string | null;
+  detail_of: string | null;
   hint: string;
-  parameters: { name: string; choices: string[] }[];
+  parameters: Parameter[];
   columns: Column[];
   key: string[];
   weight: string | null;
   charts: string[];
+  /** The column with the number of the enclosing row: the rows are a tree. */
+  parent: string | null;
+  flames: string[];
+  /** Columns to draw over the first instant, one line for each value of the `series`. */
+  curves: string[];
+  series: string[];
+  /** The columns of a histogram's lower and upper edges. */
+  bins: [string, string] | null;
 }
 export interface Progress {
   stage: string;

@@ -67,7 +67,9 @@ export function placeIn(run: string, worker = "", span = ""): Address {
   return { run, worker: there?.name ?? "", span: recording?.name ?? "" };
 }
 
-export const listedViews = computed(() => catalogue.value.filter(({ variant_of }) => !variant_of));
+export const listedViews = computed(() =>
+  catalogue.value.filter(({ variant_of, part_of, detail_of }) => !variant_of && !part_of && !detail_of)
+);
 
 /** The view in the list that is open, and the one that is drawn: itself, or a variant of it. */
 export const openEntry = computed(() =>

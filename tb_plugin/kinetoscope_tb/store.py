@@ -209,7 +209,7 @@ class Store:
             return load.progress(self._clock())
         return load.trace.result()
 
-    def frame(self, view: View, file: TraceFile, arguments: Mapping[str, str]) -> pl.DataFrame | Loading | Missing:
+    def frame(self, view: View, file: TraceFile, arguments: Mapping[str, object]) -> pl.DataFrame | Loading | Missing:
         """A view of the trace in a file, computed at the first call.
 
         Raises:
@@ -284,7 +284,7 @@ class Store:
                 self._kept.append(self._keepers.submit(keep, trace, file, self._cache))
 
     def _result(
-        self, view: View, file: TraceFile, trace: Trace, arguments: Mapping[str, str]
+        self, view: View, file: TraceFile, trace: Trace, arguments: Mapping[str, object]
     ) -> Future[pl.DataFrame | Missing]:
         key = (view.id, tuple(sorted(arguments.items())))
         with self._lock:
@@ -295,7 +295,7 @@ class Store:
             return results[key]
 
 
-def compute(view: View, trace: Trace, arguments: Mapping[str, str]) -> pl.DataFrame | Missing:
+def compute(view: View, trace: Trace, arguments: Mapping[str, object]) -> pl.DataFrame | Missing:
     """What the view says of the trace."""
     return Missing(view.hint) if view.is_missing(trace) else view.table.of(view.run(trace, **arguments))
 

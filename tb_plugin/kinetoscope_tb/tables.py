@@ -32,6 +32,7 @@ BYTES = Kind("bytes", pl.Int64(), "_bytes")
 FRACTION = Kind("fraction", pl.Float64(), "_frac")  # 0 to 1, never per cent
 
 KINDS = (TEXT, BOOL, ID, COUNT, NUMBER, INSTANT, DURATION, BYTES, FRACTION)
+NUMERIC = (COUNT, NUMBER, INSTANT, DURATION, BYTES, FRACTION)
 _PREFIXES = {BOOL: ("is_", "has_", "uses_", "tc_")}
 
 
@@ -51,13 +52,24 @@ class Table:
     """Base of every table that a view returns. A subclass says in its docstring what one row is.
 
     `key` names the columns that make a row the same row in another trace, `weight` the column that says which rows
-    matter, `charts` the columns whose largest rows are worth a picture.
+    matter, `charts` the columns whose largest rows are worth a picture. What else a picture needs to know:
+
+    - A tree: `parent` names the ID column that holds the row number (0-based, in the answer) of the enclosing row, null
+      at a root; `flames` the columns that may give a flame graph its widths, beside `weight`.
+    - Curves: `curves` names the numeric columns that are drawn over the table's first INSTANT column, a value holding
+      until the next row; `series` the columns that split the rows into lines of their own.
+    - A histogram: `bins` names the columns of the lower and the upper edge; its heights are the `charts`.
     """
 
     columns: ClassVar[tuple[Column, ...]]
     key: ClassVar[tuple[str, ...]] = ()
     weight: ClassVar[str | None] = None
     charts: ClassVar[tuple[str, ...]] = ()
+    parent: ClassVar[str | None] = None
+    flames: ClassVar[tuple[str, ...]] = ()
+    curves: ClassVar[tuple[str, ...]] = ()
+    series: ClassVar[tuple[str, ...]] = ()
+    bins: ClassVar[tuple[str, str] | None] = None
 
     def __init_subclass__(cls) -> None:
         if not cls.__doc__:
@@ -65,9 +77,7 @@ class Table:
         cls.columns = tuple(c for base in reversed(cls.__mro__) for c in vars(base).values() if isinstance(c, Column))
         for column in cls.columns:
             _check_name(cls.__name__, column)
-        unknown = {*cls.key, *cls.charts, *filter(None, [cls.weight])} - set(cls.schema())
-        if unknown:
-            raise TypeError(f"{cls.__name__} has no column {', '.join(sorted(unknown))}")
+        _check_picture(cls)
 
     @classmethod
     def schema(cls) -> pl.Schema:
@@ -84,6 +94,26 @@ class Table:
         if frame.schema != cls.schema():
             raise AssertionError(f"{cls.__name__}: expected {cls.schema()}, got {frame.schema}")
         return frame
+
+
+def _check_picture(table: type[Table]) -> None:
+    name, kinds = table.__name__, {c.name: c.kind for c in table.columns}
+    single, edges = [n for n in (table.weight, table.parent) if n], table.bins or ()
+    named = {*table.key, *single, *table.charts, *table.flames, *table.curves, *table.series, *edges}
+    if unknown := named - set(kinds):
+        raise TypeError(f"{name} has no column {', '.join(sorted(unknown))}")
+    if wordy := [n for n in (*table.charts, *table.flames, *table.curves, *edges) if kinds[n] not in NUMERIC]:
+        raise TypeError(f"{name}.{wordy[0]} is no amount that can be drawn")
+    if table.parent and kinds[table.parent] is not ID:
+        raise TypeError(f"{name}.{table.parent} must be an ID: it holds the row number of the enclosing row")
+    if table.flames and not table.parent:
+        raise TypeError(f"{name} has flames, but no parent that says what lies in what")
+    if table.curves and INSTANT not in kinds.values():
+        raise TypeError(f"{name} has curves, but no INSTANT to draw them over")
+    if table.series and not table.curves:
+        raise TypeError(f"{name} has series, but no curves to split")
+    if edges and (len(edges) != 2 or kinds[edges[0]] is not kinds[edges[1]] or not table.charts):
+        raise TypeError(f"{name}.bins needs a lower and an upper edge of one kind, and charts for the heights")
 
 
 def _check_name(table: str, column: Column) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import polars as pl
 
@@ -17,12 +18,44 @@ from .trace import Trace
 Group = Literal["Overview", "Host", "Device", "Memory", "Run"]
 
 
+_RESERVED = {"view", "run", "worker", "span", "path", "form", "format"}  # what else a question or a command holds
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+
+
 @dataclass(frozen=True)
 class Parameter:
-    """One keyword-only argument of a view: the allowed values (the default first) and what it does."""
+    """One keyword-only argument of a view; it chooses rows, never columns.
+
+    A `choice` takes one of `choices` (the default first). A `number` and a `text` have none, and choose nothing unless
+    they are given.
+    """
 
     name: str
-    choices: tuple[str, ...]
+    kind: Literal["choice", "number", "text"]
+    choices: tuple[str, ...] = ()
+
+    def parsed(self, value: str) -> str | int:
+        """Return the argument that `value` stands for.
+
+        Raises:
+            BadParameter: It is no such choice, or no integer.
+        """
+        if self.kind == "choice" and value not in self.choices:
+            raise BadParameter(f"{self.name}={value!r} is not possible; choose one of {', '.join(self.choices)}.")
+        if self.kind == "number" and not _INTEGER.fullmatch(value):
+            raise BadParameter(f"{self.name}={value!r} is not possible; it is an integer of at most 18 digits.")
+        return int(value) if self.kind == "number" else value
+
+
+def _parameter(view: str, argument: inspect.Parameter, hint: Any) -> Parameter:
+    name, default = argument.name, argument.default
+    if name in _RESERVED:
+        raise TypeError(f"{view}({name}=): every question has a {name!r} already; call the parameter something else")
+    if get_origin(hint) is Literal:
+        return Parameter(name, "choice", (default, *(v for v in get_args(hint) if v != default)))
+    if default is None and hint in (int | None, str | None):
+        return Parameter(name, "number" if hint == int | None else "text")
+    raise TypeError(f"{view}({name}=) must be a Literal, or int | None or str | None with the default None")
 
 
 @dataclass(frozen=True)
@@ -38,6 +71,9 @@ class View:
         hint: What to say when there is nothing to show: usually the recording option that would have filled the part.
         variant_of: The id of the view that this one splits further; it is offered there under Group By.
         variant: What Group By calls it.
+        part_of: The id of the view on whose page this one is drawn too, below it; it isn't in the list of views.
+        detail_of: The id of the view whose opened row shows this one, called with the row's key columns that it has
+            parameters for; a variant's rows show it too. It isn't in the list of views.
     """
 
     run: Callable[..., pl.DataFrame]
@@ -48,6 +84,8 @@ class View:
     hint: str = ""
     variant_of: str | None = None
     variant: str = ""
+    part_of: str | None = None
+    detail_of: str | None = None
 
     @property
     def id(self) -> str:
@@ -56,12 +94,10 @@ class View:
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The keyword-only arguments of `run`; each is annotated with a Literal."""
+        """The keyword-only arguments of `run`."""
         hints = get_type_hints(self.run)
         keywords = [p for p in inspect.signature(self.run).parameters.values() if p.kind is p.KEYWORD_ONLY]
-        return tuple(
-            Parameter(p.name, (p.default, *(v for v in get_args(hints[p.name]) if v != p.default))) for p in keywords
-        )
+        return tuple(_parameter(self.id, p, hints[p.name]) for p in keywords)
 
     def arguments(self, query: Mapping[str, str]) -> dict[str, Any]:
         """Return `query` as arguments of `run`.
@@ -69,14 +105,12 @@ class View:
         Raises:
             BadParameter: A name or a value that the view doesn't take.
         """
-        known = {p.name: p.choices for p in self.parameters}
-        for name, value in query.items():
+        known = {p.name: p for p in self.parameters}
+        for name in query:
             if name not in known:
                 takes = f"it takes {', '.join(known)}" if known else "it takes none"
                 raise BadParameter(f"The view {self.id!r} has no parameter {name!r}; {takes}.")
-            if value not in known[name]:
-                raise BadParameter(f"{name}={value!r} is not possible; choose one of {', '.join(known[name])}.")
-        return dict(query)
+        return {name: known[name].parsed(value) for name, value in query.items()}
 
     def is_missing(self, trace: Trace) -> bool:
         """Whether the trace lacks what the view needs."""
@@ -92,12 +126,19 @@ class View:
             "doc": inspect.cleandoc(table.__doc__ or ""),
             "variant_of": self.variant_of,
             "variant": self.variant,
+            "part_of": self.part_of,
+            "detail_of": self.detail_of,
             "hint": self.hint,
-            "parameters": [{"name": p.name, "choices": list(p.choices)} for p in self.parameters],
+            "parameters": [{"name": p.name, "kind": p.kind, "choices": list(p.choices)} for p in self.parameters],
             "columns": column_descriptions(table),
             "key": list(table.key),
             "weight": table.weight,
             "charts": list(table.charts),
+            "parent": table.parent,
+            "flames": list(table.flames),
+            "curves": list(table.curves),
+            "series": list(table.series),
+            "bins": None if table.bins is None else list(table.bins),
         }
 
 

@@ -8,6 +8,7 @@ import pytest
 from build import TraceBuilder
 from kinetoscope_tb.analyses import VIEWS
 from kinetoscope_tb.errors import BadParameter
+from kinetoscope_tb.tables import INSTANT
 from kinetoscope_tb.views import catalogue
 
 each = pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
@@ -55,9 +56,10 @@ def test_a_key_names_each_row_once(view):
 
 
 @each
-def test_every_choice_of_every_parameter_runs(view):
+def test_every_value_of_every_parameter_runs(view):
+    others = {"number": ("0", "-1", "100000000000000000"), "text": ("", "aten::mm", "\U0001f525")}
     for parameter in view.parameters:
-        for value in parameter.choices:
+        for value in parameter.choices or others[parameter.kind]:
             view.table.of(view.run(rich(), **view.arguments({parameter.name: value})))
 
 
@@ -80,6 +82,41 @@ def test_a_trace_without_what_it_needs_is_missing_with_a_hint(view):
 @each
 def test_a_variant_belongs_to_a_view(view):
     assert view.variant_of is None or VIEWS[view.variant_of].variant
+
+
+@each
+def test_a_part_belongs_to_a_view_of_the_list(view):
+    owner = VIEWS[view.part_of or view.detail_of or view.id]
+    assert view.id == owner.id or not (owner.part_of or owner.detail_of or owner.variant_of)
+
+
+@each
+def test_a_detail_takes_a_key_of_the_rows_that_it_belongs_to(view):
+    if view.detail_of:
+        assert {p.name for p in view.parameters} & set(VIEWS[view.detail_of].table.key)
+
+
+@each
+def test_the_row_around_another_exists_and_leads_to_a_root(view):
+    frame = view.run(rich())
+    if view.table.parent:
+        above = dict(enumerate(frame[view.table.parent]))
+        for row in above:
+            seen = set()
+            while row is not None:
+                assert 0 <= row < frame.height
+                assert row not in seen
+                seen.add(row)
+                row = above[row]
+
+
+@each
+def test_a_curve_goes_forward_in_time(view):
+    frame = view.run(rich())
+    if view.table.curves:
+        when = next(c.name for c in view.table.columns if c.kind is INSTANT)
+        groups = frame.partition_by(view.table.series) if view.table.series else [frame]
+        assert all(group[when].is_sorted() for group in groups)
 
 
 @each

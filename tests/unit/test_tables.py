@@ -1,7 +1,7 @@
 import polars as pl
 import pytest
 
-from kinetoscope_tb.tables import BOOL, COUNT, DURATION, TEXT, Column, Table
+from kinetoscope_tb.tables import BOOL, COUNT, DURATION, ID, INSTANT, TEXT, Column, Table
 
 
 def test_a_column_has_its_kind_s_suffix():
@@ -83,3 +83,62 @@ def test_a_frame_of_another_shape_is_refused():
     assert Names.of(pl.DataFrame({"name": ["a"]})).height == 1
     with pytest.raises(AssertionError, match="Names: expected"):
         Names.of(pl.DataFrame({"name": [1]}))
+
+
+class Columns(Table):
+    """One row is one x."""
+
+    name = Column(TEXT, "Name.")
+    row = Column(ID, "A number.")
+    at_ns = Column(INSTANT, "When.")
+    calls = Column(COUNT, "Calls.")
+    self_ns = Column(DURATION, "Self.")
+    total_ns = Column(DURATION, "Total.")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "problem"),
+    [
+        ({"parent": "above"}, "no column above"),
+        ({"parent": "calls"}, "must be an ID"),
+        ({"flames": ("self_ns",)}, "no parent"),
+        ({"parent": "row", "flames": ("name",)}, "no amount"),
+        ({"curves": ("name",)}, "no amount"),
+        ({"series": ("row",)}, "no curves"),
+        ({"bins": ("self_ns",), "charts": ("calls",)}, "lower and an upper edge"),
+        ({"bins": ("self_ns", "calls"), "charts": ("calls",)}, "of one kind"),
+        ({"bins": ("self_ns", "total_ns")}, "charts for the heights"),
+    ],
+)
+def test_a_picture_is_of_columns_that_can_be_drawn(attributes, problem):
+    with pytest.raises(TypeError, match=problem):
+        type("Wrong", (Columns,), {"__doc__": "One row is one x.", **attributes})
+
+
+def test_curves_are_over_an_instant():
+    with pytest.raises(TypeError, match="no INSTANT"):
+
+        class Wrong(Table):
+            """One row is one x."""
+
+            curves = ("calls",)
+            calls = Column(COUNT, "Calls.")
+
+
+def test_trees_curves_and_histograms_are_tables():
+    class Tree(Columns):
+        """One row is one x."""
+
+        parent, flames = "row", ("self_ns", "calls")
+
+    class Curve(Columns):
+        """One row is one x."""
+
+        curves, series = ("calls",), ("row",)
+
+    class Histogram(Columns):
+        """One row is one x."""
+
+        bins, charts = ("self_ns", "total_ns"), ("calls",)
+
+    assert Tree.schema() == Curve.schema() == Histogram.schema()

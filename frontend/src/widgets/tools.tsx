@@ -53,7 +53,7 @@ export function GroupBy({ drawn }: { drawn: ViewEntry }) {
 
 /** Choices for the view's parameters, the server's default first. */
 export function Parameters({ entry }: { entry: ViewEntry }) {
-  return entry.parameters.map(({ name, choices }) => (
+  return entry.parameters.filter(({ kind }) => kind === "choice").map(({ name, choices }) => (
     <label key={name}>
       {label(name)}{" "}
       <select

@@ -112,7 +112,10 @@ def _markdown(described: Sequence[Mapping[str, Any]]) -> str:
     for view in described:
         lines += ["", f"## {view['title']} (`{view['id']}`)", "", view["doc"], ""]
         lines += [f"{view['hint']}", ""] if view["hint"] else []
-        lines += [f"Parameter `{p['name']}`: {', '.join(p['choices'])}.\n" for p in view["parameters"]]
+        lines += [f"Drawn on the page of `{view['part_of']}`.\n"] if view["part_of"] else []
+        lines += [f"Drawn in an opened row of `{view['detail_of']}`.\n"] if view["detail_of"] else []
+        takes = [(p["name"], ", ".join(p["choices"]) or f"a {p['kind']}") for p in view["parameters"]]
+        lines += [f"Parameter `{name}`: {values}.\n" for name, values in takes]
         lines += ["| column | kind | |", "| --- | --- | --- |"]
         lines += [f"| `{c['name']}` | {c['kind']} | {c['doc'].replace('|', chr(92) + '|')} |" for c in view["columns"]]
     return "\n".join(lines) + "\n"
@@ -141,8 +144,8 @@ class _ViewCommand(click.Command):
         parameters = [
             click.Option(
                 [f"--{p.name.replace('_', '-')}", *([f"--{p.name}"] if "_" in p.name else []), p.name],
-                metavar="|".join(p.choices),
-                help=f"{p.choices[0]} if not given.",
+                metavar="|".join(p.choices) or p.kind.upper(),
+                help=f"{p.choices[0]} if not given." if p.choices else "All rows if not given.",
             )
             for p in view.parameters
         ]

@@ -3,6 +3,7 @@
 import json
 import math
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import polars as pl
@@ -71,6 +72,26 @@ def test_while_a_trace_is_read_the_page_hears_how_far_it_is(tmp_path):
     free.set()
     assert answer["state"] == "loading"
     assert set(answer["progress"]) == {"stage", "fraction", "bytes_per_second", "seconds_left"}
+
+
+def test_a_number_and_a_text_reach_the_view(tmp_path, monkeypatch):
+    (tmp_path / "rank0.pt.trace.json").write_text("{}")
+    given = {}
+
+    def exact(trace, *, from_ns: int | None = None, name: str | None = None):
+        given.update(from_ns=from_ns, name=name)
+        return pl.DataFrame(schema=Exact.schema())
+
+    monkeypatch.setattr("kinetoscope_tb.analyses.VIEWS", {"exact": replace(VIEW, run=exact)})
+    store = Store([Logdir(str(tmp_path), "run")], read=lambda path, progress: SimpleNamespace(), patience_s=LONG_S)
+    client = Client(routes(store)["/view"])
+    query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}
+    answer = client.get("/view", query_string={**query, "from_ns": "7", "name": "a+b &c"})
+    assert answer.json["state"] == "ready"
+    assert given == {"from_ns": 7, "name": "a+b &c"}
+    refused = client.get("/view", query_string={**query, "from_ns": "soon"})
+    assert (refused.status_code, refused.json["code"]) == (400, "bad_parameter")
+    assert "from_ns='soon' is not possible" in refused.json["message"]
 
 
 def test_only_files_inside_the_folder_are_given_out(tmp_path):
