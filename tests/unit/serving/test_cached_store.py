@@ -45,7 +45,7 @@ def store(cache, reader, **options):
 
 
 def wait_until_kept(held):
-    for job in held._kept:
+    for job in held._loads._kept:
         assert job.exception(LONG_S) is None
 
 
@@ -86,7 +86,7 @@ def test_the_answer_does_not_wait_for_the_cache(cache, file, monkeypatch):
     monkeypatch.setattr(cache, "write", lambda *what: free.wait(LONG_S))
     held = store(cache, Reader())
     assert held.frame(VIEWS["operators"], file, {})["name"].to_list() == ["aten::mm"]
-    assert not held._kept[0].done()
+    assert not held._loads._kept[0].done()
     free.set()
     wait_until_kept(held)
 
@@ -97,7 +97,7 @@ def test_a_cache_that_is_slow_does_not_hold_many_traces(cache, file, monkeypatch
     held = store(cache, Reader(), capacity_bytes=1)
     for stamp in range(20):
         held.trace(type(file)(**{**vars(file), "stamp": stamp}))
-    assert len(held._kept) == 4
+    assert len(held._loads._kept) == 4
     free.set()
     wait_until_kept(held)
 
@@ -126,7 +126,7 @@ def test_without_a_cache_nothing_is_written(file, tmp_path):
     before = sorted(tmp_path.iterdir())
     held = store(None, Reader())
     held.trace(file)
-    assert len(held._kept) == 0
+    assert len(held._loads._kept) == 0
     assert sorted(tmp_path.iterdir()) == before
 
 

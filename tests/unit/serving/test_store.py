@@ -169,7 +169,7 @@ def test_making_a_store_starts_no_thread_and_touches_no_disk(monkeypatch):
 
 def test_a_listing_that_takes_long_is_unknown_and_the_tab_is_there(monkeypatch):
     free = threading.Event()
-    monkeypatch.setattr("kinetoscope_tb.store.list_traces", lambda logdirs, heads: free.wait(LONG_S))
+    monkeypatch.setattr("kinetoscope_tb.store.store.list_traces", lambda logdirs, heads: free.wait(LONG_S))
     slow = store(Reader(), patience_s=0)
     assert slow.listing() is None
     assert slow.has_something_to_show()
@@ -245,7 +245,7 @@ def test_a_file_of_any_name_is_seen_once_it_begins_like_a_trace(tmp_path, watche
 
 def test_an_event_that_takes_long_is_being_searched(monkeypatch):
     free = threading.Event()
-    monkeypatch.setattr("kinetoscope_tb.store.event_in", lambda *_: free.wait(LONG_S) and "found")
+    monkeypatch.setattr("kinetoscope_tb.store.store.event_in", lambda *_: free.wait(LONG_S) and "found")
     held = store(Reader())
     held.trace(file())
     held._patience_s = 0

@@ -1,0 +1,19 @@
+"""What is loaded: the listing, traces and results, each made once and kept while it is true.
+
+A question never waits for a file: if an answer takes longer than `PATIENCE_S`, the reply is `Loading`, and the work
+goes on behind it.
+
+store     the questions
+loads     which traces are in memory, with what was computed from them
+files     a file as a trace, by way of the cache
+workers   threads
+answers   loading, missing, or a table
+"""
+
+from __future__ import annotations
+
+from .answers import Loading, Missing, compute
+from .files import event_in, keep, open_or_read, read_trace
+from .store import Store
+
+__all__ = ["Loading", "Missing", "Store", "compute", "event_in", "keep", "open_or_read", "read_trace"]

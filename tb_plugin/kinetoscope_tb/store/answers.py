@@ -1,0 +1,36 @@
+"""What a question is answered with when it isn't answered with a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from ..trace import Trace
+    from ..views import View
+
+
+@dataclass(frozen=True)
+class Loading:
+    """The answer is being made; numbers that aren't known yet are None."""
+
+    stage: str
+    fraction: float | None = None
+    bytes_per_second: float | None = None
+    seconds_left: float | None = None
+
+
+@dataclass(frozen=True)
+class Missing:
+    """The trace doesn't hold what the view needs; the hint says how to record it."""
+
+    hint: str
+
+
+def compute(view: View, trace: Trace, arguments: Mapping[str, object]) -> pl.DataFrame | Missing:
+    """What the view says of the trace."""
+    return Missing(view.hint) if view.is_missing(trace) else view.table.of(view.run(trace, **arguments))

@@ -1,0 +1,90 @@
+"""One file as a trace: from the cache or read anew, kept for the next time, and looked at again for an event."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ..errors import KinetoscopeError, TraceError
+from ..storage import entry_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..cache import Cache
+    from ..discovery import TraceFile
+    from ..reader import Progress
+    from ..reader.event import Event, EventTexts
+    from ..trace import Trace
+
+logger = logging.getLogger(__name__)
+
+
+def read_trace(path: str, progress: Callable[[Progress], None] | None = None) -> Trace:
+    """Read one trace file.
+
+    Raises:
+        TraceError: The file can't be used, for whatever reason; a fault of ours is logged with its traceback.
+    """
+    from ..reader import read
+
+    try:
+        return read(path, progress=progress)
+    except KinetoscopeError:
+        raise
+    except OSError as error:
+        raise TraceError(path, f"the file can't be read: {error.strerror or error}.") from error
+    except MemoryError as error:
+        raise TraceError(path, "there isn't enough memory to read it. Record fewer steps.") from error
+    except Exception as error:
+        logger.exception("Reading %s failed", path)
+        problem = f"reading it failed by a fault of Kinetoscope ({type(error).__name__}). Please report it."
+        raise TraceError(path, problem) from error
+
+
+def open_or_read(
+    file: TraceFile,
+    cache: Cache | None,
+    progress: Callable[[Progress], None] | None = None,
+    read: Callable[[str, Callable[[Progress], None] | None], Trace] = read_trace,
+) -> tuple[Trace, bool]:
+    """The trace in a file, and whether it was read from there, not opened from the cache.
+
+    Raises:
+        TraceError: The file can't be used.
+    """
+    trace = None if cache is None else cache.open(file.path, file.stamp)
+    return (read(file.path, progress), True) if trace is None else (trace, False)
+
+
+def keep(trace: Trace, file: TraceFile, cache: Cache) -> None:
+    """Write a trace that was read to the cache, unless its file changed since it was listed."""
+    from ..cache import is_worth_keeping
+
+    if is_worth_keeping(trace, file.path):
+        entry = entry_at(file.path)
+        if entry is not None and entry.stamp == file.stamp and entry.stamp[-1]:  # not every server says when
+            cache.write(trace, file.path, file.stamp)
+
+
+def event_in(file: TraceFile, trace: Trace, offset: int, texts: EventTexts) -> Event:
+    """The event of a trace that begins at this byte of its file's text.
+
+    Raises:
+        NotFound: No row of the trace is of such an event.
+        TraceError: The file can't be read, or changed since the trace was read.
+    """
+    from ..reader.event import event_length
+
+    length = event_length(trace, offset)
+    _fail_if_changed(file)
+    event = texts.event(file.path, file.stamp, offset, length)
+    _fail_if_changed(file)
+    return event
+
+
+def _fail_if_changed(file: TraceFile) -> None:
+    entry = entry_at(file.path)
+    if entry is None or entry.stamp != file.stamp:
+        how = "is gone" if entry is None else "has changed"
+        raise TraceError(file.path, f"the file {how} since it was read, and the event with it. Look at the trace anew.")

@@ -1,0 +1,133 @@
+"""The traces that are held in memory, and what was computed from them; the ones used longest ago make room.
+
+A trace is known by its path and stamp, so a file that grew is read again; its results live and go with it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict, deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .answers import Loading
+from .files import keep, open_or_read
+from .workers import Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..cache import Cache
+    from ..discovery import TraceFile
+    from ..reader import Progress
+    from ..trace import Trace
+
+MOST_TO_KEEP = 4  # traces that wait to be written to the cache; each is held in memory until then
+
+
+@dataclass
+class Load:
+    """One file: how far its reading is, then its trace and what was computed from it."""
+
+    stamp: Any
+    file_bytes: int
+    begun: float
+    trace: Future[Trace] = field(default_factory=Future)
+    results: dict[Any, Future[Any]] = field(default_factory=dict)
+    held_bytes: int = 0
+    stage: str = "waiting"
+    read_bytes: int = 0
+
+    def note(self, progress: Progress) -> None:
+        """Take the reader's word for how far it is."""
+        self.stage, self.read_bytes = progress.stage, progress.read_bytes
+
+    def progress(self, now: float) -> Loading:
+        """How far the reading is, as far as that is known."""
+        elapsed = now - self.begun
+        if not self.read_bytes or not self.file_bytes or elapsed <= 0:
+            return Loading(self.stage)
+        rate = self.read_bytes / elapsed
+        left = max(self.file_bytes - self.read_bytes, 0)
+        return Loading(self.stage, min(self.read_bytes / self.file_bytes, 1.0), rate, left / rate)
+
+
+class Loads:
+    """What is loaded or being loaded, by path.
+
+    Args:
+        capacity_bytes: How much of it is kept; a quarter of the machine's memory, if not given.
+        cache: Where traces are kept when the process has ended; nowhere, if not given.
+        read: Reads a file.
+        clock: Seconds, for rates.
+    """
+
+    def __init__(
+        self,
+        capacity_bytes: int | None,
+        cache: Cache | None,
+        read: Callable[[str, Callable[[Progress], None] | None], Trace],
+        clock: Callable[[], float],
+    ) -> None:
+        self._capacity_bytes, self._cache = capacity_bytes, cache
+        self._read, self._clock = read, clock
+        self._readers, self._analysts, self._keepers = Workers(2), Workers(4), Workers(1)
+        self._kept: deque[Future[None]] = deque(maxlen=MOST_TO_KEEP)
+        self._lock = threading.Lock()
+        self._loads: OrderedDict[str, Load] = OrderedDict()  # the one used longest ago first
+
+    def load(self, file: TraceFile) -> Load:
+        """The file's load, begun at the first call."""
+        with self._lock:
+            load = self._loads.get(file.path)
+            if load is None or (load.stamp != file.stamp and load.trace.done()):
+                load = Load(file.stamp, file.bytes, self._clock())
+                load.trace = self._readers.submit(self._read_and_make_room, file, load)
+                self._loads[file.path] = load
+            self._loads.move_to_end(file.path)
+            return load
+
+    def result(self, file: TraceFile, key: Any, compute: Callable[..., Any], *args: object) -> Future[Any]:
+        """What was computed from a file's trace under this key, computed at the first call."""
+        with self._lock:
+            load = self._loads.get(file.path)
+            results = {} if load is None else load.results  # None: it was dropped in the meantime
+            if key not in results:
+                results[key] = self._analysts.submit(compute, *args)
+            return results[key]
+
+    def _read_and_make_room(self, file: TraceFile, load: Load) -> Trace:
+        load.begun = self._clock()
+        load.stage = "opening"
+        trace, is_new = open_or_read(file, self._cache, load.note, self._read)
+        if is_new:
+            self._keep(trace, file)
+        load.held_bytes = held_bytes(trace)
+        capacity = self._capacity_bytes if self._capacity_bytes is not None else _quarter_of_memory()
+        with self._lock:
+            for path in [p for p, other in self._loads.items() if other is not load and other.trace.done()]:
+                if sum(other.held_bytes for other in self._loads.values()) <= capacity:
+                    break
+                del self._loads[path]
+        return trace
+
+    def _keep(self, trace: Trace, file: TraceFile) -> None:
+        """Have the trace written to the cache, behind the answer; not while too many wait for that."""
+        with self._lock:
+            has_room = len(self._kept) < MOST_TO_KEEP or self._kept[0].done()
+            if self._cache is not None and has_room:
+                self._kept.append(self._keepers.submit(keep, trace, file, self._cache))
+
+
+def held_bytes(trace: Trace) -> int:
+    """How much memory the trace's columns take."""
+    return sum(int(value.estimated_size()) for value in vars(trace).values() if hasattr(value, "estimated_size"))
+
+
+def _quarter_of_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        return 2 << 30

@@ -1,0 +1,150 @@
+"""The store itself: the listing, and answers about the files in it, each made once and kept while it is true."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from ..discovery import Heads, Listing, Logdir, TraceFile, list_traces
+from .answers import Loading, Missing, compute
+from .files import event_in, read_trace
+from .loads import Loads
+from .workers import Workers, is_done
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from concurrent.futures import Future
+
+    import polars as pl
+
+    from ..cache import Cache
+    from ..reader import Progress
+    from ..reader.event import Event, EventTexts
+    from ..trace import Trace
+    from ..views import View
+
+PATIENCE_S = 0.15
+MOST_EVENTS = 64  # whose details are remembered
+
+
+class Store:
+    """Everything that is loaded; making one does nothing but remember the logdirs.
+
+    Args:
+        logdirs: Where traces are looked for.
+        capacity_bytes: How much of them is kept; a quarter of the machine's memory, if not given.
+        cache: Where traces are kept when the process has ended; nowhere, if not given.
+        read: Reads a file; tests put their own here.
+        clock: Seconds, for rates and ages.
+        patience_s: How long a question waits before it is answered with `Loading`.
+    """
+
+    def __init__(
+        self,
+        logdirs: Sequence[Logdir],
+        *,
+        capacity_bytes: int | None = None,
+        cache: Cache | None = None,
+        read: Callable[[str, Callable[[Progress], None] | None], Trace] = read_trace,
+        clock: Callable[[], float] = time.monotonic,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._logdirs = tuple(logdirs)
+        self._clock, self._patience_s = clock, patience_s
+        # Lines of their own to stand in: listing and looking at what is loaded don't wait until large files are read.
+        self._listers, self._detailers = Workers(1), Workers(1)
+        self._loads = Loads(capacity_bytes, cache, read, clock)
+        self._lock = threading.Lock()
+        self._heads = Heads()  # the listing thread alone uses it
+        self._event_texts: EventTexts | None = None  # the details thread alone uses it
+        self._events: OrderedDict[Any, Future[Event]] = OrderedDict()
+        self._listing: Listing | None = None
+        self._listed_at, self._listing_took_s = float("-inf"), 0.0
+        self._scan: Future[Listing] | None = None
+
+    def listing(self) -> Listing | None:
+        """What lies under the logdirs now, or a moment ago if they are slow; None before the first listing is done."""
+        with self._lock:
+            if (self._scan is None or self._scan.done()) and self._clock() - self._listed_at > 4 * self._listing_took_s:
+                self._scan = self._listers.submit(self._list)
+            scan = self._scan
+        return scan.result() if scan is not None and is_done(scan, self._patience_s) else self._listing
+
+    def _list(self) -> Listing:
+        begun = self._clock()
+        try:
+            self._listing = list_traces(self._logdirs, self._heads)
+            return self._listing
+        finally:
+            self._listed_at = self._clock()
+            self._listing_took_s = self._listed_at - begun
+
+    def has_something_to_show(self) -> bool:
+        """Whether there is a trace or a problem; True while that isn't known."""
+        listing = self.listing()
+        return listing is None or bool(listing.files or listing.problems)
+
+    def find(self, run: str, worker: str, span: str) -> TraceFile | Loading:
+        """The file of these names.
+
+        Raises:
+            NotFound: There is no such run, worker or span.
+        """
+        listing = self.listing()
+        return Loading("listing") if listing is None else listing.find(run, worker, span)
+
+    def trace(self, file: TraceFile) -> Trace | Loading:
+        """The trace in a file, read at the first call.
+
+        Raises:
+            TraceError: The file can't be used.
+        """
+        load = self._loads.load(file)
+        if not is_done(load.trace, self._patience_s):
+            return load.progress(self._clock())
+        return load.trace.result()
+
+    def frame(self, view: View, file: TraceFile, arguments: Mapping[str, object]) -> pl.DataFrame | Loading | Missing:
+        """A view of the trace in a file, computed at the first call.
+
+        Raises:
+            TraceError: The file can't be used.
+        """
+        trace = self.trace(file)
+        if isinstance(trace, Loading):
+            return trace
+        key = (view.id, tuple(sorted(arguments.items())))
+        result: Future[pl.DataFrame | Missing] = self._loads.result(file, key, compute, view, trace, arguments)
+        return result.result() if is_done(result, self._patience_s) else Loading("analysing")
+
+    def event(self, file: TraceFile, offset: int) -> Event | Loading:
+        """The event of the file that begins at this byte of its text.
+
+        Raises:
+            NotFound: No row of the trace is of such an event.
+            TraceError: The file can't be used, or changed since the trace was read.
+        """
+        trace = self.trace(file)
+        if isinstance(trace, Loading):
+            return trace
+        key = (file.path, file.stamp, offset)
+        with self._lock:
+            if key not in self._events:
+                self._events[key] = self._detailers.submit(self._event, file, trace, offset)
+                if len(self._events) > MOST_EVENTS:
+                    self._events.popitem(last=False)
+            event = self._events[key]
+        if not is_done(event, self._patience_s):
+            return Loading("searching")
+        if event.exception():
+            self._events.pop(key, None)  # the next question may find the storage in a better mood
+        return event.result()
+
+    def _event(self, file: TraceFile, trace: Trace, offset: int) -> Event:
+        if self._event_texts is None:
+            from ..reader.event import EventTexts
+
+            self._event_texts = EventTexts()
+        return event_in(file, trace, offset, self._event_texts)
