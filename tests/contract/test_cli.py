@@ -161,7 +161,7 @@ def test_as_text_a_failure_goes_to_standard_error_without_traceback(kinetoscope,
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(trace):
-    code = "import sys; from kinetoscope_tb.cli import main; main(sys.argv[1:])"
+    code = "from kinetoscope_tb.cli import main; main()"
     command = [sys.executable, "-c", code, "view", "operators", trace, "--format", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         process.stdout.close()

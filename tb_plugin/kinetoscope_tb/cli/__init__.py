@@ -1,5 +1,5 @@
 """The command line: `kinetoscope`."""
 
-from .commands import main
+from .commands import leave, main
 
-__all__ = ["main"]
+__all__ = ["leave", "main"]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -34,20 +35,33 @@ _format = click.Option(
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and exit."""
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run one command and exit; without arguments here, that of the command line, and the process ends at once."""
     try:
-        status = _exit_status(sys.argv[1:] if arguments is None else list(arguments))
+        status = _exit_status(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever reads has seen enough, as in `… | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
     except KeyboardInterrupt:
         status = 130
+    if arguments is None:
+        leave(status)
     sys.exit(status)
 
 
-def _exit_status(arguments: list[str]) -> int:
+def leave(status: int) -> NoReturn:
+    """End the process now that all is written and closed.
+
+    An orderly end takes a trace's columns and the compiler down piece by piece: 0.3 s from which nobody gains.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # a closed pipe
+            stream.flush()
+    os._exit(status)
+
+
+def _exit_status(arguments: Sequence[str]) -> int:
     try:
         # Not commands.main(), which makes a closed pipe exit status 1.
         with commands.make_context("kinetoscope", list(arguments)) as context:

@@ -88,6 +88,9 @@ N_COLUMNS = len(EVENT_CODES) + len(ARGS)
 ARG_AT = {len(EVENT_CODES) + i: arg for i, arg in enumerate(ARGS)}
 
 
+_NARROW = [(kind, int(np.iinfo(kind).max)) for kind in (np.int8, np.int16, np.int32)]
+
+
 def key_table(slots: int = 256) -> Keys:
     """The keys above, in the scanner's form."""
     wanted = [(key, 0, CODE, i) for i, key in enumerate(EVENT_KEYS)]
@@ -141,7 +144,7 @@ class Growing:
 def narrowed(values: NDArray[Any]) -> NDArray[Any]:
     """The values in the smallest signed integer type that holds them."""
     low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
-    for kind in (np.int8, np.int16, np.int32):
-        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+    for kind, most in _NARROW:
+        if -most - 1 <= low and high <= most:
             return values.astype(kind)
     return values

@@ -106,12 +106,14 @@ def kinds(
 ) -> NDArray[np.int8]:
     """The Kind of each event, from codes into `tokens` (-1: none)."""
     result = _looked_up(category, tokens, kind_of_category)
-    bare = np.flatnonzero(category < 0)
-    result[bare] = _looked_up(pid[bare], tokens, _kind_of_pid)
-    lump = bare[result[bare] == Kind.KERNEL]
+    lump = bare = np.flatnonzero(category < 0)
+    if bare.size:
+        result[bare] = _looked_up(pid[bare], tokens, _kind_of_pid)
+        lump = bare[result[bare] == Kind.KERNEL]
     if _LUMPED in tokens:
         lump = np.append(lump, np.flatnonzero(category == tokens.index(_LUMPED)))
-    result[lump] = _looked_up(name[lump], tokens, _kind_in_a_lump)
+    if lump.size:
+        result[lump] = _looked_up(name[lump], tokens, _kind_in_a_lump)
     names = _looked_up(name, tokens, _kind_of_name)
     result[(names == Kind.ANNOTATION) & (result == Kind.OPERATOR)] = Kind.ANNOTATION
     phases = _looked_up(phase, tokens, _kind_of_phase)

@@ -208,9 +208,10 @@ def sorted_out(out: Out, tokens: list[bytes], offset: int) -> Part:
         for name in layout.args:
             columns[name] = _dense(out, name, frame_of, place, nth, rows.size)
         frames[_NAMES[nth]] = columns
-    collectives = _collectives(out, frame_of, offsets)
-    if collectives["offset"].size:
-        frames["collectives"] = collectives
+    if any(out.arg_counts[_AT[name]] for name in _TELLING):
+        collectives = _collectives(out, frame_of, offsets)
+        if collectives["offset"].size:
+            frames["collectives"] = collectives
     return Part(n, tokens, frames, untimed, backwards, begun)
 
 
