@@ -19,7 +19,7 @@ LAYERS = [  # from the top; a unit is a module, or a package whose own modules m
     {"analyses", "compare"},
     {"views", "discovery", "reader", "checks"},
     {"trace", "storage"},
-    {"tables", "intervals", "kernel_names", "errors"},
+    {"tables", "intervals", "kernel_names", "tensor_cores", "errors"},
 ]
 APART = {"loader": {"plugin"}}  # TensorBoard's entry point: it imports the plugin inside a function
 FROM_PRODUCER = {"discovery": {"kinetoscope.naming"}}  # the one arrow between the packages

@@ -7,7 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
-SOURCES = ("reader", "trace", "cache", "storage", "intervals.py", "kernel_names.py", "tables.py", "errors.py")
+MODULES = ("intervals.py", "kernel_names.py", "tensor_cores.py", "tables.py", "errors.py")
+SOURCES = ("reader", "trace", "cache", "storage", *MODULES)
 """All that reading a trace runs; a test holds that it imports nothing else."""
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..kernel_names import is_communication_kernel, tensor_cores
+from ..kernel_names import is_communication_kernel
+from ..tensor_cores import tensor_cores
 from .lookup import by_name, rows_by_id, take
 from .model import ANSWERS, NONE, Finding, Meta, Trace
 from .nesting import innermost, nearest, nest, repeats, self_times
@@ -163,9 +164,11 @@ def _with_op(memory: pl.DataFrame, host: pl.DataFrame, ranges: Columns) -> pl.Da
 def _classified(device: pl.DataFrame) -> pl.DataFrame:
     """Add what the names and the collective's metadata say."""
     communicates = by_name(device["name"], is_communication_kernel) | device["collective"].is_not_null().to_numpy()
-    uses = by_name(device["name"], tensor_cores, missing="unknown")
+    answers = ANSWERS.categories.to_list()
+    uses = by_name(device["name"], lambda name: answers.index(tensor_cores(name)), missing=answers.index("unknown"))
+    uses[communicates.astype(bool)] = answers.index("no")
     return device.with_columns(
-        is_communication=communicates.astype(bool), tensor_cores=pl.Series(uses.tolist(), dtype=ANSWERS)
+        is_communication=communicates.astype(bool), tensor_cores=pl.Series(uses.astype(np.uint8)).cat.to(ANSWERS)
     )
 
 

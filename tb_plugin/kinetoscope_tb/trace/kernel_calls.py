@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from ..kernel_names import TENSOR_CORE_TABLE_VERSION
 from ..tables import BOOL, COUNT, DURATION, FRACTION, NUMBER, TEXT, Column, Table
+from ..tensor_cores import TABLE_VERSION
 from .model import Trace
 
 
@@ -24,7 +24,7 @@ class KernelCosts(Table):
     uses_tensor_cores = Column(
         TEXT,
         "Whether it uses tensor (or matrix) cores, by its name: yes, no or unknown "
-        f"(table of names, version {TENSOR_CORE_TABLE_VERSION}).",
+        f"(table of names, version {TABLE_VERSION}).",
     )
     mean_blocks_per_sm = Column(
         NUMBER, "Blocks per multiprocessor, averaged over its calls by their duration; missing if none says."

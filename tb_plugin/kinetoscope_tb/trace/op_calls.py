@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..kernel_names import is_matrix_op
 from ..tables import BOOL, BYTES, COUNT, DURATION, FRACTION, TEXT, Column, Table
+from ..tensor_cores import is_matrix_op
 from .lookup import by_name, distinct, take
 from .model import NONE, Trace
 from .nesting import add_up, nearest
