@@ -87,6 +87,10 @@ class TraceBuilder:
         args = {"Device Type": 0, "Device Id": -1, "Addr": address, "Bytes": size, **args}
         return self.event("cpu_instant_event", "[memory]", at, None, tid=thread, ph="i", **args)
 
+    def out_of_memory(self, asked: int, at: int, *, thread: int = 1, **args: Any) -> TraceBuilder:
+        args = {"Device Type": 1, "Device Id": 0, "Bytes": asked, **args}
+        return self.event("cpu_instant_event", "[OutOfMemory]", at, None, tid=thread, ph="i", **args)
+
     def python(self, name: str, at: int, dur: int, *, thread: int = 1, **args: Any) -> TraceBuilder:
         return self.event("python_function", name, at, dur, tid=thread, **args)
 

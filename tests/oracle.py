@@ -31,3 +31,23 @@ def parents(ranges: Sequence[Interval]) -> list[int]:
 def busy(ranges: Sequence[Interval]) -> int:
     """At how many instants any range is open."""
     return len({t for start, end in ranges for t in range(start, end)})
+
+
+def lifetimes(records: Sequence[tuple[int, int, int, int, int]]) -> list[tuple[str, int, int, int]]:
+    """Each piece of memory as (fate, size, when it was taken, when it was gone) from records in the order of the truth.
+
+    A record is (time, thread, address, change, total); -1 is an end that wasn't recorded.
+    """
+    held: dict[int, tuple[int, int]] = {}
+    found = []
+    for at, _, address, change, _ in records:
+        before = held.pop(address, None)
+        if change > 0:
+            if before:
+                found.append(("retaken", before[1], before[0], at))
+            held[address] = (at, change)
+        elif before:
+            found.append(("released", before[1], before[0], at))
+        else:
+            found.append(("older", -change, -1, at))
+    return [*found, *(("kept", size, at, -1) for at, size in held.values())]

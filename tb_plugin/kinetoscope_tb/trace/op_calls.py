@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from ..tables import BOOL, BYTES, COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ..tensor_cores import is_matrix_op
 from .lookup import by_name, distinct, take
+from .memory_levels import CPU, OUT_OF_MEMORY
 from .model import NONE, Trace
 from .nesting import add_up, nearest
 
-CPU = 0  # c10's number of the device type
 UNATTRIBUTED = "[unattributed]"
 DEVICE_TIMES = ("device_self_ns", "device_total_ns")
 TENSOR_CORES = ("tc_eligible", "tc_self_frac", "tc_total_frac")
@@ -67,7 +67,7 @@ def operator_table(trace: Trace, by: list[str]) -> pl.DataFrame:
     Columns: `by` as texts, then those of OpCosts; device time and memory are null unless they were recorded. Device
     time without an operator has a row of its own.
     """
-    calls = _Calls(trace, by)
+    calls = Calls(trace, by)
     rows = pl.DataFrame(
         {
             **{name: trace.host_events[name].gather(calls.first).cast(pl.String) for name in by},
@@ -86,7 +86,7 @@ def operator_table(trace: Trace, by: list[str]) -> pl.DataFrame:
     return rows.sort(order, descending=[True, True, *(False for _ in by)], nulls_last=True)
 
 
-class _Calls:
+class Calls:
     """Which group each host row counts for. Sums are made one column at a time, since there may be millions of rows.
 
     Attributes:
@@ -114,18 +114,18 @@ class _Calls:
 
     def own(self, row: NDArray[np.int32], value: NDArray[Any]) -> NDArray[np.int64]:
         """Sum of the values that belong to host rows, per group."""
-        return _summed(take(self.own_group, row), value, self.first.size)
+        return summed(take(self.own_group, row), value, self.first.size)
 
     def with_inner(self, row: NDArray[np.int32], value: NDArray[Any]) -> NDArray[np.int64]:
         """The same, with what belongs to all rows inside each call."""
-        return self.sums(add_up(self.parent, _summed(row, value, self.parent.size)))
+        return self.sums(add_up(self.parent, summed(row, value, self.parent.size)))
 
     def sums(self, value: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sum of each call's value, per group."""
-        return _summed(self.group, value, self.first.size)
+        return summed(self.group, value, self.first.size)
 
 
-def _summed(place: NDArray[np.int32], value: NDArray[Any], size: int) -> NDArray[np.int64]:
+def summed(place: NDArray[np.int32], value: NDArray[Any], size: int) -> NDArray[np.int64]:
     """The sum of the values of each place; NONE is no place."""
     total = np.zeros(size, np.int64)
     real = place >= 0
@@ -133,15 +133,15 @@ def _summed(place: NDArray[np.int32], value: NDArray[Any], size: int) -> NDArray
     return total
 
 
-def _host_times(trace: Trace, calls: _Calls) -> dict[str, Any]:
+def _host_times(trace: Trace, calls: Calls) -> dict[str, Any]:
     host = trace.host_events
     return {
-        "host_self_ns": _summed(calls.own_group, host["self_ns"].to_numpy(), calls.first.size),
+        "host_self_ns": summed(calls.own_group, host["self_ns"].to_numpy(), calls.first.size),
         "host_total_ns": calls.sums(host["dur_ns"].to_numpy()),
     }
 
 
-def _device_times(trace: Trace, calls: _Calls) -> dict[str, Any]:
+def _device_times(trace: Trace, calls: Calls) -> dict[str, Any]:
     """Of a recording without devices nothing is known: a zero would say that no time was spent."""
     device = trace.device_events
     if device.is_empty():
@@ -149,7 +149,7 @@ def _device_times(trace: Trace, calls: _Calls) -> dict[str, Any]:
     op, dur = device["op"].to_numpy(), device["dur_ns"].to_numpy()
     uses = (device["tensor_cores"] == "yes").to_numpy()
     known = (device["tensor_cores"] != "unknown").to_numpy()
-    eligible = _summed(op, uses, calls.parent.size) + by_name(trace.host_events["name"], is_matrix_op)
+    eligible = summed(op, uses, calls.parent.size) + by_name(trace.host_events["name"], is_matrix_op)
     return {
         "device_self_ns": calls.own(op, dur),
         "device_total_ns": calls.with_inner(op, dur),
@@ -163,10 +163,11 @@ def _share(part: NDArray[np.int64], whole: NDArray[np.int64]) -> pl.Series:
     return pl.select(pl.when(pl.Series(whole > 0)).then(pl.Series(part) / pl.Series(whole))).to_series()
 
 
-def _memory(trace: Trace, calls: _Calls) -> dict[str, Any]:
+def _memory(trace: Trace, calls: Calls) -> dict[str, Any]:
     """What was taken of each kind of memory; null where the recording has nothing of the kind."""
-    op, size = trace.memory["op"].to_numpy(), trace.memory["bytes"].to_numpy()
-    on_host = trace.memory["device_type"].to_numpy() == CPU
+    memory = trace.memory.filter(pl.col("name") != OUT_OF_MEMORY)
+    op, size = memory["op"].to_numpy(), memory["bytes"].to_numpy()
+    on_host = memory["device_type"].to_numpy() == CPU
     columns: dict[str, Any] = {}
     for what, there in (("host", on_host), ("device", ~on_host)):
         is_recorded = there.any()

@@ -140,6 +140,11 @@ def test_memory_counts_for_the_operator_and_those_around_it_by_device():
     )
 
 
+def test_memory_that_a_device_did_not_have_was_not_taken():
+    trace = TraceBuilder().op("a", 0, 10).memory(8, 1, **{"Device Type": 1}).out_of_memory(1 << 40, 2).build()
+    assert operators(trace)["device_self_bytes"].to_list() == [8]
+
+
 def test_memory_and_device_time_that_were_not_recorded_are_missing():
     table = operators(TraceBuilder().op("a", 0, 10).build())
     assert table.select("host_self_bytes", "device_self_ns").rows() == [(None, None)]

@@ -1,0 +1,75 @@
+"""Memory against a simulated allocator that knows what belongs together."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracle
+from build import TraceBuilder
+from kinetoscope_tb.trace.allocations import FATES, alive_at, allocations
+from kinetoscope_tb.trace.memory_levels import device_memories
+
+few = settings(max_examples=80, deadline=None)
+
+requests = st.tuples(
+    st.integers(0, 3),  # which address
+    st.integers(1, 9),  # how much, if it is free then
+    st.integers(0, 2),  # how much later than the one before: many fall on one instant
+    st.integers(1, 3),  # by which thread
+)
+
+
+@st.composite
+def histories(draw, recorded=None):
+    """What an allocator did, in order: (time, thread, address, change, total), and whether that was recorded."""
+    held, total, now, history = {}, draw(st.integers(0, 50)), 1, []
+    for address, size, later, thread in draw(st.lists(requests, min_size=1, max_size=30)):
+        change = -held.pop(address) if address in held else size
+        seen = {total - change for (at, _, _, change, total), _ in history if at == now}
+        now += later or len(history) == 1 or total in seen  # else the order within the instant can't be known
+        if change > 0:
+            held[address] = size
+        total += change
+        history.append(((now, thread, address, change, total), recorded is None or draw(recorded)))
+    return history
+
+
+def written(history, *, has_totals=True):
+    """The records thread by thread, as kineto writes them."""
+    builder = TraceBuilder().op("a", 0, 99)
+    for at, thread, address, change, total in sorted(history, key=lambda record: record[1]):
+        totals = {"Total Allocated": total} if has_totals else {}
+        builder.memory(change, at, thread=thread, address=address + 1, **totals)
+    return device_memories(builder.build())
+
+
+def ends(found):
+    rows = found.select("fate", "size_bytes", "taken_ns", "gone_ns").rows()
+    return sorted((FATES[fate], size, taken, gone) for fate, size, taken, gone in rows)
+
+
+@few
+@given(histories())
+def test_pairs_are_the_allocator_s_whatever_the_order_in_the_file(history):
+    records = [record for record, _ in history]
+    assert ends(allocations(written(records))) == sorted(oracle.lifetimes(records))
+
+
+@few
+@given(histories(recorded=st.booleans()))
+def test_what_was_not_recorded_is_told_apart(history):
+    records = [(2 * i, *record[1:]) for i, (record, is_recorded) in enumerate(history) if is_recorded]
+    assert ends(allocations(written(records, has_totals=False))) == sorted(oracle.lifetimes(records))
+
+
+@few
+@given(histories(), st.booleans())
+def test_the_peak_is_the_highest_level_and_what_is_alive_then_adds_up_to_it(history, has_totals):
+    records = [(2 * i, *record[1:]) for i, (record, _) in enumerate(history)]
+    (memory,) = written(records, has_totals=has_totals)
+    before = records[0][4] - records[0][3] if has_totals else 0
+    totals = [before, *(before + sum(r[3] for r in records[: i + 1]) for i in range(len(records)))]
+    assert [memory.before_bytes, *memory.allocated_bytes] == totals
+    peak = memory.peak()
+    assert totals[peak + 1] == max(totals)
+    assert totals.index(max(totals)) == peak + 1
+    assert before + alive_at(allocations([memory]), peak)["size_bytes"].sum() == max(totals)
