@@ -25,6 +25,7 @@ import { Overview, useContext } from "./views/overview.tsx";
 import { Welcome } from "./views/welcome.tsx";
 import { type Commands, letters, startKeys, useKeys } from "./widgets/keys.ts";
 import { KeysSheet } from "./widgets/keys_sheet.tsx";
+import { prose } from "./widgets/prose.tsx";
 import { Side } from "./widgets/side.tsx";
 import { Tip } from "./widgets/tip.tsx";
 import { Failure, Skeleton } from "./widgets/waiting.tsx";
@@ -44,9 +45,6 @@ function HealthBadge() {
     </button>
   );
 }
-
-/** A definition with its `names` in the type of code. */
-const prose = (text: string) => text.split("`").map((part, i) => i % 2 ? <code key={i}>{part}</code> : part);
 
 function Head() {
   const entry = drawnEntry.value!;
@@ -78,7 +76,7 @@ function Main() {
     content = (
       <>
         <Head />
-        {entry.id === "overview" ? <Overview /> : <Generic key={address.value.view} entry={entry} />}
+        {entry.id === "overview" ? <Overview /> : <Generic key={address.value.view} />}
       </>
     );
   }

@@ -80,17 +80,52 @@ export const drawnEntry = computed(() => {
   return variant && variant.variant_of === openEntry.value?.id ? variant : openEntry.value;
 });
 
-/** The choices made for the parameters of a view that takes any. */
+/** The views that are drawn on the page of a listed one: itself, then its parts. */
+export const pageOf = (listed: ViewEntry): ViewEntry[] => [
+  listed,
+  ...catalogue.value.filter(({ part_of }) => part_of === listed.id),
+];
+
+/** The choices made for the parameters that a view takes; all views of a page share them by their names. */
 export function parametersOf(entry: ViewEntry): Query {
-  const chosen = entry.parameters.map(({ name }) => [name, address.value[`set.${name}`] ?? ""] as const);
+  const chosen = entry.parameters.map(({ name, choices }) => {
+    const value = address.value[`set.${name}`] ?? "";
+    return [name, choices.length && !choices.includes(value) ? "" : value] as const;
+  });
   return Object.fromEntries(chosen.filter(([, value]) => value));
 }
 
-/** Opens a view afresh; what was filtered and sorted belongs to the view before. */
+/** The times to which all parts of the page that know times are narrowed; null for the whole recording. */
+export const zoom = computed(() => {
+  const [from, to] = ["from_ns", "to_ns"].map((name) => address.value[`set.${name}`]);
+  return from && to ? { from: Number(from), to: Number(to) } : null;
+});
+
+/** Sets parameters of the page's views; other rows come then, so none is chosen any more. */
+export function choose(parameters: Query) {
+  const gone = Object.keys(address.value).filter((key) => /(^|\.)(row|open)$/.test(key)).map((key) => [key, ""]);
+  const chosen = Object.entries(parameters).map(([name, value]) => [`set.${name}`, value]);
+  go(Object.fromEntries([...gone, ...chosen]), "push");
+}
+
+/** Narrows the page to some time, such as one that was dragged over in a curve; without ends to the whole again. */
+export function zoomTo(ends: { from: number; to: number } | null) {
+  const [from, to] = ends ? [ends.from, ends.to].map((time) => String(Math.round(time))) : ["", ""];
+  choose({ from_ns: from!, to_ns: to! });
+}
+
+const PLACE = new Set(["run", "worker", "span", "side"]);
+
+/** Opens a view afresh; what was filtered, sorted and chosen belongs to the view before. */
 export function openView(id: string, filter = "") {
-  const forgotten = Object.keys(address.value).filter((key) => key.startsWith("set."));
-  const cleared = Object.fromEntries(["group", "sort", "row", "open", ...forgotten].map((key) => [key, ""]));
-  go({ ...cleared, view: id, filter }, "push");
+  const forgotten = Object.keys(address.value).filter((key) => !PLACE.has(key)).map((key) => [key, ""]);
+  go({ ...Object.fromEntries(forgotten), view: id, filter }, "push");
+}
+
+/** Goes to another trace: filters and orders stay; what was opened, and times, belong to the trace before. */
+export function openTrace(place: Address) {
+  const gone = Object.keys(address.value).filter((key) => /^set\.(from|to)_ns$|(^|\.)(row|open)$/.test(key));
+  go({ ...Object.fromEntries(gone.map((key) => [key, ""])), ...place }, "push");
 }
 
 const spanSteps = signal<Record<string, string>>({});
@@ -167,11 +202,43 @@ export function start() {
 type Answer = ViewAnswer | EventAnswer;
 
 const answers = new Map<string, Answer>();
-const KEPT = 24;
+const KEPT = 40;
 
 function remember(key: string, answer: Answer) {
   answers.set(key, answer);
   if (answers.size > KEPT) answers.delete(answers.keys().next().value!);
+}
+
+interface Following {
+  listeners: Set<(answer: Answer) => void>;
+  latest: Answer | null;
+  stop: AbortController;
+}
+const followed = new Map<string, Following>();
+
+function begin(key: string, route: string, query: Query): Following {
+  const following: Following = { listeners: new Set(), latest: null, stop: new AbortController() };
+  followed.set(key, following);
+  void follow<Answer>(route, query, (answer) => {
+    following.latest = answer;
+    if (answer.state === "ready" || answer.state === "missing") remember(key, answer);
+    if (answer.state !== "loading") followed.delete(key);
+    for (const tell of following.listeners) tell(answer);
+  }, following.stop.signal);
+  return following;
+}
+
+/** Tells the answers to a question until it is told to stop; one asks for all who want to know the same. */
+function listen(key: string, route: string, query: Query, tell: (answer: Answer) => void): () => void {
+  const following = followed.get(key) ?? begin(key, route, query);
+  following.listeners.add(tell);
+  if (following.latest) tell(following.latest);
+  return () => {
+    following.listeners.delete(tell);
+    if (following.listeners.size) return;
+    following.stop.abort();
+    if (followed.get(key) === following) followed.delete(key);
+  };
 }
 
 /** The answer about the selected trace, asked for until it is there; null before the first. */
@@ -183,12 +250,7 @@ function useFollowed<T extends Answer>(route: "view" | "event", question: Query)
   const asked = attempt.value;
   useEffect(() => {
     if (!span || answers.has(key)) return;
-    const stop = new AbortController();
-    void follow<T>(route, query, (answer) => {
-      if (answer.state === "ready" || answer.state === "missing") remember(key, answer);
-      tell({ key, answer });
-    }, stop.signal);
-    return () => stop.abort();
+    return listen(key, route, query, (answer) => tell({ key, answer: answer as T | Failed }));
   }, [key, asked]);
   return (answers.get(key) ?? (latest?.key === key ? latest.answer : null)) as T | null;
 }

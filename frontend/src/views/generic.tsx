@@ -1,21 +1,26 @@
-import type { Table, ViewEntry } from "../api.ts";
-import { ready as prepared } from "../columns.ts";
+import type { Query, Table, ViewEntry } from "../api.ts";
+import { type Ready, ready as prepared } from "../columns.ts";
 import { plural } from "../format.ts";
 import { largest } from "../shapes.ts";
+import { SlotContext, useSlot, useSlotOf } from "../slot.ts";
+import { catalogue, choose, openEntry, pageOf, parametersOf, useAnswer } from "../state.ts";
 import { Donut, parts } from "../widgets/donut.tsx";
-import { useRows } from "../widgets/rows.ts";
+import { PageParameters, Parameters } from "../widgets/parameters.tsx";
+import { prose } from "../widgets/prose.tsx";
+import { RowDetail } from "../widgets/row_detail.tsx";
+import { type Drawn, useRows } from "../widgets/rows.ts";
 import { DataTable } from "../widgets/table.tsx";
-import { Export, FilterBox, GroupBy, Parameters, Sums, topCount, TopN } from "../widgets/tools.tsx";
+import { Export, FilterBox, GroupBy, Sums, TopN, useTop } from "../widgets/tools.tsx";
 import { Answered, Notice } from "../widgets/waiting.tsx";
-import { parametersOf, useAnswer } from "../state.ts";
 
 /** The largest rows of each column that is worth a picture, of the rows that the filter lets through. */
-function Charts({ ready, rows, entry }: { ready: ReturnType<typeof prepared>; rows: Uint32Array; entry: ViewEntry }) {
+function Charts({ ready, rows: { rows }, entry }: Drawn) {
+  const top = useTop();
   const charted = ready.columns.filter(({ name }) => entry.charts.includes(name));
   return (
     <div class="charts" role="group" aria-label="Largest rows" tabIndex={0}>
       {charted.map(({ name, title, kind, values }) => {
-        const shares = largest(rows, values as (number | null)[], topCount());
+        const shares = largest(rows, values as (number | null)[], top);
         const named = shares.filter(({ row }) => row !== null).length;
         return (
           <Donut
@@ -31,49 +36,132 @@ function Charts({ ready, rows, entry }: { ready: ReturnType<typeof prepared>; ro
   );
 }
 
-function Content({ table, entry }: { table: Table; entry: ViewEntry }) {
-  const ready = prepared(table, entry);
-  const rows = useRows(ready, entry);
-  if (!ready.count) {
+/** The picture above a table: the table's attributes say of which kind it is. */
+function Picture(drawn: Drawn) {
+  const { entry } = drawn;
+  if (entry.charts.length) return <Charts {...drawn} />;
+  return null;
+}
+
+/** The rows themselves. */
+function Grid({ entry, table, ready, rows }: Drawn) {
+  const detail = (row: number) => (
+    <RowDetail ready={ready} table={table} row={row}>
+      <Details table={table} row={row} />
+    </RowDetail>
+  );
+  return <DataTable ready={ready} rows={rows} label={entry.title} detail={detail} />;
+}
+
+/** The row's key, as far as the view has parameters for it. */
+function keyOf(detail: ViewEntry, { key }: ViewEntry, { data }: Table, row: number): Query {
+  const named = detail.parameters.filter(({ name }) => key.includes(name)).map(({ name }) => name);
+  const values = named.map((name) => [name, data[name]?.[row] ?? null] as const);
+  return Object.fromEntries(values.filter(([, value]) => value !== null).map(([name, value]) => [name, String(value)]));
+}
+
+/** The views about one row. */
+function Details({ table, row }: { table: Table; row: number }) {
+  const { base, entry } = useSlot();
+  const details = catalogue.value.filter(({ detail_of }) => detail_of === base.id);
+  const asked = details.map((detail) => ({ detail, about: keyOf(detail, entry, table, row) }));
+  return asked.filter(({ about }) => Object.keys(about).length).map(({ detail, about }) => (
+    <section key={`${detail.id} ${row}`} class="about" aria-label={detail.title}>
+      <h3>{detail.title}</h3>
+      <p class="quiet">{prose(detail.doc)}</p>
+      <View base={detail} about={about} />
+    </section>
+  ));
+}
+
+function NoRows({ entry }: { entry: ViewEntry }) {
+  const chosen = Object.keys(parametersOf(entry));
+  if (!chosen.length) {
     return (
       <Notice title={`${entry.title}: no rows`}>
         <p>{entry.hint}</p>
       </Notice>
     );
   }
-  const hasCharts = entry.charts.length > 0;
+  return (
+    <Notice title={`${entry.title}: no rows for this choice`}>
+      <p>The recording has none in the time, on the device or of the kind that is chosen here.</p>
+      <button type="button" onClick={() => choose(Object.fromEntries(chosen.map((name) => [name, ""])))}>
+        Show all
+      </button>
+    </Notice>
+  );
+}
+
+function Tools({ drawn: { entry, table, rows }, fixed }: { drawn: Drawn; fixed: string[] }) {
+  return (
+    <div class="tools">
+      <FilterBox problem={rows.problem} />
+      {rows.problem && <span class="problem" role="alert">No pattern: {rows.problem}</span>}
+      <GroupBy />
+      <Parameters entry={entry} fixed={fixed} />
+      {entry.charts.length > 0 && <TopN />}
+      <span class="space" />
+      <Export table={table} rows={rows.rows} />
+    </div>
+  );
+}
+
+function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixed: string[] }) {
+  const ready: Ready = prepared(table, entry);
+  const rows = useRows(ready, entry);
+  const drawn = { entry, table, ready, rows };
+  if (!ready.count) return <NoRows entry={entry} />;
   return (
     <>
-      <div class="tools">
-        <FilterBox problem={rows.problem} />
-        {rows.problem && <span class="problem" role="alert">No pattern: {rows.problem}</span>}
-        <GroupBy drawn={entry} />
-        <Parameters entry={entry} />
-        {hasCharts && <TopN />}
-        <span class="space" />
-        <Export table={table} rows={rows.rows} />
-      </div>
-      {hasCharts && <Charts ready={ready} rows={rows.rows} entry={entry} />}
+      <Tools drawn={drawn} fixed={fixed} />
+      <Picture {...drawn} />
       <Sums ready={ready} rows={rows.rows} />
-      <DataTable ready={ready} table={table} rows={rows} label={entry.title} />
+      <Grid {...drawn} />
     </>
   );
 }
 
-/** Any view of the catalogue: charts of its largest rows, and its table. */
-export function Generic({ entry }: { entry: ViewEntry }) {
-  const shown = useAnswer(entry.id, parametersOf(entry));
+const NOTHING: Query = {};
+
+/** One view with its tools, its pictures and its table; `about` is the row that it tells more of. */
+function View({ base, about = NOTHING }: { base: ViewEntry; about?: Query }) {
+  const slot = useSlotOf(base);
+  const { entry, box } = slot;
+  const shown = useAnswer(entry.id, { ...parametersOf(entry), ...about });
+  const fixed = Object.keys(about);
   const isBare = shown.answer?.state === "missing" || shown.answer?.state === "failed";
   return (
+    <SlotContext.Provider value={slot}>
+      <section ref={box} class="view">
+        {isBare && (
+          <div class="tools">
+            <GroupBy />
+            <Parameters entry={entry} fixed={fixed} />
+          </div>
+        )}
+        <Answered shown={shown} title={entry.title}>
+          {(table) => <Content key={entry.id} table={table} entry={entry} fixed={fixed} />}
+        </Answered>
+      </section>
+    </SlotContext.Provider>
+  );
+}
+
+/** The page of a view of the list: the view, and its parts below it. */
+export function Generic() {
+  const [main, ...others] = pageOf(openEntry.value!);
+  return (
     <>
-      {isBare && (
-        <div class="tools">
-          <GroupBy drawn={entry} />
-        </div>
-      )}
-      <Answered shown={shown} title={entry.title}>
-        {(table) => <Content key={entry.id} table={table} entry={entry} />}
-      </Answered>
+      <PageParameters views={[main!, ...others]} />
+      <View key={main!.id} base={main!} />
+      {others.map((part) => (
+        <section key={part.id} class="part" aria-label={part.title}>
+          <h2>{part.title}</h2>
+          <p class="quiet">{prose(part.doc)}</p>
+          <View base={part} />
+        </section>
+      ))}
     </>
   );
 }

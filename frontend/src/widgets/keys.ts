@@ -1,11 +1,32 @@
 /** Single-key commands. Whoever is on the page adds its own; what is typed into a field stays there. */
 
-import { useLayoutEffect } from "preact/hooks";
+import type { RefObject } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 export type Commands = Record<string, () => void>;
 
-const active: { current: Commands }[] = [];
+interface Entry {
+  commands: Commands;
+  /** The part of the page that they are for; null if they are for all of it. */
+  box: RefObject<Element | null> | null;
+}
+
+const active: Entry[] = [];
 let prefix = "";
+
+/** What was pointed at or focused last: of several tables, keys go to the one that holds it. */
+let used: Node | null = null;
+
+const isBefore = (a: Node, b: Node) => (a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0;
+
+/** The innermost part in use that knows the key, else the first on the page. */
+function holder(name: string): Entry | undefined {
+  const able = active.filter(({ commands }) => name in commands);
+  const placed = able.filter(({ box }) => box?.current).sort((a, b) =>
+    isBefore(a.box!.current!, b.box!.current!) ? -1 : 1
+  );
+  return placed.findLast(({ box }) => box!.current!.contains(used)) ?? placed[0] ?? able.at(-1);
+}
 
 const isField = (target: EventTarget | null) =>
   target instanceof Element && target.closest("input, select, textarea, dialog, [role=slider]") !== null;
@@ -15,22 +36,31 @@ function press(event: KeyboardEvent) {
   if (event.key === "Enter" && event.target instanceof Element && event.target.closest("button, summary")) return;
   const name = prefix + event.key;
   prefix = !prefix && event.key === "g" ? "g " : "";
-  const commands = active.findLast(({ current }) => name in current);
-  if (!commands) return;
+  const entry = holder(name);
+  if (!entry) return;
   event.preventDefault();
-  commands.current[name]!();
+  entry.commands[name]!();
 }
 
 /** Makes the commands work while the component is on the page; "g k" is `g`, then `k`. */
-export function useKeys(commands: Commands) {
+export function useKeys(commands: Commands, box: RefObject<Element | null> | null = null) {
+  const entry = useRef<Entry>({ commands, box }).current;
   useLayoutEffect(() => {
-    const entry = { current: commands };
+    entry.commands = commands;
+  });
+  useLayoutEffect(() => {
     active.push(entry);
     return () => void active.splice(active.indexOf(entry), 1);
-  });
+  }, []);
 }
 
-export const startKeys = () => document.addEventListener("keydown", press);
+/** Begins to listen. */
+export function startKeys() {
+  const use = ({ target }: Event) => void (used = target as Node);
+  document.addEventListener("keydown", press);
+  document.addEventListener("pointerdown", use, true);
+  document.addEventListener("focusin", use, true);
+}
 
 const RESERVED: Record<string, string> = { overview: "o", operators: "p", kernels: "k", health: "h" };
 

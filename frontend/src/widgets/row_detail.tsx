@@ -1,34 +1,23 @@
-import { useLayoutEffect, useRef } from "preact/hooks";
+import type { ComponentChildren } from "preact";
 import type { Table } from "../api.ts";
 import { type Ready, tsv } from "../columns.ts";
 import { exact, quantity } from "../format.ts";
-import { address, go } from "../state.ts";
+import { useSlot } from "../slot.ts";
 import { copy } from "./copy.ts";
 import { EventDetail } from "./event_detail.tsx";
 
 /** The column that says where in the file a row's event begins. */
 const PLACE = "first_byte";
 
-/** One row in full, below it. Tells its height, since the table must know where the next rows begin. */
+/** One row in full, and below that what belongs to it. */
 export function RowDetail(
-  { ready, table, row, width, onHeight }: {
-    ready: Ready;
-    table: Table;
-    row: number;
-    width: number;
-    onHeight: (height: number) => void;
-  },
+  { ready, table, row, children }: { ready: Ready; table: Table; row: number; children: ComponentChildren },
 ) {
-  const box = useRef<HTMLDivElement>(null);
   const place = table.data[PLACE]?.[row];
-  const isShown = address.value.open === "event";
-  useLayoutEffect(() => {
-    const observer = new ResizeObserver(() => box.current && onHeight(box.current.offsetHeight));
-    observer.observe(box.current!);
-    return () => observer.disconnect();
-  }, []);
+  const slot = useSlot();
+  const isShown = slot.get("open") === "event";
   return (
-    <div ref={box} style={{ width: `${width}px` }}>
+    <>
       <dl>
         {ready.columns.map(({ name, title, kind, values }) => {
           const value = values[row];
@@ -49,12 +38,13 @@ export function RowDetail(
       {typeof place === "number" && (
         <>
           {" "}
-          <button type="button" onClick={() => go({ open: isShown ? "1" : "event" })}>
+          <button type="button" onClick={() => slot.go({ open: isShown ? "1" : "event" })}>
             {isShown ? "Hide" : "Show"} the event at byte {place}
           </button>
           {isShown && <EventDetail offset={place} />}
         </>
       )}
-    </div>
+      {children}
+    </>
   );
 }

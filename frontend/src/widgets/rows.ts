@@ -1,15 +1,23 @@
 /** What of a table the address asks for: the rows that the filter lets through, in the order of the headings. */
 
-import type { ViewEntry } from "../api.ts";
+import type { Table, ViewEntry } from "../api.ts";
 import type { DrawnColumn, Ready } from "../columns.ts";
 import { filtered, nextSort, parseFilter, parseSort, printSort, sorted, type SortKey } from "../order.ts";
 import { useMemo } from "preact/hooks";
-import { address, go } from "../state.ts";
+import { type Slot, useSlot } from "../slot.ts";
 
 export interface Rows {
   rows: Uint32Array;
   keys: SortKey[];
   problem: string;
+}
+
+/** A view's answer as widgets draw it. */
+export interface Drawn {
+  entry: ViewEntry;
+  table: Table;
+  ready: Ready;
+  rows: Rows;
 }
 
 /** The order in which the table came: by its weight, or another charted column, if it descends; else its own. */
@@ -24,7 +32,9 @@ function servedSort(ready: Ready, entry: ViewEntry): string {
 /** As the table came, unless the user wants another order. */
 export function useRows(ready: Ready, entry: ViewEntry): Rows {
   const served = useMemo(() => servedSort(ready, entry), [ready, entry]);
-  const { filter: text = "", sort = served } = address.value;
+  const slot = useSlot();
+  const text = slot.get("filter");
+  const sort = slot.get("sort") || served;
   const filter = useMemo(() => parseFilter(text), [text]);
   const kept = useMemo(() => filtered(filter, ready.texts, ready.lower), [filter, ready]);
   return useMemo(() => {
@@ -34,6 +44,7 @@ export function useRows(ready: Ready, entry: ViewEntry): Rows {
   }, [kept, sort, ready]);
 }
 
-export function sortBy(keys: SortKey[], { name, isNumeric, kind }: DrawnColumn, second: boolean) {
-  go({ sort: printSort(nextSort(keys, name, isNumeric || kind === "bool", second)) });
+/** Sorts by a column, or turns its order around. */
+export function sortBy(slot: Slot, keys: SortKey[], { name, isNumeric, kind }: DrawnColumn, second: boolean) {
+  slot.go({ sort: printSort(nextSort(keys, name, isNumeric || kind === "bool", second)) });
 }

@@ -1,4 +1,15 @@
-import { address, go, listedViews, listing, openEntry, openView, placeIn, spanLabel, traceState } from "../state.ts";
+import {
+  address,
+  go,
+  listedViews,
+  listing,
+  openEntry,
+  openTrace,
+  openView,
+  placeIn,
+  spanLabel,
+  traceState,
+} from "../state.ts";
 import { letters } from "./keys.ts";
 
 const GROUPS = ["Overview", "Host", "Device", "Memory", "Run"];
@@ -29,26 +40,25 @@ function Choices() {
   const runs = listing.value?.runs ?? [];
   const workers = runs.find(({ name }) => name === run)?.workers ?? [];
   const spans = workers.find(({ name }) => name === worker)?.spans ?? [];
-  const pick = (place: Record<string, string>) => go({ ...place, row: "", open: "" }, "push");
   return (
     <>
       <Choice
         title="Run"
         value={run}
         options={runs.map(({ name, label }) => [name, label])}
-        onPick={(name) => pick(placeIn(name, worker, span))}
+        onPick={(name) => openTrace(placeIn(name, worker, span))}
       />
       <Choice
         title="Worker"
         value={worker}
         options={workers.map(({ name }) => [name, name])}
-        onPick={(name) => pick(placeIn(run, name, span))}
+        onPick={(name) => openTrace(placeIn(run, name, span))}
       />
       <Choice
         title="Span"
         value={span}
         options={spans.map((span) => [span.name, spanLabel(run, worker, span)])}
-        onPick={(name) => pick({ span: name })}
+        onPick={(name) => openTrace({ span: name })}
       />
     </>
   );

@@ -1,12 +1,10 @@
-import type { RefObject } from "preact";
-import { useMemo, useRef, useState } from "preact/hooks";
-import type { Table } from "../api.ts";
+import type { ComponentChildren, RefObject } from "preact";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type DrawnColumn, type Ready, widest } from "../columns.ts";
 import { cell, exact } from "../format.ts";
-import { address, go } from "../state.ts";
+import { type Slot, useSlot } from "../slot.ts";
 import { useKeys } from "./keys.ts";
 import { fitted, textWidth, useWidth } from "./measure.ts";
-import { RowDetail } from "./row_detail.tsx";
 import { type Rows, sortBy } from "./rows.ts";
 
 const ROW = 26;
@@ -41,6 +39,7 @@ function widths(columns: DrawnColumn[], available: number): number[] {
 }
 
 function Heading({ column, keys }: { column: DrawnColumn; keys: Rows["keys"] }) {
+  const slot = useSlot();
   const place = keys.findIndex(({ name }) => name === column.name);
   const descending = keys[place]?.descending;
   const arrow = place < 0 ? "" : (descending ? "▼" : "▲") + (keys.length > 1 ? "₁₂"[place] : "");
@@ -55,7 +54,7 @@ function Heading({ column, keys }: { column: DrawnColumn; keys: Rows["keys"] }) 
         type="button"
         aria-description={column.doc}
         data-tip={tip.filter(Boolean).join("\n")}
-        onClick={(event) => sortBy(keys, column, event.shiftKey)}
+        onClick={(event) => sortBy(slot, keys, column, event.shiftKey)}
       >
         <span>
           {column.title}
@@ -94,10 +93,15 @@ class Layout {
 }
 
 /** The chosen row and whether it is open, which the address holds; and how keys and clicks change that. */
-function useChoice(order: Uint32Array, scroller: RefObject<HTMLDivElement | null>, top: (place: number) => number) {
+function useChoice(
+  slot: Slot,
+  order: Uint32Array,
+  scroller: RefObject<HTMLDivElement | null>,
+  top: (place: number) => number,
+) {
   const select = (place: number, open = false) => {
     if (place < 0 || place >= order.length) return;
-    go({ row: String(order[place]), open: open ? "1" : "" });
+    slot.go({ row: String(order[place]), open: open ? "1" : "" });
   };
   // Only for keys: what a click chose is in sight, and must not move under the pointer.
   const reveal = (place: number) => {
@@ -108,15 +112,15 @@ function useChoice(order: Uint32Array, scroller: RefObject<HTMLDivElement | null
     box.scrollIntoView({ block: "nearest" });
   };
   // A held key repeats faster than the page is drawn: the place is that of the address, not of the last drawing.
-  const placeNow = () => (address.peek().row ? order.indexOf(Number(address.peek().row)) : -1);
-  const toggle = (place: number) => select(place, !(place === placeNow() && address.peek().open));
+  const placeNow = () => (slot.get("row") ? order.indexOf(Number(slot.get("row"))) : -1);
+  const toggle = (place: number) => select(place, !(place === placeNow() && slot.get("open")));
   const move = (by: number) => {
     if (!order.length) return;
     const place = Math.max(0, Math.min(placeNow() + by, order.length - 1));
     select(place);
     reveal(place);
   };
-  useKeys({ j: () => move(1), k: () => move(-1), Enter: () => toggle(placeNow()) });
+  useKeys({ j: () => move(1), k: () => move(-1), Enter: () => toggle(placeNow()) }, slot.box);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     event.preventDefault();
@@ -155,21 +159,43 @@ const Gap = ({ height, span }: { height: number; span: number }) => (
   </tr>
 );
 
+/** What is below an opened row. Tells its height, since the table must know where the next rows begin. */
+function Detail(
+  { width, onHeight, children }: { width: number; onHeight: (height: number) => void; children: ComponentChildren },
+) {
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(() => box.current && onHeight(box.current.offsetHeight));
+    observer.observe(box.current!);
+    return () => observer.disconnect();
+  }, []);
+  return <div ref={box} style={{ width: `${width}px` }}>{children}</div>;
+}
+
+interface TableProps {
+  ready: Ready;
+  rows: Rows;
+  label: string;
+  /** What an opened row shows. */
+  detail: (row: number) => ComponentChildren;
+}
+
 /** A table of any length: only the rows in sight are drawn. Keys: j, k or arrows select, Enter opens. */
-export function DataTable({ ready, table, rows, label }: { ready: Ready; table: Table; rows: Rows; label: string }) {
+export function DataTable({ ready, rows, label, detail }: TableProps) {
+  const slot = useSlot();
   const scroller = useRef<HTMLDivElement>(null);
   const available = useWidth(scroller);
   const [scroll, setScroll] = useState(0);
-  const [detail, setDetail] = useState(0);
+  const [height, setHeight] = useState(0);
   const { columns } = ready;
   const wide = useMemo(() => widths(columns, available), [columns, available]);
   const whole = wide.reduce((sum, width) => sum + width, 0);
   const order = rows.rows;
-  const chosen = address.value.row ? order.indexOf(Number(address.value.row)) : -1;
-  const layout = new Layout(order.length, address.value.open ? chosen : -1, detail);
+  const chosen = slot.get("row") ? order.indexOf(Number(slot.get("row"))) : -1;
+  const layout = new Layout(order.length, slot.get("open") ? chosen : -1, height);
   const first = Math.max(0, layout.at(scroll) - ABOVE);
   const last = Math.min(order.length, first + DRAWN);
-  const { toggle, onKeyDown } = useChoice(order, scroller, (place) => layout.top(place));
+  const { toggle, onKeyDown } = useChoice(slot, order, scroller, (place) => layout.top(place));
 
   const drawn = Array.from(order.subarray(first, last), (row, i) => {
     const place = first + i;
@@ -180,7 +206,7 @@ export function DataTable({ ready, table, rows, label }: { ready: Ready; table: 
       isOpen && (
         <tr key="detail" aria-level={2}>
           <td class="detail" colSpan={columns.length}>
-            <RowDetail ready={ready} table={table} row={row} width={Math.min(available, whole)} onHeight={setDetail} />
+            <Detail width={Math.min(available, whole)} onHeight={setHeight}>{detail(row)}</Detail>
           </td>
         </tr>
       ),

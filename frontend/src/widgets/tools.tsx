@@ -1,26 +1,28 @@
 import { useRef, useState } from "preact/hooks";
-import type { Table, ViewEntry } from "../api.ts";
+import type { Table } from "../api.ts";
 import { csv, type Ready, tsv } from "../columns.ts";
-import { decimal, label, plural, quantity } from "../format.ts";
-import { address, catalogue, go, openEntry, trace } from "../state.ts";
+import { decimal, plural, quantity } from "../format.ts";
+import { useSlot } from "../slot.ts";
+import { catalogue, trace } from "../state.ts";
 import { copy, download } from "./copy.ts";
 import { useKeys } from "./keys.ts";
 
 /** The filter's box; `/` goes there, Escape leaves it. */
 export function FilterBox({ problem }: { problem: string }) {
+  const slot = useSlot();
   const box = useRef<HTMLInputElement>(null);
-  useKeys({ "/": () => box.current?.select() });
+  useKeys({ "/": () => box.current?.select() }, slot.box);
   return (
     <div class="filter">
       <input
         ref={box}
         type="search"
-        value={address.value.filter ?? ""}
+        value={slot.get("filter")}
         placeholder="Filter: words, -without, re:pattern"
         aria-label="Filter rows"
         aria-invalid={problem ? "true" : undefined}
         data-tip="Rows that have all words, in any text column; -word leaves out, re: begins a regular expression"
-        onInput={(event) => go({ filter: event.currentTarget.value, row: "", open: "" })}
+        onInput={(event) => slot.go({ filter: event.currentTarget.value, row: "", open: "" })}
         onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
       />
     </div>
@@ -28,8 +30,8 @@ export function FilterBox({ problem }: { problem: string }) {
 }
 
 /** A view's variants side by side. */
-export function GroupBy({ drawn }: { drawn: ViewEntry }) {
-  const base = openEntry.value!;
+export function GroupBy() {
+  const { base, entry, go } = useSlot();
   const variants = catalogue.value.filter(({ variant_of }) => variant_of === base.id);
   if (!variants.length) return null;
   return (
@@ -40,7 +42,7 @@ export function GroupBy({ drawn }: { drawn: ViewEntry }) {
           <button
             key={id}
             type="button"
-            aria-pressed={id === drawn.id}
+            aria-pressed={id === entry.id}
             onClick={() => go({ group: id === base.id ? "" : id, row: "", open: "" }, "push")}
           >
             {variant || title}
@@ -51,24 +53,12 @@ export function GroupBy({ drawn }: { drawn: ViewEntry }) {
   );
 }
 
-/** Choices for the view's parameters, the server's default first. */
-export function Parameters({ entry }: { entry: ViewEntry }) {
-  return entry.parameters.filter(({ kind }) => kind === "choice").map(({ name, choices }) => (
-    <label key={name}>
-      {label(name)}{" "}
-      <select
-        value={address.value[`set.${name}`] ?? choices[0]}
-        onChange={({ currentTarget: { value } }) => go({ [`set.${name}`]: value === choices[0] ? "" : value })}
-      >
-        {choices.map((choice) => <option key={choice} value={choice}>{choice}</option>)}
-      </select>
-    </label>
-  ));
-}
-
-export const topCount = () => Math.min(50, Math.max(1, Number(address.value.top) || 10));
+/** How many of the largest rows a picture names. */
+export const useTop = (): number => Math.min(50, Math.max(1, Number(useSlot().get("top")) || 10));
 
 export function TopN() {
+  const top = useTop();
+  const { go } = useSlot();
   return (
     <label data-tip="How many of the largest rows the charts name">
       Top{" "}
@@ -76,7 +66,7 @@ export function TopN() {
         type="number"
         min={1}
         max={50}
-        value={topCount()}
+        value={top}
         onInput={({ currentTarget: { value } }) => go({ top: value === "10" ? "" : value })}
       />
     </label>

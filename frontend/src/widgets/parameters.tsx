@@ -1,0 +1,98 @@
+/** Choices for the parameters of views: those of one view beside its table, those of several at the top of the page. */
+
+import type { Parameter, ViewEntry } from "../api.ts";
+import { label, quantity } from "../format.ts";
+import { address, choose, parametersOf, useAnswer, zoom, zoomTo } from "../state.ts";
+
+const TIMES = ["from_ns", "to_ns"];
+const OF_A_PAGE = [...TIMES, "device"];
+
+const valueOf = (name: string) => address.value[`set.${name}`] ?? "";
+
+function Select({ parameter: { name, choices }, names }: { parameter: Parameter; names?: Map<string, string> }) {
+  const chosen = valueOf(name) || choices[0]!;
+  return (
+    <label>
+      {label(name)}{" "}
+      <select
+        value={chosen}
+        onChange={({ currentTarget: { value } }) => choose({ [name]: value === choices[0] ? "" : value })}
+      >
+        {choices.map((choice) => <option key={choice} value={choice}>{names?.get(choice) ?? choice}</option>)}
+      </select>
+    </label>
+  );
+}
+
+/** A number or a text, taken when the field is left or Enter is pressed. */
+function Field({ parameter: { name, kind } }: { parameter: Parameter }) {
+  return (
+    <label>
+      {label(name)}{" "}
+      <input
+        type="search"
+        inputMode={kind === "number" ? "numeric" : "text"}
+        value={valueOf(name)}
+        placeholder="all"
+        onChange={({ currentTarget: { value } }) => choose({ [name]: value })}
+      />
+    </label>
+  );
+}
+
+const ALL = "";
+
+/** The numbers that a view's column of the same name has, such as those of the devices. */
+function Ids({ parameter, entry }: { parameter: Parameter; entry: ViewEntry }) {
+  const { name } = parameter;
+  const { [name]: _, ...others } = parametersOf(entry);
+  const { answer, earlier } = useAnswer(entry.id, others);
+  const table = answer?.state === "ready" ? answer : earlier;
+  const found = new Set((table?.data[name] ?? []).filter((value) => value !== null).map(Number));
+  const chosen = valueOf(name);
+  const isGone = chosen && !found.has(Number(chosen));
+  if (found.size < 2 && !isGone) return null;
+  const choices = [...found].sort((a, b) => a - b).map(String);
+  const names = new Map([[ALL, "all"], ...(isGone ? [[chosen, `${chosen} (not here)`] as const] : [])]);
+  return <Select parameter={{ ...parameter, choices: [ALL, ...choices, ...(isGone ? [chosen] : [])] }} names={names} />;
+}
+
+/** One parameter; `views` are those in whose rows its numbers may be found. */
+function Choice({ parameter, views }: { parameter: Parameter; views: ViewEntry[] }) {
+  if (parameter.kind === "choice") return <Select parameter={parameter} />;
+  const isListed = ({ columns }: ViewEntry) =>
+    columns.some(({ name, kind }) => name === parameter.name && kind === "id");
+  const listed = views.find(isListed);
+  return listed ? <Ids parameter={parameter} entry={listed} /> : <Field parameter={parameter} />;
+}
+
+/** What one view alone can be asked; `fixed` are those that something else decides. */
+export function Parameters({ entry, fixed }: { entry: ViewEntry; fixed: string[] }) {
+  const own = entry.parameters.filter(({ name }) => !OF_A_PAGE.includes(name) && !fixed.includes(name));
+  return own.map((parameter) => <Choice key={parameter.name} parameter={parameter} views={[entry]} />);
+}
+
+function Zoom() {
+  if (!zoom.value) return null;
+  const { from, to } = zoom.value;
+  return (
+    <span class="zoom" role="status">
+      Only {quantity(from, "instant")} to {quantity(to, "instant")}{" "}
+      <button type="button" onClick={() => zoomTo(null)}>Whole recording</button>
+    </span>
+  );
+}
+
+/** What all views of a page share: the time and the device that they are narrowed to. */
+export function PageParameters({ views }: { views: ViewEntry[] }) {
+  const shared = views.flatMap(({ parameters }) => parameters).filter(({ name }) => OF_A_PAGE.includes(name));
+  const device = shared.find(({ name }) => name === "device");
+  const hasTimes = shared.some(({ name }) => TIMES.includes(name)) && zoom.value;
+  if (!device && !hasTimes) return null;
+  return (
+    <div class="tools page">
+      {device && <Choice parameter={device} views={views} />}
+      {hasTimes && <Zoom />}
+    </div>
+  );
+}
