@@ -94,6 +94,17 @@ class TraceBuilder:
     def python(self, name: str, at: int, dur: int, *, thread: int = 1, **args: Any) -> TraceBuilder:
         return self.event("python_function", name, at, dur, tid=thread, **args)
 
+    def module(self, name: str, at: int, dur: int, *, number: int = 0, thread: int = 1) -> TraceBuilder:
+        """A call of an nn.Module; torch numbers the modules of each class."""
+        return self.python(f"nn.Module: {name}", at, dur, thread=thread, **{"Python module id": number})
+
+    def arrow(self, number: int, start: tuple[int, int], end: tuple[int, int], *, cat: str = "fwdbwd") -> TraceBuilder:
+        """A flow from one (thread, time) to another: from a forward operator to its backward."""
+        for ph, (thread, at) in (("s", start), ("f", end)):
+            self.event(cat, cat, at, None, tid=thread, ph=ph)
+            self.events[-1]["id"] = number
+        return self
+
     def window(self, at: int, dur: int) -> TraceBuilder:
         """The row that says from when to when was recorded."""
         return self.event("Trace", "PyTorch Profiler (0)", at, dur, pid="Spans", tid="PyTorch Profiler")

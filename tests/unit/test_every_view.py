@@ -31,6 +31,7 @@ def rich():
         .memcpy(at=125, dur=50, correlation=2, bytes=4096)
         .memory(64, at=12)
         .python("f.py(1): f", at=5, dur=60)
+        .module("Linear_0", at=8, dur=40)
         .build()
     )
 

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import polars as pl
 
 NONE = -1
+LIGHTNING = "[pl]"  # how the annotations begin that PyTorch Lightning makes of its hooks and modules
 
 HOST_KINDS = pl.Enum(["operator", "annotation"])
 LAUNCH_KINDS = pl.Enum(["runtime", "driver"])
@@ -349,7 +350,15 @@ class Trace:
         return self.host_events.filter(pl.col("kind") == "annotation")
 
     def holds(self, part: str) -> bool:
-        """Whether a frame, or `ops`, `kernels` or `annotations`, has any row."""
+        """Whether a frame, or `ops`, `kernels` or `annotations`, has any row.
+
+        `stacks`: whether anything tells the Python calls around an operator; `modules`: around which modules' calls.
+        """
+        if part == "stacks":
+            return bool(self.python_calls.height) or not self.host_events["call_stack"].is_null().all()
+        if part == "modules":
+            names = self.host_events["name"].unique().cast(pl.String)
+            return bool((self.python_calls["module_id"] >= 0).any() or names.str.starts_with(LIGHTNING).any())
         frame, kind = _PARTS.get(part, (part, None))
         rows: pl.DataFrame = getattr(self, frame)
         return not rows.is_empty() if kind is None else bool((rows["kind"] == kind).any())

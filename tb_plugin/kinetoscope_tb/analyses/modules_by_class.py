@@ -1,0 +1,95 @@
+"""Modules by class: what all modules of one class cost together, wherever they stand in the model.
+
+A module in another of its class counts once in the totals. Totals of classes overlap where one calls the other, so they
+don't add up; self times do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..tables import COUNT, TEXT, Column, Table
+from ..trace import Trace
+from ..trace.call_tree import Ints, MergedTree, Rows
+from ..trace.lookup import take
+from ..trace.module_calls import ModuleCalls
+from ..trace.module_times import ModuleCosts, ModuleTimes, module_amounts, rest_rows
+from ..views import View
+
+
+class _Class(Table):
+    """One row is one class of modules."""
+
+    name = Column(TEXT, "Class of the modules.")
+    instances = Column(COUNT, "How many modules of the class were called.")
+
+
+class ModulesByClass(ModuleCosts, _Class):
+    """One row is one class of modules.
+
+    `[outside modules]` is the work of operators in no module, `[unattributed]` the device time that neither a module
+    nor a recorded operator launched.
+    """
+
+    key, weight = ("name",), "device_self_ns"
+    charts = ("device_self_ns", "host_self_ns")  # totals of classes overlap: they are no parts of a whole
+
+
+def modules_by_class(trace: Trace) -> pl.DataFrame:
+    """Classes by device self time, then host self time."""
+    found = ModuleCalls.of(trace)
+    times = ModuleTimes.of(trace, found)
+    tree = found.tree
+    names = pl.Series([name.of_class or name.shown for name in found.names], dtype=pl.String)
+    classes = names.unique(maintain_order=True)
+    group = names.replace_strict(classes, pl.Series(range(classes.len())), return_dtype=pl.Int32).to_numpy()
+    is_outermost = _is_outermost(tree, group)
+    amounts = module_amounts(
+        times,
+        lambda own: _summed(group, tree.with_inner(own) * is_outermost, classes.len()),
+        lambda own: _summed(group, own, classes.len()),
+    )
+    modules_of = pl.DataFrame({"group": group, "module": tree.code}).group_by("group").n_unique().sort("group")
+    rows = pl.DataFrame(
+        {
+            "name": classes,
+            "instances": modules_of["module"],
+            "calls": _summed(group, found.calls, classes.len()),
+            **amounts,
+        },
+        schema_overrides=ModulesByClass.schema(),
+    )
+    rows = pl.concat([rows, pl.DataFrame(rest_rows(times), schema=ModulesByClass.schema())], how="diagonal")
+    order = ["device_self_ns", "host_self_ns", "name"]
+    rows = rows.sort(order, descending=[True, True, False], nulls_last=True)
+    return ModulesByClass.of(rows.select(ModulesByClass.schema().names()))
+
+
+def _is_outermost(tree: MergedTree, group: Rows) -> NDArray[np.bool_]:
+    """Whether a node lies in no other of its group."""
+    outermost = np.ones(group.size, bool)
+    around = tree.parent
+    while (around >= 0).any():
+        outermost &= take(group, around) != group
+        around = take(tree.parent, around)
+    return outermost
+
+
+def _summed(group: Rows, amount: Ints, count: int) -> Ints:
+    total = np.zeros(count, np.int64)
+    np.add.at(total, group, amount)
+    return total
+
+
+VIEW = View(
+    modules_by_class,
+    table=ModulesByClass,
+    title="Modules by class",
+    group="Host",
+    needs="modules",
+    hint="No calls of modules were recorded. Pass with_stack=True to the profiler: torch writes them with the stacks.",
+    variant_of="modules",
+    variant="Class",
+)
