@@ -12,6 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..tensor_cores import is_matrix_op
+from ..trace.lookup import by_name
 from ..trace.model import DEVICE_KINDS, HOST_KINDS, LAUNCH_KINDS, NONE
 from .rows import LAYOUTS, Rows
 from .tokens import Texts, float_of, leading_digits, shapes_text, used
@@ -156,8 +158,9 @@ def frame(name: str, rows: Rows, texts: Texts, origin: int, thread: Ints) -> pl.
 
 
 def _host_events(frame: Frame) -> dict[str, Any]:
+    name = frame.text("name")
     return {
-        "name": frame.text("name"),
+        "name": name,
         "kind": frame.kind(),
         "thread": frame.thread(),
         **frame.times(),
@@ -166,6 +169,7 @@ def _host_events(frame: Frame) -> dict[str, Any]:
         "fwd_thread": frame.integer("fwd_thread"),
         "input_shapes": frame.text("input_shapes", shapes_text),
         "input_types": frame.text("input_types"),
+        "concrete_inputs": _concrete_inputs(frame, name),
         "call_stack": frame.text("call_stack"),
         "is_finished": ~frame.is_false("finished"),
     }
@@ -183,6 +187,7 @@ def _launches(frame: Frame) -> dict[str, Any]:
 
 
 def _device_events(frame: Frame) -> dict[str, Any]:
+    graph = _from_one(frame, "graph_id")
     return {
         "name": frame.text("name"),
         "kind": frame.kind(),
@@ -199,6 +204,10 @@ def _device_events(frame: Frame) -> dict[str, Any]:
         "occupancy_frac": frame.float_arg("occupancy_percent") / 100,
         "occupancy_limiter": frame.text("occupancy_limiter"),
         "collective": frame.text("collective"),
+        "graph_id": graph,
+        "graph_node_id": np.where(graph >= 0, frame.integer("graph_node_id"), NONE),
+        "from_device": frame.integer("from_device", np.int32),
+        "to_device": frame.integer("to_device", np.int32),
     }
 
 
@@ -296,9 +305,21 @@ def _others(frame: Frame) -> dict[str, Any]:
 
 def _correlation(frame: Frame) -> Ints:
     """Zero links nothing: torch before 2.0 writes it for "none" (kineto b96fe094)."""
-    values = frame.integer("correlation")
+    return _from_one(frame, "correlation")
+
+
+def _from_one(frame: Frame, arg: str) -> Ints:
+    """A number that is none where it is zero."""
+    values = frame.integer(arg)
     values[values == 0] = NONE
     return values
+
+
+def _concrete_inputs(frame: Frame, name: pl.Series) -> pl.Series:
+    """Kept where they say how much work there was; those of other operators would be many different texts."""
+    codes = frame.take("concrete_inputs")
+    codes[~by_name(name, is_matrix_op).astype(bool)] = NONE
+    return enum(codes, frame.texts)
 
 
 def _device_and_stream(frame: Frame) -> dict[str, Ints]:

@@ -52,7 +52,16 @@ LAYOUTS = {
         Kind.OPERATOR,
         Kind.ANNOTATION,
         _PLACE,
-        ("external_id", "sequence", "fwd_thread", "input_shapes", "input_types", "call_stack", "finished"),
+        (
+            "external_id",
+            "sequence",
+            "fwd_thread",
+            "input_shapes",
+            "input_types",
+            "concrete_inputs",
+            "call_stack",
+            "finished",
+        ),
     ),
     "launches": Layout(Kind.RUNTIME, Kind.DRIVER, _PLACE, ("correlation", "external_id")),
     "device_events": Layout(
@@ -73,6 +82,10 @@ LAYOUTS = {
             "occupancy_percent",
             "occupancy_limiter",
             "collective",
+            "graph_id",
+            "graph_node_id",
+            "from_device",
+            "to_device",
         ),
     ),
     "memory": Layout(

@@ -42,6 +42,7 @@ HOST_EVENTS = {
     "fwd_thread": pl.Int64,  # of a backward operator: the thread of its forward operator
     "input_shapes": pl.Enum,  # as the file spells them
     "input_types": pl.Enum,
+    "concrete_inputs": pl.Enum,  # values of the inputs that are no tensors; of operators that multiply matrices alone
     "call_stack": pl.Enum,
     "is_finished": pl.Boolean,  # false: the recording ended inside it
     **PLACE,
@@ -88,6 +89,10 @@ DEVICE_EVENTS = {
     "occupancy_frac": pl.Float64,
     "occupancy_limiter": pl.Enum,
     "collective": pl.Enum,  # name of the collective, from the metadata
+    "graph_id": pl.Int64,  # of the CUDA graph whose launch it belongs to; torch 2.12 and later (kineto 1a72dcae)
+    "graph_node_id": pl.Int64,  # its node there
+    "from_device": pl.Int32,  # of a copy between devices
+    "to_device": pl.Int32,
     **PLACE,
     # derived
     "is_communication": pl.Boolean,

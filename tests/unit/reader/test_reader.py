@@ -369,3 +369,30 @@ def test_waits_keep_what_they_wait_for():
         e     cuda_event  7       20        2            -                  -1              -1             -1              3
         """,
     )
+
+
+def test_the_values_of_inputs_are_kept_where_matrices_are_multiplied():
+    trace = (
+        TraceBuilder()
+        .op("aten::convolution", 0, 9, **{"Concrete Inputs": ["", "", "[2, 2]"]})
+        .op("aten::add", 10, 9, **{"Concrete Inputs": ["", "3"]})
+        .op("aten::mm", 20, 9)
+        .build()
+    )
+    assert trace.host_events["concrete_inputs"].to_list() == ['["", "", "[2, 2]"]', None, None]
+
+
+def test_rows_of_a_graph_s_launch_name_graph_and_node_and_zero_is_none():
+    trace = (
+        TraceBuilder()
+        .kernel("a", 0, 1, **{"graph id": 7, "graph node id": 0})
+        .kernel("b", 2, 1, **{"graph id": 0, "graph node id": 0})
+        .kernel("c", 4, 1)
+        .build()
+    )
+    assert trace.device_events.select("graph_id", "graph_node_id").rows() == [(7, 0), (-1, -1), (-1, -1)]
+
+
+def test_a_copy_between_devices_names_both():
+    trace = TraceBuilder().memcpy(0, 5, name="Memcpy PtoP (Device -> Device)", fromDevice=0, toDevice=3).build()
+    assert trace.device_events.select("from_device", "to_device").rows() == [(0, 3)]
