@@ -33,6 +33,8 @@ FRACTION = Kind("fraction", pl.Float64(), "_frac")  # 0 to 1, never per cent
 
 KINDS = (TEXT, BOOL, ID, COUNT, NUMBER, INSTANT, DURATION, BYTES, FRACTION)
 NUMERIC = (COUNT, NUMBER, INSTANT, DURATION, BYTES, FRACTION)
+_AMOUNTS = (COUNT, DURATION, BYTES)
+_NO_SUMS = ("mean_", "median_", "max_", "min_", "stdev_", "largest_", "smallest_", "longest_", "shortest_", "peak_")
 _PREFIXES = {BOOL: ("is_", "has_", "uses_", "tc_")}
 
 
@@ -41,11 +43,21 @@ class Column:
 
     name: str
 
-    def __init__(self, kind: Kind, doc: str) -> None:
-        self.kind, self.doc = kind, doc
+    def __init__(self, kind: Kind, doc: str, *, adds_up: bool | None = None) -> None:
+        self.kind, self.doc, self._adds_up = kind, doc, adds_up
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether it is an amount: that of two steps together is the sum of both, so it can be told per step.
+
+        Counts, durations and bytes are, unless their name says that they are a mean, an extreme or such.
+        """
+        if self._adds_up is not None:
+            return self._adds_up
+        return self.kind in _AMOUNTS and not self.name.startswith(_NO_SUMS)
 
 
 class Table:

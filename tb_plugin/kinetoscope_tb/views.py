@@ -16,6 +16,7 @@ from .tables import Table
 from .trace import Trace
 
 Group = Literal["Overview", "Host", "Device", "Memory", "Run"]
+Within = Literal["rows", "windows", "recording", "steps", "moments"]
 
 
 _RESERVED = {"view", "run", "worker", "span", "path", "form", "format"}  # what else a question or a command holds
@@ -74,6 +75,9 @@ class View:
         part_of: The id of the view on whose page this one is drawn too, below it; it isn't in the list of views.
         detail_of: The id of the view whose opened row shows this one, called with the row's key columns that it has
             parameters for; a variant's rows show it too. It isn't in the list of views.
+        within: What it looks at when it is asked about some steps alone, as comparing does: the `rows` that belong to
+            them, or whatever is active in their `windows` (for what is measured along the time axis). A view of the
+            whole `recording` can't be asked that, nor can one whose rows are `steps` or `moments`.
     """
 
     run: Callable[..., pl.DataFrame]
@@ -86,6 +90,7 @@ class View:
     variant: str = ""
     part_of: str | None = None
     detail_of: str | None = None
+    within: Within = "rows"
 
     @property
     def id(self) -> str:

@@ -82,4 +82,4 @@ def _backend(name: object) -> object:
     return None if name == "undefined" else name
 
 
-VIEW = View(environment, table=Environment, title="Environment", group="Overview")
+VIEW = View(environment, table=Environment, title="Environment", group="Overview", within="recording")

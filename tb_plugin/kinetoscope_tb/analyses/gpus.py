@@ -26,7 +26,7 @@ class Gpus(Table):
 
     device = Column(ID, "Index of the device.")
     name = Column(TEXT, "Name that the driver gives it.")
-    memory_bytes = Column(BYTES, "Size of its memory.")
+    memory_bytes = Column(BYTES, "Size of its memory.", adds_up=False)
     compute_capability = Column(TEXT, "Major and minor version of its architecture.")
     utilization_frac = Column(FRACTION, "Share of the time in which at least one kernel ran.")
     sm_efficiency_frac = Column(
@@ -89,4 +89,5 @@ VIEW = View(
     group="Device",
     needs="kernels",
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
+    within="windows",
 )

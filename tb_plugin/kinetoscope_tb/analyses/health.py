@@ -40,4 +40,5 @@ VIEW = View(
     title="Trace health",
     group="Overview",
     hint="Nothing was lost or repaired: the numbers are as recorded.",
+    within="recording",
 )

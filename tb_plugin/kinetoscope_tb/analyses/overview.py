@@ -53,4 +53,4 @@ def overview(trace: Trace) -> pl.DataFrame:
     )
 
 
-VIEW = View(overview, table=Overview, title="Overview", group="Overview")
+VIEW = View(overview, table=Overview, title="Overview", group="Overview", within="windows")

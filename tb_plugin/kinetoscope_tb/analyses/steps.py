@@ -57,4 +57,4 @@ def steps(trace: Trace) -> pl.DataFrame:
     )
 
 
-VIEW = View(steps, table=Steps, title="Steps", group="Overview")
+VIEW = View(steps, table=Steps, title="Steps", group="Overview", within="steps")

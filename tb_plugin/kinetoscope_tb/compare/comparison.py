@@ -1,0 +1,273 @@
+"""The joined table: one row is a row of either side, with base, new and what lies between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..errors import BadParameter
+from ..tables import BOOL, BYTES, COUNT, DURATION, ID, INSTANT, NUMERIC, Column, Table
+from ..trace import Trace
+from ..views import View
+from .noise import Spread, margin
+from .paths import labels, parents
+from .sides import Side, identity, side, why_not_per_step
+from .table import SIDE, compared_table
+
+_ROUNDED = (DURATION, BYTES)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What the values of both sides are of.
+
+    Args:
+        why_not: Why amounts aren't divided by the number of counted steps; empty if they are.
+        base_steps: How many steps of the base are counted.
+        new_steps: How many of the new side.
+        base_samples: How many of them the noise is estimated from; 0 if it isn't.
+        new_samples: The same of the new side.
+        is_base_missing: Whether the base lacks what the view needs.
+        is_new_missing: Whether the new side does.
+    """
+
+    why_not: str
+    base_steps: int
+    new_steps: int
+    base_samples: int
+    new_samples: int
+    is_base_missing: bool
+    is_new_missing: bool
+
+    @property
+    def is_per_step(self) -> bool:
+        """Whether amounts are divided by the number of counted steps."""
+        return not self.why_not
+
+    @property
+    def words(self) -> str:
+        """One or two sentences."""
+        if self.is_per_step:
+            counted = f"Per step: of {_steps(self.base_steps)} in the base and {_steps(self.new_steps)} in the new."
+        else:
+            counted = f"Not per step: {self.why_not}."
+        if max(self.base_samples, self.new_samples) < 2:
+            return f"{counted} Noise is unknown: it takes two steps to see how they differ."
+        sampled = f"{self.base_samples} and {self.new_samples} steps"
+        return f"{counted} Noise is what {sampled} differ by among themselves (Welch, 99 %)."
+
+
+def _steps(count: int) -> str:
+    return "one step" if count == 1 else f"{count} steps"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A view of two traces side by side.
+
+    Args:
+        view: What is compared.
+        columns: The compared columns, the first of which orders the rows.
+        table: The schema of the frame, made for this comparison.
+        frame: The biggest change first.
+        basis: What the values are of.
+    """
+
+    view: View
+    columns: tuple[Column, ...]
+    table: type[Table]
+    frame: pl.DataFrame
+    basis: Basis
+
+
+def is_comparable(view: View) -> bool:
+    """Whether rows of the view are the same things in another recording."""
+    return view.within != "moments" and view.detail_of is None and bool(comparable_columns(view))
+
+
+def comparable_columns(view: View) -> list[str]:
+    """The columns that can be compared: what is neither a part of the key nor a point in time."""
+    left_out = {*view.table.key, view.table.parent}
+    return [c.name for c in view.table.columns if c.name not in left_out and c.kind not in (INSTANT, ID)]
+
+
+def compare(
+    view: View,
+    base: Trace,
+    new: Trace,
+    *,
+    arguments: Mapping[str, Any] | None = None,
+    columns: Sequence[str] = (),
+) -> Comparison:
+    """The view of `new` beside that of `base`.
+
+    Args:
+        view: What to compare.
+        base: What is compared with.
+        new: What changed.
+        arguments: Of the view, for both sides.
+        columns: Names of columns to compare; by default the weight and the first count, or all numbers where there is
+            no weight, or all texts where there are no numbers.
+
+    Raises:
+        BadParameter: The view can't be compared, or has no such column to compare.
+    """
+    chosen = _chosen(view, columns)
+    why_not = why_not_per_step(view, base, new)
+    per_step = not why_not
+    sides = [side(view, trace, arguments or {}, chosen, per_step=per_step) for trace in (base, new)]
+    if view.within == "steps":
+        sides = _paired(sides)
+    joined = _joined(view, sides, chosen)
+    table = compared_table(view, chosen, is_per_step=per_step)
+    parts = [_part(column, joined, sides, is_per_step=per_step) for column in chosen]
+    frame = _ordered(view, joined.with_columns(*(series for part in parts for series in part)), chosen)
+    if view.table.parent:
+        above = parents(frame, [(one.frame, view.table) for one in sides])
+        frame = frame.with_columns(above.alias(view.table.parent))
+    basis = Basis(
+        why_not, sides[0].steps, sides[1].steps, sides[0].samples, sides[1].samples, *(s.is_missing for s in sides)
+    )
+    return Comparison(view, tuple(chosen), table, table.of(frame.select(table.schema().names())), basis)
+
+
+def _chosen(view: View, names: Sequence[str]) -> list[Column]:
+    if not is_comparable(view):
+        raise BadParameter(f"The view {view.id!r} can't be compared: its rows are of one recording alone.")
+    possible = comparable_columns(view)
+    for name in names:
+        if name not in possible:
+            raise BadParameter(f"{name!r} of {view.id!r} can't be compared; choose among {', '.join(possible)}.")
+    by_name = {c.name: c for c in view.table.columns}
+    numbers = [n for n in possible if by_name[n].kind in NUMERIC]
+    counts = [n for n in numbers if by_name[n].kind is COUNT][:1]
+    weight = [view.table.weight] if view.table.weight in numbers else []
+    usual = [*weight, *(n for n in counts if n not in weight)] if weight else numbers or possible
+    return [by_name[name] for name in dict.fromkeys(names or usual) if name]
+
+
+def _paired(sides: Sequence[Side]) -> list[Side]:
+    """Sides whose rows are steps, the n-th beside the n-th: two recordings seldom number their steps alike."""
+    names = [one.frame["step"].to_list() for one in sides]
+    most = max(map(len, names))
+    padded = [[*some, *[None] * (most - len(some))] for some in names]
+    together = [b if b == n or n is None else n if b is None else f"{b} | {n}" for b, n in zip(*padded, strict=True)]
+    return [
+        Side(
+            one.frame.with_columns(step=pl.Series(together[: one.frame.height], dtype=pl.String)),
+            None if one.spread is None else one.spread.with_columns(step=pl.Series(together[: one.spread.height])),
+            one.steps,
+            one.samples,
+            one.averaged,
+            one.is_missing,
+        )
+        for one in sides
+    ]
+
+
+def _joined(view: View, sides: Sequence[Side], columns: Sequence[Column]) -> pl.DataFrame:
+    """Key, `only_in`, and per side the values and the spread of each column."""
+    ids, keys = identity(view), labels(view.table) if view.table.parent else list(view.table.key)
+    frames = []
+    for name, one in zip(("base", "new"), sides, strict=True):
+        frame = one.frame.select(
+            *dict.fromkeys([*ids, *keys]), *(_told(c).alias(f"{name}_{c.name}") for c in columns)
+        ).with_columns(pl.lit(value=True).alias(f"is in {name}"))
+        if one.spread is not None:
+            spread = one.spread.rename({c: f"{name} {c}" for c in one.spread.columns if c not in ids})
+            frame = frame.join(spread, on=ids, how="left", nulls_equal=True)
+        frames.append(frame)
+    base, new = frames
+    joined = base.join(new, on=ids, how="full", nulls_equal=True, suffix=" of new")
+    both = [pl.coalesce(name, f"{name} of new").alias(name) for name in dict.fromkeys([*ids, *keys])]
+    in_base, in_new = pl.col("is in base").is_not_null(), pl.col("is in new").is_not_null()
+    only = pl.when(~in_new).then(pl.lit("base")).when(~in_base).then(pl.lit("new")).alias(SIDE)
+    return joined.with_columns(*both, only)
+
+
+def _told(column: Column) -> pl.Expr:
+    """The column, an answer as a word: the name of a bool can't begin with `base_`."""
+    value = pl.col(column.name)
+    if column.kind is not BOOL:
+        return value
+    return pl.when(value).then(pl.lit("yes")).when(~value).then(pl.lit("no"))
+
+
+def _part(column: Column, joined: pl.DataFrame, sides: Sequence[Side], *, is_per_step: bool) -> list[pl.Series]:
+    """The columns of the comparison that tell of one column of the view."""
+    base, new = (joined[f"{name}_{column.name}"] for name in ("base", "new"))
+    if column.kind not in NUMERIC:
+        changed = base.ne_missing(new)
+        words = pl.select(pl.when(changed).then(pl.lit("changed")).otherwise(pl.lit("same"))).to_series()
+        return [words.alias(f"{column.name}_verdict")]
+    if is_per_step and column.adds_up and column.kind in _ROUNDED:
+        base, new = (values.round().cast(pl.Int64) for values in (base, new))
+    delta = _with_zero(column, new, joined, sides[1]) - _with_zero(column, base, joined, sides[0])
+    noise = _noise(column, joined, sides)
+    parts = pl.DataFrame({"base": base, "new": new, "delta": delta, "noise": noise})
+    ratio = pl.when(pl.col("base") != 0).then(pl.col("new") / pl.col("base"))
+    return parts.select(
+        pl.col("base").alias(f"base_{column.name}"),
+        pl.col("new").alias(f"new_{column.name}"),
+        pl.col("delta").alias(f"delta_{column.name}"),
+        ratio.alias(f"{column.name}_ratio"),
+        _as_kind(pl.col("noise"), column).alias(f"noise_{column.name}"),
+        _verdict().alias(f"{column.name}_verdict"),
+    ).get_columns()
+
+
+def _with_zero(column: Column, values: pl.Series, joined: pl.DataFrame, one: Side) -> pl.Series:
+    """Values with 0 for an amount whose row isn't there, unless the recording doesn't have the amount at all."""
+    is_recorded = not one.is_missing and (one.frame.is_empty() or one.frame[column.name].count() > 0)
+    if not (column.adds_up and is_recorded):
+        return values
+    absent = joined[SIDE] == ("new" if values.name.startswith("base_") else "base")
+    return pl.select(pl.when(absent.fill_null(value=False)).then(0).otherwise(values).alias(values.name)).to_series()
+
+
+def _noise(column: Column, joined: pl.DataFrame, sides: Sequence[Side]) -> pl.Series:
+    """The margin within which a difference is noise; null where it isn't known."""
+    if any(one.spread is None for one in sides):
+        return pl.Series("noise", [None] * joined.height, dtype=pl.Float64)
+    spreads = []
+    for name, one in zip(("base", "new"), sides, strict=True):
+        # An amount that is in no step is 0 in each of them.
+        nothing, none = (0.0, one.samples) if column.adds_up else (np.nan, 0)
+        number = joined[f"{name} n {column.name}"].cast(pl.Float64).fill_null(none).to_numpy()
+        variance = joined[f"{name} var {column.name}"].cast(pl.Float64).fill_null(nothing).to_numpy()
+        steps = one.averaged * number / one.samples
+        spreads.append(Spread(variance, number, steps))
+    return pl.Series("noise", margin(*spreads)).fill_nan(None)
+
+
+def _verdict() -> pl.Expr:
+    size = pl.col("delta").abs()
+    return (
+        pl.when(pl.col("delta") == 0)
+        .then(pl.lit("same"))
+        .when(size.is_null() | pl.col("noise").is_null())
+        .then(pl.lit("unknown"))
+        .when(size <= pl.col("noise"))
+        .then(pl.lit("noise"))
+        .otherwise(pl.lit("real"))
+    )
+
+
+def _as_kind(values: pl.Expr, column: Column) -> pl.Expr:
+    return values.round().cast(pl.Int64) if column.kind in _ROUNDED else values.cast(pl.Float64)
+
+
+def _ordered(view: View, frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
+    """The biggest change of the first column first; what isn't known last."""
+    first = columns[0]
+    key = [name for name in (labels(view.table) if view.table.parent else view.table.key) if name in frame.columns]
+    if first.kind not in NUMERIC:
+        return frame.sort(pl.col(f"{first.name}_verdict") == "same", maintain_order=True)
+    size = pl.col(f"delta_{first.name}").abs()
+    larger = pl.max_horizontal(pl.col(f"base_{first.name}"), pl.col(f"new_{first.name}"))
+    by = [size, larger, *map(pl.col, key)]
+    return frame.sort(by, descending=[True, True, *(False for _ in key)], nulls_last=True, maintain_order=True)

@@ -1,0 +1,171 @@
+"""What may not change: `step>5%`, `operators.device_self_ns>10%`, `aten::mm>1ms`.
+
+    RULE     = SUBJECT (">" | "<") LIMIT ("and" LIMIT)*
+    SUBJECT  = "step" | VIEW | VIEW "." COLUMN | VIEW "[" ROW "]" | VIEW "." COLUMN "[" ROW "]" | ROW
+    LIMIT    = NUMBER ("%" | "ns" | "us" | "µs" | "ms" | "s" | "B" | "KiB" | "MiB" | "GiB" | "pp" | "")
+
+`>` is broken by a growth beyond the limit, `<` by a loss beyond it; with several limits, by what is beyond each.
+`%` is per cent of the base, `pp` percentage points of a share. `step` is the average step. VIEW is any view of the
+catalogue, COLUMN one of its columns (its weight if not given), ROW the key of a row (all rows if not given), its parts
+joined by " · "; a ROW alone is one of the view that is compared. The last `>` or `<` that a limit follows is the
+comparison, so names of C++ kernels need no quotes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from ..errors import BadParameter, NotFound
+from ..tables import BYTES, DURATION, FRACTION, Column, Kind
+from ..views import View
+from .comparison import Comparison
+
+_LIMIT = r"\d+(?:\.\d+)?\s*(?:%|ns|us|µs|ms|s|B|KiB|MiB|GiB|pp)?"
+_RULE = re.compile(rf"\s*(?P<subject>.+?)\s*(?P<sign>[<>])\s*(?P<limits>{_LIMIT}(?:\s+and\s+{_LIMIT})*)\s*", re.DOTALL)
+_SUBJECT = re.compile(r"(?P<view>\w+)(?:\.(?P<column>\w+))?(?:\[(?P<row>.+)\])?", re.DOTALL)
+_UNITS: dict[str, tuple[float, Kind | None]] = {
+    "ns": (1, DURATION),
+    "us": (1e3, DURATION),
+    "µs": (1e3, DURATION),
+    "ms": (1e6, DURATION),
+    "s": (1e9, DURATION),
+    "B": (1, BYTES),
+    "KiB": (2**10, BYTES),
+    "MiB": (2**20, BYTES),
+    "GiB": (2**30, BYTES),
+    "pp": (0.01, FRACTION),
+    "": (1, None),
+}
+JOINT = " · "  # between the parts of a row's key
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How far a value may go: by `amount` in the column's own unit, or by that share of the base."""
+
+    amount: float
+    is_relative: bool
+    kind: Kind | None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What may not change by more than the limits.
+
+    Args:
+        text: As it was written.
+        view: The view's id.
+        column: Name of the column; the view's weight if empty.
+        row: Key of the row, or None for all.
+        grows: Whether growth breaks it, or loss.
+        limits: All of which must be passed.
+    """
+
+    text: str
+    view: str
+    column: str
+    row: str | None
+    grows: bool
+    limits: tuple[Limit, ...]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a rule: the comparison's rows that break it, and how many would, but for noise."""
+
+    rule: Rule
+    broken: pl.DataFrame
+    in_noise: int
+
+
+def parsed_rule(text: str, views: Mapping[str, View], default: str) -> Rule:
+    """The rule that a text states; a row alone is one of the `default` view.
+
+    Raises:
+        BadParameter: It is no rule, or names a column that can't be compared.
+    """
+    found = _RULE.fullmatch(text)
+    if not found:
+        raise BadParameter(
+            f"{text!r} is no rule. A rule is a subject, > or <, and a limit, such as step>5%, "
+            "operators.device_self_ns>10% or aten::mm>1ms."
+        )
+    subject = found["subject"]
+    named = _SUBJECT.fullmatch(subject)
+    grows, limits = found["sign"] == ">", tuple(_limit(part) for part in re.split(r"\s+and\s+", found["limits"]))
+    if subject == "step":
+        return Rule(text, "overview", "mean_ns", "Step", grows, limits)
+    if named and named["view"] in views:
+        view = views[named["view"]]
+        return _checked(Rule(text, view.id, named["column"] or "", named["row"], grows, limits), view)
+    return _checked(Rule(text, default, "", subject, grows, limits), views[default])
+
+
+def _limit(text: str) -> Limit:
+    number, unit = re.fullmatch(r"([\d.]+)\s*(.*)", text.strip()).groups()  # type: ignore[union-attr]  # _RULE saw it
+    if unit == "%":
+        return Limit(float(number) / 100, is_relative=True, kind=None)
+    factor, kind = _UNITS[unit]
+    return Limit(float(number) * factor, is_relative=False, kind=kind)
+
+
+def _checked(rule: Rule, view: View) -> Rule:
+    column = compared_column(rule, view)
+    for limit in rule.limits:
+        is_plain = limit.kind is None and column.kind not in (DURATION, BYTES, FRACTION)
+        if not (limit.is_relative or is_plain or limit.kind is column.kind):
+            raise BadParameter(
+                f"{rule.text!r}: {column.name} is a {column.kind.name}; give the limit in its unit or in %."
+            )
+    return rule
+
+
+def compared_column(rule: Rule, view: View) -> Column:
+    """The column that the rule is about.
+
+    Raises:
+        BadParameter: There is none.
+    """
+    name = rule.column or view.table.weight
+    numbers = {c.name: c for c in view.table.columns if c.name not in view.table.key}
+    if name is None or name not in numbers:
+        raise BadParameter(f"{rule.text!r}: name a column of {view.id!r}, one of {', '.join(numbers)}.")
+    return numbers[name]
+
+
+def judged(rule: Rule, comparison: Comparison, *, ignores_noise: bool) -> Verdict:
+    """What comes of the rule; a difference that is noise breaks none, one of unknown noise does.
+
+    Raises:
+        NotFound: Neither side has the row.
+    """
+    column = compared_column(rule, comparison.view)
+    rows = _named(rule, comparison)
+    base, delta = pl.col(f"base_{column.name}"), pl.col(f"delta_{column.name}")
+    change = delta if rule.grows else -delta
+    beyond = [change > limit.amount * (base.abs().fill_null(0) if limit.is_relative else 1.0) for limit in rule.limits]
+    passing = rows.filter(pl.all_horizontal(beyond))
+    is_noise = pl.lit(value=False) if ignores_noise else pl.col(f"{column.name}_verdict") == "noise"
+    broken = passing.filter(~is_noise)
+    return Verdict(rule, broken, passing.height - broken.height)
+
+
+def row_names(comparison: Comparison) -> pl.Series:
+    """What to call each row: its key."""
+    key = [pl.col(name).cast(pl.String) for name in comparison.table.key]
+    return comparison.frame.select(pl.concat_str(key, separator=JOINT, ignore_nulls=True)).to_series()
+
+
+def _named(rule: Rule, comparison: Comparison) -> pl.DataFrame:
+    frame = comparison.frame
+    if rule.row is None:
+        return frame
+    names = row_names(comparison)
+    rows = frame.filter(names == rule.row)
+    if rows.is_empty():
+        raise NotFound(f"row in either side of {comparison.view.id!r}", rule.row, names.head(8).to_list())
+    return rows

@@ -1,0 +1,123 @@
+"""What a view says of the counted steps of one trace, and how the steps differ among themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..tables import NUMERIC, Column
+from ..trace import Trace
+from ..trace.step_rows import counted_steps, has_steps, rows_of_steps, windows_of_steps
+from ..views import View
+from .paths import PATH, with_path
+
+MOST_SAMPLES = 16  # steps that the noise is estimated from, spread evenly over the recording
+
+
+@dataclass(frozen=True)
+class Side:
+    """One trace's part of a comparison.
+
+    Args:
+        frame: The view of the counted steps, amounts divided by their number if values are per step.
+        spread: Per row the variance (`var …`) and number (`n …`) of the values of the sampled steps, per column;
+            None where steps can't be told apart.
+        steps: How many steps are counted.
+        samples: How many of them the spread is taken from.
+        averaged: Of how many steps each value is the mean.
+        is_missing: Whether the trace lacks what the view needs.
+    """
+
+    frame: pl.DataFrame
+    spread: pl.DataFrame | None
+    steps: int
+    samples: int
+    averaged: int
+    is_missing: bool
+
+
+def identity(view: View) -> list[str]:
+    """The columns on which two frames of the view are joined."""
+    return [PATH] if view.table.parent else list(view.table.key)
+
+
+def side(view: View, trace: Trace, arguments: Mapping[str, Any], columns: Sequence[Column], *, per_step: bool) -> Side:
+    """One side; `per_step` only where both recordings mark steps and the view can be asked about some of them."""
+    counted = counted_steps(trace)
+    numeric = [column for column in columns if column.kind in NUMERIC]
+    if view.within == "steps":
+        frame = _frame(view, trace, arguments)
+        rows = frame[counted] if frame.height == trace.steps.height else frame
+        return Side(rows, _spread_of_rows(rows, numeric), len(counted), rows.height, 1, view.is_missing(trace))
+    if not per_step:
+        return Side(_frame(view, trace, arguments), None, len(counted), 0, 0, view.is_missing(trace))
+    frame = _frame(view, _part(view, trace, counted), arguments)
+    amounts = [column.name for column in numeric if column.adds_up]
+    frame = frame.with_columns(pl.col(amounts) / len(counted))
+    places = np.linspace(0, len(counted) - 1, min(len(counted), MOST_SAMPLES)).round().astype(int)
+    samples = [_frame(view, _part(view, trace, [counted[place]]), arguments) for place in places]
+    spread = _spread(samples, identity(view), numeric)
+    return Side(frame, spread, len(counted), len(samples), len(counted), view.is_missing(trace))
+
+
+def why_not_per_step(view: View, base: Trace, new: Trace) -> str:
+    """Why values can't be told per step; empty if they can."""
+    if view.within == "steps":
+        return "each row is a step"
+    if view.within not in ("rows", "windows"):
+        return "this view is of whole recordings"
+    lacking = [name for name, trace in (("base", base), ("new", new)) if not has_steps(trace)]
+    sides = {1: f"the {''.join(lacking)} recording marks no steps", 2: "neither recording marks steps"}
+    return sides.get(len(lacking), "")
+
+
+def _part(view: View, trace: Trace, steps: Sequence[int]) -> Trace:
+    return rows_of_steps(trace, steps) if view.within == "rows" else windows_of_steps(trace, steps)
+
+
+def _frame(view: View, trace: Trace, arguments: Mapping[str, Any]) -> pl.DataFrame:
+    empty = pl.DataFrame(schema=view.table.schema())
+    frame = empty if view.is_missing(trace) else view.table.of(view.run(trace, **arguments))
+    return with_path(frame, view.table) if view.table.parent else frame
+
+
+def _spread(samples: Sequence[pl.DataFrame], ids: list[str], columns: Sequence[Column]) -> pl.DataFrame:
+    """Variance and number of the values of each row over the sampled steps.
+
+    In a step in which the row isn't there, an amount is 0 and anything else has no value.
+    """
+    names = [column.name for column in columns]
+    rows = pl.concat([sample.select(*ids, *names) for sample in samples])
+    values = [(pl.col(c.name).cast(pl.Float64), c) for c in columns]
+    return rows.group_by(ids).agg(
+        *(_variance(value, column, len(samples)).alias(f"var {column.name}") for value, column in values),
+        *(_number(value, column, len(samples)).alias(f"n {column.name}") for value, column in values),
+    )
+
+
+def _variance(value: pl.Expr, column: Column, steps: int) -> pl.Expr:
+    """Sample variance; for amounts, with a zero for each step without the row."""
+    if not column.adds_up:
+        return value.var()
+    there = value.count()
+    squares = pl.when(there > 1).then(value.var() * (there - 1)).otherwise(0.0)
+    zeros = steps - there
+    return (squares + value.mean() ** 2 * there * zeros / steps) / (steps - 1) if steps > 1 else pl.lit(None)
+
+
+def _number(value: pl.Expr, column: Column, steps: int) -> pl.Expr:
+    there = value.count()
+    return (pl.when(there > 0).then(steps).otherwise(0) if column.adds_up else there).cast(pl.Float64)
+
+
+def _spread_of_rows(frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
+    """Where each row is a step: how the rows differ among themselves, the same for each."""
+    return frame.select(
+        *frame.columns[:1],
+        *(pl.col(c.name).cast(pl.Float64).var().alias(f"var {c.name}") for c in columns),
+        *(pl.col(c.name).count().cast(pl.Float64).alias(f"n {c.name}") for c in columns),
+    )

@@ -1,0 +1,60 @@
+"""The schema of a comparison, made from that of the view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..tables import COUNT, ID, NUMBER, NUMERIC, TEXT, Column, Kind, Table
+from ..views import View
+from .paths import labels
+
+SIDE = "only_in"
+
+
+def compared_table(view: View, columns: Sequence[Column], *, is_per_step: bool) -> type[Table]:
+    """One row is a row of either side; per compared column base, new, delta, ratio, noise and verdict."""
+    table = view.table
+    keys = labels(table) if table.parent else table.key
+    parts: dict[str, object] = {c.name: Column(c.kind, c.doc) for c in table.columns if c.name in keys}
+    parts[SIDE] = Column(TEXT, "The side that alone has the row, base or new; missing if both have it.")
+    for column in columns:
+        parts |= _parts(column, is_per_step=is_per_step)
+    if table.parent:
+        parts[table.parent] = Column(ID, "Row of this table that is around this one; missing at a root.")
+    first = columns[0]
+    weight = f"delta_{first.name}" if first.kind in NUMERIC else None
+    pictures = {"key": tuple(keys), "weight": weight, "parent": table.parent}
+    words = f"One row is a row of “{view.title}” in either of two recordings, the base and the new."
+    return type(f"Compared{table.__name__}", (Table,), {"__doc__": words, **parts, **pictures})
+
+
+def _parts(column: Column, *, is_per_step: bool) -> dict[str, object]:
+    doc, name = column.doc, column.name
+    if column.kind not in NUMERIC:
+        return {
+            f"base_{name}": Column(TEXT, f"In the base: {doc}"),
+            f"new_{name}": Column(TEXT, f"In the new: {doc}"),
+            f"{name}_verdict": Column(TEXT, "same or changed."),
+        }
+    is_divided = is_per_step and column.adds_up
+    kind = NUMBER if is_divided and column.kind is COUNT else column.kind
+    per = " Mean per counted step." if is_divided else " Of the counted steps together." if is_per_step else ""
+    return {
+        f"base_{name}": Column(kind, f"In the base: {doc}{per}"),
+        f"new_{name}": Column(kind, f"In the new: {doc}{per}"),
+        f"delta_{name}": Column(kind, "New − base; an amount whose row one side doesn't have is 0 there."),
+        f"{name}_ratio": Column(NUMBER, "New / base; missing where the base is 0 or isn't there."),
+        f"noise_{name}": Column(
+            _error_kind(kind),
+            "A difference up to this is noise: two recordings without any change differ by less in 99 of 100 cases, by "
+            "the spread of their steps (Welch's test). Missing where no side has two steps.",
+        ),
+        f"{name}_verdict": Column(
+            TEXT,
+            "same: no difference. noise: no more than the steps differ by. real: more than that. unknown: can't say.",
+        ),
+    }
+
+
+def _error_kind(kind: Kind) -> Kind:
+    return NUMBER if kind is COUNT else kind

@@ -1,0 +1,188 @@
+"""Two traces side by side, computed by hand."""
+
+import polars as pl
+import pytest
+
+from build import TraceBuilder, same
+from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.compare import comparable_columns, compare, is_comparable
+from kinetoscope_tb.errors import BadParameter
+from kinetoscope_tb.trace.step_rows import rows_of_steps, windows_of_steps
+
+
+def steps(*lengths, op="aten::mm", extra=None, extra_in=()):
+    """One step per length, 1000 ns each, with an operator that launches one kernel of that length."""
+    trace = TraceBuilder().window(0, 100_000)
+    for i, length in enumerate(lengths):
+        at = i * 1000
+        trace.step(i, at, 1000).op(op, at + 10, 100).launch(at + 20, 5, i + 1).kernel(
+            f"k_{op}", at + 200, length, i + 1
+        )
+        if extra and i in extra_in:
+            trace.op(extra, at + 500, 50).launch(at + 510, 5, 100 + i).kernel(f"k_{extra}", at + 700, 30, 100 + i)
+    return trace.build()
+
+
+def operators(base, new, **options):
+    return compare(VIEWS["operators"], base, new, **options).frame
+
+
+def test_amounts_are_told_per_step_and_the_biggest_change_comes_first():
+    base = steps(10, 10)
+    new = steps(20, 20, 20, 20, extra="aten::add", extra_in=(0, 1, 2, 3))
+    same(
+        operators(base, new),
+        """
+        name       only_in  base_device_self_ns  new_device_self_ns  delta_device_self_ns  device_self_ns_ratio  device_self_ns_verdict  base_calls  new_calls
+        aten::add  new      -                    30                  30                    -                  real                 -           1.0
+        aten::mm   -        10                   20                  10                    2.0                real                 1.0         1.0
+        """,
+    )
+
+
+def test_a_row_of_the_base_alone_is_kept():
+    same(
+        operators(steps(10, 10, extra="aten::add", extra_in=(1,)), steps(10, 10), columns=["calls"]),
+        """
+        name       only_in  base_calls  new_calls  delta_calls  calls_ratio
+        aten::add  base     0.5         -          -0.5         -
+        aten::mm   -        1.0         1.0        0.0          1.0
+        """,
+    )
+
+
+def test_work_outside_the_counted_steps_is_left_out():
+    cut = TraceBuilder().window(0, 1500).step(0, 0, 1000).op("aten::mm", 10, 100).step(1, 1000, 900)
+    base = cut.op("aten::mm", 1010, 100).op("aten::mm", 1950, 10).build()
+    comparison = compare(VIEWS["operators"], base, base, columns=["host_total_ns"])
+    assert comparison.basis.base_steps == 1
+    assert comparison.frame["base_host_total_ns"].to_list() == [100]
+
+
+def test_a_difference_within_the_spread_of_the_steps_is_noise():
+    # Means 100 and 110; variance 400 on both sides of 3 steps: error sqrt(800 / 3) = 16.33; with 4 degrees of freedom
+    # Student's t is 4.604: margin 75.18.
+    same(
+        operators(steps(80, 100, 120), steps(90, 110, 130), columns=["device_self_ns"]),
+        """
+        name      delta_device_self_ns  noise_device_self_ns  device_self_ns_verdict
+        aten::mm  10                    75                    noise
+        """,
+    )
+    beyond = operators(steps(80, 100, 120), steps(170, 190, 210), columns=["device_self_ns"])
+    assert beyond.select("delta_device_self_ns", "device_self_ns_verdict").rows() == [(90, "real")]
+
+
+def test_with_one_step_on_one_side_the_other_s_spread_stands_for_both():
+    # Variance 400 with 2 degrees of freedom (t = 9.925), error sqrt(400 / 3 + 400 / 1) = 23.09: margin 229.2.
+    frame = operators(steps(80, 100, 120), steps(300), columns=["device_self_ns"])
+    assert frame.select("delta_device_self_ns", "noise_device_self_ns", "device_self_ns_verdict").rows() == [
+        (200, 229, "noise")
+    ]
+
+
+def test_with_one_step_on_either_side_noise_is_unknown():
+    comparison = compare(VIEWS["operators"], steps(10), steps(20))
+    assert comparison.frame["device_self_ns_verdict"].to_list() == ["unknown"]
+    assert "Noise is unknown" in comparison.basis.words
+
+
+def test_without_steps_on_one_side_whole_recordings_are_compared():
+    without = TraceBuilder().op("aten::mm", 0, 50).op("aten::mm", 100, 50).build()
+    comparison = compare(VIEWS["operators"], without, steps(10, 20), columns=["host_total_ns"])
+    assert comparison.basis.words.startswith("Not per step: the base recording marks no steps.")
+    assert comparison.frame.select("base_host_total_ns", "new_host_total_ns").rows() == [(100, 200)]
+
+
+def test_what_one_side_did_not_record_is_unknown_and_not_0():
+    without = TraceBuilder().step(0, 0, 1000).op("aten::mm", 10, 100).op("aten::old", 200, 100).window(0, 9000).build()
+    same(
+        operators(without, steps(10), columns=["device_self_ns"]),
+        """
+        name       only_in  base_device_self_ns  new_device_self_ns  delta_device_self_ns  device_self_ns_verdict
+        aten::mm   -        -                    10                  -                     unknown
+        aten::old  base     -                    -                   -                     unknown
+        """,
+    )
+
+
+def test_a_view_that_one_side_lacks_shows_the_other_s_rows():
+    without = TraceBuilder().step(0, 0, 1000).op("aten::mm", 10, 100).window(0, 9000).build()
+    comparison = compare(VIEWS["kernels"], without, steps(10, 10))
+    assert (comparison.basis.is_base_missing, comparison.basis.is_new_missing) == (True, False)
+    assert comparison.frame.select("name", "only_in", "new_total_ns", "delta_total_ns").rows() == [
+        ("k_aten::mm", "new", 10, None)
+    ]
+
+
+def test_the_overview_compares_what_it_shows():
+    base, new = steps(100, 120, 140), steps(300, 320, 340)
+    frame = compare(VIEWS["overview"], base, new).frame
+    for side, trace in (("base", base), ("new", new)):
+        shown = VIEWS["overview"].run(trace).select("category", "mean_ns")
+        assert sorted(shown.rows()) == sorted(frame.select("category", f"{side}_mean_ns").rows())
+    assert frame.filter(pl.col("category") == "Kernel")["delta_mean_ns"].to_list() == [200]
+
+
+def test_steps_are_paired_in_their_order():
+    trace = TraceBuilder().window(0, 9000).step(7, 0, 100).step(8, 100, 120).build()
+    frame = compare(VIEWS["steps"], steps(10, 10, 10), trace).frame
+    assert frame.sort("step").select("step", "only_in", "base_total_ns", "new_total_ns").rows() == [
+        ("0 | 7", None, 1000, 100),
+        ("1 | 8", None, 1000, 120),
+        ("2", "base", 1000, None),
+    ]
+
+
+def test_facts_without_numbers_are_the_same_or_changed():
+    comparison = compare(VIEWS["environment"], steps(10), steps(10, 20))
+    rows = {row["fact"]: row for row in comparison.frame.to_dicts()}
+    assert (rows["Events"]["base_value"], rows["Events"]["new_value"]) == ("5", "9")
+    assert (rows["Events"]["value_verdict"], rows["File"]["value_verdict"]) == ("changed", "same")
+
+
+def test_keys_that_are_missing_are_the_same_key():
+    base = TraceBuilder().step(0, 0, 1000).kernel("k", 10, 5).build()
+    frame = compare(VIEWS["kernels_by_op"], base, base).frame
+    assert frame.select("op", "only_in", "delta_total_ns").rows() == [(None, None, 0)]
+
+
+def test_a_column_that_cannot_be_compared_is_refused():
+    with pytest.raises(BadParameter, match="'name' of 'operators' can't be compared; choose among calls"):
+        operators(steps(10), steps(10), columns=["name"])
+
+
+each = pytest.mark.parametrize("view", [v for v in VIEWS.values() if is_comparable(v)], ids=lambda view: view.id)
+
+
+@each
+def test_every_view_compares_with_itself_without_a_change(view):
+    trace = steps(10, 30, 20)
+    comparison = compare(view, trace, trace, columns=comparable_columns(view))
+    assert comparison.frame["only_in"].null_count() == comparison.frame.height
+    for name in comparison.frame.columns:
+        if name.startswith("delta_"):
+            assert set(comparison.frame[name]) <= {0, None}
+    assert len(comparison.table.columns) == comparison.frame.width
+
+
+@each
+def test_an_amount_of_two_steps_is_the_sum_of_both(view):
+    """Else it needs adds_up=False, or the view needs another `within`."""
+    whole = steps(10, 30, extra="aten::add", extra_in=(1,))
+    if view.is_missing(whole):
+        return
+    first, second = of_each_step(view, whole)
+    together = view.run(whole)
+    for column in view.table.columns:
+        if view.within in ("rows", "windows") and column.adds_up and column.name not in view.table.key:
+            assert (together[column.name].sum() or 0) == (first[column.name].sum() or 0) + (
+                second[column.name].sum() or 0
+            )
+
+
+def of_each_step(view, whole):
+    part = windows_of_steps if view.within == "windows" else rows_of_steps
+    for step in (0, 1):
+        trace = part(whole, [step])
+        yield pl.DataFrame(schema=view.table.schema()) if view.is_missing(trace) else view.run(trace)
