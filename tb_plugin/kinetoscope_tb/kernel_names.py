@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 STEP = re.compile(r"ProfilerStep#(\d+)")
+_OVERLOAD = re.compile(r"(\w+::\w+)\.\w+$")
 DATA_LOADING = ("enumerate(DataLoader)#", "enumerate(DataPipe)#")
 
 _COMMUNICATION_KERNEL = re.compile(
@@ -21,6 +22,12 @@ _COMMUNICATION_KERNEL = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _COMMUNICATION_RANGE = re.compile(r"record_param_comms$|c10d::|(?:nccl|rccl|gloo|xccl|ccl|oneccl|hccl|ucc|mpi):")
+
+
+def operator_of(name: str) -> str:
+    """The operator's name without its overload: aten::sum of aten::sum.dim_IntList."""
+    found = _OVERLOAD.match(name)
+    return found[1] if found else name
 
 
 def is_communication_kernel(name: str) -> bool:

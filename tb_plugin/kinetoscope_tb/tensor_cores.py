@@ -103,7 +103,7 @@ def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:
 
 _BESIDE, _USES, _NEVER = map(_any_of, (BESIDE, USES, NEVER))
 _MOVES, _PRODUCTS = (re.compile(_any_of(p).pattern, re.IGNORECASE) for p in (MOVES, (PRODUCTS,)))
-_MATRIX_OPS = _any_of(MATRIX_OPS)
+_MATRIX_OPS = re.compile(rf"(?:{_any_of(MATRIX_OPS).pattern})(?:\.\w+)?")  # the overload behind it: aten::mm.out
 
 
 def tensor_cores(name: str) -> Answer:

@@ -12,15 +12,25 @@ torch/autograd/profiler_util.py in 2.13 (`_populate_cpu_children`, `_remove_dup_
 """
 
 import json
+import threading
 from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 import torch
+from torch.profiler import schedule, tensorboard_trace_handler
 
 from kinetoscope import trace_handler
 from kinetoscope_tb.analyses.operators import operators
 from kinetoscope_tb.analyses.operators_by_shape import operators_by_shape
 from kinetoscope_tb.reader import read
+from kinetoscope_tb.trace import Trace
+
+pytestmark = pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")  # as an error it would crash torch
+
+ALL_THREADS = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+OVERLOADS = torch._C._profiler._ExperimentalConfig(verbose=True, capture_overload_names=True)
 
 
 class Double(torch.autograd.Function):
@@ -54,89 +64,157 @@ def training(steps, profiler):
         profiler.step()
 
 
+def on_two_threads(steps, profiler):
+    """A training whose backward threads are others' too: torch's checkpoints call autograd from within autograd."""
+
+    def train():
+        layer = torch.nn.Linear(8, 8)
+        middle = torch.utils.checkpoint.checkpoint(layer, torch.randn(4, 8, requires_grad=True), use_reentrant=True)
+        middle.relu().sum().backward()
+
+    trainings = [threading.Thread(target=train) for _ in range(steps)]
+    for thread in trainings:
+        thread.start()
+    train()
+    for thread in trainings:
+        thread.join()
+
+
+@dataclass
+class Recording:
+    """How to record: the profiler's options, who saves the trace, and what runs."""
+
+    options: dict = field(default_factory=dict)
+    saving: object = partial(trace_handler, run="run")
+    work: object = training
+
+
+CYCLES = {"schedule": schedule(wait=0, warmup=1, active=1, repeat=2), "profile_memory": True}
 RECORDINGS = {
-    "shapes and memory": {"record_shapes": True, "profile_memory": True},
-    "a schedule": {"schedule": torch.profiler.schedule(wait=0, warmup=1, active=2, repeat=1), "profile_memory": True},
-    "stacks": {"with_stack": True, "profile_memory": True},
+    "shapes and memory": Recording({"record_shapes": True, "profile_memory": True}),
+    "one long cycle": Recording(CYCLES | {"schedule": schedule(wait=0, warmup=1, active=2, repeat=1)}),
+    "cycles": Recording(CYCLES | {"record_shapes": True}),
+    "stacks": Recording({"with_stack": True, "profile_memory": True}),
+    "FLOPs and modules": Recording({"with_flops": True, "with_modules": True, "profile_memory": True}),
+    "overloads": Recording({"record_shapes": True, "experimental_config": OVERLOADS}),
+    "threads": Recording({"record_shapes": True, "experimental_config": ALL_THREADS}, work=on_two_threads),
+    "plain JSON": Recording({"record_shapes": True, "profile_memory": True}, tensorboard_trace_handler),
+    "torch's gzip": Recording({"profile_memory": True}, partial(tensorboard_trace_handler, use_gzip=True)),
+    "torch's Python exporter": Recording(
+        {"record_shapes": True, "profile_memory": True},
+        partial(tensorboard_trace_handler, use_python_export=True),
+    ),
 }
+GROUPINGS = {"name": {}, "shape": {"group_by_input_shape": True}}
 
 
-@pytest.fixture(scope="module", params=RECORDINGS)
-def recording(request, tmp_path_factory):
-    """The viewer's trace and torch's profiler of the same recording."""
-    folder = tmp_path_factory.mktemp("logdir")
+@dataclass
+class Cycle:
+    """One recorded window: the viewer's trace, and torch's rows of it by grouping."""
+
+    trace: Trace
+    rows: dict
+
+
+@dataclass
+class Recorded:
+    """The windows of a recording, and torch's profiler at its end."""
+
+    cycles: list[Cycle]
+    profiler: torch.profiler.profile
+
+
+def record(recording, folder):
+    """The viewer's traces and torch's rows of the same recording."""
+    saved, cycles, known = recording.saving(str(folder)), [], set()
+
+    def save(profiler):
+        saved(profiler)
+        (path,) = {*folder.rglob("*.pt.trace.json*")} - known
+        known.add(path)
+        averages = partial(profiler.key_averages, group_by_overload_name=True)
+        cycles.append((path, {name: averages(**options) for name, options in GROUPINGS.items()}))
+
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with torch.profiler.profile(
-        activities=[torch.profiler.ProfilerActivity.CPU],
-        on_trace_ready=trace_handler(folder, run="run"),
-        **RECORDINGS[request.param],
+        activities=[torch.profiler.ProfilerActivity.CPU], on_trace_ready=save, **recording.options
     ) as profiler:
-        training(4, profiler)
+        recording.work(4, profiler)
     torch.set_num_threads(threads)
-    (path,) = folder.glob("run/*")
-    return read(path), profiler
+    return Recorded([Cycle(read(path), rows) for path, rows in cycles], profiler)
+
+
+@pytest.fixture(scope="module", params=RECORDINGS)
+def recorded(request, tmp_path_factory):
+    return record(RECORDINGS[request.param], tmp_path_factory.mktemp("logdir"))
 
 
 def ns(microseconds):
     return round(microseconds * 1000)
 
 
-def compared(recording):
+def named(row):
+    """The row's name as the file has it."""
+    return f"{row.key}.{row.overload_name}" if row.overload_name else row.key
+
+
+def compared(cycle, *, with_stack):
     """Names of the operators that both sides define alike."""
-    trace, profiler = recording
-    names = set(trace.ops["name"].cast(str))
-    return names - {"Double", "DoubleBackward"} if profiler.with_stack else names
+    names = set(cycle.trace.ops["name"].cast(str))
+    return names - {"Double", "DoubleBackward"} if with_stack else names
 
 
-def averages(recording, **grouping):
-    """torch's rows of the operators; with stacks, torch also lists Python calls among them."""
-    _, profiler = recording
-    names = compared(recording)
-    return [row for row in profiler.key_averages(**grouping) if not row.is_user_annotation and row.key in names]
+def pairs(recorded, grouping="name"):
+    """Each window with the names to compare, and torch's rows of them; with stacks, torch also lists Python calls."""
+    for cycle in recorded.cycles:
+        names = compared(cycle, with_stack=recorded.profiler.with_stack)
+        rows = [row for row in cycle.rows[grouping] if not row.is_user_annotation and named(row) in names]
+        yield cycle.trace, names, rows
 
 
-def test_every_operator_has_torch_s_calls_and_times(recording):
-    trace, _ = recording
-    names = compared(recording)
-    ours = {
-        row["name"]: (row["calls"], row["host_self_ns"], row["host_total_ns"])
-        for row in operators(trace).iter_rows(named=True)
-        if row["name"] in names
-    }
-    theirs = {row.key: (row.count, ns(row.self_cpu_time_total), ns(row.cpu_time_total)) for row in averages(recording)}
-    assert len(ours) > 60
-    assert set(trace.ops.filter("is_repeat")["name"]) >= {"aten::sum"}
-    assert ours == theirs
+def our(trace, names, *columns):
+    """These columns of our rows, by operator."""
+    return {row["name"]: tuple(row[c] for c in columns) for row in operators(trace).to_dicts() if row["name"] in names}
 
 
-def test_an_operator_that_calls_python_has_torch_s_calls_and_total(recording):
-    trace, profiler = recording
-    ours = {row["name"]: (row["calls"], row["host_total_ns"]) for row in operators(trace).iter_rows(named=True)}
-    rows = [row for row in profiler.key_averages() if row.key in ("Double", "DoubleBackward")]
-    assert len(rows) == 2
-    assert {row.key: (row.count, ns(row.cpu_time_total)) for row in rows}.items() <= ours.items()
+def test_every_operator_has_torch_s_calls_and_times(recorded):
+    for trace, names, rows in pairs(recorded):
+        theirs = {named(row): (row.count, ns(row.self_cpu_time_total), ns(row.cpu_time_total)) for row in rows}
+        assert len(theirs) > 30
+        assert our(trace, names, "calls", "host_self_ns", "host_total_ns") == theirs
 
 
-def test_torch_lists_no_operator_that_the_viewer_lacks(recording):
-    trace, profiler = recording
-    names = set(operators(trace)["name"])
-    listed = {row.key for row in profiler.key_averages() if not row.is_user_annotation}
-    known = set(trace.python_calls["name"].cast(str)) | {"[memory]"}
-    assert listed - names - known == set()
+def test_there_are_operators_that_only_wrap_one_of_their_name(recorded):
+    for trace, names, _ in pairs(recorded):
+        repeats = {name.partition(".")[0] for name in trace.ops.filter("is_repeat")["name"].cast(str)}
+        assert repeats >= {"aten::sum"} & names
 
 
-def test_every_operator_has_torch_s_memory(recording):
-    trace, _ = recording
-    names = compared(recording)
-    ours = {
-        row["name"]: (row["host_self_bytes"], row["host_total_bytes"])
-        for row in operators(trace).iter_rows(named=True)
-        if row["name"] in names
-    }
-    theirs = {row.key: (row.self_cpu_memory_usage, row.cpu_memory_usage) for row in averages(recording)}
-    assert any(self_bytes > 0 for self_bytes, _ in ours.values())
-    assert ours == theirs
+def test_an_operator_that_calls_python_has_torch_s_calls_and_total(recorded):
+    for cycle in recorded.cycles:
+        names = {"Double", "DoubleBackward"} & set(cycle.trace.ops["name"].cast(str))
+        rows = [row for row in cycle.rows["name"] if row.key in names]
+        theirs = {row.key: (row.count, ns(row.cpu_time_total)) for row in rows}
+        assert our(cycle.trace, names, "calls", "host_total_ns") == theirs
+
+
+def test_torch_lists_no_operator_that_the_viewer_lacks(recorded):
+    for cycle in recorded.cycles:
+        listed = {named(row) for row in cycle.rows["name"] if not row.is_user_annotation}
+        known = set(cycle.trace.python_calls["name"].cast(str)) | {"[memory]"}
+        assert listed - set(operators(cycle.trace)["name"]) - known == set()
+
+
+def test_every_operator_has_torch_s_memory(recorded):
+    for trace, names, rows in pairs(recorded):
+        theirs = {named(row): (row.self_cpu_memory_usage, row.cpu_memory_usage) for row in rows}
+        ours = our(trace, names, "host_self_bytes", "host_total_bytes")
+        if recorded.profiler.profile_memory:
+            assert any(taken > 0 for taken, _ in ours.values())
+            assert ours == theirs
+        else:
+            assert set(ours.values()) == {(None, None)}
 
 
 def torch_s_shapes(text):
@@ -145,17 +223,32 @@ def torch_s_shapes(text):
     return str([[] if shape and isinstance(shape[0], list) else shape for shape in shapes])
 
 
-def test_every_operator_and_shape_has_torch_s_calls_and_times(recording):
-    trace, _ = recording
-    names = compared(recording)
-    ours = defaultdict(lambda: (0, 0, 0))
-    for row in operators_by_shape(trace).iter_rows(named=True):
-        if row["name"] in names:
-            key = row["name"], torch_s_shapes(row["input_shapes"])
-            costs = row["calls"], row["host_self_ns"], row["host_total_ns"]
-            ours[key] = tuple(map(sum, zip(ours[key], costs, strict=True)))
-    theirs = {
-        (row.key, str(row.input_shapes)): (row.count, ns(row.self_cpu_time_total), ns(row.cpu_time_total))
-        for row in averages(recording, group_by_input_shape=True)
+def test_every_operator_and_shape_has_torch_s_calls_and_times(recorded):
+    for trace, names, rows in pairs(recorded, "shape"):
+        ours = defaultdict(lambda: (0, 0, 0))
+        for row in operators_by_shape(trace).iter_rows(named=True):
+            if row["name"] in names:
+                key = row["name"], torch_s_shapes(row["input_shapes"])
+                costs = row["calls"], row["host_self_ns"], row["host_total_ns"]
+                ours[key] = tuple(map(sum, zip(ours[key], costs, strict=True)))
+        assert ours == {
+            (named(row), str(row.input_shapes)): (row.count, ns(row.self_cpu_time_total), ns(row.cpu_time_total))
+            for row in rows
+        }
+
+
+def test_windows_that_torch_adds_up_add_up(tmp_path):
+    recorded = record(Recording(CYCLES | {"acc_events": True}), tmp_path)
+    added = defaultdict(lambda: (0, 0, 0, 0))
+    for cycle in recorded.cycles:
+        names = compared(cycle, with_stack=False)
+        for name, costs in our(
+            cycle.trace, names, "calls", "host_self_ns", "host_total_ns", "host_total_bytes"
+        ).items():
+            added[name] = tuple(map(sum, zip(added[name], costs, strict=True)))
+    assert len(recorded.cycles) == 2
+    assert added == {
+        row.key: (row.count, ns(row.self_cpu_time_total), ns(row.cpu_time_total), row.cpu_memory_usage)
+        for row in recorded.profiler.key_averages()
+        if row.key in added
     }
-    assert ours == theirs

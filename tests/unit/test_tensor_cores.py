@@ -261,6 +261,7 @@ MATRIX_OPS = [
     "aten::mkldnn_convolution",
     "aten::mps_convolution_backward",
     "aten::mm",
+    "aten::mm.out",
     "aten::bmm",
     "aten::matmul",
     "aten::addmm",

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..kernel_names import is_communication_kernel
+from ..kernel_names import is_communication_kernel, operator_of
 from ..tensor_cores import tensor_cores
 from .lookup import by_name, rows_by_id, take
 from .model import ANSWERS, NONE, Finding, Meta, Trace
@@ -133,8 +133,17 @@ def _with_calls(host: pl.DataFrame, ranges: Columns, launches: pl.DataFrame) -> 
     if lost.size:
         op[lost] = _op_by_external_id(host, ranges, is_op, launches[lost], Columns.of(launches[lost]))
     alone = self_times(ranges.thread, ranges.start, ranges.end, parent, calls.thread, inside, calls.start, calls.end)
-    again = repeats(parent, host["name"].to_physical().fill_null(0).cast(pl.UInt32).to_numpy(), is_op, inside)
+    again = repeats(parent, _operator_codes(host["name"]), is_op, inside)
     return host.with_columns(self_ns=alone, is_repeat=again), launches.with_columns(host=inside, op=op)
+
+
+def _operator_codes(names: pl.Series) -> NDArray[np.int64]:
+    """A number per operator, the same for all its overloads, which `capture_overload_names` tells apart."""
+    codes: dict[str, int] = {}
+    numbers: NDArray[np.int64] = by_name(
+        names, lambda name: codes.setdefault(operator_of(name), len(codes)), missing=-1
+    )
+    return numbers
 
 
 def _op_by_external_id(

@@ -1,6 +1,7 @@
 """From a device row back to the call, the operator and the step that it belongs to."""
 
 from build import TraceBuilder, same
+from kinetoscope_tb.analyses.operators import operators
 from kinetoscope_tb.trace import NONE
 
 
@@ -128,3 +129,10 @@ def test_runtime_calls_are_no_self_time():
 def test_a_call_that_wraps_one_of_the_same_name_is_seen_once():
     trace = TraceBuilder().op("mm", 0, 100).op("mm", 10, 80).op("mm", 20, 20).op("other", 50, 5).build()
     assert trace.host_events["is_repeat"].to_list() == [False, True, False, False]
+
+
+def test_an_operator_that_only_wraps_another_overload_of_itself_is_called_once():
+    trace = TraceBuilder().op("aten::sum", 10, 50).op("aten::sum.dim_IntList", 20, 30).build()
+    assert trace.host_events["is_repeat"].to_list() == [False, True]
+    row = operators(trace).row(0, named=True)
+    assert (row["name"], row["calls"], row["host_self_ns"], row["host_total_ns"]) == ("aten::sum", 1, 50, 50)
