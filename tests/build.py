@@ -153,7 +153,7 @@ def dumps(value: Any) -> str:
 
 def text(frame: pl.DataFrame) -> str:
     """The frame as aligned text: what golden files hold and tests compare."""
-    cells = [["-" if v is None else str(v) for v in row] for row in [frame.columns, *frame.rows()]]
+    cells = [["-" if v is None else str(v).replace("\n", " < ") for v in row] for row in [frame.columns, *frame.rows()]]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells)
 

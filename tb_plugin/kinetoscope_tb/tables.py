@@ -22,6 +22,7 @@ class Kind:
 
 
 TEXT = Kind("text", pl.String())
+STACK = Kind("stack", pl.String())  # frames, the innermost first, one a line
 BOOL = Kind("bool", pl.Boolean())
 ID = Kind("id", pl.Int64())  # a number that names something: a device, a stream
 COUNT = Kind("count", pl.Int64())
@@ -31,7 +32,7 @@ DURATION = Kind("duration", pl.Int64(), "_ns")
 BYTES = Kind("bytes", pl.Int64(), "_bytes")
 FRACTION = Kind("fraction", pl.Float64(), "_frac")  # 0 to 1, never per cent
 
-KINDS = (TEXT, BOOL, ID, COUNT, NUMBER, INSTANT, DURATION, BYTES, FRACTION)
+KINDS = (TEXT, STACK, BOOL, ID, COUNT, NUMBER, INSTANT, DURATION, BYTES, FRACTION)
 NUMERIC = (COUNT, NUMBER, INSTANT, DURATION, BYTES, FRACTION)
 _AMOUNTS = (COUNT, DURATION, BYTES)
 _NO_SUMS = ("mean_", "median_", "max_", "min_", "stdev_", "largest_", "smallest_", "longest_", "shortest_", "peak_")

@@ -1,6 +1,7 @@
 """The views, in the order of the page. To add one: write a module here, and name it below."""
 
 from . import (
+    call_stacks,
     environment,
     gpus,
     health,
@@ -11,6 +12,7 @@ from . import (
     operators,
     operators_by_shape,
     overview,
+    python_calls,
     steps,
 )
 
@@ -25,6 +27,8 @@ VIEWS = {
         operators_by_shape.VIEW,
         modules.VIEW,
         modules_by_class.VIEW,
+        python_calls.VIEW,
+        call_stacks.VIEW,
         gpus.VIEW,
         kernels.VIEW,
         kernels_by_op.VIEW,

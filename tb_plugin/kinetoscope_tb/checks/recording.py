@@ -77,11 +77,10 @@ def _profiler_in_steps(trace: Trace) -> Iterator[Finding]:
 def _options(trace: Trace) -> Iterator[Finding]:
     """Options that were off: what they would have recorded isn't there. Before torch 2.0 only that tells."""
     has_shapes = trace.ops["input_shapes"].null_count() < trace.ops.height
-    has_stacks = trace.python_calls.height or trace.host_events["call_stack"].null_count() < trace.host_events.height
     options = (
         ("shapes_off", "record_shapes", "Input shapes", has_shapes or trace.ops.is_empty(), ""),
         ("memory_off", "profile_memory", "Allocations", trace.memory.height > 0, ""),
-        ("stacks_off", "with_stack", "Python stacks", has_stacks, ", at a cost in time and size"),
+        ("stacks_off", "with_stack", "Python stacks", trace.holds("stacks"), ", at a cost in time and size"),
     )
     for rule, option, what, is_there, cost in options:
         if is_there:

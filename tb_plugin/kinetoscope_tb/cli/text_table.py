@@ -74,8 +74,14 @@ def visible(text: str) -> str:
     return _CONTROL.sub(lambda m: m[0].encode("unicode_escape").decode(), text)
 
 
+def _stack(frames: str) -> str:
+    """The frames on one line, each followed by its caller."""
+    return " < ".join(map(visible, frames.split("\n")))
+
+
 _FORMATS: dict[str, Callable[[Any], str]] = {
     "text": visible,
+    "stack": _stack,
     "bool": lambda value: "yes" if value else "no",
     "id": str,
     "count": str,

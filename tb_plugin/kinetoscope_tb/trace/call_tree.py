@@ -71,10 +71,8 @@ class CallForest:
         return own
 
     def at(self, thread: Rows, start: Ints) -> Rows:
-        """The innermost row open on a thread at a time, or NONE; the times in any order."""
-        order = np.lexsort((start, thread))
-        found = np.empty(order.size, np.int32)
-        found[order] = innermost(self.thread, self.start, self.end, thread[order], start[order])
+        """The innermost row open on a thread at a time, or NONE; sorted by thread, then time."""
+        found: Rows = innermost(self.thread, self.start, self.end, thread, start)
         return found
 
     def holding_host_rows(self, count: int) -> Rows:

@@ -360,7 +360,8 @@ class Trace:
         `stacks`: whether anything tells the Python calls around an operator; `modules`: around which modules' calls.
         """
         if part == "stacks":
-            return bool(self.python_calls.height) or not self.host_events["call_stack"].is_null().all()
+            written = self.host_events["call_stack"].unique().cast(pl.String)
+            return bool(self.python_calls.height) or bool((written.drop_nulls() != "").any())
         if part == "modules":
             names = self.host_events["name"].unique().cast(pl.String)
             return bool((self.python_calls["module_id"] >= 0).any() or names.str.starts_with(LIGHTNING).any())

@@ -2,7 +2,7 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.cli.text_table import aligned, text_columns
-from kinetoscope_tb.tables import BOOL, BYTES, COUNT, DURATION, FRACTION, NUMBER, TEXT, Column, Table
+from kinetoscope_tb.tables import BOOL, BYTES, COUNT, DURATION, FRACTION, NUMBER, STACK, TEXT, Column, Table
 
 
 class Everything(Table):
@@ -31,6 +31,16 @@ def test_each_column_has_one_unit_and_each_cell_its_place():
         "matmul  yes          3    1.5       1.235       2.000      12.5",
         "a       –        12000      –       0.001       0.500         –",
     ]
+
+
+def test_a_stack_is_one_line_in_which_each_frame_is_followed_by_its_caller():
+    class Stacks(Table):
+        """One row is one stack."""
+
+        stack = Column(STACK, "Frames.")
+
+    frame = pl.DataFrame({"stack": ["f.py(1): f\nmain\x1b.py(2): main", None]})
+    assert text_columns(Stacks.columns, frame)[0].cells == ["f.py(1): f < main\\x1b.py(2): main", "–"]
 
 
 def test_no_rows_are_a_header():
