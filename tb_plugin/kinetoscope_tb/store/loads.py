@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..reader import Progress
     from ..trace import Trace
 
+MOST_RESULTS = 64  # of one trace; a dragged zoom asks for another with each move
 MOST_TO_KEEP = 4  # traces that wait to be written to the cache; each is held in memory until then
 
 
@@ -35,7 +36,7 @@ class Load:
     file_bytes: int
     begun: float
     trace: Future[Trace] = field(default_factory=Future)
-    results: dict[Any, Future[Any]] = field(default_factory=dict)
+    results: OrderedDict[Any, Future[Any]] = field(default_factory=OrderedDict)
     held_bytes: int = 0
     stage: str = "waiting"
     read_bytes: int = 0
@@ -93,9 +94,12 @@ class Loads:
         """What was computed from a file's trace under this key, computed at the first call."""
         with self._lock:
             load = self._loads.get(file.path)
-            results = {} if load is None else load.results  # None: it was dropped in the meantime
+            results = OrderedDict() if load is None else load.results  # None: it was dropped in the meantime
             if key not in results:
                 results[key] = self._analysts.submit(compute, *args)
+                if len(results) > MOST_RESULTS:
+                    results.popitem(last=False)
+            results.move_to_end(key)
             return results[key]
 
     def _read_and_make_room(self, file: TraceFile, load: Load) -> Trace:

@@ -11,6 +11,7 @@ import pytest
 from kinetoscope_tb.discovery import Logdir, TraceFile
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.store import Loading, Missing, Store, read_trace
+from kinetoscope_tb.store.loads import MOST_RESULTS, Loads
 from kinetoscope_tb.tables import COUNT, Column, Table
 from kinetoscope_tb.views import View
 
@@ -113,6 +114,23 @@ def test_a_view_is_computed_once_for_the_same_parameters():
         frames = [pool.submit(held.frame, view, file(), {}) for _ in range(8)]
     assert [frame.result()["rows"].to_list() for frame in frames] == [[1]] * 8
     assert len(calls) == 1
+
+
+def test_of_the_many_results_of_one_trace_those_used_longest_ago_are_forgotten():
+    computed = []
+    loads = Loads(None, None, Reader(), lambda: 0.0)
+    listed = file()
+
+    def result(key):
+        return loads.result(listed, key, lambda: computed.append(key) or key).result(LONG_S)
+
+    assert loads.load(listed).trace.result(LONG_S).rows.height == 1
+    for key in [*range(MOST_RESULTS), 0, MOST_RESULTS]:  # 0 is used again, so the room is made by 1
+        assert result(key) == key
+    assert len(loads.load(listed).results) == MOST_RESULTS
+    computed.clear()
+    assert (result(0), result(1)) == (0, 1)
+    assert computed == [1]
 
 
 def test_a_trace_without_what_a_view_needs_is_missing_it():
