@@ -130,7 +130,7 @@ class Growing:
         length = self._length + part.size
         kind = np.promote_types(part.dtype, self._array.dtype)
         if length > self._array.size or kind != self._array.dtype:
-            room = self._array.size if length <= self._array.size else 2 * length
+            room = self._array.size if length <= self._array.size else 4 * length
             old, self._array = self._array, np.empty(room, kind)
             self._array[: self._length] = old[: self._length]
         self._array[self._length : length] = part
