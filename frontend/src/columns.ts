@@ -3,6 +3,7 @@
 import type { Column, Table, ViewEntry } from "./api.ts";
 import { cell, label, quantity, type Scale, scaleFor, type Value } from "./format.ts";
 import { ranks } from "./order.ts";
+import { totalOf, type Tree, treeOf } from "./tree.ts";
 
 export interface DrawnColumn extends Column {
   title: string;
@@ -22,22 +23,33 @@ export interface Ready {
   texts: string[];
   lower: string[];
   rank: (name: string) => Float64Array;
-  /** What to call each row: its key. */
+  /** What to call each row: its key, or in a tree its name. */
   nameOf: (row: number) => string;
+  /** Which row lies in which; null if the rows are no tree. */
+  tree: Tree | null;
 }
 
 const NUMERIC = new Set(["count", "number", "instant", "duration", "bytes", "fraction"]);
 const COUNTED = new Set(["calls", "count"]);
 
-function bar(column: Column, values: Value[], isShare: boolean): DrawnColumn["bar"] {
+export const isText = ({ kind }: Column): boolean => kind === "text" || kind === "stack";
+
+/** What all rows add up to; in a tree the outermost ones, in which the others lie. */
+const whole = (values: Value[], tree: Tree | null): number =>
+  tree
+    ? totalOf(tree, Uint32Array.from(values, (_, row) => row), values as (number | null)[])
+    : values.reduce<number>((sum, value) => sum + (typeof value === "number" ? value : 0), 0);
+
+function bar(column: Column, values: Value[], isShare: boolean, tree: Tree | null): DrawnColumn["bar"] {
   const isAmount = column.kind === "duration" || column.kind === "bytes";
   if (!isShare && !isAmount) return null;
-  const numbers = values.filter((value): value is number => typeof value === "number");
   const total = isShare
-    ? numbers.reduce((sum, value) => sum + value, 0)
-    : numbers.reduce((most, value) => Math.max(most, value), 0);
+    ? whole(values, tree)
+    : values.reduce<number>((most, value) => (typeof value === "number" ? Math.max(most, value) : most), 0);
   if (!(total > 0)) return null;
-  const of = `${isShare ? "the column's sum" : "the largest value"}, ${quantity(total, column.kind)}`;
+  const of = `${isShare ? (tree ? "the outermost rows' sum" : "the column's sum") : "the largest value"}, ${
+    quantity(total, column.kind)
+  }`;
   return { of: total, meaning: `A full bar is ${of}.` };
 }
 
@@ -48,31 +60,39 @@ function scaleOf({ kind }: Column, values: Value[], table: Table, weight: string
   return isZero && weighty?.kind === kind ? scaleFor(kind, table.data[weighty.name]!) : scaleFor(kind, values);
 }
 
-function drawn(column: Column, table: Table, entry: ViewEntry): DrawnColumn {
+function drawn(column: Column, table: Table, entry: ViewEntry, tree: Tree | null): DrawnColumn {
   const values = table.data[column.name] ?? [];
-  const isShare = NUMERIC.has(column.kind) && (column.name === entry.weight || entry.charts.includes(column.name));
+  const shares = [entry.weight, ...entry.charts, ...entry.flames];
+  const isShare = NUMERIC.has(column.kind) && shares.includes(column.name);
   return {
     ...column,
     title: label(column.name),
     values,
     scale: scaleOf(column, values, table, entry.weight),
     isNumeric: NUMERIC.has(column.kind),
-    bar: bar(column, values, isShare),
-    isSummed: isShare || COUNTED.has(column.name),
+    bar: bar(column, values, isShare, tree),
+    isSummed: isShare || (!tree && COUNTED.has(column.name)),
   };
 }
 
 function prepare(table: Table, entry: ViewEntry): Ready {
-  const all = table.columns.map((column) => drawn(column, table, entry));
+  const tree = entry.parent === null ? null : treeOf(table.data[entry.parent] ?? []);
+  const all = table.columns.map((column) => drawn(column, table, entry, tree));
   const count = all[0]?.values.length ?? 0;
   const isEmpty = ({ values }: DrawnColumn) => count > 0 && values.every((value) => value === null);
-  const searched = all.filter(({ kind }) => kind === "text");
+  const searched = all.filter(isText);
   const texts = Array.from({ length: count }, (_, row) => searched.map(({ values }) => values[row] ?? "").join("\n"));
-  const named = all.filter(({ name, kind }) => kind === "text" && (!entry.key.length || entry.key.includes(name)));
+  const first = all.find(({ kind }) => kind === "text");
+  const named = tree
+    ? [first!]
+    : all.filter((column) => isText(column) && (!entry.key.length || entry.key.includes(column.name)));
+  // Where a row stands says which row it lies in, and its path.
+  const isPlace = ({ name }: DrawnColumn) =>
+    tree !== null && name !== first?.name && (name === entry.parent || entry.key.includes(name));
   const ranked = new Map<string, Float64Array>();
   return {
-    columns: all.filter((column) => !isEmpty(column)),
-    emptyColumns: all.filter(isEmpty),
+    columns: all.filter((column) => !isEmpty(column) && !isPlace(column)),
+    emptyColumns: all.filter((column) => isEmpty(column) && !isPlace(column)),
     count,
     texts,
     lower: texts.map((text) => text.toLowerCase()),
@@ -81,6 +101,7 @@ function prepare(table: Table, entry: ViewEntry): Ready {
       return ranked.get(name)!;
     },
     nameOf: (row) => named.map(({ values }) => values[row]).filter((value) => value !== null).join(" · "),
+    tree,
   };
 }
 
@@ -113,11 +134,15 @@ export function csv(columns: Column[], data: Table["data"], rows: Uint32Array): 
 }
 
 /** The longest text that a column shows, by characters. */
-export function widest({ values, kind, scale }: DrawnColumn): string {
-  if (kind !== "text") {
+export function widest(column: DrawnColumn): string {
+  const { values, kind, scale } = column;
+  if (!isText(column)) {
     const numbers = values.filter((value): value is number => typeof value === "number");
     const ends = [numbers.reduce((a, b) => Math.max(a, b), 0), numbers.reduce((a, b) => Math.min(a, b), 0)];
     return ends.map((value) => cell(value, kind, scale)).reduce((a, b) => (b.length > a.length ? b : a), "<0.0");
   }
-  return values.reduce<string>((most, value) => (String(value ?? "").length > most.length ? String(value) : most), "");
+  return values.reduce<string>((most, value) => {
+    const text = value === null ? "" : cell(value, kind, scale);
+    return text.length > most.length ? text : most;
+  }, "");
 }

@@ -1,6 +1,18 @@
 /** Numbers and names as people read them. Inside there are nanoseconds, bytes and fractions; here alone they get a unit. */
 
-export type Kind = "text" | "bool" | "id" | "count" | "number" | "instant" | "duration" | "bytes" | "fraction";
+import { stackLine } from "./stacks.ts";
+
+export type Kind =
+  | "text"
+  | "stack"
+  | "bool"
+  | "id"
+  | "count"
+  | "number"
+  | "instant"
+  | "duration"
+  | "bytes"
+  | "fraction";
 export type Value = string | number | boolean | null;
 
 /** One unit and one number of decimals for everything that is compared with each other, such as a column. */
@@ -60,7 +72,7 @@ export function scaled(value: number, { divisor, decimals }: Scale): string {
 export function cell(value: Value | undefined, kind: Kind, scale: Scale): string {
   if (value === null || value === undefined) return MISSING;
   if (typeof value === "boolean") return value ? "yes" : "no";
-  if (typeof value === "string") return value;
+  if (typeof value === "string") return kind === "stack" ? stackLine(value) : value;
   return kind === "id" ? String(value) : scaled(value, scale);
 }
 

@@ -20,6 +20,7 @@ import event from "./styles/event.css" with { type: "text" };
 import shell from "./styles/shell.css" with { type: "text" };
 import table from "./styles/table.css" with { type: "text" };
 import theme from "./styles/theme.css" with { type: "text" };
+import tree from "./styles/tree.css" with { type: "text" };
 import { Generic } from "./views/generic.tsx";
 import { Overview, useContext } from "./views/overview.tsx";
 import { Welcome } from "./views/welcome.tsx";
@@ -115,7 +116,7 @@ export function render() {
   document.documentElement.lang = "en";
   document.title = "PyTorch profiler";
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync([theme, shell, table, charts, event].join("\n"));
+  sheet.replaceSync([theme, shell, table, charts, event, tree].join("\n"));
   document.adoptedStyleSheets = [sheet];
   followTheme();
   startKeys();

@@ -12,7 +12,13 @@ const TABLE: Table = {
   ],
   data: { name: ["gemm<float, 4>", "=cmd()"], total_ns: [30, null], gone_ns: [null, null] },
 };
-const ENTRY = { key: ["name"], weight: "total_ns", charts: ["total_ns"] } as unknown as ViewEntry;
+const ENTRY = {
+  key: ["name"],
+  weight: "total_ns",
+  charts: ["total_ns"],
+  parent: null,
+  flames: [],
+} as unknown as ViewEntry;
 
 Deno.test("empty columns are set aside, and weights have bars that are shares of the sum", () => {
   const { columns, emptyColumns, nameOf } = ready(TABLE, ENTRY);
@@ -28,4 +34,30 @@ Deno.test("files have base units, quotes where needed, and no formulas", () => {
     'name,total_ns,gone_ns\r\n"gemm<float, 4>",30,\r\n\'=cmd(),,\r\n',
   );
   is(tsv(TABLE.columns, TABLE.data, Uint32Array.of(0)), "name\ttotal_ns\tgone_ns\ngemm<float, 4>\t30\t");
+});
+
+Deno.test("in a tree full bars are the outermost rows' sum, and where a row stands is no column", () => {
+  const table: Table = {
+    state: "ready",
+    view: "modules",
+    columns: [
+      { name: "name", kind: "text", doc: "Name." },
+      { name: "total_ns", kind: "duration", doc: "Sum." },
+      { name: "path", kind: "text", doc: "Path." },
+      { name: "parent_row", kind: "id", doc: "Row." },
+    ],
+    data: {
+      name: ["Net", "Linear", "Loss"],
+      total_ns: [30, 20, 10],
+      path: ["Net", "Net / Linear", "Loss"],
+      parent_row: [null, 0, null],
+    },
+  };
+  const entry = { key: ["path"], weight: "total_ns", charts: [], parent: "parent_row", flames: [] };
+  const { columns, emptyColumns, nameOf, tree } = ready(table, entry as unknown as ViewEntry);
+  same(columns.map(({ name }) => name), ["name", "total_ns"]);
+  same(emptyColumns, []);
+  is(columns[1]!.bar!.of, 40);
+  is(nameOf(1), "Linear");
+  same([...tree!.parent], [-1, 0, -1]);
 });

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from browser.app import App, watched
-from browser.traces import REPOSITORY, backwards, sources, training, write
+from browser.traces import REPOSITORY, backwards, modules, sources, training, write
 from contract.running import serving
 from playwright.sync_api import BrowserContext, Page, expect
 
@@ -57,6 +57,7 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder, "made/rank1.5.pt.trace.json", training(3))
     write(folder, "cpu_only/rank0.5.pt.trace.json", training(device=False))
     write(folder, "backwards/rank0.5.pt.trace.json", backwards())
+    write(folder, "modules/rank0.5.pt.trace.json", modules())
     write(folder, "broken/rank0.5.pt.trace.json", "this is no JSON")
     for source in sources():
         shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("*.py", "*.md"))

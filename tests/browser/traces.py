@@ -56,6 +56,15 @@ def backwards() -> str:
     return TraceBuilder().op("aten::add", 1000, 500).op(name, 2000, -5, **args).text()
 
 
+def modules() -> str:
+    """A trace with a Net that calls a Linear and a ReLU, from a Python program; the Linear launches a kernel of 60 µs."""
+    builder = TraceBuilder().python("train.py(9): main", 0, 500_000)
+    builder.module("Net_0", 10_000, 300_000).module("Linear_0", 20_000, 100_000).module("ReLU_0", 150_000, 100_000)
+    builder.op("aten::linear", 30_000, 80_000).op("aten::relu", 160_000, 50_000)
+    builder.launch(40_000, 5_000, 1).kernel("gemm", 100_000, 60_000, 1)
+    return builder.launch(170_000, 5_000, 2).kernel("relu", 260_000, 40_000, 2).text()
+
+
 def write(logdir: Path, path: str, text: str) -> None:
     (logdir / path).parent.mkdir(parents=True, exist_ok=True)
     (logdir / path).write_text(text)

@@ -5,12 +5,14 @@ import { largest } from "../shapes.ts";
 import { SlotContext, useSlot, useSlotOf } from "../slot.ts";
 import { catalogue, choose, openEntry, pageOf, parametersOf, useAnswer } from "../state.ts";
 import { Donut, parts } from "../widgets/donut.tsx";
+import { Flame } from "../widgets/flame.tsx";
 import { PageParameters, Parameters } from "../widgets/parameters.tsx";
 import { prose } from "../widgets/prose.tsx";
 import { RowDetail } from "../widgets/row_detail.tsx";
 import { type Drawn, useRows } from "../widgets/rows.ts";
 import { DataTable } from "../widgets/table.tsx";
 import { Export, FilterBox, GroupBy, Sums, TopN, useTop } from "../widgets/tools.tsx";
+import { Depth, TreeTable } from "../widgets/tree_table.tsx";
 import { Answered, Notice } from "../widgets/waiting.tsx";
 
 /** The largest rows of each column that is worth a picture, of the rows that the filter lets through. */
@@ -40,6 +42,7 @@ function Charts({ ready, rows: { rows }, entry }: Drawn) {
 function Picture(drawn: Drawn) {
   const { entry } = drawn;
   if (entry.charts.length) return <Charts {...drawn} />;
+  if (drawn.ready.tree) return <Flame {...drawn} tree={drawn.ready.tree} />;
   return null;
 }
 
@@ -50,7 +53,8 @@ function Grid({ entry, table, ready, rows }: Drawn) {
       <Details table={table} row={row} />
     </RowDetail>
   );
-  return <DataTable ready={ready} rows={rows} label={entry.title} detail={detail} />;
+  const shown = { ready, rows, detail, label: entry.title };
+  return ready.tree ? <TreeTable {...shown} tree={ready.tree} /> : <DataTable {...shown} />;
 }
 
 /** The row's key, as far as the view has parameters for it. */
@@ -93,7 +97,7 @@ function NoRows({ entry }: { entry: ViewEntry }) {
   );
 }
 
-function Tools({ drawn: { entry, table, rows }, fixed }: { drawn: Drawn; fixed: string[] }) {
+function Tools({ drawn: { entry, table, ready, rows }, fixed }: { drawn: Drawn; fixed: string[] }) {
   return (
     <div class="tools">
       <FilterBox problem={rows.problem} />
@@ -101,6 +105,7 @@ function Tools({ drawn: { entry, table, rows }, fixed }: { drawn: Drawn; fixed: 
       <GroupBy />
       <Parameters entry={entry} fixed={fixed} />
       {entry.charts.length > 0 && <TopN />}
+      {ready.tree && <Depth tree={ready.tree} />}
       <span class="space" />
       <Export table={table} rows={rows.rows} />
     </div>

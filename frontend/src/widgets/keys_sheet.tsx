@@ -7,6 +7,7 @@ const KEYS = [
   ["j", "Next row"],
   ["k", "Row before"],
   ["Enter", "Open or close the row"],
+  ["← →", "Fold or unfold the row of a tree; in a flame graph, the box beside"],
   ["?", "This sheet"],
 ];
 

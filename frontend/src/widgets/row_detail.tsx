@@ -5,6 +5,7 @@ import { exact, quantity } from "../format.ts";
 import { useSlot } from "../slot.ts";
 import { copy } from "./copy.ts";
 import { EventDetail } from "./event_detail.tsx";
+import { Stack } from "./stack.tsx";
 
 /** The column that says where in the file a row's event begins. */
 const PLACE = "first_byte";
@@ -23,10 +24,14 @@ export function RowDetail(
           const value = values[row];
           const isAmount = kind === "duration" || kind === "bytes" || kind === "instant";
           return (
-            <div key={name} class={String(value).length > 40 ? "wide" : ""}>
+            <div key={name} class={kind === "stack" || String(value).length > 40 ? "wide" : ""}>
               <dt>{title}</dt>
               <dd>
-                {isAmount && typeof value === "number" ? `${quantity(value, kind)} ` : exact(value, kind)}
+                {kind === "stack" && typeof value === "string"
+                  ? <Stack text={value} />
+                  : isAmount && typeof value === "number"
+                  ? `${quantity(value, kind)} `
+                  : exact(value, kind)}
                 {isAmount && typeof value === "number" && <span class="quiet">({exact(value, kind)})</span>}
               </dd>
             </div>

@@ -1,6 +1,6 @@
 import type { ComponentChildren, RefObject } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type DrawnColumn, type Ready, widest } from "../columns.ts";
+import { type DrawnColumn, isText, type Ready, widest } from "../columns.ts";
 import { cell, exact } from "../format.ts";
 import { type Slot, useSlot } from "../slot.ts";
 import { useKeys } from "./keys.ts";
@@ -21,17 +21,17 @@ function headingWidth({ title, scale }: DrawnColumn): number {
 }
 
 /** Pixels of each column: what its longest number needs; texts that are cut get what is left, the first one first. */
-function widths(columns: DrawnColumn[], available: number): number[] {
-  const natural = columns.map((column) => {
+function widths(columns: DrawnColumn[], available: number, indented: number): number[] {
+  const main = columns.findIndex(isText);
+  const natural = columns.map((column, i) => {
     const needed = Math.max(headingWidth(column), textWidth(widest(column)), column.bar ? 66 : 0);
-    return Math.ceil(needed + PADDING);
+    return Math.ceil(needed + PADDING + (i === main ? indented : 0));
   });
-  const main = columns.findIndex(({ kind }) => kind === "text");
-  const most = (i: number) => (columns[i]!.kind !== "text" ? Infinity : i === main ? 380 : 240);
+  const most = (i: number) => (!isText(columns[i]!) ? Infinity : i === main ? 380 + indented : 240);
   const result = natural.map((width, i) => Math.min(width, most(i)));
   let left = available - result.reduce((sum, width) => sum + width, 0);
   for (const [i, width] of result.entries()) {
-    if (columns[i]!.kind !== "text" || left <= 0) continue;
+    if (!isText(columns[i]!) || left <= 0) continue;
     result[i] = Math.min(natural[i]!, width + left);
     left -= result[i]! - width;
   }
@@ -66,15 +66,63 @@ function Heading({ column, keys }: { column: DrawnColumn; keys: Rows["keys"] }) 
   );
 }
 
-function Cell({ column, row, width }: { column: DrawnColumn; row: number; width: number }) {
+/** Rows that lie in each other. */
+export interface Folding {
+  level: (row: number) => number;
+  /** Whether the rows in it are shown; null if there are none. */
+  isOpen: (row: number) => boolean | null;
+  /** The row around it, or -1. */
+  parent: (row: number) => number;
+  turn: (row: number) => void;
+}
+
+/** Pixels by which a row's name stands further in; deep ones less, so that stacks stay readable. */
+const indent = (level: number) => 18 + 14 * Math.min(level, 8) + 4 * Math.max(0, level - 8);
+
+/** What folds and unfolds a row, before its name. */
+function Fold({ row, folding, name }: { row: number; folding: Folding; name: string }) {
+  const isOpen = folding.isOpen(row);
+  const style = { marginLeft: `${indent(folding.level(row)) - 18}px` };
+  if (isOpen === null) return <span class="turn" style={style} />;
+  return (
+    <button
+      type="button"
+      class="turn"
+      tabIndex={-1}
+      style={style}
+      aria-label={`${isOpen ? "Fold" : "Unfold"} ${name}`}
+      onClick={(event) => {
+        event.stopPropagation();
+        folding.turn(row);
+      }}
+    >
+      {isOpen ? "▾" : "▸"}
+    </button>
+  );
+}
+
+interface CellProps {
+  column: DrawnColumn;
+  row: number;
+  width: number;
+  folding: Folding | null;
+}
+
+function Cell({ column, row, width, folding }: CellProps) {
   const value = column.values[row];
   const text = cell(value, column.kind, column.scale);
-  const shown = column.kind === "text" ? fitted(text, width - 18) : text;
+  const room = width - 18 - (folding ? indent(folding.level(row)) : 0);
+  const shown = isText(column) ? fitted(text, room) : text;
   const share = column.bar && typeof value === "number" ? Math.max(0, value / column.bar.of) : 0;
   const style = share > 0 ? { "--share": share.toFixed(4) } : undefined;
   const tip = column.isNumeric ? exact(value, column.kind) : shown === text ? undefined : text;
   const kind = [column.isNumeric && "number", value === null && "missing", share > 0 && "share"].filter(Boolean);
-  return <td class={kind.join(" ")} style={style} data-tip={tip}>{shown}</td>;
+  return (
+    <td class={kind.join(" ")} style={style} data-tip={tip}>
+      {folding && <Fold row={row} folding={folding} name={text} />}
+      {shown}
+    </td>
+  );
 }
 
 /** Where the rows lie: all of one height, but for the opened one, which has its detail below it. */
@@ -98,6 +146,7 @@ function useChoice(
   order: Uint32Array,
   scroller: RefObject<HTMLDivElement | null>,
   top: (place: number) => number,
+  folding: Folding | null,
 ) {
   const select = (place: number, open = false) => {
     if (place < 0 || place >= order.length) return;
@@ -121,10 +170,27 @@ function useChoice(
     reveal(place);
   };
   useKeys({ j: () => move(1), k: () => move(-1), Enter: () => toggle(placeNow()) }, slot.box);
+  const inwards = (place: number, row: number) => {
+    const isOpen = folding!.isOpen(row);
+    if (isOpen) move(1);
+    else if (isOpen === false) folding!.turn(row);
+    reveal(place);
+  };
+  const outwards = (place: number, row: number) => {
+    const around = order.indexOf(folding!.parent(row));
+    if (folding!.isOpen(row)) folding!.turn(row);
+    else if (around >= 0) move(around - place);
+  };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+    const place = placeNow();
+    const steps: Record<string, () => void> = { ArrowDown: () => move(1), ArrowUp: () => move(-1) };
+    if (folding && place >= 0) {
+      steps.ArrowRight = () => inwards(place, order[place]!);
+      steps.ArrowLeft = () => outwards(place, order[place]!);
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey || !steps[event.key]) return;
     event.preventDefault();
-    move(event.key === "ArrowDown" ? 1 : -1);
+    steps[event.key]!();
   };
   return { toggle, onKeyDown };
 }
@@ -137,19 +203,22 @@ interface RowProps {
   isChosen: boolean;
   isOpen: boolean;
   onToggle: (place: number) => void;
+  folding: Folding | null;
 }
 
-const Row = ({ columns, wide, row, place, isChosen, isOpen, onToggle }: RowProps) => (
+const Row = ({ columns, wide, row, place, isChosen, isOpen, onToggle, folding }: RowProps) => (
   <tr
     id={`row-${row}`}
     class="row"
-    aria-level={1}
+    aria-level={(folding?.level(row) ?? 0) + 1}
     aria-rowindex={place + 2}
     aria-selected={isChosen}
-    aria-expanded={isOpen}
+    aria-expanded={folding?.isOpen(row) ?? isOpen}
     onClick={() => getSelection()?.isCollapsed !== false && onToggle(place)}
   >
-    {columns.map((column, i) => <Cell key={column.name} column={column} row={row} width={wide[i]!} />)}
+    {columns.map((column, i) => (
+      <Cell key={column.name} column={column} row={row} width={wide[i]!} folding={i ? null : folding} />
+    ))}
   </tr>
 );
 
@@ -178,29 +247,38 @@ interface TableProps {
   label: string;
   /** What an opened row shows. */
   detail: (row: number) => ComponentChildren;
+  /** How to fold rows that lie in each other. */
+  folding?: Folding | null;
 }
 
-/** A table of any length: only the rows in sight are drawn. Keys: j, k or arrows select, Enter opens. */
-export function DataTable({ ready, rows, label, detail }: TableProps) {
+/** A table of any length: only the rows in sight are drawn. Keys: j, k or arrows select, Enter opens, ← → fold. */
+export function DataTable({ ready, rows, label, detail, folding = null }: TableProps) {
   const slot = useSlot();
   const scroller = useRef<HTMLDivElement>(null);
   const available = useWidth(scroller);
   const [scroll, setScroll] = useState(0);
   const [height, setHeight] = useState(0);
   const { columns } = ready;
-  const wide = useMemo(() => widths(columns, available), [columns, available]);
-  const whole = wide.reduce((sum, width) => sum + width, 0);
   const order = rows.rows;
+  const indented = folding ? indent(order.reduce((most, row) => Math.max(most, folding.level(row)), 0)) : 0;
+  const wide = useMemo(() => widths(columns, available, indented), [columns, available, indented]);
+  const whole = wide.reduce((sum, width) => sum + width, 0);
   const chosen = slot.get("row") ? order.indexOf(Number(slot.get("row"))) : -1;
   const layout = new Layout(order.length, slot.get("open") ? chosen : -1, height);
   const first = Math.max(0, layout.at(scroll) - ABOVE);
   const last = Math.min(order.length, first + DRAWN);
-  const { toggle, onKeyDown } = useChoice(slot, order, scroller, (place) => layout.top(place));
+  const { toggle, onKeyDown } = useChoice(slot, order, scroller, (place) => layout.top(place), folding);
+  useLayoutEffect(() => { // what was chosen elsewhere, such as in a picture, comes into sight
+    const box = scroller.current!;
+    const y = layout.top(chosen);
+    const isInSight = y >= box.scrollTop && y + HEAD + ROW <= box.scrollTop + box.clientHeight;
+    if (chosen >= 0 && !isInSight) box.scrollTop = y - box.clientHeight / 3;
+  }, [slot.get("row")]);
 
   const drawn = Array.from(order.subarray(first, last), (row, i) => {
     const place = first + i;
     const isOpen = place === layout.opened;
-    const props = { columns, wide, row, place, isChosen: place === chosen, isOpen, onToggle: toggle };
+    const props = { columns, wide, row, place, isChosen: place === chosen, isOpen, onToggle: toggle, folding };
     return [
       <Row key={row} {...props} />,
       isOpen && (

@@ -4,6 +4,7 @@ import { csv, type Ready, tsv } from "../columns.ts";
 import { decimal, plural, quantity } from "../format.ts";
 import { useSlot } from "../slot.ts";
 import { catalogue, trace } from "../state.ts";
+import { outermost } from "../tree.ts";
 import { copy, download } from "./copy.ts";
 import { useKeys } from "./keys.ts";
 
@@ -22,7 +23,7 @@ export function FilterBox({ problem }: { problem: string }) {
         aria-label="Filter rows"
         aria-invalid={problem ? "true" : undefined}
         data-tip="Rows that have all words, in any text column; -word leaves out, re: begins a regular expression"
-        onInput={(event) => slot.go({ filter: event.currentTarget.value, row: "", open: "" })}
+        onInput={(event) => slot.go({ filter: event.currentTarget.value, row: "", open: "", turned: "" })}
         onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
       />
     </div>
@@ -103,6 +104,7 @@ export function Export({ table, rows }: { table: Table; rows: Uint32Array }) {
 
 /** How many rows are shown, and their sums. */
 export function Sums({ ready, rows }: { ready: Ready; rows: Uint32Array }) {
+  const summed = ready.tree ? outermost(ready.tree, rows) : rows;
   const shown = rows.length === ready.count
     ? plural(rows.length, "row")
     : `${decimal(rows.length)} of ${plural(ready.count, "row")}`;
@@ -111,7 +113,7 @@ export function Sums({ ready, rows }: { ready: Ready; rows: Uint32Array }) {
     <p class="sums" role="status">
       <b>{shown}</b>
       {ready.columns.filter(({ isSummed }) => isSummed).map(({ name, title, kind, values }) => {
-        const sum = rows.reduce((total, row) => total + (Number(values[row]) || 0), 0);
+        const sum = summed.reduce((total, row) => total + (Number(values[row]) || 0), 0);
         return (
           <span key={name}>
             {title} <b>{quantity(sum, kind)}</b>

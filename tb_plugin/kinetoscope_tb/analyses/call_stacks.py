@@ -32,11 +32,11 @@ class CallStacks(Table):
     `[other stacks]` are those with the least time, if there are more than a thousand.
     """
 
-    key, weight = ("name", "stack", "is_of_forward"), "device_self_ns"
+    key, weight = ("name", "stack", "is_forward_stack"), "device_self_ns"
 
     name = OpName.name
     stack = Column(STACK, "Frames from the innermost to the outermost, one a line; missing where none were recorded.")
-    is_of_forward = Column(BOOL, "Whether the frames are those of its forward operator.")
+    is_forward_stack = Column(BOOL, "Whether the frames are those of its forward operator.")
     calls = OpCosts.calls
     device_self_ns = OpCosts.device_self_ns
     device_total_ns = OpCosts.device_total_ns
@@ -66,10 +66,10 @@ def call_stacks(trace: Trace, *, name: str | None = None, input_shapes: str | No
     known, others = rows.head(MOST_STACKS), rows.tail(-MOST_STACKS)
     number = known["number"].cast(pl.Int32).fill_null(NONE).to_numpy()
     frames = pl.DataFrame(
-        {"stack": stacks.texts(number), "is_of_forward": [bool(n % 2) if n >= 0 else None for n in number.tolist()]},
-        schema={"stack": pl.String, "is_of_forward": pl.Boolean},
+        {"stack": stacks.texts(number), "is_forward_stack": [bool(n % 2) if n >= 0 else None for n in number.tolist()]},
+        schema={"stack": pl.String, "is_forward_stack": pl.Boolean},
     )
-    known = _summed(pl.concat([known.drop("number"), frames], how="horizontal"), ["name", "stack", "is_of_forward"])
+    known = _summed(pl.concat([known.drop("number"), frames], how="horizontal"), ["name", "stack", "is_forward_stack"])
     rest = others.select(pl.lit(OTHERS if name is None else name).alias("name"), *AMOUNTS)
     rest = _summed(rest, ["name"]).with_columns(stack=pl.lit(OTHERS))
     return CallStacks.of(pl.concat([known, rest], how="diagonal").select(CallStacks.schema().names()))

@@ -10,7 +10,7 @@ BACKWARD = {"Sequence number": 7, "Fwd thread id": 1}
 
 
 def stacks(trace, **arguments):
-    columns = call_stacks(trace, **arguments).select("stack", "is_of_forward", "calls")
+    columns = call_stacks(trace, **arguments).select("stack", "is_forward_stack", "calls")
     return [(stack and stack.split("\n"), of_forward, calls) for stack, of_forward, calls in columns.rows()]
 
 
@@ -26,7 +26,7 @@ def test_stacks_are_those_that_torch_wrote_with_the_operator():
     same(
         call_stacks(trace, name="aten::mm"),
         """
-        name      stack                                 is_of_forward  calls  host_self_ns  host_total_ns
+        name      stack                                 is_forward_stack  calls  host_self_ns  host_total_ns
         aten::mm  f.py(3): f < main.py(1): <module>     False          2      40            40
         aten::mm  g.py(2): g                            False          1      5             5
         """,

@@ -1,0 +1,27 @@
+/** Call stacks as the server gives them: frames, the innermost first, one a line. */
+
+export interface Frame {
+  text: string;
+  /** The function alone, or the whole frame if it names no place in a file. */
+  called: string;
+  file: string;
+  line: number;
+}
+
+const FRAME = /^(.*)\((\d{1,9})\): (.*)$/s;
+const FOREIGN = /^(torch|<)|[/\\](site-packages|dist-packages)[/\\]/;
+
+/** One frame such as `train.py(12): step` or `<built-in function len>`. */
+export function frameOf(text: string): Frame {
+  const [, file = "", line = "0", called = text] = FRAME.exec(text) ?? [];
+  return { text, called, file, line: Number(line) };
+}
+
+export const framesOf = (stack: string): Frame[] => stack.split("\n").map(frameOf);
+
+/** What to show of a stack on one line: its innermost frame that isn't PyTorch's, and how many there are. */
+export function stackLine(stack: string): string {
+  const frames = framesOf(stack);
+  const own = frames.find(({ file }) => file && !FOREIGN.test(file)) ?? frames[0]!;
+  return frames.length > 1 ? `${own.text} · ${frames.length} frames` : own.text;
+}

@@ -1,0 +1,97 @@
+import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
+import {
+  depthFor,
+  flameBoxes,
+  inPreorder,
+  outermost,
+  pathTo,
+  totalOf,
+  treeOf,
+  unfolded,
+  withKin,
+} from "../src/tree.ts";
+
+//  0 ─ 1 ─ 3      2 ─ 5
+//    └ 4
+const PARENTS = [null, 0, null, 1, 0, 2];
+const TREE = treeOf(PARENTS);
+const ALL = Uint32Array.from(PARENTS, (_, row) => row);
+const PREORDER = inPreorder(TREE, ALL);
+
+Deno.test("a tree knows how deep each row lies and how many rows lie in it", () => {
+  same([...TREE.level], [0, 1, 0, 2, 1, 1]);
+  same([...TREE.size], [4, 2, 2, 1, 1, 1]);
+});
+
+Deno.test("rows around which there is none, and circles, are roots", () => {
+  same([...treeOf([7, -3, "1", undefined, 4]).parent], [-1, -1, -1, -1, -1]);
+  const circle = treeOf([1, 2, 0, 0]);
+  is([...circle.parent].filter((row) => row === -1).length, 1);
+  is(Math.max(...circle.size), 4);
+});
+
+Deno.test("what lies in a row follows it, siblings in the given order", () => {
+  same([...PREORDER], [0, 1, 3, 4, 2, 5]);
+  same([...inPreorder(TREE, Uint32Array.of(5, 4, 3, 2, 1, 0))], [2, 5, 0, 4, 1, 3]);
+});
+
+Deno.test("a folded row hides all that lies in it", () => {
+  same([...unfolded(TREE, PREORDER, null, () => true)], [0, 1, 3, 4, 2, 5]);
+  same([...unfolded(TREE, PREORDER, null, (row) => row === 0)], [0, 1, 4, 2]);
+  same([...unfolded(TREE, PREORDER, null, () => false)], [0, 2]);
+});
+
+Deno.test("a filter keeps what is around its matches, and what lies in them", () => {
+  const { kept, around } = withKin(TREE, Uint32Array.of(1));
+  same([...kept], [1, 1, 0, 1, 0, 0]);
+  same([...around], [1, 0, 0, 0, 0, 0]);
+  same([...unfolded(TREE, PREORDER, kept, (row) => around[row] === 1)], [0, 1]);
+});
+
+Deno.test("a tree is unfolded as far as it stays short", () => {
+  is(depthFor(TREE, 1), 0);
+  is(depthFor(TREE, 4), 0);
+  is(depthFor(TREE, 5), 1);
+  is(depthFor(TREE, 100), 2);
+  is(depthFor(treeOf([]), 100), 0);
+});
+
+Deno.test("the path to a row begins outside", () => {
+  same(pathTo(TREE, 3), [0, 1]);
+  same(pathTo(TREE, 2), []);
+});
+
+const VALUES = [60, 30, 40, 30, 10, null];
+const box = (row: number, level: number, left: number, width: number) => ({ row, level, left, width });
+
+Deno.test("boxes are as wide as their values, inside the box of the row around them", () => {
+  same(flameBoxes(TREE, PREORDER, VALUES, -1, 0.001), [
+    box(0, 0, 0, 0.6),
+    box(1, 1, 0, 0.3),
+    box(3, 2, 0, 0.3),
+    box(4, 1, 0.3, 0.1),
+    box(2, 0, 0.6, 0.4),
+  ]);
+});
+
+Deno.test("a row can have the whole width, with what is around it above", () => {
+  same(flameBoxes(TREE, PREORDER, VALUES, 1, 0.001), [box(0, 0, 0, 1), box(1, 1, 0, 1), box(3, 2, 0, 1)]);
+});
+
+Deno.test("what is too narrow is left out with all that lies in it, and keeps its place", () => {
+  same(flameBoxes(TREE, PREORDER, [60, 1, 40, 1, 10, 5], -1, 0.05), [
+    box(0, 0, 0, 0.6),
+    box(4, 1, 0.01, 0.1),
+    box(2, 0, 0.6, 0.4),
+    box(5, 1, 0.6, 0.05),
+  ]);
+});
+
+Deno.test("without any value there is no box", () => same(flameBoxes(TREE, PREORDER, VALUES.map(() => 0), -1, 0), []));
+
+Deno.test("the whole is the sum of the roots", () => is(totalOf(TREE, ALL, VALUES), 100));
+
+Deno.test("of some rows the outermost are those in none of the others", () => {
+  same([...outermost(TREE, Uint32Array.of(3, 1, 5))], [1, 5]);
+  same([...outermost(TREE, ALL)], [0, 2]);
+});

@@ -1,0 +1,94 @@
+"""Trees and flame graphs, and the stacks of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from browser.app import App
+from playwright.sync_api import Page, expect
+
+
+def shown(page: Page) -> list[str]:
+    """The names of the rows in sight, without the marks that fold them."""
+    return [name.lstrip("▾▸") for name in page.locator("tr.row td:first-child").all_inner_texts()]
+
+
+def test_a_row_folds_by_its_mark_and_by_keys(app: App):
+    page = app.open("modules", run="modules")
+    assert shown(page) == ["Net_0", "Linear_0", "ReLU_0"]
+    page.get_by_role("button", name="Fold Net_0").click()
+    expect(page.locator("tr.row")).to_have_count(1)
+    page.get_by_role("treegrid").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("tr.row")).to_have_count(3)
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("row", selected=True)).to_contain_text("Linear_0")
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("row", selected=True)).to_contain_text("Net_0")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("tr.row")).to_have_count(1)
+
+
+def test_a_tree_unfolds_level_by_level(app: App):
+    page = app.open("python_calls", run="modules")
+    page.get_by_role("button", name="None", exact=True).click()
+    assert shown(page) == ["thread 1"]
+    page.get_by_role("button", name="One level more").click()
+    assert shown(page) == ["thread 1", "main"]
+    page.get_by_role("button", name="All", exact=True).click()
+    assert shown(page)[-1] == "aten::relu"
+
+
+def test_a_filter_keeps_what_is_around_its_matches_and_sums_each_once(app: App):
+    page = app.open("modules", run="modules", filter="linear")
+    assert shown(page) == ["Net_0", "Linear_0"]
+    expect(page.locator(".sums")).to_contain_text("1 of 3 rows")
+    expect(page.locator(".sums")).to_contain_text("Device total 60.00 µs")
+    app.go(view="modules", run="modules", worker="rank0", span="5")
+    expect(page.locator(".sums")).to_contain_text("Device total 100.0 µs")
+
+
+def test_siblings_sort_within_the_row_around_them(app: App):
+    page = app.open("modules", run="modules", sort="device_total_ns")
+    assert shown(page) == ["Net_0", "ReLU_0", "Linear_0"]
+
+
+def test_a_box_of_the_flame_graph_zooms_and_escape_resets(app: App):
+    page = app.open("modules", run="modules")
+    boxes = page.locator(".flames g")
+    expect(boxes).to_have_count(3)
+    boxes.filter(has_text="Linear_0").click()
+    expect(boxes).to_have_count(2)
+    expect(page.get_by_role("row", selected=True)).to_contain_text("Linear_0")
+    page.locator(".flames").focus()
+    page.keyboard.press("Escape")
+    expect(boxes).to_have_count(3)
+
+
+def test_boxes_are_reached_by_keys_and_tell_their_numbers(app: App):
+    page = app.open("modules", run="modules")
+    page.locator(".flames").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+    status = page.locator(".flames").get_by_role("status")
+    expect(status).to_contain_text("ReLU_0")
+    expect(status).to_contain_text("40.0 % of all")
+    page.keyboard.press("Enter")
+    expect(page.locator(".flames g")).to_have_count(2)
+
+
+def test_the_width_of_boxes_can_be_another_column(app: App):
+    page = app.open("modules", run="modules")
+    page.get_by_label("Width").select_option("Host total")
+    expect(page.locator(".flame figcaption")).to_contain_text("300.0 µs in all")
+
+
+def test_an_operator_tells_from_where_it_was_called(app: App, clipboard: Callable[[], str]):
+    page = app.open("operators", run="modules", filter="linear")
+    page.locator("tr.row").click()
+    about = page.get_by_role("region", name="Call stacks")
+    about.locator("tr.row").click()
+    expect(about.locator(".stack li")).to_have_text(["nn.Module: Linear_0", "nn.Module: Net_0", "main train.py:9"])
+    about.get_by_role("button", name="Copy stack").click()
+    assert clipboard().splitlines()[-1] == "train.py(9): main"
