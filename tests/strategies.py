@@ -13,6 +13,10 @@ intervals = st.builds(lambda at, dur: (at, at + dur), times, lengths)
 correlations = st.integers(0, 8)
 op_names = st.sampled_from(["aten::mm", "aten::add", "c10d::allreduce_", "enumerate(DataLoader)#_Iter.__next__", "x"])
 kernel_names = st.sampled_from(["ampere_sgemm_32x32", "nccl:all", "ncclDevKernel_AllReduce", "at::native::fill", "k"])
+kernel_arguments = st.fixed_dictionaries(
+    {"device": st.integers(0, 1), "stream": st.integers(7, 9)},
+    optional={"blocks per SM": st.sampled_from([0, 0.25, 0.5, 3.0]), "est. achieved occupancy %": st.integers(0, 100)},
+)
 
 
 @st.composite
@@ -21,13 +25,18 @@ def rows(draw):
     at, dur = draw(times), draw(lengths)
     match draw(st.sampled_from(["op", "annotation", "launch", "kernel", "memcpy", "memset", "memory", "python"])):
         case "op":
-            return "op", (draw(op_names), at, dur), {"thread": draw(threads), "External id": draw(correlations)}
+            shapes = draw(st.sampled_from([{}, {"Input Dims": [[2, 3], []]}, {"Input Dims": [[4]]}]))
+            return (
+                "op",
+                (draw(op_names), at, dur),
+                {"thread": draw(threads), "External id": draw(correlations), **shapes},
+            )
         case "annotation":
             return "annotation", (draw(op_names), at, dur), {"thread": draw(threads)}
         case "launch":
             return "launch", (at, dur, draw(correlations)), {"thread": draw(threads), "External id": draw(correlations)}
         case "kernel":
-            return "kernel", (draw(kernel_names), at, dur, draw(correlations)), {"device": draw(st.integers(0, 1))}
+            return "kernel", (draw(kernel_names), at, dur, draw(correlations)), draw(kernel_arguments)
         case "memcpy":
             return "memcpy", (at, dur, draw(correlations)), {}
         case "memset":

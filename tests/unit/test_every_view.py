@@ -1,15 +1,19 @@
 """What holds of every view, so that a new one is tested the moment it is named."""
 
 import json
+from unittest.mock import patch
 
 import polars as pl
 import pytest
 
 from build import TraceBuilder
 from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.cli.text_table import aligned, text_columns
 from kinetoscope_tb.errors import BadParameter
-from kinetoscope_tb.tables import INSTANT
+from kinetoscope_tb.store import Missing
+from kinetoscope_tb.tables import COUNT, DURATION, FRACTION, INSTANT
 from kinetoscope_tb.views import catalogue
+from kinetoscope_tb.web import encode
 
 each = pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
 
@@ -130,3 +134,157 @@ def test_the_catalogue_is_json():
     described = json.loads(json.dumps(catalogue(VIEWS.values())))
     assert [entry["id"] for entry in described] == list(VIEWS)
     assert all(column["doc"] for entry in described for column in entry["columns"])
+
+
+# ---- traces that lack something or are strange
+
+NAMES = {
+    "HTML": "<img src=x onerror=alert(1)>&amp;",
+    "a formula": '=HYPERLINK("http://x","y")',
+    "control characters": "\x00\x1b[31mred\r\n\t\u202e\u2028",
+    "no text": "",
+    "100 kB": "void kernel<" + "int, " * 20_000 + ">",
+    "half a character": "\ud800",
+    "a brace": '{"traceEvents":[',
+}
+MAY_BE_EMPTY = {"health"}  # nothing to say is its best answer
+
+
+def full():
+    """The builder of a trace in which no part is empty."""
+    with patch.object(TraceBuilder, "build", lambda builder: builder):
+        return rich()
+
+
+def without(*categories, name=""):
+    """A full trace without some categories, or without the rows of a name."""
+    builder = full()
+    builder.events = [e for e in builder.events if e["cat"] not in categories and not (name and name in e["name"])]
+    return builder
+
+
+def only(*categories):
+    builder = full()
+    builder.events = [e for e in builder.events if e["cat"] in categories]
+    return builder
+
+
+def one(category, name, **args):
+    return TraceBuilder().event(category, name, 10, 5, **args)
+
+
+def named(name):
+    """A full trace in which everything is called like this."""
+    builder = full()
+    for event in builder.events:
+        if event["name"] != "[memory]" and "ProfilerStep" not in event["name"]:
+            event["name"] = name
+    return builder
+
+
+def moved(change):
+    """A full trace in which each event was changed."""
+    builder = full()
+    for event in builder.events:
+        change(event)
+    return builder
+
+
+def at_once(event):
+    event["ts"] = type(event["ts"])(0)
+    if "dur" in event:
+        event["dur"] = type(event["dur"])(0)
+
+
+def earlier(event):
+    event["ts"] = type(event["ts"])(event["ts"].ns - 10**12)
+
+
+def devices(count):
+    builder = full()
+    for device in range(count):
+        for i in range(3):
+            correlation = 100 + 10 * device + i
+            builder.launch(20 + i, 1, correlation).kernel(
+                "k", 30 + device + 20 * i, 10, correlation, device=device, stream=7 + i
+            )
+    return builder
+
+
+def overlapping():
+    """Ranges that begin inside others and outlast them, on every axis."""
+    builder = full()
+    for i in range(5):
+        at = 10 * i
+        builder.op(f"o{i}", at, 15).annotation(f"a{i}", at + 5, 15).python(f"p{i}", at + 3, 15, **{"Python id": i})
+        builder.launch(at + 2, 12, 50 + i).kernel("k", at + 4, 25, 50 + i).memcpy(at + 6, 25, stream=7)
+    return builder
+
+
+GPU = ("kernel", "gpu_memcpy", "gpu_memset")
+LAUNCHES = ("cuda_runtime", "cuda_driver")
+ODD = {
+    "a CPU alone": lambda: without(*GPU, *LAUNCHES),
+    "a GPU alone": lambda: only(*GPU),
+    "no launches": lambda: without(*LAUNCHES),
+    "no kernels": lambda: without("kernel"),
+    "no copies": lambda: without("gpu_memcpy", "gpu_memset"),
+    "no steps": lambda: without(name="ProfilerStep"),
+    "no annotations": lambda: without("user_annotation"),
+    "no operators": lambda: without("cpu_op"),
+    "no memory": lambda: without(name="[memory]"),
+    "memory alone": lambda: only("cpu_instant_event"),
+    "no stacks": lambda: without("python_function"),
+    "stacks alone": lambda: only("python_function"),
+    "steps alone": lambda: TraceBuilder().step(1, 0, 10).step(2, 10, 10),
+    "nothing": TraceBuilder,
+    "one operator": lambda: one("cpu_op", "aten::mm"),
+    "one annotation": lambda: one("user_annotation", "forward"),
+    "one call": lambda: one("cuda_runtime", "cudaLaunchKernel", correlation=1),
+    "one kernel": lambda: one("kernel", "k", device=0, stream=7),
+    "one copy": lambda: one("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)"),
+    "one Python call": lambda: one("python_function", "nn.Module: Linear_0", **{"Python id": 1, "Python module id": 0}),
+    "one allocation": lambda: TraceBuilder().memory(64, 5),
+    "one release": lambda: TraceBuilder().memory(-64, 5),
+    "one unknown event": lambda: one("new", "x"),
+    "no time at all": lambda: moved(at_once),
+    "times before the origin": lambda: moved(earlier),
+    "16 devices": lambda: devices(16),
+    "device 4095": lambda: full().kernel("k", 5, 5, device=4095),
+    "the stream 4294967295": lambda: full().kernel("k", 5, 5, stream=4294967295).memcpy(7, 5, stream=4294967295),
+    "the stream -1": lambda: full().kernel("k", 5, 5, stream=-1, device=-1),
+    "partial overlaps": overlapping,
+    **{f"names: {what}": lambda name=name: named(name) for what, name in NAMES.items()},
+}
+
+
+@pytest.fixture(scope="module", params=ODD)
+def odd(request):
+    return ODD[request.param]().build()
+
+
+@each
+def test_a_view_answers_or_says_what_to_record(view, odd):
+    if view.is_missing(odd):
+        assert view.hint.endswith(".")
+        encode.text(encode.view_answer(view, Missing(view.hint)))
+        return
+    frame = view.table.of(view.run(odd))
+    assert frame.height or view.id in MAY_BE_EMPTY or view.hint
+    assert_sound(view, frame)
+
+
+def assert_sound(view, frame):
+    """What every table must hold, whatever the trace."""
+    assert not frame.select(view.table.key).is_duplicated().any()
+    assert not any(column.is_nan().any() or column.is_infinite().any() for column in frame.select(pl.col(pl.Float64)))
+    for column in view.table.columns:
+        values = frame[column.name].drop_nulls()
+        if column.kind in (DURATION, COUNT, FRACTION) and values.len() and "negative" not in column.doc:
+            assert values.min() >= 0, column.name
+        if column.kind is FRACTION and values.len():
+            assert values.max() <= 1 + 1e-9, column.name
+    json.loads(encode.text(encode.view_answer(view, frame)).encode())
+    lines = aligned(text_columns(view.table.columns, frame)).splitlines()
+    assert len(lines) == frame.height + 1
+    assert all(line.isprintable() for line in lines)

@@ -73,7 +73,9 @@ def python_calls(
         "calls": calls.calls[order],
         "host_self_ns": calls.host[order],
         "host_total_ns": host_total[order],
-        "path": _path_numbers(tree, calls.texts, order),
+        "path": _path_numbers(
+            tree, [f"{kind} {text}" for kind, text in zip(calls.kinds, calls.texts, strict=True)], order
+        ),
         "parent_row": take(place, tree.parent[order]),
     }
     if calls.device is not None:
@@ -184,12 +186,12 @@ def _share(total: Ints) -> NDArray[np.float64]:
     return total / max(1, int(total.max(initial=0)))
 
 
-def _path_numbers(tree: MergedTree, texts: list[str], order: Rows) -> list[str]:
-    """A number of each path, in an order in which callers come first."""
+def _path_numbers(tree: MergedTree, names: list[str], order: Rows) -> list[str]:
+    """A number of each path, in an order in which callers come first; by code, `names` tell all that is called."""
     paths = [b""] * order.size
     for node, code, caller in zip(order.tolist(), tree.code[order].tolist(), tree.parent[order].tolist(), strict=True):
         around = paths[caller] if caller >= 0 else str(node).encode()
-        paths[node] = blake2b(around + texts[code].encode(), digest_size=8).digest()
+        paths[node] = blake2b(around + names[code].encode(), digest_size=8).digest()
     return [paths[node].hex() for node in order.tolist()]
 
 

@@ -1,0 +1,87 @@
+"""Sums reconcile: whatever splits the same time adds up to the same total, on every real trace and every sample."""
+
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.reader import read
+from real_traces import FOLDER
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+REAL = [p for kind in ("runs", "single") for p in (FOLDER / kind).rglob("*.json*")]
+TRACES = sorted([*REAL, *SAMPLES.glob("*/*/*.pt.trace.json.gz")])
+
+read_once = cache(read)
+each = pytest.mark.parametrize("path", TRACES, ids=lambda p: "-".join(p.parts[-3:]))
+
+
+@cache
+def answers(path):
+    """The views that have something to say."""
+    trace = read_once(path)
+    return {name: view.run(trace) for name, view in VIEWS.items() if not view.is_missing(trace)}
+
+
+def lasting(frame):
+    return int(frame["dur_ns"].sum())
+
+
+@each
+def test_device_time_is_whole_in_every_view_that_splits_it(path):
+    trace = read_once(path)
+    work = lasting(trace.device_events)
+    for name, table in answers(path).items():
+        if "device_self_ns" in table.columns and trace.holds("device_events"):
+            assert table["device_self_ns"].sum() == work, name
+
+
+@each
+def test_kernels_and_copies_are_all_device_work(path):
+    trace = read_once(path)
+    kernels = lasting(trace.kernels)
+    totals = {name: table["total_ns"].sum() for name, table in answers(path).items() if "total_ns" in table.columns}
+    for name in ("kernels", "kernels_by_op"):
+        assert totals.get(name, 0) == kernels, name
+    if "copies" in VIEWS:
+        assert totals.get("copies", 0) + kernels == lasting(trace.device_events)
+
+
+@each
+def test_a_total_in_a_tree_is_the_self_time_and_the_totals_right_below(path):
+    for name, table in answers(path).items():
+        parent = VIEWS[name].table.parent
+        for column in table.columns if parent else ():
+            own = column.replace("_total_", "_self_")
+            if "_total_" in column and own in table.columns:
+                rows = table.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
+                below = rows.group_by(pl.col(parent).alias("row")).agg(pl.col(column).sum().alias("below"))
+                joined = rows.join(below, "row", "left").with_columns(pl.col("below").fill_null(0))
+                known = joined.filter(pl.col(column).is_not_null())
+                wrong = known.filter(pl.col(column) != pl.col(own) + pl.col("below"))
+                assert wrong.is_empty(), (name, column)
+
+
+@each
+def test_the_parts_of_the_average_step_are_those_of_the_steps(path):
+    table = answers(path)["steps"]
+    counted = table.filter("is_complete") if table["is_complete"].any() else table
+    means = dict(answers(path)["overview"].select("category", "mean_ns").iter_rows())
+    for category, mean in means.items():
+        column = "total_ns" if category == "Step" else f"{category.lower().replace(' ', '_')}_ns"
+        assert mean == pytest.approx(counted[column].mean(), abs=0.501)
+    assert sum(means.values()) - means["Step"] == pytest.approx(means["Step"], abs=len(means))
+
+
+@each
+def test_shapes_split_operators(path):
+    if "operators" not in answers(path):
+        return
+    columns = ["calls", "device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns", "host_self_bytes"]
+    sums = [
+        answers(path)[name].group_by("name").agg(pl.col(columns).sum()).sort("name")
+        for name in ("operators", "operators_by_shape")
+    ]
+    assert sums[0].equals(sums[1])

@@ -1,0 +1,126 @@
+"""The tables of random traces against slow tables of the same events."""
+
+import pytest
+from hypothesis import given, settings
+
+import slow_tables as slow
+from kinetoscope_tb.analyses import VIEWS
+from strategies import builders
+
+few = settings(max_examples=60, deadline=None)
+
+
+def rows(frame, *columns):
+    return frame.select(columns).rows()
+
+
+def close(values):
+    return pytest.approx(values, rel=1e-12, abs=1e-12, nan_ok=False)
+
+
+@few
+@given(builders())
+def test_steps(builder):
+    columns = "step", "total_ns", "kernel_ns", "memcpy_ns", "memset_ns", "communication_ns", "runtime_ns"
+    table = VIEWS["steps"].run(builder.build())
+    rest = "dataloader_ns", "cpu_exec_ns", "other_ns", "is_complete"
+    assert rows(table, *columns, *rest) == slow.steps(slow.Recording(builder))
+
+
+@few
+@given(builders())
+def test_overview(builder):
+    table = VIEWS["overview"].run(builder.build())
+    theirs = slow.overview(slow.Recording(builder))
+    assert table["category"].to_list() == [row[0] for row in theirs]
+    for name, column in (("mean_ns", 1), ("stdev_ns", 2), ("min_ns", 3), ("max_ns", 4)):
+        exact = [row[column] for row in theirs]
+        assert all(
+            ours is value is None or abs(ours - value) <= 0.5 + 1e-9
+            for ours, value in zip(table[name], exact, strict=True)
+        )
+    whole = theirs[-1][1]
+    assert table["share_frac"].to_list() == [None if not whole else close(row[1] / whole) for row in theirs]
+
+
+OPERATOR = (
+    "calls",
+    "device_self_ns",
+    "device_total_ns",
+    "host_self_ns",
+    "host_total_ns",
+    "tc_eligible",
+    "tc_self_frac",
+    "tc_total_frac",
+    "host_self_bytes",
+    "host_total_bytes",
+)
+
+
+@few
+@given(builders())
+def test_operators(builder):
+    trace = builder.build()
+    if VIEWS["operators"].is_missing(trace):
+        return
+    table = VIEWS["operators"].run(trace)
+    recording = slow.Recording(builder)
+    theirs = slow.operators(recording)
+    ours = {row[0]: row[1:] for row in rows(table, "name", *OPERATOR)}
+    lost = sum(row.dur for row in recording.device if not row.op)
+    assert (ours.pop("[unattributed]")[1:3] if "[unattributed]" in ours else (0, 0)) == (lost, lost)
+    assert ours == {name: tuple(close(v) if isinstance(v, float) else v for v in row) for name, row in theirs.items()}
+
+
+@few
+@given(builders())
+def test_operators_by_shape(builder):
+    trace = builder.build()
+    if VIEWS["operators_by_shape"].is_missing(trace):
+        return
+    table = VIEWS["operators_by_shape"].run(trace)
+    ours = {row[:2]: row[2:] for row in rows(table, "name", "input_shapes", "calls", "host_self_ns", "host_total_ns")}
+    ours.pop(("[unattributed]", None), None)
+    theirs = slow.operators(slow.Recording(builder), key=lambda row: (row.name, shapes(row)))
+    assert ours == {key: (row[0], *row[3:5]) for key, row in theirs.items()}
+
+
+def shapes(row):
+    value = row.arg("Input Dims")
+    return None if value is None else str(value)
+
+
+KERNEL = "calls", "total_ns", "max_ns", "min_ns", "mean_blocks_per_sm", "mean_occupancy_frac", "is_communication"
+
+
+def percent_as_share(row):
+    return tuple(close(v / (100 if i == 5 else 1)) if isinstance(v, float) else v for i, v in enumerate(row))
+
+
+@few
+@given(builders())
+def test_kernels(builder):
+    ours = {row[0]: row[1:] for row in rows(VIEWS["kernels"].run(builder.build()), "name", *KERNEL)}
+    theirs = slow.kernels(slow.Recording(builder))
+    assert ours == {name: percent_as_share(row) for name, row in theirs.items()}
+
+
+@few
+@given(builders())
+def test_kernels_by_op(builder):
+    ours = {row[:2]: row[2:] for row in rows(VIEWS["kernels_by_op"].run(builder.build()), "name", "op", *KERNEL)}
+    recording = slow.Recording(builder)
+    theirs = slow.kernels(recording, key=lambda row: (row.name, row.op.name if row.op else None))
+    assert ours == {key: percent_as_share(row) for key, row in theirs.items()}
+
+
+@few
+@given(builders())
+def test_gpus(builder):
+    trace = builder.build()
+    if VIEWS["gpus"].is_missing(trace):
+        return
+    names = "utilization_frac", "sm_efficiency_frac", "occupancy_frac", "tc_time_frac"
+    ours = {row[0]: row[1:] for row in rows(VIEWS["gpus"].run(trace), "device", *names)}
+    theirs = slow.gpus(slow.Recording(builder))
+    assert ours == {device: tuple(v if v is None else close(v) for v in row) for device, row in theirs.items()}
