@@ -3,6 +3,7 @@
     make bench                                      about half an hour, nearly all of it the peers'
     make bench ARGS="--megabytes 340 --rounds 3"    one size
     make bench ARGS="--without-peers"               a few minutes
+    make bench ARGS="--views"                       every view of a million events, nothing else
 
 The peers get a virtual environment of their own, since their dependencies are theirs.
 """
@@ -21,7 +22,9 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import training
 from generate import write
 
 HERE = Path(__file__).parent
@@ -34,6 +37,8 @@ FASTER = {"torch-tb-profiler": 40, "hta": 22}
 LEAST_MB_PER_S, MOST_TIMES_THE_FLOOR = 300, 3
 PEAK_MB, PEAK_BYTES_PER_EVENT = 150, 120
 REOPEN_S_PER_MILLION = 0.2
+VIEWS_AT = 260  # megabytes of the made-up training: a million events
+VIEW_S, AGAIN_MS = 1, 50
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Measured:
 
     seconds: float
     megabytes: float
-    said: dict[str, float]
+    said: dict[str, Any]
 
 
 def measured(command: list[str], environment: dict[str, str] | None = None) -> Measured:
@@ -124,6 +129,25 @@ def report_peer(peer: str, path: Path, rounds: int, *, has_bar: bool) -> None:
     print(f"  {peer:<18} {' against '.join(sides)}: {said} faster, {smaller:.1f}× less memory")
 
 
+def report_views(folder: Path) -> None:
+    """Print what each view takes of a million events, in CPU time, and when it is asked again."""
+    recording, path = folder / "training.json.gz", folder / "rank0.1.pt.trace.json"
+    training.write_recording(recording)
+    write(path, VIEWS_AT, recording)
+    said = measured([sys.executable, str(HERE / "views.py"), str(path)]).said
+    path.unlink()
+    print(
+        f"\nviews of {said['events']:,} events: CPU time (bar: {VIEW_S} s), again from the store (bar: {AGAIN_MS} ms)"
+    )
+    for view in said["views"]:
+        is_late = view["first_s"] > VIEW_S or view["again_ms"] + view["json_ms"] > AGAIN_MS
+        rows = "missing" if view["rows"] is None else f"{view['rows']:,} rows"
+        print(
+            f"  {view['view']:<22} first {view['first_s']:6.3f} s, then {view['second_s']:6.3f} s; again "
+            f"{view['again_ms']:.2f} ms + {view['json_ms']:.1f} ms as JSON, {rows}{': NOT reached' if is_late else ''}"
+        )
+
+
 def compressed(path: Path) -> Path:
     """The same file by gzip."""
     packed = path.with_name(f"{path.name}.gz")
@@ -144,7 +168,12 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, nargs="+", default=[13, 340, 1600])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--without-peers", action="store_true")
+    parser.add_argument("--views", action="store_true", help="measure nothing but the views")
     arguments = parser.parse_args()
+    if arguments.views:
+        with tempfile.TemporaryDirectory() as folder:
+            report_views(Path(folder))
+        return
     per_event = {}
     with tempfile.TemporaryDirectory() as folder:
         for megabytes in arguments.megabytes:
@@ -165,6 +194,7 @@ def main() -> None:
                 if file is not path:
                     file.unlink()
             path.unlink()
+        report_views(Path(folder))
     print("\ntime per event: " + ", ".join(f"{us:.2f} µs at {mb} MB" for mb, us in per_event.items()))
 
 
