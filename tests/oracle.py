@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 Interval = tuple[int, int]
 
@@ -44,10 +45,36 @@ def lifetimes(records: Sequence[tuple[int, int, int, int, int]]) -> list[tuple[s
         before = held.pop(address, None)
         if change > 0:
             if before:
-                found.append(("retaken", before[1], before[0], at))
+                found.append(("address reused", before[1], before[0], at))
             held[address] = (at, change)
         elif before:
             found.append(("released", before[1], before[0], at))
         else:
-            found.append(("older", -change, -1, at))
-    return [*found, *(("kept", size, at, -1) for at, size in held.values())]
+            found.append(("allocated earlier", -change, -1, at))
+    return [*found, *(("never released", size, at, -1) for at, size in held.values())]
+
+
+def memory_by_operator(trace: Any, from_ns: int | None, to_ns: int | None) -> list[tuple[Any, ...]]:
+    """Rows of the view without its calls: each record counts for its operator, and once for each call around it.
+
+    A repetition is no call: what is in it counts for the call that it repeats.
+    """
+    host, found = trace.host_events.rows(named=True), {}
+    for record in trace.memory.rows(named=True):
+        if (from_ns is not None and record["start_ns"] < from_ns) or (
+            to_ns is not None and record["start_ns"] >= to_ns
+        ):
+            continue
+        device = "cpu" if record["device_type"] == 0 else f"cuda:{max(record['device'], 0)}"
+        around, row = [], record["op"]
+        while row >= 0:
+            if host[row]["kind"] == "operator" and not host[row]["is_repeat"]:
+                around.append(host[row]["name"])
+            row = host[row]["parent"]
+        amounts = record["bytes"], int(record["bytes"] > 0), max(record["bytes"], 0)
+        for place, name in enumerate(around or ["[no operator]"]):
+            sums = found.setdefault((device, name), [0] * 6)
+            for i, amount in enumerate(amounts):
+                sums[2 * i] += amount
+                sums[2 * i + 1] += amount if place == 0 else 0
+    return [(*key, *sums) for key, sums in found.items() if any(sums)]

@@ -42,7 +42,9 @@ def rows(draw):
         case "memset":
             return "memset", (at, dur, draw(correlations)), {}
         case "memory":
-            return "memory", (draw(st.integers(-64, 64)), at), {"thread": draw(threads)}
+            device = {"Device Type": draw(st.integers(0, 1)), "Device Id": draw(st.integers(0, 1))}
+            where = {"thread": draw(threads), "address": draw(st.integers(0, 3))}
+            return "memory", (draw(st.integers(-64, 64)), at), {**where, **device}
         case _:
             return "python", ("f.py(1): f", at, dur), {"thread": draw(threads)}
 

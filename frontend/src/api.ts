@@ -55,6 +55,7 @@ export interface ViewEntry {
   /** Columns to draw over the first instant, one line for each value of the `series`. */
   curves: string[];
   series: string[];
+  marks: string | null;
   /** The columns of a histogram's lower and upper edges. */
   bins: [string, string] | null;
 }

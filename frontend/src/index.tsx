@@ -16,6 +16,7 @@ import {
   traceState,
 } from "./state.ts";
 import charts from "./styles/charts.css" with { type: "text" };
+import curves from "./styles/curves.css" with { type: "text" };
 import event from "./styles/event.css" with { type: "text" };
 import shell from "./styles/shell.css" with { type: "text" };
 import table from "./styles/table.css" with { type: "text" };
@@ -116,7 +117,7 @@ export function render() {
   document.documentElement.lang = "en";
   document.title = "PyTorch profiler";
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync([theme, shell, table, charts, event, tree].join("\n"));
+  sheet.replaceSync([theme, shell, table, charts, curves, event, tree].join("\n"));
   document.adoptedStyleSheets = [sheet];
   followTheme();
   startKeys();

@@ -18,12 +18,16 @@ export function sums(values: number[]): number[] {
   return result;
 }
 
+/** The next round number. */
+export function roundStep(rough: number): number {
+  const power = 10 ** Math.floor(Math.log10(rough));
+  return [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.9999)!;
+}
+
 /** Round numbers from 0 to at least `largest`, at most `count` steps apart from each other. */
 export function ticks(largest: number, count = 5): number[] {
   if (!(largest > 0)) return [0, 1];
-  const rough = largest / count;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.9999)!;
+  const step = roundStep(largest / count);
   return Array.from({ length: Math.ceil(largest / step - 1e-9) + 1 }, (_, i) => i * step);
 }
 

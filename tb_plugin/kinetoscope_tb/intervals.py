@@ -70,13 +70,19 @@ def exclusive_lengths(groups: Sequence[Intervals], start: Ints, end: Ints) -> li
 
 def capped_integral(start: Ints, end: Ints, height: NDArray[np.float64], cap: float, window: tuple[int, int]) -> float:
     """The integral over a window of min(sum of the heights of the intervals that are open, cap), in ns × height."""
-    start, end = np.clip(start, *window), np.clip(end, *window)
+    before, after = capped_integrals(start, end, height, cap, np.array(window, np.int64))
+    return float(after - before)
+
+
+def capped_integrals(start: Ints, end: Ints, height: NDArray[np.float64], cap: float, at: Ints) -> NDArray[np.float64]:
+    """The same integral up to each of some instants in order, from the first of them on."""
+    start, end = np.clip(start, at[0], at[-1]), np.clip(end, at[0], at[-1])
     real = (end > start) & (height > 0)
     start, end, height = start[real], end[real], height[real]
-    if not start.size:
-        return 0.0
-    at = np.concatenate([start, end])
-    order = np.argsort(at, kind="stable")
-    level = np.cumsum(np.concatenate([height, -height])[order])
-    lasting = np.diff(at[order])
-    return float(np.sum(np.clip(level[:-1], 0.0, cap) * lasting))
+    turns = np.concatenate([start, end, at])  # the instants themselves change nothing, and are where the sum is read
+    order = np.argsort(turns, kind="stable")
+    level = np.cumsum(np.concatenate([height, -height, np.zeros(at.size)])[order])
+    sums = np.concatenate([np.zeros(1), np.cumsum(np.clip(level[:-1], 0.0, cap) * np.diff(turns[order]))])
+    place = np.empty(turns.size, np.int64)
+    place[order] = np.arange(turns.size)
+    return sums[place[-at.size :]]

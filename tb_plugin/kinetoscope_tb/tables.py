@@ -70,7 +70,8 @@ class Table:
     - A tree: `parent` names the ID column that holds the row number (0-based, in the answer) of the enclosing row, null
       at a root; `flames` the columns that may give a flame graph its widths, beside `weight`.
     - Curves: `curves` names the numeric columns that are drawn over the table's first INSTANT column, a value holding
-      until the next row; `series` the columns that split the rows into lines of their own.
+      until the next row; `series` the columns that split the rows into lines of their own, `marks` a text column
+      that says which rows are marked, and with what words.
     - A histogram: `bins` names the columns of the lower and the upper edge; its heights are the `charts`.
     """
 
@@ -82,6 +83,7 @@ class Table:
     flames: ClassVar[tuple[str, ...]] = ()
     curves: ClassVar[tuple[str, ...]] = ()
     series: ClassVar[tuple[str, ...]] = ()
+    marks: ClassVar[str | None] = None
     bins: ClassVar[tuple[str, str] | None] = None
 
     def __init_subclass__(cls) -> None:
@@ -111,7 +113,7 @@ class Table:
 
 def _check_picture(table: type[Table]) -> None:
     name, kinds = table.__name__, {c.name: c.kind for c in table.columns}
-    single, edges = [n for n in (table.weight, table.parent) if n], table.bins or ()
+    single, edges = [n for n in (table.weight, table.parent, table.marks) if n], table.bins or ()
     named = {*table.key, *single, *table.charts, *table.flames, *table.curves, *table.series, *edges}
     if unknown := named - set(kinds):
         raise TypeError(f"{name} has no column {', '.join(sorted(unknown))}")
@@ -123,8 +125,10 @@ def _check_picture(table: type[Table]) -> None:
         raise TypeError(f"{name} has flames, but no parent that says what lies in what")
     if table.curves and INSTANT not in kinds.values():
         raise TypeError(f"{name} has curves, but no INSTANT to draw them over")
-    if table.series and not table.curves:
-        raise TypeError(f"{name} has series, but no curves to split")
+    if (table.series or table.marks) and not table.curves:
+        raise TypeError(f"{name} has series or marks, but no curves to split or to mark")
+    if table.marks and kinds[table.marks] is not TEXT:
+        raise TypeError(f"{name}.{table.marks} must be a TEXT: it says what the marked rows are")
     if edges and (len(edges) != 2 or kinds[edges[0]] is not kinds[edges[1]] or not table.charts):
         raise TypeError(f"{name}.bins needs a lower and an upper edge of one kind, and charts for the heights")
 

@@ -143,6 +143,7 @@ class View:
             "flames": list(table.flames),
             "curves": list(table.curves),
             "series": list(table.series),
+            "marks": table.marks,
             "bins": None if table.bins is None else list(table.bins),
         }
 

@@ -99,16 +99,17 @@ def test_the_order_of_rows_in_the_file_changes_no_number(builder, random):
 
 
 def distinct(builder: TraceBuilder) -> TraceBuilder:
-    """Without rows whose order only the file decides: host ranges of one thread with the same times."""
+    """Without rows whose order only the file decides: host ranges of one thread, and memory, with the same times."""
     seen = set()
     kept = []
     for event in builder.events:
         key = (event["cat"] in ("cpu_op", "user_annotation"), event["tid"], event["ts"], event.get("dur"))
         linked = event["args"].get("correlation") or event["args"].get("External id")
         link = (event["cat"] in ("cpu_op", "user_annotation"), event["cat"] in ("cuda_runtime",), linked)
-        if not (key[0] and key in seen) and not (linked and any(link[:2]) and link in seen):
+        moment = ("[memory]", event["ts"]) if event["name"] == "[memory]" else None
+        if not (key[0] and key in seen) and moment not in seen and not (linked and any(link[:2]) and link in seen):
             kept.append(event)
-        seen |= {key, link}
+        seen |= {key, link, *filter(None, [moment])}
     builder.events = kept
     return builder
 

@@ -1,12 +1,16 @@
 """Memory against a simulated allocator that knows what belongs together."""
 
+import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
 from build import TraceBuilder
+from kinetoscope_tb.analyses import VIEWS
 from kinetoscope_tb.trace.allocations import FATES, alive_at, allocations
 from kinetoscope_tb.trace.memory_levels import device_memories
+from strategies import builders
 
 few = settings(max_examples=80, deadline=None)
 
@@ -73,3 +77,42 @@ def test_the_peak_is_the_highest_level_and_what_is_alive_then_adds_up_to_it(hist
     assert totals[peak + 1] == max(totals)
     assert totals.index(max(totals)) == peak + 1
     assert before + alive_at(allocations([memory]), peak)["size_bytes"].sum() == max(totals)
+
+
+@few
+@given(builders(), st.one_of(st.none(), st.integers(0, 90)), st.one_of(st.none(), st.integers(0, 90)))
+def test_operators_have_what_a_walk_up_from_each_record_finds(builder, from_ns, to_ns):
+    trace = builder.build()
+    table = VIEWS["memory_by_operator"].run(trace, from_ns=from_ns, to_ns=to_ns)
+    assert sorted(table.drop("calls").rows()) == sorted(oracle.memory_by_operator(trace, from_ns, to_ns))
+
+
+@few
+@given(builders(), st.one_of(st.none(), st.integers(0, 90)), st.sampled_from(["operator", "module"]))
+def test_all_views_of_memory_tell_the_same(builder, from_ns, by):
+    trace = builder.build()
+    devices = VIEWS["memory_devices"].run(trace, from_ns=from_ns)
+    alive = VIEWS["memory_peak"].run(trace, by=by, from_ns=from_ns)
+    curve = VIEWS["memory_curve"].run(trace, from_ns=from_ns)
+    operators = VIEWS["memory_by_operator"].run(trace, from_ns=from_ns)
+    for device, peak, begin, end in devices.select(
+        "device", "peak_allocated_bytes", "begin_allocated_bytes", "end_allocated_bytes"
+    ).rows():
+        of = pl.col("device") == device
+        assert alive.filter(of)["alive_bytes"].sum() == peak
+        assert curve.filter(of)["allocated_bytes"].max() == peak
+        assert curve.filter(of)["allocated_bytes"].to_list()[0] == begin
+        assert operators.filter(of)["self_size_increase_bytes"].sum() == end - begin
+
+
+@few
+@given(builders())
+def test_activity_over_time_has_the_means_of_the_devices(builder):
+    trace = builder.build()
+    if VIEWS["gpus"].is_missing(trace):
+        return
+    parts = VIEWS["gpu_activity"].run(trace)
+    for device, share in VIEWS["gpus"].run(trace).select("device", "utilization_frac").rows():
+        rows = parts.filter(pl.col("device") == device)
+        busy = (rows["utilization_frac"] * rows["dur_ns"]).sum()
+        assert busy == pytest.approx((share or 0.0) * rows["dur_ns"].sum())

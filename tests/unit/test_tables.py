@@ -105,6 +105,7 @@ class Columns(Table):
         ({"parent": "row", "flames": ("name",)}, "no amount"),
         ({"curves": ("name",)}, "no amount"),
         ({"series": ("row",)}, "no curves"),
+        ({"marks": "name"}, "no curves"),
         ({"bins": ("self_ns",), "charts": ("calls",)}, "lower and an upper edge"),
         ({"bins": ("self_ns", "calls"), "charts": ("calls",)}, "of one kind"),
         ({"bins": ("self_ns", "total_ns")}, "charts for the heights"),

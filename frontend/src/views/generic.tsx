@@ -4,6 +4,7 @@ import { plural } from "../format.ts";
 import { largest } from "../shapes.ts";
 import { SlotContext, useSlot, useSlotOf } from "../slot.ts";
 import { catalogue, choose, openEntry, pageOf, parametersOf, useAnswer } from "../state.ts";
+import { Curves } from "../widgets/curve.tsx";
 import { Donut, parts } from "../widgets/donut.tsx";
 import { Flame } from "../widgets/flame.tsx";
 import { PageParameters, Parameters } from "../widgets/parameters.tsx";
@@ -117,12 +118,38 @@ function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixe
   const rows = useRows(ready, entry);
   const drawn = { entry, table, ready, rows };
   if (!ready.count) return <NoRows entry={entry} />;
+  if (entry.curves.length) return <Levels drawn={drawn} fixed={fixed} />;
   return (
     <>
       <Tools drawn={drawn} fixed={fixed} />
       <Picture {...drawn} />
       <Sums ready={ready} rows={rows.rows} />
       <Grid {...drawn} />
+    </>
+  );
+}
+
+/** Curves say it all; the rows behind them are below, for those who want to copy them. */
+function Levels({ drawn, fixed }: { drawn: Drawn; fixed: string[] }) {
+  const slot = useSlot();
+  const isOpen = slot.get("rows") !== "";
+  return (
+    <>
+      <Curves {...drawn} />
+      <details
+        class="levels"
+        open={isOpen}
+        onToggle={({ currentTarget: { open } }) => open !== isOpen && slot.go({ rows: open ? "1" : "" })}
+      >
+        <summary>{plural(drawn.ready.count, "row")} of the curve as a table</summary>
+        {isOpen && (
+          <>
+            <Tools drawn={drawn} fixed={fixed} />
+            <Sums ready={drawn.ready} rows={drawn.rows.rows} />
+            <Grid {...drawn} />
+          </>
+        )}
+      </details>
     </>
   );
 }

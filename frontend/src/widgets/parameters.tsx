@@ -42,28 +42,28 @@ function Field({ parameter: { name, kind } }: { parameter: Parameter }) {
 
 const ALL = "";
 
-/** The numbers that a view's column of the same name has, such as those of the devices. */
-function Ids({ parameter, entry }: { parameter: Parameter; entry: ViewEntry }) {
+/** What a view's column of the same name has, such as the devices. */
+function Found({ parameter, entry }: { parameter: Parameter; entry: ViewEntry }) {
   const { name } = parameter;
   const { [name]: _, ...others } = parametersOf(entry);
   const { answer, earlier } = useAnswer(entry.id, others);
   const table = answer?.state === "ready" ? answer : earlier;
-  const found = new Set((table?.data[name] ?? []).filter((value) => value !== null).map(Number));
+  const found = new Set((table?.data[name] ?? []).filter((value) => value !== null).map(String));
   const chosen = valueOf(name);
-  const isGone = chosen && !found.has(Number(chosen));
+  const isGone = chosen && !found.has(chosen);
   if (found.size < 2 && !isGone) return null;
-  const choices = [...found].sort((a, b) => a - b).map(String);
+  const choices = parameter.kind === "number" ? [...found].sort((a, b) => Number(a) - Number(b)) : [...found];
   const names = new Map([[ALL, "all"], ...(isGone ? [[chosen, `${chosen} (not here)`] as const] : [])]);
   return <Select parameter={{ ...parameter, choices: [ALL, ...choices, ...(isGone ? [chosen] : [])] }} names={names} />;
 }
 
-/** One parameter; `views` are those in whose rows its numbers may be found. */
+/** One parameter; `views` are those in whose rows its values may be found: ids, or what splits rows into curves. */
 function Choice({ parameter, views }: { parameter: Parameter; views: ViewEntry[] }) {
   if (parameter.kind === "choice") return <Select parameter={parameter} />;
-  const isListed = ({ columns }: ViewEntry) =>
-    columns.some(({ name, kind }) => name === parameter.name && kind === "id");
+  const isListed = ({ columns, series }: ViewEntry) =>
+    columns.some(({ name, kind }) => name === parameter.name && (kind === "id" || series.includes(name)));
   const listed = views.find(isListed);
-  return listed ? <Ids parameter={parameter} entry={listed} /> : <Field parameter={parameter} />;
+  return listed ? <Found parameter={parameter} entry={listed} /> : <Field parameter={parameter} />;
 }
 
 /** What one view alone can be asked; `fixed` are those that something else decides. */

@@ -20,11 +20,11 @@ from .nesting import nearest
 
 FATES = (
     "released",  # both ends were recorded
-    "kept",  # no release was recorded up to the end
-    "retaken",  # another allocation has the address: the release was not recorded
-    "older",  # only the release was recorded: it was allocated before, or unseen
-    "untold",  # records have no address (torch before 1.10): allocations and releases can't be matched
-    "failed",  # a request that the device had no memory for
+    "never released",  # no release was recorded up to the end
+    "address reused",  # another allocation has the address: the release was not recorded
+    "allocated earlier",  # only the release was recorded: before the recording, or unseen
+    "no address",  # records have no address (torch before 1.10): allocations and releases can't be matched
+    "out of memory",  # a request that the device had no memory for
 )
 RELEASED, KEPT, RETAKEN, OLDER, UNTOLD, FAILED = range(len(FATES))
 
@@ -34,9 +34,10 @@ SCHEMA = {
     "device": pl.String,  # its name
     "fate": pl.Int8,  # a place in FATES
     "size_bytes": pl.Int64,
+    "at_ns": pl.Int64,  # when the record was made that tells of it, of two the first
     "taken_ns": pl.Int64,
     "gone_ns": pl.Int64,  # released; of what was retaken, when that happened at the latest
-    "row": pl.Int64,  # the record that tells of it, of two the first: a row of `trace.memory`
+    "row": pl.Int64,  # that record: a row of `trace.memory`
     "taken": pl.Int64,  # the record's place among those of the device
     "gone": pl.Int64,
 }
@@ -69,6 +70,7 @@ def _of_device(memory: DeviceMemory) -> pl.DataFrame:
             "device": pl.repeat(memory.name, place.size, dtype=pl.String, eager=True),
             "fate": fate[place],
             "size_bytes": np.where(memory.is_failure, memory.asked_bytes, np.abs(change))[place],
+            "at_ns": memory.time_ns[place],
             "taken_ns": take(memory.time_ns, taken),
             "gone_ns": take(memory.time_ns, gone),
             "row": memory.row[place],

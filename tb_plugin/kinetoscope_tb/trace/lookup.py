@@ -25,6 +25,11 @@ def by_name(names: pl.Series, answer: Callable[[str], Any], *, missing: Any = Fa
     return rows
 
 
+def texts(names: pl.Series, rows: NDArray[Any]) -> pl.Series:
+    """Return `names[rows]` of an enum column as texts, with null where a row is NONE."""
+    return names.gather(pl.Series(rows, dtype=pl.Int64).replace(NONE, None)).cast(pl.String)
+
+
 def rows_by_id(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int32]:
     """Return for each wanted id the first row that has it, or NONE; negative ids have no row."""
     real = np.flatnonzero(ids >= 0)

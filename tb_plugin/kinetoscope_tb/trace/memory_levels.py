@@ -14,6 +14,7 @@ import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
+from ..tables import TEXT, Column, Table
 from .model import NONE, Trace
 
 OUT_OF_MEMORY = "[OutOfMemory]"
@@ -35,6 +36,16 @@ _TYPES = {  # by c10's number (c10/core/DeviceType.h), as torch.device spells th
 Ints = NDArray[np.int64]
 
 
+class OfDevice(Table):
+    """One row is of one device."""
+
+    device = Column(TEXT, "Device as torch names it; cpu is the host.")
+
+
+IS_RELATIVE = "Whether the trace has no totals: allocated memory is the change since the recording began."
+HINT = "No memory was recorded. Pass profile_memory=True to the profiler."
+
+
 @dataclass(frozen=True)
 class DeviceMemory:
     """The records of one device's memory in order; all arrays are as long as there are records.
@@ -42,7 +53,7 @@ class DeviceMemory:
     Args:
         name: As torch spells a device: cuda:0; cpu for the host.
         device_type: c10's number.
-        device: Its index; NONE for the host.
+        device: Its index; 0 for the host.
         row: The record's row of `trace.memory`.
         time_ns: When.
         address: Where; NONE where it isn't told.
@@ -93,8 +104,10 @@ class DeviceMemory:
 
 def device_memories(trace: Trace, device: str | None = None) -> list[DeviceMemory]:
     """Each device that has records, or the named one: accelerators first, then the host."""
-    groups = trace.memory.with_row_index("row").group_by("device_type", "device", maintain_order=True)
-    found = [_memory(int(kind), int(index), rows) for (kind, index), rows in groups]
+    index = pl.when(pl.col("device_type") == CPU).then(0).otherwise(pl.col("device").clip(lower_bound=0))
+    rows = trace.memory.with_row_index("row").with_columns(device=index)
+    groups = rows.group_by("device_type", "device", maintain_order=True)
+    found = [_memory(int(kind), int(place), records) for (kind, place), records in groups]
     wanted = [memory for memory in found if device in (None, memory.name)]
     return sorted(wanted, key=lambda memory: (memory.device_type == CPU, memory.device_type, memory.device))
 
@@ -102,7 +115,7 @@ def device_memories(trace: Trace, device: str | None = None) -> list[DeviceMemor
 def device_name(device_type: int, device: int) -> str:
     """Such as cuda:0; a type that c10 doesn't know keeps its number."""
     kind = _TYPES.get(device_type, f"type {device_type}")
-    return kind if device_type == CPU else f"{kind}:{max(device, 0)}"
+    return kind if device_type == CPU else f"{kind}:{device}"
 
 
 def _memory(device_type: int, device: int, rows: pl.DataFrame) -> DeviceMemory:

@@ -27,7 +27,7 @@ def test_a_release_belongs_to_the_last_allocation_of_its_address():
         """
         device  fate      size_bytes  taken_ns  gone_ns
         cpu     released  8           0         4
-        cpu     kept      4           1         -1
+        cpu     never released       4           1         -1
         cpu     released  16          5         8
         """,
     )
@@ -39,9 +39,9 @@ def test_what_is_unmatched_is_kept_and_told_apart():
         found(builder),
         """
         fate     size_bytes  taken_ns  gone_ns
-        older    8           -1        1
-        retaken  4           2         5
-        kept     6           5         -1
+        allocated earlier     8           -1        1
+        address reused   4           2         5
+        never released      6           5         -1
         """,
     )
 
@@ -54,8 +54,8 @@ def test_each_device_has_addresses_of_its_own():
         """
         device  fate      size_bytes  taken_ns  gone_ns
         cuda:0  released  8           1         4
-        cuda:1  kept      4           2         -1
-        cpu     kept      2           3         -1
+        cuda:1  never released       4           2         -1
+        cpu     never released       2           3         -1
         """,
     )
 
@@ -85,8 +85,8 @@ def test_records_without_an_address_match_nothing_but_have_levels():
         found(builder),
         """
         fate    size_bytes  taken_ns  gone_ns
-        untold  8           0         -1
-        untold  8           -1        4
+        no address   8           0         -1
+        no address   8           -1        4
         """,
     )
     assert levels(builder) == (0, [8, 0], True)
@@ -110,7 +110,7 @@ def test_totals_tell_the_order_of_records_of_one_instant():
         """
         fate      size_bytes
         released  8
-        kept      16
+        never released       16
         """,
     )
 
@@ -158,8 +158,8 @@ def test_a_failed_request_takes_nothing():
         found(builder),
         """
         fate    size_bytes     taken_ns
-        kept    8              1
-        failed  1099511627776  -1
+        never released     8              1
+        out of memory   1099511627776  -1
         """,
     )
 

@@ -1,0 +1,45 @@
+import type { ViewEntry } from "../api.ts";
+import type { Panel } from "../curves.ts";
+import { label } from "../format.ts";
+import { address, openEntry, pageOf, parametersOf, useAnswer } from "../state.ts";
+import type { Frame } from "./curve.tsx";
+import { textWidth } from "./measure.ts";
+
+interface Place {
+  panel: Panel;
+  frame: Frame;
+}
+
+const prefixOf = ({ id }: ViewEntry) => (id === openEntry.value?.id ? "" : `${id}.`);
+
+/** The moments of the rows that are open on the page: when an opened allocation began and ended. */
+export function Opened(place: Place) {
+  const views = pageOf(openEntry.value!).filter((view) => address.value[`${prefixOf(view)}open`]);
+  return views.map((view) => <Moments key={view.id} view={view} {...place} />);
+}
+
+function Moments({ view, panel, frame }: Place & { view: ViewEntry }) {
+  const { answer } = useAnswer(view.id, parametersOf(view));
+  if (answer?.state !== "ready") return null;
+  const row = Number(address.value[`${prefixOf(view)}row`]);
+  const isOfPanel = Object.entries(panel.of).every(([name, value]) =>
+    !(name in answer.data) || answer.data[name]![row] === value
+  );
+  const moments = isOfPanel ? answer.columns.filter(({ kind }) => kind === "instant") : [];
+  return (
+    <g class="moments">
+      {moments.map(({ name }) => {
+        const time = answer.data[name]![row];
+        if (typeof time !== "number" || time < frame.from || time > frame.to) return null;
+        const [x, text] = [frame.x(time), label(name)];
+        const isLeft = x + textWidth(text, 12) + 8 > frame.right;
+        return (
+          <g key={name}>
+            <line x1={x} x2={x} y1={frame.top - 8} y2={frame.base} />
+            <text x={isLeft ? x - 4 : x + 4} y={frame.top} text-anchor={isLeft ? "end" : "start"}>{text}</text>
+          </g>
+        );
+      })}
+    </g>
+  );
+}
