@@ -44,7 +44,8 @@ def modules_by_class(trace: Trace) -> pl.DataFrame:
     tree = found.tree
     names = pl.Series([name.of_class or name.shown for name in found.names], dtype=pl.String)
     classes = names.unique(maintain_order=True)
-    group = names.replace_strict(classes, pl.Series(range(classes.len())), return_dtype=pl.Int32).to_numpy()
+    place = {name: number for number, name in enumerate(classes)}
+    group = np.array([place[name] for name in names], np.int32)
     is_outermost = _is_outermost(tree, group)
     amounts = module_amounts(
         times,

@@ -1,0 +1,145 @@
+"""Trees against a slow recursion: modules forward and backward, Python calls, call stacks."""
+
+from collections import Counter
+
+import tree_oracle
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from build import TraceBuilder
+from kinetoscope_tb.analyses.call_stacks import call_stacks
+from kinetoscope_tb.analyses.modules import WITHIN, modules
+from kinetoscope_tb.analyses.modules_by_class import modules_by_class
+from kinetoscope_tb.analyses.operators import operators
+from kinetoscope_tb.analyses.python_calls import python_calls
+from kinetoscope_tb.trace.module_times import OUTSIDE, UNATTRIBUTED
+from strategies import correlations, lengths, threads, times
+
+few = settings(max_examples=150, deadline=None)
+FORWARD_THREAD = 1  # torch numbers nodes per thread, and the oracle knows of one
+
+
+@st.composite
+def rows(draw, *, backward=True):
+    """One row as (method, arguments, keywords) of TraceBuilder."""
+    at, dur, thread = draw(times), draw(lengths), draw(threads)
+    match draw(st.sampled_from(["module", "module", "python", "op", "op", "forward", "backward", "launch", "kernel"])):
+        case "module":
+            return "module", (draw(st.sampled_from(["A_0", "B_0", "B_1"])), at, dur), {"thread": thread}
+        case "python":
+            return "python", (draw(st.sampled_from(["f.py(1): f", "g.py(2): g"])), at, dur), {"thread": thread}
+        case "forward":
+            number = {"Sequence number": draw(st.integers(0, 3))}
+            return "op", ("aten::mm", at, dur), {"thread": FORWARD_THREAD, **number}
+        case "backward" if backward:
+            number = {"Sequence number": draw(st.integers(0, 3)), "Fwd thread id": 1}
+            return "op", ("MmBackward0", at, dur), {"thread": thread, **number}
+        case "launch":
+            return "launch", (at, dur, draw(correlations)), {"thread": thread}
+        case "kernel":
+            return "kernel", ("gemm", at, dur, draw(correlations)), {}
+        case _:
+            return "op", (draw(st.sampled_from(["aten::add", "aten::mul"])), at, dur), {"thread": thread}
+
+
+def traces(**kinds):
+    def built(drawn):
+        builder = TraceBuilder()
+        for method, arguments, keywords in drawn:
+            getattr(builder, method)(*arguments, **keywords)
+        return builder.build()
+
+    return st.lists(rows(**kinds), min_size=1, max_size=25).map(built)
+
+
+def nested(trace, *, modules_only):
+    """Whether no two calls overlap in part."""
+    calls = tree_oracle.calls_of(trace, modules_only=modules_only)
+    pairs = ((a, b) for a in calls for b in calls if a.thread == b.thread)
+    return not any(a.start < b.start < a.end < b.end for a, b in pairs)
+
+
+@few
+@given(traces())
+def test_modules_are_those_of_a_slow_recursion(trace):
+    if not nested(trace, modules_only=True):
+        return
+    host, device = tree_oracle.module_sums(trace)
+    table = modules(trace)
+    for row in table.iter_rows(named=True):
+        path = {OUTSIDE: None, UNATTRIBUTED: UNATTRIBUTED}.get(row["path"], tuple(row["path"].split(WITHIN)))
+        if path == UNATTRIBUTED:
+            assert row["device_self_ns"] == device["unattributed"]
+            continue
+        assert row["host_self_ns"] == host[path, False] + host[path, True]
+        if trace.device_events.height:
+            assert row["device_self_ns"] == device[path, False] + device[path, True]
+    places = {
+        *(key[0] for key in host if key[0] and host[key]),
+        *(k[0] for k in device if k != "unattributed" and k[0]),
+    }
+    assert {WITHIN.join(place) for place in places} <= set(table["path"])
+
+
+@few
+@given(traces())
+def test_totals_are_self_times_and_the_totals_of_the_rows_inside(trace):
+    for table, sides in ((modules(trace), ("host", "device")), (python_calls(trace), ("host", "device"))):
+        for side in sides:
+            own, total = table[f"{side}_self_ns"].to_list(), table[f"{side}_total_ns"].to_list()
+            inside = [0] * table.height
+            for row, around in enumerate(table["parent_row"]):
+                if around is not None:
+                    inside[around] += total[row] or 0
+            assert [(o or 0) + i for o, i in zip(own, inside, strict=True)] == [t or 0 for t in total]
+
+
+@few
+@given(traces())
+def test_every_view_that_splits_device_time_adds_up_to_all_of_it(trace):
+    whole = trace.device_events["dur_ns"].sum()
+    for table in (modules(trace), modules_by_class(trace), python_calls(trace), call_stacks(trace), operators(trace)):
+        assert table["device_self_ns"].sum() == whole
+
+
+@few
+@given(traces())
+def test_forward_and_backward_parts_add_up_to_the_total(trace):
+    for row in modules(trace).iter_rows(named=True):
+        if row["forward_host_ns"] is not None:
+            assert row["forward_host_ns"] + row["backward_host_ns"] == row["host_total_ns"]
+            assert row["python_self_ns"] <= row["host_self_ns"]
+
+
+@few
+@given(traces())
+def test_python_calls_are_those_of_a_slow_recursion(trace):
+    if not trace.python_calls.height or not nested(trace, modules_only=False):
+        return
+    expected = tree_oracle.python_sums(trace)
+    table = python_calls(trace)
+    numbers = {name: str(row) for row, name in enumerate(trace.threads.select("tid").to_series())}
+    paths = []
+    for row in table.iter_rows(named=True):
+        name = row["function"] if row["file"] is None else f"{row['file']}({row['line']}): {row['function']}"
+        name = numbers[name.removeprefix("thread ")] if row["kind"] == "thread" else name
+        around = () if row["parent_row"] is None else paths[row["parent_row"]]
+        paths.append((*around, name))
+    for path, row in zip(paths, table.iter_rows(named=True), strict=True):
+        if row["kind"] in ("thread", "rest"):
+            continue
+        calls, host, device = expected.pop(path)
+        assert (row["calls"], row["host_self_ns"], row["device_self_ns"] or 0) == (calls, host, device)
+    assert not expected
+
+
+@few
+@given(traces(backward=False))
+def test_stacks_are_the_python_calls_around_an_operator(trace):
+    if not nested(trace, modules_only=False):
+        return
+    got = Counter()
+    for name, stack, calls in call_stacks(trace).select("name", "stack", "calls").rows():
+        if calls is not None:
+            got[name, stack] += calls
+    assert got == tree_oracle.stacks(trace)
