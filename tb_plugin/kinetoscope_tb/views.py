@@ -19,7 +19,9 @@ Group = Literal["Overview", "Host", "Device", "Memory", "Run"]
 Within = Literal["rows", "windows", "recording", "steps", "moments"]
 
 
-_RESERVED = {"view", "run", "worker", "span", "path", "form", "format"}  # what else a question or a command holds
+_BASE = ("base_run", "base_worker", "base_span")
+# What else a question or a command holds.
+_RESERVED = {*_BASE, "view", "run", "worker", "span", "path", "form", "format", "columns"}
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 

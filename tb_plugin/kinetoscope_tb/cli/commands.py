@@ -17,6 +17,7 @@ import click
 
 from ..errors import KinetoscopeError, NotFound
 from .cache import cache
+from .compare import compare
 from .event import event
 from .traces import chosen, opened, where
 
@@ -24,11 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..views import View
-    from .text_table import TextColumn
 
 FORMATS = ("text", "json", "csv")
-TERMINAL_ROWS = 50
-TERMINAL_TEXT = 24  # columns of the terminal that a text keeps, however narrow it is
 
 _format = click.Option(
     ["--format", "form"], type=click.Choice(FORMATS), default="text", help="How to print.", show_default=True
@@ -106,7 +104,7 @@ def views(form: str) -> None:
     from ..analyses import VIEWS
     from ..views import catalogue
     from ..web import encode
-    from .text_table import TextColumn
+    from .text_table import TextColumn, print_table
 
     described = catalogue(VIEWS.values())
     names = ("id", "title", "group", "doc")
@@ -117,7 +115,7 @@ def views(form: str) -> None:
     elif form == "markdown":
         click.echo(_markdown(described), nl=False)
     else:
-        _print_table([TextColumn(n, [v[n].splitlines()[0] for v in described]) for n in names])
+        print_table([TextColumn(n, [v[n].splitlines()[0] for v in described]) for n in names])
 
 
 def _markdown(described: Sequence[Mapping[str, Any]]) -> str:
@@ -199,7 +197,7 @@ def _show(
 def _print_answer(view: View, result: Any, form: str) -> None:  # pl.DataFrame | Missing, unimported
     from ..store import Missing
     from ..web import encode
-    from .text_table import text_columns
+    from .text_table import print_table, text_columns
 
     if form == "json":
         click.echo(encode.text(encode.view_answer(view, result)))
@@ -208,37 +206,11 @@ def _print_answer(view: View, result: Any, form: str) -> None:  # pl.DataFrame |
     elif form == "csv":
         click.echo(encode.without_nan(result).write_csv(), nl=False)
     else:
-        _print_table(text_columns(view.table.columns, result))
-
-
-def _print_table(columns: Sequence[TextColumn]) -> None:
-    """Aligned text; on a terminal the first rows, within its width."""
-    from .text_table import aligned
-
-    if not sys.stdout.isatty():
-        click.echo(aligned(columns))
-        return
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table, rows = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False), len(columns[0].cells)
-    for column in columns:
-        header = Text(column.header.replace("_", " "))  # so that it can take two lines
-        widest = max(map(len, column.cells[:TERMINAL_ROWS]), default=0)
-        if column.is_number:
-            table.add_column(header, justify="right", min_width=widest)
-        else:
-            table.add_column(header, no_wrap=True, overflow="ellipsis", min_width=min(widest, TERMINAL_TEXT))
-    for row in range(min(rows, TERMINAL_ROWS)):
-        table.add_row(*(Text(column.cells[row]) for column in columns))
-    Console().print(table)
-    if rows > TERMINAL_ROWS:
-        click.echo(f"{rows - TERMINAL_ROWS} more rows; a pipe (| less -S) or --format csv gets them all.", err=True)
+        print_table(text_columns(view.table.columns, result))
 
 
 commands.add_command(cache)
+commands.add_command(compare)
 commands.add_command(event)
 
 

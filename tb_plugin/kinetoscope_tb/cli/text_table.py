@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import click
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
     from ..tables import Column
 
 MISSING = "–"
+TERMINAL_ROWS = 50
+TERMINAL_TEXT = 24  # columns of the terminal that a text keeps, however narrow it is
 
 _UNITS = {
     "duration": ((1, "ns"), (10**3, "µs"), (10**6, "ms"), (10**9, "s")),
@@ -36,7 +41,7 @@ class TextColumn:
 
 def text_columns(columns: Sequence[Column], frame: pl.DataFrame) -> list[TextColumn]:
     """The frame's values as people read them."""
-    return [_text_column(column.name, column.kind.name, frame[column.name].to_list()) for column in columns]
+    return [text_column(column.name, column.kind.name, frame[column.name].to_list()) for column in columns]
 
 
 def aligned(columns: Sequence[TextColumn]) -> str:
@@ -49,11 +54,37 @@ def aligned(columns: Sequence[TextColumn]) -> str:
     return "\n".join("  ".join(line).rstrip() for line in zip(*parts, strict=True))
 
 
-def _text_column(name: str, kind: str, values: list[Any]) -> TextColumn:
+def print_table(columns: Sequence[TextColumn]) -> None:
+    """Aligned text; on a terminal the first rows, within its width."""
+    if not sys.stdout.isatty():
+        click.echo(aligned(columns))
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table, rows = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False), len(columns[0].cells)
+    for column in columns:
+        header = Text(column.header.replace("_", " "))  # so that it can take two lines
+        widest = max(map(len, column.cells[:TERMINAL_ROWS]), default=0)
+        if column.is_number:
+            table.add_column(header, justify="right", min_width=widest)
+        else:
+            table.add_column(header, no_wrap=True, overflow="ellipsis", min_width=min(widest, TERMINAL_TEXT))
+    for row in range(min(rows, TERMINAL_ROWS)):
+        table.add_row(*(Text(column.cells[row]) for column in columns))
+    Console().print(table)
+    if rows > TERMINAL_ROWS:
+        click.echo(f"{rows - TERMINAL_ROWS} more rows; a pipe (| less -S) or --format csv gets them all.", err=True)
+
+
+def text_column(name: str, kind: str, values: list[Any], beside: Sequence[Any] = ()) -> TextColumn:
+    """One column; `beside` are values of other columns that must have the same unit."""
     units = _UNITS.get(kind)
     if units is None:
         return TextColumn(name, [_cell(v, _FORMATS[kind]) for v in values], kind in ("count", "id", "number"))
-    largest = max((abs(v) for v in values if v is not None), default=0)
+    largest = max((abs(v) for v in (*values, *beside) if v is not None), default=0)
     scale, unit = next((u for u in reversed(units) if largest >= u[0]), units[0])
     decimals = 1 if unit == "%" else 0 if scale == 1 else _decimals(largest / scale)
     # + 0.0 makes -0.0 a plain 0.

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import NotFound
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -28,26 +26,23 @@ def where() -> list[click.Parameter]:
     ]
 
 
-def chosen(listing: Listing, wanted: Mapping[str, str | None]) -> TraceFile:
+def chosen(listing: Listing, wanted: Mapping[str, str | None], side: str = "") -> TraceFile:
     """The first file that the names fit; says so if there are others.
+
+    Args:
+        listing: What there is.
+        wanted: run, worker and span.
+        side: What the options that choose another one begin with, such as `base-`.
 
     Raises:
         NotFound: No file has these names.
     """
-    files = list(listing.files)
-    for level, name in wanted.items():
-        known = list(dict.fromkeys(getattr(file, level) for file in files))
-        if name is not None and name not in known:
-            raise NotFound(level, name, known)
-        files = [file for file in files if name in (None, getattr(file, level))]
-    for level in wanted:
-        names = list(dict.fromkeys(getattr(file, level) for file in files))
-        if len(names) > 1:
-            shown = _with_labels(level, names)
-            others = ", ".join(shown[1:6]) + (", …" if len(names) > 6 else "")
-            click.echo(f"{level} {shown[0]} of {len(names)}; choose another with --{level}: {others}", err=True)
-        files = [file for file in files if getattr(file, level) == names[0]]
-    return files[0]
+    file, choices = listing.first(**wanted)
+    for level, names in choices.items():
+        shown = _with_labels(level, names)
+        others = ", ".join(shown[1:6]) + (", …" if len(names) > 6 else "")
+        click.echo(f"{level} {shown[0]} of {len(names)}; choose another with --{side}{level}: {others}", err=True)
+    return file
 
 
 def _with_labels(level: str, names: Sequence[str]) -> list[str]:

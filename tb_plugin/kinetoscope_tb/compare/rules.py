@@ -75,9 +75,19 @@ class Rule:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a rule: the comparison's rows that break it, and how many would, but for noise."""
+    """What came of a rule.
+
+    Args:
+        rule: The rule.
+        column: The column that it is about.
+        names: What to call the rows that break it.
+        broken: These rows of the comparison.
+        in_noise: How many more would break it, but for noise.
+    """
 
     rule: Rule
+    column: Column
+    names: tuple[str, ...]
     broken: pl.DataFrame
     in_noise: int
 
@@ -98,7 +108,7 @@ def parsed_rule(text: str, views: Mapping[str, View], default: str) -> Rule:
     named = _SUBJECT.fullmatch(subject)
     grows, limits = found["sign"] == ">", tuple(_limit(part) for part in re.split(r"\s+and\s+", found["limits"]))
     if subject == "step":
-        return Rule(text, "overview", "mean_ns", "Step", grows, limits)
+        return _checked(Rule(text, "overview", "mean_ns", "Step", grows, limits), views["overview"])
     if named and named["view"] in views:
         view = views[named["view"]]
         return _checked(Rule(text, view.id, named["column"] or "", named["row"], grows, limits), view)
@@ -151,20 +161,21 @@ def judged(rule: Rule, comparison: Comparison, *, ignores_noise: bool) -> Verdic
     passing = rows.filter(pl.all_horizontal(beyond))
     is_noise = pl.lit(value=False) if ignores_noise else pl.col(f"{column.name}_verdict") == "noise"
     broken = passing.filter(~is_noise)
-    return Verdict(rule, broken, passing.height - broken.height)
+    names = tuple(row_names(comparison, broken))
+    return Verdict(rule, column, names, broken, passing.height - broken.height)
 
 
-def row_names(comparison: Comparison) -> pl.Series:
-    """What to call each row: its key."""
+def row_names(comparison: Comparison, rows: pl.DataFrame) -> pl.Series:
+    """What to call each of some rows of a comparison: its key."""
     key = [pl.col(name).cast(pl.String) for name in comparison.table.key]
-    return comparison.frame.select(pl.concat_str(key, separator=JOINT, ignore_nulls=True)).to_series()
+    return rows.select(pl.concat_str(key, separator=JOINT, ignore_nulls=True)).to_series()
 
 
 def _named(rule: Rule, comparison: Comparison) -> pl.DataFrame:
     frame = comparison.frame
     if rule.row is None:
         return frame
-    names = row_names(comparison)
+    names = row_names(comparison, frame)
     rows = frame.filter(names == rule.row)
     if rows.is_empty():
         raise NotFound(f"row in either side of {comparison.view.id!r}", rule.row, names.head(8).to_list())

@@ -77,6 +77,29 @@ class Listing:
         spans = _look_up("worker", worker, workers)
         return _look_up("span", span, spans)
 
+    def first(self, **wanted: str | None) -> tuple[TraceFile, dict[str, list[str]]]:
+        """Return the first file that the names fit, and the names to choose from at each level at which several did.
+
+        Args:
+            wanted: run, worker and span, in this order; None is any.
+
+        Raises:
+            NotFound: No file has these names.
+        """
+        files = list(self.files)
+        for level, name in wanted.items():
+            known = list(dict.fromkeys(getattr(file, level) for file in files))
+            if name is not None and name not in known:
+                raise NotFound(level, name, known)
+            files = [file for file in files if name in (None, getattr(file, level))]
+        choices = {}
+        for level in wanted:
+            names = list(dict.fromkeys(getattr(file, level) for file in files))
+            if len(names) > 1:
+                choices[level] = names
+            files = [file for file in files if getattr(file, level) == names[0]]
+        return files[0], choices
+
 
 def _look_up(what: str, name: str, known: Mapping[str, Value]) -> Value:
     if name not in known:

@@ -12,8 +12,18 @@ answers   loading, missing, or a table
 
 from __future__ import annotations
 
-from .answers import Loading, Missing, compute
+from .answers import Loading, Missing, compute, compute_comparison
 from .files import event_in, keep, open_or_read, read_trace
 from .store import Store
 
-__all__ = ["Loading", "Missing", "Store", "compute", "event_in", "keep", "open_or_read", "read_trace"]
+__all__ = [
+    "Loading",
+    "Missing",
+    "Store",
+    "compute",
+    "compute_comparison",
+    "event_in",
+    "keep",
+    "open_or_read",
+    "read_trace",
+]

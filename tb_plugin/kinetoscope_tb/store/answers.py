@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
+    from ..compare import Comparison
     from ..trace import Trace
     from ..views import View
 
@@ -34,3 +35,18 @@ class Missing:
 def compute(view: View, trace: Trace, arguments: Mapping[str, object]) -> pl.DataFrame | Missing:
     """What the view says of the trace."""
     return Missing(view.hint) if view.is_missing(trace) else view.table.of(view.run(trace, **arguments))
+
+
+def compute_comparison(
+    view: View, base: Trace, new: Trace, arguments: Mapping[str, object], columns: Sequence[str] = ()
+) -> Comparison | Missing:
+    """What the view says of both traces, side by side.
+
+    Raises:
+        BadParameter: The view, or a column of it, can't be compared.
+    """
+    from ..compare import compare
+
+    if view.is_missing(base) and view.is_missing(new):
+        return Missing(view.hint)
+    return compare(view, base, new, arguments=arguments, columns=columns)

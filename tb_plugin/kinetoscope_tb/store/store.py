@@ -8,7 +8,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from ..discovery import Heads, Listing, Logdir, TraceFile, list_traces
-from .answers import Loading, Missing, compute
+from .answers import Loading, Missing, compute, compute_comparison
 from .files import event_in, read_trace
 from .loads import Loads
 from .workers import Workers, is_done
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ..cache import Cache
+    from ..compare import Comparison
     from ..reader import Progress
     from ..reader.event import Event, EventTexts
     from ..trace import Trace
@@ -118,6 +119,32 @@ class Store:
         key = (view.id, tuple(sorted(arguments.items())))
         result: Future[pl.DataFrame | Missing] = self._loads.result(file, key, compute, view, trace, arguments)
         return result.result() if is_done(result, self._patience_s) else Loading("analysing")
+
+    def comparison(
+        self,
+        view: View,
+        base: TraceFile,
+        new: TraceFile,
+        arguments: Mapping[str, object],
+        columns: Sequence[str] = (),
+    ) -> Comparison | Loading | Missing:
+        """A view of the traces in two files side by side, computed at the first call.
+
+        Raises:
+            TraceError: One of the files can't be used.
+            BadParameter: The view, or a column of it, can't be compared.
+        """
+        self._loads.load(base)  # both are read at the same time, while the first is waited for
+        self._loads.load(new)
+        old_trace, new_trace = self.trace(base), self.trace(new)
+        if isinstance(old_trace, Loading):
+            return old_trace
+        if isinstance(new_trace, Loading):
+            return new_trace
+        key = ("compare", view.id, tuple(sorted(arguments.items())), tuple(columns), base.path, base.stamp)
+        question = (view, old_trace, new_trace, arguments, columns)
+        result: Future[Comparison | Missing] = self._loads.result(new, key, compute_comparison, *question)
+        return result.result() if is_done(result, self._patience_s) else Loading("comparing")
 
     def event(self, file: TraceFile, offset: int) -> Event | Loading:
         """The event of the file that begins at this byte of its text.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NAMES = ("run", "worker", "span")
+BASE_NAMES = ("base_run", "base_worker", "base_span")
 
 Handler = Callable[[Store, Request], object]
 
@@ -30,7 +31,7 @@ Handler = Callable[[Store, Request], object]
 def routes(store: Store) -> dict[str, Callable[..., Any]]:
     """The WSGI applications by route."""
     answers: dict[str, Handler] = {"/runs": _runs, "/views": _views, "/state": _state, "/view": _view}
-    answers |= {"/event": _event, "/*": _elsewhere}
+    answers |= {"/compare": _compare, "/event": _event, "/*": _elsewhere}
     apps = {route: Request.application(partial(_json_response, store, handler)) for route, handler in answers.items()}
     return {**apps, "/static/*": Request.application(_asset_response)}
 
@@ -67,6 +68,18 @@ def _view(store: Store, request: Request) -> object:
     return encode.view_answer(view, result)
 
 
+def _compare(store: Store, request: Request) -> object:
+    names = ("view", *NAMES, *BASE_NAMES)
+    query = _query(request, names, others=True)
+    view = _find_view(query["view"])
+    arguments = view.arguments({k: v for k, v in query.items() if k not in (*names, "columns")})
+    columns = [name for name in query.get("columns", "").split(",") if name]
+    new, base = _file(store, query), store.find(*(query[name] for name in BASE_NAMES))
+    if isinstance(new, Loading) or isinstance(base, Loading):
+        return {"view": view.id, **encode.loading(Loading("listing"))}
+    return encode.comparison(view, store.comparison(view, base, new, arguments, columns))
+
+
 def _event(store: Store, request: Request) -> object:
     query = _query(request, (*NAMES, "offset"))
     if not re.fullmatch(r"\d{1,18}", query["offset"], re.ASCII):
@@ -77,7 +90,7 @@ def _event(store: Store, request: Request) -> object:
 
 
 def _elsewhere(_store: Store, request: Request) -> object:
-    raise NotFound("route", request.path, ("runs", "views", "state", "view", "event", "static/…"))
+    raise NotFound("route", request.path, ("runs", "views", "state", "view", "compare", "event", "static/…"))
 
 
 def _query(request: Request, needed: tuple[str, ...], *, others: bool = False) -> dict[str, str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from ..compare import Comparison
     from ..discovery import Listing, TraceFile
     from ..reader.event import Event
     from ..trace import Trace
@@ -82,6 +83,26 @@ def view_answer(view: View, result: pl.DataFrame | Loading | Missing) -> dict[st
         return {"state": "missing", "view": view.id, "hint": result.hint}
     columns = column_descriptions(view.table)
     return {"state": "ready", "view": view.id, "columns": columns, "data": column_values(result)}
+
+
+def comparison(view: View, result: Comparison | Loading | Missing) -> dict[str, Any]:
+    """What a view says of two traces side by side."""
+    from ..views import column_descriptions
+
+    if isinstance(result, (Loading, Missing)):
+        return view_answer(view, result)
+    table = result.table
+    return {
+        "state": "ready",
+        "view": view.id,
+        "compared": [column.name for column in result.columns],
+        "basis": {**asdict(result.basis), "words": result.basis.words},
+        "key": list(table.key),
+        "weight": table.weight,
+        "parent": table.parent,
+        "columns": column_descriptions(table),
+        "data": column_values(result.frame),
+    }
 
 
 def event(found: Event) -> dict[str, Any]:

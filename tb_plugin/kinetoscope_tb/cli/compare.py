@@ -1,0 +1,177 @@
+"""`kinetoscope compare`: two recordings side by side, and rules that fail where one became worse."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import BadParameter, NotFound
+from .traces import chosen, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..compare import Comparison, Rule, Verdict
+    from ..tables import Column
+    from ..trace import Trace
+    from ..views import View
+
+BROKEN = 2  # the exit status when a rule is broken
+MOST_NAMED = 5  # rows that break a rule
+
+
+def _options() -> list[click.Parameter]:
+    sides = []
+    for level in ("run", "worker", "span"):
+        sides.append(click.Option([f"--{level}"], help=f"Which {level} of both sides; the first if not given."))
+        sides.append(click.Option([f"--base-{level}"], help=f"Which {level} of the base."))
+        sides.append(click.Option([f"--new-{level}"], help=f"Which {level} of the new side."))
+    forms = click.Choice(["text", "json", "csv"])
+    return [
+        click.Argument(["base"]),
+        click.Argument(["new"], required=False),
+        click.Option(["--view", "view_id"], default="operators", show_default=True, help="What to compare."),
+        click.Option(["--columns"], help="Which columns of it, parted by commas; by default the weight and the calls."),
+        click.Option(["--set", "settings"], multiple=True, metavar="NAME=VALUE", help="A parameter of the view."),
+        *sides,
+        click.Option(["--fail-if", "rules"], multiple=True, metavar="RULE", help="Exit with status 2 if it holds."),
+        click.Option(["--ignore-noise"], is_flag=True, help="Let differences break a rule that may be noise, too."),
+        click.Option(["--format", "form"], type=forms, default="text", show_default=True, help="How to print."),
+    ]
+
+
+def _compare(base: str, new: str | None, view_id: str, form: str, ignore_noise: bool, **options: Any) -> None:  # noqa: FBT001  # click's way
+    from ..analyses import VIEWS
+    from ..compare import parsed_rule
+    from ..discovery import list_given
+
+    if view_id not in VIEWS:
+        raise NotFound("view", view_id, VIEWS)
+    view = VIEWS[view_id]
+    rules = [parsed_rule(rule, VIEWS, view_id) for rule in options["rules"]]
+    arguments = view.arguments(_settings(options["settings"]))
+    columns = [name for name in (options["columns"] or "").split(",") if name]
+    with ExitStack() as both:
+        sides = []
+        for side, path in (("base", base), ("new", base if new is None else new)):
+            names = {n: options[f"{side}_{n}"] or options[n] for n in ("run", "worker", "span")}
+            sides.append(both.enter_context(opened(chosen(list_given(path), names, f"{side}-"))))
+        verdicts = _verdicts(rules, VIEWS, sides, ignores_noise=ignore_noise)
+        _print(view, _compared(view, sides, arguments, columns), verdicts, form)
+    if any(not verdict.broken.is_empty() for verdict in verdicts):
+        raise click.exceptions.Exit(BROKEN)
+
+
+def _settings(given: Sequence[str]) -> dict[str, str]:
+    for setting in given:
+        if "=" not in setting:
+            raise BadParameter(f"{setting!r} is no NAME=VALUE.")
+    return dict(setting.split("=", 1) for setting in given)
+
+
+def _compared(view: View, sides: Sequence[Trace], arguments: Mapping[str, object], columns: Sequence[str]) -> Any:
+    from ..store import compute_comparison
+
+    return compute_comparison(view, sides[0], sides[1], arguments, columns)
+
+
+def _verdicts(
+    rules: Sequence[Rule], views: Mapping[str, View], sides: Sequence[Trace], *, ignores_noise: bool
+) -> list[Verdict]:
+    """What comes of each rule; each is asked of a comparison of its own column."""
+    from ..compare import compared_column, judged
+    from ..store import Missing
+
+    verdicts = []
+    for rule in rules:
+        view = views[rule.view]
+        comparison = _compared(view, sides, {}, [compared_column(rule, view).name])
+        if isinstance(comparison, Missing):
+            raise BadParameter(f"{rule.text!r} can't be judged: neither recording has it. {comparison.hint}")
+        verdicts.append(judged(rule, comparison, ignores_noise=ignores_noise))
+    return verdicts
+
+
+def _print(view: View, result: Any, verdicts: Sequence[Verdict], form: str) -> None:  # Comparison | Missing
+    from ..store import Missing
+    from ..web import encode
+    from .text_table import print_table, visible
+
+    if form == "json":
+        told = {"rules": [_told(verdict) for verdict in verdicts]} if verdicts else {}
+        click.echo(encode.text(encode.comparison(view, result) | told))
+        return
+    if isinstance(result, Missing):
+        click.echo(f"{view.title}: nothing to compare. {result.hint}", err=True)
+    elif form == "csv":
+        click.echo(encode.without_nan(result.frame).write_csv(), nl=False)
+    else:
+        click.echo(result.basis.words, err=True)
+        print_table(_columns(result))
+    for verdict in verdicts:
+        click.echo("\n".join(visible(line) for line in _lines(verdict)), err=True)
+
+
+def _columns(comparison: Comparison) -> list[Any]:
+    """For each compared column: base, new and difference in one unit, the ratio, and whether it is noise."""
+    from .text_table import text_column, text_columns
+
+    frame, by_name = comparison.frame, {c.name: c for c in comparison.table.columns}
+    shown = [*comparison.table.key, "only_in"]
+    texts = text_columns([by_name[name] for name in shown], frame)
+    for column in comparison.columns:
+        parts = [n for n in (f"{p}_{column.name}" for p in ("base", "new", "delta")) if n in by_name]
+        beside = [value for name in parts for value in frame[name].to_list() if by_name[name].kind.suffix]
+        texts += [text_column(n, by_name[n].kind.name, frame[n].to_list(), beside) for n in parts]
+        rest = [n for n in (f"{column.name}_ratio", f"{column.name}_verdict") if n in by_name]
+        texts += text_columns([by_name[name] for name in rest], frame)
+    return texts
+
+
+def _told(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as JSON values."""
+    from ..web import encode
+
+    values = encode.without_nan(verdict.broken).rows(named=True)
+    return {"rule": verdict.rule.text, "is_broken": bool(values), "rows": values, "in_noise": verdict.in_noise}
+
+
+def _lines(verdict: Verdict) -> list[str]:
+    """A verdict in words: one line, and one for each of the first rows that break the rule."""
+    noise = f" ({verdict.in_noise} more would break it, but may be noise)" if verdict.in_noise else ""
+    if not verdict.names:
+        return [f"holds: {verdict.rule.text}{noise}"]
+    lines = [f"BROKEN: {verdict.rule.text}{noise}"]
+    for name, row in zip(verdict.names[:MOST_NAMED], verdict.broken.rows(named=True), strict=False):
+        lines.append(f"  {name}: {_change(verdict.column, row)}")
+    more = len(verdict.names) - MOST_NAMED
+    return [*lines, f"  and {more} rows more"] if more > 0 else lines
+
+
+def _change(column: Column, row: Mapping[str, Any]) -> str:
+    """From what to what, in one unit, and how much of that may be noise."""
+    from .text_table import text_column
+
+    values = [row[f"{part}_{column.name}"] for part in ("base", "new", "delta", "noise")]
+    told = text_column("", column.kind.name if column.kind.suffix else "number", values)
+    base, new, delta, noise = told.cells
+    ratio = row[f"{column.name}_ratio"]
+    share = "" if ratio is None else f", {100 * (ratio - 1):+.1f} %"
+    margin = "noise unknown" if values[3] is None else f"noise ±{noise}"
+    return f"{base} → {new}{told.header} ({delta}{share}; {margin})"
+
+
+compare = click.Command(
+    "compare",
+    callback=_compare,
+    params=_options(),
+    help="""Compare two recordings: BASE and NEW are trace files or logdirs; without NEW both are in BASE.
+
+    Amounts are per complete step. A rule is a subject, > or <, and a limit: `step>5%` (the average step became 5 %
+    longer), `operators.device_self_ns>10% and 50us` (any operator), `aten::mm>1ms` (a row of the view),
+    `gpus.utilization_frac<5pp`. Differences that may be noise break none. Exit status: 0 fine, 2 a rule is broken,
+    1 failed.
+    """,
+)

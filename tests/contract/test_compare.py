@@ -1,0 +1,157 @@
+"""Comparing two recordings: the same answer on the command line and over HTTP, and an exit status for CI."""
+
+import csv
+import io
+import json
+
+import pytest
+from contract.running import put
+
+from build import TraceBuilder
+from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.compare import comparable_columns, is_comparable
+
+
+def slower():
+    """Twice as long kernels, with an operator of its own; three steps."""
+    trace = TraceBuilder()
+    for step in range(3):
+        at = step * 1_000_000
+        trace.step(step, at, 900_000).op("aten::mm", at + 10_000, 200_000).launch(at + 20_000, 5_000, step + 1)
+        trace.kernel("ampere_sgemm_128x64_tn", at + 50_000, 600_000, step + 1)
+        trace.op("aten::fill_", at + 300_000, 50_000)
+    return trace.window(0, 9_000_000)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compared")
+    put(folder, "base/rank0.5.pt.trace.json")
+    put(folder, "new/rank0.5.pt.trace.json", text=slower().text())
+    return str(folder)
+
+
+@pytest.fixture
+def compared(kinetoscope, runs):
+    def run(*arguments):
+        return kinetoscope("compare", runs, "--base-run", "base", "--new-run", "new", *arguments)
+
+    return run
+
+
+def test_json_holds_both_sides_the_difference_and_what_it_is_of(compared):
+    status, out, err = compared("--format", "json")
+    answer = json.loads(out)
+    assert (status, err, answer["state"], answer["view"]) == (0, "", "ready", "operators")
+    assert (answer["compared"], answer["weight"]) == (["device_self_ns", "calls"], "delta_device_self_ns")
+    assert (answer["basis"]["base_steps"], answer["basis"]["new_steps"]) == (2, 3)
+    row = answer["data"]["name"].index("aten::mm")
+    told = {name: values[row] for name, values in answer["data"].items()}
+    assert (told["base_device_self_ns"], told["new_device_self_ns"]) == (300_000, 600_000)
+    assert (told["delta_device_self_ns"], told["device_self_ns_ratio"], told["device_self_ns_verdict"]) == (
+        300_000,
+        2,
+        "real",
+    )
+    assert sorted(zip(answer["data"]["name"], answer["data"]["only_in"], strict=True), key=str) == [
+        ("aten::copy_", "base"),
+        ("aten::fill_", "new"),
+        ("aten::mm", None),
+    ]
+    assert [column["name"] for column in answer["columns"]] == list(answer["data"])
+
+
+@pytest.mark.parametrize("view", [name for name, view in VIEWS.items() if is_comparable(view)])
+def test_every_view_compares_in_every_format(compared, view):
+    status, out, _ = compared("--view", view, "--format", "json")
+    answer = json.loads(out)
+    assert status == 0
+    if answer["state"] == "missing":
+        return
+    height = len(next(iter(answer["data"].values())))
+    assert len(list(csv.DictReader(io.StringIO(compared("--view", view, "--format", "csv")[1])))) == height
+    assert len(compared("--view", view)[1].splitlines()) == height + 1
+    columns = ",".join(comparable_columns(VIEWS[view]))
+    assert compared("--view", view, "--columns", columns, "--format", "json")[0] == 0
+
+
+def test_a_rule_that_is_broken_is_exit_status_2(compared):
+    status, out, err = compared("--fail-if", "aten::mm>50%")
+    assert status == 2
+    assert "aten::mm" in out
+    assert "BROKEN: aten::mm>50%\n  aten::mm: 300.0 → 600.0 (µs) (300.0, +100.0 %; noise ±0.0)" in err
+
+
+def test_rules_that_hold_are_exit_status_0(compared):
+    status, _, err = compared("--fail-if", "aten::mm>100%", "--fail-if", "step>50%")
+    assert status == 0
+    assert "holds: aten::mm>100%" in err
+    assert "holds: step>50%" in err
+
+
+def test_json_tells_what_came_of_the_rules(compared):
+    status, out, _ = compared("--fail-if", "aten::mm>50%", "--fail-if", "step>50%", "--format", "json")
+    broken, held = json.loads(out)["rules"]
+    assert (status, broken["is_broken"], held["is_broken"]) == (2, True, False)
+    assert broken["rows"][0]["delta_device_self_ns"] == 300_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--fail-if", "nonsense"], "bad_parameter"),
+        (["--fail-if", "aten::mn>5%"], "not_found"),
+        (["--view", "nothing"], "not_found"),
+        (["--columns", "name"], "bad_parameter"),
+        (["--set", "x"], "bad_parameter"),
+        (["--new-run", "gone"], "not_found"),
+    ],
+)
+def test_what_fails_is_exit_status_1(compared, arguments, code):
+    status, out, _ = compared(*arguments, "--format", "json")
+    assert (status, json.loads(out)["code"]) == (1, code)
+
+
+def test_two_paths_are_compared_and_the_choice_of_each_side_is_said(kinetoscope, runs):
+    _, out, err = kinetoscope("compare", f"{runs}/base", runs, "--format", "json")
+    assert json.loads(out)["state"] == "ready"
+    assert "run base of 2; choose another with --new-run: new" in err
+
+
+SIDES = {"run": "job", "worker": "rank0", "span": "2", "base_run": "job", "base_worker": "rank1", "base_span": "10"}
+
+
+def test_the_server_compares_two_traces(server, kinetoscope, logdir):
+    answer = server.settled("compare", view="kernels", **SIDES).json
+    options = [
+        "--run",
+        "job",
+        "--new-worker",
+        "rank0",
+        "--new-span",
+        "2",
+        "--base-worker",
+        "rank1",
+        "--base-span",
+        "10",
+    ]
+    _, out, _ = kinetoscope("compare", str(logdir), "--view", "kernels", *options, "--format", "json")
+    assert answer == json.loads(out)
+    assert answer["data"]["delta_total_ns"] == [0]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "code"),
+    [
+        ({"base_run": "gone"}, 404, "not_found"),
+        ({"base_span": None}, 400, "bad_parameter"),
+        ({"view": "nothing"}, 404, "not_found"),
+        ({"columns": "name"}, 400, "bad_parameter"),
+        ({"colour": "red"}, 400, "bad_parameter"),
+        ({"base_run": "broken", "base_worker": "garbage", "base_span": "default"}, 200, "not_a_trace"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_says_why(server, change, status, code):
+    query = {name: value for name, value in ({"view": "kernels"} | SIDES | change).items() if value is not None}
+    answer = server.settled("compare", **query)
+    assert (answer.status, answer.json["code"]) == (status, code)

@@ -1,0 +1,95 @@
+"""Rules: what they mean, what breaks them, and what is no rule."""
+
+import pytest
+from compare_traces import steps
+
+from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.compare import compare, compared_column, judged, parsed_rule
+from kinetoscope_tb.errors import BadParameter, NotFound
+
+
+def rule(text):
+    parsed = parsed_rule(text, VIEWS, "operators")
+    column = compared_column(parsed, VIEWS[parsed.view])
+    return (
+        parsed.view,
+        column.name,
+        parsed.row,
+        parsed.grows,
+        [(limit.amount, limit.is_relative) for limit in parsed.limits],
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("step>5%", ("overview", "mean_ns", "Step", True, [(0.05, True)])),
+        ("overview[Kernel] < 2 ms", ("overview", "mean_ns", "Kernel", False, [(2e6, False)])),
+        ("operators.device_self_ns>10%", ("operators", "device_self_ns", None, True, [(0.1, True)])),
+        ("operators.calls[aten::mm]>3", ("operators", "calls", "aten::mm", True, [(3, False)])),
+        ("aten::mm>1ms", ("operators", "device_self_ns", "aten::mm", True, [(1e6, False)])),
+        ("kernels>10% and 50us", ("kernels", "total_ns", None, True, [(0.1, True), (5e4, False)])),
+        ("kernels[void f<int>(long)]>1.5s", ("kernels", "total_ns", "void f<int>(long)", True, [(1.5e9, False)])),
+        ("void f<4, int> >7%", ("operators", "device_self_ns", "void f<4, int>", True, [(0.07, True)])),
+        ("gpus.utilization_frac<5pp", ("gpus", "utilization_frac", None, False, [(0.05, False)])),
+    ],
+)
+def test_a_rule_names_a_view_a_column_a_row_and_limits(text, expected):
+    assert rule(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("step", "is no rule"),
+        ("step>fast", "is no rule"),
+        (">5%", "is no rule"),
+        ("step>5MiB", "mean_ns is a duration; give the limit in its unit or in %"),
+        ("operators.device_self_ns>5", "give the limit in its unit"),
+        ("operators.nothing>5%", "name a column of 'operators'"),
+        ("gpus>5%", "name a column of 'gpus'"),
+    ],
+)
+def test_what_is_no_rule_says_why(text, why):
+    with pytest.raises(BadParameter, match=why):
+        rule(text)
+
+
+def verdict(text, base, new, *, ignores_noise=False):
+    parsed = parsed_rule(text, VIEWS, "operators")
+    comparison = compare(VIEWS[parsed.view], base, new, columns=[compared_column(parsed, VIEWS[parsed.view]).name])
+    found = judged(parsed, comparison, ignores_noise=ignores_noise)
+    return list(found.names), found.in_noise
+
+
+def test_growth_beyond_the_limit_breaks_a_rule_and_growth_up_to_it_does_not():
+    assert verdict("aten::mm>100%", steps(10, 10), steps(20, 20)) == ([], 0)
+    assert verdict("aten::mm>99%", steps(10, 10), steps(20, 20)) == (["aten::mm"], 0)
+    assert verdict("aten::mm>9ns", steps(10, 10), steps(20, 20)) == (["aten::mm"], 0)
+    assert verdict("aten::mm<1ns", steps(10, 10), steps(20, 20)) == ([], 0)
+    assert verdict("aten::mm<1ns", steps(20, 20), steps(10, 10)) == (["aten::mm"], 0)
+
+
+def test_every_limit_must_be_passed():
+    assert verdict("aten::mm>10% and 1us", steps(10, 10), steps(20, 20)) == ([], 0)
+    assert verdict("aten::mm>10% and 9ns", steps(10, 10), steps(20, 20)) == (["aten::mm"], 0)
+
+
+def test_a_row_that_the_base_does_not_have_grew_by_more_than_any_share():
+    new = steps(10, 10, extra="aten::add", extra_in=(0, 1))
+    assert verdict("operators.device_self_ns>500%", steps(10, 10), new) == (["aten::add"], 0)
+
+
+def test_noise_breaks_no_rule_unless_it_is_ignored():
+    base, new = steps(80, 100, 120), steps(90, 110, 130)
+    assert verdict("aten::mm>5%", base, new) == ([], 1)
+    assert verdict("aten::mm>5%", base, new, ignores_noise=True) == (["aten::mm"], 0)
+
+
+def test_a_difference_of_unknown_noise_breaks_a_rule():
+    assert verdict("aten::mm>5%", steps(10), steps(20)) == (["aten::mm"], 0)
+
+
+def test_a_row_of_neither_side_is_not_found():
+    with pytest.raises(NotFound, match="no row in either side of 'operators' 'aten::mn'"):
+        verdict("aten::mn>5%", steps(10), steps(20))
