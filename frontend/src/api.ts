@@ -43,6 +43,7 @@ export interface ViewEntry {
   variant: string;
   part_of: string | null;
   detail_of: string | null;
+  within: "rows" | "windows" | "recording" | "steps" | "moments";
   hint: string;
   parameters: Parameter[];
   columns: Column[];
@@ -81,7 +82,20 @@ export type TraceState =
     missing: Record<string, string>;
     findings: Partial<Record<"loss" | "warning" | "note", number>>;
   };
-export type Table = { state: "ready"; view: string; columns: Column[]; data: Record<string, Value[]> };
+export interface Table {
+  state: "ready";
+  view: string;
+  columns: Column[];
+  data: Record<string, Value[]>;
+}
+/** A view of two traces side by side; docs/comparing.md says what of each column there is. */
+export interface Comparison extends Table {
+  compared: string[];
+  basis: { words: string };
+  key: string[];
+  weight: string | null;
+  parent: string | null;
+}
 export type ViewAnswer = Loading | Failed | Table | { state: "missing"; hint: string };
 
 /** One event as the file has it; a number in `value` that JavaScript would round is a text. */

@@ -13,6 +13,10 @@ export interface DrawnColumn extends Column {
   /** What a full bar in a cell means; null where there are no bars. */
   bar: { of: number; meaning: string } | null;
   isSummed: boolean;
+  /** What a cell shows, where that isn't just its value in the column's scale. */
+  shown?: (row: number) => string;
+  /** The class of a cell, for what its ink says beside its text. */
+  tone?: (row: number) => string;
 }
 
 export interface Ready {
@@ -135,7 +139,8 @@ export function csv(columns: Column[], data: Table["data"], rows: Uint32Array): 
 
 /** The longest text that a column shows, by characters. */
 export function widest(column: DrawnColumn): string {
-  const { values, kind, scale } = column;
+  const { values, kind, scale, shown } = column;
+  if (shown) return values.reduce<string>((most, _, row) => (shown(row).length > most.length ? shown(row) : most), "");
   if (!isText(column)) {
     const numbers = values.filter((value): value is number => typeof value === "number");
     const ends = [numbers.reduce((a, b) => Math.max(a, b), 0), numbers.reduce((a, b) => Math.min(a, b), 0)];

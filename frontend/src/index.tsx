@@ -15,13 +15,16 @@ import {
   start,
   traceState,
 } from "./state.ts";
+import { base } from "./base.ts";
 import charts from "./styles/charts.css" with { type: "text" };
 import curves from "./styles/curves.css" with { type: "text" };
+import compare from "./styles/compare.css" with { type: "text" };
 import event from "./styles/event.css" with { type: "text" };
 import shell from "./styles/shell.css" with { type: "text" };
 import table from "./styles/table.css" with { type: "text" };
 import theme from "./styles/theme.css" with { type: "text" };
 import tree from "./styles/tree.css" with { type: "text" };
+import { ComparedOverview } from "./views/compared_overview.tsx";
 import { Generic } from "./views/generic.tsx";
 import { Overview, useContext } from "./views/overview.tsx";
 import { Welcome } from "./views/welcome.tsx";
@@ -78,7 +81,11 @@ function Main() {
     content = (
       <>
         <Head />
-        {entry.id === "overview" ? <Overview /> : <Generic key={address.value.view} />}
+        {entry.id !== "overview"
+          ? <Generic key={address.value.view} />
+          : base.value
+          ? <ComparedOverview />
+          : <Overview />}
       </>
     );
   }
@@ -117,7 +124,7 @@ export function render() {
   document.documentElement.lang = "en";
   document.title = "PyTorch profiler";
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync([theme, shell, table, charts, curves, event, tree].join("\n"));
+  sheet.replaceSync([theme, shell, table, charts, curves, event, tree, compare].join("\n"));
   document.adoptedStyleSheets = [sheet];
   followTheme();
   startKeys();

@@ -114,7 +114,7 @@ export function zoomTo(ends: { from: number; to: number } | null) {
   choose({ from_ns: from!, to_ns: to! });
 }
 
-const PLACE = new Set(["run", "worker", "span", "side"]);
+const PLACE = new Set(["run", "worker", "span", "side", "base_run", "base_worker", "base_span", "noise"]);
 
 /** Opens a view afresh; what was filtered, sorted and chosen belongs to the view before. */
 export function openView(id: string, filter = "") {
@@ -242,10 +242,14 @@ function listen(key: string, route: string, query: Query, tell: (answer: Answer)
 }
 
 /** The answer about the selected trace, asked for until it is there; null before the first. */
-function useFollowed<T extends Answer>(route: "view" | "event", question: Query): T | null {
+function useFollowed<T extends Answer>(
+  route: "view" | "compare" | "event",
+  question: Query,
+  version = "",
+): T | null {
   const { run, worker, span } = trace.value;
   const query = { ...question, run, worker, span };
-  const key = JSON.stringify([route, traceKey.value, query]);
+  const key = JSON.stringify([route, traceKey.value, version, query]);
   const [latest, tell] = useState<{ key: string; answer: T | Failed } | null>(null);
   const asked = attempt.value;
   useEffect(() => {
@@ -263,8 +267,14 @@ export interface Shown {
 }
 
 /** The view's answer for the selected trace. */
-export function useAnswer(view: string, parameters: Query = {}): Shown {
-  const answer = useFollowed<ViewAnswer>("view", { view, ...parameters });
+export const useAnswer = (view: string, parameters: Query = {}): Shown =>
+  useShown(view, useFollowed<ViewAnswer>("view", { view, ...parameters }));
+
+/** The view of the selected trace beside that of another; `version` changes when the other's file does. */
+export const useComparison = (view: string, question: Query, version: string): Shown =>
+  useShown(view, useFollowed<ViewAnswer>("compare", { view, ...question }, version));
+
+function useShown(view: string, answer: ViewAnswer | null): Shown {
   const earlier = useRef<Table | null>(null);
   if (answer?.state === "ready") earlier.current = answer;
   return { answer, earlier: earlier.current?.view === view ? earlier.current : null };

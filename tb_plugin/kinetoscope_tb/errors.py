@@ -4,6 +4,7 @@ KinetoscopeError            str(error) says what went wrong, where, and what to 
 ├── LogdirError             a logdir can't be listed
 ├── TraceError(path)        one trace file can't be used; the others still can
 │   └── NotATrace           the file holds no trace events
+├── MissingData             a recording lacks what a view needs
 └── RequestError            the question can't be answered as asked
     ├── NotFound            there is no such run, worker, span, view or file
     └── BadParameter        a parameter that the view doesn't have, or a value that it doesn't take
@@ -47,6 +48,13 @@ class TraceError(KinetoscopeError):
 
 class NotATrace(TraceError):
     """A file that holds no trace events."""
+
+
+class MissingData(KinetoscopeError):
+    """A recording that lacks what a view needs; programs get this where the page shows a card."""
+
+    def __init__(self, view: str, hint: str) -> None:
+        super().__init__(f"The recording has nothing for the view {view!r}. {hint}")
 
 
 class RequestError(KinetoscopeError):

@@ -135,6 +135,7 @@ class View:
             "variant": self.variant,
             "part_of": self.part_of,
             "detail_of": self.detail_of,
+            "within": self.within,
             "hint": self.hint,
             "parameters": [{"name": p.name, "kind": p.kind, "choices": list(p.choices)} for p in self.parameters],
             "columns": column_descriptions(table),

@@ -1,4 +1,5 @@
 import type { Query, Table, ViewEntry } from "../api.ts";
+import { base, isComparable } from "../base.ts";
 import { type Ready, ready as prepared } from "../columns.ts";
 import { plural } from "../format.ts";
 import { largest } from "../shapes.ts";
@@ -15,6 +16,7 @@ import { DataTable } from "../widgets/table.tsx";
 import { Export, FilterBox, GroupBy, Sums, TopN, useTop } from "../widgets/tools.tsx";
 import { Depth, TreeTable } from "../widgets/tree_table.tsx";
 import { Answered, Notice } from "../widgets/waiting.tsx";
+import { Compared } from "./compare.tsx";
 
 /** The largest rows of each column that is worth a picture, of the rows that the filter lets through. */
 function Charts({ ready, rows: { rows }, entry }: Drawn) {
@@ -156,25 +158,35 @@ function Levels({ drawn, fixed }: { drawn: Drawn; fixed: string[] }) {
 
 const NOTHING: Query = {};
 
-/** One view with its tools, its pictures and its table; `about` is the row that it tells more of. */
-function View({ base, about = NOTHING }: { base: ViewEntry; about?: Query }) {
-  const slot = useSlotOf(base);
-  const { entry, box } = slot;
+/** One view of the trace alone. */
+function Alone({ about }: { about: Query }) {
+  const { entry } = useSlot();
   const shown = useAnswer(entry.id, { ...parametersOf(entry), ...about });
   const fixed = Object.keys(about);
   const isBare = shown.answer?.state === "missing" || shown.answer?.state === "failed";
   return (
+    <>
+      {isBare && (
+        <div class="tools">
+          <GroupBy />
+          <Parameters entry={entry} fixed={fixed} />
+        </div>
+      )}
+      <Answered shown={shown} title={entry.title}>
+        {(table) => <Content key={entry.id} table={table} entry={entry} fixed={fixed} />}
+      </Answered>
+    </>
+  );
+}
+
+/** One view with its tools, its pictures and its table; `about` is the row that it tells more of. */
+function View({ base: listed, about = NOTHING }: { base: ViewEntry; about?: Query }) {
+  const slot = useSlotOf(listed);
+  const isCompared = base.value !== null && isComparable(slot.entry);
+  return (
     <SlotContext.Provider value={slot}>
-      <section ref={box} class="view">
-        {isBare && (
-          <div class="tools">
-            <GroupBy />
-            <Parameters entry={entry} fixed={fixed} />
-          </div>
-        )}
-        <Answered shown={shown} title={entry.title}>
-          {(table) => <Content key={entry.id} table={table} entry={entry} fixed={fixed} />}
-        </Answered>
+      <section ref={slot.box} class="view">
+        {isCompared ? <Compared entry={slot.entry} /> : <Alone about={about} />}
       </section>
     </SlotContext.Provider>
   );

@@ -10,29 +10,11 @@ import {
   spanLabel,
   traceState,
 } from "../state.ts";
+import { Choice } from "./choice.tsx";
+import { CompareChoice } from "./compare_choice.tsx";
 import { letters } from "./keys.ts";
 
 const GROUPS = ["Overview", "Host", "Device", "Memory", "Run"];
-
-function Choice(
-  { title, value, options, onPick }: {
-    title: string;
-    value: string;
-    options: [name: string, label: string][];
-    onPick: (name: string) => void;
-  },
-) {
-  const isGone = value && !options.some(([name]) => name === value);
-  return (
-    <div class="choice">
-      <label for={title}>{title}</label>
-      <select id={title} value={value} data-tip={value} onChange={(event) => onPick(event.currentTarget.value)}>
-        {isGone && <option key={value} value={value}>{value} (not found)</option>}
-        {options.map(([name, label]) => <option key={name} value={name}>{label}</option>)}
-      </select>
-    </div>
-  );
-}
 
 /** Which trace is shown. Another one keeps the view, the filter and the order. */
 function Choices() {
@@ -129,7 +111,13 @@ export function Side() {
       >
         <span aria-hidden="true">{isFolded ? "»" : "«"}</span>
       </button>
-      {!isFolded && [<Choices key="choices" />, <Views key="views" />, <Problems key="problems" />]}
+      {!isFolded &&
+        [
+          <Choices key="choices" />,
+          <CompareChoice key="compare" />,
+          <Views key="views" />,
+          <Problems key="problems" />,
+        ]}
     </aside>
   );
 }

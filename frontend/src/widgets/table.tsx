@@ -110,15 +110,15 @@ interface CellProps {
 
 function Cell({ column, row, width, folding }: CellProps) {
   const value = column.values[row];
-  const text = cell(value, column.kind, column.scale);
+  const text = column.shown?.(row) ?? cell(value, column.kind, column.scale);
   const room = width - 18 - (folding ? indent(folding.level(row)) : 0);
   const shown = isText(column) ? fitted(text, room) : text;
   const share = column.bar && typeof value === "number" ? Math.max(0, value / column.bar.of) : 0;
   const style = share > 0 ? { "--share": share.toFixed(4) } : undefined;
   const tip = column.isNumeric ? exact(value, column.kind) : shown === text ? undefined : text;
-  const kind = [column.isNumeric && "number", value === null && "missing", share > 0 && "share"].filter(Boolean);
+  const kind = [column.isNumeric && "number", value === null && "missing", share > 0 && "share", column.tone?.(row)];
   return (
-    <td class={kind.join(" ")} style={style} data-tip={tip}>
+    <td class={kind.filter(Boolean).join(" ")} style={style} data-tip={tip}>
       {folding && <Fold row={row} folding={folding} name={text} />}
       {shown}
     </td>

@@ -49,4 +49,5 @@ def margin(base: Spread, new: Spread) -> Floats:
         both = error**2 / (base_error**2 / base_freedom + new_error**2 / new_freedom)
         freedom = np.where(np.minimum(base_freedom, new_freedom) >= 1, both, known)
         found = np.where(error > 0, quantile(np.maximum(freedom, 1)) * np.sqrt(error), 0.0)
-        return np.where(known >= 1, found, np.nan)
+        is_told = (known >= 1) & (base.steps > 0) & (new.steps > 0)
+        return np.where(is_told, found, np.nan)

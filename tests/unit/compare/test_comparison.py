@@ -94,6 +94,14 @@ def test_what_one_side_did_not_record_is_unknown_and_not_0():
     )
 
 
+def test_what_one_side_did_not_record_in_any_step_has_no_noise():
+    without = TraceBuilder().window(0, 9000).step(0, 0, 1000).op("aten::mm", 10, 100).step(1, 1000, 1000)
+    frame = operators(without.op("aten::mm", 1010, 100).build(), steps(10, 20), columns=["device_self_ns"])
+    assert frame.select("delta_device_self_ns", "noise_device_self_ns", "device_self_ns_verdict").rows() == [
+        (None, None, "unknown")
+    ]
+
+
 def test_a_view_that_one_side_lacks_shows_the_other_s_rows():
     without = TraceBuilder().step(0, 0, 1000).op("aten::mm", 10, 100).window(0, 9000).build()
     comparison = compare(VIEWS["kernels"], without, steps(10, 10))

@@ -1,0 +1,88 @@
+/** A comparison made ready for drawing: signs and inks of differences, one scale for what is compared with each other. */
+
+import type { Comparison, ViewEntry } from "./api.ts";
+import { type DrawnColumn, type Ready, ready as prepared } from "./columns.ts";
+import { cell, decimal, label, type Scale, scaleFor, type Value } from "./format.ts";
+
+const MISSING = "–";
+
+/** The number with its sign, also where it is a plus. */
+export function signed(value: Value | undefined, scale: Scale): string {
+  if (typeof value !== "number") return MISSING;
+  const text = cell(value, "duration", scale);
+  return value > 0 && !text.startsWith("<") ? `+${text}` : text;
+}
+
+/** A ratio as growth: 1.05 is "+5.0 %". */
+export function growth(ratio: Value | undefined): string {
+  if (typeof ratio !== "number") return MISSING;
+  const percent = 100 * (ratio - 1);
+  return `${percent > 0 ? "+" : ""}${decimal(Math.abs(percent) < 0.05 ? 0 : percent, 1)} %`;
+}
+
+const DIRECTIONS: Record<string, string> = { real: "real", unknown: "unsure", noise: "noise", same: "noise" };
+
+/** The ink of a difference: which way it goes, and pale where it may be nothing. */
+function toneOf(delta: Value[], verdict: Value[]) {
+  return (row: number): string => {
+    const value = delta[row];
+    const way = typeof value !== "number" || value === 0 ? "" : value > 0 ? "grew" : "shrank";
+    return `${way} ${DIRECTIONS[String(verdict[row])] ?? ""}`.trim();
+  };
+}
+
+/** The compared view as an entry of the catalogue, so that whatever draws a view draws it. */
+export function comparedEntry(entry: ViewEntry, { columns, key, weight }: Comparison): ViewEntry {
+  const none = { parent: null, bins: null, charts: [], flames: [], curves: [], series: [] };
+  return { ...entry, ...none, columns, key, weight };
+}
+
+function titleOf(name: string, compared: string[]): string {
+  if (name === "only_in") return "Only in";
+  const column = compared.find((one) => name.endsWith(`_${one}`) || name.startsWith(`${one}_`));
+  if (!column) return label(name);
+  const what = label(column).toLowerCase();
+  if (name === `base_${column}`) return `Base ${what}`;
+  if (name === `new_${column}`) return `New ${what}`;
+  if (name === `delta_${column}`) return `Δ ${what}`;
+  if (name === `noise_${column}`) return `± noise`;
+  return name === `${column}_ratio` ? "Change" : "Verdict";
+}
+
+function longestFirst(names: string[]): string[] {
+  return [...names].sort((a, b) => b.length - a.length);
+}
+
+function decorated(ready: Ready, table: Comparison, parts: string[]): Ready {
+  const { data } = table;
+  const compared = longestFirst(table.compared);
+  const columns = ready.columns.filter(({ name }) => name !== table.parent).map((column): DrawnColumn => {
+    const one = { ...column, bar: null, title: titleOf(column.name, compared), isSummed: false };
+    const of = compared.find((name) => column.name.endsWith(`_${name}`) || column.name.startsWith(`${name}_`));
+    if (!of || !data[`delta_${of}`]) return one;
+    const [delta, verdict] = [data[`delta_${of}`]!, data[`${of}_verdict`]!];
+    const tone = toneOf(delta, verdict);
+    if (column.name === `${of}_ratio`) return { ...one, shown: (row) => growth(data[`${of}_ratio`]![row]), tone };
+    if (column.name === `${of}_verdict`) return { ...one, tone: (row) => tone(row).replace(/grew|shrank/, "") };
+    const scale = scaleFor(column.kind, [...data[`base_${of}`]!, ...data[`new_${of}`]!]);
+    const isSummed = parts.includes(of) && !column.name.startsWith("noise_");
+    if (!column.name.startsWith("delta_")) return { ...one, scale, isSummed };
+    return { ...one, scale, isSummed, shown: (row) => signed(delta[row], scale), tone };
+  });
+  return { ...ready, columns };
+}
+
+const made = new WeakMap<Comparison, Ready>();
+
+/** The comparison of a view ready for drawing, with sums of what are parts of a whole; made once for each answer. */
+export function readyComparison(table: Comparison, entry: ViewEntry, parts: string[]): Ready {
+  const known = made.get(table) ?? decorated(prepared(table, entry), table, parts);
+  made.set(table, known);
+  return known;
+}
+
+/** The rows whose first compared column differs by more than noise. */
+export function beyondNoise(rows: Uint32Array, { data, compared }: Comparison): Uint32Array {
+  const verdict = data[`${compared[0]}_verdict`] ?? [];
+  return rows.filter((row) => verdict[row] !== "noise" && verdict[row] !== "same");
+}
