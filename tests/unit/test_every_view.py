@@ -61,6 +61,13 @@ def test_a_key_names_each_row_once(view):
 
 
 @each
+def test_rows_known_by_their_time_or_place_are_moments_of_one_recording(view):
+    kinds = {c.name: c.kind for c in view.table.columns}
+    if any(kinds[name] is INSTANT or name == "first_byte" for name in view.table.key):
+        assert view.within == "moments"
+
+
+@each
 def test_every_value_of_every_parameter_runs(view):
     others = {"number": ("0", "-1", "100000000000000000"), "text": ("", "aten::mm", "\U0001f525")}
     for parameter in view.parameters:

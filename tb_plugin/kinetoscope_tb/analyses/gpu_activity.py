@@ -85,4 +85,5 @@ VIEW = View(
     needs="kernels",
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     part_of="gpus",
+    within="moments",
 )

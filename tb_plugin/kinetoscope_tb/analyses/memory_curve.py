@@ -130,4 +130,5 @@ VIEW = View(
     group="Memory",
     needs="memory",
     hint=HINT,
+    within="moments",
 )

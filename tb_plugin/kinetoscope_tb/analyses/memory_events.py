@@ -101,4 +101,5 @@ VIEW = View(
     needs="memory",
     hint=HINT,
     part_of="memory_curve",
+    within="moments",
 )

@@ -99,4 +99,5 @@ VIEW = View(
     needs="memory",
     hint=HINT,
     part_of="memory_curve",
+    within="recording",
 )
