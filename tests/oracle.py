@@ -78,3 +78,20 @@ def memory_by_operator(trace: Any, from_ns: int | None, to_ns: int | None) -> li
                 sums[2 * i] += amount
                 sums[2 * i + 1] += amount if place == 0 else 0
     return [(*key, *sums) for key, sums in found.items() if any(sums)]
+
+
+def launch_outcome(call: Interval, first: Interval, before: Sequence[Interval]) -> tuple[int, bool]:
+    """The delay of a call whose work begins with `first`, and whether the stream's work before that had ended."""
+    return max(first[0] - call[1], 0), all(end <= call[1] for _, end in before)
+
+
+def bin_of(duration: int) -> Interval:
+    """From when to when the histogram's bin of a duration goes."""
+    edges = [0]
+    power = 100
+    while True:
+        for edge in (power, 2 * power, 5 * power):
+            if duration < edge:
+                return edges[-1], edge
+            edges.append(edge)
+        power *= 10

@@ -33,7 +33,17 @@ export interface Ready {
   tree: Tree | null;
 }
 
-const NUMERIC = new Set(["count", "number", "instant", "duration", "bytes", "fraction"]);
+const NUMERIC = new Set([
+  "count",
+  "number",
+  "instant",
+  "duration",
+  "bytes",
+  "fraction",
+  "byte_rate",
+  "flop",
+  "flop_rate",
+]);
 const COUNTED = new Set(["calls", "count"]);
 
 export const isText = ({ kind }: Column): boolean => kind === "text" || kind === "stack";

@@ -12,7 +12,10 @@ export type Kind =
   | "instant"
   | "duration"
   | "bytes"
-  | "fraction";
+  | "fraction"
+  | "byte_rate"
+  | "flop"
+  | "flop_rate";
 export type Value = string | number | boolean | null;
 
 /** One unit and one number of decimals for everything that is compared with each other, such as a column. */
@@ -30,6 +33,21 @@ const UNITS: Partial<Record<Kind, [string, number][]>> = {
   bytes: [["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10], ["B", 1]],
 };
 UNITS.instant = UNITS.duration;
+
+const decimalUnits = (unit: string): [string, number][] =>
+  ["P", "T", "G", "M", "k", ""].map((prefix, i) => [prefix + unit, 10 ** (15 - 3 * i)]);
+UNITS.byte_rate = decimalUnits("B/s");
+UNITS.flop = decimalUnits("FLOP");
+UNITS.flop_rate = decimalUnits("FLOP/s");
+
+const BASE_UNITS: Partial<Record<Kind, string>> = {
+  duration: " ns",
+  instant: " ns",
+  bytes: " bytes",
+  byte_rate: " bytes/s",
+  flop: " FLOP",
+  flop_rate: " FLOP/s",
+};
 
 /** Four significant digits for the largest value, as many decimals for the others. */
 function decimalsFor(largest: number): number {
@@ -89,8 +107,7 @@ export function exact(value: Value | undefined, kind: Kind): string {
   if (typeof value !== "number") return cell(value, kind, { unit: "", divisor: 1, decimals: 0 });
   if (kind === "fraction") return `${(100 * value).toPrecision(8).replace(/\.?0+$/, "")} %`;
   const digits = Number.isInteger(value) ? decimal(value) : String(Number(value.toPrecision(10)));
-  const unit = kind === "duration" || kind === "instant" ? " ns" : kind === "bytes" ? " bytes" : "";
-  return digits + unit;
+  return digits + (BASE_UNITS[kind] ?? "");
 }
 
 export const percent = (fraction: number | null | undefined): string =>
@@ -100,7 +117,7 @@ const UPPER = new Set(["gpu", "cpu", "sm", "tc", "id", "flops"]);
 
 /** "device_self_ns" → "Device self"; the unit stands beside it. */
 export function label(name: string): string {
-  const words = name.replace(/_(ns|bytes|frac)$/, "").split("_").map((word) =>
+  const words = name.replace(/_(ns|bytes|frac|bytes_per_s|flop|flop_per_s)$/, "").split("_").map((word) =>
     UPPER.has(word) ? word.toUpperCase() : word
   );
   const text = words.join(" ");

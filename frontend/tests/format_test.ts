@@ -10,6 +10,15 @@ Deno.test("a column has one unit and as many decimals as its largest value needs
   same(scaleFor("duration", []), { unit: "ns", divisor: 1, decimals: 0 });
 });
 
+Deno.test("rates and operations count in thousands", () => {
+  is(quantity(1_307_400_000_000_000, "flop_rate"), "1.307 PFLOP/s");
+  is(quantity(2_039_000_000_000, "byte_rate"), "2.039 TB/s");
+  is(quantity(221_184, "flop"), "221.2 kFLOP");
+  is(exact(2.5, "byte_rate"), "2.5 bytes/s");
+  is(label("achieved_flop_per_s"), "Achieved");
+  is(label("moved_bytes_per_s"), "Moved");
+});
+
 Deno.test("what rounds to zero but isn't says so", () => {
   const scale = scaleFor("duration", [98_588_667]);
   is(scaled(1_000, scale), "<0.01");

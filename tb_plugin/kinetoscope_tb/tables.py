@@ -31,9 +31,12 @@ INSTANT = Kind("instant", pl.Int64(), "_ns")  # since the trace's origin
 DURATION = Kind("duration", pl.Int64(), "_ns")
 BYTES = Kind("bytes", pl.Int64(), "_bytes")
 FRACTION = Kind("fraction", pl.Float64(), "_frac")  # 0 to 1, never per cent
+BYTE_RATE = Kind("byte_rate", pl.Float64(), "_bytes_per_s")
+FLOP = Kind("flop", pl.Int64(), "_flop")  # operations on floating-point (or integer) numbers; a multiply-add is two
+FLOP_RATE = Kind("flop_rate", pl.Float64(), "_flop_per_s")
 
-KINDS = (TEXT, STACK, BOOL, ID, COUNT, NUMBER, INSTANT, DURATION, BYTES, FRACTION)
-NUMERIC = (COUNT, NUMBER, INSTANT, DURATION, BYTES, FRACTION)
+NUMERIC = (COUNT, NUMBER, INSTANT, DURATION, BYTES, FRACTION, BYTE_RATE, FLOP, FLOP_RATE)
+KINDS = (TEXT, STACK, BOOL, ID, *NUMERIC)
 _AMOUNTS = (COUNT, DURATION, BYTES)
 _NO_SUMS = ("mean_", "median_", "max_", "min_", "stdev_", "largest_", "smallest_", "longest_", "shortest_", "peak_")
 _PREFIXES = {BOOL: ("is_", "has_", "uses_", "tc_")}

@@ -33,6 +33,8 @@ def rich():
         .op("aten::mm", at=110, dur=30)
         .launch(at=115, dur=5, correlation=2)
         .memcpy(at=125, dur=50, correlation=2, bytes=4096)
+        .launch(at=130, dur=5, correlation=3, name="cudaGraphLaunch")
+        .kernel("ampere_sgemm", at=180, dur=8, correlation=3)
         .memory(64, at=12)
         .python("f.py(1): f", at=5, dur=60)
         .module("Linear_0", at=8, dur=40)

@@ -2,12 +2,17 @@
 
 from . import (
     call_stacks,
+    copies,
     environment,
     gpu_activity,
     gpus,
+    graphs,
     health,
+    kernel_durations,
     kernels,
     kernels_by_op,
+    launch_durations,
+    launches,
     memory_by_operator,
     memory_curve,
     memory_devices,
@@ -44,5 +49,10 @@ VIEWS = {
         memory_peak.VIEW,
         memory_by_operator.VIEW,
         memory_events.VIEW,
+        kernel_durations.VIEW,
+        copies.VIEW,
+        launches.VIEW,
+        launch_durations.VIEW,
+        graphs.VIEW,
     )
 }

@@ -20,13 +20,17 @@ MISSING = "–"
 TERMINAL_ROWS = 50
 TERMINAL_TEXT = 24  # columns of the terminal that a text keeps, however narrow it is
 
+_PREFIXES = ("", "k", "M", "G", "T", "P")
 _UNITS = {
     "duration": ((1, "ns"), (10**3, "µs"), (10**6, "ms"), (10**9, "s")),
     "instant": ((1, "ns"), (10**3, "µs"), (10**6, "ms"), (10**9, "s")),
     "bytes": ((1, "B"), (2**10, "KiB"), (2**20, "MiB"), (2**30, "GiB"), (2**40, "TiB")),
     "fraction": ((0.01, "%"),),
+    "byte_rate": ((1, "B/s"), (10**3, "kB/s"), (10**6, "MB/s"), (10**9, "GB/s"), (10**12, "TB/s")),
+    "flop": tuple((1000**i, f"{prefix}FLOP") for i, prefix in enumerate(_PREFIXES)),
+    "flop_rate": tuple((1000**i, f"{prefix}FLOP/s") for i, prefix in enumerate(_PREFIXES)),
 }
-_SUFFIX = re.compile(r"_(ns|bytes|frac)$")
+_SUFFIX = re.compile(r"_(ns|bytes|frac|bytes_per_s|flop|flop_per_s)$")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 

@@ -357,7 +357,8 @@ class Trace:
     def holds(self, part: str) -> bool:
         """Whether a frame, or `ops`, `kernels` or `annotations`, has any row.
 
-        `stacks`: whether anything tells the Python calls around an operator; `modules`: around which modules' calls.
+        `stacks`: whether anything tells the Python calls around an operator; `modules`: around which modules' calls;
+        `copies`: any device row that is no kernel; `graphs`: any launch of a CUDA or HIP graph.
         """
         if part == "stacks":
             written = self.host_events["call_stack"].unique().cast(pl.String)
@@ -365,9 +366,17 @@ class Trace:
         if part == "modules":
             names = self.host_events["name"].unique().cast(pl.String)
             return bool((self.python_calls["module_id"] >= 0).any() or names.str.starts_with(LIGHTNING).any())
+        if part == "copies":
+            return bool((self.device_events["kind"] != "kernel").any())
+        if part == "graphs":
+            return bool((self.device_events["graph_id"] >= 0).any() or self._calls("GraphLaunch"))
         frame, kind = _PARTS.get(part, (part, None))
         rows: pl.DataFrame = getattr(self, frame)
         return not rows.is_empty() if kind is None else bool((rows["kind"] == kind).any())
+
+    def _calls(self, function: str) -> bool:
+        names = self.launches["name"].unique().cast(pl.String)
+        return bool(names.str.contains(function, literal=True).any())
 
 
 _PARTS = {

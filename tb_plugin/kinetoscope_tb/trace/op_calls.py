@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from ..tables import BOOL, BYTES, COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ..tensor_cores import is_matrix_op
+from .launch_outcomes import launch_outcomes
 from .lookup import by_name, distinct, take
 from .memory_levels import CPU, OUT_OF_MEMORY
 from .model import NONE, Trace
 from .nesting import add_up, nearest
 
 UNATTRIBUTED = "[unattributed]"
-DEVICE_TIMES = ("device_self_ns", "device_total_ns")
+DEVICE_TIMES = ("device_self_ns", "device_total_ns", "launches", "mean_launch_delay_ns")
 TENSOR_CORES = ("tc_eligible", "tc_self_frac", "tc_total_frac")
 
 
@@ -42,6 +43,12 @@ class OpCosts(Table):
     calls = Column(COUNT, "How often it was called; a call that only wraps a call of the same name counts once.")
     device_self_ns = Column(DURATION, "Device time of the kernels, copies and fills that it launched itself.")
     device_total_ns = Column(DURATION, "Device time that it and all operators inside it launched.")
+    launches = Column(COUNT, "Runtime and driver calls that it made itself and that launched device work.")
+    mean_launch_delay_ns = Column(
+        DURATION,
+        "Mean time from the end of such a call to the start of its work, of those after which the stream had no other "
+        "work left: behind other work a delay is waiting in the queue, and no loss. Missing if there is none.",
+    )
     host_self_ns = Column(DURATION, "Host time in it, without the operators and runtime calls that it made directly.")
     host_total_ns = Column(DURATION, "Host time from its start to its end, summed over its calls.")
     tc_eligible = Column(BOOL, "Whether any call could use tensor cores: it, or something in it, multiplies matrices.")
@@ -153,10 +160,22 @@ def _device_times(trace: Trace, calls: Calls) -> dict[str, Any]:
     return {
         "device_self_ns": calls.own(op, dur),
         "device_total_ns": calls.with_inner(op, dur),
+        **_launches(trace, calls),
         "tc_eligible": calls.sums(add_up(calls.parent, eligible)) > 0,
         "tc_self_frac": _share(calls.own(op, dur * uses), calls.own(op, dur * known)),
         "tc_total_frac": _share(calls.with_inner(op, dur * uses), calls.with_inner(op, dur * known)),
     }
+
+
+def _launches(trace: Trace, calls: Calls) -> dict[str, Any]:
+    outcomes = launch_outcomes(trace)
+    op = trace.launches["op"].to_numpy()
+    has_work = (outcomes["device_rows"] > 0).to_numpy()
+    found_empty = has_work & outcomes["found_empty"].to_numpy()
+    delay = outcomes["delay_ns"].fill_null(0).to_numpy() * found_empty
+    sums, counts = pl.Series(calls.own(op, delay)), pl.Series(calls.own(op, found_empty))
+    mean = pl.when(counts > 0).then((sums / counts).round().fill_nan(None).cast(pl.Int64))
+    return {"launches": calls.own(op, has_work), "mean_launch_delay_ns": pl.select(mean).to_series()}
 
 
 def _share(part: NDArray[np.int64], whole: NDArray[np.int64]) -> pl.Series:

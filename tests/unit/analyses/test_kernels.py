@@ -1,5 +1,6 @@
 from build import TraceBuilder, same
 from kinetoscope_tb.analyses.gpus import gpus
+from kinetoscope_tb.analyses.kernel_durations import kernel_durations
 from kinetoscope_tb.analyses.kernels import kernels
 from kinetoscope_tb.analyses.kernels_by_op import kernels_by_op
 
@@ -116,3 +117,21 @@ def test_kernels_outside_the_steps_leave_a_gpu_idle():
         0.0               -                   -               -
         """,
     )
+
+
+def test_kernels_are_counted_by_how_long_they_last():
+    trace = TraceBuilder().kernel("a", 0, 99).kernel("b", 200, 101).kernel("c", 400, 400).kernel("d", 900, 400)
+    same(
+        kernel_durations(trace.memcpy(2000, 5000).build()),
+        """
+        from_ns  to_ns  calls  total_ns  calls_up_to_here_frac  total_up_to_here_frac
+        0        100    1      99        0.25                   0.099
+        100      200    1      101       0.5                    0.2
+        200      500    2      800       1.0                    1.0
+        """,
+    )
+
+
+def test_kernels_that_last_no_time_have_no_share_of_it():
+    table = kernel_durations(TraceBuilder().kernel("a", 0, 0).build())
+    assert table.rows() == [(0, 100, 1, 0, 1.0, None)]

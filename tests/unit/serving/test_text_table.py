@@ -2,7 +2,21 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.cli.text_table import aligned, text_columns
-from kinetoscope_tb.tables import BOOL, BYTES, COUNT, DURATION, FRACTION, NUMBER, STACK, TEXT, Column, Table
+from kinetoscope_tb.tables import (
+    BOOL,
+    BYTE_RATE,
+    BYTES,
+    COUNT,
+    DURATION,
+    FLOP,
+    FLOP_RATE,
+    FRACTION,
+    NUMBER,
+    STACK,
+    TEXT,
+    Column,
+    Table,
+)
 
 
 class Everything(Table):
@@ -45,6 +59,22 @@ def test_a_stack_is_one_line_in_which_each_frame_is_followed_by_its_caller():
 
 def test_no_rows_are_a_header():
     assert shown() == ["name  is_good  calls  ratio  total (ns)  size (B)  busy (%)"]
+
+
+class Speeds(Table):
+    """One row is one speed."""
+
+    work_flop = Column(FLOP, "Operations.")
+    work_flop_per_s = Column(FLOP_RATE, "Operations per second.")
+    moved_bytes_per_s = Column(BYTE_RATE, "Bytes per second.")
+
+
+def test_rates_and_operations_count_in_thousands():
+    frame = pl.DataFrame([(221_184, 1.5e15, 2.039e12)], schema=Speeds.schema(), orient="row")
+    assert aligned(text_columns(Speeds.columns, frame)).splitlines() == [
+        "work (kFLOP)  work (PFLOP/s)  moved (TB/s)",
+        "       221.2           1.500         2.039",
+    ]
 
 
 @pytest.mark.parametrize(
