@@ -119,7 +119,8 @@ class Recording:
                 call.op = named[0]
         calls = sorted(self.calls, key=lambda row: (self.threads().index(row.thread), row.start, -row.end))
         for row in self.device:
-            row.launch = next((c for c in calls if c.arg("correlation") == row.arg("correlation")), None)
+            number = row.arg("correlation")  # 0 is none
+            row.launch = next((c for c in calls if number and c.arg("correlation") == number), None)
             row.op = row.launch.op if row.launch else None
 
     def threads(self) -> list[Any]:

@@ -17,11 +17,13 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import partial
 
+import polars as pl
 import pytest
 import torch
 from torch.profiler import schedule, tensorboard_trace_handler
 
 from kinetoscope import trace_handler
+from kinetoscope_tb.analyses import VIEWS
 from kinetoscope_tb.analyses.operators import operators
 from kinetoscope_tb.analyses.operators_by_shape import operators_by_shape
 from kinetoscope_tb.reader import read
@@ -215,6 +217,18 @@ def test_every_operator_has_torch_s_memory(recorded):
             assert ours == theirs
         else:
             assert set(ours.values()) == {(None, None)}
+
+
+def test_the_memory_view_has_torch_s_memory(recorded):
+    for trace, names, rows in pairs(recorded):
+        if not recorded.profiler.profile_memory:
+            assert VIEWS["memory_by_operator"].is_missing(trace)
+            return
+        columns = "name", "self_size_increase_bytes", "size_increase_bytes"
+        table = VIEWS["memory_by_operator"].run(trace).filter(pl.col("device") == "cpu").select(columns)
+        ours = {name: sizes for name, *sizes in table.iter_rows() if name in names}
+        theirs = {named(row): [row.self_cpu_memory_usage, row.cpu_memory_usage] for row in rows}
+        assert {name: ours.get(name, [0, 0]) for name in theirs} == theirs
 
 
 def torch_s_shapes(text):

@@ -128,3 +128,10 @@ def test_without_steps_the_device_s_last_work_counts_too(view):
     """Theirs is 36046 µs of kernels: the one step ends with the last operator there, before the last kernels."""
     (row,) = view(A100, "steps").to_dicts()
     assert (row["step"], row["kernel_ns"], row["total_ns"]) == ("all", 42_611_000, 813_620_000)
+
+
+@pytest.mark.parametrize(("path", "peak"), [(H100, 231_332_864), (A100, 3_423_545_344), (MI300, 146_394_112)])
+def test_peak_memory(view, path, peak):
+    """Theirs is the same; of two devices it names the first only."""
+    table = view(path, "memory_devices")
+    assert table.filter(table["device"] != "cpu")["peak_allocated_bytes"].to_list() == [peak]

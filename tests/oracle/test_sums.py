@@ -85,3 +85,26 @@ def test_shapes_split_operators(path):
         for name in ("operators", "operators_by_shape")
     ]
     assert sums[0].equals(sums[1])
+
+
+@each
+def test_memory_in_view_of_the_peak_is_the_peak(path):
+    tables = answers(path)
+    if "memory_devices" not in tables:
+        return
+    peaks = dict(
+        tables["memory_devices"].drop_nulls("peak_allocated_bytes").select("device", "peak_allocated_bytes").rows()
+    )
+    alive = dict(tables["memory_peak"].group_by("device").agg(pl.col("alive_bytes").sum()).rows())
+    assert {device: alive.get(device, 0) for device in peaks} == peaks
+
+
+@each
+def test_what_operators_took_of_memory_is_the_difference_from_beginning_to_end(path):
+    tables = answers(path)
+    if "memory_devices" not in tables:
+        return
+    levels = tables["memory_devices"].select("device", pl.col("end_allocated_bytes") - pl.col("begin_allocated_bytes"))
+    taken = dict(tables["memory_by_operator"].group_by("device").agg(pl.col("self_size_increase_bytes").sum()).rows())
+    for device, difference in levels.drop_nulls().iter_rows():
+        assert taken.get(device, 0) == difference

@@ -283,6 +283,22 @@ def test_a_view_answers_or_says_what_to_record(view, odd):
     assert_sound(view, frame)
 
 
+WITH_PARAMETERS = [view for view in VIEWS.values() if view.parameters]
+VALUES = {"number": ("0", "-1", "999999999999999999"), "text": ("", NAMES["HTML"], NAMES["control characters"])}
+
+
+@pytest.mark.parametrize("view", WITH_PARAMETERS, ids=[view.id for view in WITH_PARAMETERS])
+def test_a_parameter_of_any_value_chooses_rows(view, odd):
+    if view.is_missing(odd):
+        return
+    for parameter in view.parameters:
+        for value in VALUES.get(parameter.kind, parameter.choices):
+            assert_sound(view, view.table.of(view.run(odd, **view.arguments({parameter.name: value}))))
+    if {"from_ns", "to_ns"} <= {parameter.name for parameter in view.parameters}:
+        for window in ((20, 60), (60, 20), (30, 30)):
+            assert_sound(view, view.table.of(view.run(odd, from_ns=window[0], to_ns=window[1])))
+
+
 def assert_sound(view, frame):
     """What every table must hold, whatever the trace."""
     assert not frame.select(view.table.key).is_duplicated().any()

@@ -65,10 +65,11 @@ def _drawn(trace: Trace, memory: DeviceMemory, begin: int, end: int) -> pl.DataF
     if inside.start <= peak:
         is_marked[peak - inside.start] = True
     places = np.union1d(kept, np.flatnonzero(is_marked) + inside.start)
-    # the level that the range begins with, the records, and once more the last level where the range ends
-    place = np.concatenate([[inside.start - 1], places, [places[-1] if places.size else inside.start - 1]])
-    time = np.concatenate([[begin], memory.time_ns[places], [end]])
-    is_record = np.concatenate([[False], np.ones(places.size, bool), [False]])
+    # the level that the range begins with, the records, and once more the last level where the range ends, if it lasts
+    rows = slice(None if begin < end else -1)
+    place = np.concatenate([[inside.start - 1], places, [places[-1] if places.size else inside.start - 1]])[rows]
+    time = np.concatenate([[begin], memory.time_ns[places], [end]])[rows]
+    is_record = np.concatenate([[False], np.ones(places.size, bool), [False]])[rows]
     allocated = take(memory.allocated_bytes, place, memory.before_bytes)
     reserved = pl.Series(take(memory.reserved_bytes, place)).replace(NONE, None)
     offset = trace.memory["offset"].to_numpy()[memory.row]
@@ -103,7 +104,7 @@ def _kept(memory: DeviceMemory, inside: slice, begin: int, end: int) -> NDArray[
     count = inside.stop - inside.start
     if count <= 4 * DRAWN:
         return np.arange(inside.start, inside.stop)
-    part = (memory.time_ns[inside] - begin) // -(-(end - begin) // DRAWN)
+    part = (memory.time_ns[inside] - begin) // max(1, -(-(end - begin) // DRAWN))
     levels = pl.DataFrame(
         {
             "part": part,
