@@ -38,13 +38,15 @@ class GpuActivity(Table):
     )
 
 
-def gpu_activity(trace: Trace, *, from_ns: int | None = None, to_ns: int | None = None) -> pl.DataFrame:
+def gpu_activity(
+    trace: Trace, *, device: int | None = None, from_ns: int | None = None, to_ns: int | None = None
+) -> pl.DataFrame:
     """The parts in order of time, device by device."""
     begin = max(from_ns or 0, trace.steps["start_ns"][0])
     end = max(begin, min(trace.steps["end_ns"][-1] if to_ns is None else to_ns, trace.steps["end_ns"][-1]))
     edges = _edges(begin, end)
     groups = sorted(trace.kernels.group_by("device"), key=lambda group: group[0])
-    rows = [_parts(device, kernels, edges) for (device,), kernels in groups]
+    rows = [_parts(index, kernels, edges) for (index,), kernels in groups if device in (None, index)]
     return GpuActivity.of(pl.concat([pl.DataFrame(schema=GpuActivity.schema()), *rows]))
 
 

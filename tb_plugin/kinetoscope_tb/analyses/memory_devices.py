@@ -39,11 +39,13 @@ class MemoryDevices(OfDevice):
     is_relative = Column(BOOL, IS_RELATIVE)
 
 
-def memory_devices(trace: Trace, *, from_ns: int | None = None, to_ns: int | None = None) -> pl.DataFrame:
+def memory_devices(
+    trace: Trace, *, device: str | None = None, from_ns: int | None = None, to_ns: int | None = None
+) -> pl.DataFrame:
     """The devices, accelerators first; in a range of time, what holds in it."""
     properties = {d.get("id"): d for d in trace.meta.devices}
     rows = []
-    for memory in device_memories(trace):
+    for memory in device_memories(trace, device):
         known = {} if memory.device_type == CPU else properties.get(memory.device, {})
         size = known.get("totalGlobalMem")
         rows.append(

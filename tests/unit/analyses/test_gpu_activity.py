@@ -30,6 +30,10 @@ def test_each_part_has_its_busy_share_and_the_share_of_its_multiprocessors():
     assert table.tail(1).select("time_ns", "dur_ns", "utilization_frac").rows() == [(2400, 0, None)]
 
 
+def test_one_device_alone_is_shown_where_it_is_chosen():
+    assert gpu_activity(two_kernels(), device=1)["device"].unique().to_list() == [1]
+
+
 def test_without_blocks_per_sm_the_efficiency_is_missing():
     assert gpu_activity(two_kernels()).filter(pl.col("device") == 1)["sm_efficiency_frac"].null_count() == PARTS + 1
 

@@ -236,7 +236,9 @@ def test_without_addresses_what_is_alive_is_unknown():
     assert memory_peak(trace).rows() == [("cpu", "[records without addresses]", 16, 1.0, None, None)]
 
 
-@pytest.mark.parametrize("view", ["memory_curve", "memory_peak", "memory_by_operator", "memory_events"])
+@pytest.mark.parametrize(
+    "view", ["memory_curve", "memory_devices", "memory_peak", "memory_by_operator", "memory_events"]
+)
 def test_each_view_shows_one_device_or_all(view):
     trace = TraceBuilder().op("a", 0, 9).memory(8, 1, **GPU).memory(4, 2).build()
     assert VIEWS[view].run(trace)["device"].unique(maintain_order=True).to_list() == ["cuda:0", "cpu"]
