@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from browser.app import App, watched
-from browser.traces import REPOSITORY, backwards, modules, sources, training, write
+from browser.traces import REPOSITORY, backwards, memory, modules, sources, training, write
 from contract.running import serving
 from playwright.sync_api import BrowserContext, Page, expect
 
@@ -58,6 +58,7 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder, "cpu_only/rank0.5.pt.trace.json", training(device=False))
     write(folder, "backwards/rank0.5.pt.trace.json", backwards())
     write(folder, "modules/rank0.5.pt.trace.json", modules())
+    write(folder, "memory/rank0.5.pt.trace.json", memory())
     write(folder, "broken/rank0.5.pt.trace.json", "this is no JSON")
     for source in sources():
         shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("*.py", "*.md"))
@@ -71,6 +72,7 @@ def base_url(logdir: Path) -> Iterator[str]:
         where = {"run": "made", "worker": "rank0", "span": "5"}
         for view in ("operators", "kernels"):  # the first trace on a machine waits for the reader's compilation
             server.settled("view", view=view, **where)
+        server.settled("view", view="memory_peak", **where | {"run": "memory"})
         yield server.base.rstrip("/")
 
 

@@ -65,6 +65,21 @@ def modules() -> str:
     return builder.launch(170_000, 5_000, 2).kernel("relu", 260_000, 40_000, 2).text()
 
 
+def memory() -> str:
+    """A trace of 1 ms whose GPU has 1 GiB: 256 MiB from before, 512 MiB more from 0.2 to 0.6 ms, then no room for 1 GiB."""
+    builder = TraceBuilder(deviceProperties=[{**GPU, "totalGlobalMem": 1 << 30}]).window(0, 1_000_000)
+    mib, reserved = 1 << 20, 800 << 20
+
+    def device(allocated: int) -> dict[str, int]:
+        return {"Device Type": 1, "Device Id": 0, "Total Allocated": allocated, "Total Reserved": reserved}
+
+    builder.op("aten::mm", 100_000, 300_000).memory(512 * mib, 200_000, **device(768 * mib))
+    builder.op("aten::relu", 550_000, 100_000).memory(-512 * mib, 600_000, **device(256 * mib))
+    builder.op("aten::bmm", 700_000, 100_000).out_of_memory(1 << 30, 750_000, **device(256 * mib))
+    builder.kernel("gemm", 300_000, 100_000, **LAUNCH)
+    return builder.memory(64, 300_000, address=2).memory(-64, 310_000, address=2).text()
+
+
 def write(logdir: Path, path: str, text: str) -> None:
     (logdir / path).parent.mkdir(parents=True, exist_ok=True)
     (logdir / path).write_text(text)
