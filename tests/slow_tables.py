@@ -223,7 +223,7 @@ def share(part: float, whole: float) -> float | None:
 
 
 def operators(recording: Recording, key: Callable[[Row], Any] = lambda row: row.name) -> dict[Any, tuple[Any, ...]]:
-    """Of each operator: calls, device self and total, host self and total, tensor cores, bytes self and total."""
+    """Of each operator: calls, device self and total, host self and total, tensor cores, bytes of host and device."""
     groups = defaultdict(list)
     for row in recording.ranges:
         if row.is_op and not row.is_repeat:
@@ -251,7 +251,9 @@ def _operator(recording: Recording, calls: list[Row]) -> tuple[Any, ...]:
     def size(rows: list[Row]) -> int:
         return sum(row.arg("Bytes") for row in rows)
 
-    device, memory = recording.device, recording.memory
+    device = recording.device
+    on_host = [row for row in recording.memory if row.arg("Device Type") == 0]
+    elsewhere = [row for row in recording.memory if row.arg("Device Type") != 0]
     inner = [row for row in recording.ranges if any(id(outer) in of_group for outer in row.ancestors())]
     eligible = any(is_matrix_op(row.name) for row in inner) or any(r.tensor_cores == "yes" for r in within(device))
     on_device = (time(own(device)), time(within(device)))
@@ -262,7 +264,8 @@ def _operator(recording: Recording, calls: list[Row]) -> tuple[Any, ...]:
         sum(recording.self_ns(row) for row in recording.ranges if row.call and id(row.call) in of_group),
         time(calls),
         *(cores if device else (None, None, None)),
-        *((size(own(memory)), size(within(memory))) if memory else (None, None)),
+        *((size(own(on_host)), size(within(on_host))) if on_host else (None, None)),
+        *((size(own(elsewhere)), size(within(elsewhere))) if elsewhere else (None, None)),
     )
 
 
@@ -293,6 +296,48 @@ def weighted(rows: list[Row], name: str) -> float | None:
         return None
     long = sum(dur for _, dur in known)
     return sum(v * dur for v, dur in known) / long if long else sum(v for v, _ in known) / len(known)
+
+
+def copies(recording: Recording) -> dict[Any, tuple[Any, ...]]:
+    """Of each kind of copy or fill on a device: calls, bytes, total and longest time, bytes per second."""
+    groups = defaultdict(list)
+    for row in recording.device:
+        if row.event["cat"] != "kernel":
+            groups[row.name, row.arg("device")].append(row)
+    found = {}
+    for key, rows in groups.items():
+        known = [row for row in rows if row.arg("bytes") is not None]
+        moved, long = sum(row.arg("bytes") for row in known), sum(row.dur for row in known)
+        rate = share(moved * 10**9, long) if known else None
+        total = sum(row.dur for row in rows)
+        found[key] = (len(rows), moved if known else None, total, max(row.dur for row in rows), rate)
+    return found
+
+
+def launches(recording: Recording) -> dict[str, tuple[Any, ...]]:
+    """Of each runtime function: calls, total and longest time, calls that launched, rows launched and their time."""
+    groups = defaultdict(list)
+    for call in recording.calls:
+        groups[call.name].append(call)
+    found = {}
+    for name, calls in groups.items():
+        rows = [row for row in recording.device if row.launch in calls]
+        launching = {id(row.launch) for row in rows}
+        times = sum(call.dur for call in calls), max(call.dur for call in calls)
+        found[name] = (len(calls), *times, len(launching), len(rows), sum(row.dur for row in rows))
+    return found
+
+
+def activity(recording: Recording) -> dict[tuple[int, int], tuple[int, float]]:
+    """Of each device at each instant of the steps: whether a kernel runs, and the multiprocessors' share with work."""
+    windows = recording.steps()
+    found = {}
+    kernels = [row for row in recording.device if row.event["cat"] == "kernel"]
+    for device in {row.arg("device") for row in kernels}:
+        for at in range(windows[0][1], windows[-1][2]):
+            running = [r for r in kernels if r.arg("device") == device and r.start <= at < r.end]
+            found[device, at] = (int(bool(running)), min(1, sum(r.arg("blocks per SM") or 0 for r in running)))
+    return found
 
 
 def gpus(recording: Recording) -> dict[int, tuple[Any, ...]]:

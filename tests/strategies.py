@@ -17,6 +17,10 @@ kernel_arguments = st.fixed_dictionaries(
     {"device": st.integers(0, 1), "stream": st.integers(7, 9)},
     optional={"blocks per SM": st.sampled_from([0, 0.25, 0.5, 3.0]), "est. achieved occupancy %": st.integers(0, 100)},
 )
+copy_arguments = st.fixed_dictionaries(
+    {"name": st.sampled_from(["Memcpy HtoD (Pageable -> Device)", "Memcpy DtoH (Device -> Pinned)", "Memcpy"])},
+    optional={"bytes": st.integers(0, 9), "device": st.integers(0, 1)},
+)
 
 
 @st.composite
@@ -38,7 +42,7 @@ def rows(draw):
         case "kernel":
             return "kernel", (draw(kernel_names), at, dur, draw(correlations)), draw(kernel_arguments)
         case "memcpy":
-            return "memcpy", (at, dur, draw(correlations)), {}
+            return "memcpy", (at, dur, draw(correlations)), draw(copy_arguments)
         case "memset":
             return "memset", (at, dur, draw(correlations)), {}
         case "memory":

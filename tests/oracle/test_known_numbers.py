@@ -135,3 +135,14 @@ def test_peak_memory(view, path, peak):
     """Theirs is the same; of two devices it names the first only."""
     table = view(path, "memory_devices")
     assert table.filter(table["device"] != "cpu")["peak_allocated_bytes"].to_list() == [peak]
+
+
+@pytest.mark.parametrize(
+    ("path", "calls", "time", "moved"),
+    [(A100_DDP, 960, 2_262_781, 307_323_096), (H100_NVL, 18, 80_387, 2_678_872), (A100, 30, 61_000, 20_971_540)],
+)
+def test_copies(view, path, calls, time, moved):
+    """Theirs are no table; copies were counted in the breakdown alone."""
+    table = view(path, "copies")
+    table = table.filter(table["direction"] != "fill")
+    assert (table["calls"].sum(), table["total_ns"].sum(), table["moved_bytes"].sum()) == (calls, time, moved)

@@ -54,6 +54,8 @@ OPERATOR = (
     "tc_total_frac",
     "host_self_bytes",
     "host_total_bytes",
+    "device_self_bytes",
+    "device_total_bytes",
 )
 
 
@@ -124,3 +126,47 @@ def test_gpus(builder):
     ours = {row[0]: row[1:] for row in rows(VIEWS["gpus"].run(trace), "device", *names)}
     theirs = slow.gpus(slow.Recording(builder))
     assert ours == {device: tuple(v if v is None else close(v) for v in row) for device, row in theirs.items()}
+
+
+COPY = "calls", "moved_bytes", "total_ns", "max_ns", "moved_bytes_per_s"
+
+
+@few
+@given(builders())
+def test_copies(builder):
+    trace = builder.build()
+    if VIEWS["copies"].is_missing(trace):
+        return
+    ours = {row[:2]: row[2:] for row in rows(VIEWS["copies"].run(trace), "name", "device", *COPY)}
+    theirs = slow.copies(slow.Recording(builder))
+    assert ours == {key: tuple(close(v) if isinstance(v, float) else v for v in row) for key, row in theirs.items()}
+
+
+LAUNCH = "calls", "total_ns", "max_ns", "launching_calls", "device_rows", "device_total_ns"
+
+
+@few
+@given(builders())
+def test_launches(builder):
+    trace = builder.build()
+    if VIEWS["launches"].is_missing(trace):
+        return
+    ours = {row[0]: row[1:] for row in rows(VIEWS["launches"].run(trace), VIEWS["launches"].table.key[0], *LAUNCH)}
+    recording = slow.Recording(builder)
+    lost = [row for row in recording.device if not row.launch]
+    assert ours.pop("[unattributed]", (None, None, None, None, 0, 0))[4:] == (len(lost), sum(row.dur for row in lost))
+    assert ours == slow.launches(recording)
+
+
+@few
+@given(builders())
+def test_gpu_activity(builder):
+    trace = builder.build()
+    if VIEWS["gpu_activity"].is_missing(trace):
+        return
+    instants, origin = slow.activity(slow.Recording(builder)), trace.origin_ns - builder.base_ns
+    for device, at, dur, busy, filled in VIEWS["gpu_activity"].run(trace).rows():
+        part = [instants[device, origin + t] for t in range(at, at + dur)]
+        assert busy == (close(sum(b for b, _ in part) / dur) if dur else None)
+        if filled is not None:
+            assert filled == close(sum(f for _, f in part) / dur)
