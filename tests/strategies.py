@@ -27,7 +27,8 @@ copy_arguments = st.fixed_dictionaries(
 def rows(draw):
     """One row as (method, arguments, keywords) of TraceBuilder."""
     at, dur = draw(times), draw(lengths)
-    match draw(st.sampled_from(["op", "annotation", "launch", "kernel", "memcpy", "memset", "memory", "python"])):
+    kinds = ["op", "annotation", "launch", "kernel", "memcpy", "memset", "memory", "python", "wait"]
+    match draw(st.sampled_from(kinds)):
         case "op":
             shapes = draw(st.sampled_from([{}, {"Input Dims": [[2, 3], []]}, {"Input Dims": [[4]]}]))
             return (
@@ -38,7 +39,9 @@ def rows(draw):
         case "annotation":
             return "annotation", (draw(op_names), at, dur), {"thread": draw(threads)}
         case "launch":
-            return "launch", (at, dur, draw(correlations)), {"thread": draw(threads), "External id": draw(correlations)}
+            name = draw(st.sampled_from(["cudaLaunchKernel", "cudaStreamSynchronize"]))
+            ids = {"correlation": draw(correlations), "External id": draw(correlations)}
+            return "launch", (at, dur), {"name": name, "thread": draw(threads), **ids}
         case "kernel":
             return "kernel", (draw(kernel_names), at, dur, draw(correlations)), draw(kernel_arguments)
         case "memcpy":
@@ -49,6 +52,9 @@ def rows(draw):
             device = {"Device Type": draw(st.integers(0, 1)), "Device Id": draw(st.integers(0, 1))}
             where = {"thread": draw(threads), "address": draw(st.integers(0, 3))}
             return "memory", (draw(st.integers(-64, 64)), at), {**where, **device}
+        case "wait":
+            place = {"device": 0, "stream": draw(st.integers(7, 9)), "cuda_sync_kind": "Stream Wait Event"}
+            return "event", ("cuda_sync", "Stream Wait Event", at, 1), place
         case _:
             return "python", ("f.py(1): f", at, dur), {"thread": draw(threads)}
 

@@ -32,6 +32,17 @@ def test_the_parts_of_every_step_add_up(path):
 
 
 @each
+def test_busy_idle_and_exposed_time_add_up_on_every_device(path):
+    trace = read_once(path)
+    idle, exposed = VIEWS["idle"].run(trace, per="step"), VIEWS["exposed_time"].run(trace, per="step")
+    causes = ["busy_ns", "host_late_ns", "launch_latency_ns", "dependency_ns", "other_ns"]
+    assert idle.select(pl.sum_horizontal(causes)).to_series().to_list() == idle["window_ns"].to_list()
+    parts = ["computation_ns", "exposed_communication_ns", "exposed_copies_ns", "idle_ns"]
+    assert exposed.select(pl.sum_horizontal(parts)).to_series().to_list() == exposed["window_ns"].to_list()
+    assert idle.filter(scope="device")["idle_ns"].to_list() == exposed["idle_ns"].to_list()
+
+
+@each
 def test_every_view_answers(path):
     trace = read_once(path)
     for view in VIEWS.values():
@@ -66,3 +77,12 @@ def test_resnet50_has_the_gpu_facts_that_the_predecessor_found():
     row = VIEWS["gpus"].run(read_once(path)).row(0, named=True)
     shown = [round(100 * row[name], 2) for name in ("utilization_frac", "sm_efficiency_frac", "occupancy_frac")]
     assert shown == [55.51, 54.68, 49.13]
+
+
+@pytest.mark.skipif(not TRACES, reason="no real traces")
+def test_nccl_kernels_are_exposed_communication_not_computation():
+    """The predecessor took NCCL's kernels for computation; the truth, in ms per step: 27.3 communication, 12.6 hidden."""
+    trace = read_once(FOLDER / "single" / "hta_a100_rank3_of_8_control.json.gz")
+    row = VIEWS["exposed_time"].run(trace).row(0, named=True)
+    means = {name: round(row[name] / 6e6, 1) for name in ("communication_ns", "overlap_ns", "exposed_communication_ns")}
+    assert means == {"communication_ns": 27.3, "overlap_ns": 12.6, "exposed_communication_ns": 14.7}

@@ -5,10 +5,13 @@ from . import (
     copies,
     environment,
     gpu_activity,
+    exposed_time,
+    gaps,
     gpus,
     graphs,
     health,
     kernel_durations,
+    idle,
     kernels,
     kernels_by_op,
     launch_durations,
@@ -24,6 +27,7 @@ from . import (
     operators_by_shape,
     overview,
     python_calls,
+    queue_length,
     steps,
 )
 
@@ -54,5 +58,9 @@ VIEWS = {
         launches.VIEW,
         launch_durations.VIEW,
         graphs.VIEW,
+        idle.VIEW,
+        exposed_time.VIEW,
+        queue_length.VIEW,
+        gaps.VIEW,
     )
 }

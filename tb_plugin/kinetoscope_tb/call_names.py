@@ -1,0 +1,28 @@
+"""What the name of a runtime or driver call says of it: whether it waits for a device, or takes memory from one."""
+
+from __future__ import annotations
+
+import re
+
+_SYNCHRONISES = re.compile(
+    r"""
+      (?:cuda|cu|hip|xpu|mu|cn|acl)\w*Synchronize
+    | (?:cuda|hip)Mem(?:cpy|set)(?:2D|3D|ToSymbol|FromSymbol)?$
+    | hipMemcpyWithStream$ | cuMemcpy(?:HtoD|DtoH|DtoD)(?:_v2)?$ | urEventWait$ | urQueueFinish$
+    """,
+    re.VERBOSE,
+)
+_ALLOCATES = re.compile(
+    r"(?:cuda|hip)(?:Malloc|Free)(?:Async|Managed|Pitch)?$|cuMem(?:Alloc|Free|Create|Release|Map|Unmap|SetAccess)(?:_v2)?$"
+    r"|hipMem(?:Create|Release|Map|Unmap|SetAccess)$|urUSM(?:DeviceAlloc|Free)$"
+)
+
+
+def synchronises(name: str) -> bool:
+    """Whether a call of this name returns only when the device has finished something."""
+    return bool(_SYNCHRONISES.match(name))
+
+
+def allocates(name: str) -> bool:
+    """Whether a call of this name takes memory from a device or gives it back, past every caching allocator."""
+    return bool(_ALLOCATES.match(name))
