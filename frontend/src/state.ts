@@ -122,6 +122,16 @@ export function openView(id: string, filter = "") {
   go({ ...Object.fromEntries(forgotten), view: id, filter }, "push");
 }
 
+export const viewTitle = (id: string): string => catalogue.value.find((entry) => entry.id === id)?.title ?? id;
+
+/** Opens the page on which a view stands, be it a part or a variant of another, with its rows filtered. */
+export function openRows(id: string, filter: string) {
+  const entry = catalogue.value.find((each) => each.id === id);
+  openView(entry?.part_of ?? entry?.variant_of ?? id, entry?.part_of ? "" : filter);
+  if (entry?.part_of) go({ [`${id}.filter`]: filter });
+  else if (entry?.variant_of) go({ group: id });
+}
+
 /** Goes to another trace: filters and orders stay; what was opened, and times, belong to the trace before. */
 export function openTrace(place: Address) {
   const gone = Object.keys(address.value).filter((key) => /^set\.(from|to)_ns$|(^|\.)(row|open)$/.test(key));

@@ -6,7 +6,7 @@ import { Ring } from "../widgets/donut.tsx";
 type Numbers = (number | null)[];
 
 /** The mean over complete steps as a table whose parts add up to the step, and as a ring. */
-export function AverageStep({ data }: { data: Table["data"] }) {
+export function AverageStep({ data, whole }: { data: Table["data"]; whole: string }) {
   const means = data.mean_ns as Numbers;
   const shares = data.share_frac as Numbers;
   const spreads = data.stdev_ns as Numbers;
@@ -32,7 +32,7 @@ export function AverageStep({ data }: { data: Table["data"] }) {
             <tr key={category} class={category === "Step" ? "total" : ""}>
               <th scope="row">
                 {category !== "Step" && <i class="swatch" style={{ background: inkOf(category) }} />}
-                {category}
+                {category === "Step" ? whole : category}
               </th>
               <td class="number" data-tip={`${exact(means[i], "duration")}\n${range(i)}`}>
                 {means[i] === null ? "–" : scaled(means[i]!, scale)}
@@ -52,7 +52,7 @@ export function AverageStep({ data }: { data: Table["data"] }) {
       </table>
       {parts.length > 0 && (
         <Ring
-          title="Average step"
+          title={whole}
           kind="duration"
           parts={parts.map(({ category, i }) => ({ name: category, value: means[i]!, ink: inkOf(category) }))}
         />

@@ -4,9 +4,11 @@ import { CATEGORIES } from "../categories.ts";
 import { decimal, plural } from "../format.ts";
 import { catalogue, openView, type Shown, useAnswer } from "../state.ts";
 import { Answered } from "../widgets/waiting.tsx";
+import { Verdict, WhatToDo } from "./advice.tsx";
 import { AverageStep } from "./average_step.tsx";
 import { StepsChart } from "./steps_chart.tsx";
 import { Tiles } from "./tiles.tsx";
+import { unitOf } from "./unit.ts";
 
 function Card({ title, note, children }: { title: string; note?: string; children: ComponentChildren }) {
   return (
@@ -73,24 +75,32 @@ function Findings({ data }: Table) {
   );
 }
 
-/** The answers first: how long a step takes, what it is made of, how well the device is used, what to distrust. */
+/** The answers first: what to do about the step, how long it takes, what it is made of, what to distrust. */
 export function Overview() {
   const overview = useAnswer("overview");
+  const advice = useAnswer("advice");
   const gpus = useAnswer("gpus");
+  const memory = useAnswer("memory_devices");
   const steps = useAnswer("steps");
   const environment = useAnswer("environment");
   const health = useAnswer("health");
+  const listed = steps.answer?.state === "ready" ? steps.answer : steps.earlier;
+  const unit = unitOf((listed?.data.step ?? []) as string[], (listed?.data.is_complete ?? []) as boolean[]);
   return (
     <Answered shown={overview} title="Overview">
       {(table) => (
         <>
-          <Tiles overview={table} gpus={gpus} />
+          <Verdict shown={advice} isWhole={unit.isWhole} />
+          <Tiles overview={table} gpus={gpus} memory={memory} unit={unit} />
           <div class="pair">
             <Steps shown={steps} />
-            <Card title="Average step" note="parts add up to the step">
-              <AverageStep data={table.data} />
+            <Card title={unit.name} note={`${unit.counted && `${unit.counted}; `}parts add up`}>
+              <AverageStep data={table.data} whole={unit.isWhole ? "Recording" : "Step"} />
             </Card>
           </div>
+          <Card title="What to do" note="largest saving first; savings are upper bounds and may overlap">
+            <Answered shown={advice} title="Advice">{(found) => <WhatToDo data={found} />}</Answered>
+          </Card>
           <div class="pair">
             <Card title="Environment">
               <Answered shown={environment} title="Environment">{Environment}</Answered>

@@ -1,6 +1,7 @@
 import type { Table } from "../api.ts";
 import { percent, quantity, scaled, scaleFor } from "../format.ts";
 import type { Shown } from "../state.ts";
+import type { Unit } from "./unit.ts";
 
 interface Tile {
   title: string;
@@ -9,11 +10,13 @@ interface Tile {
   unit: string;
 }
 
-function stepTile(overview: Table): Tile {
+function stepTile(overview: Table, unit: Unit): Tile {
   const row = overview.data.category!.indexOf("Step");
   const mean = overview.data.mean_ns![row] as number | null | undefined;
   const spread = overview.data.stdev_ns![row] as number | null | undefined;
-  const tile = { title: "Step time", doc: "Mean over the complete steps ± standard deviation" };
+  const tile = unit.isWhole
+    ? { title: "Recorded time", doc: "No steps were marked: from the first row to the end of the last one" }
+    : { title: "Step time", doc: unit.counted ? `Mean over ${unit.counted} ± standard deviation` : `Of ${unit.words}` };
   if (mean === null || mean === undefined) return { ...tile, value: "–", unit: "no complete step" };
   const scale = scaleFor("duration", [mean]);
   const deviation = spread ? ` ± ${percent(spread / mean)} %` : "";
@@ -42,8 +45,26 @@ function gpuTile(gpus: Shown, [column, title, unit]: (typeof GPU_TILES)[number])
   return { title, doc: [definition, ...each].join("\n"), value: percent(mean), unit: unit + devices };
 }
 
+/** The device that came nearest to its limit; the host where no device's memory was recorded. */
+function memoryTile({ answer, earlier }: Shown): Tile {
+  const title = "Peak memory";
+  if (answer?.state === "missing") return { title, doc: answer.hint, value: "–", unit: "not recorded" };
+  const data = (answer?.state === "ready" ? answer : earlier)?.data;
+  if (!data) return { title, doc: "", value: "…", unit: "" };
+  const peaks = data.peak_allocated_bytes as number[];
+  const sizes = data.memory_bytes as (number | null)[];
+  const fullness = peaks.map((peak, i) => sizes[i] ? peak / sizes[i]! : data.device![i] === "cpu" ? -1 : 0);
+  const row = fullness.indexOf(Math.max(...fullness));
+  if (row < 0) return { title, doc: "", value: "–", unit: "not recorded" };
+  const scale = scaleFor("bytes", [peaks[row]!]);
+  const of = sizes[row] ? `, ${percent(fullness[row]!)} % of ${data.device![row]}` : ` on ${data.device![row]}`;
+  const each = peaks.map((peak, i) => `${data.device![i]}: ${quantity(peak, "bytes")}`);
+  const doc = ["The most that tensors held at one time", ...each].join("\n");
+  return { title, doc, value: scaled(peaks[row]!, scale), unit: scale.unit + of };
+}
+
 /** Without a GPU: what takes most of the average step. */
-function shareTiles({ data }: Table): Tile[] {
+function shareTiles({ data }: Table, unit: Unit): Tile[] {
   const shares = data.category!.map((category, i) => ({
     title: String(category),
     share: Number(data.share_frac![i] ?? 0),
@@ -52,17 +73,17 @@ function shareTiles({ data }: Table): Tile[] {
   const largest = shares.filter(({ title, share }) => title !== "Step" && share > 0).sort((a, b) => b.share - a.share);
   return largest.slice(0, GPU_TILES.length).map(({ title, share, mean }) => ({
     title,
-    doc: `${quantity(mean, "duration")} of the average step`,
+    doc: `${quantity(mean, "duration")} of ${unit.words}`,
     value: percent(share),
-    unit: "% of the step",
+    unit: unit.isWhole ? "% of the recording" : "% of the step",
   }));
 }
 
 /** The numbers to look at first. */
-export function Tiles({ overview, gpus }: { overview: Table; gpus: Shown }) {
+export function Tiles({ overview, gpus, memory, unit }: { overview: Table; gpus: Shown; memory: Shown; unit: Unit }) {
   const hasNoGpu = gpus.answer?.state === "missing";
-  const others = hasNoGpu ? shareTiles(overview) : GPU_TILES.map((tile) => gpuTile(gpus, tile));
-  const tiles = [stepTile(overview), ...others];
+  const others = hasNoGpu ? shareTiles(overview, unit) : GPU_TILES.map((tile) => gpuTile(gpus, tile));
+  const tiles = [stepTile(overview, unit), ...others, memoryTile(memory)];
   return (
     <dl class="tiles">
       {tiles.map(({ title, doc, value, unit }) => (

@@ -1,17 +1,18 @@
 """The views, in the order of the page. To add one: write a module here, and name it below."""
 
 from . import (
+    advice,
     call_stacks,
     copies,
     environment,
-    gpu_activity,
     exposed_time,
     gaps,
+    gpu_activity,
     gpus,
     graphs,
     health,
-    kernel_durations,
     idle,
+    kernel_durations,
     kernels,
     kernels_by_op,
     launch_durations,
@@ -35,6 +36,7 @@ VIEWS = {
     view.id: view
     for view in (
         overview.VIEW,
+        advice.VIEW,
         steps.VIEW,
         environment.VIEW,
         health.VIEW,

@@ -68,6 +68,7 @@ VIEW = View(
     table=ExposedTime,
     title="Exposed time",
     group="Device",
+    within="windows",
     needs="device_events",
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     part_of="idle",

@@ -90,6 +90,7 @@ VIEW = View(
     table=Gaps,
     title="Longest gaps",
     group="Device",
+    within="moments",
     needs="device_events",
     hint="The device was never idle here.",
     part_of="idle",

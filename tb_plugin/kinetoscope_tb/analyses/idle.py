@@ -23,7 +23,7 @@ _SHORT = f"{QUEUED_NS // 1000} µs"
 class Idle(Table):
     """One row is one device, or one stream of it, in all steps or in one; busy time and causes add up to the window."""
 
-    key, weight = ("scope", "device", "stream", "step"), "idle_ns"
+    key = ("scope", "device", "stream", "step")  # no weight: the idle time of streams adds up to nothing
 
     scope = Column(TEXT, "device: no row of any of its streams runs; stream: none of this stream.")
     device = Column(ID, "Index of the device.")
@@ -108,6 +108,7 @@ VIEW = View(
     table=Idle,
     title="Idle and overlap",
     group="Device",
+    within="recording",
     needs="device_events",
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
 )

@@ -62,6 +62,7 @@ VIEW = View(
     table=QueueLength,
     title="Queue length",
     group="Device",
+    within="moments",
     needs="device_events",
     hint="No device row is tied to the call that launched it. Record ProfilerActivity.CPU and the device's together.",
     part_of="idle",

@@ -1,0 +1,194 @@
+"""What devices spend on copies and communication that nothing hides, and how full they are while they compute."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..intervals import Ints, capped_integral, exclusive_lengths, length_within
+from ..kernel_names import is_communication_range, is_data_loading
+from ..trace.breakdown import intervals_of
+from ..trace.lookup import by_name
+from . import words
+from .facts import Facts
+from .model import Advice, Cleared, Unknown
+
+_BETWEEN = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")
+_PAGEABLE = re.compile(r"Page?able")
+_UNFILLED = 0.5  # of the multiprocessors are in use while something computes
+_MOSTLY_KNOWN = 0.8  # of the kernel time
+_NEARLY_FULL = 0.9  # of a device's memory
+_EXPOSED = 0.05
+
+
+def copies(facts: Facts) -> Iterator[Advice | Cleared]:
+    """Copies between host and device that no kernel hides."""
+    if not facts.has_device:
+        return
+    device = facts.trace.device_events
+    is_copy = (device["kind"] == "memcpy").to_numpy()
+    between = is_copy & by_name(device["name"], lambda n: bool(_BETWEEN.search(n)))
+    pageable = between & by_name(device["name"], lambda n: bool(_PAGEABLE.search(n)))
+    groups = [intervals_of(device, where) for where in (~is_copy, pageable, between)]
+    _, from_pages, pinned, _ = exclusive_lengths(groups, facts.windows.start, facts.windows.end)
+    lengths: Ints = np.asarray(from_pages + pinned)
+    saving = facts.mean(lengths)
+    if not facts.is_worth(lengths):
+        yield Cleared("copies", f"{facts.percent(saving)} copying between host and device")
+        return
+    is_pageable = facts.mean(np.asarray(from_pages)) > saving / 2
+    of = device.filter(pl.Series(between) & pl.col("step").is_in(np.flatnonzero(facts.counted)))
+    size = int(of.filter(pl.col("bytes") > 0)["bytes"].sum()) / facts.count
+    moved = f", {words.digits(size / 1e6)} MB {facts.per}" if size else ""
+    kind = f"; {facts.percent(facts.mean(np.asarray(from_pages)))} is to or from pageable memory"
+    yield Advice(
+        "copies",
+        f"Copies between host and device that nothing hides take {facts.percent(saving)} of {facts.every}.",
+        f"{facts.part(saving)} copies run and no kernel does{facts.recurs(lengths)}"
+        f"{moved}{kind if is_pageable else ''}.",
+        "Pin host memory (`DataLoader(pin_memory=True)`) and copy with `non_blocking=True`, one batch ahead."
+        if is_pageable
+        else "Copy one batch ahead on a stream of its own, or copy less: convert and augment on the device.",
+        saving,
+        "high",
+        "copies",
+    )
+
+
+def communication(facts: Facts) -> Iterator[Advice | Cleared]:
+    """Communication that no computation hides."""
+    trace = facts.trace
+    on_device = facts.has_device and bool(trace.device_events["is_communication"].any())
+    on_host = by_name(trace.host_events["name"], is_communication_range)
+    if facts.hides_device or not (on_device or on_host.any()):
+        return
+    lengths = facts.exposed["exposed communication"] if on_device else _on_host(facts, on_host)
+    saving = facts.mean(lengths)
+    if not facts.is_worth(lengths, _EXPOSED):
+        yield Cleared("communication", f"{facts.percent(saving)} exposed communication")
+        return
+    whole = facts.mean(facts.exposed["communication"]) if on_device else 0
+    hidden = f" Computation hides {100 * (1 - saving / whole):.0f} % of it." if whole else ""
+    through_host = facts.has_device and not on_device
+    start = (
+        f"{facts.part(saving)} ranks exchange data and no "
+        f"{'kernel' if facts.has_device else 'operator'} computes"
+        f"{facts.recurs(lengths)}.{hidden} It may hold time that others made this rank wait."
+    )
+    yield Advice(
+        "gloo" if through_host else "communication",
+        f"Communication that nothing hides takes {facts.percent(saving)} of {facts.every}.",
+        start + (" It goes through the host (gloo), though a GPU computes." if through_host else ""),
+        "Let GPUs talk to each other: `init_process_group('nccl')`."
+        if through_host
+        else "Communicate less often or less: gradient accumulation under `no_sync()`, gradients in bfloat16, larger "
+        "batches per rank; check that buckets overlap the backward pass.",
+        saving,
+        "medium",
+        "exposed_time" if facts.has_device else "steps",
+    )
+
+
+def _on_host(facts: Facts, communicates: NDArray[np.bool_]) -> Ints:
+    """How long the host communicates per step while neither an innermost operator nor a device computes."""
+    host, windows = facts.trace.host_events, facts.windows
+    parent = host["parent"].to_numpy()
+    is_inner = np.ones(host.height, bool)
+    is_inner[parent[parent >= 0]] = False
+    computes = is_inner & (host["kind"] == "operator").to_numpy() & ~communicates
+    computes &= ~by_name(host["name"], is_data_loading)
+    groups = [intervals_of(host, computes), intervals_of(facts.trace.device_events), intervals_of(host, communicates)]
+    return np.asarray(exclusive_lengths(groups, windows.start, windows.end)[2])
+
+
+def data_parallel(facts: Facts) -> Iterator[Advice]:
+    """DataParallel copies the model to each device in every step, from one process."""
+    trace = facts.trace
+    used = trace.device_events["device"].n_unique()
+    names = (trace.host_events["name"], trace.python_calls["name"])
+    found = any(
+        by_name(n, lambda text: bool(re.search(r"\bDataParallel(?:\.forward|_\d+)", text))).any() for n in names
+    )
+    if not found or used < 2:
+        return
+    yield Advice(
+        "data_parallel",
+        f"DataParallel drives {used} devices from one process.",
+        "It copies the model to each device in every step, and one Python process launches the work of all of them.",
+        "Use `DistributedDataParallel` with one process per device.",
+        None,
+        "high",
+        "gpus",
+    )
+
+
+def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
+    """Kernels that are too small to fill the device that runs them."""
+    if not facts.has_device or facts.kernels.is_empty():
+        return
+    kernels = facts.kernels
+    known = kernels.filter(pl.col("blocks_per_sm").is_not_nan())
+    if int(known["dur_ns"].sum()) < _MOSTLY_KNOWN * int(kernels["dur_ns"].sum()):
+        yield Unknown(
+            "how full the device is", "blocks per SM weren't recorded (torch 1.9 and later do on NVIDIA's devices)"
+        )
+        return
+    windows = facts.windows
+    busy, unfilled = np.zeros(facts.length.size), np.zeros(facts.length.size)
+    for device in kernels["device"].unique():
+        rows = kernels.filter(pl.col("device") == device)
+        start, end = rows["start_ns"].to_numpy(), (rows["start_ns"] + rows["dur_ns"]).to_numpy()
+        running = length_within(intervals_of(rows), windows.start, windows.end)
+        height = np.nan_to_num(rows["blocks_per_sm"].to_numpy())
+        for i in np.flatnonzero(facts.counted):
+            inside = (end > windows.start[i]) & (start < windows.end[i])
+            span = (int(windows.start[i]), int(windows.end[i]))
+            full = capped_integral(start[inside], end[inside], height[inside], 1.0, span)
+            busy[i] += running[i]
+            unfilled[i] += running[i] - full
+    devices = kernels["device"].n_unique()
+    lengths = (unfilled / devices).astype(np.int64)
+    share = float(unfilled.sum() / max(busy.sum(), 1))
+    if share < _UNFILLED or not facts.is_worth(lengths, 0.1):
+        yield Cleared("small kernels", f"running kernels fill {100 * (1 - share):.0f} % of the multiprocessors")
+        return
+    yield Advice(
+        "small_kernels",
+        f"While kernels run, they fill only {100 * (1 - share):.0f} % of {facts.device}.",
+        f"Their blocks occupy that share of the multiprocessors, averaged over the time that kernels run "
+        f"({facts.percent(float(busy[facts.counted].mean()) / devices)} of {facts.unit}).",
+        "Give kernels more to do: larger batches, fused operators (`torch.compile`), or independent work on a second "
+        "stream.",
+        facts.mean(lengths),
+        "low",
+        "gpus",
+    )
+
+
+def memory(facts: Facts) -> Iterator[Advice | Cleared]:
+    """Device memory that is nearly used up; what the host allocates is never compared with a device's size."""
+    sizes = {d.get("id"): d.get("totalGlobalMem") for d in facts.trace.meta.devices}
+    rows = facts.trace.memory.filter(pl.col("device_type") > 0)
+    peaks = rows.group_by("device").agg(pl.col("total_allocated").max()).sort("device").rows()
+    for device, peak in peaks:
+        size = sizes.get(device)
+        if not isinstance(size, int) or peak <= 0:
+            continue
+        if peak <= _NEARLY_FULL * size:
+            yield Cleared("memory", f"device {device} at most {words.percent(peak / size)} full")
+            continue
+        yield Advice(
+            "memory",
+            f"Device {device}'s memory is {100 * peak / size:.0f} % full at its peak.",
+            f"Tensors take {peak / 2**30:.2f} of {size / 2**30:.2f} GiB; what the driver, libraries and fragments take "
+            "comes on top. A longer sequence or a larger batch may run out of memory.",
+            "Recompute activations (`torch.utils.checkpoint`), train in bfloat16, or shard the optimizer's state.",
+            None,
+            "high",
+            "memory_peak",
+        )
+        return

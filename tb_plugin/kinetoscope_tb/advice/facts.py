@@ -1,0 +1,270 @@
+"""What several rules need to know of a trace, each worked out once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..call_names import allocates, synchronises
+from ..intervals import Intervals, Ints, exclusive_lengths, length_within
+from ..kernel_names import is_data_loading
+from ..trace import NONE, Trace
+from ..trace.breakdown import breakdown, intervals_of
+from ..trace.exposure import exposure
+from ..trace.idle import OCCUPANTS, Windows, axes, gaps, launching_threads, occupants
+from ..trace.lookup import by_name
+from . import words
+
+LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
+_OPTIMIZER = "Optimizer.step#"
+
+
+class Facts:
+    """The steps that count (the complete ones, or all if none is), and what they spent.
+
+    Arrays have one entry per step of the trace, counted or not; `mean` picks those that count.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        complete = trace.steps["is_complete"].to_numpy()
+        self.counted: NDArray[np.bool_] = complete if complete.any() else np.ones_like(complete)
+        self.windows = Windows.of(trace, each=True)
+        self.length = self.windows.end - self.windows.start
+        self.count = int(self.counted.sum())
+        self.step_ns = self.mean(self.length)
+        self.has_device = not trace.device_events.is_empty()
+
+    @cached_property
+    def hides_device(self) -> bool:
+        """Whether a device worked, but nothing of it was recorded."""
+        trace = self.trace
+        launching = by_name(trace.launches["name"], lambda name: "Launch" in name and "Kernel" in name).any()
+        talking = by_name(trace.host_events["name"], lambda name: name.startswith(("nccl:", "rccl:"))).any()
+        has_memory = bool((trace.memory["device_type"] > 0).any())
+        return not self.has_device and bool(launching or talking or has_memory)
+
+    def mean(self, per_step: Ints) -> int:
+        """The mean over the steps that count, rounded to the nanosecond."""
+        return round(float(per_step[self.counted].mean()))
+
+    def share(self, ns: float) -> float:
+        """A time per step as a share of the mean step."""
+        return ns / self.step_ns if self.step_ns else 0.0
+
+    def percent(self, ns: float) -> str:
+        """The same in words: 33.4 %."""
+        return words.percent(self.share(ns))
+
+    def part(self, ns: float) -> str:
+        """A time of the mean step in words: 59.3 ms of 177.6 ms."""
+        return f"{words.time(ns)} of {words.time(self.step_ns)}"
+
+    def is_worth(self, per_step: Ints, least: float = LEAST_SHARE) -> bool:
+        """Whether it is worth a word: a share of the step, and more than the error of the mean step's own length."""
+        own = self.length[self.counted]
+        error = float(own.std(ddof=1)) / np.sqrt(self.count) if self.count > 1 else 0.0
+        cost = self.mean(per_step)
+        return cost > 0 and cost >= least * self.step_ns and cost > error
+
+    def recurs(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
+        """In how many of the steps it costs that much, such as `in 6 of 6 steps`; nothing for a single one."""
+        if self.count < 2:
+            return ""
+        often = int((per_step[self.counted] >= least * self.length[self.counted]).sum())
+        return f", in {often} of {self.count} steps"
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether no steps were marked, so that the recording is the one step."""
+        return self.windows.names == ["all"]
+
+    @cached_property
+    def unit(self) -> str:
+        """What a share is of: the average step, step 10, the recording."""
+        if self.is_whole:
+            return "the recording"
+        return "the average step" if self.count > 1 else f"step {self.windows.names[int(self.counted.argmax())]}"
+
+    @cached_property
+    def every(self) -> str:
+        """What a sentence says it of: every step, step 10, the recording."""
+        return self.unit if self.count == 1 else "every step"
+
+    @cached_property
+    def per(self) -> str:
+        """Behind a number of things: `per step`, or `in the recording`."""
+        return "in the recording" if self.is_whole else "per step"
+
+    @cached_property
+    def device(self) -> str:
+        """What people call the devices that were used: the GPU, all 4 GPUs, the device."""
+        used = self.trace.device_events["device"].n_unique()
+        is_gpu = any(str(n).startswith(("cu", "hip")) for n in self.trace.launches["name"].unique()) or any(
+            d.get("computeMajor") for d in self.trace.meta.devices
+        )
+        noun = "GPU" if is_gpu else "device"
+        return f"the {noun}" if used == 1 else f"all {used} {noun}s"
+
+    @cached_property
+    def waits(self) -> str:
+        """The verb for `device`: waits, or wait."""
+        return "wait" if self.device.startswith("all") else "waits"
+
+    @cached_property
+    def parts(self) -> dict[str, Ints]:
+        """The breakdown of each step (trace/breakdown.py)."""
+        return breakdown(self.trace)
+
+    @cached_property
+    def exposed(self) -> dict[str, Ints]:
+        """Computation, exposed time and idle of each step, over all devices together (trace/exposure.py)."""
+        ((_, _, rows),) = axes(self.trace, "worker")
+        return exposure(self.trace, rows, self.windows)
+
+    @cached_property
+    def idle(self) -> dict[str, float]:
+        """The idle time of all devices together by its cause, as shares of the mean step."""
+        found = self._gaps
+        lengths = found.group_by("cause").agg((pl.col("end_ns") - pl.col("start_ns")).sum())
+        return {str(cause): self.share(ns / self.count) for cause, ns in lengths.rows()}
+
+    @cached_property
+    def late_gaps(self) -> pl.DataFrame:
+        """Those that the host was late for."""
+        return self._gaps.filter(pl.col("cause") == "host late")
+
+    @cached_property
+    def _gaps(self) -> pl.DataFrame:
+        """The gaps of all devices together in the steps that count."""
+        return gaps(self.trace, "worker", self.windows).filter(pl.col("window").is_in(np.flatnonzero(self.counted)))
+
+    @cached_property
+    def kernels(self) -> pl.DataFrame:
+        """The kernels that steps which count launched, communication not among them."""
+        wanted = pl.col("step").is_in(np.flatnonzero(self.counted)) & ~pl.col("is_communication")
+        return self.trace.kernels.filter(wanted)
+
+    @cached_property
+    def late(self) -> Late:
+        """The idle time of all devices that the host was late for."""
+        return Late(self)
+
+
+class Late:
+    """Idle time of all devices of the worker together that the host was late for, split by what would end it.
+
+    The parts are disjoint and per step: `loading` (a launching thread waits for data), `allocating` (it is in a call
+    that takes device memory or gives it back), `synchronising` (the gap began while a call waited for the device, and
+    lasted no longer than that call had held the host up: without it the host would have been that much further on),
+    `optimizer` (inside Optimizer.step) and `host` (the rest).
+
+    Attributes:
+        culprits: The operators (or calls) that waited, with what they cost over the steps that count, the most first.
+        occupants: What the host did in the rest, as shares of it.
+        gaps: How many gaps there are.
+        longest_ns: The most that the host is late for in one of them.
+        calls: The name of the call that took most of the gaps, of those that neither wait for a device nor take memory
+            from one; empty if there is none.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        trace, count = facts.trace, len(facts.windows.names)
+        found = facts.late_gaps
+        start, end, step = (found[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
+        loading, allocating, optimizer, rest = exclusive_lengths(_host_ranges(trace), start, end)
+        waited, culprit = _held_up(trace, start)
+        synchronising = np.minimum(rest + optimizer, waited)
+        from_rest = np.minimum(rest, synchronising)
+        optimizer, rest = optimizer - (synchronising - from_rest), rest - from_rest
+
+        def per_step(lengths: Ints) -> Ints:
+            total = np.zeros(count, np.int64)
+            np.add.at(total, step, lengths)
+            return total
+
+        self.loading, self.allocating = per_step(loading), per_step(allocating)
+        self.synchronising, self.optimizer, self.host = map(per_step, (synchronising, optimizer, rest))
+        self.gaps = found.height
+        self.longest_ns = int(rest.max(initial=0))
+        self.calls = _calls_within(trace, (start, end))
+        self.culprits = _summed(trace, culprit, synchronising)
+        spent = np.array([part.sum() for part in occupants(trace, found).values()], float)
+        spent[: OCCUPANTS.index("runtime call")] = 0
+        self.occupants = dict(zip(OCCUPANTS, (spent / max(spent.sum(), 1)).tolist(), strict=True))
+
+
+def _host_ranges(trace: Trace) -> list[Intervals]:
+    """When launching threads wait for data, are in calls for device memory, and in Optimizer.step."""
+    launching = launching_threads(trace)
+    host, launches = trace.host_events, trace.launches
+    on_host, on_calls = launching[host["thread"].to_numpy()], launching[launches["thread"].to_numpy()]
+    return [
+        intervals_of(host, on_host & by_name(host["name"], is_data_loading)),
+        intervals_of(launches, on_calls & by_name(launches["name"], allocates)),
+        intervals_of(host, on_host & by_name(host["name"], is_optimizer)),
+    ]
+
+
+def is_optimizer(name: str) -> bool:
+    """Whether a host range of this name is an optimizer's step."""
+    return name.startswith(_OPTIMIZER)
+
+
+def _held_up(trace: Trace, at: Ints) -> tuple[Ints, NDArray[np.int64]]:
+    """How long a call that waits for the device had held its thread up at each instant, and which call it is."""
+    launches = trace.launches
+    on_calls = launching_threads(trace)[launches["thread"].to_numpy()]
+    rows = np.flatnonzero(on_calls & by_name(launches["name"], synchronises))
+    start = launches["start_ns"].to_numpy()[rows]
+    order = np.argsort(start, kind="stable")
+    rows, start = rows[order], start[order]
+    end = start + launches["dur_ns"].to_numpy()[rows]
+    place = np.searchsorted(start, at, "right") - 1
+    if not rows.size:
+        return np.zeros(at.size, np.int64), np.full(at.size, NONE)
+    is_open = (place >= 0) & (end[place] >= at)
+    return np.where(is_open, at - start[place], 0), np.where(is_open, rows[place], NONE)
+
+
+def _summed(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[tuple[str, int, int]]:
+    """(name of the operator, or of the call outside operators; cost; calls) of each, the largest cost first."""
+    rows = pl.DataFrame({"call": call, "cost": cost}).filter((pl.col("call") != NONE) & (pl.col("cost") > 0))
+    op = trace.launches["op"].gather(rows["call"]).replace(NONE, None)
+    names = pl.DataFrame(
+        {
+            "op": trace.host_events["name"].gather(op).cast(pl.String),
+            "name": trace.launches["name"].gather(rows["call"]).cast(pl.String),
+        }
+    )
+    who = names.select(pl.coalesce("op", "name")).to_series()
+    sums = rows.with_columns(who=who).group_by("who").agg(pl.col("cost").sum(), pl.col("call").n_unique())
+    return sums.sort("cost", "who", descending=[True, False]).rows()
+
+
+def _calls_within(trace: Trace, gaps: Intervals) -> str:
+    """The name of the runtime or driver call that took most of some time and isn't known for waiting or allocating."""
+    is_known = by_name(trace.launches["name"], lambda name: synchronises(name) or allocates(name))
+    calls = trace.launches.filter(~pl.Series(is_known, dtype=pl.Boolean)).select(
+        pl.col("name").cast(pl.String), "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns")
+    )
+    spent = length_within(gaps, calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy())
+    sums = calls.with_columns(spent=pl.Series(spent)).group_by("name").agg(pl.col("spent").sum())
+    most = sums.filter(pl.col("spent") > 0).sort("spent", "name", descending=[True, False])["name"].head(1).to_list()
+    return most[0] if most else ""
+
+
+def described(late: Late) -> str:
+    """The two largest shares of what the host did, in words."""
+    largest = sorted(late.occupants.items(), key=lambda item: -item[1])[:2]
+    named = {
+        "operator": "operators",
+        "runtime call": f"runtime calls (most of it `{late.calls}`)",
+        "annotation": "annotated code",
+        "python": "Python",
+        "nothing recorded": "code that wasn't recorded",
+    }
+    return words.listed([f"{100 * part:.0f} % {named.get(name, name)}" for name, part in largest if part >= 0.05])

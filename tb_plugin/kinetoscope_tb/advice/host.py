@@ -1,0 +1,252 @@
+"""What the host does too late for its devices, or too slowly: data, synchronising calls, small operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from ..intervals import Ints, length_within, merge
+from ..kernel_names import is_communication_range, is_data_loading
+from ..trace import NONE
+from ..trace.breakdown import intervals_of
+from ..trace.lookup import by_name, take
+from ..trace.nesting import nearest
+from . import words
+from .facts import Facts, described, is_optimizer
+from .model import Advice, Cleared, Unknown
+
+SHORT_KERNEL_NS = 25_000  # on average: shorter than the host takes for an operator
+SMALL_OP_NS = 20_000  # an operator that is called for less spends most of it on being called
+_MOSTLY = 0.3  # of the kernels begin behind a gap: then launching is what limits, not single pauses
+_HOST_BOUND = 0.10  # of the step: some gaps are normal
+_OVERHEAD = 0.30
+_MANY = 100
+_MARK = (
+    "Call `profiler.step()` after each batch, so that start-up doesn't count, and warm up before recording; then look "
+    "at the longest gaps."
+)
+_SYNTAX = {
+    "aten::_local_scalar_dense": ".item(), float() or a print of a tensor",
+    "aten::item": ".item()",
+    "aten::nonzero": "nonzero() or an index by a mask",
+    "aten::_to_copy": ".cpu() or .to()",
+    "aten::copy_": ".cpu(), .to() or copy_()",
+    "aten::unique2": "unique()",
+    "aten::masked_select": "masked_select()",
+    "aten::repeat_interleave": "repeat_interleave()",
+}
+
+
+def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
+    """The step waits for its batch while nothing else runs: the breakdown's DataLoader."""
+    lengths = facts.parts["DataLoader"]
+    waiting = facts.mean(lengths)
+    share = facts.share(waiting)
+    names = facts.trace.host_events["name"].unique().drop_nulls().cast(pl.String).to_list()
+    loaders = [name for name in names if is_data_loading(name)]
+    if not loaders:
+        return
+    if not facts.is_worth(lengths):
+        yield Cleared("data loading", f"{words.percent(share)} waiting for data")
+        return
+    is_single = any("_SingleProcess" in name for name in loaders)
+    is_multiple = any("_MultiProcessing" in name for name in loaders)
+    idle = f"; {facts.device} {'are' if facts.waits == 'wait' else 'is'} idle then" if facts.has_device else ""
+    where = "; the loader runs in the training process" if is_single else "; the loader's workers are too slow"
+    known = is_single or is_multiple
+    yield Advice(
+        "data_loading",
+        f"{words.share(share)} of {facts.every} waits for data.",
+        f"{facts.part(waiting)} are DataLoader time that nothing else overlaps"
+        f"{facts.recurs(lengths)}{idle}{where if known else ''}.",
+        "Load data in worker processes: `DataLoader(…, num_workers=4, pin_memory=True)`."
+        if is_single
+        else "Prepare batches faster: raise `num_workers` or `prefetch_factor`, and do less work per sample.",
+        waiting,
+        "high" if is_single else "medium",
+        "gaps" if facts.has_device else "steps",
+        "data loading" if facts.has_device else "",
+    )
+
+
+def synchronising(facts: Facts) -> Iterator[Advice | Cleared]:
+    """Devices run dry since a call made the host wait for them."""
+    if not facts.has_device:
+        return
+    lengths = facts.late.synchronising
+    saving = facts.mean(lengths)
+    if not facts.is_worth(lengths):
+        yield Cleared("synchronisation", f"{facts.percent(saving)} idle behind synchronising calls")
+        return
+    culprits = facts.late.culprits[:3]
+    named = words.listed([f"`{name}` ({words.times(calls, 'time')})" for name, _, calls in culprits])
+    first = culprits[0][0]
+    code = f" ({_SYNTAX[first]})" if first in _SYNTAX else ""
+    yield Advice(
+        "synchronising",
+        f"Waiting for {facts.device} leaves {'them' if facts.waits == 'wait' else 'it'} idle for "
+        f"{facts.percent(saving)} of {facts.every}.",
+        f"The host waited in {named}{code}; only then did it launch what came next: {facts.part(saving)} of idle time"
+        f"{facts.recurs(lengths)}.",
+        "Don't read results on the host within the step: keep losses and metrics on the device and read them every "
+        "hundredth step, copy with `non_blocking=True`.",
+        saving,
+        "high",
+        "gaps",
+        "host late",
+    )
+
+
+def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
+    """Devices wait since their work is launched too late, for no reason that another rule names."""
+    if not facts.has_device:
+        return
+    lengths = facts.late.host
+    saving = facts.mean(lengths)
+    share = facts.share(saving)
+    yield from _unexplained(facts)
+    if (facts.trace.device_events["launch"] == NONE).all():
+        return
+    if not facts.is_worth(lengths, _HOST_BOUND):
+        yield Cleared("launches", f"{words.percent(share)} waiting for the host")
+        return
+    kernels = facts.kernels
+    mean = float(kernels["dur_ns"].mean() or 0)  # type: ignore[arg-type]
+    is_many = facts.late.gaps > max(_MOSTLY * kernels.height, _MANY * facts.count / 2)
+    is_launching = mean < SHORT_KERNEL_NS and is_many
+    doing = described(facts.late)
+    per = words.times(kernels.height / facts.count, "kernel")
+    longest = facts.late.longest_ns
+    single = f"One gap alone lasts {words.time(longest)}. " if longest > _MOSTLY * saving else ""
+    stacks = " Recording Python stacks (with_stack=True) slows the host, so the share without it is smaller."
+    has_stacks = not facts.trace.python_calls.is_empty()
+    yield Advice(
+        "launch_bound" if is_launching else "host_bound",
+        f"{facts.device[0].upper()}{facts.device[1:]} {facts.waits} for the host for {words.percent(share)} of "
+        f"{facts.every}.",
+        f"{facts.part(saving)} no device work was queued{facts.recurs(lengths)}; "
+        + (f"meanwhile the host was in {doing}. " if doing else "")
+        + f"{single}{per} {facts.per}, of {words.time(mean)} on average.{stacks if has_stacks else ''}",
+        "Launch less: `torch.compile(mode='reduce-overhead')` or CUDA graphs, larger batches, fused operators."
+        if is_launching
+        else _MARK
+        if facts.is_whole
+        else "Shorten what the host does between launches: move it out of the step, or to another thread or process.",
+        saving,
+        "low" if facts.is_whole else "medium" if has_stacks or facts.count == 1 else "high",
+        "gaps",
+        "host late",
+    )
+
+
+def _unexplained(facts: Facts) -> Iterator[Cleared | Unknown]:
+    """Idle time of devices for which the host was in time, or for which it isn't known."""
+    for cause, share in facts.idle.items():
+        if share < _HOST_BOUND or cause == "host late":
+            continue
+        if cause == "other":
+            yield Unknown(
+                f"why {facts.device} {'were' if facts.waits == 'wait' else 'was'} idle for {words.percent(share)}",
+                "what came next was launched by no recorded call, or in time and waited for nothing that was recorded",
+            )
+        else:
+            yield Cleared(cause, f"{words.percent(share)} idle between queued work ({cause})")
+
+
+def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
+    """Without a device: time that goes to calling small operators, and to Python between them."""
+    host = facts.trace.host_events
+    if facts.has_device or facts.trace.ops.is_empty():
+        return
+    if facts.hides_device:
+        yield Unknown("what the device did", "its work wasn't recorded; trace health says why")
+        return
+    parent = host["parent"].to_numpy()
+    is_op = (host["kind"] == "operator").to_numpy() & ~by_name(host["name"], is_data_loading)
+    outermost = is_op & (take(nearest(is_op, parent), parent) == NONE)
+    dur = host["dur_ns"].to_numpy()
+    large = intervals_of(host, outermost & (dur >= SMALL_OP_NS))
+    other = intervals_of(host, by_name(host["name"], lambda n: is_data_loading(n) or is_communication_range(n)))
+    windows = facts.windows
+    lengths: Ints = facts.length - length_within(merge([large, other]), windows.start, windows.end)
+    step = host["step"].to_numpy()
+    counted = outermost & (dur < SMALL_OP_NS) & take(facts.counted, step, missing=False)
+    small = int(counted.sum())
+    saving = facts.mean(lengths)
+    if not facts.is_worth(lengths, _OVERHEAD) or small < _MANY * facts.count:
+        yield Cleared("small operators", f"{facts.percent(saving)} in and between small operators")
+        return
+    yield Advice(
+        "small_operators",
+        f"Calling small operators takes {facts.percent(saving)} of {facts.every}.",
+        f"{words.digits(small / facts.count)} operators {facts.per} take {words.time(float(dur[counted].mean()))} each "
+        f"on average; with Python between them that is {facts.part(saving)}"
+        f"{facts.recurs(lengths, _OVERHEAD)}.",
+        "Do more per call: larger batches, whole-tensor operations instead of loops, `torch.compile`.",
+        saving,
+        "medium",
+        "operators",
+    )
+
+
+def optimizer(facts: Facts) -> Iterator[Advice]:
+    """The optimizer updates each parameter by itself."""
+    host, trace = facts.trace.host_events, facts.trace
+    inside = by_name(host["name"], is_optimizer)
+    if not inside.any():
+        return
+    in_step = take(nearest(inside, host["parent"].to_numpy()), np.arange(host.height, dtype=np.int32)) != NONE
+    is_op = (host["kind"] == "operator").to_numpy()
+    names = host["name"].cast(pl.String).to_numpy()
+    is_fused = by_name(host["name"], lambda n: "_fused_" in n or "_foreach_" in n)
+    ran = in_step & is_op & take(facts.counted, host["step"].to_numpy(), missing=False)
+    name = str(names[np.flatnonzero(inside)[0]]).removeprefix("Optimizer.step#").split(".")[0]
+    if (ran & is_fused).any() or ran.sum() < _MANY * facts.count or name.startswith("Fused") or facts.hides_device:
+        return
+    windows = facts.windows
+    whole = length_within(intervals_of(host, inside), windows.start, windows.end)
+    lengths = facts.late.optimizer if facts.has_device else whole
+    if not facts.is_worth(lengths):
+        return
+    what = "idle devices" if facts.has_device else "host time"
+    device = trace.device_events
+    launched = device.filter(ran[np.maximum(device["op"].to_numpy(), 0)] & (device["op"] >= 0).to_numpy()).height
+    rows = f" and {words.digits(launched / facts.count)} kernels" if launched else ""
+    saving = facts.mean(lengths)
+    yield Advice(
+        "optimizer",
+        f"{name} updates one parameter after the other, which costs {facts.percent(saving)} of {facts.every}.",
+        f"{words.digits(int(ran.sum()) / facts.count)} operators{rows} {facts.per} in `Optimizer.step`, none of them "
+        f"fused: {words.time(saving)} of {what}{facts.recurs(lengths)}.",
+        f"Let one kernel update many parameters: `{name}(…, fused=True)`"
+        + (" or `foreach=True`." if facts.has_device else "."),
+        saving,
+        "medium",
+        "operators",
+        "",
+    )
+
+
+def allocation(facts: Facts) -> Iterator[Advice | Cleared]:
+    """Devices wait while the host asks the driver for memory."""
+    if not facts.has_device:
+        return
+    lengths = facts.late.allocating
+    saving = facts.mean(lengths)
+    if not facts.is_worth(lengths):
+        yield Cleared("allocation", f"{facts.percent(saving)} in cudaMalloc and the like")
+        return
+    yield Advice(
+        "allocation",
+        f"Asking the driver for memory takes {facts.percent(saving)} of {facts.every}.",
+        f"{facts.part(saving)} {facts.device} {facts.waits} while the host is in calls "
+        f"such as cudaMalloc and cudaFree{facts.recurs(lengths)}; a warm allocator makes none.",
+        "Keep the caching allocator's memory: no `torch.cuda.empty_cache()` in the step, shapes that repeat, "
+        "`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`. Record after some steps of warm-up.",
+        saving,
+        "low" if facts.is_whole else "medium",
+        "gaps",
+        "runtime call",
+    )

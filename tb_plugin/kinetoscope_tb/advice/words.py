@@ -1,0 +1,40 @@
+"""Numbers as a sentence says them: few digits and a unit, shares in per cent."""
+
+from __future__ import annotations
+
+_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_SHARES = {1 / 4: "A quarter", 1 / 3: "A third", 1 / 2: "Half", 2 / 3: "Two thirds", 3 / 4: "Three quarters"}
+_NEAR = 0.01  # so near a share is called by its name
+
+
+def time(ns: float) -> str:
+    """Such as 59.3 ms."""
+    size, unit = next((u for u in _UNITS if abs(ns) >= u[0]), _UNITS[-1])
+    return f"{digits(ns / size)} {unit}"
+
+
+def digits(value: float) -> str:
+    """Three or four significant digits, without an exponent."""
+    if value == int(value) or value >= 1000:
+        return f"{value:,.0f}".replace(",", "\u202f") if value >= 10_000 else f"{value:.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def percent(share: float) -> str:
+    """Such as 33.4 %; what isn't all of it is never called 100 %."""
+    return f"{100 * share if share >= 1 else min(100 * share, 99.9):.1f} %"
+
+
+def share(part: float) -> str:
+    """The beginning of a sentence: "A third", or "37 %"."""
+    return next((word for value, word in _SHARES.items() if abs(part - value) <= _NEAR), f"{100 * part:.0f} %")
+
+
+def times(count: float, noun: str) -> str:
+    """Such as 1 call, 12.5 calls."""
+    return f"{digits(count)} {noun}{'' if count == 1 else 's'}"
+
+
+def listed(items: list[str]) -> str:
+    """Such as a, b and c."""
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

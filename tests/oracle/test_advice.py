@@ -1,0 +1,118 @@
+"""Advice about real recordings, each judged by reading the trace, and about recordings of known causes made here.
+
+The samples' golden files hold more of them: samples/single_process trains a small model in small operators.
+"""
+
+import time
+
+import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile, schedule
+
+from kinetoscope_tb.analyses.advice import advice
+from kinetoscope_tb.reader import read
+from real_traces import FOLDER, MISSING
+
+JUDGED = {
+    # One process, num_workers=0: the loader runs between the steps' work (59 ms of 178 ms). Convolutions run in float
+    # on a V100. Launches cost 9 % of the first span and 12 % of the second, whose loading is faster.
+    "runs/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz": ["data_loading", "mixed_precision"],
+    "runs/resnet50_num_workers_0/worker0.1623143566756.pt.trace.json.gz": [
+        "mixed_precision",
+        "data_loading",
+        "host_bound",
+    ],
+    # The same with another torch: its devices' properties weren't written, so nothing of precision.
+    "single/torch1.8.0_array_form/worker0.pt.trace.json.gz": ["host_bound", "data_loading"],
+    # Four workers: the loader costs nothing any more; the host is late once, between forward and backward.
+    "single/torch1.8.1_schemaVersion/worker0.pt.trace.json.gz": ["host_bound"],
+    # DLRM on 8 ranks: 240 kernels of 4 µs, all-to-all that waits for other ranks, Adagrad as a loop over tensors.
+    "runs/dlrm_8gpu_nccl/worker0_step_12.1694128201545.pt.trace.json": [
+        "launch_bound",
+        "communication",
+        "data_loading",
+        "optimizer",
+    ],
+    "runs/dlrm_8gpu_nccl/worker1_step_12.1694128201556.pt.trace.json": ["communication", "launch_bound"],
+    # A100, rank 3 of 8: half of the all-reduces lie behind the backward pass; 70 MB are copied per step; bf16 already.
+    "single/hta_a100_rank3_of_8_control.json.gz": ["communication", "host_bound", "copies"],
+    "single/hta_nccl_data_rank0_of_2.json.gz": ["host_bound", "communication"],
+    # Forward passes whose recording begins with start-up: a single gap of half a second and more.
+    "runs/particle_forward_batch_size_512/hmoss-6a49xb_1988833.1733770537022695153.pt.trace.json": ["host_bound"],
+    # The model runs on the CPU, in large operators.
+    "runs/particle_cpu_logs/hmoss-6a49xb_4025559.1732704788383329918.pt.trace.json": [],
+    # Small batches with Python stacks on: hundreds of short kernels, each launched too late.
+    "single/ncompass_h100nvl_test_trace.pt.trace.json": ["launch_bound"],
+    "single/tracelens_h100_nsfw_image_detection.json.gz": ["launch_bound"],
+    "single/tracelens_mi300_bert-small.json.gz": ["launch_bound"],
+    # Kernels back to back, nothing between them.
+    "single/tracelens_mi300_rocprofiler-sdk_sdpa_01.json": [],
+    "single/tracelens_rocm_old_gemm_01.json": [],
+    "single/tracelens_mi300_torch_compile_triton.json.gz": [],
+    # A GPU's rank of which only the host was recorded: nothing is said of its device.
+    "single/hta_no_distributedInfo.json.gz": [],
+    # Device rows without any launch: why the device was idle can't be told.
+    "single/hta_trace_compare_base.json.gz": [],
+    "single/particle_runtime_only.json": [],
+}
+
+
+@pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
+def test_a_real_trace_gets_the_advice_that_was_judged_true(name):
+    table = advice(read(FOLDER / name))
+    assert table["rule"].to_list() == [*JUDGED[name], "nothing_to_fix"]
+
+
+class Slow:
+    """A data set that takes a while for each sample."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        time.sleep(self.seconds)
+        return torch.full((256,), float(index))
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """Record five steps of a training on the CPU, and give the advice for it."""
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+
+    def record(seconds, step):
+        loader = iter(torch.utils.data.DataLoader(Slow(seconds), batch_size=8))
+        path = tmp_path / "recorded.pt.trace.json"
+        plan = schedule(wait=0, warmup=1, active=5, repeat=1)
+        ready = {"on_trace_ready": lambda p: p.export_chrome_trace(str(path))}
+        with profile(activities=[ProfilerActivity.CPU], schedule=plan, **ready) as recording:
+            for _ in range(6):
+                step(next(loader))
+                recording.step()
+        return advice(read(path))
+
+    yield record
+    torch.set_num_threads(threads)
+
+
+def products(batch):
+    weight = torch.ones(256, 256)
+    for _ in range(10):
+        torch.mm(batch.repeat(64, 1), weight)
+
+
+def test_a_recorded_training_with_a_slow_loader(recorded):
+    table = recorded(0.01, products)
+    first = table.row(0, named=True)
+    assert first["rule"] == "data_loading"
+    assert first["saving_ns"] >= 8 * 10_000_000
+    assert "num_workers" in first["action"]
+
+
+def test_a_recorded_training_in_large_products_needs_nothing(recorded):
+    assert recorded(0, products)["rule"].to_list() == ["nothing_to_fix"]

@@ -1,0 +1,34 @@
+"""What holds of advice about every trace."""
+
+from hypothesis import given, settings
+
+from kinetoscope_tb.advice import Facts
+from kinetoscope_tb.analyses import VIEWS
+from strategies import builders
+
+
+@settings(max_examples=60, deadline=None)
+@given(builders())
+def test_no_saving_exceeds_the_step_and_what_the_host_is_blamed_for_is_idle_time(builder):
+    trace = builder.build()
+    facts = Facts(trace)
+    table = VIEWS["advice"].run(trace)
+    assert table.is_empty() or table["rule"][-1] == "nothing_to_fix"
+    savings = table["saving_ns"].drop_nulls().to_list()
+    assert all(0 < saving <= facts.step_ns for saving in savings)
+    assert savings == sorted(savings, reverse=True)
+    assert all(0 < share <= 1 for share in table["saving_frac"].drop_nulls())
+    if facts.has_device:
+        late = facts.late
+        blamed = late.loading + late.allocating + late.synchronising + late.optimizer + late.host
+        idle = facts.exposed["idle"]
+        assert (blamed <= idle)[facts.counted].all()
+        parts = (late.loading, late.allocating, late.synchronising, late.optimizer, late.host)
+        assert min(int(part.min()) for part in parts) >= 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(builders())
+def test_advice_is_in_whole_sentences(builder):
+    for text in VIEWS["advice"].run(builder.build()).select("title", "evidence", "action").rows():
+        assert all(part and part.endswith(".") and "nan" not in part for part in text)
