@@ -1,6 +1,7 @@
 /** The server's answers, as docs/http_api.md describes them, and how to ask for them. */
 
 import type { Kind, Value } from "./format.ts";
+import { answerFromReport, isReport } from "./report.ts";
 
 export interface Span {
   name: string;
@@ -87,6 +88,8 @@ export interface Table {
   view: string;
   columns: Column[];
   data: Record<string, Value[]>;
+  /** How many rows there were, where a report holds only the first. */
+  cut_from?: number;
 }
 /** A view of two traces side by side; docs/comparing.md says what of each column there is. */
 export interface Comparison extends Table {
@@ -113,6 +116,7 @@ export type Query = Record<string, string>;
 
 /** Asks the plugin's server; TensorBoard gives the frame a base address to which the routes are relative. */
 export async function ask<T>(route: string, query: Query, signal?: AbortSignal): Promise<T | Failed> {
+  if (isReport) return await answerFromReport(route, query) as T | Failed;
   try {
     const response = await fetch(`${route}?${new URLSearchParams(query)}`, { signal });
     const text = await response.text();

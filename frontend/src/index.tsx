@@ -3,6 +3,7 @@ import { render as mount } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { decimal, plural } from "./format.ts";
 import { followTheme } from "./host.ts";
+import { isReport } from "./report.ts";
 import {
   address,
   drawnEntry,
@@ -132,3 +133,5 @@ export function render() {
   start();
   globalThis.focus();
 }
+
+if (isReport) render(); // else TensorBoard calls it

@@ -1,7 +1,7 @@
 import type { Query, Table, ViewEntry } from "../api.ts";
 import { base, isComparable } from "../base.ts";
 import { type Ready, ready as prepared } from "../columns.ts";
-import { plural } from "../format.ts";
+import { decimal, plural } from "../format.ts";
 import { largest } from "../shapes.ts";
 import { SlotContext, useSlot, useSlotOf } from "../slot.ts";
 import { catalogue, choose, openEntry, pageOf, parametersOf, useAnswer } from "../state.ts";
@@ -81,6 +81,12 @@ function Details({ table, row }: { table: Table; row: number }) {
   ));
 }
 
+const CutNote = ({ rows, of }: { rows: number; of: number }) => (
+  <p class="cut" role="note">
+    This report holds the first {decimal(rows)} of {plural(of, "row")}; sums and charts are of these alone.
+  </p>
+);
+
 function NoRows({ entry }: { entry: ViewEntry }) {
   const chosen = Object.keys(parametersOf(entry));
   if (!chosen.length) {
@@ -125,6 +131,7 @@ function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixe
     <>
       <Tools drawn={drawn} fixed={fixed} />
       <Picture {...drawn} />
+      {table.cut_from && <CutNote rows={ready.count} of={table.cut_from} />}
       <Sums ready={ready} rows={rows.rows} />
       <Grid {...drawn} />
     </>

@@ -1,3 +1,4 @@
+import { isReport } from "../report.ts";
 import {
   address,
   go,
@@ -114,7 +115,7 @@ export function Side() {
       {!isFolded &&
         [
           <Choices key="choices" />,
-          <CompareChoice key="compare" />,
+          isReport ? null : <CompareChoice key="compare" />,
           <Views key="views" />,
           <Problems key="problems" />,
         ]}

@@ -1,0 +1,83 @@
+"""`kinetoscope report`: what the page shows, in one file."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import KinetoscopeError, TraceError
+from .traces import chosen, opened, where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..discovery import TraceFile
+    from ..trace import Trace
+
+
+def _write(path: str, run: str | None, worker: str | None, span: str | None, out: str, every: bool, rows: int) -> None:  # noqa: FBT001  # click's way
+    from ..analyses import VIEWS
+    from ..discovery import list_given
+    from ..web.report import report, workers_of
+
+    listing = list_given(path)
+    first = chosen(listing, {"run": run, "worker": worker, "span": span})
+    files = workers_of(listing, first) if every else [first]
+    text = report(_recordings(files, is_alone=not every), len(files), VIEWS, rows)
+    _put(Path(out), text)
+    recordings = "1 recording" if len(files) == 1 else f"{len(files)} recordings"
+    click.echo(f"{out}: {recordings}, {len(text.encode()) / 1e6:,.1f} MB.")
+
+
+def _recordings(files: Sequence[TraceFile], *, is_alone: bool) -> Iterator[tuple[TraceFile, Trace | KinetoscopeError]]:
+    """Each file with its trace; of several, one that can't be used doesn't keep the others out."""
+    for file in files:
+        try:
+            with opened(file) as trace:
+                yield file, trace
+        except TraceError as error:
+            if is_alone:
+                raise
+            yield file, error
+
+
+def _put(out: Path, text: str) -> None:
+    """Write the whole file or none.
+
+    Raises:
+        KinetoscopeError: It can't be written there.
+    """
+    try:
+        with ExitStack() as undo:
+            with tempfile.NamedTemporaryFile(
+                "w", encoding="utf-8", dir=out.parent, prefix=f".{out.name}.", delete=False
+            ) as part:
+                undo.callback(Path(part.name).unlink, missing_ok=True)
+                part.write(text)
+            Path(part.name).chmod(0o644)
+            Path(part.name).replace(out)
+    except OSError as error:
+        raise KinetoscopeError(f"{out} can't be written: {error.strerror or error}.") from error
+
+
+report = click.Command(
+    "report",
+    callback=_write,
+    params=[
+        *where(),
+        click.Argument(["out"], metavar="OUT.html"),
+        click.Option(["--all", "every"], is_flag=True, help="Every worker and span of the run."),
+        click.Option(
+            ["--rows"], type=click.IntRange(min=1), default=5000, show_default=True, help="Most rows of a table."
+        ),
+    ],
+    help="""Write what the page shows of a recording to OUT.html, which opens in a browser without a server or network.
+
+    Long tables are cut, and say so. What the page asks for while it is used isn't in it: events, comparisons, times
+    that are zoomed to.
+    """,
+)

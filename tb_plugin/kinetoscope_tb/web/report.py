@@ -1,0 +1,122 @@
+"""A report: the page itself in one file, with the answers in it that it would ask the server for.
+
+The file needs no server and no network. The answers lie in it packed (gzip, base64), so no text of a trace is ever
+markup, and its policy lets no script run but the page's own, and no address be asked.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import html
+import itertools
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..discovery import Listing
+from ..errors import KinetoscopeError
+from ..store import Missing, compute
+from . import encode
+from .assets import asset
+
+if TYPE_CHECKING:
+    from ..discovery import TraceFile
+    from ..trace import Trace
+    from ..views import View
+
+MOST_ROWS = 5000  # of one table
+MOST_ROWS_IN_ALL = 400_000  # about 15 MB
+MORE_FOR_CURVES = 10  # their columns are few, and the end of a curve must not be missing
+_ELEMENT = "kinetoscope-report"
+
+
+def report(
+    recordings: Iterable[tuple[TraceFile, Trace | KinetoscopeError]],
+    count: int,
+    views: Mapping[str, View],
+    most_rows: int = MOST_ROWS,
+) -> str:
+    """The file's text.
+
+    Args:
+        recordings: Each file with its trace, or with why it can't be used; one after the other is looked at.
+        count: How many there are: the more, the fewer rows are kept of each table.
+        views: The catalogue.
+        most_rows: That are kept of a table, at most.
+    """
+    from ..views import catalogue
+
+    rows = max(1, min(most_rows, MOST_ROWS_IN_ALL // max(1, count * len(views))))
+    files, traces = [], []
+    for file, trace in recordings:
+        files.append(file)
+        traces.append({"run": file.run, "worker": file.worker, "span": file.span, **_told(file, trace, views, rows)})
+    content = {"listing": encode.runs(Listing(tuple(files))), "views": catalogue(views.values()), "traces": traces}
+    return _page(encode.text(content), f"Kinetoscope: {', '.join(dict.fromkeys(file.run for file in files))}")
+
+
+def _told(
+    file: TraceFile, trace: Trace | KinetoscopeError, views: Mapping[str, View], most_rows: int
+) -> dict[str, Any]:
+    """The answers about one trace: its state, and each view with each choice of its parameters."""
+    if isinstance(trace, KinetoscopeError):
+        return {"state": encode.failure(trace), "answers": []}
+    health = compute(views["health"], trace, {})
+    answers = [
+        {"view": view.id, "parameters": given, "answer": _answer(view, trace, given, most_rows)}
+        for view in views.values()
+        if view.detail_of is None
+        for given in _choices(view)
+    ]
+    return {"state": encode.state(trace, file.shown, views, health), "answers": answers}
+
+
+def _choices(view: View) -> Iterator[dict[str, str]]:
+    """No parameter, and each combination of choices that isn't the default."""
+    choices = [[(p.name, value) for value in p.choices] for p in view.parameters if p.kind == "choice"]
+    for chosen in itertools.product(*choices):
+        default = {p.name: p.choices[0] for p in view.parameters if p.kind == "choice"}
+        yield {name: value for name, value in chosen if value != default[name]}
+
+
+def _answer(view: View, trace: Trace, given: Mapping[str, str], most_rows: int) -> dict[str, Any]:
+    result = compute(view, trace, view.arguments(given))
+    if isinstance(result, Missing):
+        return encode.view_answer(view, result)
+    most = most_rows * MORE_FOR_CURVES if view.table.curves else most_rows
+    kept = result.head(most)
+    if view.table.parent:
+        import polars as pl
+
+        kept = kept.with_columns(pl.when(pl.col(view.table.parent) < most).then(pl.col(view.table.parent)))
+    cut = {"cut_from": result.height} if kept.height < result.height else {}
+    return {**encode.view_answer(view, kept), **cut}
+
+
+def _page(content: str, title: str) -> str:
+    """The page's own script, what it is to show, and a policy that lets nothing else in."""
+    script = asset("index.js")[0].decode().replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
+    packed = b64encode(gzip.compress(content.encode(), mtime=0)).decode()
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{html.escape(title)}</title>
+</head>
+<body>
+<noscript>This report needs JavaScript. It asks no other address.</noscript>
+<script type="application/gzip;base64" id="{_ELEMENT}">{packed}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+def workers_of(listing: Listing, first: TraceFile) -> Sequence[TraceFile]:
+    """Every recording of the run that a file belongs to."""
+    return [file for file in listing.files if file.run == first.run]

@@ -1,0 +1,59 @@
+"""Writing a report: what is in the file, and what happens when it can't be written."""
+
+import base64
+import gzip
+import json
+import re
+
+from contract.running import put
+
+from kinetoscope_tb.analyses import VIEWS
+
+
+def content(path):
+    """What the page will show."""
+    packed = re.search(r'id="kinetoscope-report">([^<]*)</script>', path.read_text())[1]
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+def test_a_report_holds_the_answers_of_the_page(kinetoscope, tmp_path):
+    put(tmp_path, "job/rank0.5.pt.trace.json", "job/rank1.5.pt.trace.json")
+    out = tmp_path / "out.html"
+    status, said, _ = kinetoscope("report", str(tmp_path / "job"), str(out), "--worker", "rank1")
+    assert (status, said.startswith(f"{out}: 1 recording, ")) == (0, True)
+    held = content(out)
+    (trace,) = held["traces"]
+    assert (trace["worker"], trace["state"]["state"]) == ("rank1", "ready")
+    assert {one["view"] for one in trace["answers"]} == {name for name, view in VIEWS.items() if not view.detail_of}
+    file = str(tmp_path / "job" / "rank1.5.pt.trace.json")
+    for one in trace["answers"]:
+        if not one["parameters"] and one["view"] != "environment":
+            shown = json.loads(kinetoscope("view", one["view"], file, "--format", "json")[1])
+            assert one["answer"] == shown
+
+
+def test_all_recordings_of_a_run_are_in_it_also_one_that_cannot_be_read(kinetoscope, tmp_path):
+    put(tmp_path, "job/rank0.5.pt.trace.json", "job/rank1.5.pt.trace.json")
+    put(tmp_path, "job/rank2.5.pt.trace.json", text="garbage")
+    out = tmp_path / "out.html"
+    assert kinetoscope("report", str(tmp_path), str(out), "--all")[0] == 0
+    states = {trace["worker"]: trace["state"]["state"] for trace in content(out)["traces"]}
+    assert states == {"rank0": "ready", "rank1": "ready", "rank2": "failed"}
+
+
+def test_long_tables_are_cut_and_say_from_how_many_rows(kinetoscope, tmp_path):
+    put(tmp_path, "job/rank0.5.pt.trace.json")
+    out = tmp_path / "out.html"
+    kinetoscope("report", str(tmp_path), str(out), "--rows", "1")
+    answers = {one["view"]: one["answer"] for one in content(out)["traces"][0]["answers"] if not one["parameters"]}
+    assert (answers["operators"]["data"]["name"], answers["operators"]["cut_from"]) == (["aten::mm"], 2)
+    assert "cut_from" not in answers["kernels"]
+
+
+def test_what_cannot_be_written_is_an_error_and_leaves_nothing(kinetoscope, tmp_path):
+    put(tmp_path, "job/rank0.5.pt.trace.json")
+    status, _, err = kinetoscope("report", str(tmp_path), str(tmp_path / "gone" / "out.html"))
+    assert (status, "can't be written" in err) == (1, True)
+    put(tmp_path, "bad/rank0.5.pt.trace.json", text="garbage")
+    assert kinetoscope("report", str(tmp_path / "bad"), str(tmp_path / "out.html"))[0] == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad", "job"]
