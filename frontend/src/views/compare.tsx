@@ -9,7 +9,8 @@ import { Parameters } from "../widgets/parameters.tsx";
 import { RowDetail } from "../widgets/row_detail.tsx";
 import { useRows } from "../widgets/rows.ts";
 import { DataTable } from "../widgets/table.tsx";
-import { Export, FilterBox, GroupBy, Sums } from "../widgets/tools.tsx";
+import { SaveRows } from "../widgets/save.tsx";
+import { FilterBox, GroupBy, Sums } from "../widgets/tools.tsx";
 import { Answered, Notice } from "../widgets/waiting.tsx";
 
 const NUMERIC = new Set(["count", "number", "duration", "bytes", "fraction"]);
@@ -88,7 +89,7 @@ function Content({ table, entry }: { table: Comparison; entry: ViewEntry }) {
         <ColumnChoice entry={entry} />
         <NoiseSwitch />
         <span class="space" />
-        <Export table={table} rows={rows.rows} />
+        <SaveRows table={table} rows={rows.rows} />
       </div>
       <Sums ready={ready} rows={rows.rows} />
       {left > 0 && <p class="sums">{plural(left, "row")} no different, or by no more than noise</p>}

@@ -5,18 +5,24 @@ import { decimal, plural } from "../format.ts";
 import { largest } from "../shapes.ts";
 import { SlotContext, useSlot, useSlotOf } from "../slot.ts";
 import { catalogue, choose, openEntry, pageOf, parametersOf, useAnswer } from "../state.ts";
+import { Bars } from "../widgets/bars.tsx";
 import { Curves } from "../widgets/curve.tsx";
 import { Donut, parts } from "../widgets/donut.tsx";
 import { Flame } from "../widgets/flame.tsx";
+import { Histogram } from "../widgets/histogram.tsx";
 import { PageParameters, Parameters } from "../widgets/parameters.tsx";
 import { prose } from "../widgets/prose.tsx";
 import { RowDetail } from "../widgets/row_detail.tsx";
 import { type Drawn, useRows } from "../widgets/rows.ts";
+import { SaveRows } from "../widgets/save.tsx";
 import { DataTable } from "../widgets/table.tsx";
-import { Export, FilterBox, GroupBy, Sums, TopN, useTop } from "../widgets/tools.tsx";
+import { FilterBox, GroupBy, Sums, TopN, useTop } from "../widgets/tools.tsx";
 import { Depth, TreeTable } from "../widgets/tree_table.tsx";
 import { Answered, Notice } from "../widgets/waiting.tsx";
 import { Compared } from "./compare.tsx";
+
+const ADDITIVE = new Set(["count", "duration", "bytes", "flop"]); // what makes a whole together
+const GREY = 0.5; // more than this share in "other", and a ring says nothing
 
 /** The largest rows of each column that is worth a picture, of the rows that the filter lets through. */
 function Charts({ ready, rows: { rows }, entry }: Drawn) {
@@ -25,17 +31,16 @@ function Charts({ ready, rows: { rows }, entry }: Drawn) {
   return (
     <div class="charts" role="group" aria-label="Largest rows" tabIndex={0}>
       {charted.map(({ name, title, kind, values }) => {
-        const shares = largest(rows, values as (number | null)[], top);
+        const isPart = ADDITIVE.has(kind);
+        const all = largest(rows, values as (number | null)[], top);
+        const shares = isPart ? all : all.filter(({ row }) => row !== null);
+        const whole = isPart ? all.reduce((sum, { value }) => sum + value, 0) : null;
+        const other = all.find(({ row }) => row === null)?.value ?? 0;
         const named = shares.filter(({ row }) => row !== null).length;
-        return (
-          <Donut
-            key={name}
-            title={title}
-            note={`the largest ${named} of ${plural(rows.length, "row")}`}
-            kind={kind}
-            parts={parts(shares, ready.nameOf)}
-          />
-        );
+        const note = `the largest ${named} of ${plural(rows.length, "row")}`;
+        const drawn = { title, kind, note, parts: parts(shares, ready.nameOf) };
+        const isRing = whole !== null && other <= GREY * whole;
+        return isRing ? <Donut key={name} {...drawn} /> : <Bars key={name} {...drawn} whole={whole} />;
       })}
     </div>
   );
@@ -44,6 +49,7 @@ function Charts({ ready, rows: { rows }, entry }: Drawn) {
 /** The picture above a table: the table's attributes say of which kind it is. */
 function Picture(drawn: Drawn) {
   const { entry } = drawn;
+  if (entry.bins) return <Histogram {...drawn} />;
   if (entry.charts.length) return <Charts {...drawn} />;
   if (drawn.ready.tree) return <Flame {...drawn} tree={drawn.ready.tree} />;
   return null;
@@ -113,10 +119,10 @@ function Tools({ drawn: { entry, table, ready, rows }, fixed }: { drawn: Drawn; 
       {rows.problem && <span class="problem" role="alert">No pattern: {rows.problem}</span>}
       <GroupBy />
       <Parameters entry={entry} fixed={fixed} />
-      {entry.charts.length > 0 && <TopN />}
+      {entry.charts.length > 0 && !entry.bins && <TopN />}
       {ready.tree && <Depth tree={ready.tree} />}
       <span class="space" />
-      <Export table={table} rows={rows.rows} />
+      <SaveRows table={table} rows={rows.rows} />
     </div>
   );
 }

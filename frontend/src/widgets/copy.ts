@@ -14,10 +14,10 @@ export async function copy(text: string) {
   }
 }
 
-/** Saves a text as a file. */
-export function download(name: string, text: string, type: string) {
+/** Saves a text or an image as a file. */
+export function download(name: string, content: string | Blob, type: string) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.href = URL.createObjectURL(new Blob([content], { type }));
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);

@@ -6,6 +6,7 @@ import { zoomTo } from "../state.ts";
 import { Opened } from "./curve_marks.tsx";
 import { textWidth, useWidth } from "./measure.ts";
 import type { Drawn } from "./rows.ts";
+import { SavePicture } from "./save.tsx";
 import { hideTip, showTip } from "./tip.tsx";
 
 const TOP = 20;
@@ -389,6 +390,7 @@ function Head({ panel, canZoom }: { panel: Panel; canZoom: boolean }) {
       })}
       {panel.notes.map(({ text, doc }) => <span key={text} class="note" data-tip={doc}>{text}</span>)}
       {canZoom && <span class="hint">Drag to zoom, double click for the whole</span>}
+      <SavePicture title={panel.title || panel.lines.map(({ title }) => title).join(", ")} />
     </figcaption>
   );
 }

@@ -2,6 +2,7 @@ import type { Share } from "../shapes.ts";
 import { slice, sums } from "../shapes.ts";
 import { useRef } from "preact/hooks";
 import { fitted, useWidth } from "./measure.ts";
+import { SavePicture } from "./save.tsx";
 import { exact, type Kind, percent, quantity, scaled, scaleFor } from "../format.ts";
 
 /** Sixteen inks that differ in hue and in lightness, so that neighbours can be told apart without colour too. */
@@ -84,6 +85,7 @@ export function Donut({ parts, kind, title, note }: { parts: Part[]; kind: Kind;
     <figure class="card donut">
       <figcaption>
         {title} <span>{scale.unit && `${scale.unit} · `}{note}</span>
+        <SavePicture title={title} />
       </figcaption>
       {total > 0 && <Ring parts={parts} kind={kind} title={title} />}
       <ol ref={list}>

@@ -6,6 +6,7 @@ import { type Box, flameBoxes, inPreorder, totalOf, type Tree } from "../tree.ts
 import { inks } from "./donut.tsx";
 import { fitted, textWidth, useWidth } from "./measure.ts";
 import type { Drawn } from "./rows.ts";
+import { SavePicture } from "./save.tsx";
 import { hideTip, showTip } from "./tip.tsx";
 import { revealRow } from "./tree_table.tsx";
 
@@ -182,6 +183,7 @@ export function Flame({ ready, entry, rows, tree }: Drawn & { tree: Tree }) {
         <span class="space" />
         <Widths columns={columns} chosen={chosen} />
         <button type="button" disabled={root < 0} onClick={() => zoom(-1)}>Show all</button>
+        <SavePicture title={`by ${chosen.title}`} />
       </figcaption>
       <div
         ref={box}

@@ -35,6 +35,11 @@ function widths(columns: DrawnColumn[], available: number, indented: number): nu
     result[i] = Math.min(natural[i]!, width + left);
     left -= result[i]! - width;
   }
+  const widestText = columns.reduce(
+    (best, column, i) => isText(column) && !(result[best]! > result[i]!) ? i : best,
+    -1,
+  );
+  if (widestText >= 0 && left > 0) result[widestText]! += left; // the table fills its box
   return result;
 }
 

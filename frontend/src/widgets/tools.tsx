@@ -1,11 +1,9 @@
-import { useRef, useState } from "preact/hooks";
-import type { Table } from "../api.ts";
-import { csv, type Ready, tsv } from "../columns.ts";
+import { useRef } from "preact/hooks";
+import type { Ready } from "../columns.ts";
 import { decimal, plural, quantity } from "../format.ts";
 import { useSlot } from "../slot.ts";
-import { catalogue, trace } from "../state.ts";
+import { catalogue } from "../state.ts";
 import { outermost } from "../tree.ts";
-import { copy, download } from "./copy.ts";
 import { useKeys } from "./keys.ts";
 
 /** The filter's box; `/` goes there, Escape leaves it. */
@@ -71,34 +69,6 @@ export function TopN() {
         onInput={({ currentTarget: { value } }) => go({ top: value === "10" ? "" : value })}
       />
     </label>
-  );
-}
-
-/** Copies the rows that are shown, or saves them. */
-export function Export({ table, rows }: { table: Table; rows: Uint32Array }) {
-  const [told, tell] = useState("");
-  const { run, worker, span } = trace.value;
-  const { columns, data, view } = table;
-  const copied = async () => {
-    await copy(tsv(columns, data, rows));
-    tell(`${plural(rows.length, "row")} copied`);
-    setTimeout(() => tell(""), 2000);
-  };
-  const file = `${[run, worker, span, view].join(".").replace(/[^\w.-]+/g, "_")}.csv`;
-  return (
-    <>
-      <span class="quiet copied" role="status">{told}</span>
-      <button type="button" onClick={copied} data-tip="The rows shown, in ns, bytes and fractions, for a spreadsheet">
-        Copy
-      </button>
-      <button
-        type="button"
-        onClick={() => download(file, csv(columns, data, rows), "text/csv")}
-        data-tip="The rows shown as a CSV file, in ns, bytes and fractions"
-      >
-        CSV
-      </button>
-    </>
   );
 }
 

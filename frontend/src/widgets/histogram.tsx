@@ -1,0 +1,123 @@
+import { useRef } from "preact/hooks";
+import type { DrawnColumn } from "../columns.ts";
+import { decimal, exact, percent, quantity, scaled, scaleFor } from "../format.ts";
+import { ticks } from "../shapes.ts";
+import { textWidth, useWidth } from "./measure.ts";
+import type { Drawn } from "./rows.ts";
+import { SavePicture } from "./save.tsx";
+
+const HEIGHT = 170;
+const TOP = 10;
+const BASE = HEIGHT - 24;
+const APART = 26; // pixels between two names of edges
+
+type Numbers = (number | null)[];
+
+interface Bin {
+  row: number;
+  from: number;
+  to: number;
+}
+
+/** The bins in order of their edges, with null where one is missing between two. */
+function binsOf(rows: Uint32Array, lower: Numbers, upper: Numbers): (Bin | null)[] {
+  const known = Array.from(rows).filter((row) => lower[row] !== null && upper[row] !== null);
+  const bins = known.map((row) => ({ row, from: lower[row]!, to: upper[row]! })).sort((a, b) => a.from - b.from);
+  return bins.flatMap((bin, i) => i && bins[i - 1]!.to < bin.from ? [null, bin] : [bin]);
+}
+
+interface PanelProps {
+  bins: (Bin | null)[];
+  edge: DrawnColumn;
+  column: DrawnColumn;
+}
+
+/** The names of the edges, as many as there is room for. */
+function Edges({ bins, edge, left, slot }: { bins: (Bin | null)[]; edge: DrawnColumn; left: number; slot: number }) {
+  const named = bins.flatMap((bin, i) => {
+    if (!bin) return [];
+    const isLast = i === bins.length - 1 || bins[i + 1] === null;
+    return [{ at: i, value: bin.from }, ...(isLast ? [{ at: i + 1, value: bin.to }] : [])];
+  });
+  let free = -Infinity;
+  return named.map(({ at, value }) => {
+    const text = quantity(value, edge.kind);
+    const [x, half] = [left + slot * at, textWidth(text, 12) / 2];
+    if (x - half < free) return null;
+    free = x + half + APART;
+    return <text key={at} x={x} y={BASE + 16} text-anchor="middle">{text}</text>;
+  });
+}
+
+function Panel({ bins, edge, column }: PanelProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const width = useWidth(box);
+  const heights = bins.map((bin) => (bin ? Number(column.values[bin.row] ?? 0) : 0));
+  const total = heights.reduce((sum, height) => sum + height, 0);
+  const scale = scaleFor(column.kind, heights);
+  const marks = ticks(Math.max(...heights) / scale.divisor, 3);
+  const decimals = marks.every(Number.isInteger) ? 0 : scale.decimals;
+  const left = Math.max(...marks.map((mark) => textWidth(decimal(mark, decimals), 12))) + 14;
+  const slot = (width - left - 32) / Math.max(1, bins.length);
+  const y = (mark: number) => BASE - ((BASE - TOP) * mark) / marks.at(-1)!;
+  const told = ({ row, from, to }: Bin) =>
+    `${quantity(from, edge.kind)} to ${quantity(to, edge.kind)}\n${column.title}: ${
+      exact(column.values[row], column.kind)
+    }` +
+    (total > 0 ? ` · ${percent(Number(column.values[row] ?? 0) / total)} %` : "");
+  return (
+    <figure class="card histogram">
+      <figcaption>
+        {column.title} <span>{scale.unit && `${scale.unit} · `}{quantity(total, column.kind)} in all</span>
+        <SavePicture title={column.title} />
+      </figcaption>
+      <div ref={box}>
+        {width > 0 && (
+          <svg
+            viewBox={`0 0 ${width} ${HEIGHT}`}
+            height={HEIGHT}
+            role="img"
+            aria-label={`Histogram of ${column.title}`}
+          >
+            {marks.map((mark) => (
+              <g key={mark}>
+                <line class="grid" x1={left} x2={width} y1={y(mark)} y2={y(mark)} />
+                <text x={left - 8} y={y(mark) + 4} text-anchor="end">{decimal(mark, decimals)}</text>
+              </g>
+            ))}
+            {bins.map((bin, i) =>
+              bin && (
+                <g key={bin.row} class="bin" data-tip={told(bin)} aria-label={scaled(heights[i]!, scale)}>
+                  <rect class="hit" x={left + slot * i} y={TOP} width={slot} height={BASE - TOP} />
+                  <rect
+                    class="height"
+                    x={left + slot * i + 0.5}
+                    y={y(heights[i]! / scale.divisor)}
+                    width={Math.max(1, slot - 1)}
+                    height={BASE - y(heights[i]! / scale.divisor)}
+                  />
+                </g>
+              )
+            )}
+            <Edges bins={bins} edge={edge} left={left} slot={slot} />
+          </svg>
+        )}
+      </div>
+    </figure>
+  );
+}
+
+/** A histogram for each charted column, over the bins of the rows that the filter lets through. */
+export function Histogram({ entry, ready, rows: { rows } }: Drawn) {
+  const column = (name: string) => ready.columns.find((column) => column.name === name);
+  const [lower, upper] = entry.bins!.map(column);
+  if (!lower || !upper) return null;
+  const bins = binsOf(rows, lower.values as Numbers, upper.values as Numbers);
+  const charted = entry.charts.flatMap((name) => column(name) ?? []);
+  if (!bins.length) return null;
+  return (
+    <div class="charts" role="group" aria-label="Histograms" tabIndex={0}>
+      {charted.map((column) => <Panel key={column.name} bins={bins} edge={lower} column={column} />)}
+    </div>
+  );
+}

@@ -1,0 +1,79 @@
+"""What can be taken out of the page: pictures that need nothing else, and rows."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from browser.app import App
+from browser.test_parts import entry
+from playwright.sync_api import Page, expect
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def saved(page: Page, button: str, artifacts: Path) -> Path:
+    with page.expect_download() as download:
+        page.get_by_role("button", name=button, exact=True).first.press("Enter")
+    path = artifacts / download.value.suggested_filename
+    download.value.save_as(path)
+    return path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_picture_needs_nothing_else_and_says_where_it_is_from(app: App, artifacts: Path, scheme: str):
+    app.page.emulate_media(color_scheme=scheme)
+    page = app.open("kernels")
+    path = saved(page, "Save Total as SVG", artifacts)
+    assert path.name == "made.rank0.5.kernels.Total.svg"
+    text = path.read_text()
+    assert not any(
+        word in text for word in ("var(", "class=", "light-dark", "oklch", "href", "<script", "foreignObject")
+    )
+    root = ET.fromstring(text)
+    words = [node.text for node in root.iter(f"{SVG}text")]
+    assert words[:2] == ["Kernels: Total", "made · rank0 · 5"]
+    assert "300.0" in words
+    assert any("void <script>alert(1)</script>(int)" in word for word in words)
+    assert root.find(f"{SVG}rect").get("fill") == ("rgb(255,255,255)" if scheme == "light" else "rgb(48,48,48)")
+    assert len(list(root.iter(f"{SVG}path"))) == 3
+
+
+def test_a_picture_of_dots_is_twice_as_fine_as_the_page(app: App, artifacts: Path):
+    page = app.open("kernels")
+    width = page.locator(".donut").first.evaluate("box => Math.ceil(box.getBoundingClientRect().width + 32)")
+    dots = saved(page, "Save Total as PNG", artifacts).read_bytes()
+    assert dots.startswith(b"\x89PNG")
+    assert int.from_bytes(dots[16:20], "big") == 2 * width
+
+
+def test_rows_are_saved_as_the_server_would_answer_them(app: App, artifacts: Path):
+    page = app.open("kernels", filter="sgemm")
+    path = saved(page, "JSON", artifacts)
+    answer = json.loads(path.read_text())
+    assert path.name == "made.rank0.5.kernels.json"
+    assert answer["data"]["total_ns"] == [200_000]
+    assert {column["name"] for column in answer["columns"]} == set(answer["data"])
+
+
+def test_a_histogram_tells_each_bin_and_leaves_room_for_missing_ones(app: App, artifacts: Path):
+    columns = [{"name": name, "kind": "duration", "doc": "An edge."} for name in ("from_ns", "to_ns")]
+    columns.append({"name": "calls", "kind": "count", "doc": "Calls."})
+    data = {"from_ns": [1000, 2000, 8000], "to_ns": [2000, 4000, 16000], "calls": [5, 15, 20]}
+    said = {"columns": columns, "key": ["from_ns"], "charts": ["calls"], "bins": ["from_ns", "to_ns"]}
+    answer = {"state": "ready", "view": "lengths", "columns": columns, "data": data}
+    page = app.page
+    page.route("**/views?*", lambda route: route.fulfill(json=[*route.fetch().json(), entry("lengths", [], **said)]))
+    page.route("**/view?view=lengths&*", lambda route: route.fulfill(json=answer))
+    app.open("lengths")
+    bins = page.locator(".histogram .bin")
+    expect(bins).to_have_count(3)
+    lefts = [box["x"] for box in (bins.nth(i).bounding_box() for i in range(3))]
+    assert lefts[2] - lefts[1] == pytest.approx(2 * (lefts[1] - lefts[0]), abs=1)
+    bins.nth(1).hover()
+    expect(page.get_by_role("tooltip")).to_have_text("2.000 µs to 4.000 µs\nCalls: 15 · 37.5 %")
+    expect(page.get_by_label("Top")).to_have_count(0)
+    page.screenshot(path=artifacts / "histogram.png")
+    page.unroute_all(behavior="ignoreErrors")
