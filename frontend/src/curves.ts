@@ -130,6 +130,6 @@ export function told(panel: Panel, time: number, from: number, to: number): stri
       ? `${line.title}: not known`
       : `${line.title}: ${quantity(value, panel.kind)} (${exact(value, panel.kind)})${range}`;
   });
-  const mark = row < 0 ? null : panel.marks[row];
+  const mark = row >= 0 && panel.times[row]! >= from ? panel.marks[row] : null; // not all the while that the row holds
   return [when, ...said, ...(mark ? [mark] : [])].join("\n");
 }

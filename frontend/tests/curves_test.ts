@@ -81,5 +81,6 @@ Deno.test("a moment is told with exact numbers, and with all that lies within it
       "peak",
     ].join("\n"),
   );
+  same(told(drawn[0]!, 2000, 1900, 2100).includes("peak"), false);
   same(told(drawn[0]!, 10, 0, 20).split("\n").at(-1), "Reserved: not known");
 });

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser.app import App
@@ -40,13 +42,13 @@ def test_each_device_has_a_curve_with_its_peak_and_what_failed(opened: Page):
     expect(opened.locator(".curves figcaption b")).to_have_text(["cuda:0", "cpu"])
     expect(plot(opened).locator(".point text")).to_have_text(["peak 768.0 MiB", "out of memory 256.0 MiB"])
     expect(plot(opened).locator("text.name")).to_have_text(["Reserved", "Allocated"])
-    expect(plot(opened, "cpu").locator(".point text")).to_have_text(["peak 64.00 B"])
+    expect(plot(opened, "cpu").locator(".point text")).to_have_text(["peak 64 B"])
 
 
 def test_hovering_tells_exact_numbers(opened: Page):
-    opened.mouse.move(*place(plot(opened), 0.4))
+    opened.mouse.move(*place(plot(opened), 0.45))
     expect(opened.get_by_role("tooltip")).to_contain_text("Allocated: 768.0 MiB (805")
-    expect(opened.get_by_role("tooltip")).to_contain_text("cuda:0 at 4")
+    expect(opened.get_by_role("tooltip")).to_contain_text(re.compile(r"cuda:0 at 4[45]\d\.\d µs"))
     opened.mouse.move(*place(plot(opened), 0.1))
     expect(opened.get_by_role("tooltip")).to_contain_text("Reserved: not known")
     opened.mouse.move(5, 5)

@@ -1,5 +1,7 @@
 """Memory against a simulated allocator that knows what belongs together."""
 
+from unittest.mock import patch
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -37,13 +39,17 @@ def histories(draw, recorded=None):
     return history
 
 
-def written(history, *, has_totals=True):
+def traced(history, *, has_totals=True):
     """The records thread by thread, as kineto writes them."""
     builder = TraceBuilder().op("a", 0, 99)
     for at, thread, address, change, total in sorted(history, key=lambda record: record[1]):
         totals = {"Total Allocated": total} if has_totals else {}
         builder.memory(change, at, thread=thread, address=address + 1, **totals)
-    return device_memories(builder.build())
+    return builder.build()
+
+
+def written(history, *, has_totals=True):
+    return device_memories(traced(history, has_totals=has_totals))
 
 
 def ends(found):
@@ -116,3 +122,27 @@ def test_activity_over_time_has_the_means_of_the_devices(builder):
         rows = parts.filter(pl.col("device") == device)
         busy = (rows["utilization_frac"] * rows["dur_ns"]).sum()
         assert busy == pytest.approx((share or 0.0) * rows["dur_ns"].sum())
+
+
+def bounds(rows, begin, end):
+    """The lowest and the highest level that holds at some instant from begin up to end; rows are (time, level)."""
+    before = [level for time, level in rows if time <= begin][-1:]
+    levels = [level for time, level in rows if begin < time < end]
+    return min(before + levels), max(before + levels)
+
+
+@few
+@given(histories(), st.integers(1, 5))
+def test_a_curve_that_is_reduced_keeps_the_bounds_of_each_part(history, parts):
+    trace = traced([record for record, _ in history])
+    whole = VIEWS["memory_curve"].run(trace)
+    with patch("kinetoscope_tb.analyses.memory_curve.DRAWN", parts):
+        reduced = VIEWS["memory_curve"].run(trace)
+    levels = [table.select("time_ns", "allocated_bytes").rows() for table in (whole, reduced)]
+    end = whole["time_ns"].max()
+    length = -(-end // parts)
+    for begin in range(0, end, length):
+        assert len({bounds(rows, begin, begin + length) for rows in levels}) == 1
+    marked = [table.filter(pl.col("event") == "peak").drop("first_byte").rows() for table in (whole, reduced)]
+    assert marked[0] == marked[1] != []
+    assert reduced.height <= 4 * parts + 6 or reduced.height == whole.height
