@@ -19,7 +19,7 @@ LAYERS = [  # from the top; a unit is a module, or a package whose own modules m
     {"analyses", "compare"},
     {"views", "discovery", "reader", "checks", "advice"},
     {"trace", "storage"},
-    {"tables", "intervals", "curves", "kernel_names", "tensor_cores", "call_names", "errors"},
+    {"tables", "intervals", "curves", "kernel_names", "tensor_cores", "call_names", "device_peaks", "errors"},
 ]
 APART = {"loader": {"plugin"}, "__init__": {"profile"}}  # entry points: they import it inside a function
 FROM_PRODUCER = {"discovery": {"kinetoscope.naming"}}  # the one arrow between the packages

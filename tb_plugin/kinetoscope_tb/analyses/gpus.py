@@ -6,28 +6,28 @@ parts were. A device can be 100 % utilised by kernels that each use one of its h
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from ..device_peaks import TABLE_VERSION, device_peaks
 from ..intervals import capped_integral
-from ..tables import BYTES, FRACTION, ID, TEXT, Column, Table
+from ..tables import BYTE_RATE, BYTES, COUNT, DURATION, FLOP_RATE, FRACTION, ID, TEXT, Column, Table
 from ..trace import Trace
 from ..trace.breakdown import intervals_of
+from ..trace.devices import DeviceFacts, device_facts
 from ..views import View
 
 
 class Gpus(Table):
-    """One row is one device that ran kernels."""
+    """One row is one device that ran kernels, copies or fills."""
 
-    key = ("device",)
+    key, weight = ("device",), "device_total_ns"
 
     device = Column(ID, "Index of the device.")
     name = Column(TEXT, "Name that the driver gives it.")
-    memory_bytes = Column(BYTES, "Size of its memory.", adds_up=False)
-    compute_capability = Column(TEXT, "Major and minor version of its architecture.")
     utilization_frac = Column(FRACTION, "Share of the time in which at least one kernel ran.")
     sm_efficiency_frac = Column(
         FRACTION,
@@ -37,27 +37,52 @@ class Gpus(Table):
     tc_time_frac = Column(
         FRACTION, "Share of kernel time in kernels known to use tensor cores, among the kernels that are known."
     )
+    kernel_total_ns = Column(DURATION, "Sum of the durations of its kernels, outside the steps too.")
+    device_total_ns = Column(DURATION, "The same with copies and fills.")
+    memory_bytes = Column(BYTES, "Size of its memory.", adds_up=False)
+    compute_capability = Column(TEXT, "Major and minor version of its architecture.")
+    multiprocessors = Column(COUNT, "How many multiprocessors (NVIDIA) or compute units (AMD) it has.", adds_up=False)
+    threads_per_sm = Column(COUNT, "Most threads that one of them holds at a time.", adds_up=False)
+    registers_per_sm = Column(COUNT, "Registers of one of them, of 32 bits.", adds_up=False)
+    shared_memory_per_sm_bytes = Column(BYTES, "Shared memory of one of them.", adds_up=False)
+    warp_size = Column(COUNT, "Threads that run in step.", adds_up=False)
+    peak_half_flop_per_s = Column(
+        FLOP_RATE,
+        f"What it can do in bf16, or in fp16 if it has no bf16 (table of devices, version {TABLE_VERSION}).",
+    )
+    peak_fp32_flop_per_s = Column(FLOP_RATE, "What it can do in fp32 without tensor cores, likewise.")
+    peak_bytes_per_s = Column(BYTE_RATE, "What its memory can move, likewise.")
 
 
 def gpus(trace: Trace) -> pl.DataFrame:
     """The devices by index."""
     window = trace.steps["start_ns"][0], trace.steps["end_ns"][-1]
-    properties = {d.get("id"): d for d in trace.meta.devices}
     rows = [
-        _described(device, properties.get(device, {})) | _measured(rows, window)
-        for (device,), rows in sorted(trace.kernels.group_by("device"), key=lambda group: group[0])
+        _described(device_facts(trace.meta, device)) | _spent(rows, window)
+        for (device,), rows in sorted(trace.device_events.group_by("device"), key=lambda group: group[0])
     ]
     return Gpus.of(pl.DataFrame(rows, schema=Gpus.schema()))
 
 
-def _described(device: Any, properties: Mapping[str, Any]) -> dict[str, Any]:
-    major, minor, size = (properties.get(k) for k in ("computeMajor", "computeMinor", "totalGlobalMem"))
+def _described(facts: DeviceFacts) -> dict[str, Any]:
+    peaks = facts.name and device_peaks(facts.name, facts.multiprocessors, facts.memory_bytes)
+    told = {name: value for name, value in asdict(facts).items() if name != "index"}
+    if not peaks:
+        return {"device": facts.index, **told}
+    rates = peaks.flop_per_s
     return {
-        "device": device,
-        "name": str(properties["name"]) if properties.get("name") else None,
-        "memory_bytes": size if isinstance(size, int) else None,
-        "compute_capability": f"{major}.{minor}" if major is not None and minor is not None else None,
+        "device": facts.index,
+        **told,
+        "peak_half_flop_per_s": rates.get("bf16", rates.get("fp16")),
+        "peak_fp32_flop_per_s": rates.get("fp32"),
+        "peak_bytes_per_s": peaks.bandwidth,
     }
+
+
+def _spent(rows: pl.DataFrame, window: tuple[int, int]) -> dict[str, Any]:
+    kernels = rows.filter(pl.col("kind") == "kernel")
+    totals = {"kernel_total_ns": kernels["dur_ns"].sum(), "device_total_ns": rows["dur_ns"].sum()}
+    return totals | _measured(kernels, window)
 
 
 def _measured(kernels: pl.DataFrame, window: tuple[int, int]) -> dict[str, float | None]:
@@ -87,7 +112,7 @@ VIEW = View(
     table=Gpus,
     title="GPUs",
     group="Device",
-    needs="kernels",
-    hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
+    needs="device_events",
+    hint="No work of a device was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     within="windows",
 )

@@ -17,6 +17,8 @@ from typing import Any, Literal
 
 import polars as pl
 
+from .matrix_work import FORMULAS
+
 NONE = -1
 LIGHTNING = "[pl]"  # how the annotations begin that PyTorch Lightning makes of its hooks and modules
 
@@ -358,7 +360,8 @@ class Trace:
         """Whether a frame, or `ops`, `kernels` or `annotations`, has any row.
 
         `stacks`: whether anything tells the Python calls around an operator; `modules`: around which modules' calls;
-        `copies`: any device row that is no kernel; `graphs`: any launch of a CUDA or HIP graph.
+        `copies`: any device row that is no kernel; `graphs`: any launch of a CUDA or HIP graph;
+        `matrix_work`: any operator whose operations can be counted.
         """
         if part == "stacks":
             written = self.host_events["call_stack"].unique().cast(pl.String)
@@ -368,6 +371,8 @@ class Trace:
             return bool((self.python_calls["module_id"] >= 0).any() or names.str.starts_with(LIGHTNING).any())
         if part == "copies":
             return bool((self.device_events["kind"] != "kernel").any())
+        if part == "matrix_work":
+            return bool(self.host_events["name"].unique().cast(pl.String).is_in(list(FORMULAS)).any())
         if part == "graphs":
             return bool((self.device_events["graph_id"] >= 0).any() or self._calls("GraphLaunch"))
         frame, kind = _PARTS.get(part, (part, None))

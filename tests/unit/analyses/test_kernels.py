@@ -102,8 +102,8 @@ def test_how_busy_a_gpu_was():
     same(
         gpus(trace),
         """
-        device  name  memory_bytes  compute_capability  utilization_frac  sm_efficiency_frac  occupancy_frac  tc_time_frac
-        1       H100  80            9.0                 0.6               0.45                0.75            0.5
+        device  name  utilization_frac  sm_efficiency_frac  occupancy_frac  tc_time_frac  kernel_total_ns  memory_bytes  compute_capability
+        1       H100  0.6               0.45                0.75            0.5           80               80            9.0
         """,
     )
 
@@ -135,3 +135,46 @@ def test_kernels_are_counted_by_how_long_they_last():
 def test_kernels_that_last_no_time_have_no_share_of_it():
     table = kernel_durations(TraceBuilder().kernel("a", 0, 0).build())
     assert table.rows() == [(0, 100, 1, 0, 1.0, None)]
+
+
+def test_a_device_that_only_copies_is_idle_but_there():
+    same(
+        gpus(TraceBuilder().step(1, 0, 100).kernel("k", 10, 40).memcpy(60, 30).memcpy(20, 7, device=1).build()),
+        """
+        device  utilization_frac  kernel_total_ns  device_total_ns
+        0       0.4               40               70
+        1       0.0               0                7
+        """,
+    )
+
+
+def test_what_the_driver_says_of_a_device_stands_beside_what_its_maker_does():
+    properties = {
+        "id": 0, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 85018279936, "computeMajor": 9, "computeMinor": 0,
+        "numSms": 132, "maxThreadsPerMultiprocessor": 2048, "regsPerMultiprocessor": 65536, "warpSize": 32,
+        "sharedMemPerMultiprocessor": 233472,
+    }  # fmt: skip
+    same(
+        gpus(TraceBuilder(deviceProperties=[properties]).kernel("k", 0, 5).build()),
+        """
+        multiprocessors  threads_per_sm  registers_per_sm  shared_memory_per_sm_bytes  warp_size  peak_half_flop_per_s  peak_fp32_flop_per_s  peak_bytes_per_s
+        132              2048            65536             233472                      32         989400000000000.0     66900000000000.0      3352000000000.0
+        """,
+    )
+
+
+def test_an_unlisted_index_is_one_of_the_devices_if_all_are_alike():
+    def names(*listed):
+        properties = [{"id": i, "name": name, "numSms": 304} for i, name in enumerate(listed)]
+        return gpus(TraceBuilder(deviceProperties=properties).kernel("k", 0, 5, device=2).build())["name"].to_list()
+
+    assert names("MI300X", "MI300X") == ["MI300X"]
+    assert names("MI300X", "MI250") == [None]
+    assert names("MI300X", "MI300X", "other") == ["other"]
+    assert names() == [None]
+
+
+def test_the_exporter_in_python_has_multiprocessors_in_the_place_of_their_threads():
+    properties = {"id": 0, "name": "GPU", "maxThreadsPerMultiprocessor": 132}
+    table = gpus(TraceBuilder(deviceProperties=[properties]).kernel("k", 0, 5).build())
+    assert table.select("multiprocessors", "threads_per_sm").rows() == [(132, None)]

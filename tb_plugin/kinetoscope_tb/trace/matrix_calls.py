@@ -1,0 +1,59 @@
+"""Calls of operators whose work can be counted, by all that it depends on, with the time that they took.
+
+A call inside another such call isn't counted by itself: a convolution may run as a product. What other operators do
+inside one counts for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from .lookup import by_name, take
+from .matrix_work import FORMULAS
+from .model import NONE, Trace
+from .nesting import nearest
+
+ARGUMENTS = ("name", "input_shapes", "input_types", "concrete_inputs")
+
+
+def matrix_calls(trace: Trace) -> pl.DataFrame:
+    """Return one row per operator, inputs and device.
+
+    Columns: those of ARGUMENTS as texts; device (null: it launched nothing that was recorded), calls, time_ns (device
+    time of all that it launched; host time where the whole recording has no devices), tensor_ns and unknown_ns (device
+    time in kernels that use tensor cores, and in those of which it isn't known).
+    """
+    host, device = trace.host_events, trace.device_events
+    parent = host["parent"].to_numpy()
+    counted = by_name(host["name"], lambda name: name in FORMULAS).astype(bool)
+    counted &= (host["kind"] == "operator").to_numpy()
+    rows = np.flatnonzero(counted & (take(nearest(counted, parent), parent) < 0))
+    calls = host[rows].select(ARGUMENTS)
+    if device.is_empty():
+        calls = calls.with_columns(host["dur_ns"].gather(rows).alias("time_ns"), device=None, tensor_ns=0, unknown_ns=0)
+    else:
+        chosen = np.zeros(host.height, bool)
+        chosen[rows] = True
+        place = np.full(host.height, NONE, np.int32)
+        place[rows] = np.arange(rows.size, dtype=np.int32)
+        calls = calls.hstack(_launched(device, take(place, nearest(chosen, parent)), rows.size))
+    return (
+        calls.group_by(*ARGUMENTS, "device")
+        .agg(pl.len().cast(pl.Int64).alias("calls"), pl.col("time_ns", "tensor_ns", "unknown_ns").sum().cast(pl.Int64))
+        .with_columns(pl.col(ARGUMENTS).cast(pl.String), pl.col("device").cast(pl.Int64))
+    )
+
+
+def _launched(device: pl.DataFrame, call_of: np.ndarray[tuple[int], np.dtype[np.int32]], calls: int) -> pl.DataFrame:
+    """Device and times of each call; `call_of`: of each host row, the call that it counts for."""
+    call = take(call_of, device["op"].to_numpy())
+    mine = np.flatnonzero(call >= 0)
+    dur, answer = device["dur_ns"].to_numpy(), device["tensor_cores"]
+    where = {"time_ns": True, "tensor_ns": (answer == "yes").to_numpy(), "unknown_ns": (answer == "unknown").to_numpy()}
+    times = {name: np.zeros(calls, np.int64) for name in where}
+    for name, counts in where.items():
+        np.add.at(times[name], call[mine], (dur * counts)[mine])
+    on = np.full(calls, NONE, np.int64)
+    on[call[mine]] = device["device"].to_numpy()[mine]
+    return pl.DataFrame({"device": pl.Series(on).replace(NONE, None), **times})
