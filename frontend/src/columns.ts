@@ -128,6 +128,12 @@ export function ready(table: Table, entry: ViewEntry): Ready {
   return known;
 }
 
+/** The same without some columns. */
+export const without = (ready: Ready, names: string[]): Ready => ({
+  ...ready,
+  columns: ready.columns.filter(({ name }) => !names.includes(name)),
+});
+
 /** Keeps a spreadsheet from running a trace's text as a formula, and a line break from ending the row. */
 const inert = (text: string) => (/^[=+\-@]/.test(text) ? "'" : "") + text;
 

@@ -9,7 +9,7 @@ export interface Frame {
 }
 
 const FRAME = /^(.*)\((\d{1,9})\): (.*)$/s;
-const FOREIGN = /^(torch|<)|[/\\](site-packages|dist-packages)[/\\]/;
+const FOREIGN = /^(torch|<)|[/\\](site|dist)-packages[/\\]torch[/\\]/;
 
 /** One frame such as `train.py(12): step` or `<built-in function len>`. */
 export function frameOf(text: string): Frame {
@@ -22,6 +22,7 @@ export const framesOf = (stack: string): Frame[] => stack.split("\n").map(frameO
 /** What to show of a stack on one line: its innermost frame that isn't PyTorch's, and how many there are. */
 export function stackLine(stack: string): string {
   const frames = framesOf(stack);
-  const own = frames.find(({ file }) => file && !FOREIGN.test(file)) ?? frames[0]!;
-  return frames.length > 1 ? `${own.text} · ${frames.length} frames` : own.text;
+  const { called, file, line } = frames.find(({ file }) => file && !FOREIGN.test(file)) ?? frames[0]!;
+  const place = file ? ` ${file.split(/[/\\]/).at(-1)}:${line}` : "";
+  return `${called}${place}${frames.length > 1 ? ` · ${frames.length} frames` : ""}`;
 }

@@ -20,11 +20,13 @@ Deno.test("frames stand one a line, the innermost first", () => {
   same(framesOf("f.py(2): f\nmain.py(1): <module>").map(({ called }) => called), ["f", "<module>"]);
 });
 
-Deno.test("a stack on one line is the innermost frame of the user's own code", () => {
+Deno.test("a stack on one line is its innermost frame that isn't PyTorch's", () => {
+  const lines = (...frames: string[]) => stackLine(frames.join("\n"));
   is(
-    stackLine("<built-in mm>\ntorch/nn/linear.py(3): forward\nnet.py(7): forward\nmain.py(1): main"),
-    "net.py(7): forward · 4 frames",
+    lines("<built-in mm>", "torch/nn/linear.py(3): forward", "a/net.py(7): forward", "main.py(1): main"),
+    "forward net.py:7 · 4 frames",
   );
-  is(stackLine("/usr/lib/python3/dist-packages/a/b.py(3): f\nmy/net.py(7): g"), "my/net.py(7): g · 2 frames");
-  is(stackLine("torch/a.py(3): f"), "torch/a.py(3): f");
+  is(lines("/usr/lib/site-packages/torch/nn/a.py(3): f", "/usr/lib/site-packages/b/c.py(4): g"), "g c.py:4 · 2 frames");
+  is(lines("torch/a.py(3): f"), "f a.py:3");
+  is(lines("<built-in mm>"), "<built-in mm>");
 });

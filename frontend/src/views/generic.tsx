@@ -1,6 +1,7 @@
+import { useMemo } from "preact/hooks";
 import type { Query, Table, ViewEntry } from "../api.ts";
 import { base, isComparable } from "../base.ts";
-import { type Ready, ready as prepared } from "../columns.ts";
+import { type Ready, ready as prepared, without } from "../columns.ts";
 import { decimal, plural } from "../format.ts";
 import { largest } from "../shapes.ts";
 import { SlotContext, useSlot, useSlotOf } from "../slot.ts";
@@ -128,7 +129,8 @@ function Tools({ drawn: { entry, table, ready, rows }, fixed }: { drawn: Drawn; 
 }
 
 function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixed: string[] }) {
-  const ready: Ready = prepared(table, entry);
+  // What the view was asked about is the same in every row.
+  const ready: Ready = useMemo(() => without(prepared(table, entry), fixed), [table, entry, fixed.join()]);
   const rows = useRows(ready, entry);
   const drawn = { entry, table, ready, rows };
   if (!ready.count) return <NoRows entry={entry} />;
