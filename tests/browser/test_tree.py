@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+from axe_playwright_python.sync_playwright import Axe
 from browser.app import App
 from playwright.sync_api import Page, expect
 
@@ -92,3 +94,17 @@ def test_an_operator_tells_from_where_it_was_called(app: App, clipboard: Callabl
     expect(about.locator(".stack li")).to_have_text(["nn.Module: Linear_0", "nn.Module: Net_0", "main train.py:9"])
     about.get_by_role("button", name="Copy stack").click()
     assert clipboard().splitlines()[-1] == "train.py(9): main"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", ["modules", "python_calls", "operators"])
+def test_trees_and_stacks_are_accessible(app: App, view: str, scheme: str):
+    app.page.emulate_media(color_scheme=scheme)
+    page = app.open(view, run="modules")
+    page.locator("tr.row").nth(1).click()
+    if view == "operators":
+        page.get_by_role("region", name="Call stacks").locator("tr.row").first.click()
+        expect(page.locator(".stack li")).not_to_have_count(0)
+    app.settle()
+    results = Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()

@@ -81,7 +81,7 @@ function Details({ table, row }: { table: Table; row: number }) {
   const asked = details.map((detail) => ({ detail, about: keyOf(detail, entry, table, row) }));
   return asked.filter(({ about }) => Object.keys(about).length).map(({ detail, about }) => (
     <section key={`${detail.id} ${row}`} class="about" aria-label={detail.title}>
-      <h3>{detail.title}</h3>
+      <h2>{detail.title}</h2>
       <p class="quiet">{prose(detail.doc)}</p>
       <View base={detail} about={about} />
     </section>

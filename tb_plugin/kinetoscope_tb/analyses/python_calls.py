@@ -34,7 +34,7 @@ class PythonCalls(Table):
     `[elsewhere]` is the device time that was launched outside of these rows.
     """
 
-    key, weight, parent = ("path",), "host_total_ns", "parent_row"
+    key, weight, parent = ("function", "path"), "host_total_ns", "parent_row"
     flames = ("device_total_ns",)
 
     function = Column(TEXT, "Name of the function, module, operator or thread.")
