@@ -174,6 +174,10 @@ export function Flame({ ready, entry, rows, tree }: Drawn & { tree: Tree }) {
   const whole = useMemo(() => totalOf(tree, all, values), [tree, all, values]);
   const shown = chosen ? [chosen, ...columns.filter((column) => column !== chosen)] : [];
   const { focused, zoom, hands } = useHands(slot, tree, boxes, (row) => told(ready, shown, row, whole));
+  const drawn = useMemo( // thousands of boxes: only when they change, not with every change of the address
+    () => <Boxes ready={ready} boxes={boxes} width={width} hits={hits} root={root} focused={focused} />,
+    [ready, boxes, width, hits, root, focused],
+  );
   if (!chosen) return null;
   const height = (boxes.reduce((most, { level }) => Math.max(most, level), 0) + 1) * ROW;
   return (
@@ -194,7 +198,7 @@ export function Flame({ ready, entry, rows, tree }: Drawn & { tree: Tree }) {
         {...hands}
       >
         <svg width={width} height={height} role="img" aria-label={`${entry.title} by ${chosen.title}`}>
-          <Boxes ready={ready} boxes={boxes} width={width} hits={hits} root={root} focused={focused} />
+          {drawn}
         </svg>
         <p class="hidden" role="status">{focused >= 0 ? told(ready, shown, focused, whole) : ""}</p>
       </div>

@@ -265,7 +265,11 @@ export function DataTable({ ready, rows, label, detail, folding = null }: TableP
   const [height, setHeight] = useState(0);
   const { columns } = ready;
   const order = rows.rows;
-  const indented = folding ? indent(order.reduce((most, row) => Math.max(most, folding.level(row)), 0)) : 0;
+  const isTree = folding !== null;
+  const indented = useMemo(
+    () => (folding ? indent(order.reduce((most, row) => Math.max(most, folding.level(row)), 0)) : 0),
+    [order, isTree],
+  );
   const wide = useMemo(() => widths(columns, available, indented), [columns, available, indented]);
   const whole = wide.reduce((sum, width) => sum + width, 0);
   const chosen = slot.get("row") ? order.indexOf(Number(slot.get("row"))) : -1;
