@@ -55,11 +55,12 @@ def side(view: View, trace: Trace, arguments: Mapping[str, Any], columns: Sequen
         return Side(rows, _spread_of_rows(rows, numeric), len(counted), rows.height, 1, view.is_missing(trace))
     if not per_step:
         return Side(_frame(view, trace, arguments), None, len(counted), 0, 0, view.is_missing(trace))
-    frame = _frame(view, _part(view, trace, counted), arguments)
+    whole = _part(view, trace, counted)
     amounts = [column.name for column in numeric if column.adds_up]
-    frame = frame.with_columns(pl.col(amounts) / len(counted))
-    places = np.linspace(0, len(counted) - 1, min(len(counted), MOST_SAMPLES)).round().astype(int)
-    samples = [_frame(view, _part(view, trace, [counted[place]]), arguments) for place in places]
+    frame = _frame(view, whole, arguments).with_columns(pl.col(amounts) / len(counted))
+    places = np.linspace(0, len(counted) - 1, min(len(counted), MOST_SAMPLES)).round().astype(int).tolist()
+    some = _part(view, whole, places)  # first all sampled steps: each single one is then looked for in few rows
+    samples = [_frame(view, _part(view, some, [place]), arguments) for place in range(len(places))]
     spread = _spread(samples, identity(view), numeric)
     return Side(frame, spread, len(counted), len(samples), len(counted), view.is_missing(trace))
 
