@@ -3,7 +3,7 @@
 import { computed } from "@preact/signals";
 import type { ViewEntry } from "./api.ts";
 import type { Address } from "./host.ts";
-import { address, go, listing, openTrace, trace } from "./state.ts";
+import { address, go, labelsOf, listing, openTrace, trace } from "./state.ts";
 
 /** The base's place; null while nothing is compared. */
 export const base = computed(() => {
@@ -12,6 +12,12 @@ export const base = computed(() => {
   const workers = listing.value?.runs.find(({ name }) => name === base_run)?.workers ?? [];
   const file = workers.find(({ name }) => name === base_worker)?.spans.find(({ name }) => name === base_span);
   return { base_run, base_worker, base_span, version: file?.stamp ?? "" };
+});
+
+/** The base's place in the words of the menus. */
+export const baseLabels = computed(() => {
+  const { base_run: run = "", base_worker: worker = "", base_span: span = "" } = address.value;
+  return labelsOf({ run, worker, span });
 });
 
 const asBase = ({ run = "", worker = "", span = "" }: Address): Address => ({

@@ -10,7 +10,8 @@ const MISSING = "–";
 export function signed(value: Value | undefined, scale: Scale): string {
   if (typeof value !== "number") return MISSING;
   const text = cell(value, "duration", scale);
-  return value > 0 && !text.startsWith("<") ? `+${text}` : text;
+  if (text.startsWith("<")) return `${value > 0 ? "+" : "−"}${text}`;
+  return value > 0 ? `+${text}` : text;
 }
 
 /** A ratio as growth: 1.05 is "+5.0 %". */
@@ -22,11 +23,12 @@ export function growth(ratio: Value | undefined): string {
 
 const DIRECTIONS: Record<string, string> = { real: "real", unknown: "unsure", noise: "noise", same: "noise" };
 
-/** The ink of a difference: which way it goes, and pale where it may be nothing. */
-function toneOf(delta: Value[], verdict: Value[]) {
+/** The ink of a difference: which way an amount goes, and pale where it may be nothing. Of shares none is the worse. */
+function toneOf(delta: Value[], verdict: Value[], isAmount: boolean) {
   return (row: number): string => {
     const value = delta[row];
-    const way = typeof value !== "number" || value === 0 ? "" : value > 0 ? "grew" : "shrank";
+    const goes = isAmount ? (Number(value) > 0 ? "grew" : "shrank") : "changed";
+    const way = typeof value !== "number" || value === 0 ? "" : goes;
     return `${way} ${DIRECTIONS[String(verdict[row])] ?? ""}`.trim();
   };
 }
@@ -37,7 +39,7 @@ export function comparedEntry(entry: ViewEntry, { columns, key, weight }: Compar
   return { ...entry, ...none, columns, key, weight };
 }
 
-function titleOf(name: string, compared: string[]): string {
+function titleOf(name: string, compared: string[], first: string): string {
   if (name === "only_in") return "Only in";
   const column = compared.find((one) => name.endsWith(`_${one}`) || name.startsWith(`${one}_`));
   if (!column) return label(name);
@@ -46,24 +48,26 @@ function titleOf(name: string, compared: string[]): string {
   if (name === `new_${column}`) return `New ${what}`;
   if (name === `delta_${column}`) return `Δ ${what}`;
   if (name === `noise_${column}`) return `± noise`;
-  return name === `${column}_ratio` ? "Change" : "Verdict";
+  const of = column === first ? "" : ` of ${what}`;
+  return (name === `${column}_ratio` ? "Change" : "Verdict") + of;
 }
 
 function longestFirst(names: string[]): string[] {
   return [...names].sort((a, b) => b.length - a.length);
 }
 
-function decorated(ready: Ready, table: Comparison, parts: string[]): Ready {
+function decorated(ready: Ready, table: Comparison, { charts: parts, columns: own }: ViewEntry): Ready {
+  const isCount = (name: string) => own.some((one) => one.name === name && one.kind === "count");
   const { data } = table;
   const compared = longestFirst(table.compared);
   const columns = ready.columns.filter(({ name }) => name !== table.parent).map((column): DrawnColumn => {
-    const one = { ...column, bar: null, title: titleOf(column.name, compared), isSummed: false };
+    const one = { ...column, bar: null, title: titleOf(column.name, compared, table.compared[0]!), isSummed: false };
     const of = compared.find((name) => column.name.endsWith(`_${name}`) || column.name.startsWith(`${name}_`));
     if (!of || !data[`delta_${of}`]) return one;
     const [delta, verdict] = [data[`delta_${of}`]!, data[`${of}_verdict`]!];
-    const tone = toneOf(delta, verdict);
+    const tone = toneOf(delta, verdict, of.endsWith("_ns") || of.endsWith("_bytes") || isCount(of));
     if (column.name === `${of}_ratio`) return { ...one, shown: (row) => growth(data[`${of}_ratio`]![row]), tone };
-    if (column.name === `${of}_verdict`) return { ...one, tone: (row) => tone(row).replace(/grew|shrank/, "") };
+    if (column.name === `${of}_verdict`) return { ...one, tone: (row) => tone(row).replace(/grew|shrank|changed/, "") };
     const scale = scaleFor(column.kind, [...data[`base_${of}`]!, ...data[`new_${of}`]!]);
     const isSummed = parts.includes(of) && !column.name.startsWith("noise_");
     if (!column.name.startsWith("delta_")) return { ...one, scale, isSummed };
@@ -75,8 +79,8 @@ function decorated(ready: Ready, table: Comparison, parts: string[]): Ready {
 const made = new WeakMap<Comparison, Ready>();
 
 /** The comparison of a view ready for drawing, with sums of what are parts of a whole; made once for each answer. */
-export function readyComparison(table: Comparison, entry: ViewEntry, parts: string[]): Ready {
-  const known = made.get(table) ?? decorated(prepared(table, entry), table, parts);
+export function readyComparison(table: Comparison, view: ViewEntry): Ready {
+  const known = made.get(table) ?? decorated(prepared(table, comparedEntry(view, table)), table, view);
   made.set(table, known);
   return known;
 }

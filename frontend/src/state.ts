@@ -48,13 +48,15 @@ export const trace = computed(() => {
   return { run, worker, span, version: file?.stamp ?? "" };
 });
 
-/** The trace's place in the words of the menus. */
-export const placeLabels = computed(() => {
-  const { run, worker, span } = trace.value;
+/** A place in the words of the menus. */
+export function labelsOf({ run, worker, span }: { run: string; worker: string; span: string }) {
   const listed = listing.value?.runs.find(({ name }) => name === run);
   const spans = listed?.workers.find(({ name }) => name === worker)?.spans ?? [];
   return { run: listed?.label ?? run, worker, span: spans.find(({ name }) => name === span)?.label ?? span };
-});
+}
+
+/** The trace's place in the words of the menus. */
+export const placeLabels = computed(() => labelsOf(trace.value));
 
 const traceKey = computed(() => JSON.stringify(trace.value));
 

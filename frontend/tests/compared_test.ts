@@ -1,6 +1,6 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import type { Comparison, ViewEntry } from "../src/api.ts";
-import { beyondNoise, comparedEntry, growth, readyComparison, signed } from "../src/compared.ts";
+import { beyondNoise, growth, readyComparison, signed } from "../src/compared.ts";
 
 const KINDS = { base: "duration", new: "duration", delta: "duration", noise: "duration" } as const;
 const TABLE = {
@@ -31,7 +31,7 @@ const TABLE = {
 } as unknown as Comparison;
 const ENTRY = { columns: [], key: ["name"], weight: "total_ns", charts: ["total_ns"] } as unknown as ViewEntry;
 
-const ready = () => readyComparison(TABLE, comparedEntry(ENTRY, TABLE), ENTRY.charts);
+const ready = () => readyComparison(TABLE, ENTRY);
 const column = (name: string) => ready().columns.find((one) => one.name === name)!;
 
 Deno.test("what is compared with each other has one scale", () => {
@@ -44,6 +44,7 @@ Deno.test("what is compared with each other has one scale", () => {
 Deno.test("a difference has its sign, and growth is told in per cent", () => {
   const scale = { unit: "µs", divisor: 1000, decimals: 1 };
   same([1500, -1500, 0, null].map((value) => signed(value, scale)), ["+1.5", "−1.5", "0.0", "–"]);
+  same([3, -3].map((value) => signed(value, scale)), ["+<0.1", "−<0.1"]);
   same([1.5, 0.5, 1, null].map(growth), ["+50.0 %", "−50.0 %", "0.0 %", "–"]);
 });
 
@@ -72,5 +73,5 @@ Deno.test("rows that are noise or the same can be left out", () => {
 Deno.test("sums are shown of parts of a whole alone", () => {
   is(column("delta_total_ns").isSummed, true);
   is(column("noise_total_ns").isSummed, false);
-  is(readyComparison({ ...TABLE }, comparedEntry(ENTRY, TABLE), []).columns.some(({ isSummed }) => isSummed), false);
+  is(readyComparison({ ...TABLE }, { ...ENTRY, charts: [] }).columns.some(({ isSummed }) => isSummed), false);
 });

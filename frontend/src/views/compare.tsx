@@ -1,6 +1,6 @@
 import { useMemo } from "preact/hooks";
 import type { Comparison, ViewEntry } from "../api.ts";
-import { base } from "../base.ts";
+import { base, baseLabels } from "../base.ts";
 import { beyondNoise, comparedEntry, readyComparison } from "../compared.ts";
 import { label, plural } from "../format.ts";
 import { useSlot } from "../slot.ts";
@@ -58,10 +58,10 @@ function NoiseSwitch() {
 /** Which two traces, per what, and what counts as noise. */
 function BasisLine({ table }: { table: Comparison }) {
   const { run, worker, span } = placeLabels.value;
-  const { base_run, base_worker, base_span } = base.value!;
+  const of = baseLabels.value;
   return (
     <p class="basis" role="note">
-      <b>New</b> {run} · {worker} · {span} <b>Base</b> {base_run} · {base_worker} · {base_span}
+      <b>New</b> {run} · {worker} · {span} <b>Base</b> {of.run} · {of.worker} · {of.span}
       <br />
       {table.basis.words}
     </p>
@@ -70,7 +70,7 @@ function BasisLine({ table }: { table: Comparison }) {
 
 function Content({ table, entry }: { table: Comparison; entry: ViewEntry }) {
   const drawn = useMemo(() => comparedEntry(entry, table), [entry, table]);
-  const ready = readyComparison(table, drawn, entry.charts);
+  const ready = readyComparison(table, entry);
   const all = useRows(ready, drawn);
   const isHidden = address.value.noise === "hidden";
   const rows = useMemo(

@@ -115,7 +115,7 @@ export function ComparedOverview() {
   const overview = useCompared("overview");
   const environment = useCompared("environment");
   return (
-    <>
+    <div class="overlaid">
       <Answered shown={overview} title="Overview">{(table) => <Overlay table={table as Comparison} />}</Answered>
       <section class="card">
         <header>
@@ -124,6 +124,6 @@ export function ComparedOverview() {
         <Answered shown={environment} title="Environment">{Differences}</Answered>
       </section>
       <Generic />
-    </>
+    </div>
   );
 }
