@@ -108,3 +108,24 @@ def test_what_operators_took_of_memory_is_the_difference_from_beginning_to_end(p
     taken = dict(tables["memory_by_operator"].group_by("device").agg(pl.col("self_size_increase_bytes").sum()).rows())
     for device, difference in levels.drop_nulls().iter_rows():
         assert taken.get(device, 0) == difference
+
+
+@each
+@pytest.mark.parametrize("per", ["recording", "step"])
+def test_busy_and_idle_time_are_the_window_and_the_parts_are_the_whole(path, per):
+    trace = read_once(path)
+    if VIEWS["idle"].is_missing(trace):
+        return
+    exposed = VIEWS["exposed_time"].run(trace, per=per)
+    parts = "computation_ns", "exposed_communication_ns", "exposed_copies_ns", "idle_ns"
+    assert exposed.select(pl.sum_horizontal(parts)).to_series().equals(exposed["window_ns"], check_names=False)
+    idle = VIEWS["idle"].run(trace, per=per)
+    sums = {
+        "window_ns": ["busy_ns", "idle_ns"],
+        "idle_ns": ["host_late_ns", "launch_latency_ns", "dependency_ns", "other_ns"],
+        "host_late_ns": [name for name in idle.columns if name.startswith("late_")],
+    }
+    for whole, of in sums.items():
+        assert idle.select(pl.sum_horizontal(of)).to_series().equals(idle[whole], check_names=False), whole
+    same = "device", "step", "window_ns", "idle_ns"
+    assert set(idle.filter(pl.col("scope") == "device").select(same).rows()) == set(exposed.select(same).rows())

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..intervals import Ints, capped_integral, exclusive_lengths, length_within
+from ..intervals import Ints, capped_integrals, exclusive_lengths, length_within
 from ..kernel_names import is_communication_range, is_data_loading
 from ..trace.breakdown import intervals_of
 from ..trace.lookup import by_name
@@ -144,12 +144,10 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         start, end = rows["start_ns"].to_numpy(), (rows["start_ns"] + rows["dur_ns"]).to_numpy()
         running = length_within(intervals_of(rows), windows.start, windows.end)
         height = np.nan_to_num(rows["blocks_per_sm"].to_numpy())
-        for i in np.flatnonzero(facts.counted):
-            inside = (end > windows.start[i]) & (start < windows.end[i])
-            span = (int(windows.start[i]), int(windows.end[i]))
-            full = capped_integral(start[inside], end[inside], height[inside], 1.0, span)
-            busy[i] += running[i]
-            unfilled[i] += running[i] - full
+        edges = np.stack([windows.start, windows.end], axis=1).ravel()  # windows are in order, and don't overlap
+        filled = np.diff(capped_integrals(start, end, height, 1.0, edges))[::2]
+        busy += np.where(facts.counted, running, 0)
+        unfilled += np.where(facts.counted, running - filled, 0.0)
     devices = kernels["device"].n_unique()
     lengths = (unfilled / devices).astype(np.int64)
     share = float(unfilled.sum() / max(busy.sum(), 1))

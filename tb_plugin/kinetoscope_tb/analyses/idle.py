@@ -13,7 +13,7 @@ from typing import Literal
 import polars as pl
 
 from ..tables import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
-from ..trace import NONE, Trace
+from ..trace import Trace
 from ..trace.idle import CAUSES, QUEUED_NS, Axis, Windows, axes, gaps, occupants
 from ..views import View
 
@@ -59,48 +59,52 @@ class Idle(Table):
 
 
 _LATE = [name for name in Idle.schema() if name.startswith("late_")]
+_GROUP = ("scope", "device", "stream", "window")
 _PARTS = [f"{cause.replace(' ', '_')}_ns" for cause in CAUSES]
 
 
 def idle(trace: Trace, *, per: Literal["recording", "step"] = "recording") -> pl.DataFrame:
     """Devices, each before its streams, in the order of steps."""
     windows = Windows.of(trace, each=per == "step")
-    rows = pl.concat([_rows(trace, "device", windows), _rows(trace, "stream", windows)])
-    return Idle.of(rows.sort("device", "stream", "window", nulls_last=False).select(Idle.schema().names()))
-
-
-def _rows(trace: Trace, axis: Axis, windows: Windows) -> pl.DataFrame:
-    found = gaps(trace, axis, windows)
-    dur, is_late = pl.col("end_ns") - pl.col("start_ns"), pl.col("cause") == "host late"
-    late = [pl.Series(name, part) for name, part in zip(_LATE, occupants(trace, found).values(), strict=True)]
-    sums = (
-        found.with_columns(late)
-        .group_by("device", "stream", "window")
-        .agg(
-            *(dur.filter(pl.col("cause") == cause).sum().alias(n) for cause, n in zip(CAUSES, _PARTS, strict=True)),
-            dur.sum().alias("idle_ns"),
-            dur.max().alias("longest_ns"),
-            pl.len().cast(pl.Int64).alias("gaps"),
-            *(pl.col(name).filter(is_late).sum() for name in _LATE),
-        )
-    )
+    scopes: tuple[Axis, ...] = ("device", "stream")
+    found = pl.concat([gaps(trace, scope, windows).with_columns(scope=pl.lit(scope)) for scope in scopes])
     places = pl.DataFrame(
-        [(device, stream) for device, stream, _ in axes(trace, axis)],
-        schema={"device": pl.Int32, "stream": pl.Int64},
+        [(scope, device, stream) for scope in scopes for device, stream, _ in axes(trace, scope)],
+        schema={"scope": pl.String, "device": pl.Int32, "stream": pl.Int64},
         orient="row",
     )
     spans = pl.DataFrame({"step": windows.names, "window_ns": windows.end - windows.start}).with_row_index("window")
     rows = places.join(spans.cast({"window": pl.Int32}), how="cross")
-    rows = rows.join(sums, ["device", "stream", "window"], how="left").with_columns(
-        pl.col("idle_ns", "gaps", *_PARTS, *_LATE).fill_null(0)
+    for sums in (_sums(found), _late_sums(trace, found.filter(pl.col("cause") == "host late"))):
+        rows = rows.join(sums, _GROUP, how="left")
+    rows = rows.sort("device", "scope", "stream", "window").with_columns(
+        pl.col("device").cast(pl.Int64),
+        pl.col("idle_ns", "gaps", *_PARTS, *_LATE).fill_null(0),
+        stream=pl.when(pl.col("scope") == "stream").then(pl.col("stream")),
     )
-    return rows.with_columns(
-        scope=pl.lit(axis),
-        device=pl.col("device").cast(pl.Int64),
-        stream=pl.col("stream").replace(NONE, None) if axis == "device" else pl.col("stream"),
-        busy_ns=pl.col("window_ns") - pl.col("idle_ns"),
-        idle_frac=pl.when(pl.col("window_ns") > 0).then(pl.col("idle_ns") / pl.col("window_ns")),
+    return Idle.of(
+        rows.with_columns(
+            busy_ns=pl.col("window_ns") - pl.col("idle_ns"),
+            idle_frac=pl.when(pl.col("window_ns") > 0).then(pl.col("idle_ns") / pl.col("window_ns")),
+        ).select(Idle.schema().names())
     )
+
+
+def _sums(found: pl.DataFrame) -> pl.DataFrame:
+    """What the gaps of each place and window add up to, and by cause."""
+    dur = pl.col("end_ns") - pl.col("start_ns")
+    return found.group_by(_GROUP).agg(
+        *(dur.filter(pl.col("cause") == cause).sum().alias(n) for cause, n in zip(CAUSES, _PARTS, strict=True)),
+        dur.sum().alias("idle_ns"),
+        dur.max().alias("longest_ns"),
+        pl.len().cast(pl.Int64).alias("gaps"),
+    )
+
+
+def _late_sums(trace: Trace, late: pl.DataFrame) -> pl.DataFrame:
+    """What the host did in the gaps that it was late in."""
+    spent = [pl.Series(name, part) for name, part in zip(_LATE, occupants(trace, late).values(), strict=True)]
+    return late.with_columns(spent).group_by(_GROUP).agg(pl.col(_LATE).sum())
 
 
 VIEW = View(
