@@ -119,7 +119,7 @@ def _columns(comparison: Comparison) -> list[Any]:
     from .text_table import text_column, text_columns
 
     frame, by_name = comparison.frame, {c.name: c for c in comparison.table.columns}
-    shown = [*comparison.table.key, "only_in"]
+    shown = comparison.frame.columns[: comparison.frame.columns.index("only_in") + 1]
     texts = text_columns([by_name[name] for name in shown], frame)
     for column in comparison.columns:
         parts = [n for n in (f"{p}_{column.name}" for p in ("base", "new", "delta")) if n in by_name]

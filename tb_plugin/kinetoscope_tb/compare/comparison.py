@@ -14,7 +14,7 @@ from ..tables import BOOL, BYTES, COUNT, DURATION, ID, INSTANT, NUMERIC, Column,
 from ..trace import Trace
 from ..views import View
 from .noise import Spread, margin
-from .paths import labels, parents
+from .paths import labels, parents, shown_names
 from .sides import Side, identity, side, why_not_per_step
 from .table import SIDE, compared_table
 
@@ -171,7 +171,7 @@ def _paired(sides: Sequence[Side]) -> list[Side]:
 
 def _joined(view: View, sides: Sequence[Side], columns: Sequence[Column]) -> pl.DataFrame:
     """Key, `only_in`, and per side the values and the spread of each column."""
-    ids, keys = identity(view), labels(view.table) if view.table.parent else list(view.table.key)
+    ids, keys = identity(view), shown_names(view.table)
     frames = []
     for name, one in zip(("base", "new"), sides, strict=True):
         frame = one.frame.select(

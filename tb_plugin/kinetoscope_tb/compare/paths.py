@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..tables import ID, Table
+from ..tables import ID, TEXT, Table
 
 PATH = "path of the row"  # no column of a table is called so
 
@@ -15,6 +15,14 @@ def labels(table: type[Table]) -> list[str]:
     """The key columns that say what a row of a tree is; numbers of rows and of objects differ between recordings."""
     kinds = {c.name: c.kind for c in table.columns}
     return [name for name in table.key if kinds[name] is not ID]
+
+
+def shown_names(table: type[Table]) -> list[str]:
+    """The columns that say to people which row it is: the key; in a tree, whose key may be a number, all texts."""
+    if not table.parent:
+        return list(table.key)
+    own = labels(table)
+    return [c.name for c in table.columns if c.name in own or c.kind is TEXT]
 
 
 def with_path(frame: pl.DataFrame, table: type[Table]) -> pl.DataFrame:

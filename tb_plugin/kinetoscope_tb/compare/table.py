@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..tables import COUNT, ID, NUMBER, NUMERIC, TEXT, Column, Kind, Table
 from ..views import View
-from .paths import labels
+from .paths import labels, shown_names
 
 SIDE = "only_in"
 
@@ -14,8 +14,8 @@ SIDE = "only_in"
 def compared_table(view: View, columns: Sequence[Column], *, is_per_step: bool) -> type[Table]:
     """One row is a row of either side; per compared column base, new, delta, ratio, noise and verdict."""
     table = view.table
-    keys = labels(table) if table.parent else table.key
-    parts: dict[str, object] = {c.name: Column(c.kind, c.doc) for c in table.columns if c.name in keys}
+    keys, shown = labels(table) if table.parent else table.key, shown_names(table)
+    parts: dict[str, object] = {c.name: Column(c.kind, c.doc) for c in table.columns if c.name in shown}
     parts[SIDE] = Column(TEXT, "The side that alone has the row, base or new; missing if both have it.")
     for column in columns:
         parts |= _parts(column, is_per_step=is_per_step)

@@ -182,3 +182,27 @@ def of_each_step(view, whole):
     for step in (0, 1):
         trace = part(whole, [step])
         yield pl.DataFrame(schema=view.table.schema()) if view.is_missing(trace) else view.run(trace)
+
+
+def calls(*functions):
+    """One step in which a function calls others, each for 10 ns."""
+    trace = TraceBuilder().window(0, 9000).step(0, 0, 1000).python("train.py(1): main", 10, 900)
+    for i, (name, dur) in enumerate(functions):
+        trace.python(name, 20 + 100 * i, dur)
+    return trace.build()
+
+
+def test_trees_are_aligned_by_the_way_from_the_root():
+    base = calls(("f.py(1): f", 10), ("g.py(1): g", 20))
+    new = calls(("h.py(1): h", 5), ("f.py(1): f", 30))
+    frame = compare(VIEWS["python_calls"], base, new).frame
+    names = frame["function"].to_list()
+    around = [None if row is None else names[row] for row in frame["parent_row"]]
+    told = frame.select("function", "only_in", "delta_host_total_ns", around=pl.Series(around, dtype=pl.String))
+    assert sorted(told.rows()) == [
+        ("f", None, 20, "main"),
+        ("g", "base", -20, "main"),
+        ("h", "new", 5, "main"),
+        ("main", None, 0, "thread 1"),
+        ("thread 1", None, 0, None),
+    ]
