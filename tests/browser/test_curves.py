@@ -59,9 +59,8 @@ def test_dragging_narrows_the_whole_page_and_a_double_click_widens_it(opened: Pa
     expect(part(opened, "Allocations").locator("tr.row")).to_have_count(3)
     dragged(opened, 0.65, 0.95)
     opened.wait_for_function("/set.from_ns=6[45]/.test(location.hash) && /set.to_ns=9[45]/.test(location.hash)")
-    expect(part(opened, "Allocations").locator("tr.row")).to_have_text(
-        [r"cuda:0aten::bmm1.000750.0––out of memoryaten::bmm"]
-    )
+    expect(part(opened, "Allocations").locator("tr.row")).to_have_count(1)
+    expect(part(opened, "Allocations").locator("tr.row")).to_contain_text("out of memory")
     expect(plot(opened).locator(".point text")).to_have_text(["peak 256.0 MiB", "out of memory 256.0 MiB"])
     opened.mouse.dblclick(*place(plot(opened), 0.5))
     expect(part(opened, "Allocations").locator("tr.row")).to_have_count(3)
@@ -90,7 +89,7 @@ def test_keys_go_from_row_to_row_and_zoom(opened: Page):
 
 
 def test_an_opened_allocation_is_marked_on_the_curve_of_its_device(opened: Page):
-    part(opened, "Allocations").locator("tr.row", has_text="aten::mm").click()
+    part(opened, "Allocations").locator("tr.row", has_text="aten::mm").first.click()
     expect(plot(opened).locator(".moments text")).to_have_text(["Allocated", "Released"])
     expect(plot(opened, "cpu").locator(".moments text")).to_have_count(0)
 

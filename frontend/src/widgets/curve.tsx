@@ -267,10 +267,11 @@ function usePointer(
     show(timeOf(event), timeOf(event));
   };
   const onPointerUp = () => {
-    if (hold && since !== null && Math.abs(frame.x(hold.time) - frame.x(since)) > 4) {
-      zoomTo({ from: Math.min(since, hold.time), to: Math.max(since, hold.time) });
-    }
-    if (hold) setHold({ ...hold, since: null });
+    if (!hold || since === null) return;
+    const [begin, end] = [Math.min(since, hold.time), Math.max(since, hold.time)];
+    if (frame.x(end) - frame.x(begin) <= 4) return show(hold.time); // a click
+    hide();
+    zoomTo({ from: begin, to: end });
   };
   const handlers = {
     onPointerMove: (event: PointerEvent) =>
