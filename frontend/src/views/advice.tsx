@@ -106,7 +106,7 @@ export function WhatToDo({ data }: { data: Table }) {
     <ul class="advice">
       {pieces(data).map((piece, i) => {
         const isFound = piece.rule !== NOTHING;
-        if (!isFound && i === 0) return <li key={piece.rule} class="all-well">Nothing. {piece.title}</li>;
+        if (!isFound && i === 0) return <li key={piece.rule} class="all-well">Nothing that this recording shows.</li>;
         return (
           <li key={piece.rule}>
             <div class="worth">

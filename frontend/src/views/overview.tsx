@@ -8,7 +8,7 @@ import { Verdict, WhatToDo } from "./advice.tsx";
 import { AverageStep } from "./average_step.tsx";
 import { StepsChart } from "./steps_chart.tsx";
 import { Tiles } from "./tiles.tsx";
-import { unitOf } from "./unit.ts";
+import { type Unit, unitOf } from "./unit.ts";
 
 function Card({ title, note, children }: { title: string; note?: string; children: ComponentChildren }) {
   return (
@@ -22,13 +22,16 @@ function Card({ title, note, children }: { title: string; note?: string; childre
   );
 }
 
-function Steps({ shown }: { shown: Shown }) {
+function Steps({ shown, unit }: { shown: Shown; unit: Unit }) {
   const table = shown.answer?.state === "ready" ? shown.answer : shown.earlier;
   const complete = table?.data.is_complete ?? [];
   const cut = complete.filter((is) => !is).length;
   const present = CATEGORIES.filter(({ column }) => table?.data[column]?.some((value) => value));
   return (
-    <Card title="Step time breakdown" note={cut ? `${decimal(cut)} cut off by the recording: hatched` : ""}>
+    <Card
+      title={unit.isWhole ? "Recorded time" : "Step time breakdown"}
+      note={cut ? `${decimal(cut)} cut off by the recording: hatched` : ""}
+    >
       <Answered shown={shown} title="Steps">
         {({ data }) => (
           <>
@@ -93,7 +96,7 @@ export function Overview() {
           <Verdict shown={advice} isWhole={unit.isWhole} />
           <Tiles overview={table} gpus={gpus} memory={memory} unit={unit} />
           <div class="pair">
-            <Steps shown={steps} />
+            <Steps shown={steps} unit={unit} />
             <Card title={unit.name} note={`${unit.counted && `${unit.counted}; `}parts add up`}>
               <AverageStep data={table.data} whole={unit.isWhole ? "Recording" : "Step"} />
             </Card>
@@ -139,7 +142,7 @@ export function useContext(): string {
   const events = fact("Events");
   return [
     ...known,
-    complete !== null && plural(complete, "complete step"),
+    complete !== null && (fact("Steps") === "not marked" ? "steps not marked" : plural(complete, "complete step")),
     events && `${/^\d+$/.test(events) ? decimal(Number(events)) : events} events`,
   ].filter(Boolean).join(" · ");
 }

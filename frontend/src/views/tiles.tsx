@@ -57,7 +57,7 @@ function memoryTile({ answer, earlier }: Shown): Tile {
   const row = fullness.indexOf(Math.max(...fullness));
   if (row < 0) return { title, doc: "", value: "–", unit: "not recorded" };
   const scale = scaleFor("bytes", [peaks[row]!]);
-  const of = sizes[row] ? `, ${percent(fullness[row]!)} % of ${data.device![row]}` : ` on ${data.device![row]}`;
+  const of = sizes[row] ? `, ${percent(fullness[row]!)} % full` : ` on ${data.device![row]}`;
   const each = peaks.map((peak, i) => `${data.device![i]}: ${quantity(peak, "bytes")}`);
   const doc = ["The most that tensors held at one time", ...each].join("\n");
   return { title, doc, value: scaled(peaks[row]!, scale), unit: scale.unit + of };
