@@ -345,7 +345,7 @@ def gpus(recording: Recording) -> dict[int, tuple[Any, ...]]:
     windows = recording.steps()
     window = range(windows[0][1], windows[-1][2])
     found = {}
-    for device in {row.arg("device") for row in recording.device if row.event["cat"] == "kernel"}:
+    for device in {row.arg("device") for row in recording.device}:
         rows = [r for r in recording.device if r.event["cat"] == "kernel" and r.arg("device") == device]
         running = {t: [r for r in rows if r.start <= t < r.end] for t in window}
         filled = sum(min(1, sum(r.arg("blocks per SM") or 0 for r in at)) for at in running.values())

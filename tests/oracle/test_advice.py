@@ -102,8 +102,8 @@ def recorded(tmp_path):
 
 def products(batch):
     weight = torch.ones(256, 256)
-    for _ in range(10):
-        torch.mm(batch.repeat(64, 1), weight)
+    for _ in range(40):
+        torch.mm(batch.repeat(256, 1), weight)
 
 
 def test_a_recorded_training_with_a_slow_loader(recorded):
