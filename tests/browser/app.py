@@ -45,10 +45,11 @@ class App:
         expect(self.page.locator(".skeleton, [aria-busy]")).to_have_count(0)
 
     def column(self, name: str) -> list[str]:
-        """The cells in sight of a column."""
-        headings = self.page.get_by_role("columnheader").all_inner_texts()
+        """The cells in sight of a column of the page's first table."""
+        table = self.page.get_by_role("treegrid").first
+        headings = table.get_by_role("columnheader").all_inner_texts()
         index = next(i for i, heading in enumerate(headings) if heading.strip().startswith(name))
-        return self.page.locator(f"tr.row td:nth-child({index + 1})").all_inner_texts()
+        return table.locator(f"tr.row td:nth-child({index + 1})").all_inner_texts()
 
 
 @contextmanager

@@ -128,3 +128,20 @@ def test_the_picture_in_the_readme(app: App, base_url: str, artifacts: Path):
         page.screenshot(path=artifacts / f"readme-{scheme}.png")
     if os.environ.get("UPDATE_SCREENSHOTS"):
         page.screenshot(path=REPOSITORY / "docs" / "overview.png", clip=ABOVE_THE_FILES_PATH)
+
+
+GUIDE = {
+    "modules": ("single_process", 640),
+    "gpus": ("resnet50_num_workers_0", 640),
+    "launches": ("resnet50_num_workers_0", 640),
+}
+
+
+@pytest.mark.parametrize("view", GUIDE)
+def test_the_pictures_in_the_guide(app: App, base_url: str, artifacts: Path, view: str):
+    source, height = GUIDE[view]
+    where = place(base_url, source if source in SOURCES else "made")
+    page = app.open(view, **where)
+    clip = {"x": 216, "y": 0, "width": 1144, "height": height}
+    path = REPOSITORY / "docs" / "pictures" / f"{view}.png" if os.environ.get("UPDATE_SCREENSHOTS") else None
+    page.screenshot(path=path or artifacts / f"guide-{view}.png", clip=clip)

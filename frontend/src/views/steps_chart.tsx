@@ -1,22 +1,17 @@
-import { useRef, useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import type { Table } from "../api.ts";
 import { CATEGORIES } from "../categories.ts";
 import { decimal, exact, percent, quantity, type Scale, scaleFor } from "../format.ts";
+import { type Range, rangeIn } from "../ranges.ts";
 import { highestOfEach, ticks } from "../shapes.ts";
+import { address } from "../state.ts";
 import { textWidth, useWidth } from "../widgets/measure.ts";
-import { hideTip, showTip } from "../widgets/tip.tsx";
+import { type Bar, listeners, useHands } from "./steps_hands.ts";
 
 const HEIGHT = 300;
 const LEFT = 56;
 const TOP = 24;
 const BASE = HEIGHT - 40;
-
-interface Bar {
-  step: number;
-  of: number;
-  x: number;
-  width: number;
-}
 
 type Numbers = (number | null)[];
 
@@ -90,88 +85,102 @@ function described(data: Table["data"], { step, of }: Bar): string {
 }
 
 /** Bars of equal distance; where there are more steps than room, the longest of each group of neighbours. */
-function placed(totals: number[], width: number): Bar[] {
+function placed(totals: number[], { from, to }: Range, width: number): Bar[] {
   const inside = Math.max(10, width - LEFT);
-  const chosen = highestOfEach(totals, Math.floor(inside / 3));
+  const chosen = highestOfEach(totals.slice(from, to), Math.floor(inside / 3));
   const slot = inside / chosen.length;
   const thick = Math.min(56, slot * (slot < 6 ? 0.8 : 0.62));
-  return chosen.map(({ step, of }, i) => ({ step, of, width: thick, x: LEFT + slot * i + (slot - thick) / 2 }));
+  return chosen.map(({ step, of }, i) => ({
+    step: from + step,
+    of,
+    width: thick,
+    x: LEFT + slot * i + (slot - thick) / 2,
+  }));
 }
 
-/** Each step as a column of its eight parts, which add up to it. */
-export function StepsChart({ data }: { data: Table["data"] }) {
-  const box = useRef<HTMLDivElement>(null);
-  const width = useWidth(box);
-  const [marked, mark] = useState<number | null>(null);
-  const totals = (data.total_ns as Numbers).map((total) => total ?? 0);
-  const names = data.step!.map(String);
-  const bars = placed(totals, width);
-  const scale = scaleFor("duration", totals);
-  const marks = ticks(Math.max(...totals.map((total) => total / scale.divisor))).map((tick) => tick * scale.divisor);
+const drawnParts = (bars: Bar[], parts: Numbers[], y: (ns: number) => number) =>
+  outlines(bars, parts, y).map((d, i) => d && <path key={i} d={d} style={{ fill: CATEGORIES[i]!.ink }} />);
+
+interface Drawing {
+  data: Table["data"];
+  totals: number[];
+  bars: Bar[];
+  width: number;
+  marked: number | null;
+  drag: Range | null;
+}
+
+/** The columns, the axes, what is marked, and what is dragged over. */
+function Drawing({ data, totals, bars, width, marked, drag }: Drawing) {
+  const scale = scaleFor("duration", bars.map(({ step }) => totals[step]!));
+  const highest = Math.max(...bars.map(({ step }) => totals[step]! / scale.divisor));
+  const marks = ticks(highest).map((tick) => tick * scale.divisor);
   const y = (ns: number) => BASE - ((BASE - TOP) * ns) / marks.at(-1)!;
   const whole = bars.filter(({ step }) => data.is_complete![step]);
   const cut = bars.filter(({ step }) => !data.is_complete![step]);
   const parts = CATEGORIES.map(({ column }) => (data[column] ?? []) as Numbers);
-
-  const show = (index: number) => {
-    const bar = bars[Math.max(0, Math.min(bars.length - 1, index))]!;
-    mark(bars.indexOf(bar));
-    const frame = box.current!.getBoundingClientRect();
-    showTip(described(data, bar), frame.left + bar.x + bar.width + 8, frame.top + TOP);
-  };
-  const hide = () => {
-    mark(null);
-    hideTip();
-  };
-  const move = (event: PointerEvent) => {
-    const x = event.clientX - box.current!.getBoundingClientRect().left - LEFT;
-    if (x < 0) return hide();
-    show(Math.floor((x * bars.length) / Math.max(1, width - LEFT)));
-  };
-  const key = (event: KeyboardEvent) => {
-    const moves: Record<string, number> = { ArrowRight: 1, ArrowLeft: -1, Home: -bars.length, End: bars.length };
-    const by = moves[event.key];
-    if (by === undefined) return;
-    event.preventDefault();
-    show((marked ?? (by > 0 ? -1 : bars.length)) + by);
-  };
   const current = marked === null ? undefined : bars[marked];
+  const dragged = drag && drag.from !== drag.to
+    ? [drag.from, drag.to].sort((a, b) => a - b).map((at) => bars[at]!)
+    : null;
+  return (
+    <svg class="steps" viewBox={`0 0 ${width} ${HEIGHT}`} aria-hidden="true">
+      <Axis marks={marks} scale={scale} width={width} y={y} />
+      <g class="pale">{drawnParts(cut, parts, y)}</g>
+      <path class="hatch" d={hatching(cut, totals, y)} />
+      {drawnParts(whole, parts, y)}
+      {current && (
+        <rect
+          class="mark"
+          x={current.x - 2}
+          y={y(totals[current.step]!) - 2}
+          width={current.width + 4}
+          height={BASE - y(totals[current.step]!) + 2}
+        />
+      )}
+      {dragged && (
+        <rect
+          class="dragged"
+          x={dragged[0]!.x - 2}
+          y={TOP}
+          width={dragged[1]!.x + dragged[1]!.width - dragged[0]!.x + 4}
+          height={BASE - TOP}
+        />
+      )}
+      <Names bars={bars} names={data.step!.map(String)} width={width} />
+    </svg>
+  );
+}
+
+/** Each step as a column of its eight parts, which add up to it. Dragging zooms, a double click shows all again. */
+export function StepsChart({ data }: { data: Table["data"] }) {
+  const box = useRef<HTMLDivElement>(null);
+  const width = useWidth(box);
+  const totals = (data.total_ns as Numbers).map((total) => total ?? 0);
+  const range = rangeIn(address.value.steps, totals.length);
+  const bars = placed(totals, range, width);
+  const told = (bar: Bar) => described(data, bar);
+  const chart = { box, bars, width, told, left: LEFT, top: TOP, count: totals.length };
+  const hands = useHands(chart);
+  const { marked, drag } = hands;
+  const shown = range.to - range.from;
+  const all = shown === totals.length ? `${shown} steps` : `${shown} of ${totals.length} steps`;
   return (
     <div
       ref={box}
       role="slider"
       tabIndex={0}
-      aria-label="Step time breakdown; arrow keys go from step to step"
+      aria-label="Step time breakdown; arrow keys go from step to step, plus and minus zoom, Escape shows all"
       aria-valuemin={0}
       aria-valuemax={Math.max(0, bars.length - 1)}
       aria-valuenow={marked ?? 0}
-      aria-valuetext={current ? described(data, current) : `${names.length} steps`}
-      onPointerMove={move}
-      onPointerLeave={hide}
-      onKeyDown={key}
-      onBlur={hide}
+      aria-valuetext={marked === null || !bars[marked] ? all : told(bars[marked]!)}
+      {...listeners(chart, hands)}
     >
-      {width > 0 && (
-        <svg class="steps" viewBox={`0 0 ${width} ${HEIGHT}`} aria-hidden="true">
-          <Axis marks={marks} scale={scale} width={width} y={y} />
-          <g class="pale">{drawnParts(cut, parts, y)}</g>
-          <path class="hatch" d={hatching(cut, totals, y)} />
-          {drawnParts(whole, parts, y)}
-          {current && (
-            <rect
-              class="mark"
-              x={current.x - 2}
-              y={y(totals[current.step]!) - 2}
-              width={current.width + 4}
-              height={BASE - y(totals[current.step]!) + 2}
-            />
-          )}
-          <Names bars={bars} names={names} width={width} />
-        </svg>
+      {width > 0 && bars.length > 0 && (
+        <Drawing data={data} totals={totals} bars={bars} width={width} marked={marked} drag={drag} />
       )}
+      {shown < totals.length && <p class="quiet">{all}. Double click or Escape for all, shift and wheel to scroll.</p>}
     </div>
   );
 }
-
-const drawnParts = (bars: Bar[], parts: Numbers[], y: (ns: number) => number) =>
-  outlines(bars, parts, y).map((d, i) => d && <path key={i} d={d} style={{ fill: CATEGORIES[i]!.ink }} />);

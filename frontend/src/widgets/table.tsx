@@ -1,4 +1,4 @@
-import type { ComponentChildren, RefObject } from "preact";
+import type { ComponentChildren, RefObject, VNode } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type DrawnColumn, isText, type Ready, widest } from "../columns.ts";
 import { cell, exact } from "../format.ts";
@@ -9,8 +9,10 @@ import { type Rows, sortBy } from "./rows.ts";
 
 const ROW = 26;
 const HEAD = 45;
-const DRAWN = 60;
 const ABOVE = 12;
+const BELOW = 6;
+const AT_ONCE = 8; // rows by which what is drawn moves on: drawing for each row would make each frame dear
+const MOST_KEPT = 1000;
 const PADDING = 34;
 
 /** The least width in which a heading, which is bold when sorted by, takes two lines. */
@@ -261,7 +263,7 @@ export function DataTable({ ready, rows, label, detail, folding = null }: TableP
   const slot = useSlot();
   const scroller = useRef<HTMLDivElement>(null);
   const available = useWidth(scroller);
-  const [scroll, setScroll] = useState(0);
+  const [near, setNear] = useState(0);
   const [height, setHeight] = useState(0);
   const { columns } = ready;
   const order = rows.rows;
@@ -274,8 +276,8 @@ export function DataTable({ ready, rows, label, detail, folding = null }: TableP
   const whole = wide.reduce((sum, width) => sum + width, 0);
   const chosen = slot.get("row") ? order.indexOf(Number(slot.get("row"))) : -1;
   const layout = new Layout(order.length, slot.get("open") ? chosen : -1, height);
-  const first = Math.max(0, layout.at(scroll) - ABOVE);
-  const last = Math.min(order.length, first + DRAWN);
+  const first = Math.max(0, layout.at(near * AT_ONCE * ROW) - ABOVE);
+  const last = Math.min(order.length, first + Math.ceil(innerHeight / ROW) + ABOVE + AT_ONCE + BELOW);
   const { toggle, onKeyDown } = useChoice(slot, order, scroller, (place) => layout.top(place), folding);
   useLayoutEffect(() => { // what was chosen elsewhere, such as in a picture, comes into sight
     const box = scroller.current!;
@@ -284,23 +286,31 @@ export function DataTable({ ready, rows, label, detail, folding = null }: TableP
     if (chosen >= 0 && !isInSight) box.scrollTop = y - box.clientHeight / 3;
   }, [slot.get("row")]);
 
-  const drawn = Array.from(order.subarray(first, last), (row, i) => {
-    const place = first + i;
+  // A row that is the same object as before is not looked at again.
+  const kept = useMemo(() => new Map<number, VNode>(), [columns, wide, order, chosen, layout.opened, folding, slot]);
+  const drawnRow = (row: number, place: number): VNode => {
     const isOpen = place === layout.opened;
     const props = { columns, wide, row, place, isChosen: place === chosen, isOpen, onToggle: toggle, folding };
-    return [
-      <Row key={row} {...props} />,
-      isOpen && (
-        <tr key="detail" aria-level={2}>
-          <td class="detail" colSpan={columns.length}>
-            <Detail width={Math.min(available, whole)} onHeight={setHeight}>{detail(row)}</Detail>
-          </td>
-        </tr>
-      ),
-    ];
-  });
+    if (kept.size > MOST_KEPT) kept.clear();
+    if (!kept.has(row)) kept.set(row, <Row key={row} {...props} />);
+    return kept.get(row)!;
+  };
+  const drawn = Array.from(order.subarray(first, last), (row, i) => [
+    drawnRow(row, first + i),
+    first + i === layout.opened && (
+      <tr key="detail" aria-level={2}>
+        <td class="detail" colSpan={columns.length}>
+          <Detail width={Math.min(available, whole)} onHeight={setHeight}>{detail(row)}</Detail>
+        </td>
+      </tr>
+    ),
+  ]);
   return (
-    <div class="scroll" ref={scroller} onScroll={(event) => setScroll(event.currentTarget.scrollTop)}>
+    <div
+      class={`scroll ${whole > available ? "sideways" : ""}`}
+      ref={scroller}
+      onScroll={({ currentTarget }) => setNear(Math.floor(currentTarget.scrollTop / (AT_ONCE * ROW)))}
+    >
       <table
         role="treegrid"
         tabIndex={0}
