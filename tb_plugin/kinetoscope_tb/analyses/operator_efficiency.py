@@ -35,29 +35,29 @@ class OperatorEfficiency(Table):
 
     name = Column(TEXT, "Name of the operator that has the shapes; what matmul or einsum call is counted there.")
     input_shapes = Column(TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.")
-    input_types = Column(TEXT, "Types of its inputs.")
-    input_values = Column(TEXT, "Values of its inputs that are no tensors, such as stride; missing if not recorded.")
-    device = Column(ID, "Device that it ran on; missing on the host.")
     dtype = Column(TEXT, "Number format: tf32 where float inputs ran on tensor cores, else that of the inputs.")
     calls = Column(COUNT, "How often it was called.")
     time_ns = Column(
         DURATION, "Device time of all that its calls launched; in a recording without devices, their host time."
     )
-    work_flop = Column(FLOP, "Operations of one call: a multiplication with an addition are two.")
-    work_bytes = Column(BYTES, "The least that one call must read and write: inputs and result once.", adds_up=False)
-    intensity = Column(NUMBER, "Operations per byte of that.")
-    achieved_flop_per_s = Column(FLOP_RATE, "Operations of all calls / their time.")
-    achieved_bytes_per_s = Column(BYTE_RATE, "Those bytes of all calls / their time.")
-    peak_flop_per_s = Column(
-        FLOP_RATE, f"What the device can do in this format (table of devices, version {TABLE_VERSION})."
-    )
-    peak_bytes_per_s = Column(BYTE_RATE, "What the device's memory can move.")
     roof_frac = Column(
         FRACTION,
         "Time at the roof / time taken: 1 is all that the device can do. Above it, what was read lay in caches.",
     )
     bound_by = Column(TEXT, "What the roof is for its intensity: compute or memory.")
+    achieved_flop_per_s = Column(FLOP_RATE, "Operations of all calls / their time.")
+    achieved_bytes_per_s = Column(BYTE_RATE, "Those bytes of all calls / their time.")
+    intensity = Column(NUMBER, "Operations per byte of that.")
+    work_flop = Column(FLOP, "Operations of one call: a multiplication with an addition are two.")
+    work_bytes = Column(BYTES, "The least that one call must read and write: inputs and result once.", adds_up=False)
+    peak_flop_per_s = Column(
+        FLOP_RATE, f"What the device can do in this format (table of devices, version {TABLE_VERSION})."
+    )
+    peak_bytes_per_s = Column(BYTE_RATE, "What the device's memory can move.")
+    device = Column(ID, "Device that it ran on; missing on the host.")
     why_unknown = Column(TEXT, "Why something is missing.")
+    input_values = Column(TEXT, "Values of its inputs that are no tensors, such as stride; missing if not recorded.")
+    input_types = Column(TEXT, "Types of its inputs.")
 
 
 def operator_efficiency(trace: Trace) -> pl.DataFrame:

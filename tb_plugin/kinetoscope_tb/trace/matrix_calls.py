@@ -1,7 +1,8 @@
 """Calls of operators whose work can be counted, by all that it depends on, with the time that they took.
 
-A call inside another such call isn't counted by itself: a convolution may run as a product. What other operators do
-inside one counts for it.
+A call inside another such call isn't counted by itself: a convolution may run as a product. But of calls of one name
+inside each other the innermost counts: under autocast it alone has the types that the work was done in. What other
+operators do inside one counts for it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def matrix_calls(trace: Trace) -> pl.DataFrame:
     parent = host["parent"].to_numpy()
     counted = by_name(host["name"], lambda name: name in FORMULAS).astype(bool)
     counted &= (host["kind"] == "operator").to_numpy()
-    rows = np.flatnonzero(counted & (take(nearest(counted, parent), parent) < 0))
+    rows = _chosen(counted, parent, host["name"].to_physical().fill_null(0).to_numpy())
     calls = host[rows].select(ARGUMENTS)
     if device.is_empty():
         calls = calls.with_columns(host["dur_ns"].gather(rows).alias("time_ns"), device=None, tensor_ns=0, unknown_ns=0)
@@ -43,6 +44,27 @@ def matrix_calls(trace: Trace) -> pl.DataFrame:
         .agg(pl.len().cast(pl.Int64).alias("calls"), pl.col("time_ns", "tensor_ns", "unknown_ns").sum().cast(pl.Int64))
         .with_columns(pl.col(ARGUMENTS).cast(pl.String), pl.col("device").cast(pl.Int64))
     )
+
+
+def _chosen(
+    counted: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    parent: np.ndarray[tuple[int], np.dtype[np.int32]],
+    name: np.ndarray[tuple[int], np.dtype[np.uint32]],
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The rows that count: inside no counted one of another name, and around none of their own."""
+    rows = np.flatnonzero(counted)
+    above = take(nearest(counted, parent), parent)[rows]
+    known = above >= 0
+    is_same = np.zeros(rows.size, bool)
+    is_same[known] = name[above[known]] == name[rows[known]]
+    is_inside = np.zeros(parent.size, bool)
+    is_inside[rows] = known & ~is_same
+    same, outer = rows[is_same], above[is_same]
+    while (is_inside[same] != is_inside[outer]).any():  # as often as calls of one name are nested
+        is_inside[same] = is_inside[outer]
+    is_around = np.zeros(parent.size, bool)
+    is_around[outer] = True
+    return rows[~is_inside[rows] & ~is_around[rows]]
 
 
 def _launched(device: pl.DataFrame, call_of: np.ndarray[tuple[int], np.dtype[np.int32]], calls: int) -> pl.DataFrame:

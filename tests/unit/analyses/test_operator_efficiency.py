@@ -163,3 +163,14 @@ def test_calls_whose_kernels_were_lost_stand_apart():
         -       1      -        -                    Its calls launched nothing on a device that was recorded.
         """,
     )
+
+
+def test_under_autocast_the_call_inside_has_the_types_of_the_work():
+    half, mixed = ["c10::Half", "c10::Half"], ["float", "c10::Half"]
+    builder = TraceBuilder(deviceProperties=[H100])
+    builder.op("aten::mm", 0, 90, **{"Input Dims": [[8, 8], [8, 8]], "Input type": mixed})
+    builder.op("aten::copy_", 5, 20).launch(10, 5, 1).kernel("cast", 1000, 300, 1)
+    builder.op("aten::mm", 40, 40, **{"Input Dims": [[8, 8], [8, 8]], "Input type": half})
+    builder.launch(50, 5, 2).kernel(TENSOR, 2000, 1000, 2)
+    table = operator_efficiency(builder.build())
+    assert table.select("dtype", "calls", "time_ns").rows() == [("fp16", 1, 1000)]
