@@ -95,7 +95,7 @@ def test_an_opened_allocation_is_marked_on_the_curve_of_its_device(opened: Page)
 
 
 def test_one_device_can_be_chosen(opened: Page):
-    opened.get_by_label("Device").select_option("cpu")
+    opened.get_by_role("combobox", name="Device").select_option("cpu")
     expect(opened.locator(".curves figcaption b")).to_have_text(["cpu"])
     expect(part(opened, "At the peak").locator("tr.row")).to_have_count(1)
 
@@ -104,6 +104,7 @@ def test_the_rows_of_a_curve_are_folded_until_asked_for(opened: Page):
     expect(opened.get_by_role("treegrid", name="Memory")).to_have_count(0)
     opened.get_by_text("rows of the curve as a table").click()
     expect(opened.get_by_role("treegrid", name="Memory")).to_be_visible()
+    opened.wait_for_function("location.hash.includes('rows=1')")
     opened.reload()
     expect(opened.get_by_role("treegrid", name="Memory")).to_be_visible()
 

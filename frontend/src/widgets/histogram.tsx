@@ -1,6 +1,6 @@
 import { useRef } from "preact/hooks";
 import type { DrawnColumn } from "../columns.ts";
-import { decimal, exact, percent, quantity, scaled, scaleFor } from "../format.ts";
+import { decimal, exact, percent, quantity, scaleFor } from "../format.ts";
 import { ticks } from "../shapes.ts";
 import { textWidth, useWidth } from "./measure.ts";
 import type { Drawn } from "./rows.ts";
@@ -87,7 +87,7 @@ function Panel({ bins, edge, column }: PanelProps) {
             ))}
             {bins.map((bin, i) =>
               bin && (
-                <g key={bin.row} class="bin" data-tip={told(bin)} aria-label={scaled(heights[i]!, scale)}>
+                <g key={bin.row} class="bin" role="img" data-tip={told(bin)} aria-label={told(bin)}>
                   <rect class="hit" x={left + slot * i} y={TOP} width={slot} height={BASE - TOP} />
                   <rect
                     class="height"

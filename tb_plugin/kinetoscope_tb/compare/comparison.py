@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from ..errors import BadParameter
-from ..tables import BOOL, BYTES, COUNT, DURATION, ID, INSTANT, NUMERIC, Column, Table
+from ..tables import BOOL, BYTES, COUNT, DURATION, FLOP, ID, INSTANT, NUMERIC, Column, Table
 from ..trace import Trace
 from ..views import View
 from .noise import Spread, margin
@@ -18,7 +18,7 @@ from .paths import labels, parents, shown_names
 from .sides import Side, identity, side, why_not_per_step
 from .table import SIDE, compared_table
 
-_ROUNDED = (DURATION, BYTES)
+_ROUNDED = (DURATION, BYTES, FLOP)
 
 
 @dataclass(frozen=True)

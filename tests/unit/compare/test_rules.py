@@ -47,7 +47,7 @@ def test_a_rule_names_a_view_a_column_a_row_and_limits(text, expected):
         ("step>5MiB", "mean_ns is a duration; give the limit in its unit or in %"),
         ("operators.device_self_ns>5", "give the limit in its unit"),
         ("operators.nothing>5%", "name a column of 'operators'"),
-        ("gpus>5%", "name a column of 'gpus'"),
+        ("environment>5%", "name a column of 'environment'"),
     ],
 )
 def test_what_is_no_rule_says_why(text, why):
