@@ -91,9 +91,9 @@ def test_amounts_of_the_steps_add_up_to_those_of_all_steps_together(builder):
         view = VIEWS[name]
         amounts = [c.name for c in view.table.columns if c.adds_up]
         parts = [rows_of_steps(trace, [step]) for step in everything]
-        frames = [view.run(part).select(amounts).sum() for part in parts if not view.is_missing(part)]
         together = rows_of_steps(trace, everything)
-        if not view.is_missing(together):
+        if not any(map(view.is_missing, parts)):  # a step without operators doesn't tell of its device time
+            frames = [view.run(part).select(amounts).sum() for part in parts]
             assert view.run(together).select(amounts).sum().rows() == pl.concat(frames).sum().rows()
 
 
