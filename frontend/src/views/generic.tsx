@@ -5,7 +5,7 @@ import { type Ready, ready as prepared, without } from "../columns.ts";
 import { decimal, plural } from "../format.ts";
 import { largest } from "../shapes.ts";
 import { SlotContext, useSlot, useSlotOf } from "../slot.ts";
-import { catalogue, choose, openEntry, pageOf, parametersOf, useAnswer } from "../state.ts";
+import { catalogue, choose, openEntry, pageOf, parametersOf, traceState, useAnswer } from "../state.ts";
 import { Bars } from "../widgets/bars.tsx";
 import { Curves } from "../widgets/curve.tsx";
 import { Donut, parts } from "../widgets/donut.tsx";
@@ -210,11 +210,14 @@ function View({ base: listed, about = NOTHING }: { base: ViewEntry; about?: Quer
 /** The page of a view of the list: the view, and its parts below it. */
 export function Generic() {
   const [main, ...others] = pageOf(openEntry.value!);
+  const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
+  // What the page lacks is said once, not again by each part that lacks the same.
+  const drawn = others.filter(({ id }) => !(main!.id in missing) || missing[id] !== missing[main!.id]);
   return (
     <>
       <PageParameters views={[main!, ...others]} />
       <View key={main!.id} base={main!} />
-      {others.map((part) => (
+      {drawn.map((part) => (
         <section key={part.id} class="part" aria-label={part.title}>
           <h2>{part.title}</h2>
           <p class="quiet">{prose(part.doc)}</p>
