@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ..tables import COUNT, TEXT, Column, Table
 from ..trace import Trace
-from ..trace.call_tree import Ints, MergedTree, Rows
-from ..trace.lookup import take
+from ..trace.call_tree import MergedTree, Rows
+from ..trace.lookup import summed, take
 from ..trace.module_calls import ModuleCalls
 from ..trace.module_times import ModuleCosts, ModuleTimes, module_amounts, rest_rows
 from ..views import View
@@ -49,15 +49,15 @@ def modules_by_class(trace: Trace) -> pl.DataFrame:
     is_outermost = _is_outermost(tree, group)
     amounts = module_amounts(
         times,
-        lambda own: _summed(group, tree.with_inner(own) * is_outermost, classes.len()),
-        lambda own: _summed(group, own, classes.len()),
+        lambda own: summed(group, tree.with_inner(own) * is_outermost, classes.len()),
+        lambda own: summed(group, own, classes.len()),
     )
     modules_of = pl.DataFrame({"group": group, "module": tree.code}).group_by("group").n_unique().sort("group")
     rows = pl.DataFrame(
         {
             "name": classes,
             "instances": modules_of["module"],
-            "calls": _summed(group, found.calls, classes.len()),
+            "calls": summed(group, found.calls, classes.len()),
             **amounts,
         },
         schema_overrides=ModulesByClass.schema(),
@@ -76,12 +76,6 @@ def _is_outermost(tree: MergedTree, group: Rows) -> NDArray[np.bool_]:
         outermost &= take(group, around) != group
         around = take(tree.parent, around)
     return outermost
-
-
-def _summed(group: Rows, amount: Ints, count: int) -> Ints:
-    total = np.zeros(count, np.int64)
-    np.add.at(total, group, amount)
-    return total
 
 
 VIEW = View(

@@ -17,7 +17,7 @@ import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
-from .lookup import take
+from .lookup import summed, take
 from .model import NONE, Trace
 from .nesting import add_up, innermost, nest, self_times
 
@@ -115,10 +115,7 @@ class MergedTree:
 
     def sums(self, node: Rows, value: NDArray[Any] | None = None) -> Ints:
         """The sum of the values that belong to each node, or how many do; NONE is no node."""
-        real = node >= 0
-        total = np.zeros(self.parent.size, np.int64)
-        np.add.at(total, node[real], 1 if value is None else value[real])
-        return total
+        return summed(node, np.ones(node.size, np.int64) if value is None else value, self.parent.size)
 
     def with_inner(self, own: Ints) -> Ints:
         """Each node's value with those of all nodes in it."""

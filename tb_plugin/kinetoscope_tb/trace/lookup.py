@@ -55,3 +55,11 @@ def distinct(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]
     occurs = np.zeros(most, bool)
     occurs[values] = True
     return np.flatnonzero(occurs), (np.cumsum(occurs, dtype=np.int32) - 1)[values]
+
+
+def summed(place: NDArray[np.int32], value: NDArray[Any], size: int) -> NDArray[np.int64]:
+    """The sum of the values of each place; NONE is no place."""
+    total = np.zeros(size, np.int64)
+    real = place >= 0
+    np.add.at(total, place[real], value[real])
+    return total

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..tables import BOOL, BYTES, COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ..tensor_cores import is_matrix_op
 from .launch_outcomes import launch_outcomes
-from .lookup import by_name, distinct, take
+from .lookup import by_name, distinct, summed, take
 from .memory_levels import CPU, OUT_OF_MEMORY
 from .model import NONE, Trace
 from .nesting import add_up, nearest
@@ -130,14 +130,6 @@ class Calls:
     def sums(self, value: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sum of each call's value, per group."""
         return summed(self.group, value, self.first.size)
-
-
-def summed(place: NDArray[np.int32], value: NDArray[Any], size: int) -> NDArray[np.int64]:
-    """The sum of the values of each place; NONE is no place."""
-    total = np.zeros(size, np.int64)
-    real = place >= 0
-    np.add.at(total, place[real], value[real])
-    return total
 
 
 def _host_times(trace: Trace, calls: Calls) -> dict[str, Any]:
