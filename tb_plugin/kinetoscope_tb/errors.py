@@ -7,7 +7,8 @@ KinetoscopeError            str(error) says what went wrong, where, and what to 
 ├── MissingData             a recording lacks what a view needs
 └── RequestError            the question can't be answered as asked
     ├── NotFound            there is no such run, worker, span, view or file
-    └── BadParameter        a parameter that the view doesn't have, or a value that it doesn't take
+    ├── BadParameter        a parameter that the view doesn't have, or a value that it doesn't take
+    └── Changed             the file isn't the one any more that the question is about
 """
 
 from __future__ import annotations
@@ -76,3 +77,9 @@ class NotFound(RequestError):
 
 class BadParameter(RequestError):
     """A parameter that a view doesn't have, or a value that it doesn't take."""
+
+
+class Changed(RequestError):
+    """A question about a file as it was before it changed."""
+
+    status = 409

@@ -16,7 +16,7 @@ LAYERS = [  # from the top; a unit is a module, or a package whose own modules m
     {"web"},
     {"store"},
     {"cache"},
-    {"analyses", "compare"},
+    {"analyses", "compare", "timeline"},
     {"views", "discovery", "reader", "checks", "advice"},
     {"trace", "storage"},
     {"tables", "intervals", "curves", "kernel_names", "tensor_cores", "call_names", "device_peaks", "errors"},

@@ -72,9 +72,14 @@ def write(file: IO[bytes], trace: Trace, source: dict[str, Any]) -> None:
         "frames": frames,
         "texts": _written(file, texts.alias("text").to_frame()),
     }
+    write_footer(file, footer, MAGIC)
+
+
+def write_footer(file: IO[bytes], footer: dict[str, Any], magic: bytes) -> None:
+    """End an entry with its footer; `magic` says of which kind the entry is, in 18 bytes."""
     text = json.dumps(footer, default=_as_json).encode()
     file.write(text)
-    file.write(_TAIL.pack(len(text), zlib.crc32(text), MAGIC))
+    file.write(_TAIL.pack(len(text), zlib.crc32(text), magic))
 
 
 def _enums(frame: pl.DataFrame, categories: list[pl.Series]) -> dict[str, tuple[int, int]]:
@@ -105,13 +110,13 @@ def _written(file: IO[bytes], frame: pl.DataFrame) -> dict[str, int]:
     return asdict(_Section(start, checked.length, checked.checksum))
 
 
-def source_of(file: IO[bytes]) -> dict[str, Any]:
+def source_of(file: IO[bytes], magic: bytes = MAGIC) -> dict[str, Any]:
     """What the entry is of.
 
     Raises:
         BrokenEntry: It is no entry.
     """
-    source = _footer(file).get("source")
+    source = footer_of(file, magic).get("source")
     if not isinstance(source, dict):
         raise BrokenEntry("the footer doesn't say what it is of")
     return source
@@ -124,7 +129,7 @@ def opened(file: IO[bytes], source: dict[str, Any]) -> Trace:
         BrokenEntry: It is no entry, or one of something else than `source`, or it was damaged.
         PolarsError, LookupError, TypeError: It was made up.
     """
-    footer = _footer(file)
+    footer = footer_of(file, MAGIC)
     if footer["source"] != source:
         raise BrokenEntry("it is of another file")
     texts = _frame(file, footer["texts"])["text"]
@@ -156,14 +161,19 @@ def _restored(kind: Any, stored: Any) -> Any:
     return frozenset(stored) if get_origin(kind) is frozenset else stored
 
 
-def _footer(file: IO[bytes]) -> dict[str, Any]:
+def footer_of(file: IO[bytes], magic: bytes) -> dict[str, Any]:
+    """The footer of an entry of this kind.
+
+    Raises:
+        BrokenEntry: It is no such entry, or it was damaged.
+    """
     end = file.seek(0, 2)
     if end < _TAIL.size + len(MAGIC):
         raise BrokenEntry("it is too short")
     file.seek(end - _TAIL.size)
-    length, checksum, magic = _TAIL.unpack(file.read(_TAIL.size))
+    length, checksum, found = _TAIL.unpack(file.read(_TAIL.size))
     start = end - _TAIL.size - length
-    if magic != MAGIC or length > _LONGEST_FOOTER or start < len(MAGIC):
+    if found != magic or length > _LONGEST_FOOTER or start < len(magic):
         raise BrokenEntry("it has no footer")
     text = _bytes(file, _Section(start, length, checksum))
     footer = json.loads(text)

@@ -1,7 +1,10 @@
 """The cache folder: where it is, what lies in it, and what must go.
 
-    <key>.trace            an entry; its modification time says when it was last used
+    <key>.trace            an entry: a trace
+    <key>.timeline         an entry: a timeline
     <key>.<random>.part    an entry that is being written, or whose process was killed
+
+An entry's modification time says when it was last used.
 
 Files with other names are not ours and are never touched. Several processes may work here at once: an entry that
 another process removes is read anew, one that another process writes too is replaced by the same.
@@ -18,17 +21,20 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from ..storage import is_url
 
 if TYPE_CHECKING:
+    from ..timeline import Timeline
     from ..trace import Trace
+
+Held = TypeVar("Held")
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +45,8 @@ SHARE_OF_FREE_DISK = 20  # one part in
 ABANDONED_AFTER_S = 3600
 FEWEST_EVENTS = 20_000  # of a file on this disk: they are read in 0.1 s, and an entry is opened in 0.02 s
 
-_ENTRY = re.compile(r"[0-9a-f]{40}\.trace")
+_ENTRY = re.compile(r"[0-9a-f]{40}\.(?:trace|timeline)")
+TRACE, TIMELINE = ".trace", ".timeline"
 _PART = re.compile(r"[0-9a-f]{40}\.[^.]+\.part")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
@@ -69,45 +76,67 @@ class Cache:
 
     def open(self, path: str, stamp: Any) -> Trace | None:
         """The trace that was read from this path when it had this stamp; None if it must be read anew."""
-        from polars.exceptions import PolarsError
-
         from .entry import opened
 
-        try:
-            source = _source(path, stamp)
-            entry = self.folder / _name(source)
-            with entry.open("rb") as file:
-                trace = opened(file, source)
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, LookupError, TypeError, PolarsError) as error:
-            logger.info("The cached form of %s can't be used (%s); the file is read anew.", path, error)
-            return None
-        with suppress(OSError):
-            os.utime(entry)
-        return trace
+        return self._opened(path, stamp, TRACE, opened)
+
+    def open_timeline(self, path: str, stamp: Any) -> Timeline | None:
+        """The timeline of the trace that was read from this path when it had this stamp; None if it must be made."""
+        from .timeline_entry import opened
+
+        return self._opened(path, stamp, TIMELINE, opened)
 
     def write(self, trace: Trace, path: str, stamp: Any) -> None:
         """Keep a trace; if that isn't possible, say so once and go on."""
+        from .entry import write
+
+        self._write_or_complain(path, stamp, TRACE, write, trace)
+
+    def write_timeline(self, timeline: Timeline, path: str, stamp: Any) -> None:
+        """Keep a timeline; if that isn't possible, say so once and go on."""
+        from .timeline_entry import write
+
+        self._write_or_complain(path, stamp, TIMELINE, write, timeline)
+
+    def _opened(
+        self, path: str, stamp: Any, kind: str, opened: Callable[[IO[bytes], dict[str, Any]], Held]
+    ) -> Held | None:
         from polars.exceptions import PolarsError
 
         try:
-            self._write(trace, _source(path, stamp))
+            source = _source(path, stamp)
+            entry = self.folder / _name(source, kind)
+            with entry.open("rb") as file:
+                held = opened(file, source)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, LookupError, TypeError, PolarsError) as error:
+            logger.info("The cached form of %s can't be used (%s); it is made anew.", path, error)
+            return None
+        with suppress(OSError):
+            os.utime(entry)
+        return held
+
+    def _write_or_complain(
+        self, path: str, stamp: Any, kind: str, write: Callable[[IO[bytes], Held, dict[str, Any]], None], held: Held
+    ) -> None:
+        from polars.exceptions import PolarsError
+
+        try:
+            source = _source(path, stamp)
+            self._write(_name(source, kind), lambda file: write(file, held, source))
         except (OSError, ValueError, TypeError, RecursionError, MemoryError, PolarsError) as error:
             if not self._has_complained:
                 self._has_complained = True
                 reason = getattr(error, "strerror", None) or repr(error)
                 logger.warning("The cache %s can't be written (%s); traces are read anew.", self.folder, reason)
 
-    def _write(self, trace: Trace, source: dict[str, Any]) -> None:
-        from .entry import write
-
+    def _write(self, name: str, write: Callable[[IO[bytes]], None]) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        name = _name(source)
         handle, part = tempfile.mkstemp(prefix=f"{Path(name).stem}.", suffix=".part", dir=self.folder)
         try:
             with os.fdopen(handle, "wb") as file:
-                write(file, trace, source)
+                write(file)
                 size = file.tell()
             if self._makes_room_for(size):
                 Path(part).replace(self.folder / name)
@@ -142,13 +171,14 @@ class Cache:
 
     def entries(self) -> list[CachedTrace]:
         """What is kept, the one used last first."""
-        from .entry import source_of
+        from .entry import MAGIC, source_of
+        from .timeline_entry import MAGIC as TIMELINE_MAGIC
 
         found = []
         for entry, info in self._files(_ENTRY):
             path = None
             with suppress(OSError, ValueError, LookupError), entry.open("rb") as file:
-                path = str(source_of(file)["path"])
+                path = str(source_of(file, TIMELINE_MAGIC if entry.suffix == TIMELINE else MAGIC)["path"])
             found.append(CachedTrace(path, info.st_size, info.st_mtime))
         return sorted(found, key=lambda one: -one.used)
 
@@ -224,8 +254,8 @@ def _source(path: str, stamp: Any) -> dict[str, Any]:
     return as_stored
 
 
-def _name(source: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()[:40] + ".trace"
+def _name(source: Mapping[str, Any], kind: str) -> str:
+    return hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()[:40] + kind
 
 
 def _remove(path: Path) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..discovery import TraceFile
     from ..reader import Progress
     from ..reader.event import Event, EventTexts
+    from ..timeline import Timeline
     from ..trace import Trace
 
 logger = logging.getLogger(__name__)
@@ -57,14 +58,25 @@ def open_or_read(
     return (read(file.path, progress), True) if trace is None else (trace, False)
 
 
-def keep(trace: Trace, file: TraceFile, cache: Cache) -> None:
-    """Write a trace that was read to the cache, unless its file changed since it was listed."""
+def keep(trace: Trace, file: TraceFile, cache: Cache, timeline: Timeline | None = None) -> None:
+    """Write a trace that was read, or the timeline made of it, to the cache; unless its file changed in between."""
     from ..cache import is_worth_keeping
 
     if is_worth_keeping(trace, file.path):
         entry = entry_at(file.path)
         if entry is not None and entry.stamp == file.stamp and entry.stamp[-1]:  # not every server says when
-            cache.write(trace, file.path, file.stamp)
+            if timeline is None:
+                cache.write(trace, file.path, file.stamp)
+            else:
+                cache.write_timeline(timeline, file.path, file.stamp)
+
+
+def open_or_arrange(file: TraceFile, trace: Trace, cache: Cache | None) -> tuple[Timeline, bool]:
+    """The timeline of a file's trace, and whether it was made, not opened from the cache."""
+    from ..timeline import timeline
+
+    kept = None if cache is None else cache.open_timeline(file.path, file.stamp)
+    return (timeline(trace), True) if kept is None else (kept, False)
 
 
 def event_in(file: TraceFile, trace: Trace, offset: int, texts: EventTexts) -> Event:

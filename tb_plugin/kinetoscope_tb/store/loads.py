@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .answers import Loading
-from .files import keep, open_or_read
+from .files import keep, open_or_arrange, open_or_read
 from .workers import Workers
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..cache import Cache
     from ..discovery import TraceFile
     from ..reader import Progress
+    from ..timeline import Timeline
     from ..trace import Trace
 
 MOST_RESULTS = 64  # of one trace; a dragged zoom asks for another with each move
@@ -37,6 +38,7 @@ class Load:
     begun: float
     trace: Future[Trace] = field(default_factory=Future)
     results: OrderedDict[Any, Future[Any]] = field(default_factory=OrderedDict)
+    timeline: Future[Timeline] | None = None
     held_bytes: int = 0
     stage: str = "waiting"
     read_bytes: int = 0
@@ -102,6 +104,22 @@ class Loads:
             results.move_to_end(key)
             return results[key]
 
+    def timeline(self, file: TraceFile, trace: Trace) -> Future[Timeline]:
+        """The timeline of a file's trace, begun at the first call; it lives and goes with the trace."""
+        with self._lock:
+            load = self._loads.get(file.path)
+            if load is None:  # it was dropped in the meantime
+                return self._analysts.submit(self._arrange, file, trace)
+            if load.timeline is None:
+                load.timeline = self._analysts.submit(self._arrange, file, trace)
+            return load.timeline
+
+    def _arrange(self, file: TraceFile, trace: Trace) -> Timeline:
+        timeline, is_new = open_or_arrange(file, trace, self._cache)
+        if is_new:
+            self._keep(trace, file, timeline)
+        return timeline
+
     def _read_and_make_room(self, file: TraceFile, load: Load) -> Trace:
         load.begun = self._clock()
         load.stage = "opening"
@@ -117,12 +135,12 @@ class Loads:
                 del self._loads[path]
         return trace
 
-    def _keep(self, trace: Trace, file: TraceFile) -> None:
-        """Have the trace written to the cache, behind the answer; not while too many wait for that."""
+    def _keep(self, trace: Trace, file: TraceFile, timeline: Timeline | None = None) -> None:
+        """Have the trace, or its timeline, written to the cache behind the answer; not while too many wait."""
         with self._lock:
             has_room = len(self._kept) < MOST_TO_KEEP or self._kept[0].done()
             if self._cache is not None and has_room:
-                self._kept.append(self._keepers.submit(keep, trace, file, self._cache))
+                self._kept.append(self._keepers.submit(keep, trace, file, self._cache, timeline))
 
 
 def held_bytes(trace: Trace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..discovery import Heads, Listing, Logdir, TraceFile, list_traces
 from .answers import Loading, Missing, compute, compute_comparison
@@ -14,7 +14,7 @@ from .loads import Loads
 from .workers import Workers, is_done
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
     from concurrent.futures import Future
 
     import polars as pl
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from ..compare import Comparison
     from ..reader import Progress
     from ..reader.event import Event, EventTexts
+    from ..timeline import Timeline
     from ..trace import Trace
     from ..views import View
+
+Result = TypeVar("Result")
 
 PATIENCE_S = 0.15
 MOST_EVENTS = 64  # whose details are remembered
@@ -119,6 +122,43 @@ class Store:
         key = (view.id, tuple(sorted(arguments.items())))
         result: Future[pl.DataFrame | Missing] = self._loads.result(file, key, compute, view, trace, arguments)
         return result.result() if is_done(result, self._patience_s) else Loading("analysing")
+
+    def about(
+        self, file: TraceFile, name: str, question: Callable[..., Result], *arguments: Hashable
+    ) -> Result | Loading:
+        """What a function says of the trace in a file and of its timeline, computed at the first call.
+
+        Args:
+            file: The file.
+            name: Of the question: with the arguments it tells questions apart.
+            question: Called with the trace, the timeline and the arguments.
+            arguments: Whatever else it asks.
+
+        Raises:
+            TraceError: The file can't be used.
+        """
+        trace = self.trace(file)
+        if isinstance(trace, Loading):
+            return trace
+        timeline = self._timeline(file, trace)
+        if isinstance(timeline, Loading):
+            return timeline
+        key = ("timeline", name, *arguments)
+        result: Future[Result] = self._loads.result(file, key, question, trace, timeline, *arguments)
+        return result.result() if is_done(result, self._patience_s) else Loading("analysing")
+
+    def timeline(self, file: TraceFile) -> Timeline | Loading:
+        """The timeline of the trace in a file, made at the first call.
+
+        Raises:
+            TraceError: The file can't be used.
+        """
+        trace = self.trace(file)
+        return trace if isinstance(trace, Loading) else self._timeline(file, trace)
+
+    def _timeline(self, file: TraceFile, trace: Trace) -> Timeline | Loading:
+        timeline: Future[Timeline] = self._loads.timeline(file, trace)
+        return timeline.result() if is_done(timeline, self._patience_s) else Loading("arranging")
 
     def comparison(
         self,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..compare import Comparison
     from ..discovery import Listing, TraceFile
     from ..reader.event import Event
+    from ..timeline import Track
     from ..trace import Trace
     from ..views import View
 
@@ -45,12 +46,12 @@ def runs(listing: Listing | None) -> dict[str, Any]:
 def _spans(spans: Mapping[str, TraceFile]) -> list[dict[str, Any]]:
     labels = span_labels(spans)
     return [
-        {"name": span, "label": labels[span], "file": file.shown, "bytes": file.bytes, "stamp": _short(file.stamp)}
+        {"name": span, "label": labels[span], "file": file.shown, "bytes": file.bytes, "stamp": short_stamp(file.stamp)}
         for span, file in spans.items()
     ]
 
 
-def _short(stamp: object) -> str:
+def short_stamp(stamp: object) -> str:
     """A text that changes with the stamp."""
     return f"{crc32(repr(stamp).encode()):08x}"
 
@@ -108,6 +109,13 @@ def comparison(view: View, result: Comparison | Loading | Missing) -> dict[str, 
 def event(found: Event) -> dict[str, Any]:
     """One event as the file has it."""
     return {"state": "ready", **asdict(found)}
+
+
+def track(one: Track) -> dict[str, Any]:
+    """A track of the timeline; its row among the trace's threads is the server's own matter."""
+    said = asdict(one)
+    del said["thread"]
+    return said
 
 
 def failure(error: Exception, view: str | None = None) -> dict[str, Any]:

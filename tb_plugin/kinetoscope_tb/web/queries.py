@@ -1,0 +1,74 @@
+"""What a request asks for, checked."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ..errors import BadParameter, Changed
+from .encode import short_stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from werkzeug.wrappers import Request
+
+    from ..discovery import TraceFile
+    from ..store import Loading, Store
+
+NAMES = ("run", "worker", "span")
+
+
+def query_of(
+    request: Request, needed: tuple[str, ...], *, others: bool = False, optional: tuple[str, ...] = ()
+) -> dict[str, str]:
+    """The request's parameters.
+
+    Raises:
+        BadParameter: One is missing, or given twice, or not known.
+    """
+    query = request.args.to_dict(flat=False)
+    for name in needed:
+        if name not in query:
+            raise BadParameter(f"The parameter {name!r} is missing; {request.path} needs {', '.join(needed)}.")
+    for name, values in query.items():
+        if len(values) > 1:
+            raise BadParameter(f"The parameter {name!r} is given {len(values)} times; give it once.")
+        if name not in needed + optional and not others:
+            takes = ", ".join(needed + optional) or "none"
+            raise BadParameter(f"There is no parameter {name!r} here; {request.path} takes {takes}.")
+    return {name: values[0] for name, values in query.items()}
+
+
+def file_of(store: Store, query: Mapping[str, str]) -> TraceFile | Loading:
+    """The file that a request is about.
+
+    Raises:
+        NotFound: There is no such run, worker or span.
+    """
+    return store.find(query["run"], query["worker"], query["span"])
+
+
+def file_as_known(store: Store, query: Mapping[str, str]) -> TraceFile | Loading:
+    """The file of a request that numbers things of the trace as the page knew it when its stamp was `stamp`.
+
+    Raises:
+        NotFound: There is no such run, worker or span.
+        Changed: The file is another by now.
+    """
+    file = file_of(store, query)
+    stamp = getattr(file, "stamp", None)
+    if stamp is not None and short_stamp(stamp) != query["stamp"]:
+        raise Changed(f"The trace {query['span']!r} of {query['worker']!r} changed since it was opened. Open it anew.")
+    return file
+
+
+def whole_number(query: Mapping[str, str], name: str, meaning: str) -> int:
+    """A parameter that is a number of at most 18 digits, 0 or more.
+
+    Raises:
+        BadParameter: It is something else.
+    """
+    if not re.fullmatch(r"\d{1,18}", query[name], re.ASCII):
+        raise BadParameter(f"{name}={query[name]!r} isn't possible; it is {meaning}.")
+    return int(query[name])

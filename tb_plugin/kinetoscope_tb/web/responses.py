@@ -1,0 +1,80 @@
+"""What a handler returns or raises, as HTTP: here and nowhere else."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+from collections.abc import Callable
+
+from tensorboard.backend import http_util
+from werkzeug.wrappers import Request, Response
+
+from ..errors import KinetoscopeError
+from ..store import Store
+from . import encode
+from .assets import asset
+
+logger = logging.getLogger(__name__)
+
+Handler = Callable[[Store, Request], object]
+
+FOREVER_S = 31_536_000  # a year, the longest that is usual
+LEAST_TO_COMPRESS = 1 << 16  # bytes; compressing less saves no time
+
+
+def answer_response(store: Store, handler: Handler, request: Request) -> Response:
+    """What the handler answers, or how it failed."""
+    if request.method != "GET":
+        return _wrong_method(request)
+    try:
+        return _respond(request, handler(store, request))
+    except Exception as error:  # noqa: BLE001  # one of the two places: a request
+        return _failure(request, error)
+
+
+def asset_response(request: Request) -> Response:
+    """A file of the page."""
+    if request.method != "GET":
+        return _wrong_method(request)
+    try:
+        content, media_type = asset(request.path.partition("/static/")[2])
+    except Exception as error:  # noqa: BLE001  # as above
+        return _failure(request, error)
+    response: Response = http_util.Respond(request, content, media_type)
+    return response
+
+
+def _wrong_method(request: Request) -> Response:
+    message = f"{request.method} isn't possible here; use GET."
+    failed = {"state": "failed", "code": "method_not_allowed", "message": message}
+    response = _respond(request, failed, 405)
+    response.headers["Allow"] = "GET"
+    return response
+
+
+def _failure(request: Request, error: Exception) -> Response:
+    if not isinstance(error, KinetoscopeError):
+        logger.error("%s failed", request.full_path, exc_info=error)
+    status = error.status if isinstance(error, KinetoscopeError) else 500
+    return _respond(request, encode.failure(error, request.args.get("view")), status)
+
+
+def _respond(request: Request, value: object, status: int = 200) -> Response:
+    """JSON that may be another the next time; or bytes that are the same for ever, since the address says of what."""
+    if isinstance(value, bytes):
+        return _bytes(request, value)
+    content = encode.text(value)
+    response: Response = http_util.Respond(request, content, "application/json; charset=utf-8", code=status)
+    response.headers["Cache-Control"] = "no-store"  # a trace may grow, and a new one may take its name
+    return response
+
+
+def _bytes(request: Request, value: bytes) -> Response:
+    is_packed = len(value) >= LEAST_TO_COMPRESS and request.accept_encodings["gzip"] > 0
+    content = gzip.compress(value, compresslevel=1, mtime=0) if is_packed else value
+    packed_as = "gzip" if is_packed else None
+    response: Response = http_util.Respond(
+        request, content, "application/octet-stream", expires=FOREVER_S, content_encoding=packed_as
+    )
+    response.headers["Cache-Control"] = f"private, max-age={FOREVER_S}, immutable"
+    return response

@@ -1,0 +1,93 @@
+"""For any trace: every slice is drawn, once, where nothing else is; and a tile is what a slow look at all slices sees."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from slow_timeline import decoded, tile
+
+from build import TraceBuilder
+from kinetoscope_tb.reader import read
+from kinetoscope_tb.timeline import FRAMES, Pyramid, Rows, timeline
+from kinetoscope_tb.timeline.encoding import batch_bytes
+from real_traces import FOLDER
+
+TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
+KINDS = st.sampled_from(["op", "annotation", "python", "kernel", "launch"])
+SLICES = st.lists(st.tuples(KINDS, st.integers(0, 60), st.integers(0, 30), st.integers(1, 3)), max_size=40)
+
+
+def built(slices):
+    trace = TraceBuilder()
+    for number, (kind, at, dur, where) in enumerate(slices):
+        if kind == "kernel":
+            trace.kernel(f"k{number % 3}", at, dur, number, stream=where)
+        elif kind == "launch":
+            trace.launch(at, dur, number, thread=where)
+        else:
+            getattr(trace, kind)(f"{kind}{number % 3}", at, dur, thread=where)
+    return trace.build()
+
+
+@given(SLICES)
+def test_every_slice_of_the_trace_is_in_one_lane_alone(slices):
+    trace = built(slices)
+    made = timeline(trace)
+    assert made.size == len(slices) == sum(getattr(trace, name).height for name in FRAMES)
+    assert sorted(made.event.tolist()) == list(range(made.size))
+    for number in range(made.size):
+        frame, at = made.source_of(number)
+        row = getattr(trace, frame).row(at, named=True)
+        assert (row["start_ns"], row["dur_ns"]) == (made.start_ns[number], made.dur_ns[number])
+        assert row["name"] == made.labels.texts[made.label[number]]
+    first, end = made.pyramid.rows.first, made.start_ns + made.dur_ns
+    for a, b in pairwise(first.tolist()):
+        assert (made.start_ns[a + 1 : b] >= end[a : b - 1]).all()
+    for number, parent in enumerate(made.parent.tolist()):
+        if parent >= 0:
+            assert made.row_of(parent) < made.row_of(number)
+            assert made.track_of(parent) == made.track_of(number)
+            assert made.start_ns[parent] <= made.start_ns[number] <= end[number] <= end[parent]
+
+
+@st.composite
+def rows_of_slices(draw):
+    """Some rows of slices that don't overlap, from dense to sparse."""
+    rows = []
+    for scale in draw(st.lists(st.sampled_from([3, 200, 5_000, 10**7]), min_size=1, max_size=3)):
+        steps = draw(st.lists(st.tuples(st.integers(0, scale), st.integers(0, scale)), max_size=60))
+        at, row = 0, []
+        for gap, dur in steps:
+            row.append((at + gap, dur))
+            at += gap + dur
+        rows.append(row)
+    return rows
+
+
+@given(rows_of_slices(), st.integers(0, 28), st.integers(0, 6))
+def test_a_tile_is_what_a_slow_look_at_all_slices_sees(rows, level, index):
+    numbers = iter(range(10_000))
+    numbered = [[(start, dur, next(numbers), 7) for start, dur in row] for row in rows]
+    flat = [one for row in numbered for one in row]
+    start, dur = (np.array([one[i] for one in flat], np.int64) for i in (0, 1))
+    first = np.cumsum([0, *map(len, rows)])
+    pyramid = Pyramid(Rows(start, dur, np.full(start.size, 7, np.uint32), first))
+    (drawn,) = decoded(batch_bytes([pyramid.tile(0, len(rows), level, index)]))
+    assert drawn == [tile(row, level, index) for row in numbered]
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda path: path.relative_to(FOLDER).as_posix())
+def test_tiles_of_real_traces_stand_for_every_slice(path):
+    made = timeline(read(path))
+    first = made.pyramid.rows.first
+    assert sum(track.slices for track in made.tracks) == made.size
+    columns = (made.start_ns, made.dur_ns, np.arange(made.size), made.label)
+    slices = list(zip(*(column.tolist() for column in columns), strict=True))
+    for level in (0, 14, 20):
+        for place, track in enumerate(made.tracks):
+            rows = range(track.first_row, track.first_row + track.lanes)
+            index = slices[made.slices_on(place).stop - 1][0] >> (level + 9)
+            (drawn,) = decoded(batch_bytes([made.pyramid.tile(rows.start, rows.stop, level, index)]))
+            assert drawn == [tile(slices[first[row] : first[row + 1]], level, index) for row in rows]

@@ -1,0 +1,114 @@
+"""Which slices are drawn where: tracks, lanes, labels."""
+
+import numpy as np
+import pytest
+
+from build import TraceBuilder
+from kinetoscope_tb.timeline import CATEGORIES, timeline
+
+
+def lines(made):
+    """Each slice in words: track part, lane, name, category, start, end."""
+    said = []
+    for number in range(made.size):
+        track = made.tracks[made.track_of(number)]
+        lane = made.row_of(number) - track.first_row
+        label = int(made.label[number])
+        start = int(made.start_ns[number])
+        name, category = made.labels.texts[label], CATEGORIES[made.labels.categories[label]]
+        said.append((track.name, track.part, lane, name, category, start, start + int(made.dur_ns[number])))
+    return said
+
+
+def test_each_kind_of_slice_has_its_track_and_category():
+    built = TraceBuilder().step(1, 0, 1000).op("aten::mm", 100, 300).launch(200, 50, 7)
+    built.kernel("gemm", 400, 200, 7).memcpy(650, 10).memset(700, 10).kernel("ncclDevKernel_AllReduce", 720, 30)
+    built.python("train.py(3): step", 0, 900).module("Linear_0", 50, 400)
+    built.annotation("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 10, 20)
+    assert lines(timeline(built.build())) == [
+        ("stream 7", "work", 0, "gemm", "Kernel", 400, 600),
+        ("stream 7", "work", 0, "Memcpy HtoD (Pageable -> Device)", "Memcpy", 650, 660),
+        ("stream 7", "work", 0, "Memset (Device)", "Memset", 700, 710),
+        ("stream 7", "work", 0, "ncclDevKernel_AllReduce", "Communication", 720, 750),
+        ("thread 1", "annotations", 0, "ProfilerStep#1", "Step", 0, 1000),
+        (
+            "thread 1",
+            "annotations",
+            1,
+            "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
+            "DataLoader",
+            10,
+            30,
+        ),
+        ("thread 1", "calls", 0, "aten::mm", "Operator", 100, 400),
+        ("thread 1", "calls", 1, "cudaLaunchKernel", "Runtime", 200, 250),
+        ("thread 1", "python", 0, "train.py(3): step", "Python", 0, 900),
+        ("thread 1", "python", 1, "nn.Module: Linear_0", "Module", 50, 450),
+    ]
+
+
+def test_a_slice_that_outlasts_the_one_it_began_in_takes_a_lane_of_its_own():
+    built = TraceBuilder().annotation("a", 0, 100).annotation("b", 50, 100).annotation("c", 120, 20)
+    assert [(name, lane) for _, _, lane, name, *_ in lines(timeline(built.build()))] == [("a", 0), ("b", 1), ("c", 2)]
+
+
+def test_a_slice_is_drawn_below_the_one_it_lies_in_even_where_a_lane_above_is_free():
+    built = TraceBuilder().annotation("a", 0, 60).annotation("b", 50, 100).annotation("in b", 70, 20)
+    assert [(name, lane) for _, _, lane, name, *_ in lines(timeline(built.build()))] == [
+        ("a", 0),
+        ("b", 1),
+        ("in b", 2),
+    ]
+
+
+def test_annotations_of_a_stream_are_drawn_with_the_stream():
+    built = TraceBuilder().kernel("k", 10, 20, stream=7)
+    built.event("gpu_user_annotation", "forward", 0, 40, pid=0, tid=7)
+    tracks = [(track.process, track.name, track.part) for track in timeline(built.build()).tracks]
+    assert tracks == [("GPU 0", "stream 7", "annotations"), ("GPU 0", "stream 7", "work")]
+
+
+def test_devices_come_before_hosts_and_busy_threads_before_idle_ones():
+    built = TraceBuilder().op("x", 0, 5, thread=9).op("a", 0, 10, thread=4).op("b", 20, 10, thread=4)
+    built.kernel("k", 5, 5, stream=20).kernel("k", 5, 5, stream=7)
+    assert [track.name for track in timeline(built.build()).tracks] == ["stream 7", "stream 20", "thread 4", "thread 9"]
+
+
+def test_parents_and_events_are_known_by_number():
+    trace = TraceBuilder().op("outer", 0, 100).op("inner", 10, 20).launch(12, 5, 3).kernel("k", 40, 5, 3).build()
+    made = timeline(trace)
+    names = [made.labels.texts[label] for label in made.label.tolist()]
+    assert names == ["k", "outer", "inner", "cudaLaunchKernel"]
+    assert made.parent.tolist() == [-1, -1, 1, 2]
+    assert [made.source_of(number) for number in range(4)] == [
+        ("device_events", 0),
+        ("host_events", 0),
+        ("host_events", 1),
+        ("launches", 0),
+    ]
+    assert made.slices_of("host_events", np.array([1, -1, 0])).tolist() == [2, -1, 1]
+
+
+def test_instants_are_slices_of_no_length_and_counters_are_none():
+    built = TraceBuilder().op("a", 0, 10).event("user", "mark", 5, None, ph="i")
+    built.event("mtia_counters", "load", 5, None, ph="C", value=3)
+    assert [(name, start, end) for *_, name, _, start, end in lines(timeline(built.build()))] == [
+        ("a", 0, 10),
+        ("mark", 5, 5),
+    ]
+
+
+def test_an_empty_trace_has_an_empty_timeline():
+    made = timeline(TraceBuilder().build())
+    assert (made.size, made.tracks, made.window) == (0, (), (0, 0))
+    assert made.slices_of("launches", np.array([-1])).tolist() == [-1]
+
+
+@pytest.mark.parametrize("conflicts", [1, 40, 300])
+def test_any_number_of_slices_may_be_open_at_once(conflicts):
+    built = TraceBuilder()
+    for i in range(conflicts):
+        built.annotation(f"a{i}", i, 1000)
+    made = timeline(built.build())
+    assert made.tracks[0].lanes == conflicts
+    assert np.diff(made.pyramid.rows.first).tolist() == [1] * conflicts
