@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..trace import Trace
 
 MOST_RESULTS = 64  # of one trace; a dragged zoom asks for another with each move
-MOST_TO_KEEP = 4  # traces that wait to be written to the cache; each is held in memory until then
+MOST_TO_KEEP = 4  # traces and timelines that wait to be written to the cache; each is held in memory until then
 
 
 @dataclass
@@ -107,40 +107,55 @@ class Loads:
     def timeline(self, file: TraceFile, trace: Trace) -> Future[Timeline]:
         """The timeline of a file's trace, begun at the first call; it lives and goes with the trace."""
         with self._lock:
-            load = self._loads.get(file.path)
-            if load is None:  # it was dropped in the meantime
-                return self._analysts.submit(self._arrange, file, trace)
+            load = self._loads.get(file.path) or Load(file.stamp, file.bytes, 0.0)  # it was dropped in the meantime
             if load.timeline is None:
-                load.timeline = self._analysts.submit(self._arrange, file, trace)
+                load.timeline = self._analysts.submit(self._arrange, file, load, trace)
             return load.timeline
 
-    def _arrange(self, file: TraceFile, trace: Trace) -> Timeline:
+    def _arrange(self, file: TraceFile, load: Load, trace: Trace) -> Timeline:
         timeline, is_new = open_or_arrange(file, trace, self._cache)
         if is_new:
-            self._keep(trace, file, timeline)
+            self._hold(load, timeline.held_bytes)
+            self._keep(self._keep_timeline, timeline, trace, file, load)
         return timeline
+
+    def _keep_timeline(self, timeline: Timeline, trace: Trace, file: TraceFile, load: Load) -> None:
+        """Write a timeline to the cache; from then on it is answered from there, and takes no memory."""
+        if self._cache is None:
+            return
+        keep(trace, file, self._cache, timeline)
+        mapped = self._cache.open_timeline(file.path, file.stamp)
+        if mapped is not None:
+            with self._lock:
+                load.timeline = Future()
+                load.timeline.set_result(mapped)
+                load.held_bytes -= timeline.held_bytes
 
     def _read_and_make_room(self, file: TraceFile, load: Load) -> Trace:
         load.begun = self._clock()
         load.stage = "opening"
         trace, is_new = open_or_read(file, self._cache, load.note, self._read)
-        if is_new:
-            self._keep(trace, file)
-        load.held_bytes = held_bytes(trace)
+        if is_new and self._cache is not None:
+            self._keep(keep, trace, file, self._cache)
+        self._hold(load, held_bytes(trace))
+        return trace
+
+    def _hold(self, load: Load, more_bytes: int) -> None:
+        """Count what a load holds, and drop others until there is room for it."""
         capacity = self._capacity_bytes if self._capacity_bytes is not None else _quarter_of_memory()
         with self._lock:
+            load.held_bytes += more_bytes
             for path in [p for p, other in self._loads.items() if other is not load and other.trace.done()]:
                 if sum(other.held_bytes for other in self._loads.values()) <= capacity:
                     break
                 del self._loads[path]
-        return trace
 
-    def _keep(self, trace: Trace, file: TraceFile, timeline: Timeline | None = None) -> None:
-        """Have the trace, or its timeline, written to the cache behind the answer; not while too many wait."""
+    def _keep(self, write: Callable[..., None], *args: object) -> None:
+        """Have something written to the cache behind the answer; not while too many wait for that."""
         with self._lock:
             has_room = len(self._kept) < MOST_TO_KEEP or self._kept[0].done()
             if self._cache is not None and has_room:
-                self._kept.append(self._keepers.submit(keep, trace, file, self._cache, timeline))
+                self._kept.append(self._keepers.submit(write, *args))
 
 
 def held_bytes(trace: Trace) -> int:

@@ -131,6 +131,13 @@ class Timeline:
         """How many slices there are."""
         return int(self.start_ns.size)
 
+    @property
+    def held_bytes(self) -> int:
+        """How much memory the arrays take where they aren't mapped."""
+        holders = (vars(self), vars(self.pyramid.rows), vars(self.pyramid.levels))
+        arrays = [value for holder in holders for value in holder.values() if isinstance(value, np.ndarray)]
+        return sum(array.nbytes for array in arrays)
+
     @cached_property
     def slice_of_event(self) -> NDArray[np.int32]:
         """The slice of each row of all frames, or -1 where a row is no slice."""

@@ -10,6 +10,7 @@ from kinetoscope_tb.cache import Cache
 from kinetoscope_tb.discovery import Logdir, list_traces
 from kinetoscope_tb.errors import NotFound, TraceError
 from kinetoscope_tb.store import Loading, Store, read_trace
+from kinetoscope_tb.store.loads import held_bytes
 
 LONG_S = 30
 
@@ -181,3 +182,21 @@ def test_while_an_entry_is_opened_the_page_hears_so(cache, file, monkeypatch):
     assert begun.wait(LONG_S)
     assert held.trace(file) == Loading("opening")
     free.set()
+
+
+def test_a_timeline_is_answered_from_the_cache_once_it_is_there(cache, file):
+    first, second = store(cache, Reader()), store(cache, Reader())
+    made = first.timeline(file)
+    wait_until_kept(first)
+    for held in (first, second):
+        mapped = held.timeline(file)
+        assert not mapped.start_ns.flags.owndata
+        assert mapped.start_ns.tolist() == made.start_ns.tolist()
+        assert held._loads.load(file).held_bytes == held_bytes(held.trace(file))
+
+
+def test_a_timeline_without_a_cache_counts_as_memory(file):
+    held = store(None, Reader())
+    made = held.timeline(file)
+    assert held.timeline(file) is made
+    assert held._loads.load(file).held_bytes == held_bytes(held.trace(file)) + made.held_bytes
