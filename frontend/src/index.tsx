@@ -23,8 +23,10 @@ import compare from "./styles/compare.css" with { type: "text" };
 import event from "./styles/event.css" with { type: "text" };
 import shell from "./styles/shell.css" with { type: "text" };
 import table from "./styles/table.css" with { type: "text" };
+import timeline from "./styles/timeline.css" with { type: "text" };
 import theme from "./styles/theme.css" with { type: "text" };
 import tree from "./styles/tree.css" with { type: "text" };
+import { TimelinePage } from "./timeline/page.tsx";
 import { ComparedOverview } from "./views/compared_overview.tsx";
 import { Generic } from "./views/generic.tsx";
 import { Overview, useContext } from "./views/overview.tsx";
@@ -73,12 +75,14 @@ function Main() {
   const { view, group } = address.value;
   useLayoutEffect(() => box.current?.scrollTo(0, 0), [view, group]);
   const entry = drawnEntry.value;
+  const isTimeline = entry?.id === "timeline";
   const isWaiting = !listing.value || !entry || (listing.value.scanning && !listing.value.runs.length);
   let content;
   if (isWaiting) content = outage.value ? <Failure {...outage.value} /> : <Skeleton />;
   else if (!listing.value!.runs.length && !address.value.run) {
     content = <Welcome problems={listing.value!.problems.length} />;
-  } else {
+  } else if (isTimeline) content = <TimelinePage />;
+  else {
     content = (
       <>
         <Head />
@@ -91,7 +95,7 @@ function Main() {
     );
   }
   return (
-    <main ref={box}>
+    <main ref={box} class={isTimeline && !isWaiting ? "whole" : ""}>
       {!isWaiting && outage.value && (
         <p class="banner" role="status">
           TensorBoard doesn't answer at the moment. <button type="button" onClick={retry}>Try again</button>
@@ -125,7 +129,7 @@ export function render() {
   document.documentElement.lang = "en";
   document.title = "PyTorch profiler";
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync([theme, shell, table, charts, curves, event, tree, compare].join("\n"));
+  sheet.replaceSync([theme, shell, table, charts, curves, event, tree, compare, timeline].join("\n"));
   document.adoptedStyleSheets = [sheet];
   followTheme();
   startKeys();

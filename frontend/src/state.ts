@@ -16,6 +16,7 @@ import {
   type ViewEntry,
 } from "./api.ts";
 import { shortened } from "./format.ts";
+import { isReport } from "./report.ts";
 import { type Address, isInFront, onAddressChange, onReload, readAddress, writeAddress } from "./host.ts";
 
 export const address = signal<Address>(readAddress());
@@ -69,9 +70,36 @@ export function placeIn(run: string, worker = "", span = ""): Address {
   return { run, worker: there?.name ?? "", span: recording?.name ?? "" };
 }
 
-export const listedViews = computed(() =>
-  catalogue.value.filter(({ variant_of, part_of, detail_of }) => !variant_of && !part_of && !detail_of)
-);
+/** The page alone knows this one: it has no table. */
+const TIMELINE: ViewEntry = {
+  id: "timeline",
+  title: "Timeline",
+  group: "Overview",
+  doc: "Every slice of the recording where and when it ran.",
+  variant_of: null,
+  variant: "",
+  part_of: null,
+  detail_of: null,
+  within: "moments",
+  hint: "",
+  parameters: [],
+  columns: [],
+  key: [],
+  weight: null,
+  charts: [],
+  parent: null,
+  flames: [],
+  curves: [],
+  series: [],
+  marks: null,
+  bins: null,
+};
+
+/** The views in the list. A report has no server that the timeline could ask for what it draws. */
+export const listedViews = computed(() => {
+  const listed = catalogue.value.filter(({ variant_of, part_of, detail_of }) => !variant_of && !part_of && !detail_of);
+  return isReport || !listed.length ? listed : [listed[0]!, TIMELINE, ...listed.slice(1)];
+});
 
 /** The view in the list that is open, and the one that is drawn: itself, or a variant of it. */
 export const openEntry = computed(() =>
@@ -124,7 +152,8 @@ export function openView(id: string, filter = "") {
   go({ ...Object.fromEntries(forgotten), view: id, filter }, "push");
 }
 
-export const viewTitle = (id: string): string => catalogue.value.find((entry) => entry.id === id)?.title ?? id;
+export const viewTitle = (id: string): string =>
+  [...catalogue.value, TIMELINE].find((entry) => entry.id === id)?.title ?? id;
 
 /** Opens the page on which a view stands, be it a part or a variant of another, with its rows filtered. */
 export function openRows(id: string, filter: string) {
@@ -134,9 +163,11 @@ export function openRows(id: string, filter: string) {
   else if (entry?.variant_of) go({ group: id });
 }
 
+const OF_TRACE = /^set\.(from|to)_ns$|^(from|to|slice|area|ranks|align|folded|pins)$|(^|\.)(row|open)$/;
+
 /** Goes to another trace: filters and orders stay; what was opened, and times, belong to the trace before. */
 export function openTrace(place: Address) {
-  const gone = Object.keys(address.value).filter((key) => /^set\.(from|to)_ns$|(^|\.)(row|open)$/.test(key));
+  const gone = Object.keys(address.value).filter((key) => OF_TRACE.test(key));
   go({ ...Object.fromEntries(gone.map((key) => [key, ""])), ...place }, "push");
 }
 

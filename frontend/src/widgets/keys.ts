@@ -62,7 +62,7 @@ export function startKeys() {
   document.addEventListener("focusin", use, true);
 }
 
-const RESERVED: Record<string, string> = { overview: "o", operators: "p", kernels: "k", health: "h" };
+const RESERVED: Record<string, string> = { overview: "o", timeline: "t", operators: "p", kernels: "k", health: "h" };
 
 /** The letter that goes to each view after `g`: the reserved one, or the first free one of its title. */
 export function letters(views: { id: string; title: string }[]): Map<string, string> {

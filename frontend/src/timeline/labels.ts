@@ -1,0 +1,42 @@
+/** The names of slices, asked for page by page when one is first wanted. */
+
+import type { LabelPage } from "./model.ts";
+
+export const LABELS_PER_PAGE = 16384;
+
+export class Labels {
+  readonly texts: string[] = [];
+  /** Index into the categories of the trace; `unknown` where the page isn't there yet. */
+  readonly categories: Uint8Array;
+  private readonly asked = new Set<number>();
+
+  constructor(
+    readonly size: number,
+    readonly unknown: number,
+    private readonly ask: (page: number) => Promise<LabelPage | null>,
+    private readonly tell: () => void,
+  ) {
+    this.categories = new Uint8Array(size).fill(unknown);
+  }
+
+  /** The name, or nothing as long as its page is on its way. */
+  text(label: number): string {
+    const text = this.texts[label];
+    if (text === undefined) this.want(label);
+    return text ?? "";
+  }
+
+  /** Asks for the page of a label, if it wasn't asked for before. */
+  want(label: number) {
+    const page = Math.floor(label / LABELS_PER_PAGE);
+    if (this.asked.has(page)) return;
+    this.asked.add(page);
+    void this.ask(page).then((answer) => {
+      if (!answer) return void this.asked.delete(page);
+      const first = page * LABELS_PER_PAGE;
+      answer.texts.forEach((text, i) => (this.texts[first + i] = text));
+      this.categories.set(answer.categories, first);
+      this.tell();
+    });
+  }
+}

@@ -1,0 +1,122 @@
+/** What the server says of a timeline. Times are ns since the trace's origin; docs/http_api.md describes the routes. */
+
+import type { Failed, Loading } from "../api.ts";
+
+export type Part = "annotations" | "calls" | "work" | "waits" | "other" | "python";
+
+export interface Track {
+  /** The device or process that it stands under, in words. */
+  process: string;
+  /** The thread or stream, in words. */
+  name: string;
+  part: Part;
+  device: number | null;
+  stream: number | null;
+  pid: string | null;
+  tid: string | null;
+  first_row: number;
+  lanes: number;
+  slices: number;
+}
+
+export interface Step {
+  name: string;
+  start_ns: number;
+  end_ns: number;
+  is_complete: boolean;
+}
+
+export interface Meta {
+  state: "ready";
+  stamp: string;
+  window: [number, number];
+  /** ns since 1970, as text: it is too large for a number. */
+  origin_ns: string;
+  slices: number;
+  labels: number;
+  categories: string[];
+  /** In the order of drawing. */
+  tracks: Track[];
+  steps: Step[];
+  /** How busy each of 512 equal parts of the window was. */
+  activity: { device: number[] | null; host: number[] | null };
+}
+export type MetaAnswer = Loading | Failed | Meta;
+
+export interface LabelPage {
+  state: "ready";
+  texts: string[];
+  categories: number[];
+}
+
+/** A slice in few words. */
+export interface Brief {
+  slice: number;
+  name: string;
+  category: string;
+  track: number;
+  lane: number;
+  start_ns: number;
+  dur_ns: number;
+}
+
+export interface Arrow {
+  kind: string;
+  from: Brief;
+  to: Brief;
+}
+
+/** All that is known of a slice. */
+export interface SliceFacts extends Brief {
+  state: "ready";
+  self_ns: number | null;
+  /** Where its event begins in the file. */
+  offset: number | null;
+  is_finished: boolean;
+  previous: number | null;
+  next: number | null;
+  /** Innermost first. */
+  ancestors: Brief[];
+  launched: { count: number; device_ns: number; slices: Brief[] } | null;
+  launched_by: {
+    call: Brief | null;
+    op: Brief | null;
+    module: Brief | null;
+    python: Brief[];
+    stack: string[] | null;
+  } | null;
+  forward: Brief | null;
+  backward: Brief[];
+  arrows: Arrow[];
+  collective: Record<string, unknown> | null;
+  same_name: {
+    count: number;
+    total_ns: number;
+    mean_ns: number;
+    min_ns: number;
+    p50_ns: number;
+    p95_ns: number;
+    max_ns: number;
+    bins: { from_ns: number[]; to_ns: number[]; count: number[] };
+    fastest: number;
+    median: number;
+    slowest: number;
+  };
+  /** Rows of other views that this slice belongs to. */
+  rows: { view: string; title: string; filter: string }[];
+}
+export type SliceAnswer = Loading | Failed | SliceFacts;
+
+/** Which slices are looked for: words as in the filter of a table, or exact values, or both. */
+export type Find = { text?: string } & Record<string, string | number | boolean | (string | number)[]>;
+
+export interface Hits {
+  state: "ready";
+  count: number;
+  /** Most first, at most 100. */
+  names: [string, number][];
+  /** How many of them begin in each of 512 equal parts of the window. */
+  histogram: number[];
+  slice: Brief | null;
+}
+export type HitsAnswer = Loading | Failed | Hits;

@@ -1,0 +1,22 @@
+/** The page of the timeline: a toolbar, the canvas, a drawer below it. */
+
+import { useEffect } from "preact/hooks";
+import { Failure, Skeleton } from "../widgets/waiting.tsx";
+import { Canvas } from "./canvas.tsx";
+import { Drawer } from "./drawer.tsx";
+import { main, sources, startTimeline, unready } from "./state.ts";
+import { Toolbar } from "./toolbar.tsx";
+
+export function TimelinePage() {
+  useEffect(startTimeline, []);
+  const own = unready.value.find(([worker]) => worker === main.value)?.[1];
+  if (own?.state === "failed") return <Failure {...own} />;
+  if (!sources.value.length) return <Skeleton progress={own?.progress ?? null} />;
+  return (
+    <div class="timeline">
+      <Toolbar />
+      <Canvas />
+      <Drawer />
+    </div>
+  );
+}

@@ -1,0 +1,77 @@
+/** How the address spells what is chosen in the timeline. Times are ns on the common clock. */
+
+import type { Find } from "./model.ts";
+
+export interface Range {
+  from: number;
+  to: number;
+}
+export interface TrackPlace {
+  /** The worker whose track it is. */
+  source: string;
+  track: number;
+}
+export interface Area extends Range {
+  tracks: TrackPlace[];
+}
+export interface Selected {
+  source: string;
+  slice: number;
+}
+
+/** Texts as one; any text survives. */
+export const listText = (texts: string[]): string => texts.map(encodeURIComponent).join(",");
+
+/** The texts in a list; what can't be read is left out. */
+export function listIn(text: string | undefined): string[] {
+  return (text ?? "").split(",").filter(Boolean).flatMap((part) => {
+    try {
+      return [decodeURIComponent(part)];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** A number of a source: "7", or "7.rank3" if it isn't the `main` one. */
+export const numberText = (source: string, number: number, main: string): string =>
+  source === main ? String(number) : `${number}.${source}`;
+
+export function numberIn(text: string, main: string): { source: string; number: number } | null {
+  const [, digits, source] = /^(\d{1,15})(?:\.(.+))?$/s.exec(text) ?? [];
+  return digits === undefined ? null : { source: source ?? main, number: Number(digits) };
+}
+
+export function selectionIn(text: string, main: string): Selected | null {
+  const found = numberIn(text, main);
+  return found && { source: found.source, slice: found.number };
+}
+
+export function rangeOf(from: string | undefined, to: string | undefined): Range | null {
+  if (!from || !to) return null;
+  const range = { from: Number(from), to: Number(to) };
+  return Number.isFinite(range.from) && range.from < range.to ? range : null;
+}
+
+export const areaText = ({ from, to, tracks }: Area, main: string): string =>
+  [Math.round(from), Math.round(to), listText(tracks.map(({ source, track }) => numberText(source, track, main)))]
+    .join("~");
+
+export function areaIn(text: string, main: string): Area | null {
+  const [from, to, tracks] = text.split("~");
+  const range = rangeOf(from, to);
+  if (!range) return null;
+  const places = listIn(tracks).map((part) => numberIn(part, main)).filter((place) => place !== null);
+  return { ...range, tracks: places.map(({ source, number }) => ({ source, track: number })) };
+}
+
+export const findText = (find: Find | null): string => find ? JSON.stringify(find) : "";
+
+export function findIn(text: string): Find | null {
+  try {
+    const find = JSON.parse(text);
+    return find && typeof find === "object" && !Array.isArray(find) && Object.keys(find).length ? find : null;
+  } catch {
+    return null;
+  }
+}

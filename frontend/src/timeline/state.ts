@@ -1,0 +1,372 @@
+/**
+ * What the timeline shows. The address holds it all: `from`, `to`, `slice`, `area`, `find`, `ranks`, `folded`, `pins`.
+ *
+ * Times here are ns on the common clock: that of the trace that the page is about. A source is one worker's trace; its
+ * own times plus its `shift_ns` are on the common clock.
+ */
+
+import { batch, computed, effect, signal, untracked } from "@preact/signals";
+import { type Failed, follow, type Loading, type Query } from "../api.ts";
+import type { Address } from "../host.ts";
+import { address, go, listing, placeIn, trace } from "../state.ts";
+import { Labels } from "./labels.ts";
+import type {
+  Brief,
+  Find,
+  Hits,
+  HitsAnswer,
+  LabelPage,
+  Meta,
+  MetaAnswer,
+  SliceAnswer,
+  SliceFacts,
+  Step,
+} from "./model.ts";
+import {
+  type Area,
+  areaIn,
+  areaText,
+  findIn,
+  findText,
+  listIn,
+  listText,
+  numberText,
+  type Range,
+  rangeOf,
+  type Selected,
+  selectionIn,
+} from "./places.ts";
+import { held, roomy, startRange } from "./ranges.ts";
+
+export interface Source {
+  /** The worker's name. */
+  id: string;
+  place: { run: string; worker: string; span: string };
+  stamp: string;
+  meta: Meta;
+  labels: Labels;
+  /** What is added to its times to be on the common clock. */
+  shift_ns: number;
+}
+
+const told = (key: string) => computed(() => address.value[key] ?? "");
+const texts = {
+  ranks: told("ranks"),
+  slice: told("slice"),
+  area: told("area"),
+  find: told("find"),
+  folded: told("folded"),
+  pins: told("pins"),
+  run: told("run"),
+  worker: told("worker"),
+  span: told("span"),
+};
+
+/** The worker whose clock is the common one. */
+export const main = texts.worker;
+
+/** The workers shown, in the order of the listing. */
+export const shownWorkers = computed(() => {
+  const chosen = new Set([main.value, ...listIn(texts.ranks.value)]);
+  const listed = listing.value?.runs.find(({ name }) => name === texts.run.value)?.workers ?? [];
+  const known = listed.map(({ name }) => name).filter((name) => chosen.has(name));
+  return known.includes(main.value) ? known : [main.value, ...known];
+});
+
+/** Shows these workers too; none: the main one alone. */
+export const showWorkers = (workers: string[]) => go({ ranks: listText(workers) }, "push");
+
+const metas = signal<Record<string, MetaAnswer>>({});
+const loaded = new Map<string, Labels>();
+
+/** Counts what came in and has to be drawn: labels and tiles. */
+export const arrivals = signal(0);
+
+/** How much further than by its clock each worker is shifted: whoever aligns workers sets it. */
+export const shifts = signal<Record<string, number>>({});
+
+/** What each worker's trace has come to that isn't ready. */
+export const unready = computed(() =>
+  shownWorkers.value.flatMap((worker): [string, Loading | Failed][] => {
+    const answer = metas.value[worker] ?? { state: "loading", progress: null };
+    return answer.state === "ready" ? [] : [[worker, answer]];
+  })
+);
+
+function labelsOf(place: Source["place"], meta: Meta): Labels {
+  const key = JSON.stringify([place, meta.stamp]);
+  const known = loaded.get(key);
+  if (known) return known;
+  const page = async (page: number) => {
+    const answer = await asked<LabelPage>({ place, stamp: meta.stamp }, "timeline/labels", { page: String(page) });
+    return answer.state === "ready" ? answer : null;
+  };
+  const labels = new Labels(meta.labels, meta.categories.indexOf("Other"), page, () => arrivals.value++);
+  loaded.set(key, labels);
+  if (loaded.size > 64) loaded.delete(loaded.keys().next().value!);
+  return labels;
+}
+
+const placeOf = (worker: string): Source["place"] => {
+  const run = texts.run.value, span = texts.span.value;
+  return worker === main.value ? { run, worker, span } : placeIn(run, worker, span) as Source["place"];
+};
+const version = computed(() => trace.value.version);
+
+/** The traces that are drawn, in their order. */
+export const sources = computed((): Source[] => {
+  const own = metas.value[main.value];
+  if (own?.state !== "ready") return [];
+  return shownWorkers.value.flatMap((worker) => {
+    const meta = metas.value[worker];
+    if (meta?.state !== "ready") return [];
+    const place = placeOf(worker);
+    const clock = Number(BigInt(meta.origin_ns) - BigInt(own.origin_ns));
+    const shift_ns = clock + (shifts.value[worker] ?? 0);
+    return [{ id: worker, place, stamp: meta.stamp, meta, labels: labelsOf(place, meta), shift_ns }];
+  });
+});
+
+export const sourceOf = (id: string): Source | undefined => sources.value.find((source) => source.id === id);
+
+/** All the time that there is. */
+export const whole = computed((): Range => {
+  const ends = sources.value.map(({ meta, shift_ns }) => meta.window.map((time) => time + shift_ns));
+  if (!ends.length) return { from: 0, to: 1 };
+  const from = Math.min(...ends.map(([first]) => first!));
+  return { from, to: Math.max(from + 1, ...ends.map(([, last]) => last!)) };
+});
+
+/** The steps of the main trace. */
+export const steps = computed((): Step[] => sourceOf(main.value)?.meta.steps ?? []);
+
+/** The time in sight; changes with each frame while it moves, `settled` only once it rests. */
+export const viewport = signal<Range>({ from: 0, to: 1 });
+export const settled = signal<Range>({ from: 0, to: 1 });
+
+/** Where the canvas is asked to move smoothly, and what it is asked to bring in sight. */
+export const destination = signal<Range | null>(null);
+export const wanted = signal<{ source: string; brief: Brief } | null>(null);
+
+export const selection = computed((): Selected | null => selectionIn(texts.slice.value, main.value));
+
+/** What the server says of the selected slice; null while nothing is selected. */
+export const detail = signal<SliceAnswer | null>(null);
+
+export const area = computed((): Area | null => areaIn(texts.area.value, main.value));
+
+export const find = computed((): Find | null => findIn(texts.find.value));
+
+/** What is looked for, and the answers of the sources so far. */
+export const found = signal<{ find: Find; text: string; answers: Record<string, HitsAnswer> } | null>(null);
+
+/** The slice under the pointer: what is drawn of it, then what the server says. */
+export interface Hover {
+  source: string;
+  slice: number;
+  name: string;
+  category: string;
+  track: number;
+  lane: number;
+  /** How many slices the box stands for. */
+  count: number;
+  facts: SliceFacts | null;
+}
+export const hover = signal<Hover | null>(null);
+
+/** What is folded otherwise than it is by default, and what is pinned: names of the tree's parts. */
+export const turned = computed((): ReadonlySet<string> => new Set(listIn(texts.folded.value)));
+export const pins = computed((): string[] => listIn(texts.pins.value));
+
+export function turn(ids: string[]) {
+  const next = new Set(turned.value);
+  for (const id of ids) if (!next.delete(id)) next.add(id);
+  go({ folded: listText([...next]) });
+}
+
+export const pin = (id: string) =>
+  go({ pins: listText(pins.value.includes(id) ? pins.value.filter((one) => one !== id) : [...pins.value, id]) });
+
+/** Selects a slice where it is; nothing without one. */
+export const select = (chosen: Selected | null) =>
+  go({ slice: chosen ? numberText(chosen.source, chosen.slice, main.value) : "" });
+
+/** Selects an area; nothing without one. */
+export const setArea = (chosen: Area | null) => go({ area: chosen ? areaText(chosen, main.value) : "" });
+
+/** Looks for slices in all sources; for nothing without a wish. */
+export const setFind = (wish: Find | null) => go({ find: findText(wish) });
+
+/** Shows a range, moving there smoothly; "back" returns. */
+export function zoomToRange(range: Range, changes: Address = {}) {
+  writeViewport();
+  const next = held(range, whole.value);
+  written = rangeText(next);
+  const [from, to] = written.split(" ");
+  go({ from: from!, to: to!, ...changes }, "push");
+  destination.value = next;
+}
+
+/** Selects a slice and brings it in sight. */
+export async function jumpTo(source: string, slice: number, known?: Brief) {
+  const from = sourceOf(source);
+  if (!from) return;
+  const brief = known ?? await asked<SliceFacts>(from, "timeline/slice", { slice: String(slice) });
+  if ("state" in brief && brief.state === "failed") return select({ source, slice });
+  const { start_ns, dur_ns } = brief as Brief;
+  const start = start_ns + from.shift_ns;
+  wanted.value = { source, brief: brief as Brief };
+  zoomToRange(around(start, start + dur_ns, viewport.peek()), { slice: numberText(source, slice, main.value) });
+}
+
+/** The range that shows a slice well: as it is if it is in sight and can be made out, else moved, else zoomed. */
+function around(start: number, end: number, { from, to }: Range): Range {
+  const length = to - from, share = (end - start) / length;
+  const isLegible = share > 0.02 && share < 0.9;
+  if (isLegible && start > from + 0.02 * length && end < to - 0.02 * length) return { from, to };
+  const middle = (start + end) / 2;
+  const wished = isLegible ? length : Math.max((end - start) * 8, 2000);
+  const next = share >= 0.9 ? roomy({ from: start, to: end }, 0.1) : null;
+  return next ?? { from: middle - wished / 2, to: middle + wished / 2 };
+}
+
+/** Asks about a source until there is more than "loading"; a file that has changed makes the page start anew. */
+export async function asked<T extends { state: string }>(
+  { place, stamp }: Pick<Source, "place" | "stamp">,
+  route: string,
+  query: Query,
+  stop: AbortSignal = new AbortController().signal,
+): Promise<T | Failed> {
+  const last: { answer: T | Failed | null } = { answer: null };
+  await follow<T>(route, { ...place, stamp, ...query }, (answer) => (last.answer = answer), stop);
+  const { answer } = last;
+  if (answer && "code" in answer && answer.code === "changed") startAnew(place.worker);
+  return answer ?? { state: "failed", code: "unreachable", message: "The question was taken back." };
+}
+
+const anew = signal(0);
+
+/** Asks for a worker's timeline again: its file isn't the one that was shown. */
+export function startAnew(worker: string) {
+  const { [worker]: _, ...others } = metas.peek();
+  batch(() => {
+    metas.value = others;
+    anew.value++;
+  });
+}
+
+const rangeText = ({ from, to }: Range): string => `${Math.round(from)} ${Math.round(to)}`;
+
+function writeViewport() {
+  written = rangeText(viewport.peek());
+  settled.value = viewport.peek();
+  const [from, to] = written.split(" ");
+  if (address.peek().from !== from || address.peek().to !== to) go({ from: from!, to: to! });
+}
+
+/** The range that the address and the canvas agree on. */
+let written = "";
+
+function followSources(): () => void {
+  const running = new Map<string, AbortController>();
+  const stop = effect(() => {
+    const wished = new Map(
+      shownWorkers.value.map((worker) => [JSON.stringify([placeOf(worker), version.value, anew.value]), worker]),
+    );
+    for (const [key, controller] of running) {
+      if (wished.has(key)) continue;
+      controller.abort();
+      running.delete(key);
+    }
+    for (const [key, worker] of wished) {
+      const place = untracked(() => placeOf(worker));
+      if (running.has(key) || !place.span) continue;
+      const controller = new AbortController();
+      running.set(key, controller);
+      const tell = (answer: MetaAnswer) => (metas.value = { ...metas.peek(), [worker]: answer });
+      if (untracked(() => metas.value[worker]?.state) !== "ready") tell({ state: "loading", progress: null });
+      void follow<MetaAnswer>("timeline", place, tell, controller.signal);
+    }
+  });
+  return () => {
+    stop();
+    for (const controller of running.values()) controller.abort();
+    metas.value = {};
+  };
+}
+
+function followAddress(): () => void {
+  const chosen = computed(() => `${address.value.from ?? ""} ${address.value.to ?? ""}`);
+  return effect(() => {
+    const text = chosen.value;
+    const source = sourceOf(main.value);
+    if (!source || text === written) return;
+    const [from, to] = text.split(" ");
+    const range = rangeOf(from, to) ?? startRange(source.meta);
+    batch(() => {
+      destination.value = null;
+      viewport.value = settled.value = held(range, untracked(() => whole.value));
+    });
+    written = text;
+  });
+}
+
+/** Writes the viewport into the address once it rests. */
+function followViewport(): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const stop = effect(() => {
+    void viewport.value;
+    clearTimeout(timer);
+    if (untracked(() => sources.value.length)) timer = setTimeout(writeViewport, 200);
+  });
+  return () => {
+    clearTimeout(timer);
+    stop();
+  };
+}
+
+function followSelection(): () => void {
+  let stop = new AbortController();
+  const end = effect(() => {
+    const chosen = selection.value;
+    const source = chosen && sourceOf(chosen.source);
+    stop.abort();
+    stop = new AbortController();
+    if (!source) return void (detail.value = null);
+    detail.value = { state: "loading", progress: null };
+    void asked<SliceFacts>(source, "timeline/slice", { slice: String(chosen.slice) }, stop.signal).then((answer) => {
+      if (selection.peek() === chosen) detail.value = answer;
+    });
+  });
+  return () => {
+    stop.abort();
+    end();
+  };
+}
+
+function followFind(): () => void {
+  let stop = new AbortController();
+  const end = effect(() => {
+    const wish = find.value, text = texts.find.value;
+    stop.abort();
+    stop = new AbortController();
+    found.value = wish && { find: wish, text, answers: {} };
+    for (const source of wish ? sources.value : []) {
+      void asked<Hits>(source, "timeline/find", { find: text }, stop.signal).then((answer) => {
+        const now = found.peek();
+        if (now?.text === text) found.value = { ...now, answers: { ...now.answers, [source.id]: answer } };
+      });
+    }
+  });
+  return () => {
+    stop.abort();
+    end();
+  };
+}
+
+/** Begins to follow the address and the sources; returns what ends it. */
+export function startTimeline(): () => void {
+  written = "";
+  const ends = [followSources(), followAddress(), followViewport(), followSelection(), followFind()];
+  return () => ends.forEach((end) => end());
+}
