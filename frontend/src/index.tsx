@@ -24,6 +24,7 @@ import event from "./styles/event.css" with { type: "text" };
 import shell from "./styles/shell.css" with { type: "text" };
 import table from "./styles/table.css" with { type: "text" };
 import timeline from "./styles/timeline.css" with { type: "text" };
+import timelinePanels from "./styles/timeline_panels.css" with { type: "text" };
 import theme from "./styles/theme.css" with { type: "text" };
 import tree from "./styles/tree.css" with { type: "text" };
 import { TimelinePage } from "./timeline/page.tsx";
@@ -129,7 +130,7 @@ export function render() {
   document.documentElement.lang = "en";
   document.title = "PyTorch profiler";
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync([theme, shell, table, charts, curves, event, tree, compare, timeline].join("\n"));
+  sheet.replaceSync([theme, shell, table, charts, curves, event, tree, compare, timeline, timelinePanels].join("\n"));
   document.adoptedStyleSheets = [sheet];
   followTheme();
   startKeys();

@@ -284,15 +284,24 @@ function listen(key: string, route: string, query: Query, tell: (answer: Answer)
   };
 }
 
-/** The answer about the selected trace, asked for until it is there; null before the first. */
+/** Where a trace is, and which state of its file is meant. */
+export interface TracePlace {
+  run: string;
+  worker: string;
+  span: string;
+  version: string;
+}
+
+/** The answer about a trace, asked for until it is there; null before the first. */
 function useFollowed<T extends Answer>(
   route: "view" | "compare" | "event",
   question: Query,
   version = "",
+  place: TracePlace = trace.value,
 ): T | null {
-  const { run, worker, span } = trace.value;
+  const { run, worker, span } = place;
   const query = { ...question, run, worker, span };
-  const key = JSON.stringify([route, traceKey.value, version, query]);
+  const key = JSON.stringify([route, place, version, query]);
   const [latest, tell] = useState<{ key: string; answer: T | Failed } | null>(null);
   const asked = attempt.value;
   useEffect(() => {
@@ -309,9 +318,9 @@ export interface Shown {
   earlier: Table | null;
 }
 
-/** The view's answer for the selected trace. */
-export const useAnswer = (view: string, parameters: Query = {}): Shown =>
-  useShown(view, useFollowed<ViewAnswer>("view", { view, ...parameters }));
+/** The view's answer for a trace, which is the selected one unless another is named. */
+export const useAnswer = (view: string, parameters: Query = {}, place?: TracePlace): Shown =>
+  useShown(view, useFollowed<ViewAnswer>("view", { view, ...parameters }, "", place));
 
 /** The view of the selected trace beside that of another; `version` changes when the other's file does. */
 export const useComparison = (view: string, question: Query, version: string): Shown =>
@@ -323,6 +332,6 @@ function useShown(view: string, answer: ViewAnswer | null): Shown {
   return { answer, earlier: earlier.current?.view === view ? earlier.current : null };
 }
 
-/** The event of the selected trace that begins at this byte of its text. */
-export const useEvent = (offset: number): EventAnswer | null =>
-  useFollowed<EventAnswer>("event", { offset: String(offset) });
+/** The event of a trace, the selected one unless another is named, that begins at this byte of its text. */
+export const useEvent = (offset: number, place?: TracePlace): EventAnswer | null =>
+  useFollowed<EventAnswer>("event", { offset: String(offset) }, "", place);

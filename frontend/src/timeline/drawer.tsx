@@ -1,13 +1,122 @@
-import { duration } from "./times.ts";
-import { detail, selection } from "./state.ts";
+/** What stands below the canvas: the selected slice, and the longest gaps. */
 
-/** What is below the canvas: the selected slice. */
-export function Drawer() {
-  const facts = detail.value;
-  if (!selection.value || facts?.state !== "ready") return null;
+import { effect, untracked } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { address, go } from "../state.ts";
+import { useKeys } from "../widgets/keys.ts";
+import { Details } from "./details.tsx";
+import { GapList } from "./gap_list.tsx";
+import { selection } from "./state.ts";
+
+const TABS = [["slice", "Slice"], ["gaps", "Idle gaps"]] as const;
+type Tab = typeof TABS[number][0];
+
+const CLOSED = "closed";
+const LOWEST = 90;
+const DEFAULT_HEIGHT = 300;
+
+/** The panel that is open: the one that was chosen, else the first that has something to show. */
+export function openTab(): Tab | null {
+  const { panel } = address.value;
+  if (panel === CLOSED) return null;
+  const chosen = TABS.find(([id]) => id === panel)?.[0];
+  return chosen ?? (selection.value ? "slice" : null);
+}
+
+export const openPanel = (tab: Tab | null) => go({ panel: tab ?? CLOSED });
+
+/** Shows what was selected last, but for what was selected from within the drawer, whose list stays in sight. */
+function followChoices(isWithin: () => boolean): () => void {
+  const of = { slice: selection };
+  const ends = Object.entries(of).map(([tab, chosen]) => {
+    let isFirst = true;
+    return effect(() => {
+      const isChosen = chosen.value !== null;
+      untracked(() => {
+        if (!isFirst && isChosen && address.value.panel !== CLOSED && !isWithin()) openPanel(tab as Tab);
+        isFirst = false;
+      });
+    });
+  });
+  return () => ends.forEach((end) => end());
+}
+
+/** The edge at which the drawer is made higher or lower, with the pointer or with the arrow keys. */
+function Edge({ height }: { height: number }) {
+  const change = (next: number) =>
+    go({ drawer: String(Math.round(Math.max(LOWEST, Math.min(next, innerHeight - 200)))) });
+  const drag = (event: PointerEvent) => {
+    const edge = event.currentTarget as HTMLElement;
+    edge.setPointerCapture(event.pointerId);
+    const from = event.clientY;
+    edge.onpointermove = (moved) => change(height + from - moved.clientY);
+    edge.onpointerup = edge.onpointercancel = () => (edge.onpointermove = null);
+  };
+  const byKey = (event: KeyboardEvent) => {
+    const by = { ArrowUp: 20, ArrowDown: -20 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    change(height + by);
+  };
   return (
-    <section class="drawer" aria-label="Selected slice">
-      <b>{facts.name}</b> {facts.category}, {duration(facts.dur_ns)}
+    <div
+      class="edge"
+      role="slider"
+      tabIndex={0}
+      aria-orientation="vertical"
+      aria-label="Height of the drawer"
+      aria-valuemin={LOWEST}
+      aria-valuemax={Math.max(LOWEST, innerHeight - 200)}
+      aria-valuenow={height}
+      onPointerDown={drag}
+      onKeyDown={byKey}
+    />
+  );
+}
+
+const PANELS = { slice: Details, gaps: GapList };
+
+/** The drawer; Q opens and closes it. */
+export function Drawer() {
+  const box = useRef<HTMLElement>(null);
+  const last = useRef<Tab>("slice");
+  const tab = openTab();
+  if (tab) last.current = tab;
+  useEffect(() => followChoices(() => box.current?.contains(document.activeElement) ?? false), []);
+  const turn = () => openPanel(tab ? null : last.current);
+  useKeys({ q: turn, Q: turn });
+  const height = Math.max(LOWEST, Number(address.value.drawer) || DEFAULT_HEIGHT);
+  const Panel = tab && PANELS[tab];
+  return (
+    <section class={`drawer ${tab ? "" : "closed"}`} aria-label="Details" ref={box}>
+      {tab && <Edge height={height} />}
+      <div class="tabs" role="group" aria-label="Details of">
+        {TABS.map(([id, title]) => (
+          <button
+            key={id}
+            type="button"
+            aria-pressed={id === tab}
+            onClick={() => openPanel(id === tab ? null : id)}
+          >
+            {title}
+          </button>
+        ))}
+        <span class="space" />
+        <button type="button" class="turn" aria-expanded={tab !== null} onClick={turn} data-tip="Open or close this: Q">
+          <span aria-hidden="true">{tab ? "▾" : "▴"}</span> {tab ? "Close" : "Open"}
+        </button>
+      </div>
+      {Panel && (
+        <div
+          class="panel"
+          style={{ height: `${height}px` }}
+          tabIndex={0}
+          role="region"
+          aria-label={TABS.find(([id]) => id === tab)![1]}
+        >
+          <Panel />
+        </div>
+      )}
     </section>
   );
 }

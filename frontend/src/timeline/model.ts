@@ -66,6 +66,20 @@ export interface Arrow {
   to: Brief;
 }
 
+/** What led to a slice. */
+export interface Origin {
+  call: Brief | null;
+  op: Brief | null;
+  /** Annotations around it, the innermost first. */
+  annotations: Brief[];
+  module: Brief | null;
+  /** Innermost first. */
+  python: Brief[];
+  stack: string[] | null;
+  /** Whether Python calls and stack are those of the forward operator. */
+  is_forward: boolean;
+}
+
 /** All that is known of a slice. */
 export interface SliceFacts extends Brief {
   state: "ready";
@@ -73,18 +87,17 @@ export interface SliceFacts extends Brief {
   /** Where its event begins in the file. */
   offset: number | null;
   is_finished: boolean;
+  /** The step that it belongs to, which for device work is that of its launch. */
+  step: string | null;
   previous: number | null;
   next: number | null;
   /** Innermost first. */
   ancestors: Brief[];
-  launched: { count: number; device_ns: number; slices: Brief[] } | null;
-  launched_by: {
-    call: Brief | null;
-    op: Brief | null;
-    module: Brief | null;
-    python: Brief[];
-    stack: string[] | null;
-  } | null;
+  /** `device_ns` is the time in which any of it ran, `total_ns` the sum. */
+  launched: { count: number; device_ns: number; total_ns: number; slices: Brief[] } | null;
+  /** Of device work: what led to it. Of anything on the host: the same, with no call. */
+  launched_by: Origin | null;
+  called_from: Origin | null;
   forward: Brief | null;
   backward: Brief[];
   arrows: Arrow[];
@@ -102,8 +115,8 @@ export interface SliceFacts extends Brief {
     median: number;
     slowest: number;
   };
-  /** Rows of other views that this slice belongs to. */
-  rows: { view: string; title: string; filter: string }[];
+  /** Rows of other views that this slice is counted in. */
+  rows: { view: string; filter: string }[];
 }
 export type SliceAnswer = Loading | Failed | SliceFacts;
 
@@ -118,5 +131,7 @@ export interface Hits {
   /** How many of them begin in each of 512 equal parts of the window. */
   histogram: number[];
   slice: Brief | null;
+  /** How many hits lie before that one. */
+  place: number | null;
 }
 export type HitsAnswer = Loading | Failed | Hits;

@@ -6,6 +6,7 @@ import { Canvas } from "./canvas.tsx";
 import { Drawer } from "./drawer.tsx";
 import { main, sources, startTimeline, unready } from "./state.ts";
 import { Toolbar } from "./toolbar.tsx";
+import { WorkersState } from "./workers_choice.tsx";
 
 export function TimelinePage() {
   useEffect(startTimeline, []);
@@ -15,6 +16,7 @@ export function TimelinePage() {
   return (
     <div class="timeline">
       <Toolbar />
+      <WorkersState />
       <Canvas />
       <Drawer />
     </div>

@@ -1,4 +1,5 @@
 import { whole, zoomToRange } from "./state.ts";
+import { WorkersChoice } from "./workers_choice.tsx";
 
 /** What is above the canvas. */
 export function Toolbar() {
@@ -6,6 +7,7 @@ export function Toolbar() {
     <div class="tools">
       <h1>Timeline</h1>
       <span class="space" />
+      <WorkersChoice />
       <button type="button" data-tip="All of the recording (0)" onClick={() => zoomToRange(whole.value)}>Whole</button>
     </div>
   );

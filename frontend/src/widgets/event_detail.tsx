@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Failed, FoundEvent } from "../api.ts";
 import { drawnPart, eventFields, type Field } from "../event_fields.ts";
 import { plural } from "../format.ts";
-import { retry, useEvent } from "../state.ts";
+import { retry, type TracePlace, useEvent } from "../state.ts";
 import { copy } from "./copy.ts";
 import { ProgressLine } from "./waiting.tsx";
 
@@ -96,9 +96,9 @@ function Lacking({ offset, failed: { code, message } }: { offset: number; failed
   );
 }
 
-/** The event that begins at this byte of the selected trace, with all that the file says of it. */
-export function EventDetail({ offset }: { offset: number }) {
-  const answer = useEvent(offset);
+/** The event that begins at this byte of a trace, with all that the file says of it; of the selected one without `place`. */
+export function EventDetail({ offset, place }: { offset: number; place?: TracePlace }) {
+  const answer = useEvent(offset, place);
   return (
     <section class="event" aria-label={`Event at byte ${offset}`}>
       {answer?.state === "ready" && <Found event={answer} />}

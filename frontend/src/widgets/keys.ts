@@ -3,7 +3,7 @@
 import type { RefObject } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-export type Commands = Record<string, () => void>;
+export type Commands = Record<string, (event: KeyboardEvent) => void>;
 
 interface Entry {
   commands: Commands;
@@ -39,7 +39,7 @@ function press(event: KeyboardEvent) {
   const entry = holder(name);
   if (!entry) return;
   event.preventDefault();
-  entry.commands[name]!();
+  entry.commands[name]!(event);
 }
 
 /** Makes the commands work while the component is on the page; "g k" is `g`, then `k`. */

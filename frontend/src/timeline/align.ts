@@ -1,0 +1,58 @@
+/**
+ * What makes the traces of several workers line up: their clocks, a step, or a collective.
+ *
+ * Clocks of several machines differ, by milliseconds or more. A collective ends on all of its ranks at about the same
+ * time, so its end is where they are put together: what is seen before is who came late.
+ */
+
+import type { Find, Step } from "./model.ts";
+
+export type Align =
+  | { by: "clock" }
+  | { by: "step"; step: string }
+  /** The slice of `find` that comes after `before` others. */
+  | { by: "collective"; find: Find; before: number };
+
+const CLOCK: Align = { by: "clock" };
+
+export const alignText = (align: Align): string => (align.by === "clock" ? "" : JSON.stringify(align));
+
+/** The alignment that the address spells; by clock where it can't be read. */
+export function alignIn(text: string): Align {
+  try {
+    const { by, step, find, before } = JSON.parse(text);
+    if (by === "step" && typeof step === "string") return { by, step };
+    const isFind = typeof find === "object" && find !== null && !Array.isArray(find);
+    if (by === "collective" && isFind && Number.isInteger(before) && before >= 0) return { by, find, before };
+  } catch {
+    // not ours
+  }
+  return CLOCK;
+}
+
+/** A worker's moment that is to lie on that of the others, in its own time; null if it has none. */
+export interface Anchor {
+  worker: string;
+  /** ns to add to its time to be on the main worker's clock. */
+  clock: number;
+  at: number | null;
+}
+
+/** How much further than by its clock each worker is shifted, so that its moment is at that of the main one. */
+export function shiftsOf(anchors: Anchor[], main: string): Record<string, number> {
+  const at = anchors.find(({ worker }) => worker === main)?.at ?? null;
+  if (at === null) return {};
+  return Object.fromEntries(
+    anchors.filter((anchor) => anchor.at !== null).map(({ worker, clock, at: own }) => [worker, at - own! - clock]),
+  );
+}
+
+/** Where a step begins; null if there is no such step. */
+export const stepStart = (steps: Step[], name: string): number | null =>
+  steps.find((step) => step.name === name)?.start_ns ?? null;
+
+/** The steps that all of some workers have, by the order of the first. */
+export const commonSteps = (steps: Step[][]): string[] =>
+  (steps[0] ?? []).map(({ name }) => name).filter((name) =>
+    steps.every((others) => others.some((step) => step.name === name))
+  );

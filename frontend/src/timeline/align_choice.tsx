@@ -1,0 +1,37 @@
+/** Aligns all workers by the selected collective. */
+
+import { useState } from "preact/hooks";
+import { alignBy } from "./aligning.ts";
+import type { Find, Hits, SliceFacts } from "./model.ts";
+import { asked, type Source, sources } from "./state.ts";
+
+/** What finds this collective on every rank: its group's how manieth it is, else its like by name. */
+function findOf({ name, category, collective }: SliceFacts): Find {
+  const { group, nth } = collective ?? {};
+  const isNumbered = typeof nth === "number" && typeof group === "string";
+  return isNumbered ? { group, nth, category } : { name, category };
+}
+
+export function AlignByCollective({ facts, source }: { facts: SliceFacts; source: Source }) {
+  const [trouble, tell] = useState("");
+  if (sources.value.length < 2) return null;
+  const begin = async () => {
+    const find = findOf(facts);
+    const query = { find: JSON.stringify(find), at_ns: String(facts.start_ns), direction: "next" };
+    const answer = await asked<Hits>(source, "timeline/find", query);
+    if (answer.state === "failed") return tell(answer.message);
+    alignBy({ by: "collective", find, before: answer.place ?? 0 });
+  };
+  return (
+    <p>
+      <button
+        type="button"
+        data-tip="A collective ends on all ranks at about the same time: this puts its ends above each other"
+        onClick={() => void begin()}
+      >
+        Align all workers by its end
+      </button>
+      {trouble && <span class="problem" role="alert">{trouble}</span>}
+    </p>
+  );
+}

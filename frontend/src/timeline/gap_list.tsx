@@ -1,0 +1,112 @@
+/** The longest times in which a device ran nothing, each with its blame; a click shows it. */
+
+import { useState } from "preact/hooks";
+import type { Table } from "../api.ts";
+import { decimal, plural, quantity, shortened } from "../format.ts";
+import { openRows, useAnswer } from "../state.ts";
+import { Answered } from "../widgets/waiting.tsx";
+import { type Gap, gapWords } from "./gap_words.ts";
+import { roomy } from "./ranges.ts";
+import { main, settled, type Source, sourceOf, sources, zoomToRange } from "./state.ts";
+
+const SHOWN = 100;
+const MOST = 5000; // rows that the view gives
+const ROOM = 0.15; // of a gap that is seen at both of its sides
+const LONGEST = 70;
+
+const rowOf = ({ data }: Table, row: number): Gap =>
+  Object.fromEntries(Object.entries(data).map(([name, values]) => [name, values[row] ?? null]));
+
+const rangeOf = (gap: Gap, { shift_ns }: Source) => {
+  const from = Number(gap.start_ns) + shift_ns;
+  return { from, to: from + Number(gap.dur_ns) };
+};
+
+function Row({ gap, source, most }: { gap: Gap; source: Source; most: number }) {
+  const { dur_ns, device, step, after } = gap;
+  return (
+    <li style={{ "--share": (Number(dur_ns) / most).toFixed(4) }}>
+      <button type="button" class="link" onClick={() => zoomToRange(roomy(rangeOf(gap, source), ROOM))}>
+        {quantity(Number(dur_ns), "duration")}
+      </button>
+      <span class="quiet">
+        GPU {device}
+        {step !== null && `, step ${step}`}
+      </span>
+      <span>
+        {gapWords(gap)}
+        {after !== null && (
+          <span class="quiet" data-tip={String(after)}>{` Ended by ${shortened(String(after), LONGEST)}`}</span>
+        )}
+      </span>
+    </li>
+  );
+}
+
+function Gaps({ table, source, isInSight }: { table: Table; source: Source; isInSight: boolean }) {
+  const { from, to } = settled.value;
+  const all = (table.data.start_ns ?? []).map((_, row) => rowOf(table, row));
+  const gaps = all.filter((gap) => {
+    const range = rangeOf(gap, source);
+    return !isInSight || (range.to > from && range.from < to);
+  });
+  if (!gaps.length) {
+    return <p class="quiet">{isInSight ? "No device was idle in the time in sight." : "No device was ever idle."}</p>;
+  }
+  const idle = gaps.reduce((sum, { dur_ns }) => sum + Number(dur_ns), 0);
+  return (
+    <>
+      <p>
+        <b>{all.length < MOST ? plural(gaps.length, "gap") : `${decimal(gaps.length)} of the longest gaps`}</b>,{" "}
+        <b>{quantity(idle, "duration")}</b> in all
+        {gaps.length > SHOWN && `; the longest ${SHOWN}:`}
+      </p>
+      <ol class="gaps" aria-label="Longest gaps">
+        {gaps.slice(0, SHOWN).map((gap) => (
+          <Row key={`${gap.device} ${gap.start_ns}`} gap={gap} source={source} most={Number(gaps[0]!.dur_ns)} />
+        ))}
+      </ol>
+      {gaps.length > SHOWN && <p class="quiet">and {decimal(gaps.length - SHOWN)} shorter ones</p>}
+    </>
+  );
+}
+
+function OfSource({ source, isInSight }: { source: Source; isInSight: boolean }) {
+  const shown = useAnswer("gaps", {}, { ...source.place, version: source.stamp });
+  return (
+    <Answered shown={shown} title="Longest gaps">
+      {(table) => <Gaps table={table} source={source} isInSight={isInSight} />}
+    </Answered>
+  );
+}
+
+export function GapList() {
+  const [isInSight, narrow] = useState(false);
+  const [chosen, choose] = useState(main.value);
+  const source = sourceOf(chosen) ?? sources.value[0];
+  if (!source) return null;
+  return (
+    <div class="gap-list">
+      <div class="tools">
+        {sources.value.length > 1 && (
+          <label>
+            Worker{" "}
+            <select value={source.id} onChange={({ currentTarget: { value } }) => choose(value)}>
+              {sources.value.map(({ id }) => <option key={id} value={id}>{id}</option>)}
+            </select>
+          </label>
+        )}
+        <label>
+          <input type="checkbox" checked={isInSight} onChange={({ currentTarget: { checked } }) => narrow(checked)} />
+          {" "}
+          Only those in sight
+        </label>
+        <span class="space" />
+        <button type="button" class="link" onClick={() => openRows("gaps", "")}>
+          As a table <span aria-hidden="true">→</span>
+        </button>
+      </div>
+      <OfSource key={source.id} source={source} isInSight={isInSight} />
+    </div>
+  );
+}

@@ -1,0 +1,30 @@
+import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
+import { type Align, alignIn, alignText, commonSteps, shiftsOf, stepStart } from "../src/timeline/align.ts";
+
+const step = (name: string, start_ns: number) => ({ name, start_ns, end_ns: start_ns + 10, is_complete: true });
+
+Deno.test("alignments survive the address, and what can't be read is by clock", () => {
+  const wishes: Align[] = [{ by: "step", step: "7" }, { by: "collective", find: { group: "0", nth: 3 }, before: 2 }];
+  for (const wish of wishes) same(alignIn(alignText(wish)), wish);
+  is(alignText({ by: "clock" }), "");
+  for (const text of ["", "7", "null", "{}", '{"by":"step"}', '{"by":"collective","find":[],"before":0}']) {
+    same(alignIn(text), { by: "clock" });
+  }
+});
+
+Deno.test("each worker is shifted so that its moment lies on that of the main one", () => {
+  const anchors = [
+    { worker: "a", clock: 0, at: 1000 },
+    { worker: "b", clock: 50, at: 700 }, // by its clock at 750: 250 too early
+    { worker: "c", clock: 5, at: null },
+  ];
+  same(shiftsOf(anchors, "a"), { a: 0, b: 250 });
+  same(shiftsOf(anchors, "c"), {});
+});
+
+Deno.test("steps to choose from are those that all workers have", () => {
+  same(commonSteps([[step("7", 0), step("8", 10)], [step("8", 4), step("9", 14)]]), ["8"]);
+  same(commonSteps([]), []);
+  is(stepStart([step("7", 0), step("8", 10)], "8"), 10);
+  is(stepStart([], "8"), null);
+});
