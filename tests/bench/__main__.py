@@ -1,6 +1,6 @@
 """Side by side with the peers on generated traces: whole processes in turn, medians of the ratios pair by pair.
 
-    make bench                                      about half an hour, nearly all of it the peers'
+    make bench                                      about 45 minutes, nearly all of it the peers'
     make bench ARGS="--megabytes 340 --rounds 3"    one size
     make bench ARGS="--without-peers"               a few minutes
     make bench ARGS="--views"                       every view of a million events, nothing else
@@ -15,10 +15,12 @@ import gzip
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +33,7 @@ HERE = Path(__file__).parent
 PEERS_ENV = HERE.parents[1] / ".venv-peers"
 PEERS = ("torch-tb-profiler==0.4.3", "HolisticTraceAnalysis==0.5.0", "pandas")
 LARGE = 1000  # megabytes: above, the peers take minutes, so they run once, on plain JSON
+MOST_S = 900  # after which a peer is stopped: torch-tb-profiler needs more than 23 minutes and 10 GB for 1600 MB
 
 BARS_AT = 340  # megabytes that the bars are set at
 FASTER = {"torch-tb-profiler": 40, "hta": 22}
@@ -43,21 +46,27 @@ VIEW_S, AGAIN_MS = 1, 50
 
 @dataclass(frozen=True)
 class Measured:
-    """One process: wall seconds, peak resident megabytes, and what it says itself."""
+    """One process: wall seconds, peak resident megabytes, what it says itself, and whether it came to its end."""
 
     seconds: float
     megabytes: float
     said: dict[str, Any]
+    is_whole: bool = True
 
 
-def measured(command: list[str], environment: dict[str, str] | None = None) -> Measured:
-    """Run a command to its end."""
+def measured(command: list[str], environment: dict[str, str] | None = None, most_s: float | None = None) -> Measured:
+    """Run a command to its end, or for so many seconds."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         began = time.perf_counter()
         process = subprocess.Popen(command, stdout=output, stderr=errors, env={**os.environ, **(environment or {})})
+        limit = threading.Timer(most_s or threading.TIMEOUT_MAX, process.kill)
+        limit.start()
         _, status, usage = os.wait4(process.pid, 0)
+        limit.cancel()
         seconds = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
+        if most_s and process.returncode == -signal.SIGKILL and seconds >= most_s:
+            return Measured(seconds, usage.ru_maxrss / 1024, {}, is_whole=False)
         if process.returncode:
             errors.seek(0)
             raise SystemExit(f"{' '.join(command)} failed:\n{errors.read().decode(errors='replace')[-2000:]}")
@@ -118,7 +127,7 @@ def report_ours(path: Path, size: float, rounds: int) -> Measured:
 def report_peer(peer: str, path: Path, rounds: int, *, has_bar: bool) -> None:
     """Print how many times faster ours is, and with how much less memory."""
     command = [peers_python(), str(HERE / "peers.py"), peer, str(path)]
-    pairs = [(ours(path), measured(command)) for _ in range(rounds)]
+    pairs = [(ours(path), measured(command, most_s=MOST_S)) for _ in range(rounds)]
     faster = statistics.median(theirs.seconds / our.seconds for our, theirs in pairs)
     smaller = statistics.median(theirs.megabytes / our.megabytes for our, theirs in pairs)
     sides = (
@@ -126,7 +135,8 @@ def report_peer(peer: str, path: Path, rounds: int, *, has_bar: bool) -> None:
         for side in zip(*pairs, strict=True)
     )
     said = verdict(faster, FASTER[peer], "×") if has_bar else f"{faster:.3g}×"
-    print(f"  {peer:<18} {' against '.join(sides)}: {said} faster, {smaller:.1f}× less memory")
+    at_least = "" if all(theirs.is_whole for _, theirs in pairs) else "stopped there; at least "
+    print(f"  {peer:<18} {' against '.join(sides)}: {at_least}{said} faster, {smaller:.1f}× less memory")
 
 
 def report_views(folder: Path) -> None:
