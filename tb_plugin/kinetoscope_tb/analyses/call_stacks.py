@@ -19,7 +19,7 @@ from ..trace.call_tree import MergedTree, Rows, merged
 from ..trace.lookup import take
 from ..trace.nesting import innermost, nearest
 from ..trace.op_calls import OpCosts, OpName, operator_table
-from ..trace.python_frames import SEPARATOR, functions, stack_texts
+from ..trace.python_frames import SEPARATOR, frames_of_text, functions, stack_texts
 from ..views import View
 
 MOST_STACKS = 1000
@@ -127,12 +127,9 @@ class _Stacks:
 
 
 def _written(stacks: pl.Series) -> tuple[Rows, list[str]]:
-    """(The place of each row's `Call stack`, or NONE; the distinct ones as frames).
-
-    In the file each frame ends with a semicolon, and a text without any is no stack.
-    """
+    """(The place of each row's `Call stack`, or NONE; the distinct ones as frames); a text without any is no stack."""
     codes, texts = functions(stacks)
-    frames = [SEPARATOR.join(frame.strip() for frame in text.split(";") if frame.strip()) for text in texts]
+    frames = [SEPARATOR.join(frames_of_text(text)) for text in texts]
     is_known = np.array([bool(text) for text in frames] + [False])
     return np.where(is_known[codes], codes, NONE).astype(np.int32), frames
 

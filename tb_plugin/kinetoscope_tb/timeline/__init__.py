@@ -7,6 +7,7 @@ lanes      rows in which no two slices overlap
 pyramid    levels of detail, and tiles of them
 encoding   tiles as bytes
 activity   how busy devices and host were over the whole
+details    all of one slice; from: briefs, links, origins, arrows, alike, view_rows
 """
 
 from .activity import activity

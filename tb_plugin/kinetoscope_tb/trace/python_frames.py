@@ -27,6 +27,11 @@ def functions(names: pl.Series) -> tuple[Rows, list[str]]:
     return place[code], distinct.to_list()
 
 
+def frames_of_text(text: str) -> list[str]:
+    """The frames of a `Call stack` as torch writes it, the innermost first; each ends with a semicolon."""
+    return [frame.strip() for frame in text.split(";") if frame.strip()]
+
+
 def parsed(frames: pl.Series) -> pl.DataFrame:
     """Columns `function`, `file` and `line`; without a place in a file the function is the whole frame."""
     parts = frames.to_frame("frame").select("frame", at=pl.col("frame").str.extract_groups(_FRAME))
