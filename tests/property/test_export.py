@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from build import TraceBuilder
 from kinetoscope_tb.reader import read, read_blocks
 from kinetoscope_tb.timeline import CATEGORIES, timeline
-from kinetoscope_tb.timeline.export import EXTRAS, Source, Window, exported, slices_in
+from kinetoscope_tb.timeline.export import EXTRAS, Source, Window, exported, size, slices_in
 from real_traces import FOLDER
 from strategies import builders
 
@@ -153,8 +153,8 @@ def test_arrows_lead_from_calls_to_kernels_and_from_forward_to_backward():
 def test_memory_is_written_as_the_level_that_the_range_begins_with_and_all_in_it():
     gpu = {"Device Type": 1, "Device Id": 0}
     builder = TraceBuilder().op("a", 0, 100)
-    for at, size, total in ((10, 5, 5), (20, 3, 8), (30, -5, 3)):
-        builder.memory(size, at, **gpu, **{"Total Allocated": total, "Total Reserved": 64})
+    for at, taken, total in ((10, 5, 5), (20, 3, 8), (30, -5, 3)):
+        builder.memory(taken, at, **gpu, **{"Total Allocated": total, "Total Reserved": 64})
     trace = builder.build()
     sources = [Source(trace, timeline(trace))]
 
@@ -208,3 +208,17 @@ def test_real_traces_come_back_from_the_file_as_they_were(path):
     made = timeline(trace)
     again = read_blocks([written([Source(trace, made)], extras=EXTRAS)[0]], path="again.json")
     assert categorised(again, timeline(again)) == categorised(trace, made)
+
+
+def test_the_size_of_a_long_file_is_told_by_parts_of_it(monkeypatch):
+    builder = TraceBuilder()
+    for i in range(4000):
+        builder.op(f"aten::op{i % 17}", 1000 * i, 700).launch(1000 * i + 100, 200, i)
+    trace = builder.build()
+    source = Source(trace, timeline(trace), 10**9)
+    monkeypatch.setattr("kinetoscope_tb.timeline.export._SAMPLED", 1000)
+    for window in (Window(), Window(10**9 + 10**6, 10**9 + 3 * 10**6)):
+        told = size(source, window)
+        taken = sum(map(len, exported([source], window)))
+        assert (told.slices, told.is_exact) == (slices_in(source, window), False)
+        assert taken / 2 < told.bytes < 2 * taken

@@ -19,6 +19,7 @@ from ..errors import KinetoscopeError, NotFound
 from .cache import cache
 from .compare import compare
 from .event import event
+from .export import export
 from .report import report
 from .traces import chosen, opened, where
 
@@ -213,6 +214,7 @@ def _print_answer(view: View, result: Any, form: str) -> None:  # pl.DataFrame |
 commands.add_command(cache)
 commands.add_command(compare)
 commands.add_command(event)
+commands.add_command(export)
 commands.add_command(report)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
-from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import KinetoscopeError, TraceError
+from .saving import saved
 from .traces import chosen, opened, where
 
 if TYPE_CHECKING:
@@ -28,9 +26,11 @@ def _write(path: str, run: str | None, worker: str | None, span: str | None, out
     first = chosen(listing, {"run": run, "worker": worker, "span": span})
     files = workers_of(listing, first) if every else [first]
     text = report(_recordings(files, is_alone=not every), len(files), VIEWS, rows)
-    _put(Path(out), text)
+    content = text.encode()
+    with saved(out) as file:
+        file.write(content)
     recordings = "1 recording" if len(files) == 1 else f"{len(files)} recordings"
-    click.echo(f"{out}: {recordings}, {len(text.encode()) / 1e6:,.1f} MB.")
+    click.echo(f"{out}: {recordings}, {len(content) / 1e6:,.1f} MB.")
 
 
 def _recordings(files: Sequence[TraceFile], *, is_alone: bool) -> Iterator[tuple[TraceFile, Trace | KinetoscopeError]]:
@@ -43,25 +43,6 @@ def _recordings(files: Sequence[TraceFile], *, is_alone: bool) -> Iterator[tuple
             if is_alone:
                 raise
             yield file, error
-
-
-def _put(out: Path, text: str) -> None:
-    """Write the whole file or none.
-
-    Raises:
-        KinetoscopeError: It can't be written there.
-    """
-    try:
-        with ExitStack() as undo:
-            with tempfile.NamedTemporaryFile(
-                "w", encoding="utf-8", dir=out.parent, prefix=f".{out.name}.", delete=False
-            ) as part:
-                undo.callback(Path(part.name).unlink, missing_ok=True)
-                part.write(text)
-            Path(part.name).chmod(0o644)
-            Path(part.name).replace(out)
-    except OSError as error:
-        raise KinetoscopeError(f"{out} can't be written: {error.strerror or error}.") from error
 
 
 report = click.Command(

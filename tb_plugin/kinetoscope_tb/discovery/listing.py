@@ -77,6 +77,19 @@ class Listing:
         spans = _look_up("worker", worker, workers)
         return _look_up("span", span, spans)
 
+    def beside(self, file: TraceFile) -> list[TraceFile]:
+        """Of each other worker of the file's run the recording of the same span, or else the one in the same place.
+
+        Names of spans are often times, and no two workers write their files at the same one.
+        """
+        workers = self.runs[file.run]
+        place = list(workers[file.worker]).index(file.span)
+        found = []
+        for worker, spans in workers.items():
+            if worker != file.worker:
+                found += [spans[file.span]] if file.span in spans else list(spans.values())[place : place + 1]
+        return found
+
     def first(self, **wanted: str | None) -> tuple[TraceFile, dict[str, list[str]]]:
         """Return the first file that the names fit, and the names to choose from at each level at which several did.
 

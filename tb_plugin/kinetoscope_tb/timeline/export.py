@@ -36,9 +36,11 @@ FIRST_NUMBER = 1_000_001
 """Processes, threads and arrows count from here, and none has the number of another: Perfetto takes a thread that has
 its process' number for the main one, and our reader takes a small number of a process for that of a device."""
 
+_SAMPLED, _SAMPLES = 1 << 16, 4  # slices of a long file that its size is told by, and from how many parts
 _LEVEL = 2  # isal's; 3 is slower and no smaller on this text
 _GZIP = 31
-_PARTS = {"annotations": " · annotations", "python": " · Python", "waits": " · waits", "other": " · other"}
+_PACKED_AT_ONCE = 1 << 20  # bytes: if isal gets little at first, it packs the rest of that block badly
+_PART_NAMES = {"annotations": " · annotations", "python": " · Python", "waits": " · waits", "other": " · other"}
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,37 @@ def slices_in(source: Source, window: Window) -> int:
     return sum(int((hi - lo).sum()) for lo, hi in rows)
 
 
+@dataclass(frozen=True)
+class Size:
+    """How large a file is, or, where it is long, about how large by what parts of it take."""
+
+    slices: int
+    bytes: int
+    is_exact: bool
+
+
+def size(source: Source, window: Window, extras: Collection[Extra] = ()) -> Size:
+    """What one source takes in the file."""
+    slices = slices_in(source, window)
+    if slices <= _SAMPLED:
+        return Size(slices, sum(map(len, exported([source], window, extras))), is_exact=True)
+    parts = list(_parts(source, window, _SAMPLED / slices))
+    written = sum(slices_in(source, part) for part in parts)
+    taken = sum(len(piece) for part in parts for piece in exported([source], part, extras))
+    return Size(slices, slices * taken // max(written, 1), is_exact=False)
+
+
+def _parts(source: Source, window: Window, share: float) -> Iterator[Window]:
+    """Some short parts of a window, spread over it, which together are about a share of it."""
+    first, last = (at + source.shift_ns for at in source.timeline.window)
+    first = first if window.from_ns is None else max(first, window.from_ns)
+    last = last if window.to_ns is None else min(last, window.to_ns)
+    length = max(1, int((last - first) * share) // _SAMPLES)
+    for i in range(_SAMPLES):
+        at = first + (last - first) * (2 * i + 1) // (2 * _SAMPLES)
+        yield Window(at - length // 2, at - length // 2 + length)
+
+
 def exported(sources: Sequence[Source], window: Window, extras: Collection[Extra] = ()) -> Iterator[bytes]:
     """The file, piece by piece.
 
@@ -98,9 +131,13 @@ def exported(sources: Sequence[Source], window: Window, extras: Collection[Extra
             calls to what they launched and from forward operators to their backward.
     """
     packer = isal_zlib.compressobj(_LEVEL, wbits=_GZIP)
+    waiting: list[bytes] = []
     for text in _texts(sources, window, extras):
-        yield packer.compress(text)
-    yield packer.flush()
+        waiting.append(text)
+        if sum(map(len, waiting)) >= _PACKED_AT_ONCE:
+            yield packer.compress(b"".join(waiting))
+            waiting = []
+    yield packer.compress(b"".join(waiting)) + packer.flush()
 
 
 def _texts(sources: Sequence[Source], window: Window, extras: Collection[Extra]) -> Iterator[bytes]:
@@ -172,7 +209,7 @@ class _Writer:
             yield self._events(track, slices, place, (start + self._shift_ns, dur))
             lo = cut
         for k, at in sorted(places.items()):
-            name = track.name + _PARTS.get(track.part, "") + (f" ({k + 1})" if k else "")
+            name = track.name + _PART_NAMES.get(track.part, "") + (f" ({k + 1})" if k else "")
             yield _named("thread", *self._places[at], name)
 
     def _events(self, track: Track, slices: Ints, place: NDArray[np.int32], times: tuple[Ints, Ints]) -> bytes:

@@ -10,7 +10,7 @@ from werkzeug.wrappers import Request
 
 from ..errors import NotFound
 from ..store import Loading, Store
-from . import encode, slices, timeline
+from . import encode, export, slices, timeline
 from .queries import NAMES, file_of, query_of, whole_number
 from .responses import Handler, answer_response, asset_response
 
@@ -23,7 +23,8 @@ BASE_NAMES = ("base_run", "base_worker", "base_span")
 def routes(store: Store) -> dict[str, Callable[..., Any]]:
     """The WSGI applications by route."""
     answers: dict[str, Handler] = {"/runs": _runs, "/views": _views, "/state": _state, "/view": _view}
-    answers |= {"/compare": _compare, "/event": _event, **timeline.ROUTES, **slices.ROUTES, "/*": _elsewhere}
+    answers |= {"/compare": _compare, "/event": _event, "/*": _elsewhere}
+    answers |= {**timeline.ROUTES, **slices.ROUTES, **export.ROUTES}
     apps = {route: Request.application(partial(answer_response, store, handler)) for route, handler in answers.items()}
     return {**apps, "/static/*": Request.application(asset_response)}
 

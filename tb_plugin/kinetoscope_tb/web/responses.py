@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
 
 from tensorboard.backend import http_util
 from werkzeug.wrappers import Request, Response
@@ -15,6 +17,20 @@ from . import encode
 from .assets import asset
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file that is made while it is sent.
+
+    Args:
+        name: What the browser calls it.
+        parts: Its bytes, packed with gzip.
+    """
+
+    name: str
+    parts: Iterator[bytes]
+
 
 Handler = Callable[[Store, Request], object]
 
@@ -60,9 +76,11 @@ def _failure(request: Request, error: Exception) -> Response:
 
 
 def _respond(request: Request, value: object, status: int = 200) -> Response:
-    """JSON that may be another the next time; or bytes that are the same for ever, since the address says of what."""
+    """JSON, which may be another the next time; bytes, the same for ever, since the address says of what; or a file."""
     if isinstance(value, bytes):
         return _bytes(request, value)
+    if isinstance(value, Download):
+        return _download(value)
     content = encode.text(value)
     response: Response = http_util.Respond(request, content, "application/json; charset=utf-8", code=status)
     response.headers["Cache-Control"] = "no-store"  # a trace may grow, and a new one may take its name
@@ -77,4 +95,14 @@ def _bytes(request: Request, value: bytes) -> Response:
         request, content, "application/octet-stream", expires=FOREVER_S, content_encoding=packed_as
     )
     response.headers["Cache-Control"] = f"private, max-age={FOREVER_S}, immutable"
+    return response
+
+
+def _download(file: Download) -> Response:
+    """The packed file as it is: whoever opens it unpacks it, so it is never held whole on the way."""
+    response = Response(file.parts, content_type="application/gzip", direct_passthrough=True)
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in file.name)
+    response.headers["Content-Disposition"] = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(file.name)}"
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["X-Content-Type-Options"] = "nosniff"
     return response

@@ -44,3 +44,17 @@ def test_local_ranks_of_two_nodes_are_two_workers(tmp_path):
         make(tmp_path, name, content=begins(distributedInfo={"rank": rank}))
     worker = "fit-0-[Strategy]DDPStrategy.training_step"
     assert names(listed(tmp_path)) == [("r", f"{worker}@rank0", "10"), ("r", f"{worker}@rank8", "11")]
+
+
+def test_beside_a_recording_lie_those_of_the_same_span_or_else_of_the_same_place(tmp_path):
+    make(tmp_path, *(f"job/rank{rank}.{span}.pt.trace.json" for rank in (0, 1) for span in (3, 7)))
+    make(
+        tmp_path,
+        "job/rank2.1.pt.trace.json",
+        "job/rank2.5.pt.trace.json",
+        "job/rank3.2.pt.trace.json",
+        "x/rank0.7.pt.trace.json",
+    )
+    listing = listed(tmp_path)
+    beside = listing.beside(listing.find("job", "rank0", "7"))
+    assert [(file.worker, file.span) for file in beside] == [("rank1", "7"), ("rank2", "5")]

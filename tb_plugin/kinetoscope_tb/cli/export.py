@@ -1,0 +1,106 @@
+"""`kinetoscope export`: a timeline as a file for other viewers."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import BadParameter, NotFound
+from .saving import saved
+from .traces import chosen, opened, where
+
+if TYPE_CHECKING:
+    from ..timeline.export import Source, Window
+
+_NS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
+
+
+def _write(
+    path: str,
+    run: str | None,
+    worker: str | None,
+    span: str | None,
+    out: str,
+    every: bool,  # noqa: FBT001  # click's way
+    begin: int | None,
+    end: int | None,
+    step: str | None,
+    include: tuple[str, ...],
+) -> None:
+    from ..discovery import list_given
+    from ..timeline import timeline
+    from ..timeline.export import EXTRAS, Source, exported, slices_in
+
+    listing = list_given(path)
+    first = chosen(listing, {"run": run, "worker": worker, "span": span})
+    files = [first, *(listing.beside(first) if every else [])]
+    with ExitStack() as stack:
+        traces = [stack.enter_context(opened(file)) for file in files]
+        sources = [
+            Source(trace, timeline(trace), trace.origin_ns - traces[0].origin_ns, file.worker if every else "")
+            for file, trace in zip(files, traces, strict=True)
+        ]
+        window = _window(sources[0], begin, end, step)
+        with saved(out) as file:
+            for piece in exported(sources, window, [extra for extra in EXTRAS if extra in include]):
+                file.write(piece)
+            size = file.tell()
+        slices = sum(slices_in(source, window) for source in sources)
+    workers = "" if len(files) == 1 else f" of {len(files)} workers"
+    click.echo(f"{out}: {slices:,} slices{workers}, {size / 1e6:,.1f} MB.")
+
+
+def _window(first: Source, begin: int | None, end: int | None, step: str | None) -> Window:
+    """The range on the first trace's clock.
+
+    Raises:
+        NotFound: There is no such step.
+        BadParameter: A step and a range are named both.
+    """
+    from ..timeline.export import Window
+
+    if step is None:
+        return Window(begin, end)
+    if begin is not None or end is not None:
+        raise BadParameter("Name a step or a range, not both.")
+    steps = {row["name"]: row for row in first.trace.steps.iter_rows(named=True)}
+    if step not in steps:
+        raise NotFound("step", step, steps)
+    return Window(steps[step]["start_ns"], steps[step]["end_ns"])
+
+
+def time(text: str) -> int:
+    """Such as 1.5s, 20ms, 300us, 7ns: whole ns."""
+    found = re.fullmatch(r"(-?\d{1,12}(?:\.\d{1,9})?)(ns|us|µs|ms|s)", text, re.ASCII)
+    if not found:
+        raise BadParameter(f"{text!r} is no time; say 1.5s, 20ms, 300us or 7ns.")
+    return int(Decimal(found[1]) * _NS[found[2]])
+
+
+export = click.Command(
+    "export",
+    callback=_write,
+    params=[
+        *where(),
+        click.Argument(["out"], metavar="OUT.json.gz"),
+        click.Option(["--all", "every"], is_flag=True, help="Every worker of the run, on one clock."),
+        click.Option(["--from", "begin"], type=time, help="From where on, since the recording began: 1.5s, 20ms."),
+        click.Option(["--to", "end"], type=time, help="Up to where."),
+        click.Option(["--step"], help="One step instead of a range."),
+        click.Option(
+            ["--include"],
+            type=click.Choice(["args", "memory", "flows"]),
+            multiple=True,
+            help="What to write beside the slices; give it several times for several.",
+        ),
+    ],
+    help="""Write a recording's timeline to OUT.json.gz, which Perfetto and chrome://tracing open and draw whole.
+
+    Perfetto leaves out slices of PyTorch's own files that overlap others in part, such as steps recorded with stacks;
+    here these have threads of their own. `memory` is a curve for each device.
+    """,
+)

@@ -1,0 +1,153 @@
+"""The timeline's routes for other viewers: a file of a range, and how large it would be."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import BadParameter
+from ..store import Loading, Store
+from . import encode
+from .queries import NAMES, file_as_known, query_of
+from .responses import Download
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from werkzeug.wrappers import Request
+
+    from ..discovery import TraceFile
+    from ..timeline import Timeline
+    from ..timeline.export import Extra
+    from ..trace import Trace
+    from .responses import Handler
+
+OPTIONAL = ("from_ns", "to_ns", "workers", "include")
+_WORKER = {"worker": str, "span": str, "shift_ns": int}
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A file to be made: of these recordings, each with what is added to its times; of this range."""
+
+    files: list[tuple[TraceFile, int]]
+    window: tuple[int | None, int | None]
+    extras: tuple[Extra, ...]
+
+    @property
+    def name(self) -> str:
+        """What the file is called."""
+        first = self.files[0][0]
+        who = f"{first.worker}.{first.span}" if len(self.files) == 1 else f"{len(self.files)}_workers"
+        return f"{first.run.replace('/', '_')}.{who}.timeline.json.gz"
+
+
+def _export(store: Store, request: Request) -> object:
+    from ..timeline.export import Source, Window, exported
+
+    asked = _asked(store, request)
+    if isinstance(asked, Loading):
+        return encode.loading(asked)
+    sources = []
+    for file, shift_ns in asked.files:
+        both = store.about(file, "both", _both)
+        if isinstance(both, Loading):
+            return encode.loading(both)
+        label = "" if len(asked.files) == 1 else file.worker
+        sources.append(Source(*both, shift_ns, label))
+    return Download(asked.name, exported(sources, Window(*asked.window), asked.extras))
+
+
+def _both(trace: Trace, timeline: Timeline) -> tuple[Trace, Timeline]:
+    return trace, timeline
+
+
+def _size(store: Store, request: Request) -> object:
+    asked = _asked(store, request)
+    if isinstance(asked, Loading):
+        return encode.loading(asked)
+    sizes = []
+    for file, shift_ns in asked.files:
+        size = store.about(file, "size", _size_of, shift_ns, asked.window, asked.extras)
+        if isinstance(size, Loading):
+            return encode.loading(size)
+        sizes.append(size)
+    total = {"slices": sum(size.slices for size in sizes), "bytes": sum(size.bytes for size in sizes)}
+    is_exact = len(sizes) == 1 and sizes[0].is_exact
+    return {"state": "ready", "name": asked.name, **total, "is_exact": is_exact}
+
+
+def _size_of(
+    trace: Trace,
+    timeline: Timeline,
+    shift_ns: int,
+    window: tuple[int | None, int | None],
+    extras: tuple[Extra, ...],
+) -> Any:
+    from ..timeline.export import Source, Window, size
+
+    return size(Source(trace, timeline, shift_ns), Window(*window), extras)
+
+
+def _asked(store: Store, request: Request) -> _Asked | Loading:
+    """What the request asks for.
+
+    Raises:
+        BadParameter: It can't be asked like that.
+        NotFound: There is no such recording.
+        Changed: The first recording is another by now.
+    """
+    query = query_of(request, (*NAMES, "stamp"), optional=OPTIONAL)
+    extras = _extras(query.get("include", ""))
+    window = (_number(query, "from_ns"), _number(query, "to_ns"))
+    first = file_as_known(store, query)
+    if isinstance(first, Loading):
+        return first
+    files = [(first, 0)]
+    for worker in _workers(query.get("workers", "[]")):
+        file = store.find(query["run"], worker["worker"], worker["span"])
+        if isinstance(file, Loading):
+            return file
+        files.append((file, worker["shift_ns"]))
+    return _Asked(files, window, extras)
+
+
+def _number(query: Mapping[str, str], name: str) -> int | None:
+    if name not in query:
+        return None
+    if not re.fullmatch(r"-?\d{1,18}", query[name], re.ASCII):
+        raise BadParameter(f"{name}={query[name]!r} isn't possible; it is a time in whole ns.")
+    return int(query[name])
+
+
+def _extras(text: str) -> tuple[Extra, ...]:
+    from ..timeline.export import EXTRAS
+
+    named = [name for name in text.split(",") if name]
+    for name in named:
+        if name not in EXTRAS:
+            raise BadParameter(f"include={text[:80]!r} isn't possible; it is some of {', '.join(EXTRAS)}.")
+    return tuple(extra for extra in EXTRAS if extra in named)
+
+
+def _workers(text: str) -> list[dict[str, Any]]:
+    try:
+        listed = json.loads(text)
+    except (ValueError, RecursionError):
+        listed = None
+    is_right = isinstance(listed, list) and all(
+        isinstance(one, dict)
+        and one.keys() == _WORKER.keys()
+        and all(type(one[name]) is kind for name, kind in _WORKER.items())
+        and abs(one["shift_ns"]) < 1 << 62
+        for one in listed
+    )
+    if not is_right:
+        form = '[{"worker": W, "span": S, "shift_ns": N}, …]'
+        raise BadParameter(f"workers={text[:80]!r} isn't possible; it is a list of further recordings: {form}.")
+    return list(listed)
+
+
+ROUTES: dict[str, Handler] = {"/timeline/export": _export, "/timeline/export/size": _size}
