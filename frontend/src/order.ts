@@ -34,6 +34,9 @@ const matches = ({ words, excluded, pattern }: Filter, text: string, lower: stri
   words.every((word) => lower.includes(word)) && !excluded.some((word) => lower.includes(word)) &&
   (!pattern || pattern.test(text));
 
+/** Whether the filter lets a text through. */
+export const isLetThrough = (filter: Filter, text: string): boolean => matches(filter, text, text.toLowerCase());
+
 /** The numbers of the rows that the filter lets through; `texts` holds what is searched in each row. */
 export function filtered(filter: Filter, texts: string[], lower: string[]): Uint32Array {
   const rows = new Uint32Array(texts.length);

@@ -1,20 +1,135 @@
-import { useEffect, useRef } from "preact/hooks";
-import { viewport } from "./state.ts";
-import { marks } from "./times.ts";
+/** The drawn timeline: tree, canvas, what is above them, and what tells of it to those who can't see it. */
 
-/** The drawn timeline. */
-export function Canvas() {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const { from, to } = viewport.value;
+import { computed, useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { decimal, plural } from "../format.ts";
+import { address, go } from "../state.ts";
+import { type Commands, useKeys } from "../widgets/keys.ts";
+import { commandsOf, followHeldKeys } from "./commands.ts";
+import { Gutter, Scrollbar } from "./gutter.tsx";
+import { Hands } from "./hands.ts";
+import { askForGaps, gaps } from "./idle.ts";
+import { isWaiting, laid, mode, scroll, shown } from "./scene.ts";
+import { area, detail, found, selection, settled, sources, steps } from "./state.ts";
+import { duration } from "./times.ts";
+import { Tooltip } from "./tooltip.tsx";
+import { View } from "./view.ts";
+
+const HINTED = "kinetoscope.timeline.hinted";
+
+/** The first keys that one needs; once taken away it stays away. */
+function Hint() {
+  const isKnown = useSignal(wasHinted());
+  if (isKnown.value) return null;
+  const close = () => {
+    isKnown.value = true;
+    rememberHint();
+  };
+  return (
+    <p class="hint">
+      <kbd>W</kbd> <kbd>S</kbd> zoom <kbd>A</kbd> <kbd>D</kbd> move <kbd>/</kbd> search <kbd>F</kbd> fit <kbd>?</kbd>
+      {" "}
+      all keys
+      <button type="button" class="plain" aria-label="Don't show this again" onClick={close}>×</button>
+    </p>
+  );
+}
+
+/** Browsers may forbid a page in a frame to remember anything. */
+function wasHinted(): boolean {
+  try {
+    return localStorage.getItem(HINTED) !== null;
+  } catch {
+    return false;
+  }
+}
+function rememberHint() {
+  try {
+    localStorage.setItem(HINTED, "1");
+  } catch {
+    // Then the hint comes again.
+  }
+}
+
+/** What is shown, in words. */
+const described = computed(() => {
+  const { from, to } = settled.value;
+  const step = steps.value.find(({ start_ns, end_ns }) => start_ns >= from && end_ns <= to);
+  const tracks = laid.value.lines.filter(({ band }) => band).length + laid.value.pinned.length;
+  const parts = [`${duration(to - from)} from ${duration(from)}`, plural(tracks, "track")];
+  if (step) parts.push(`step ${step.name}`);
+  if (!isWaiting.value) parts.push(plural(shown.boxes, "box").replace(/boxs$/, "boxes"));
+  const facts = detail.value;
+  if (selection.value && facts?.state === "ready") {
+    parts.push(`selected: ${facts.name}, ${facts.category}, ${duration(facts.dur_ns)}, at ${duration(facts.start_ns)}`);
+  }
+  if (area.value) parts.push(`area of ${duration(area.value.to - area.value.from)}`);
+  const hits = Object.values(found.value?.answers ?? {}).map((answer) => answer.state === "ready" ? answer.count : 0);
+  if (hits.length) parts.push(`${decimal(hits.reduce((sum, count) => sum + count, 0))} found`);
+  return parts.join("; ");
+});
+
+function Corner() {
+  return (
+    <div class="corner">
+      <input
+        type="search"
+        placeholder="Filter tracks"
+        aria-label="Filter tracks"
+        value={address.value.tracks ?? ""}
+        onInput={({ currentTarget: { value } }) => {
+          scroll.value = 0;
+          go({ tracks: value });
+        }}
+      />
+      <span class="quiet">{duration(settled.value.to - settled.value.from)} shown</span>
+    </div>
+  );
+}
+
+function useGaps() {
+  const drawn = sources.value.map(({ id, stamp }) => `${id} ${stamp}`).join("\n");
   useEffect(() => {
-    const { current } = canvas;
-    const pen = current?.getContext("2d");
-    if (!current || !pen) return;
-    const width = current.width = current.clientWidth;
-    pen.fillStyle = getComputedStyle(current).color;
-    for (const { at, text } of marks(from, to, (to - from) / (width / 110))) {
-      pen.fillText(text, ((at - from) / (to - from)) * width, 12);
-    }
-  });
-  return <canvas ref={canvas} class="timeline-canvas" aria-label="Timeline" />;
+    const stop = new AbortController();
+    gaps.value = {};
+    for (const source of sources.peek()) void askForGaps(source, stop.signal);
+    return () => stop.abort();
+  }, [drawn]);
+}
+
+export function Canvas() {
+  const canvas = useRef<HTMLCanvasElement>(null), head = useRef<HTMLCanvasElement>(null);
+  const commands = useSignal<Commands>({});
+  useKeys(commands.value);
+  useGaps();
+  useEffect(() => {
+    const view = new View(canvas.current!, head.current!);
+    view.start();
+    commands.value = commandsOf(view);
+    const ends = [followHeldKeys(view), new Hands(view).listen(), () => view.stop()];
+    return () => ends.forEach((end) => end());
+  }, []);
+  return (
+    <div class="stage" aria-busy={isWaiting.value} data-mode={mode.value}>
+      <div class="above">
+        <Corner />
+        <canvas ref={head} class="head-canvas" aria-hidden="true" />
+      </div>
+      <div class="tracks">
+        <Gutter />
+        <canvas
+          ref={canvas}
+          class="body-canvas"
+          tabIndex={0}
+          role="img"
+          aria-label="Timeline"
+          aria-describedby="timeline-shown"
+        />
+        <Scrollbar />
+        <Tooltip />
+        <Hint />
+      </div>
+      <p id="timeline-shown" class="hidden" role="status">{described.value}</p>
+    </div>
+  );
 }

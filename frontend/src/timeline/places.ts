@@ -58,10 +58,10 @@ export const areaText = ({ from, to, tracks }: Area, main: string): string =>
     .join("~");
 
 export function areaIn(text: string, main: string): Area | null {
-  const [from, to, tracks] = text.split("~");
+  const [from, to, ...tracks] = text.split("~");
   const range = rangeOf(from, to);
   if (!range) return null;
-  const places = listIn(tracks).map((part) => numberIn(part, main)).filter((place) => place !== null);
+  const places = listIn(tracks.join("~")).map((part) => numberIn(part, main)).filter((place) => place !== null);
   return { ...range, tracks: places.map(({ source, number }) => ({ source, track: number })) };
 }
 

@@ -160,14 +160,9 @@ export const find = computed((): Find | null => findIn(texts.find.value));
 /** What is looked for, and the answers of the sources so far. */
 export const found = signal<{ find: Find; text: string; answers: Record<string, HitsAnswer> } | null>(null);
 
-/** The slice under the pointer: what is drawn of it, then what the server says. */
-export interface Hover {
+/** The slice under the pointer: what is drawn of it, its times as exact as a pixel; then what the server says. */
+export interface Hover extends Brief {
   source: string;
-  slice: number;
-  name: string;
-  category: string;
-  track: number;
-  lane: number;
   /** How many slices the box stands for. */
   count: number;
   facts: SliceFacts | null;

@@ -28,13 +28,18 @@ function holder(name: string): Entry | undefined {
   return placed.findLast(({ box }) => box!.current!.contains(used)) ?? placed[0] ?? able.at(-1);
 }
 
-const isField = (target: EventTarget | null) =>
+/** Whether the next key says where to go. */
+export const awaitsSecond = (): boolean => prefix !== "";
+
+/** Whether what is typed there stays there. */
+export const isField = (target: EventTarget | null) =>
   target instanceof Element && target.closest("input, select, textarea, dialog, [role=slider]") !== null;
 
 function press(event: KeyboardEvent) {
   if (event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return;
   if (event.key === "Enter" && event.target instanceof Element && event.target.closest("button, summary")) return;
-  const name = prefix + event.key;
+  const shifted = event.shiftKey && `⇧${event.key}`;
+  const name = shifted && holder(shifted) ? shifted : prefix + event.key;
   prefix = !prefix && event.key === "g" ? "g " : "";
   const entry = holder(name);
   if (!entry) return;

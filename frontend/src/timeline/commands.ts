@@ -1,0 +1,203 @@
+/** The keyboard on the timeline. Search and drawer have theirs in the panels. */
+
+import { awaitsSecond, type Commands, isField } from "../widgets/keys.ts";
+import { linesInSight, nsPerPixel } from "./geometry.ts";
+import { rangeOf, scrollBy } from "./hands.ts";
+import { nearest } from "./boxes.ts";
+import { axisOf, type Band, LANE, lineOf } from "./layout.ts";
+import type { Brief } from "./model.ts";
+import type { Push } from "./motion.ts";
+import { roomy } from "./ranges.ts";
+import { geometry, laid, mode, pointed, size } from "./scene.ts";
+import {
+  area,
+  detail,
+  find,
+  hover,
+  jumpTo,
+  pin,
+  select,
+  selection,
+  setArea,
+  setFind,
+  sourceOf,
+  viewport,
+  whole,
+  zoomToRange,
+} from "./state.ts";
+import type { View } from "./view.ts";
+
+/** What the timeline's keys do, for the sheet of keys. */
+export const KEYS: [string, string][] = [
+  ["W S", "Zoom in and out at the pointer, as long as it is held"],
+  ["A D", "Move left and right, as long as it is held"],
+  ["F", "Centre the selection; once more: fit it"],
+  ["0", "The whole recording"],
+  [". ,", "Next or previous slice of the row; also → ←"],
+  ["⇧↑ ⇧↓", "The slice above or below"],
+  ["[ ]", "Back and forth along the arrows of the selection"],
+  ["M", "Mark the time of the selection on its track"],
+  ["R", "Mark the time of the selection on all tracks"],
+  ["P", "Pin the track of the selection, or under the pointer"],
+  ["1 2 3 4", "What dragging does: 1 and 4 mark a time, 2 moves, 3 zooms"],
+  ["Esc", "Take back the area, the selection, the search"],
+];
+
+const HELD: Record<string, Push> = { KeyW: "in", KeyS: "out", KeyA: "left", KeyD: "right" };
+
+/** Follows the keys that move as long as they are held: by their place, so that any layout has them in a cross. */
+export function followHeldKeys(view: View): () => void {
+  const stop = new AbortController();
+  const on = (target: EventTarget, name: string, act: (event: KeyboardEvent) => void) =>
+    target.addEventListener(name, act as EventListener, { signal: stop.signal, capture: true });
+  on(document, "keydown", (event) => {
+    const push = HELD[event.code];
+    if (!push || event.ctrlKey || event.metaKey || event.altKey || awaitsSecond() || isField(event.target)) return;
+    event.preventDefault();
+    view.motion.press(push, performance.now());
+    view.invalidate();
+  });
+  on(document, "keyup", (event) => {
+    const push = HELD[event.code];
+    if (push) view.motion.release(push);
+  });
+  on(globalThis as unknown as EventTarget, "blur", () => view.motion.release());
+  return () => stop.abort();
+}
+
+/** The selected slice, as well as it is known. */
+function selected(): { source: string; brief: Brief } | null {
+  const chosen = selection.peek(), over = hover.peek();
+  if (!chosen) return null;
+  const known = detail.peek();
+  const isKnown = known?.state === "ready" && known.slice === chosen.slice;
+  const brief = isKnown ? known : (over?.source === chosen.source && over.slice === chosen.slice ? over : null);
+  return brief && { source: chosen.source, brief };
+}
+
+/** Centres the selection, or the area; fits it if it is centred already. */
+function focus() {
+  const one = selected();
+  const range = one ? rangeOf(one.source, one.brief) : area.peek();
+  if (!range) return;
+  const { from, to } = viewport.peek();
+  const middle = (range.from + range.to) / 2, length = to - from;
+  const isCentred = Math.abs(middle - (from + to) / 2) < length * 0.01;
+  if (isCentred || range.to - range.from > length || !one) return zoomToRange(roomy(range, 0.15));
+  zoomToRange({ from: middle - length / 2, to: middle + length / 2 });
+}
+
+/** Along the arrows: to what the selection led to, or to what led to it. */
+function along(forth: boolean) {
+  const chosen = selection.peek(), known = detail.peek();
+  if (!chosen || known?.state !== "ready") return;
+  const arrow = known.arrows.find(({ from, to }) => (forth ? from : to).slice === chosen.slice);
+  const other = forth ? arrow?.to : arrow?.from;
+  const behind = forth ? known.launched?.slices[0] : known.launched_by?.call ?? known.launched_by?.op;
+  const goal = other ?? behind;
+  if (goal) void jumpTo(chosen.source, goal.slice, goal);
+}
+
+interface Lane {
+  band: Band;
+  lane: number;
+}
+
+/** All lanes in sight, from the top. */
+const lanesInSight = (): Lane[] =>
+  linesInSight(geometry()).sort((a, b) => a.top - b.top).flatMap(({ line: { band } }) =>
+    band && !band.isMini ? Array.from({ length: band.lanes }, (_, lane) => ({ band, lane })) : []
+  );
+
+/** Selects in the first of the lanes that has a slice at a time, or within some time of it. */
+function selectIn(view: View, lanes: Lane[], time: number, within: number) {
+  for (const { band, lane } of lanes) {
+    const source = sourceOf(band.source);
+    const hit = source && nearest(view.pieces(source, band.track), lane, time - source.shift_ns, within / 3);
+    if (hit) return select({ source: source.id, slice: hit.slice });
+  }
+}
+
+function selectFirst(view: View) {
+  const { from, to } = viewport.peek();
+  selectIn(view, lanesInSight(), (from + to) / 2, (to - from) / 2);
+}
+
+function beside(view: View, way: "next" | "previous") {
+  const chosen = selection.peek(), known = detail.peek();
+  if (!chosen) return selectFirst(view);
+  const other = known?.state === "ready" ? known[way] : null;
+  if (other !== null) void jumpTo(chosen.source, other);
+}
+
+function vertical(view: View, isDown: boolean) {
+  const one = selected();
+  if (!one) return selectFirst(view);
+  const lanes = lanesInSight();
+  const at = lanes.findIndex(({ band, lane }) =>
+    band.source === one.source && band.track === one.brief.track && lane === one.brief.lane
+  );
+  const { from, to } = rangeOf(one.source, one.brief), seen = viewport.peek();
+  const middle = (Math.max(from, seen.from) + Math.min(to, seen.to)) / 2;
+  const others = isDown ? lanes.slice(at + 1) : lanes.slice(0, Math.max(0, at)).reverse();
+  selectIn(view, others, middle, 12 * nsPerPixel(geometry()));
+}
+
+function mark(isOnAll: boolean) {
+  const one = selected();
+  if (!one) return;
+  setArea({
+    ...rangeOf(one.source, one.brief),
+    tracks: isOnAll ? [] : [{ source: one.source, track: one.brief.track }],
+  });
+}
+
+function pinHere(view: View) {
+  const one = selected(), { x, y, isOver } = pointed.peek();
+  const over = isOver ? view.at(x, y)?.line : undefined;
+  const line = over ?? (one ? lineOf(laid.peek(), one.source, one.brief.track) : undefined);
+  const axis = line && axisOf(laid.peek(), line);
+  if (axis) pin(axis.id);
+}
+
+/** Takes back one thing: what was done last comes first. */
+function takeBack() {
+  if (area.peek()) setArea(null);
+  else if (selection.peek()) select(null);
+  else if (find.peek()) setFind(null);
+}
+
+export function commandsOf(view: View): Commands {
+  const page = () => size.peek().height * 0.8;
+  const tool = (chosen: typeof mode.value) => () => (mode.value = chosen);
+  const next = () => beside(view, "next"), previous = () => beside(view, "previous");
+  return {
+    f: focus,
+    F: focus,
+    "0": () => zoomToRange(whole.peek()),
+    Home: () => zoomToRange(whole.peek()),
+    ".": next,
+    ",": previous,
+    ArrowRight: next,
+    ArrowLeft: previous,
+    ArrowUp: () => scrollBy(-3 * LANE),
+    ArrowDown: () => scrollBy(3 * LANE),
+    PageUp: () => scrollBy(-page()),
+    PageDown: () => scrollBy(page()),
+    "]": () => along(true),
+    "[": () => along(false),
+    m: () => mark(false),
+    M: () => mark(false),
+    r: () => mark(true),
+    R: () => mark(true),
+    p: () => pinHere(view),
+    P: () => pinHere(view),
+    Escape: takeBack,
+    "1": tool("area"),
+    "2": tool("pan"),
+    "3": tool("zoom"),
+    "4": tool("area"),
+    "⇧ArrowUp": () => vertical(view, false),
+    "⇧ArrowDown": () => vertical(view, true),
+  };
+}

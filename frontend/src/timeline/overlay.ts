@@ -1,0 +1,189 @@
+/** What lies over the boxes: idle gaps, the chosen area, the selection with its arrows, what is pointed at. */
+
+import { LETTERS } from "./body.ts";
+import { type Box, boxOf, type Geometry, linesInSight, topOf, xOf } from "./geometry.ts";
+import type { Gap } from "./idle.ts";
+import type { Brief } from "./model.ts";
+import { css, type Palette } from "./palette.ts";
+import type { Area } from "./places.ts";
+import type { Source } from "./state.ts";
+import { duration } from "./times.ts";
+
+const NARROWEST_GAP = 3;
+const LABELLED_GAP = 90;
+const MOST_ARROWS = 240;
+
+export interface Outlined {
+  source: string;
+  brief: Brief;
+}
+export interface Curve {
+  kind: string;
+  source: string;
+  from: Brief;
+  to: Brief;
+}
+
+export class Overlay {
+  constructor(
+    private readonly pen: CanvasRenderingContext2D,
+    private readonly fit: (text: string, room: number) => string,
+  ) {}
+
+  /** The gaps of devices, behind the streams in which nothing ran. */
+  gaps(geometry: Geometry, sources: Source[], found: Record<string, Map<number, Gap[]>>, { warning, text }: Palette) {
+    this.within(geometry, () => {
+      const labelled = new Set<string>();
+      for (const { line: { band }, top } of linesInSight(geometry)) {
+        const source = band && sources.find(({ id }) => id === band.source);
+        if (!band || !source || band.part !== "work") continue;
+        const device = source.meta.tracks[band.track]!.device ?? -1;
+        const isFirst = !labelled.has(`${source.id} ${device}`);
+        labelled.add(`${source.id} ${device}`);
+        const height = band.rows * band.rowHeight - (band.isMini ? 0 : 1);
+        for (const gap of this.inSight(geometry, source, found[source.id]?.get(device) ?? [])) {
+          this.pen.fillStyle = css(warning, 0.13);
+          this.pen.fillRect(gap.left, top + band.top, gap.wide, height);
+          if (isFirst && gap.wide > LABELLED_GAP && !band.isMini) this.blame(gap, top + band.top + 9, css(text, 0.72));
+        }
+      }
+    });
+  }
+
+  private inSight(geometry: Geometry, { shift_ns }: Source, list: Gap[]) {
+    return list.flatMap((gap) => {
+      const left = Math.max(0, xOf(geometry, gap.start_ns + shift_ns));
+      const right = Math.min(geometry.width, xOf(geometry, gap.start_ns + gap.dur_ns + shift_ns));
+      return right - left < NARROWEST_GAP ? [] : [{ gap, left, wide: right - left }];
+    });
+  }
+
+  private blame({ gap, left, wide }: { gap: Gap; left: number; wide: number }, y: number, ink: string) {
+    const text = this.fit(`${duration(gap.dur_ns)} idle · ${gap.blame}`, wide - 12);
+    this.pen.font = LETTERS;
+    this.pen.textAlign = "center";
+    this.pen.fillStyle = ink;
+    this.pen.fillText(text, left + wide / 2, y);
+    this.pen.textAlign = "left";
+  }
+
+  /** The chosen time, over the tracks that it is for; without any, over all. */
+  area(geometry: Geometry, chosen: Area, { accent, surface }: Palette) {
+    const { pen } = this;
+    const left = xOf(geometry, chosen.from), right = xOf(geometry, chosen.to);
+    if (right < 0 || left > geometry.width) return;
+    pen.fillStyle = css(accent, 0.13);
+    if (!chosen.tracks.length) pen.fillRect(left, 0, right - left, geometry.height);
+    else {
+      const isChosen = new Set(chosen.tracks.map(({ source, track }) => `${track}.${source}`));
+      this.within(geometry, () => {
+        for (const { line, top } of linesInSight(geometry)) {
+          if (!line.band || !isChosen.has(`${line.band.track}.${line.band.source}`)) continue;
+          pen.fillRect(left, top, right - left, line.height + 1);
+        }
+      });
+    }
+    pen.fillStyle = css(accent, 0.8);
+    for (const x of [left, right]) pen.fillRect(Math.round(x) - (x === right ? 1 : 0), 0, 1, geometry.height);
+    this.tag(
+      duration(chosen.to - chosen.from),
+      (Math.max(0, left) + Math.min(geometry.width, right)) / 2,
+      accent,
+      surface,
+    );
+  }
+
+  private tag(text: string, middle: number, accent: Palette["accent"], surface: Palette["surface"]) {
+    const { pen } = this;
+    pen.font = `600 ${LETTERS}`;
+    const wide = pen.measureText(text).width + 12;
+    pen.fillStyle = css(accent);
+    pen.beginPath();
+    pen.roundRect(middle - wide / 2, 3, wide, 17, 4);
+    pen.fill();
+    pen.fillStyle = css(surface);
+    pen.fillText(text, middle - wide / 2 + 6, 12);
+  }
+
+  /** Frames around slices. */
+  outline(geometry: Geometry, sources: Source[], { source, brief }: Outlined, ink: string, wide: number) {
+    const box = this.box(geometry, sources, source, brief);
+    if (!box) return;
+    this.within(geometry, () => {
+      const left = Math.max(-4, box.left), right = Math.min(geometry.width + 4, box.right);
+      this.pen.strokeStyle = ink;
+      this.pen.lineWidth = wide;
+      this.pen.strokeRect(
+        left - wide / 2,
+        box.top - wide / 2,
+        Math.max(2, right - left) + wide,
+        box.bottom - box.top + wide,
+      );
+    }, this.isPinnedTrack(geometry, source, brief));
+  }
+
+  /** Arrows from slices to those that they caused. */
+  arrows(geometry: Geometry, sources: Source[], curves: Curve[], { accent, quiet }: Palette) {
+    for (const { kind, source, from, to } of curves.slice(0, MOST_ARROWS)) {
+      const a = this.box(geometry, sources, source, from), b = this.box(geometry, sources, source, to);
+      if (!a || !b) continue;
+      const ink = css(kind === "fwdbwd" ? quiet : accent, curves.length > 40 ? 0.35 : 0.75);
+      this.arrow(
+        a.left + Math.min(3, (a.right - a.left) / 2),
+        (a.top + a.bottom) / 2,
+        b.left,
+        (b.top + b.bottom) / 2,
+        ink,
+      );
+    }
+  }
+
+  private arrow(x0: number, y0: number, x1: number, y1: number, ink: string) {
+    const { pen } = this;
+    const bend = Math.min(80, Math.max(16, Math.abs(x1 - x0) / 2));
+    pen.strokeStyle = pen.fillStyle = ink;
+    pen.lineWidth = 1.25;
+    pen.beginPath();
+    pen.moveTo(x0, y0);
+    pen.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1 - 5, y1);
+    pen.stroke();
+    pen.beginPath();
+    pen.moveTo(x1, y1);
+    pen.lineTo(x1 - 6, y1 - 3.5);
+    pen.lineTo(x1 - 6, y1 + 3.5);
+    pen.fill();
+  }
+
+  private box(geometry: Geometry, sources: Source[], id: string, brief: Brief): Box | null {
+    const source = sources.find((one) => one.id === id);
+    return source ? boxOf(geometry, id, source.shift_ns, brief) : null;
+  }
+
+  private isPinnedTrack({ laid }: Geometry, source: string, { track }: Brief): boolean {
+    return laid.pinned.some(({ band }) => band?.source === source && band.track === track);
+  }
+
+  /** Draws without touching the pinned lines, unless it is about these. */
+  private within({ width, height, laid: { pinnedHeight } }: Geometry, draw: () => void, isPinned = false) {
+    this.pen.save();
+    this.pen.beginPath();
+    this.pen.rect(0, isPinned ? 0 : pinnedHeight, width, height);
+    this.pen.clip();
+    draw();
+    this.pen.restore();
+  }
+
+  /** What parts the pinned lines from the others, and processes from each other. */
+  rules(geometry: Geometry, { line, quiet }: Palette) {
+    this.pen.fillStyle = css(line);
+    for (const { line: one } of linesInSight(geometry)) {
+      if (one.kind !== "process" && one.kind !== "source") continue;
+      const y = Math.round(topOf(geometry, one));
+      if (y >= geometry.laid.pinnedHeight) this.pen.fillRect(0, y, geometry.width, 1);
+    }
+    if (geometry.laid.pinnedHeight) {
+      this.pen.fillStyle = css(quiet, 0.5);
+      this.pen.fillRect(0, geometry.laid.pinnedHeight - 1, geometry.width, 1);
+    }
+  }
+}

@@ -1,0 +1,71 @@
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { decimal } from "../format.ts";
+import { pointed } from "./scene.ts";
+import type { SliceFacts } from "./model.ts";
+import { asked, hover, sourceOf } from "./state.ts";
+import { duration } from "./times.ts";
+
+const ASKS_AFTER_MS = 110;
+
+/** Asks the server about what the pointer rests on. */
+function useFacts(source: string | undefined, slice: number | undefined) {
+  useEffect(() => {
+    if (source === undefined || slice === undefined) return;
+    const stop = new AbortController();
+    const timer = setTimeout(async () => {
+      const of = sourceOf(source);
+      if (!of) return;
+      const facts = await asked<SliceFacts>(of, "timeline/slice", { slice: String(slice) }, stop.signal);
+      const now = hover.peek();
+      if (facts.state === "ready" && now?.source === source && now.slice === slice) hover.value = { ...now, facts };
+    }, ASKS_AFTER_MS);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [source, slice]);
+}
+
+/** What is under the pointer, in full. */
+export function Tooltip() {
+  const box = useRef<HTMLDivElement>(null);
+  const over = hover.value;
+  useFacts(over?.source, over?.slice);
+  useLayoutEffect(() => {
+    const { current } = box;
+    if (!current?.parentElement) return;
+    const { x, y } = pointed.value;
+    const { clientWidth, clientHeight } = current.parentElement;
+    const left = Number(current.dataset.gutter) + x + 14;
+    current.style.left = `${Math.max(4, Math.min(left, clientWidth - current.offsetWidth - 6))}px`;
+    const below = y + 18;
+    current.style.top = `${
+      below + current.offsetHeight > clientHeight ? Math.max(2, y - current.offsetHeight - 10) : below
+    }px`;
+  });
+  void pointed.value;
+  if (!over) return null;
+  const { name, category, count, facts } = over;
+  const track = sourceOf(over.source)?.meta.tracks[over.track];
+  const lasts = facts ? duration(facts.dur_ns) : `≈ ${duration(over.dur_ns)}`;
+  const gutter = document.querySelector<HTMLElement>(".gutter")?.offsetWidth ?? 0;
+  return (
+    <div class="tip on-canvas" ref={box} data-gutter={gutter}>
+      <b>{facts?.name ?? (name || "…")}</b>
+      <p>
+        {facts && facts.dur_ns === 0 ? "instant" : lasts}
+        {facts && facts.self_ns !== null && facts.self_ns !== facts.dur_ns && ` · self ${duration(facts.self_ns)}`}
+        {` · at ${duration((facts ?? over).start_ns)}`}
+      </p>
+      {facts?.launched && facts.launched.count > 0 && (
+        <p>launched {decimal(facts.launched.count)} on the device, {duration(facts.launched.device_ns)}</p>
+      )}
+      {facts?.launched_by?.op && <p>launched by {facts.launched_by.op.name}</p>}
+      <p class="quiet">
+        {category}
+        {track && ` · ${track.name} · ${track.process}`}
+      </p>
+      {count > 1 && <p class="quiet">The longest of {decimal(count)} slices that begin here; zoom in to see them.</p>}
+    </div>
+  );
+}

@@ -1,0 +1,234 @@
+/** The canvas: draws a frame whenever something that it shows has changed, and moves while it is asked to. */
+
+import { effect } from "@preact/signals";
+import { Body, LETTERS } from "./body.ts";
+import { boxAt, type Hit, lanesAt, snapped } from "./boxes.ts";
+import { type Geometry, lineAt, nsPerPixel, timeAt } from "./geometry.ts";
+import { Head, HEAD_HEIGHT, type HeadState } from "./head.ts";
+import { gaps } from "./idle.ts";
+import type { Line } from "./layout.ts";
+import { Lettering } from "./lettering.ts";
+import { Motion } from "./motion.ts";
+import { type Curve, type Outlined, Overlay } from "./overlay.ts";
+import { css, LabelInks, type Palette, paletteOf } from "./palette.ts";
+import { draft, geometry, isWaiting, laid, pointed, scroll, scrollTo, shown, size } from "./scene.ts";
+import {
+  area,
+  arrivals,
+  destination,
+  detail,
+  found,
+  hover,
+  main,
+  selection,
+  type Source,
+  sourceOf,
+  sources,
+  startAnew,
+  steps,
+  viewport,
+  wanted,
+  whole,
+} from "./state.ts";
+import { TileClient } from "./tile_client.ts";
+import { levelFor } from "./tiles.ts";
+import { marks } from "./times.ts";
+
+const RULER_MARKS = 104; // pixels from one to the next, at least
+
+/** A box under the pointer, and where it is. */
+export interface Pointed {
+  line: Line;
+  source: Source;
+  hit: Hit | null;
+}
+
+export class View {
+  readonly motion = new Motion();
+  readonly client = new TileClient(() => this.invalidate(), startAnew);
+  private readonly lettering: Lettering;
+  private readonly body: Body;
+  private readonly head: Head;
+  private readonly overlay: Overlay;
+  private readonly inks = new Map<string, { source: Source; inks: LabelInks }>();
+  private palette: Palette | null = null;
+  private frame = 0;
+  private ends: (() => void)[] = [];
+
+  constructor(readonly canvas: HTMLCanvasElement, readonly headCanvas: HTMLCanvasElement) {
+    const pen = canvas.getContext("2d", { alpha: false })!;
+    const headPen = headCanvas.getContext("2d", { alpha: false })!;
+    this.lettering = new Lettering((text) => {
+      headPen.font = LETTERS;
+      return headPen.measureText(text).width;
+    });
+    const fit = (text: string, room: number) => this.lettering.fitted(text, room);
+    this.body = new Body(pen, this.client);
+    this.head = new Head(headPen, fit);
+    this.overlay = new Overlay(pen, fit);
+  }
+
+  /** Begins to draw. */
+  start() {
+    const themed = new MutationObserver(() => this.recolour());
+    themed.observe(document.documentElement, { attributeFilter: ["style"] });
+    const sized = new ResizeObserver(() => this.resize());
+    sized.observe(this.canvas);
+    const watched = effect(() => {
+      for (const one of [viewport, laid, scroll, size, selection, detail, area, draft, found, hover, arrivals, gaps]) {
+        void one.value;
+      }
+      this.invalidate();
+    });
+    const goes = effect(() => {
+      if (!destination.value) return;
+      this.motion.go(viewport.peek(), destination.value, performance.now());
+      this.invalidate();
+    });
+    const scrolls = effect(() => {
+      if (!wanted.value) return;
+      const { source, brief } = wanted.value;
+      queueMicrotask(() => (scroll.value = scrollTo(source, brief)));
+    });
+    this.ends = [watched, goes, scrolls, () => themed.disconnect(), () => sized.disconnect()];
+    this.resize();
+  }
+
+  stop() {
+    this.ends.forEach((end) => end());
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
+  }
+
+  recolour() {
+    this.palette = null;
+    this.invalidate();
+  }
+
+  private resize() {
+    const screen = devicePixelRatio || 1;
+    for (const [canvas, height] of [[this.canvas, this.canvas.clientHeight], [this.headCanvas, HEAD_HEIGHT]] as const) {
+      canvas.width = Math.max(1, Math.round(canvas.clientWidth * screen));
+      canvas.height = Math.max(1, Math.round(height * screen));
+    }
+    size.value = { width: this.canvas.clientWidth, height: this.canvas.clientHeight };
+    this.invalidate();
+  }
+
+  invalidate() {
+    this.frame ||= requestAnimationFrame((now) => this.draw(now));
+  }
+
+  /** The time that zooming keeps where it is: that under the pointer, else the middle. */
+  get anchor(): number {
+    const { x, isOver } = pointed.peek();
+    return timeAt(geometry(), isOver ? x : size.peek().width / 2);
+  }
+
+  private draw(now: number) {
+    if (this.motion.isMoving) viewport.value = this.motion.step(viewport.peek(), whole.peek(), this.anchor, now);
+    this.frame = 0;
+    const list = sources.peek();
+    if (!list.length || !size.peek().width) return;
+    this.palette ??= paletteOf(this.canvas.parentElement!, list[0]!.meta.categories);
+    const place = geometry();
+    const marked = marks(place.range.from, place.range.to, nsPerPixel(place) * RULER_MARKS);
+    this.client.begin();
+    this.drawBody(place, list, marked.map(({ at }) => at));
+    this.client.end();
+    this.drawHead(place, marked);
+    shown.boxes = this.body.boxes;
+    isWaiting.value = !this.client.isComplete;
+    if (this.motion.isMoving) this.invalidate();
+  }
+
+  private drawBody(place: Geometry, list: Source[], marked: number[]) {
+    const palette = this.palette!;
+    const inks = new Map(list.map((source) => [source.id, this.inksOf(source)]));
+    for (const one of inks.values()) one.follow(palette, arrivals.peek());
+    const screen = devicePixelRatio || 1;
+    const ratio = this.motion.isMoving ? Math.min(1, screen) : screen;
+    const look = { palette, inks, lettering: this.lettering };
+    const shape = { ratio, screen, find: found.peek()?.text ?? "", steps: steps.peek(), marked };
+    this.body.draw(place, list, look, shape);
+    this.overlay.rules(place, palette);
+    this.overlay.gaps(place, list, gaps.peek(), palette);
+    const chosen = draft.peek() ?? area.peek();
+    if (chosen) this.overlay.area(place, chosen, palette);
+    this.drawSelection(place, list, palette);
+  }
+
+  private inksOf(source: Source): LabelInks {
+    const known = this.inks.get(source.id);
+    if (known?.source.labels === source.labels) return known.inks;
+    const inks = new LabelInks(source.labels);
+    this.inks.set(source.id, { source, inks });
+    return inks;
+  }
+
+  private drawSelection(place: Geometry, list: Source[], palette: Palette) {
+    const chosen = selection.peek(), facts = detail.peek(), over = hover.peek();
+    const near: Curve[] = over?.facts?.arrows.map((arrow) => ({ ...arrow, source: over.source })) ?? [];
+    const isOther = (source: string, slice: number) => chosen?.source !== source || chosen.slice !== slice;
+    for (const { source, from, to } of near.slice(0, 60)) {
+      for (const brief of [from, to]) {
+        this.overlay.outline(place, list, { source, brief }, css(palette.accent, 0.8), 1.5);
+      }
+    }
+    if (over && isOther(over.source, over.slice)) {
+      this.overlay.outline(place, list, { source: over.source, brief: over.facts ?? over }, css(palette.text, 0.55), 1);
+    }
+    if (!chosen) return;
+    const known = facts?.state === "ready" && facts.slice === chosen.slice ? facts : null;
+    if (known) {
+      const curves = known.arrows.map((arrow) => ({ ...arrow, source: chosen.source }));
+      this.overlay.arrows(place, list, curves, palette);
+    }
+    const brief: Outlined["brief"] | null = known ?? (over && !isOther(over.source, over.slice) ? over : null);
+    if (brief) this.overlay.outline(place, list, { source: chosen.source, brief }, css(palette.text), 2);
+  }
+
+  private drawHead({ width, range }: Geometry, marked: HeadState["marked"]) {
+    const own = sourceOf(main.peek()) ?? sources.peek()[0]!;
+    const [from, to] = own.meta.window.map((time) => time + own.shift_ns) as [number, number];
+    const answer = found.peek()?.answers[own.id];
+    const chosen = draft.peek() ?? area.peek();
+    const state = { width, range, whole: whole.peek(), window: { from, to }, activity: own.meta.activity };
+    const hits = answer?.state === "ready" ? answer.histogram : null;
+    this.head.draw({ ...state, hits, steps: steps.peek(), marked, chosen }, this.palette!, devicePixelRatio || 1);
+  }
+
+  /** What is at a point of the canvas; null where no track is. */
+  at(x: number, y: number): Pointed | null {
+    const place = geometry();
+    const found = lineAt(place, y);
+    const source = found?.line.band && sourceOf(found.line.band.source);
+    if (!found || !source) return null;
+    const { line, top } = found;
+    const time = timeAt(place, x) - source.shift_ns;
+    const pieces = this.pieces(source, line.band!.track);
+    return { line, source, hit: boxAt(line.band!, pieces, y - top - line.band!.top, time, nsPerPixel(place)) };
+  }
+
+  /** The time at a point; that of a slice's edge in the row there, if one is near. */
+  snappedTime(x: number, y: number): number {
+    const place = geometry();
+    const time = timeAt(place, x);
+    const found = lineAt(place, y);
+    const band = found?.line.band, source = band && sourceOf(band.source);
+    if (!found || !source) return time;
+    const lanes = lanesAt(band, y - found.top - band.top);
+    const within = SNAPS * nsPerPixel(place);
+    return snapped(this.pieces(source, band.track), lanes, time - source.shift_ns, within) + source.shift_ns;
+  }
+
+  /** What is drawn of a track. */
+  pieces(source: Source, track: number) {
+    const { range, width } = geometry();
+    const level = levelFor((range.to - range.from) / (width * (devicePixelRatio || 1)));
+    return this.client.layer(source).pieces(track, level, range.from - source.shift_ns, range.to - source.shift_ns);
+  }
+}
+
+/** How near to an edge, in pixels, one has to come. */
+const SNAPS = 7;

@@ -1,0 +1,138 @@
+import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
+import { parseFilter } from "../src/order.ts";
+import { axisOf, foldsAround, LANE, layoutOf, lineOf, type Wishes } from "../src/timeline/layout.ts";
+import { cut, Lettering, shortName } from "../src/timeline/lettering.ts";
+import type { Part, Track } from "../src/timeline/model.ts";
+import { areaIn, areaText, findIn, listIn, listText, numberIn, numberText, rangeOf } from "../src/timeline/places.ts";
+
+const track = (process: string, name: string, part: Part, lanes: number, stream: number | null = null): Track => ({
+  process,
+  name,
+  part,
+  lanes,
+  stream,
+  device: stream === null ? null : 0,
+  pid: "1",
+  tid: name,
+  first_row: 0,
+  slices: lanes * 10,
+});
+
+const TRACKS = [
+  track("GPU 0", "stream 7", "work", 1, 7),
+  track("process 1", "1", "annotations", 2),
+  track("process 1", "1", "calls", 5),
+  track("process 1", "1", "python", 30),
+  track("process 1", "2", "calls", 3),
+  track("process Spans", "marks", "other", 1),
+];
+
+const laid = (wishes: Partial<Wishes> = {}, ids = ["rank0"]) =>
+  layoutOf(ids.map((id) => ({ id, tracks: TRACKS })), {
+    main: "rank0",
+    turned: new Set(),
+    pins: [],
+    filter: parseFilter(""),
+    ...wishes,
+  });
+
+Deno.test("processes hold threads, these their parts; Python is folded, and so are marks of tools", () => {
+  same(laid().lines.map(({ id, kind, isFolded }) => [id, kind, isFolded]), [
+    ["p0", "process", false],
+    ["a0", "axis", false],
+    ["p1", "process", false],
+    ["a1", "axis", false],
+    ["t2", "part", false],
+    ["t3", "part", true],
+    ["a4", "axis", false],
+    ["p5", "process", true],
+  ]);
+});
+
+Deno.test("lines follow each other without overlap, and a band is as high as its lanes", () => {
+  const { lines, height } = laid();
+  lines.forEach((line, i) => is(line.y >= (i ? lines[i - 1]!.y + lines[i - 1]!.height : 0), true));
+  is(lines.at(-1)!.y + lines.at(-1)!.height, height);
+  is(lineOf(laid(), "rank0", 2)!.height, 5 * LANE);
+  is(lineOf(laid(), "rank0", 3)!.band!.isMini, true);
+});
+
+Deno.test("what is turned is folded otherwise, and a folded thread shows what it does most", () => {
+  const { lines } = laid({ turned: new Set(["t3", "a1"]) });
+  is(lines.find(({ id }) => id === "a1")!.band!.track, 2);
+  is(lines.some(({ id }) => id === "t3"), false);
+  is(lineOf(laid({ turned: new Set(["t3"]) }), "rank0", 3)!.band!.rows, 30);
+});
+
+Deno.test("a pinned thread stands above with its process, and not below", () => {
+  const { pinned, lines } = laid({ pins: ["a4"] });
+  same(pinned.map(({ id, title }) => [id, title]), [["a4", "2 · process 1"]]);
+  is(lines.some(({ id }) => id === "a4"), false);
+  is(axisOf({ ...laid() }, laid().lines[0]!), undefined);
+});
+
+Deno.test("a filter keeps the threads whose process or name has the words", () => {
+  same(laid({ filter: parseFilter("stream") }).lines.map(({ id }) => id), ["p0", "a0"]);
+  same(laid({ filter: parseFilter("nothing") }).lines, []);
+});
+
+Deno.test("workers are stacked, and those beside the main one say so in their names", () => {
+  const { lines } = laid({}, ["rank0", "rank1"]);
+  same(lines.filter(({ kind }) => kind === "source").map(({ id, title }) => [id, title]), [
+    ["s", "rank0"],
+    ["s.rank1", "rank1"],
+  ]);
+  is(lines.find(({ id }) => id === "a4.rank1")!.isFolded, true);
+});
+
+Deno.test("what hides a track is known from the inside out", () => {
+  const wishes = { main: "rank0", turned: new Set<string>(), pins: [], filter: parseFilter("") };
+  same(foldsAround({ id: "rank0", tracks: TRACKS }, 3, wishes), ["t3", "a1", "p1", "s"]);
+});
+
+Deno.test("names lose what tells least", () => {
+  is(shortName("aten::addmm"), "addmm");
+  is(
+    shortName("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int, float)"),
+    "vectorized_elementwise_kernel",
+  );
+  is(shortName("void (anonymous namespace)::copy<int>(int)"), "copy");
+  is(shortName("autograd::engine::evaluate_function: AddmmBackward0"), "AddmmBackward0");
+  is(shortName("torch/nn/modules/module.py(1501): _call_impl"), "_call_impl");
+  is(shortName("nn.Module: Linear_0"), "Linear_0");
+  for (
+    const name of ["ProfilerStep#5", "## forward ##", "Memcpy HtoD (Pageable -> Device)", "ampere_sgemm_128x64_tn"]
+  ) {
+    is(shortName(name), name);
+  }
+});
+
+Deno.test("a name is whole, short, cut or left out, as there is room", () => {
+  const lettering = new Lettering((text) => text.length);
+  is(lettering.fitted("aten::addmm", 11), "aten::addmm");
+  is(lettering.fitted("aten::addmm", 10), "addmm");
+  is(lettering.fitted("aten::addmm", 4.5), "add…");
+  is(lettering.fitted("aten::addmm", 2), "");
+  is(cut("abcdef", 3, 1), "ab…");
+});
+
+Deno.test("places survive the address, whatever workers are called", () => {
+  const names = ["rank0", "a,b", "50%", "x~y.z"];
+  same(listIn(listText(names)), names);
+  same(listIn("%,a"), ["a"]);
+  for (const name of names) same(numberIn(numberText(name, 7, "rank0"), "rank0"), { source: name, number: 7 });
+  const area = { from: 5, to: 90, tracks: [{ source: "rank0", track: 1 }, { source: "x~y.z", track: 2 }] };
+  same(
+    areaIn(areaText({ ...area, tracks: area.tracks.slice(0, 1) }, "rank0"), "rank0")!.tracks,
+    area.tracks.slice(0, 1),
+  );
+  same(areaIn(areaText(area, "rank0"), "rank0"), area);
+  for (const text of ["", "5", "9~5~", "a~b~"]) is(areaIn(text, "rank0"), null);
+  same([rangeOf("1", "2"), rangeOf("2", "1"), rangeOf("", "1"), rangeOf("x", "1")], [
+    { from: 1, to: 2 },
+    null,
+    null,
+    null,
+  ]);
+  same([findIn('{"text":"mm"}'), findIn("{}"), findIn("[1]"), findIn("{")], [{ text: "mm" }, null, null, null]);
+});
