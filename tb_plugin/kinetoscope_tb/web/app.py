@@ -10,9 +10,9 @@ from werkzeug.wrappers import Request
 
 from ..errors import NotFound
 from ..store import Loading, Store
-from . import encode, export, slices, timeline
+from . import encode, export, perfetto, slices, timeline
 from .queries import NAMES, file_of, query_of, whole_number
-from .responses import Handler, answer_response, asset_response
+from .responses import Handler, answer_response, file_response, page_file
 
 if TYPE_CHECKING:
     from ..views import View
@@ -24,9 +24,10 @@ def routes(store: Store) -> dict[str, Callable[..., Any]]:
     """The WSGI applications by route."""
     answers: dict[str, Handler] = {"/runs": _runs, "/views": _views, "/state": _state, "/view": _view}
     answers |= {"/compare": _compare, "/event": _event, "/*": _elsewhere}
-    answers |= {**timeline.ROUTES, **slices.ROUTES, **export.ROUTES}
+    answers |= {**timeline.ROUTES, **slices.ROUTES, **export.ROUTES, **perfetto.ROUTES}
     apps = {route: Request.application(partial(answer_response, store, handler)) for route, handler in answers.items()}
-    return {**apps, "/static/*": Request.application(asset_response)}
+    files = {"/static/*": page_file, "/timeline/perfetto/*": perfetto.page_file}
+    return {**apps, **{route: Request.application(partial(file_response, file)) for route, file in files.items()}}
 
 
 def _runs(store: Store, request: Request) -> object:

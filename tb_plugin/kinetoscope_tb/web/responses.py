@@ -48,14 +48,23 @@ def answer_response(store: Store, handler: Handler, request: Request) -> Respons
         return _failure(request, error)
 
 
-def asset_response(request: Request) -> Response:
-    """A file of the page."""
+def file_response(file: Callable[[Request], Response], request: Request) -> Response:
+    """A file of a page, or why there is none."""
     if request.method != "GET":
         return _wrong_method(request)
     try:
-        content, media_type = asset(request.path.partition("/static/")[2])
+        return file(request)
     except Exception as error:  # noqa: BLE001  # as above
         return _failure(request, error)
+
+
+def page_file(request: Request) -> Response:
+    """A file of the page.
+
+    Raises:
+        NotFound: There is no such file.
+    """
+    content, media_type = asset(request.path.partition("/static/")[2])
     response: Response = http_util.Respond(request, content, media_type)
     return response
 

