@@ -9,6 +9,7 @@ import {
   drawnEntry,
   listedViews,
   listing,
+  openEntry,
   openView,
   outage,
   placeLabels,
@@ -27,13 +28,14 @@ import timeline from "./styles/timeline.css" with { type: "text" };
 import timelinePanels from "./styles/timeline_panels.css" with { type: "text" };
 import theme from "./styles/theme.css" with { type: "text" };
 import tree from "./styles/tree.css" with { type: "text" };
+import { KEYS as TIMELINE_KEYS } from "./timeline/key_list.ts";
 import { TimelinePage } from "./timeline/page.tsx";
 import { ComparedOverview } from "./views/compared_overview.tsx";
 import { Generic } from "./views/generic.tsx";
 import { Overview, useContext } from "./views/overview.tsx";
 import { Welcome } from "./views/welcome.tsx";
 import { type Commands, letters, startKeys, useKeys } from "./widgets/keys.ts";
-import { KeysSheet } from "./widgets/keys_sheet.tsx";
+import { KeysSheet, TABLE_KEYS } from "./widgets/keys_sheet.tsx";
 import { prose } from "./widgets/prose.tsx";
 import { Side } from "./widgets/side.tsx";
 import { Tip } from "./widgets/tip.tsx";
@@ -114,12 +116,18 @@ function goCommands(): Commands {
 
 function App() {
   const sheet = useSignal(false);
+  const isTimeline = openEntry.value?.id === "timeline";
   useKeys({ "?": () => (sheet.value = true), ...goCommands() });
   return (
     <div class={`shell ${address.value.side === "folded" ? "folded" : ""}`}>
       <Side />
       <Main />
-      {sheet.value && <KeysSheet onClose={() => (sheet.value = false)} />}
+      {sheet.value && (
+        <KeysSheet
+          keys={isTimeline ? TIMELINE_KEYS : TABLE_KEYS}
+          onClose={() => (sheet.value = false)}
+        />
+      )}
       <Tip />
     </div>
   );

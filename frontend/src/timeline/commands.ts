@@ -27,22 +27,6 @@ import {
 } from "./state.ts";
 import type { View } from "./view.ts";
 
-/** What the timeline's keys do, for the sheet of keys. */
-export const KEYS: [string, string][] = [
-  ["W S", "Zoom in and out at the pointer, as long as it is held"],
-  ["A D", "Move left and right, as long as it is held"],
-  ["F", "Centre the selection; once more: fit it"],
-  ["0", "The whole recording"],
-  [". ,", "Next or previous slice of the row; also → ←"],
-  ["⇧↑ ⇧↓", "The slice above or below"],
-  ["[ ]", "Back and forth along the arrows of the selection"],
-  ["M", "Mark the time of the selection on its track"],
-  ["R", "Mark the time of the selection on all tracks"],
-  ["P", "Pin the track of the selection, or under the pointer"],
-  ["1 2 3 4", "What dragging does: 1 and 4 mark a time, 2 moves, 3 zooms"],
-  ["Esc", "Take back the area, the selection, the search"],
-];
-
 const HELD: Record<string, Push> = { KeyW: "in", KeyS: "out", KeyA: "left", KeyD: "right" };
 
 /** Follows the keys that move as long as they are held: by their place, so that any layout has them in a cross. */
@@ -91,10 +75,10 @@ function focus() {
 function along(forth: boolean) {
   const chosen = selection.peek(), known = detail.peek();
   if (!chosen || known?.state !== "ready") return;
-  const arrow = known.arrows.find(({ from, to }) => (forth ? from : to).slice === chosen.slice);
-  const other = forth ? arrow?.to : arrow?.from;
-  const behind = forth ? known.launched?.slices[0] : known.launched_by?.call ?? known.launched_by?.op;
-  const goal = other ?? behind;
+  const arrows = known.arrows.filter(({ from, to }) => (forth ? from : to).slice === chosen.slice)
+    .map(({ from, to }) => forth ? to : from);
+  const work = forth ? known.launched?.slices[0] : known.launched_by?.call ?? known.launched_by?.op;
+  const goal = work ?? arrows[0];
   if (goal) void jumpTo(chosen.source, goal.slice, goal);
 }
 

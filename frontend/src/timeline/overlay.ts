@@ -12,6 +12,7 @@ import { duration } from "./times.ts";
 const NARROWEST_GAP = 3;
 const LABELLED_GAP = 90;
 const MOST_ARROWS = 240;
+const STUB = 34; // pixels of an arrow to what is out of sight
 
 export interface Outlined {
   source: string;
@@ -122,35 +123,40 @@ export class Overlay {
     }, this.isPinnedTrack(geometry, source, brief));
   }
 
-  /** Arrows from slices to those that they caused. */
+  /** Arrows from slices to those that they caused; where an end is out of sight, a short one towards it. */
   arrows(geometry: Geometry, sources: Source[], curves: Curve[], { accent, quiet }: Palette) {
+    const alpha = curves.length > 40 ? 0.4 : 0.8;
     for (const { kind, source, from, to } of curves.slice(0, MOST_ARROWS)) {
       const a = this.box(geometry, sources, source, from), b = this.box(geometry, sources, source, to);
       if (!a || !b) continue;
-      const ink = css(kind === "fwdbwd" ? quiet : accent, curves.length > 40 ? 0.35 : 0.75);
-      this.arrow(
-        a.left + Math.min(3, (a.right - a.left) / 2),
-        (a.top + a.bottom) / 2,
-        b.left,
-        (b.top + b.bottom) / 2,
-        ink,
-      );
+      const ink = css(kind === "fwdbwd" ? quiet : accent, alpha);
+      this.between(geometry, a, b, ink);
     }
+  }
+
+  private between({ width }: Geometry, a: Box, b: Box, ink: string) {
+    const begins = a.left + Math.min(4, (a.right - a.left) / 2), middle = (b.top + b.bottom) / 2;
+    const isSeen = begins >= 0 && begins <= width, leads = b.left >= 0 && b.left <= width;
+    const isDown = b.top > a.top, y = isDown ? a.bottom : a.top;
+    if (isSeen && leads) this.arrow(begins, y, b.left, middle, ink);
+    else if (isSeen) this.arrow(begins, y, begins + (b.left < 0 ? -STUB : STUB), y + (isDown ? 8 : -8), ink);
+    else if (leads) this.arrow(b.left + (begins < 0 ? -STUB : STUB), middle + (isDown ? -8 : 8), b.left, middle, ink);
   }
 
   private arrow(x0: number, y0: number, x1: number, y1: number, ink: string) {
     const { pen } = this;
-    const bend = Math.min(80, Math.max(16, Math.abs(x1 - x0) / 2));
+    const back = x1 < x0 ? 1 : -1, tip = x1 + 6 * back;
+    const bend = Math.min(60, Math.max(10, Math.abs(x1 - x0) / 2));
     pen.strokeStyle = pen.fillStyle = ink;
     pen.lineWidth = 1.25;
     pen.beginPath();
     pen.moveTo(x0, y0);
-    pen.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1 - 5, y1);
+    pen.bezierCurveTo(x0, (y0 + y1) / 2, x1 + bend * back, y1, tip, y1);
     pen.stroke();
     pen.beginPath();
     pen.moveTo(x1, y1);
-    pen.lineTo(x1 - 6, y1 - 3.5);
-    pen.lineTo(x1 - 6, y1 + 3.5);
+    pen.lineTo(tip, y1 - 3.5);
+    pen.lineTo(tip, y1 + 3.5);
     pen.fill();
   }
 

@@ -90,7 +90,11 @@ export class View {
       const { source, brief } = wanted.value;
       queueMicrotask(() => (scroll.value = scrollTo(source, brief)));
     });
-    this.ends = [watched, goes, scrolls, () => themed.disconnect(), () => sized.disconnect()];
+    const moves = effect(() => {
+      void [viewport.value, laid.value, scroll.value];
+      hover.value = null; // what was under the pointer isn't any more
+    });
+    this.ends = [watched, moves, goes, scrolls, () => themed.disconnect(), () => sized.disconnect()];
     this.resize();
   }
 

@@ -2,7 +2,8 @@ import { useEffect, useRef } from "preact/hooks";
 import { listedViews } from "../state.ts";
 import { letters } from "./keys.ts";
 
-const KEYS = [
+/** The keys of tables, which most pages have. */
+export const TABLE_KEYS: [keys: string, meaning: string][] = [
   ["/", "Filter the rows"],
   ["j", "Next row"],
   ["k", "Row before"],
@@ -12,27 +13,29 @@ const KEYS = [
 ];
 
 /** What the keys do. */
-export function KeysSheet({ onClose }: { onClose: () => void }) {
+export function KeysSheet({ keys, onClose }: { keys: [keys: string, meaning: string][]; onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   const letter = letters(listedViews.value);
   return (
     <dialog ref={dialog} onClose={onClose} aria-labelledby="keys">
       <h2 id="keys">Keys</h2>
-      <dl>
-        {KEYS.map(([key, meaning]) => [
-          <dt key={key}>
-            <kbd>{key}</kbd>
-          </dt>,
-          <dd key={meaning}>{meaning}</dd>,
-        ])}
-        {listedViews.value.filter(({ id }) => letter.get(id)).map(({ id, title }) => [
-          <dt key={id}>
-            <kbd>g</kbd> <kbd>{letter.get(id)}</kbd>
-          </dt>,
-          <dd key={title}>{title}</dd>,
-        ])}
-      </dl>
+      <div class="keys">
+        <dl>
+          {keys.map(([key, meaning]) => [
+            <dt key={key}>{key.split(" ").map((one) => [<kbd key={one}>{one}</kbd>, " "])}</dt>,
+            <dd key={meaning}>{meaning}</dd>,
+          ])}
+        </dl>
+        <dl>
+          {listedViews.value.filter(({ id }) => letter.get(id)).map(({ id, title }) => [
+            <dt key={id}>
+              <kbd>g</kbd> <kbd>{letter.get(id)}</kbd>
+            </dt>,
+            <dd key={title}>{title}</dd>,
+          ])}
+        </dl>
+      </div>
       <button type="button" onClick={() => dialog.current?.close()}>Close</button>
     </dialog>
   );
