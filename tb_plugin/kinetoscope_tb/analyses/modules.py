@@ -12,13 +12,11 @@ import polars as pl
 
 from ..tables import ID, TEXT, Column, Table
 from ..trace import NONE, Trace
-from ..trace.call_tree import MergedTree, Rows
+from ..trace.call_tree import Rows
 from ..trace.lookup import take
 from ..trace.module_calls import ModuleCalls
 from ..trace.module_times import ModuleCosts, ModuleTimes, module_amounts, rest_rows
 from ..views import View
-
-WITHIN = " / "
 
 
 class _Path(Table):
@@ -51,7 +49,7 @@ def modules(trace: Trace) -> pl.DataFrame:
     found = ModuleCalls.of(trace)
     times = ModuleTimes.of(trace, found)
     tree, order = found.tree, found.tree.preorder()
-    names = [found.names[node] for node in order]
+    names, paths = [found.names[node] for node in order], found.paths()
     amounts = module_amounts(times, lambda own: tree.with_inner(own)[order], lambda own: own[order])
     rows = pl.DataFrame(
         {
@@ -59,7 +57,7 @@ def modules(trace: Trace) -> pl.DataFrame:
             "calls": found.calls[order],
             **amounts,
             "attribute": [name.attribute for name in names],
-            "path": _paths(tree, [name.shown for name in found.names], order),
+            "path": [paths[node] for node in order],
             "parent_row": take(_places(order), tree.parent[order]),
         },
         schema_overrides=Modules.schema(),
@@ -74,15 +72,6 @@ def _places(order: Rows) -> Rows:
     place = np.empty(order.size, np.int32)
     place[order] = np.arange(order.size)
     return place
-
-
-def _paths(tree: MergedTree, names: list[str], order: Rows) -> list[str]:
-    """The path of each node, in an order in which a node comes after the one that it lies in."""
-    paths = [""] * len(names)
-    for node in order:
-        around = tree.parent[node]
-        paths[node] = names[node] if around < 0 else paths[around] + WITHIN + names[node]
-    return [paths[node] for node in order]
 
 
 VIEW = View(

@@ -25,12 +25,22 @@ def matrix_calls(trace: Trace) -> pl.DataFrame:
     time of all that it launched; host time where the whole recording has no devices), tensor_ns and unknown_ns (device
     time in kernels that use tensor cores, and in those of which it isn't known).
     """
+    return (
+        each_matrix_call(trace)
+        .group_by(*ARGUMENTS, "device")
+        .agg(pl.len().cast(pl.Int64).alias("calls"), pl.col("time_ns", "tensor_ns", "unknown_ns").sum().cast(pl.Int64))
+        .with_columns(pl.col(ARGUMENTS).cast(pl.String), pl.col("device").cast(pl.Int64))
+    )
+
+
+def each_matrix_call(trace: Trace) -> pl.DataFrame:
+    """Return one row per call with its `row` in host_events; other columns as above, times being its own."""
     host, device = trace.host_events, trace.device_events
     parent = host["parent"].to_numpy()
     counted = by_name(host["name"], lambda name: name in FORMULAS).astype(bool)
     counted &= (host["kind"] == "operator").to_numpy()
     rows = _chosen(counted, parent, host["name"].to_physical().fill_null(0).to_numpy())
-    calls = host[rows].select(ARGUMENTS)
+    calls = host[rows].select(*ARGUMENTS, row=pl.Series(rows))
     if device.is_empty():
         calls = calls.with_columns(host["dur_ns"].gather(rows).alias("time_ns"), device=None, tensor_ns=0, unknown_ns=0)
     else:
@@ -39,11 +49,7 @@ def matrix_calls(trace: Trace) -> pl.DataFrame:
         place = np.full(host.height, NONE, np.int32)
         place[rows] = np.arange(rows.size, dtype=np.int32)
         calls = calls.hstack(_launched(device, take(place, nearest(chosen, parent)), rows.size))
-    return (
-        calls.group_by(*ARGUMENTS, "device")
-        .agg(pl.len().cast(pl.Int64).alias("calls"), pl.col("time_ns", "tensor_ns", "unknown_ns").sum().cast(pl.Int64))
-        .with_columns(pl.col(ARGUMENTS).cast(pl.String), pl.col("device").cast(pl.Int64))
-    )
+    return calls
 
 
 def _chosen(

@@ -21,6 +21,7 @@ from .lookup import by_name, take
 from .model import LIGHTNING, NONE, Trace
 from .nesting import nearest
 
+WITHIN = " / "
 _MODULE = "nn.Module: "
 _LIGHTNING_MODULE = re.compile(r"\[pl\]\[module\](?P<type>[^:]*): (?P<path>.*)", re.DOTALL)
 _LIGHTNING_PREFIX = re.compile(r"\[pl\](\[profile\]|\[module\])?")
@@ -72,6 +73,13 @@ class ModuleCalls:
         names = tuple(named.names[code] for code in tree.code)
         calls = tree.sums(np.where(named.code >= 0, tree.node, NONE).astype(np.int32))
         return cls(tree, names, calls, forest, node, is_backward, named.is_module)
+
+    def paths(self) -> list[str]:
+        """Of each node: what the modules around it are called, from the outermost, and itself."""
+        found = list[str]()
+        for name, around in zip(self.names, self.tree.parent.tolist(), strict=True):
+            found.append(name.shown if around < 0 else found[around] + WITHIN + name.shown)
+        return found
 
     def of_rows(self, rows: Rows) -> tuple[Rows, NDArray[np.bool_]]:
         """(module, whether it is backward work) of rows of the forest, which may be NONE."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..store import Loading, Store
 
 NAMES = ("run", "worker", "span")
+KNOWN = (*NAMES, "stamp")  # of a file as the page knows it
 
 
 def query_of(

@@ -1,22 +1,26 @@
-"""The timeline's routes for what is asked about slices."""
+"""The timeline's routes for what is asked about slices: all of one, those that are found, those of an area."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadParameter
 from ..store import Loading, Store
 from . import encode
-from .queries import file_as_known, query_of, whole_number
-from .timeline import KNOWN
+from .queries import KNOWN, file_as_known, query_of, whole_number
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
-    from ..timeline import Timeline
+    from ..discovery import TraceFile
+    from ..timeline import Pyramid, Timeline
+    from ..timeline.finding import Found
     from ..timeline.links import Links
     from ..trace import Trace
     from .responses import Handler
+
+DIRECTIONS = ("next", "previous")
 
 
 def _slice(store: Store, request: Request) -> object:
@@ -51,4 +55,79 @@ def _details(trace: Trace, timeline: Timeline, number: int, links: Links) -> dic
     return said
 
 
-ROUTES: dict[str, Handler] = {"/timeline/slice": _slice}
+def _find(store: Store, request: Request) -> object:
+    query = query_of(request, (*KNOWN, "find"), optional=("at_ns", "direction", "place"))
+    wish = _wish(query)
+    file = file_as_known(store, query)
+    if isinstance(file, Loading):
+        return encode.loading(file)
+    found = found_slices(store, file, query["find"])
+    if isinstance(found, Loading):
+        return encode.loading(found)
+    said = store.about(file, "hits", _hits, found, wish)
+    return encode.loading(said) if isinstance(said, Loading) else {"state": "ready", **said}
+
+
+def _wish(query: dict[str, str]) -> tuple[str, int | None] | None:
+    """(direction or "place", the time or place) of the hit that is asked for; None if none is.
+
+    Raises:
+        BadParameter: A value isn't possible, or they don't go together.
+    """
+    direction = query.get("direction", "next")
+    if direction not in DIRECTIONS:
+        raise BadParameter(f"direction={direction!r} isn't possible; choose one of {', '.join(DIRECTIONS)}.")
+    if "place" in query:
+        if "at_ns" in query or "direction" in query:
+            raise BadParameter("Give place, or at_ns and direction; not both.")
+        return "place", whole_number(query, "place", "how many hits lie before the one that is asked for")
+    if "at_ns" in query and not re.fullmatch(r"-?\d{1,18}", query["at_ns"], re.ASCII):
+        raise BadParameter(f"at_ns={query['at_ns']!r} isn't possible; it is a time in ns.")
+    at = int(query["at_ns"]) if "at_ns" in query else None
+    return (direction, at) if "direction" in query or at is not None else None
+
+
+def _hits(_trace: Trace, timeline: Timeline, found: Found, wish: tuple[str, int | None] | None) -> dict[str, Any]:
+    from ..timeline.briefs import brief
+
+    place = -1
+    if wish is not None:
+        which, at = wish
+        place = found.place_after(at) if which == "next" else found.place_before(at)
+        place = at if which == "place" and at is not None else place
+    hit = int(found.by_start[1][place]) if 0 <= place < found.numbers.size else -1
+    return {
+        "count": int(found.numbers.size),
+        "names": found.names(),
+        "histogram": found.histogram(),
+        "slice": brief(timeline, hit),
+        "place": place if hit >= 0 else None,
+    }
+
+
+def found_slices(store: Store, file: TraceFile, find: str) -> Found | Loading:
+    """The slices of a file that a find wants; kept, so that tiles of them don't search again.
+
+    Raises:
+        BadParameter: It is no find.
+    """
+    from ..timeline.finding import found, parsed
+
+    return store.about(file, "found", found, parsed(find))
+
+
+def found_alone(store: Store, file: TraceFile, find: str) -> Pyramid | Loading:
+    """The slices of a file that a find wants, at any zoom.
+
+    Raises:
+        BadParameter: It is no find.
+    """
+    found = found_slices(store, file, find)
+    return found if isinstance(found, Loading) else store.about(file, "found alone", _alone, found)
+
+
+def _alone(_trace: Trace, _timeline: Timeline, found: Found) -> Pyramid:
+    return found.pyramid()
+
+
+ROUTES: dict[str, Handler] = {"/timeline/slice": _slice, "/timeline/find": _find}

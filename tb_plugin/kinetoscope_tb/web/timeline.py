@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import BadParameter
 from ..store import Loading, Store
-from . import encode
-from .queries import NAMES, file_as_known, file_of, query_of, whole_number
+from . import encode, slices
+from .queries import KNOWN, NAMES, file_as_known, file_of, query_of, whole_number
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ..trace import Trace
     from .responses import Handler
 
-KNOWN = (*NAMES, "stamp")
 LABELS_PER_PAGE = 1 << 14
 MOST_TILES = 512  # of one request
 COARSEST = 44  # the whole of five hours in one bucket
@@ -64,15 +63,20 @@ def _labels(store: Store, request: Request) -> object:
 def _tiles(store: Store, request: Request) -> object:
     from ..timeline.encoding import batch_bytes
 
-    query = query_of(request, (*KNOWN, "k"))
+    query = query_of(request, (*KNOWN, "k"), optional=("find",))
     file = file_as_known(store, query)
-    timeline = file if isinstance(file, Loading) else store.timeline(file)
+    if isinstance(file, Loading):
+        return encode.loading(file)
+    timeline = store.timeline(file)
     if isinstance(timeline, Loading):
         return encode.loading(timeline)
+    pyramid = slices.found_alone(store, file, query["find"]) if "find" in query else timeline.pyramid
+    if isinstance(pyramid, Loading):
+        return encode.loading(pyramid)
     tiles = []
     for track, level, index in _keys(query["k"], len(timeline.tracks)):
         rows = timeline.tracks[track]
-        tiles.append(timeline.pyramid.tile(rows.first_row, rows.first_row + rows.lanes, level, index))
+        tiles.append(pyramid.tile(rows.first_row, rows.first_row + rows.lanes, level, index))
     return batch_bytes(tiles)
 
 
