@@ -85,9 +85,9 @@ function Widths({ columns, chosen }: { columns: DrawnColumn[]; chosen: DrawnColu
 }
 
 /** A box's name, if there is room for a part of it that says something. */
-function Label({ name, room }: { name: string; room: number }) {
+function Label({ name, room, x, y }: { name: string; room: number; x: number; y: number }) {
   const text = fitted(name, room, 12);
-  return textWidth(text, 12) <= room ? <text x="4" y="14">{text}</text> : null;
+  return textWidth(text, 12) <= room ? <text x={x} y={y}>{text}</text> : null;
 }
 
 interface BoxesProps {
@@ -104,22 +104,20 @@ function Boxes({ ready, boxes, width, hits, root, focused }: BoxesProps) {
   const colours = useMemo(() => inksOf(ready, boxes), [ready, boxes]);
   return boxes.map(({ row, level, left, width: share }) => {
     const wide = Math.max(1, share * width - 1);
+    const [x, y] = [Math.round(10 * left * width) / 10, level * ROW];
     const isAround = root >= 0 && row !== root && share === 1 && level < ready.tree!.level[root]!;
     const kinds = [isAround && "around", hits && (hits.has(row) ? "hit" : "dim"), row === focused && "focused"];
     return (
-      <g
-        key={row}
-        data-row={row}
-        class={kinds.filter(Boolean).join(" ")}
-        transform={`translate(${(left * width).toFixed(1)} ${level * ROW})`}
-      >
+      <g key={row} data-row={row} class={kinds.filter(Boolean).join(" ")}>
         <rect
+          x={x}
+          y={y}
           width={wide.toFixed(1)}
           height={ROW - 1}
           rx="2"
           style={{ fill: `color-mix(in oklab, ${colours.get(familyOf(ready, row))} 42%, var(--surface))` }}
         />
-        {wide > LABELLED && <Label name={ready.nameOf(row)} room={wide - 6} />}
+        {wide > LABELLED && <Label name={ready.nameOf(row)} room={wide - 6} x={x + 4} y={y + 14} />}
       </g>
     );
   });

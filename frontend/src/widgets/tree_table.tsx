@@ -5,7 +5,8 @@ import { sorted } from "../order.ts";
 import { type Slot, useSlot } from "../slot.ts";
 import { depthFor, inPreorder, pathTo, type Tree, unfolded, withKin } from "../tree.ts";
 import type { Rows } from "./rows.ts";
-import { DataTable, type Folding } from "./table.tsx";
+import { DataTable } from "./table.tsx";
+import type { Folding } from "./table_choice.ts";
 
 const SHORT = 60; // rows that a tree shows before anything is unfolded or folded by hand
 
