@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..compare import Comparison
     from ..discovery import Listing, TraceFile
     from ..reader.event import Event
+    from ..tables import Table
     from ..timeline import Track
     from ..trace import Trace
     from ..views import View
@@ -76,14 +77,18 @@ def loading(progress: Loading) -> dict[str, Any]:
 
 def view_answer(view: View, result: pl.DataFrame | Loading | Missing) -> dict[str, Any]:
     """What a view says of a trace."""
-    from ..views import column_descriptions
-
     if isinstance(result, Loading):
         return {"view": view.id, **loading(result)}
     if isinstance(result, Missing):
         return {"state": "missing", "view": view.id, "hint": result.hint}
-    columns = column_descriptions(view.table)
-    return {"state": "ready", "view": view.id, "columns": columns, "data": column_values(result)}
+    return {"view": view.id, **table(view.table, result)}
+
+
+def table(of: type[Table], frame: pl.DataFrame) -> dict[str, Any]:
+    """A table with its columns' definitions."""
+    from ..views import column_descriptions
+
+    return {"state": "ready", "columns": column_descriptions(of), "data": column_values(frame)}
 
 
 def comparison(view: View, result: Comparison | Loading | Missing) -> dict[str, Any]:

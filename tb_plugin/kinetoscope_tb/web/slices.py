@@ -81,9 +81,7 @@ def _wish(query: dict[str, str]) -> tuple[str, int | None] | None:
         if "at_ns" in query or "direction" in query:
             raise BadParameter("Give place, or at_ns and direction; not both.")
         return "place", whole_number(query, "place", "how many hits lie before the one that is asked for")
-    if "at_ns" in query and not re.fullmatch(r"-?\d{1,18}", query["at_ns"], re.ASCII):
-        raise BadParameter(f"at_ns={query['at_ns']!r} isn't possible; it is a time in ns.")
-    at = int(query["at_ns"]) if "at_ns" in query else None
+    at = _time(query, "at_ns") if "at_ns" in query else None
     return (direction, at) if "direction" in query or at is not None else None
 
 
@@ -103,6 +101,35 @@ def _hits(_trace: Trace, timeline: Timeline, found: Found, wish: tuple[str, int 
         "slice": brief(timeline, hit),
         "place": place if hit >= 0 else None,
     }
+
+
+def _area(store: Store, request: Request) -> object:
+    query = query_of(request, (*KNOWN, "from_ns", "to_ns", "tracks"))
+    begin, end = _time(query, "from_ns"), _time(query, "to_ns")
+    if end < begin:
+        raise BadParameter(f"to_ns={end} isn't possible; it is no earlier than from_ns={begin}.")
+    tracks = query["tracks"].split(",") if query["tracks"] else []
+    if not all(re.fullmatch(r"\d{1,9}", track, re.ASCII) for track in tracks):
+        raise BadParameter(f"tracks={query['tracks'][:80]!r} isn't possible; it is numbers of tracks with commas.")
+    file = file_as_known(store, query)
+    if isinstance(file, Loading):
+        return encode.loading(file)
+    said = store.about(file, "area", _in_area, begin, end, tuple(map(int, tracks)))
+    return encode.loading(said) if isinstance(said, Loading) else said
+
+
+def _in_area(_trace: Trace, timeline: Timeline, from_ns: int, to_ns: int, tracks: tuple[int, ...]) -> dict[str, Any]:
+    from ..timeline.area import Area, area
+
+    if unknown := [track for track in tracks if track >= len(timeline.tracks)]:
+        raise BadParameter(f"There is no track {unknown[0]}; there are {len(timeline.tracks)}, counted from 0.")
+    return encode.table(Area, area(timeline, from_ns, to_ns, tracks))
+
+
+def _time(query: dict[str, str], name: str) -> int:
+    if not re.fullmatch(r"-?\d{1,18}", query[name], re.ASCII):
+        raise BadParameter(f"{name}={query[name]!r} isn't possible; it is a time in ns.")
+    return int(query[name])
 
 
 def found_slices(store: Store, file: TraceFile, find: str) -> Found | Loading:
@@ -130,4 +157,4 @@ def _alone(_trace: Trace, _timeline: Timeline, found: Found) -> Pyramid:
     return found.pyramid()
 
 
-ROUTES: dict[str, Handler] = {"/timeline/slice": _slice, "/timeline/find": _find}
+ROUTES: dict[str, Handler] = {"/timeline/slice": _slice, "/timeline/find": _find, "/timeline/area": _area}
