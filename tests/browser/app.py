@@ -42,7 +42,7 @@ class App:
 
     def settle(self) -> None:
         expect(self.page.get_by_role("heading", level=1).or_(self.page.locator(".notice"))).not_to_have_count(0)
-        expect(self.page.locator(".skeleton, [aria-busy]")).to_have_count(0)
+        expect(self.page.locator(".skeleton, [aria-busy=true]")).to_have_count(0)
 
     def column(self, name: str) -> list[str]:
         """The cells in sight of a column of the page's first table."""
