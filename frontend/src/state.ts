@@ -17,6 +17,7 @@ import {
 } from "./api.ts";
 import { shortened } from "./format.ts";
 import { isReport } from "./report.ts";
+import type { RowSlices } from "./row_slices.ts";
 import { type Address, isInFront, onAddressChange, onReload, readAddress, writeAddress } from "./host.ts";
 
 export const address = signal<Address>(readAddress());
@@ -161,6 +162,16 @@ export function openRows(id: string, filter: string) {
   openView(entry?.part_of ?? entry?.variant_of ?? id, entry?.part_of ? "" : filter);
   if (entry?.part_of) go({ [`${id}.filter`]: filter });
   else if (entry?.variant_of) go({ group: id });
+}
+
+const ROOM = 0.15; // of a time that is shown at both of its sides
+
+/** Opens the timeline with the slices that are found in sight, and the time that they are about. */
+export function openTimeline({ find, range, gaps }: RowSlices) {
+  openView("timeline");
+  const room = range ? Math.max(50, (range.to - range.from) * ROOM) : 0;
+  const time = range && { from: String(Math.round(range.from - room)), to: String(Math.round(range.to + room)) };
+  go({ ...(find && { find: JSON.stringify(find) }), ...time, ...(gaps !== undefined && { panel: "gaps", gaps }) });
 }
 
 const OF_TRACE = /^set\.(from|to)_ns$|^(from|to|slice|area|ranks|align|folded|pins)$|(^|\.)(row|open)$/;

@@ -60,6 +60,8 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder, "modules/rank0.5.pt.trace.json", modules())
     write(folder, "memory/rank0.5.pt.trace.json", memory())
     write(folder, "broken/rank0.5.pt.trace.json", "this is no JSON")
+    write(folder, "half/rank0.5.pt.trace.json", training())
+    write(folder, "half/rank1.5.pt.trace.json", "this is no JSON")
     for source in sources():
         shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("*.py", "*.md"))
     return folder

@@ -17,7 +17,7 @@ export function AlignByCollective({ facts, source }: { facts: SliceFacts; source
   if (sources.value.length < 2) return null;
   const begin = async () => {
     const find = findOf(facts);
-    const query = { find: JSON.stringify(find), at_ns: String(facts.start_ns), direction: "next" };
+    const query = { find: JSON.stringify(find), at_ns: String(facts.start_ns - 1), direction: "next" };
     const answer = await asked<Hits>(source, "timeline/find", query);
     if (answer.state === "failed") return tell(answer.message);
     alignBy({ by: "collective", find, before: answer.place ?? 0 });

@@ -26,9 +26,10 @@ function CopyName({ name }: { name: string }) {
     return () => clearTimeout(timer);
   }, [told]);
   return (
-    <button type="button" onClick={() => copy(name).then(() => tell(true))}>
-      <span role="status">{told ? "Copied" : "Copy name"}</span>
-    </button>
+    <>
+      <button type="button" onClick={() => copy(name).then(() => tell(true))}>Copy name</button>
+      <span class="quiet" role="status">{told ? "Copied" : ""}</span>
+    </>
   );
 }
 

@@ -1,14 +1,18 @@
-/** What stands below the canvas: the selected slice, and the longest gaps. */
+/** What stands below the canvas: the selected slice, what was found, the selected area, the longest gaps. */
 
 import { effect, untracked } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { decimal } from "../format.ts";
 import { address, go } from "../state.ts";
 import { useKeys } from "../widgets/keys.ts";
+import { AreaTable } from "./area_table.tsx";
 import { Details } from "./details.tsx";
+import { FoundList } from "./found_list.tsx";
 import { GapList } from "./gap_list.tsx";
-import { selection } from "./state.ts";
+import { hitCount } from "./hits.ts";
+import { area, find, found, selection } from "./state.ts";
 
-const TABS = [["slice", "Slice"], ["gaps", "Idle gaps"]] as const;
+const TABS = [["slice", "Slice"], ["found", "Found"], ["area", "Area"], ["gaps", "Idle gaps"]] as const;
 type Tab = typeof TABS[number][0];
 
 const CLOSED = "closed";
@@ -20,14 +24,14 @@ export function openTab(): Tab | null {
   const { panel } = address.value;
   if (panel === CLOSED) return null;
   const chosen = TABS.find(([id]) => id === panel)?.[0];
-  return chosen ?? (selection.value ? "slice" : null);
+  return chosen ?? (selection.value ? "slice" : area.value ? "area" : find.value ? "found" : null);
 }
 
 export const openPanel = (tab: Tab | null) => go({ panel: tab ?? CLOSED });
 
 /** Shows what was selected last, but for what was selected from within the drawer, whose list stays in sight. */
 function followChoices(isWithin: () => boolean): () => void {
-  const of = { slice: selection };
+  const of = { slice: selection, area, found: find };
   const ends = Object.entries(of).map(([tab, chosen]) => {
     let isFirst = true;
     return effect(() => {
@@ -74,7 +78,12 @@ function Edge({ height }: { height: number }) {
   );
 }
 
-const PANELS = { slice: Details, gaps: GapList };
+/** What a tab's name says of its content. */
+function countOf(tab: Tab): string {
+  return tab === "found" && found.value ? ` ${decimal(hitCount(found.value.answers))}` : "";
+}
+
+const PANELS = { slice: Details, found: FoundList, area: AreaTable, gaps: GapList };
 
 /** The drawer; Q opens and closes it. */
 export function Drawer() {
@@ -98,7 +107,7 @@ export function Drawer() {
             aria-pressed={id === tab}
             onClick={() => openPanel(id === tab ? null : id)}
           >
-            {title}
+            {title + countOf(id)}
           </button>
         ))}
         <span class="space" />

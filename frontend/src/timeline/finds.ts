@@ -4,11 +4,12 @@ import { label } from "../format.ts";
 import type { Find } from "./model.ts";
 
 /** The exact values that slices must have, each with what it is: "Name", "aten::mm". */
-export const exactParts = ({ text: _, ...exact }: Find): [name: string, value: string][] =>
-  Object.entries(exact).map(([name, value]) => [label(name), Array.isArray(value) ? value.join(", ") : String(value)]);
+export const exactParts = ({ text: _, view: _view, ...exact }: Find): [name: string, value: string][] =>
+  Object.entries(exact).map(([name, value]) => [label(name), value === null ? "not known" : String(value)]);
 
 /** "Name aten::mm, category Operator", or the words. */
-export function findWords(find: Find): string {
-  const parts = exactParts(find).map(([name, value]) => `${name.toLowerCase()} ${value}`);
-  return [...(find.text ? [`“${find.text}”`] : []), ...parts].join(", ");
+export function findWords(find: Find, titleOf: (view: string) => string): string {
+  const parts = exactParts(find).map(([name, value]) => name === "Name" ? value : `${name.toLowerCase()} ${value}`);
+  const said = [...(find.text ? [`“${find.text}”`] : []), ...parts].join(", ");
+  return find.view ? `the row of ${titleOf(String(find.view))}: ${said}` : said;
 }

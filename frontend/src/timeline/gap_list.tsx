@@ -1,9 +1,10 @@
 /** The longest times in which a device ran nothing, each with its blame; a click shows it. */
 
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { Table } from "../api.ts";
 import { decimal, plural, quantity, shortened } from "../format.ts";
-import { openRows, useAnswer } from "../state.ts";
+import { filtered, parseFilter } from "../order.ts";
+import { address, go, openRows, useAnswer } from "../state.ts";
 import { Answered } from "../widgets/waiting.tsx";
 import { type Gap, gapWords } from "./gap_words.ts";
 import { roomy } from "./ranges.ts";
@@ -16,6 +17,15 @@ const LONGEST = 70;
 
 const rowOf = ({ data }: Table, row: number): Gap =>
   Object.fromEntries(Object.entries(data).map(([name, values]) => [name, values[row] ?? null]));
+
+/** Whether a gap has the words of a filter, in what is known of it or in the sentence that is made of that. */
+function wanted(filter: string): (gap: Gap) => boolean {
+  const parsed = parseFilter(filter);
+  return (gap) => {
+    const text = [...Object.values(gap).filter((value) => typeof value === "string"), gapWords(gap)].join("\n");
+    return filtered(parsed, [text], [text.toLowerCase()]).length > 0;
+  };
+}
 
 const rangeOf = (gap: Gap, { shift_ns }: Source) => {
   const from = Number(gap.start_ns) + shift_ns;
@@ -45,14 +55,13 @@ function Row({ gap, source, most }: { gap: Gap; source: Source; most: number }) 
 
 function Gaps({ table, source, isInSight }: { table: Table; source: Source; isInSight: boolean }) {
   const { from, to } = settled.value;
-  const all = (table.data.start_ns ?? []).map((_, row) => rowOf(table, row));
+  const all = useMemo(() => (table.data.start_ns ?? []).map((_, row) => rowOf(table, row)), [table]);
+  const isWanted = useMemo(() => wanted(address.value.gaps ?? ""), [address.value.gaps]);
   const gaps = all.filter((gap) => {
     const range = rangeOf(gap, source);
-    return !isInSight || (range.to > from && range.from < to);
+    return isWanted(gap) && (!isInSight || (range.to > from && range.from < to));
   });
-  if (!gaps.length) {
-    return <p class="quiet">{isInSight ? "No device was idle in the time in sight." : "No device was ever idle."}</p>;
-  }
+  if (!gaps.length) return <p class="quiet">{all.length ? "No gap is like that." : "No device was ever idle."}</p>;
   const idle = gaps.reduce((sum, { dur_ns }) => sum + Number(dur_ns), 0);
   return (
     <>
@@ -101,8 +110,15 @@ export function GapList() {
           {" "}
           Only those in sight
         </label>
+        <input
+          type="search"
+          value={address.value.gaps ?? ""}
+          placeholder="Filter: words, -without, re:pattern"
+          aria-label="Filter gaps"
+          onInput={({ currentTarget: { value } }) => go({ gaps: value })}
+        />
         <span class="space" />
-        <button type="button" class="link" onClick={() => openRows("gaps", "")}>
+        <button type="button" class="link" onClick={() => openRows("gaps", address.value.gaps ?? "")}>
           As a table <span aria-hidden="true">→</span>
         </button>
       </div>

@@ -120,8 +120,7 @@ export interface SliceFacts extends Brief {
 }
 export type SliceAnswer = Loading | Failed | SliceFacts;
 
-/** Which slices are looked for: words as in the filter of a table, or exact values, or both. */
-export type Find = { text?: string } & Record<string, string | number | boolean | (string | number)[]>;
+export type { Find } from "../row_slices.ts";
 
 export interface Hits {
   state: "ready";

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { decimal, plural } from "../format.ts";
-import { address, listing } from "../state.ts";
+import { address, listing, viewTitle } from "../state.ts";
 import { ProgressLine } from "../widgets/waiting.tsx";
 import { alignText, commonSteps } from "./align.ts";
 import { align, alignBy, followAlign, unaligned } from "./aligning.ts";
@@ -25,7 +25,7 @@ function AlignChoice() {
     const title = wish.by === "step"
       ? `the begin of step ${wish.step} (not in all)`
       : wish.by === "collective"
-      ? `the end of ${findWords(wish.find)}, number ${decimal(wish.before + 1)}`
+      ? `the end of ${findWords(wish.find, viewTitle)}, number ${decimal(wish.before + 1)}`
       : "";
     options.push([chosen, title]);
   }

@@ -1,6 +1,8 @@
 import type { Table } from "../api.ts";
 import { percent, quantity } from "../format.ts";
 import { openRows, type Shown, viewTitle } from "../state.ts";
+import { slicesOfAdvice } from "../row_slices.ts";
+import { ShowInTimeline } from "../widgets/in_timeline.tsx";
 import { prose } from "../widgets/prose.tsx";
 import { Answered } from "../widgets/waiting.tsx";
 
@@ -64,6 +66,12 @@ function Saving({ piece: { saving, share }, isWhole }: { piece: Piece; isWhole: 
   );
 }
 
+/** Where in the timeline it is seen. */
+function InTimeline({ piece: { rule, view, filter } }: { piece: Piece }) {
+  const slices = rule === NOTHING ? null : slicesOfAdvice(rule, view, filter);
+  return slices && <ShowInTimeline slices={slices} />;
+}
+
 /** The answer first: the largest finding as one sentence, what shows it, and what it is worth. */
 export function Verdict({ shown, isWhole }: { shown: Shown; isWhole: boolean }) {
   return (
@@ -76,7 +84,7 @@ export function Verdict({ shown, isWhole }: { shown: Shown; isWhole: boolean }) 
             <p class="sentence">{prose(piece.title)}</p>
             <p>
               {prose(piece.evidence)}
-              <Saving piece={piece} isWhole={isWhole} />
+              <Saving piece={piece} isWhole={isWhole} /> <InTimeline piece={piece} />
             </p>
           </section>
         );
@@ -117,7 +125,7 @@ export function WhatToDo({ data }: { data: Table }) {
               <p>
                 {isFound && i > 0 && `${piece.title} `}
                 {i > 0 && prose(piece.evidence)}
-                {i === 0 && piece.title}
+                {i === 0 && piece.title} {i > 0 && <InTimeline piece={piece} />}
               </p>
             </div>
             <button type="button" class="link" onClick={() => openRows(piece.view, piece.filter)}>

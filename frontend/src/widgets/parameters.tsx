@@ -2,6 +2,7 @@
 
 import type { Parameter, ViewEntry } from "../api.ts";
 import { label, quantity } from "../format.ts";
+import { ShowInTimeline } from "./in_timeline.tsx";
 import { address, choose, parametersOf, useAnswer, zoom, zoomTo } from "../state.ts";
 
 const TIMES = ["from_ns", "to_ns"];
@@ -78,7 +79,8 @@ function Zoom() {
   return (
     <span class="zoom" role="status">
       Only {quantity(from, "instant")} to {quantity(to, "instant")}{" "}
-      <button type="button" onClick={() => zoomTo(null)}>Whole recording</button>
+      <button type="button" onClick={() => zoomTo(null)}>Whole recording</button>{" "}
+      <ShowInTimeline slices={{ find: null, range: zoom.value }} />
     </span>
   );
 }

@@ -2,9 +2,11 @@ import type { ComponentChildren } from "preact";
 import type { Table } from "../api.ts";
 import { type Ready, tsv } from "../columns.ts";
 import { exact, quantity } from "../format.ts";
+import { slicesOfRow } from "../row_slices.ts";
 import { useSlot } from "../slot.ts";
 import { copy } from "./copy.ts";
 import { EventDetail } from "./event_detail.tsx";
+import { ShowInTimeline } from "./in_timeline.tsx";
 import { Stack } from "./stack.tsx";
 
 /** The column that says where in the file a row's event begins. */
@@ -15,6 +17,7 @@ export function RowDetail(
   { ready, table, row, children }: { ready: Ready; table: Table; row: number; children: ComponentChildren },
 ) {
   const place = table.data[PLACE]?.[row];
+  const slices = slicesOfRow(table.view, (column) => table.data[column]?.[row] ?? null);
   const slot = useSlot();
   const isShown = slot.get("open") === "event";
   return (
@@ -40,6 +43,12 @@ export function RowDetail(
       </dl>
       <button type="button" onClick={() => copy(ready.nameOf(row))}>Copy name</button>{" "}
       <button type="button" onClick={() => copy(tsv(table.columns, table.data, Uint32Array.of(row)))}>Copy row</button>
+      {slices && (
+        <>
+          {" "}
+          <ShowInTimeline slices={slices} />
+        </>
+      )}
       {typeof place === "number" && (
         <>
           {" "}

@@ -1,0 +1,68 @@
+/** From hit to hit of what is looked for, over all traces that are shown. */
+
+import { effect, signal } from "@preact/signals";
+import type { Failed, Query } from "../api.ts";
+import { type Direction, type Hit, nearest, type Offer, standing } from "./hits.ts";
+import type { Hits } from "./model.ts";
+import { asked, find, found, jumpTo, type Source, sources, viewport, whole } from "./state.ts";
+
+type Search = NonNullable<typeof found.value>;
+
+/** The hit that was gone to last, and which one of all it is, from 1. */
+export const current = signal<(Hit & { standing: number }) | null>(null);
+
+/** Whether a step is on its way, and why the last one failed. */
+export const isWalking = signal(false);
+export const trouble = signal("");
+
+/** What a trace is asked for: the hit beside the last one where that is its own, else the one that comes next in time. */
+function questionOf(source: Source, direction: Direction, from: Hit | number): Query | null {
+  const sign = direction === "next" ? 1 : -1;
+  if (typeof from === "number") return { at_ns: String(Math.round(from - source.shift_ns)), direction };
+  if (from.source === source.id) return from.place + sign < 0 ? null : { place: String(from.place + sign) };
+  const order = sources.peek().map(({ id }) => id);
+  const isAhead = sign * (order.indexOf(source.id) - order.indexOf(from.source)) > 0;
+  const at = Math.round(from.at - source.shift_ns);
+  return { at_ns: String(isAhead ? at - sign : at), direction }; // of hits at one time all have their turn
+}
+
+async function offerOf(source: Source, now: Search, direction: Direction, from: Hit | number): Promise<Offer | Failed> {
+  const question = questionOf(source, direction, from);
+  if (!question) return { hit: null, count: 0 };
+  const answer = await asked<Hits>(source, "timeline/find", { find: now.text, ...question });
+  if (answer.state === "failed") return answer;
+  const { slice, place, count } = answer;
+  if (!slice || place === null) return { hit: null, count };
+  return { hit: { source: source.id, brief: slice, at: slice.start_ns + source.shift_ns, place }, count };
+}
+
+async function offersFrom(now: Search, direction: Direction, from: Hit | number): Promise<Offer[]> {
+  const answers = await Promise.all(sources.peek().map((source) => offerOf(source, now, direction, from)));
+  trouble.value = answers.find((answer): answer is Failed => "code" in answer)?.message ?? "";
+  return answers.filter((answer): answer is Offer => "count" in answer);
+}
+
+/** Where a walk through all of the recording begins. */
+const beginOf = (direction: Direction) => (direction === "next" ? whole.peek().from - 1 : whole.peek().to + 1);
+
+/** Goes to the next or the previous hit; after the last one to the first. */
+export async function walk(direction: Direction) {
+  const now = found.peek();
+  if (!now || isWalking.peek()) return;
+  isWalking.value = true;
+  let offers = await offersFrom(now, direction, current.peek() ?? viewport.peek().from);
+  if (!nearest(offers, direction)) offers = await offersFrom(now, direction, beginOf(direction));
+  isWalking.value = false;
+  const hit = nearest(offers, direction);
+  if (!hit || found.peek()?.text !== now.text) return;
+  current.value = { ...hit, standing: standing(offers, direction, hit) };
+  void jumpTo(hit.source, hit.brief.slice, hit.brief);
+}
+
+/** Forgets the place when something else is looked for. */
+export const followFind = () =>
+  effect(() => {
+    void find.value;
+    current.value = null;
+    trouble.value = "";
+  });

@@ -1,0 +1,148 @@
+"""Finding slices in the timeline: by words, and from the rows of other views."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browser.app import App
+from browser.traces import sources
+from playwright.sync_api import Locator, Page, expect
+
+PLACE = {"run": "made", "worker": "rank0", "span": "5"}
+KERNEL = "ampere_sgemm_32x32_sliced1x4_tn"
+
+
+def box(page: Page) -> Locator:
+    return page.get_by_role("searchbox", name="Find slices")
+
+
+def count(page: Page) -> Locator:
+    return page.get_by_role("search").get_by_role("status")
+
+
+def shown(page: Page, name: str) -> Locator:
+    return page.get_by_role("article", name=f"Slice {name}", exact=True)
+
+
+def test_words_find_slices_in_all_of_the_recording_and_enter_walks_through_them(app: App):
+    page = app.open("timeline", **PLACE)
+    page.keyboard.press("/")
+    page.keyboard.type("aten:: -relu")
+    expect(count(page)).to_have_text("4 found")
+    names = page.get_by_role("list", name="Names found").get_by_role("listitem")
+    expect(names).to_have_text(["aten::addmm4100.0 %"])
+    box(page).press("Enter")
+    expect(count(page)).to_have_text("1 of 4")
+    box(page).press("Enter")
+    expect(count(page)).to_have_text("2 of 4")
+    box(page).press("Shift+Enter")
+    box(page).press("Shift+Enter")
+    expect(count(page)).to_have_text("4 of 4")  # before the first comes the last
+    page.wait_for_function("location.hash.includes('find=')")
+    box(page).press("Escape")
+    expect(box(page)).to_have_value("")
+    expect(count(page)).to_have_count(0)
+
+
+def test_enter_walks_also_outside_the_box(app: App):
+    page = app.open("timeline", **PLACE, find=json.dumps({"text": "aten::relu"}))
+    expect(count(page)).to_have_text("4 found")
+    page.keyboard.press("Enter")
+    expect(count(page)).to_have_text("1 of 4")
+    page.keyboard.press("Shift+Enter")
+    expect(count(page)).to_have_text("4 of 4")
+    expect(shown(page, "aten::relu")).to_be_visible()
+
+
+def test_hits_of_all_workers_are_walked_in_order_of_time(app: App):
+    page = app.open("timeline", **PLACE, ranks="rank1", find=json.dumps({"text": "aten::relu"}))
+    expect(count(page)).to_have_text("7 found")
+    for place in range(1, 8):
+        page.keyboard.press("Enter")
+        expect(count(page)).to_have_text(f"{place} of 7")
+    page.keyboard.press("Shift+Enter")
+    expect(count(page)).to_have_text("6 of 7")
+
+
+def test_nothing_found_is_said(app: App):
+    page = app.open("timeline", **PLACE)
+    box(page).fill("no such name")
+    expect(count(page)).to_have_text("nothing found")
+    expect(page.get_by_role("region", name="Found")).to_contain_text("Nothing was found for “no such name”")
+
+
+def test_a_wrong_pattern_says_so_and_is_not_asked_for(app: App):
+    page = app.open("timeline", **PLACE)
+    box(page).fill("re:(")
+    expect(page.get_by_role("search").get_by_role("alert")).to_contain_text("No pattern")
+    box(page).fill("re:(relu|addmm)$")
+    expect(count(page)).to_have_text("8 found")
+
+
+def test_a_name_of_the_list_is_found_alone(app: App):
+    page = app.open("timeline", **PLACE, find=json.dumps({"text": "aten"}))
+    page.get_by_role("list", name="Names found").get_by_role("button", name="aten::relu").click()
+    expect(count(page)).to_have_text("4 found")
+    expect(page.get_by_role("list", name="Names found").get_by_role("listitem")).to_have_count(1)
+    page.get_by_role("button", name="Look for this no more").click()
+    expect(count(page)).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("view", "name", "found"),
+    [("operators", "aten::relu", 4), ("kernels", KERNEL, 4), ("launches", "cudaLaunchKernel", 12)],
+)
+def test_a_row_of_a_view_shows_its_slices_and_the_way_back(app: App, view: str, name: str, found: int):
+    page = app.open(view, **PLACE)
+    page.locator("tr.row", has_text=name).first.click()
+    page.get_by_role("button", name="Show in the timeline").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Timeline")
+    expect(count(page)).to_have_text(f"{found} found")
+    page.go_back()
+    expect(page.locator("td.detail")).to_be_visible()
+
+
+def test_a_step_is_shown_in_the_timeline(app: App):
+    page = app.open("steps", **PLACE)
+    page.locator("tr.row").nth(1).click()
+    page.get_by_role("button", name="Show in the timeline").click()
+    expect(page.get_by_text("Step 2", exact=False).or_(page.locator("canvas")).first).to_be_visible()
+    page.wait_for_function("/profiler.from=8650\\d\\d/.test(location.hash)")  # 15 % of 900 µs before it
+
+
+def test_the_verdict_leads_to_the_slice_that_is_to_blame_in_three_clicks(app: App, base_url: str):
+    if not any(source.name == "resnet50_num_workers_0" for source in sources()):
+        pytest.skip("the real trace isn't here; KINETOSCOPE_TRACES says where it lies")
+    page = app.open(run="resnet50_num_workers_0")
+    page.get_by_role("region", name="Verdict").get_by_role("button", name="Show in the timeline").click()
+    gap = page.get_by_role("list", name="Longest gaps").get_by_role("listitem").first
+    expect(gap).to_contain_text("waited for a batch of the data loader")
+    gap.get_by_role("button").click()
+    page.wait_for_function("/profiler.from=-?\\d+/.test(location.hash)")
+    app.settle()
+    page.wait_for_timeout(1000)  # the picture moves there smoothly
+    canvas = page.locator("canvas.body-canvas")
+    room = canvas.bounding_box()
+    assert room is not None
+    canvas.click(position={"x": room["width"] / 2, "y": 92})
+    expect(page.get_by_role("article")).to_have_attribute(
+        "aria-label", "Slice enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_was_found_is_accessible(app: App, artifacts: Path, scheme: str):
+    app.page.emulate_media(color_scheme=scheme)
+    for name, find in {
+        "found": {"text": "aten"},
+        "nothing": {"text": "no such name"},
+        "row": {"view": "operators", "name": "aten::relu"},
+    }.items():
+        page = app.open("timeline", **PLACE, find=json.dumps(find))
+        expect(count(page)).to_contain_text("found")
+        page.screenshot(path=artifacts / f"timeline-{name}-{scheme}.png")
+        results = Axe().run(page)
+        assert results.violations_count == 0, results.generate_report()

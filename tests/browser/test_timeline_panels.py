@@ -1,0 +1,267 @@
+"""The timeline's drawer and its choices: a slice's details, idle gaps, workers."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browser.app import App
+from playwright.sync_api import Locator, Page, expect
+
+PLACE = {"run": "made", "worker": "rank0", "span": "5"}
+MODULES = {"run": "modules", "worker": "rank0", "span": "5"}
+
+
+def asked(base_url: str, route: str, **query: str) -> dict[str, Any]:
+    address = f"{base_url}/data/plugin/pytorch_profiler/{route}?{urllib.parse.urlencode(query)}"
+    while True:
+        with urllib.request.urlopen(address) as answer:
+            said = json.load(answer)
+        if said["state"] != "loading":
+            return said
+
+
+def slice_called(base_url: str, name: str, nth: int = 0, **place: str) -> str:
+    """The number of the nth slice of that name."""
+    known = asked(base_url, "timeline", **place)
+    every = (
+        asked(base_url, "timeline/slice", slice=str(number), stamp=known["stamp"], **place)
+        for number in range(known["slices"])
+    )
+    found = sorted((one["start_ns"], one["slice"]) for one in every if one["name"] == name)
+    return str(found[nth][1])
+
+
+def drawer(page: Page) -> Locator:
+    return page.get_by_role("region", name="Details", exact=True)
+
+
+def details(page: Page, name: str) -> Locator:
+    """The details of a slice, once they are of this one."""
+    shown = drawer(page).get_by_role("article", name=f"Slice {name}", exact=True)
+    expect(shown).to_be_visible()
+    return shown
+
+
+def section(inside: Locator, title: str) -> Locator:
+    return inside.get_by_role("region", name=title, exact=True)
+
+
+def test_an_operator_tells_the_gpu_time_below_it_and_leads_to_its_kernels(app: App, base_url: str):
+    page = app.open("timeline", **PLACE, slice=slice_called(base_url, "aten::addmm", 1, **PLACE))
+    op = details(page, "aten::addmm")
+    expect(op.locator(".facts")).to_contain_text("50.00 µs")
+    expect(op.locator(".facts")).to_contain_text("5.6 % of step 2")
+    expect(section(op, "GPU time below")).to_contain_text("40.00 µs in 1 kernel")
+    op.get_by_role("button", name="ampere_sgemm_32x32_sliced1x4_tn").click()
+    kernel = details(page, "ampere_sgemm_32x32_sliced1x4_tn")
+    expect(kernel.locator(".facts")).to_contain_text("stream 7")
+    by = section(kernel, "Launched by")
+    expect(by).to_contain_text("cudaLaunchKernel")
+    by.get_by_role("button", name="aten::addmm").click()
+    details(page, "aten::addmm")
+    page.go_back()
+    details(page, "ampere_sgemm_32x32_sliced1x4_tn")
+
+
+def test_a_kernel_leads_to_its_module_and_python_calls(app: App, base_url: str):
+    page = app.open("timeline", **MODULES, slice=slice_called(base_url, "gemm", **MODULES))
+    kernel = details(page, "gemm")
+    expect(section(kernel, "Launched by")).to_contain_text("nn.Module: Linear_0")
+    calls = section(kernel, "Python, the innermost first")
+    expect(calls.get_by_role("listitem").last).to_contain_text("train.py(9): main")
+    section(kernel, "Launched by").get_by_role("button", name="nn.Module: Linear_0").click()
+    expect(section(details(page, "nn.Module: Linear_0"), "GPU time below")).to_contain_text("60.00 µs in 1 kernel")
+
+
+def test_slices_of_the_same_name_have_statistics_and_places_to_go(app: App, base_url: str):
+    kernel = "ampere_sgemm_32x32_sliced1x4_tn"
+    page = app.open("timeline", **PLACE, slice=slice_called(base_url, kernel, **PLACE))
+    same = section(details(page, kernel), "Of the same name")
+    expect(same).to_contain_text("4 slices, 200.0 µs in all")
+    numbers = dict(zip(same.locator("dt").all_inner_texts(), same.locator("dd").all_inner_texts(), strict=True))
+    assert numbers == {
+        "Mean": "50.00 µs",
+        "Shortest": "20.00 µs",
+        "Median": "40.00 µs",
+        "95 % within": "80.00 µs",
+        "Longest": "80.00 µs",
+    }
+    expect(same.get_by_role("button", name="Fastest")).to_be_disabled()
+    same.get_by_role("button", name="Slowest").click()
+    expect(details(page, kernel).locator(".facts")).to_contain_text("step 4")
+    expect(same.get_by_role("button", name="Slowest")).to_be_disabled()
+
+
+def test_the_name_is_copied_in_full_and_markup_stays_text(app: App, base_url: str, clipboard: Callable[[], str]):
+    name = "void <script>alert(1)</script>(int)"
+    page = app.open("timeline", **PLACE, slice=slice_called(base_url, name, **PLACE))
+    shown = details(page, name)
+    shown.get_by_role("button", name="Copy name").click()
+    expect(shown.get_by_role("status")).to_have_text("Copied")
+    assert clipboard() == name
+    assert page.locator("main img, main script").count() == 0
+
+
+def test_the_whole_event_opens_in_place_also_that_of_another_worker(app: App, base_url: str):
+    other = {**PLACE, "worker": "rank1"}
+    number = slice_called(base_url, "aten::relu", **other)
+    page = app.open("timeline", **PLACE, ranks="rank1", slice=f"{number}.rank1")
+    shown = details(page, "aten::relu")
+    shown.get_by_role("button", name="Show the whole event").click()
+    event = page.get_by_role("region", name="Event at byte")
+    expect(event).to_contain_text("Input Dims")
+    offset = asked(base_url, "timeline/slice", slice=number, stamp=stamp(base_url, **other), **other)["offset"]
+    expect(event).to_contain_text(f"Bytes {offset} to")
+
+
+def stamp(base_url: str, **place: str) -> str:
+    return asked(base_url, "timeline", **place)["stamp"]
+
+
+def test_a_slice_leads_to_its_rows_and_back(app: App, base_url: str):
+    kernel = "ampere_sgemm_32x32_sliced1x4_tn"
+    page = app.open("timeline", **PLACE, slice=slice_called(base_url, kernel, **PLACE))
+    elsewhere = section(details(page, kernel), "In other views")
+    elsewhere.get_by_role("button", name="Kernels", exact=True).click()
+    app.settle()
+    assert app.column("Name") == [kernel]
+    page.go_back()
+    details(page, kernel)
+
+
+def test_keys_and_tabs_open_and_close_the_drawer(app: App, base_url: str):
+    page = app.open("timeline", **PLACE, slice=slice_called(base_url, "aten::relu", **PLACE))
+    shown = details(page, "aten::relu")
+    page.keyboard.press("q")
+    expect(shown).to_have_count(0)
+    page.wait_for_function("location.hash.includes('panel=closed')")
+    page.keyboard.press("q")
+    expect(shown).to_be_visible()
+    edge = page.get_by_role("slider", name="Height of the drawer")
+    before = int(edge.get_attribute("aria-valuenow") or 0)
+    edge.focus()
+    page.keyboard.press("ArrowUp")
+    expect(edge).to_have_attribute("aria-valuenow", str(before + 20))
+    page.wait_for_function(f"location.hash.includes('drawer={before + 20}')")
+    page.get_by_role("button", name="Idle gaps").click()
+    expect(page.get_by_role("list", name="Longest gaps")).to_be_visible()
+    page.get_by_role("button", name="Idle gaps").click()
+    expect(page.get_by_role("list", name="Longest gaps")).to_have_count(0)
+
+
+def test_a_gap_says_who_is_to_blame_and_is_shown_by_a_click(app: App):
+    page = app.open("timeline", **PLACE, panel="gaps")
+    longest = page.get_by_role("list", name="Longest gaps").get_by_role("listitem").first
+    # The third kernel of step 1 ends 340 µs after the origin, the first of step 2 begins 1.11 ms after it.
+    expect(longest).to_contain_text("770.0 µs")
+    expect(longest).to_contain_text("Host late: the next work was launched")
+    expect(longest).to_contain_text("aten::relu launched")
+    longest.get_by_role("button").click()
+    page.wait_for_function(
+        "location.hash.includes('profiler.from=224500&') && location.hash.includes('profiler.to=1225500')"
+    )
+    page.get_by_label("Filter gaps").fill("dependency")
+    expect(page.get_by_text("No gap is like that.")).to_be_visible()
+    page.get_by_label("Filter gaps").fill("host late")
+    expect(longest).to_be_visible()
+    page.get_by_role("button", name="As a table").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Idle and overlap")
+
+
+def test_without_a_device_the_gaps_say_what_would_show_them(app: App):
+    page = app.open("timeline", run="cpu_only", panel="gaps")
+    expect(drawer(page)).to_contain_text("not in this trace")
+
+
+def test_workers_are_stacked_and_the_address_keeps_them(app: App):
+    page = app.open("timeline", **PLACE)
+    page.get_by_role("button", name="1 of 2 workers").click()
+    choice = page.get_by_role("group", name="Workers", exact=True)
+    expect(choice.get_by_label("rank0")).to_be_disabled()
+    choice.get_by_label("rank1").check()
+    expect(page.get_by_role("button", name="2 of 2 workers")).to_be_visible()
+    choice.get_by_label("Align by").select_option("the begin of step 2")
+    page.keyboard.press("Escape")
+    expect(choice).to_have_count(0)
+    page.wait_for_function("location.hash.includes('ranks=rank1') && location.hash.includes('align=')")
+    page.reload()
+    page.get_by_role("button", name="2 of 2 workers").click()
+    expect(choice.get_by_label("Align by")).to_have_value(
+        json.dumps({"by": "step", "step": "2"}, separators=(",", ":"))
+    )
+    choice.get_by_role("button", name="rank0 alone").click()
+    expect(page.get_by_role("button", name="1 of 2 workers")).to_be_visible()
+
+
+def test_a_broken_worker_hides_no_other(app: App):
+    page = app.open("timeline", run="half", worker="rank0", span="5", ranks="rank1")
+    states = page.get_by_role("list", name="Workers that aren't shown yet")
+    expect(states.get_by_role("alert")).to_contain_text("rank1.5.pt.trace.json")
+    expect(page.get_by_role("button", name=re.compile("main thread|thread")).first).to_be_visible()
+    states.get_by_role("button", name="Leave it out").click()
+    expect(states).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_drawer_and_the_choices_are_accessible(app: App, base_url: str, artifacts: Path, scheme: str):
+    app.page.emulate_media(color_scheme=scheme)
+    kernel = slice_called(base_url, "gemm", **MODULES)
+    places: dict[str, dict[str, str]] = {
+        "details": {**MODULES, "slice": kernel, "drawer": "420"},
+        "gaps": {**PLACE, "panel": "gaps"},
+        "area": {**PLACE, "area": "0~2000000~"},
+        "workers": {**PLACE, "ranks": "rank1"},
+        "broken-worker": {"run": "half", "worker": "rank0", "span": "5", "ranks": "rank1"},
+    }
+    found = {}
+    for name, place in places.items():
+        page = app.open("timeline", **place)
+        if name == "details":
+            details(page, "gemm").get_by_role("button", name="Show the whole event").click()
+            expect(page.get_by_role("region", name="Event at byte")).to_contain_text("Bytes")
+        if name == "gaps":
+            expect(page.get_by_role("list", name="Longest gaps")).to_be_visible()
+        if name == "workers":
+            page.get_by_role("button", name="2 of 2 workers").click()
+        page.screenshot(path=artifacts / f"timeline-{name}-{scheme}.png")
+        results = Axe().run(page)
+        if results.violations_count:
+            found[name] = results.generate_report()
+    assert not found
+
+
+def area(page: Page) -> Locator:
+    """The table of the selected area."""
+    return page.get_by_role("region", name="Area, rank0")
+
+
+def test_an_area_has_a_table_by_name_that_sorts_filters_and_finds(app: App, clipboard: Callable[[], str]):
+    page = app.open("timeline", **PLACE, area="0~2000000~", drawer="420")  # steps 1 and 2, on all tracks
+    expect(drawer(page)).to_contain_text("Δt 2.000 ms, from 0 ns to 2.000 ms, on all tracks")
+    row = area(page).locator("tr.row", has_text="ampere_sgemm_32x32_sliced1x4_tn")
+    expect(row).to_contain_text("Kernel")
+    assert row.locator("td").nth(2).inner_text() == "2"
+    area(page).get_by_label("Filter rows").fill("aten::relu")
+    expect(area(page).locator("tr.row")).to_have_count(1)
+    area(page).get_by_role("button", name="Copy", exact=True).click()
+    expect(area(page).get_by_text("1 row copied")).to_be_visible()
+    name, category, calls, total = clipboard().splitlines()[1].split("\t")[:4]
+    assert (name, category, calls, total) == ("aten::relu", "Operator", "2", "100000")
+    area(page).locator("tr.row").click()
+    area(page).get_by_role("button", name="Show its slices in the timeline").click()
+    expect(page.get_by_role("search").get_by_role("status")).to_have_text("4 found")
+    page.get_by_role("button", name="Clear").click()
+    expect(drawer(page)).to_contain_text("Drag over tracks")
+
+
+def test_an_area_in_which_nothing_ran_says_so(app: App):
+    page = app.open("timeline", **PLACE, area="500000~500001~0")
+    expect(area(page)).to_contain_text("Nothing ran here")
