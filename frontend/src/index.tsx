@@ -22,6 +22,7 @@ import charts from "./styles/charts.css" with { type: "text" };
 import curves from "./styles/curves.css" with { type: "text" };
 import compare from "./styles/compare.css" with { type: "text" };
 import event from "./styles/event.css" with { type: "text" };
+import perfetto from "./styles/perfetto.css" with { type: "text" };
 import shell from "./styles/shell.css" with { type: "text" };
 import table from "./styles/table.css" with { type: "text" };
 import timeline from "./styles/timeline.css" with { type: "text" };
@@ -138,7 +139,9 @@ export function render() {
   document.documentElement.lang = "en";
   document.title = "PyTorch profiler";
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync([theme, shell, table, charts, curves, event, tree, compare, timeline, timelinePanels].join("\n"));
+  sheet.replaceSync(
+    [theme, shell, table, charts, curves, event, tree, compare, timeline, timelinePanels, perfetto].join("\n"),
+  );
   document.adoptedStyleSheets = [sheet];
   followTheme();
   startKeys();

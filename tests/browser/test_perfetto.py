@@ -98,7 +98,7 @@ def test_its_tracks_have_our_names_in_sight(perfetto: Perfetto):
     for name in ("GPU 0 · Made GPU", "process 1000"):
         expect(perfetto.page.get_by_text(name).first).to_be_visible()
     threads = {name for (name,) in perfetto.ask("select name from thread where name is not null")}
-    assert {"stream 7", "thread 1", "thread 1 · annotations"} <= threads
+    assert {"stream 7", "thread 1", "annotations · thread 1"} <= threads
 
 
 def test_nothing_is_asked_from_outside(perfetto: Perfetto):

@@ -1,3 +1,4 @@
+import { PerfettoButton } from "./perfetto.tsx";
 import { SearchBox } from "./search_box.tsx";
 import { whole, zoomToRange } from "./state.ts";
 import { WorkersChoice } from "./workers_choice.tsx";
@@ -11,6 +12,7 @@ export function Toolbar() {
       <span class="space" />
       <WorkersChoice />
       <button type="button" data-tip="All of the recording (0)" onClick={() => zoomToRange(whole.value)}>Whole</button>
+      <PerfettoButton />
     </div>
   );
 }

@@ -7,6 +7,7 @@ lanes      rows in which no two slices overlap
 pyramid    levels of detail, and tiles of them
 encoding   tiles as bytes
 activity   how busy devices and host were over the whole
+counters   what changes over time beside the slices: memory, how busy devices are, queues
 area       what ran in some time on some tracks
 finding    slices by words, by values, by rows of other views; from: words, wanted, view_slices
 details    all of one slice; from: briefs, links, origins, arrows, alike, view_rows

@@ -40,7 +40,7 @@ _SAMPLED, _SAMPLES = 1 << 16, 4  # slices of a long file that its size is told b
 _LEVEL = 2  # isal's; 3 is slower and no smaller on this text
 _GZIP = 31
 _PACKED_AT_ONCE = 1 << 20  # bytes: if isal gets little at first, it packs the rest of that block badly
-_PART_NAMES = {"annotations": " · annotations", "python": " · Python", "waits": " · waits", "other": " · other"}
+_PART_NAMES = {"annotations": "annotations · ", "python": "Python · ", "waits": "waits · ", "other": "other · "}
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ class _Writer:
             yield self._events(track, slices, place, (start + self._shift_ns, dur))
             lo = cut
         for k, at in sorted(places.items()):
-            name = track.name + _PART_NAMES.get(track.part, "") + (f" ({k + 1})" if k else "")
+            name = _PART_NAMES.get(track.part, "") + track.name + (f" ({k + 1})" if k else "")
             yield _named("thread", *self._places[at], name)
 
     def _events(self, track: Track, slices: Ints, place: NDArray[np.int32], times: tuple[Ints, Ints]) -> bytes:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from ..timeline import Timeline
+    from ..timeline.counters import Counter
     from ..trace import Trace
     from .responses import Handler
 
@@ -26,10 +27,19 @@ def _timeline(store: Store, request: Request) -> object:
     file = file_of(store, query_of(request, NAMES))
     if isinstance(file, Loading):
         return encode.loading(file)
-    said = store.about(file, "meta", _meta)
+    said, curves = store.about(file, "meta", _meta), store.about(file, "counters", _counters_of)
     if isinstance(said, Loading):
         return encode.loading(said)
-    return {"state": "ready", "stamp": encode.short_stamp(file.stamp), **said}
+    if isinstance(curves, Loading):
+        return encode.loading(curves)
+    listed = [counter.described(number) for number, counter in enumerate(curves)]
+    return {"state": "ready", "stamp": encode.short_stamp(file.stamp), **said, "counters": listed}
+
+
+def _counters_of(trace: Trace, _timeline: Timeline) -> tuple[Counter, ...]:
+    from ..timeline.counters import counters
+
+    return counters(trace)
 
 
 def _meta(trace: Trace, timeline: Timeline) -> dict[str, Any]:
@@ -74,14 +84,28 @@ def _tiles(store: Store, request: Request) -> object:
     if isinstance(pyramid, Loading):
         return encode.loading(pyramid)
     tiles = []
-    for track, level, index in _keys(query["k"], len(timeline.tracks)):
+    for track, level, index in _keys(query["k"], "TRACK", len(timeline.tracks)):
         rows = timeline.tracks[track]
         tiles.append(pyramid.tile(rows.first_row, rows.first_row + rows.lanes, level, index))
     return batch_bytes(tiles)
 
 
-def _keys(text: str, tracks: int) -> list[tuple[int, int, int]]:
-    """(track, level, index) of each tile that is asked for.
+def _counters(store: Store, request: Request) -> object:
+    from ..timeline.counters import batch_bytes
+
+    query = query_of(request, (*KNOWN, "k"))
+    file = file_as_known(store, query)
+    if isinstance(file, Loading):
+        return encode.loading(file)
+    curves = store.about(file, "counters", _counters_of)
+    if isinstance(curves, Loading):
+        return encode.loading(curves)
+    keys = _keys(query["k"], "COUNTER", len(curves))
+    return batch_bytes([curves[counter].tile(level, index) for counter, level, index in keys])
+
+
+def _keys(text: str, of: str, count: int) -> list[tuple[int, int, int]]:
+    """(track or counter, level, index) of each tile that is asked for; `count` is how many there are.
 
     Raises:
         BadParameter: It isn't spelt TRACK.LEVEL.INDEX,…, or there is no such tile.
@@ -90,11 +114,16 @@ def _keys(text: str, tracks: int) -> list[tuple[int, int, int]]:
     spelt = [re.fullmatch(r"(\d{1,9})\.(\d{1,2})\.(\d{1,18})", key, re.ASCII) for key in keys]
     found = [(int(key[1]), int(key[2]), int(key[3])) for key in spelt if key]
     if len(found) < len(keys) or len(keys) > MOST_TILES:
-        raise BadParameter(f"k={text[:80]!r} isn't possible; it is at most {MOST_TILES} times TRACK.LEVEL.INDEX.")
-    for track, level, index in found:
-        if track >= tracks or level > COARSEST or (index + 1) << (level + 9) >= 1 << 62:
-            raise BadParameter(f"There is no tile {track}.{level}.{index}; there are {tracks} tracks.")
+        raise BadParameter(f"k={text[:80]!r} isn't possible; it is at most {MOST_TILES} times {of}.LEVEL.INDEX.")
+    for which, level, index in found:
+        if which >= count or level > COARSEST or (index + 1) << (level + 9) >= 1 << 62:
+            raise BadParameter(f"There is no tile {which}.{level}.{index}; {of} is less than {count}.")
     return found
 
 
-ROUTES: dict[str, Handler] = {"/timeline": _timeline, "/timeline/labels": _labels, "/timeline/tiles": _tiles}
+ROUTES: dict[str, Handler] = {
+    "/timeline": _timeline,
+    "/timeline/labels": _labels,
+    "/timeline/tiles": _tiles,
+    "/timeline/counters": _counters,
+}

@@ -1,0 +1,174 @@
+"""Counters: what changes over time beside the slices: memory, how busy devices are, and the queues of streams.
+
+A curve holds a value until it changes. A tile of it is 512 buckets of 2^L ns, as a tile of slices is (`pyramid.py`),
+and says of each bucket the least and the largest value that held at any moment of it, and the last one. A share of
+busy time changes with every kernel, so of a fraction all three are its mean over the bucket.
+
+As bytes a tile is 3 × 512 numbers of 64 bits (double, little endian): all least ones, all largest, all last; NaN before
+the curve begins and after it ends. A batch is one tile after the other, with nothing between them.
+
+Counters that a writer put in the file itself (phase C) are not among them: a trace has when they were written, and not
+their values.
+
+What is compiled here avoids whole-array expressions: numba takes seconds to compile the errors that those might raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..intervals import Intervals
+from ..trace import NONE, Trace
+from ..trace.breakdown import intervals_of
+from ..trace.memory_levels import CPU, device_memories
+from ..trace.queues import queue_lengths
+from .pyramid import BUCKETS
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Counter:
+    """One curve.
+
+    Args:
+        name: What it counts, in words.
+        kind: bytes, fraction (0 to 1) or count.
+        device: In words: as torch names it where its memory was recorded, else its number.
+        index: Its number; None of the host.
+        stream: Of that device; None if it is of all.
+        at: When it changes; several changes at one instant follow each other.
+        value: What it is from then on.
+        end: When the recording ends.
+        is_relative: Whether it is the change since the recording began, since no totals were recorded.
+    """
+
+    name: str
+    kind: Literal["bytes", "fraction", "count"]
+    device: str
+    index: int | None
+    stream: int | None
+    at: Ints
+    value: Floats
+    end: int
+    is_relative: bool = False
+
+    def described(self, number: int) -> dict[str, Any]:
+        """What the page needs to list it and to choose its scale; `number` is its place in the list."""
+        return {
+            "id": number,
+            "name": self.name,
+            "kind": self.kind,
+            "device": self.device,
+            "device_index": self.index,
+            "stream": self.stream,
+            "least": float(self.value.min()),
+            "most": float(self.value.max()),
+            "is_relative": self.is_relative,
+        }
+
+    def tile(self, level: int, index: int) -> Floats:
+        """The least, the largest and the last value of each bucket of a tile: 3 × 512 numbers."""
+        tile: Floats = _tile(self.at, self.value, self.end, level, index, self.kind == "fraction")
+        return tile
+
+
+def counters(trace: Trace) -> tuple[Counter, ...]:
+    """All that the trace has: memory by device, how busy each device is, then the queue of each stream."""
+    return (*_memory(trace), *_busy(trace), *_queues(trace))
+
+
+def batch_bytes(tiles: Sequence[Floats]) -> bytes:
+    """Several tiles, in their order."""
+    return b"".join(tile.astype("<f8", copy=False).tobytes() for tile in tiles)
+
+
+def _memory(trace: Trace) -> Iterator[Counter]:
+    for memory in device_memories(trace):
+        where = (memory.name, None if memory.device_type == CPU else memory.device, None)
+        begin = min(trace.window[0], int(memory.time_ns[0]))
+        end = max(trace.window[1], int(memory.time_ns[-1]))
+        at = np.concatenate([[begin], memory.time_ns])
+        level = np.concatenate([[memory.before_bytes], memory.allocated_bytes]).astype(np.float64)
+        yield Counter("Allocated memory", "bytes", *where, at, level, end, memory.is_relative)
+        known = memory.reserved_bytes != NONE
+        if known.any():
+            reserved = memory.reserved_bytes[known].astype(np.float64)
+            yield Counter("Reserved memory", "bytes", *where, memory.time_ns[known], reserved, end)
+
+
+def _busy(trace: Trace) -> Iterator[Counter]:
+    for (device,), kernels in sorted(trace.kernels.group_by("device"), key=lambda group: group[0]):
+        where, start = (f"GPU {device}", int(device), None), kernels["start_ns"].to_numpy()
+        stop, blocks = start + kernels["dur_ns"].to_numpy(), kernels["blocks_per_sm"].to_numpy()
+        begin, end = min(trace.window[0], int(start.min())), max(trace.window[1], int(stop.max()))
+        yield Counter("GPU utilization", "fraction", *where, *_switched(intervals_of(kernels), begin), end)
+        if np.isfinite(blocks).any():
+            yield Counter("SM efficiency", "fraction", *where, *_filled(start, stop, np.nan_to_num(blocks), begin), end)
+
+
+def _switched(united: Intervals, begin: int) -> tuple[Ints, Floats]:
+    """The curve that is 1 while any of the intervals is open, and 0 elsewhere from `begin` on."""
+    at = np.concatenate([[begin], np.column_stack(united).ravel()])
+    value = np.zeros(at.size)
+    value[1::2] = 1.0
+    return at, value
+
+
+def _filled(start: Ints, end: Ints, blocks: Floats, begin: int) -> tuple[Ints, Floats]:
+    """The multiprocessors' share with work: the blocks per SM of all kernels that run, at most 1."""
+    turns = np.concatenate([[begin], start, end])
+    order = np.argsort(turns, kind="stable")
+    level = np.cumsum(np.concatenate([[0.0], blocks, -blocks])[order])
+    return turns[order], np.clip(level, 0.0, 1.0)
+
+
+def _queues(trace: Trace) -> Iterator[Counter]:
+    for device, stream, at, length in queue_lengths(trace):
+        begin, end = min(trace.window[0], int(at[0]) - 1), max(trace.window[1], int(at[-1]))
+        values = np.concatenate([[0.0], length.astype(np.float64)])
+        where = (f"GPU {device}", device, stream)
+        yield Counter("Queue length", "count", *where, np.concatenate([[begin], at]), values, end)
+
+
+@njit(cache=True, nogil=True)
+def _tile(at, value, end, level, index, is_mean):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Return the least, the largest and the last value, or thrice the mean, of each bucket."""
+    tile = np.full((3, BUCKETS), np.nan)
+    begin = (index * BUCKETS) << level
+    place = np.searchsorted(at, begin)  # the first change in the bucket
+    current = value[place - 1] if place else np.nan
+    for bucket in range(BUCKETS):
+        edge = begin + (bucket << level)
+        stop = edge + (1 << level)
+        if edge > end:
+            break
+        begins_anew = place < at.size and at[place] == edge
+        least = most = np.nan if begins_anew else current
+        since, until, area = edge, min(stop, max(end, edge + 1)), 0.0
+        from_here = np.int64(0)
+        while place < at.size and at[place] < stop:
+            if current == current:
+                area += current * (at[place] - since)
+                from_here += at[place] - since
+            since, current = at[place], value[place]
+            least = current if not least <= current else least
+            most = current if not most >= current else most
+            place += 1
+        if is_mean:
+            if current == current:
+                area += current * (until - since)
+                from_here += until - since
+            least = most = area / from_here if from_here > 0 else current
+            tile[2, bucket] = least
+        else:
+            tile[2, bucket] = current
+        tile[0, bucket], tile[1, bucket] = least, most
+    return tile

@@ -1,0 +1,150 @@
+"""The timeline's routes, asked as the page asks them."""
+
+import gzip
+import json
+import struct
+
+import pytest
+from contract.running import put, serving, until
+
+from build import TraceBuilder
+
+QUERY = {"run": "run", "worker": "rank0", "span": "default"}
+
+
+@pytest.fixture(scope="module")
+def logdir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("timeline") / "run"
+    put(folder, "rank0.pt.trace.json")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(logdir):
+    with serving(f"--logdir={logdir.parent}") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def meta(server):
+    return server.settled("timeline", **QUERY).json
+
+
+@pytest.fixture(scope="module")
+def asked(server, meta):
+    """Asks a route about the trace as the listing knows it."""
+    return lambda route, **query: server.settled(route, **QUERY, stamp=meta["stamp"], **query).json
+
+
+def bytes_of(server, meta, route, **query):
+    answer = until(
+        lambda: server.plugin(route, **QUERY, stamp=meta["stamp"], **query),
+        lambda answer: answer.headers["Content-Type"] == "application/octet-stream" or b"loading" not in answer.body,
+    )
+    assert "immutable" in answer.headers["Cache-Control"], answer.body
+    packed = answer.headers.get("Content-Encoding") == "gzip"
+    return gzip.decompress(answer.body) if packed else answer.body
+
+
+def test_the_listing_says_what_there_is(meta):
+    assert meta["state"] == "ready"
+    assert meta["slices"] == sum(track["slices"] for track in meta["tracks"])
+    assert [step["name"] for step in meta["steps"]] == ["5", "6"]
+    assert {(c["id"], c["name"], c["device"]) for c in meta["counters"]} == {
+        (0, "Allocated memory", "cpu"),
+        (1, "GPU utilization", "GPU 0"),
+        (2, "Queue length", "GPU 0"),
+    }
+
+
+def test_slices_are_found_and_told_and_lead_to_each_other(asked):
+    hits = asked("timeline/find", find=json.dumps({"text": "sgemm"}), direction="next")
+    assert (hits["count"], hits["names"], hits["place"]) == (2, [["ampere_sgemm_128x64_tn", 2]], 0)
+    assert sum(hits["histogram"]) == 2
+    after = asked("timeline/find", find='{"text":"sgemm"}', at_ns=str(hits["slice"]["start_ns"]), direction="next")
+    assert after["place"] == 1
+    assert asked("timeline/find", find='{"text":"sgemm"}', place="1")["slice"] == after["slice"]
+    assert asked("timeline/find", find='{"text":"sgemm"}')["slice"] is None
+    found = asked("timeline/slice", slice=str(hits["slice"]["slice"]))
+    assert {key: found[key] for key in hits["slice"]} == hits["slice"]
+    assert found["launched_by"]["op"]["name"] == "aten::mm"
+    op = asked("timeline/slice", slice=str(found["launched_by"]["op"]["slice"]))
+    assert op["launched"]["slices"] == [hits["slice"]]
+    assert {"view": "operators", "title": "Operators", "filter": "aten::mm"} in op["rows"]
+    of_row = asked("timeline/find", find=json.dumps({"view": "operators", "name": "aten::mm"}))
+    assert of_row["count"] == 2
+
+
+def test_an_area_is_a_table(asked, meta):
+    tracks = ",".join(str(place) for place, track in enumerate(meta["tracks"]) if track["part"] == "work")
+    table = asked("timeline/area", from_ns="0", to_ns="1000000", tracks=tracks)
+    assert [column["name"] for column in table["columns"]][:4] == ["name", "category", "calls", "total_ns"]
+    assert table["data"]["name"] == ["ampere_sgemm_128x64_tn", "Memcpy HtoD (Pageable -> Device)"]
+    assert table["data"]["total_ns"] == [300_000, 20_000]
+    assert asked("timeline/area", from_ns="-5", to_ns="10", tracks="")["data"]["name"] == []
+
+
+def test_tiles_of_what_was_found_and_of_counters_are_bytes(server, meta):
+    tracks = {track["part"]: place for place, track in enumerate(meta["tracks"])}
+    key = f"{tracks['work']}.20.0"
+    tile = bytes_of(server, meta, "timeline/tiles", k=key, find='{"category":"Memcpy"}')
+    assert struct.unpack_from("<4I", tile) == (1, len(tile) - 8, 1, 2)  # a tile; its bytes; a row; two entries
+    drawn = bytes_of(server, meta, "timeline/counters", k="1.20.0,2.20.0")
+    assert len(drawn) == 2 * 3 * 512 * 8
+    (busy,) = struct.unpack_from("<d", drawn)
+    assert busy == 300_000 / 2**20 + max(0, 2**20 - 1_050_000) / 2**20
+
+
+def test_slices_of_a_trace_that_changed_are_no_longer_told(server):
+    for route, query in (
+        ("timeline/slice", {"slice": "0"}),
+        ("timeline/find", {"find": '{"text":"a"}'}),
+        ("timeline/area", {"from_ns": "0", "to_ns": "1", "tracks": "0"}),
+        ("timeline/counters", {"k": "0.8.0"}),
+        ("timeline/tiles", {"k": "0.8.0", "find": '{"text":"a"}'}),
+        ("timeline/labels", {"page": "0"}),
+    ):
+        answer = server.settled(route, **QUERY, stamp="00000000", **query)
+        assert (answer.status, answer.json["code"]) == (409, "changed"), route
+
+
+@pytest.mark.parametrize(
+    ("route", "query"),
+    [
+        ("slice", {"slice": "-1"}),
+        ("slice", {"slice": "1000000"}),
+        ("slice", {}),
+        ("find", {"find": "x"}),
+        ("find", {"find": '{"text":"re:("}'}),
+        ("find", {"find": '{"nobody":"knows"}'}),
+        ("find", {"find": '{"text":"a"}', "direction": "up"}),
+        ("find", {"find": '{"text":"a"}', "at_ns": "soon"}),
+        ("find", {"find": '{"text":"a"}', "place": "1", "at_ns": "1"}),
+        ("tiles", {"k": "0.8.0", "find": "{}"}),
+        ("tiles", {"k": "0.8"}),
+        ("area", {"from_ns": "5", "to_ns": "1", "tracks": "0"}),
+        ("area", {"from_ns": "0", "to_ns": "1", "tracks": "99"}),
+        ("area", {"from_ns": "0", "to_ns": "1", "tracks": "a"}),
+        ("area", {"from_ns": "0", "to_ns": "1.5", "tracks": "0"}),
+        ("counters", {"k": "99.8.0"}),
+        ("counters", {"k": "0.60.0"}),
+        ("counters", {"k": "all"}),
+        ("labels", {"page": "first"}),
+    ],
+)
+def test_what_is_no_question_is_told(server, meta, route, query):
+    answer = server.settled(f"timeline/{route}", **QUERY, stamp=meta["stamp"], **query)
+    assert (answer.status, answer.json["code"]) == (400, "bad_parameter")
+    assert answer.json["message"]
+
+
+def test_a_trace_without_anything_has_an_empty_timeline(server, logdir):
+    put(logdir, "rank9.pt.trace.json", text=TraceBuilder().text())
+    query = {**QUERY, "worker": "rank9"}
+    until(lambda: server.plugin("runs"), lambda answer: b"rank9" in answer.body)
+    meta = server.settled("timeline", **query).json
+    assert (meta["slices"], meta["tracks"], meta["counters"]) == (0, [], [])
+    hits = server.settled("timeline/find", **query, stamp=meta["stamp"], find='{"text":"a"}', direction="next").json
+    assert (hits["count"], hits["slice"], len(hits["histogram"])) == (0, None, 512)
+    area = {"from_ns": "0", "to_ns": "1", "tracks": ""}
+    assert server.settled("timeline/area", **query, stamp=meta["stamp"], **area).json["data"]["name"] == []

@@ -1,0 +1,89 @@
+"""Tiles of counters, for any curve: what a slow look at each moment says."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.reader import read
+from kinetoscope_tb.timeline.counters import Counter, counters
+from kinetoscope_tb.trace.memory_levels import device_memories
+from real_traces import FOLDER
+
+TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
+
+
+@st.composite
+def curves(draw):
+    changes = sorted(draw(st.lists(st.integers(0, 300), min_size=1, max_size=30)))
+    values = draw(st.lists(st.integers(-3, 9), min_size=len(changes), max_size=len(changes)))
+    kind = draw(st.sampled_from(["bytes", "fraction", "count"]))
+    end = changes[-1] + draw(st.integers(0, 60))
+    return Counter("x", kind, "cuda:0", 0, None, np.array(changes), np.array(values, np.float64), end)
+
+
+def value_at(curve, moment):
+    """What holds at the end of a moment, after all changes of it."""
+    begun = [value for at, value in zip(curve.at.tolist(), curve.value.tolist(), strict=True) if at <= moment]
+    return begun[-1] if begun else math.nan
+
+
+def slowly(curve, edge, stop):
+    """(least, largest, last) of the moments from edge up to stop that are known."""
+    moments = range(edge, max(edge + 1, min(stop, curve.end)))
+    held = [value for value in (value_at(curve, moment) for moment in moments) if not math.isnan(value)]
+    if edge > curve.end:
+        return (math.nan,) * 3
+    if curve.kind == "fraction":
+        last = value_at(curve, stop - 1)
+        return (sum(held) / len(held) if held else last,) * 3
+    changes = [v for at, v in zip(curve.at.tolist(), curve.value.tolist(), strict=True) if edge <= at < stop]
+    known = [*held[:1], *changes] if not math.isnan(value_at(curve, edge)) else changes
+    if not known:
+        return (math.nan,) * 3
+    return min(known), max(known), value_at(curve, stop - 1)
+
+
+@given(curves(), st.integers(0, 9), st.integers(0, 1))
+def test_a_bucket_is_what_a_look_at_each_moment_says(curve, level, index):
+    tile = curve.tile(level, index)
+    begin = index * 512 << level
+    for bucket in range(512):
+        edge = begin + (bucket << level)
+        if edge > curve.end + (1 << level):
+            assert np.isnan(tile[:, bucket:]).all()
+            break
+        assert tile[:, bucket].tolist() == pytest.approx(slowly(curve, edge, edge + (1 << level)), nan_ok=True)
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda path: path.relative_to(FOLDER).as_posix())
+def test_counters_of_real_traces_agree_with_the_views(path):
+    trace = read(path)
+    found = counters(trace)
+    for curve in found:
+        assert (np.diff(curve.at) >= 0).all()
+        level = max(0, int(curve.end).bit_length() - 9)
+        tile = curve.tile(level, 0)
+        assert np.nanmax(tile[1]) <= curve.value.max()
+        if curve.kind != "fraction":
+            assert (np.nanmin(tile[0]), np.nanmax(tile[1])) == (curve.value.min(), curve.value.max())
+            assert tile[2][~np.isnan(tile[2])][-1] == curve.value[-1]
+    for memory in device_memories(trace):
+        (curve,) = [c for c in found if (c.name, c.device) == ("Allocated memory", memory.name)]
+        assert curve.value.max() == memory.level_before(memory.peak() + 1)
+    if trace.holds("kernels"):
+        for row in (
+            VIEWS["gpu_activity"]
+            .run(trace, from_ns=trace.window[0])
+            .drop_nulls("utilization_frac")
+            .iter_rows(named=True)
+        ):
+            (curve,) = [c for c in found if c.name == "GPU utilization" and c.index == row["device"]]
+            at = curve.at - row["time_ns"]
+            until = int(np.searchsorted(at, row["dur_ns"]))
+            alone = Counter("x", "fraction", "", 0, None, at[:until], curve.value[:until], row["dur_ns"])
+            level = int(row["dur_ns"]).bit_length()
+            assert alone.tile(level, 0)[0, 0] == pytest.approx(row["utilization_frac"], abs=1e-9)
