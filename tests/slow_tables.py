@@ -356,7 +356,7 @@ def gpus(recording: Recording) -> dict[int, tuple[Any, ...]]:
         ]
         answers = [row.tensor_cores for row in instants]
         found[device] = (
-            share(sum(bool(at) for at in running.values()), len(window)),
+            share(sum(bool(at) for at in running.values()), len(window)) if rows else None,
             share(filled, len(window)) if says else None,
             share(sum(occupied) / 100, len(occupied)),
             share(answers.count("yes"), len(answers) - answers.count("unknown")),

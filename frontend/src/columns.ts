@@ -1,7 +1,7 @@
 /** A table made ready for drawing: what is empty is left out, each column has one scale, and what is searched is joined. */
 
 import type { Column, Table, ViewEntry } from "./api.ts";
-import { cell, label, quantity, type Scale, scaleFor, type Value } from "./format.ts";
+import { cell, edge, type Kind, label, quantity, type Scale, scaleFor, type Value } from "./format.ts";
 import { ranks } from "./order.ts";
 import { totalOf, type Tree, treeOf } from "./tree.ts";
 
@@ -60,7 +60,8 @@ function bar(column: Column, values: Value[], isShare: boolean, tree: Tree | nul
   const total = isShare
     ? whole(values, tree)
     : values.reduce<number>((most, value) => (typeof value === "number" ? Math.max(most, value) : most), 0);
-  if (!(total > 0)) return null;
+  const isSame = values.every((value) => value === values[0]);
+  if (!(total > 0) || (isSame && !isShare)) return null; // bars of one length tell nothing
   const of = `${isShare ? (tree ? "the outermost rows' sum" : "the column's sum") : "the largest value"}, ${
     quantity(total, column.kind)
   }`;
@@ -74,6 +75,12 @@ function scaleOf({ kind }: Column, values: Value[], table: Table, weight: string
   return isZero && weighty?.kind === kind ? scaleFor(kind, table.data[weighty.name]!) : scaleFor(kind, values);
 }
 
+/** Edges of bins go from nanoseconds to seconds: each has a unit of its own. */
+const edges = ({ kind }: Column, values: Value[]): Partial<DrawnColumn> => ({
+  scale: { unit: "", divisor: 1, decimals: 0 },
+  shown: (row) => typeof values[row] === "number" ? edge(values[row], kind) : "–",
+});
+
 function drawn(column: Column, table: Table, entry: ViewEntry, tree: Tree | null): DrawnColumn {
   const values = table.data[column.name] ?? [];
   const shares = [entry.weight, ...entry.charts, ...entry.flames];
@@ -84,14 +91,25 @@ function drawn(column: Column, table: Table, entry: ViewEntry, tree: Tree | null
     values,
     scale: scaleOf(column, values, table, entry.weight),
     isNumeric: NUMERIC.has(column.kind),
-    bar: bar(column, values, isShare, tree),
+    bar: entry.bins?.includes(column.name) ? null : bar(column, values, isShare, tree),
     isSummed: isShare || (!tree && COUNTED.has(column.name)),
+    ...(entry.bins?.includes(column.name) && edges(column, values)),
   };
+}
+
+const WHAT: Partial<Record<Kind, string>> = { bytes: " memory", fraction: " share", count: " calls" };
+
+/** Says of what a column is where another has the same title. */
+function distinct(columns: DrawnColumn[]): DrawnColumn[] {
+  const count = (title: string) => columns.filter((column) => column.title === title).length;
+  return columns.map((column) =>
+    count(column.title) > 1 ? { ...column, title: column.title + (WHAT[column.kind] ?? "") } : column
+  );
 }
 
 function prepare(table: Table, entry: ViewEntry): Ready {
   const tree = entry.parent === null ? null : treeOf(table.data[entry.parent] ?? []);
-  const all = table.columns.map((column) => drawn(column, table, entry, tree));
+  const all = distinct(table.columns.map((column) => drawn(column, table, entry, tree)));
   const count = all[0]?.values.length ?? 0;
   const isEmpty = ({ values }: DrawnColumn) => count > 0 && values.every((value) => value === null);
   const searched = all.filter(isText);
@@ -100,9 +118,10 @@ function prepare(table: Table, entry: ViewEntry): Ready {
   const named = tree
     ? [first!]
     : all.filter((column) => isText(column) && (!entry.key.length || entry.key.includes(column.name)));
-  // Where a row stands says which row it lies in, and its path.
+  // Where a row stands says which row it lies in, its path, and what it is of.
   const isPlace = ({ name }: DrawnColumn) =>
-    tree !== null && name !== first?.name && (name === entry.parent || entry.key.includes(name));
+    tree !== null && name !== first?.name &&
+    (name === entry.parent || entry.key.includes(name) || entry.parameters.some((one) => one.name === name));
   const ranked = new Map<string, Float64Array>();
   return {
     columns: all.filter((column) => !isEmpty(column) && !isPlace(column)),

@@ -101,6 +101,12 @@ export function quantity(value: number | null | undefined, kind: Kind): string {
   return scale.unit ? `${scaled(value, scale)} ${scale.unit}` : scaled(value, scale);
 }
 
+/** A round value, such as an edge of a bin, with no more digits than it has: "20 µs". */
+export function edge(value: number, kind: Kind): string {
+  const { unit, divisor } = scaleFor(kind, [value]);
+  return `${Number((value / divisor).toPrecision(4))} ${unit}`.trim();
+}
+
 /** The value as recorded, with its base unit. */
 export function exact(value: Value | undefined, kind: Kind): string {
   if (value === null || value === undefined) return "not recorded";
@@ -120,7 +126,7 @@ export function label(name: string): string {
   const words = name.replace(/_(ns|bytes|frac|bytes_per_s|flop|flop_per_s)$/, "").split("_").map((word) =>
     UPPER.has(word) ? word.toUpperCase() : word
   );
-  const text = words.join(" ");
+  const text = words.join(" ").replace(/^dur\b/, "duration");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 

@@ -53,7 +53,7 @@ Deno.test("in a tree full bars are the outermost rows' sum, and where a row stan
       parent_row: [null, 0, null],
     },
   };
-  const entry = { key: ["path"], weight: "total_ns", charts: [], parent: "parent_row", flames: [] };
+  const entry = { key: ["path"], weight: "total_ns", charts: [], parent: "parent_row", flames: [], parameters: [] };
   const { columns, emptyColumns, nameOf, tree } = ready(table, entry as unknown as ViewEntry);
   same(columns.map(({ name }) => name), ["name", "total_ns"]);
   same(emptyColumns, []);

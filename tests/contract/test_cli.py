@@ -10,6 +10,7 @@ import sys
 import pytest
 from contract.running import a_trace, put
 
+from build import TraceBuilder
 from kinetoscope_tb.analyses import VIEWS
 
 
@@ -41,6 +42,15 @@ def test_json_is_the_answer_of_the_page(kinetoscope, trace, name):
     assert answer["columns"] == VIEWS[name].describe()["columns"]
     assert list(answer["data"]) == [column["name"] for column in answer["columns"]]
     assert len({len(values) for values in answer["data"].values()}) == 1
+
+
+def test_csv_holds_no_formula_for_a_spreadsheet_to_run(kinetoscope, tmp_path):
+    path = tmp_path / "rank0.1.pt.trace.json"
+    path.write_text(TraceBuilder().op('=HYPERLINK("http://example.org")', 0, 10).op("aten::mm", 20, 10).text())
+    table = kinetoscope("view", "operators", str(path), "--format", "csv")[1]
+    names = [row["name"] for row in csv.DictReader(io.StringIO(table))]
+    assert sorted(names) == ['\'=HYPERLINK("http://example.org")', "aten::mm"]
+    assert '"=HYPERLINK' in kinetoscope("view", "operators", str(path), "--format", "json")[1]
 
 
 @pytest.mark.parametrize("name", VIEWS)

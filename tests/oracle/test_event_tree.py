@@ -15,9 +15,10 @@ from torch.autograd.profiler_util import _filter_stack_entry
 
 from kinetoscope import trace_handler
 from kinetoscope_tb.analyses.call_stacks import call_stacks
-from kinetoscope_tb.analyses.modules import WITHIN, modules
+from kinetoscope_tb.analyses.modules import modules
 from kinetoscope_tb.analyses.python_calls import python_calls
 from kinetoscope_tb.reader import read
+from kinetoscope_tb.trace.module_calls import WITHIN
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 NODE, ACCUMULATES = "autograd::engine::evaluate_function: ", "torch::autograd::AccumulateGrad"
@@ -150,7 +151,7 @@ def test_every_module_has_the_time_of_its_operators_backward(training):
 
 def test_every_place_in_the_program_has_torch_s_calls_and_time(training):
     trace, events = training
-    annotations = set(trace.annotations["name"].cast(str))
+    annotations = set(trace.host_events.filter(pl.col("kind") == "annotation")["name"].cast(str))
     theirs = sums(
         (python_path(path, annotations), e.duration_time_ns)
         for e, path in events

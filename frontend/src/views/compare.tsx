@@ -4,7 +4,7 @@ import { base, baseLabels } from "../base.ts";
 import { beyondNoise, comparedEntry, readyComparison } from "../compared.ts";
 import { label, plural } from "../format.ts";
 import { useSlot } from "../slot.ts";
-import { address, go, parametersOf, placeLabels, type Shown, useComparison } from "../state.ts";
+import { address, go, openEntry, parametersOf, placeLabels, type Shown, useComparison } from "../state.ts";
 import { Parameters } from "../widgets/parameters.tsx";
 import { RowDetail } from "../widgets/row_detail.tsx";
 import { useRows } from "../widgets/rows.ts";
@@ -113,8 +113,13 @@ function Content({ table, entry }: { table: Comparison; entry: ViewEntry }) {
 
 /** A view of the shown trace beside that of the base. */
 export function Compared({ entry }: { entry: ViewEntry }) {
-  const columns = useSlot().get("columns");
+  const slot = useSlot();
+  const columns = slot.get("columns");
   const shown = useCompared(entry.id, { ...parametersOf(entry), ...(columns ? { columns } : {}) });
+  const isPart = slot.base.id !== openEntry.value?.id;
+  if (isPart && shown.answer?.state === "failed") { // the page's first view has said it aloud
+    return <p class="quiet">Not compared. {shown.answer.message}</p>;
+  }
   return (
     <Answered shown={shown} title={entry.title}>
       {(table) => <Content key={entry.id} table={table as Comparison} entry={entry} />}

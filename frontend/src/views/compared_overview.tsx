@@ -2,7 +2,8 @@ import type { Comparison, Table } from "../api.ts";
 import { CATEGORIES } from "../categories.ts";
 import { growth, signed } from "../compared.ts";
 import { exact, percent, quantity, scaleFor } from "../format.ts";
-import { Answered } from "../widgets/waiting.tsx";
+import { SavePicture } from "../widgets/save.tsx";
+import { Answered, Failure } from "../widgets/waiting.tsx";
 import { useCompared } from "./compare.tsx";
 import { Generic } from "./generic.tsx";
 
@@ -69,6 +70,7 @@ function Overlay({ table }: { table: Comparison }) {
       <header>
         <h2>Average step, base and new</h2>
         <span>one scale; parts add up to the step</span>
+        <SavePicture title="Average step, base and new" />
       </header>
       <p>{verdictLine(table)}</p>
       <dl class="overlay">{bars.map((bar) => <StepBar key={bar.side} bar={bar} longest={longest} />)}</dl>
@@ -114,6 +116,7 @@ function Differences({ data }: Table) {
 export function ComparedOverview() {
   const overview = useCompared("overview");
   const environment = useCompared("environment");
+  if (overview.answer?.state === "failed") return <Failure {...overview.answer} />;
   return (
     <div class="overlaid">
       <Answered shown={overview} title="Overview">{(table) => <Overlay table={table as Comparison} />}</Answered>

@@ -67,11 +67,12 @@ function Grid({ entry, table, ready, rows }: Drawn) {
   return ready.tree ? <TreeTable {...shown} tree={ready.tree} /> : <DataTable {...shown} />;
 }
 
-/** The row's key, as far as the view has parameters for it. */
-function keyOf(detail: ViewEntry, { key }: ViewEntry, { data }: Table, row: number): Query {
+/** The row's key, as far as the view has parameters for it; null where a part of it isn't known. */
+function keyOf(detail: ViewEntry, { key }: ViewEntry, { data }: Table, row: number): Query | null {
   const named = detail.parameters.filter(({ name }) => key.includes(name)).map(({ name }) => name);
   const values = named.map((name) => [name, data[name]?.[row] ?? null] as const);
-  return Object.fromEntries(values.filter(([, value]) => value !== null).map(([name, value]) => [name, String(value)]));
+  const isKnown = values.length > 0 && values.every(([, value]) => value !== null); // else it would be of other rows too
+  return isKnown ? Object.fromEntries(values.map(([name, value]) => [name, String(value)])) : null;
 }
 
 /** The views about one row. */
@@ -79,13 +80,15 @@ function Details({ table, row }: { table: Table; row: number }) {
   const { base, entry } = useSlot();
   const details = catalogue.value.filter(({ detail_of }) => detail_of === base.id);
   const asked = details.map((detail) => ({ detail, about: keyOf(detail, entry, table, row) }));
-  return asked.filter(({ about }) => Object.keys(about).length).map(({ detail, about }) => (
-    <section key={`${detail.id} ${row}`} class="about" aria-label={detail.title}>
-      <h2>{detail.title}</h2>
-      <p class="quiet">{prose(detail.doc)}</p>
-      <View base={detail} about={about} />
-    </section>
-  ));
+  return asked.map(({ detail, about }) =>
+    about && (
+      <section key={`${detail.id} ${row}`} class="about" aria-label={detail.title}>
+        <h2>{detail.title}</h2>
+        <p class="quiet">{prose(detail.doc)}</p>
+        <View base={detail} about={about} />
+      </section>
+    )
+  );
 }
 
 const CutNote = ({ rows, of }: { rows: number; of: number }) => (

@@ -1,8 +1,9 @@
 import type { ComponentChildren } from "preact";
 import type { Table } from "../api.ts";
 import { CATEGORIES } from "../categories.ts";
-import { decimal, plural } from "../format.ts";
+import { decimal, plural, type Value } from "../format.ts";
 import { catalogue, openView, type Shown, useAnswer } from "../state.ts";
+import { SavePicture } from "../widgets/save.tsx";
 import { Answered } from "../widgets/waiting.tsx";
 import { Verdict, WhatToDo } from "./advice.tsx";
 import { AverageStep } from "./average_step.tsx";
@@ -10,12 +11,21 @@ import { StepsChart } from "./steps_chart.tsx";
 import { Tiles } from "./tiles.tsx";
 import { type Unit, unitOf } from "./unit.ts";
 
-function Card({ title, note, children }: { title: string; note?: string; children: ComponentChildren }) {
+interface CardProps {
+  title: string;
+  note?: string;
+  /** Whether it is a picture, which can be saved. */
+  isPicture?: boolean;
+  children: ComponentChildren;
+}
+
+function Card({ title, note, isPicture = false, children }: CardProps) {
   return (
     <section class="card">
       <header>
         <h2>{title}</h2>
         <span>{note}</span>
+        {isPicture && <SavePicture title={title} />}
       </header>
       {children}
     </section>
@@ -31,6 +41,7 @@ function Steps({ shown, unit }: { shown: Shown; unit: Unit }) {
     <Card
       title={unit.isWhole ? "Recorded time" : "Step time breakdown"}
       note={cut ? `${decimal(cut)} cut off by the recording: hatched` : ""}
+      isPicture
     >
       <Answered shown={shown} title="Steps">
         {({ data }) => (
@@ -51,12 +62,15 @@ function Steps({ shown, unit }: { shown: Shown; unit: Unit }) {
   );
 }
 
+/** A count with its thousands apart; anything else as it is. */
+const grouped = (value: Value | undefined) => /^\d{5,9}$/.test(String(value)) ? decimal(Number(value)) : value;
+
 const Environment = ({ data }: Table) => (
   <dl class="facts">
     {data.fact!.map((
       fact,
       i,
-    ) => [<dt key={`fact ${i}`}>{fact}</dt>, <dd key={`value ${i}`}>{data.value![i] ?? "–"}</dd>])}
+    ) => [<dt key={`fact ${i}`}>{fact}</dt>, <dd key={`value ${i}`}>{grouped(data.value![i]) ?? "–"}</dd>])}
   </dl>
 );
 
@@ -97,7 +111,7 @@ export function Overview() {
           <Tiles overview={table} gpus={gpus} memory={memory} unit={unit} />
           <div class="pair">
             <Steps shown={steps} unit={unit} />
-            <Card title={unit.name} note={`${unit.counted && `${unit.counted}; `}parts add up`}>
+            <Card title={unit.name} note={`${unit.counted && `${unit.counted}; `}parts add up`} isPicture>
               <AverageStep data={table.data} whole={unit.isWhole ? "Recording" : "Step"} />
             </Card>
           </div>

@@ -20,7 +20,8 @@ export function Bars({ parts, kind, title, note, whole }: BarsProps) {
   const list = useRef<HTMLOListElement>(null);
   const room = useWidth(list) - BESIDE;
   const scale = scaleFor(kind, parts.map(({ value }) => value));
-  const most = parts.reduce((largest, { value }) => Math.max(largest, value), 0);
+  // The rest is many rows: as a bar beside the others it would seem to be one, and make all of them short.
+  const most = parts.reduce((largest, { value, isRest }) => isRest ? largest : Math.max(largest, value), 0);
   return (
     <figure class="card bars">
       <figcaption>
@@ -28,14 +29,14 @@ export function Bars({ parts, kind, title, note, whole }: BarsProps) {
         <SavePicture title={title} />
       </figcaption>
       <ol ref={list}>
-        {parts.map(({ name, value, ink }, i) => (
+        {parts.map(({ name, value, ink, isRest }, i) => (
           <li
             key={i}
             data-tip={`${name}\n${exact(value, kind)}${whole === null ? "" : ` · ${percent(value / whole)} %`}`}
           >
             <span class="name">{fitted(name, room, 12)}</span>
             <span class="track">
-              <i style={{ background: ink, width: `${(100 * value) / most}%` }} />
+              {!isRest && <i style={{ background: ink, width: `${(100 * value) / most}%` }} />}
             </span>
             <span>{scaled(value, scale)}</span>
             {whole !== null && <span class="quiet">{percent(value / whole)} %</span>}

@@ -36,6 +36,8 @@ export interface Part {
   name: string;
   value: number;
   ink: string;
+  /** Whether it is all that isn't named. */
+  isRest?: boolean;
 }
 
 /** The shares' names and inks; what is beyond the largest is grey. */
@@ -46,6 +48,7 @@ export function parts(shares: Share[], nameOf: (row: number) => string): Part[] 
     name: names[i]!,
     value,
     ink: row === null ? "var(--other)" : colours[i]!,
+    isRest: row === null,
   }));
 }
 

@@ -1,6 +1,6 @@
 import { useRef } from "preact/hooks";
 import type { DrawnColumn } from "../columns.ts";
-import { decimal, exact, percent, quantity, scaleFor } from "../format.ts";
+import { decimal, edge as edgeText, exact, percent, quantity, scaleFor } from "../format.ts";
 import { ticks } from "../shapes.ts";
 import { textWidth, useWidth } from "./measure.ts";
 import type { Drawn } from "./rows.ts";
@@ -41,7 +41,7 @@ function Edges({ bins, edge, left, slot }: { bins: (Bin | null)[]; edge: DrawnCo
   });
   let free = -Infinity;
   return named.map(({ at, value }) => {
-    const text = quantity(value, edge.kind);
+    const text = edgeText(value, edge.kind);
     const [x, half] = [left + slot * at, textWidth(text, 12) / 2];
     if (x - half < free) return null;
     free = x + half + APART;
@@ -61,7 +61,7 @@ function Panel({ bins, edge, column }: PanelProps) {
   const slot = (width - left - 32) / Math.max(1, bins.length);
   const y = (mark: number) => BASE - ((BASE - TOP) * mark) / marks.at(-1)!;
   const told = ({ row, from, to }: Bin) =>
-    `${quantity(from, edge.kind)} to ${quantity(to, edge.kind)}\n${column.title}: ${
+    `${edgeText(from, edge.kind)} to ${edgeText(to, edge.kind)}\n${column.title}: ${
       exact(column.values[row], column.kind)
     }` +
     (total > 0 ? ` · ${percent(Number(column.values[row] ?? 0) / total)} %` : "");

@@ -8,7 +8,10 @@ export const TABLE_KEYS: [keys: string, meaning: string][] = [
   ["j", "Next row"],
   ["k", "Row before"],
   ["Enter", "Open or close the row"],
-  ["← →", "Fold or unfold the row of a tree; in a flame graph, the box beside"],
+  ["← →", "In a table of a tree: fold or unfold the row; in a flame graph: the box beside"],
+  ["← →", "In a chart of steps or a curve: the one before, the next one; Home and End for the ends"],
+  ["+ −", "In a chart of steps or a curve: zoom in and out"],
+  ["Esc", "In a picture: show all of it again"],
   ["?", "This sheet"],
 ];
 
@@ -23,8 +26,8 @@ export function KeysSheet({ keys, onClose }: { keys: [keys: string, meaning: str
       <div class="keys">
         <dl>
           {keys.map(([key, meaning]) => [
-            <dt key={key}>{key.split(" ").map((one) => [<kbd key={one}>{one}</kbd>, " "])}</dt>,
-            <dd key={meaning}>{meaning}</dd>,
+            <dt key={meaning}>{key.split(" ").map((one) => [<kbd key={one}>{one}</kbd>, " "])}</dt>,
+            <dd key={`${meaning} told`}>{meaning}</dd>,
           ])}
         </dl>
         <dl>

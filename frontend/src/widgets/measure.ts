@@ -7,21 +7,22 @@ import { shortened } from "../format.ts";
 const MEASURED = 400; // letters of a name that are enough to know how wide its letters are
 const pen = document.createElement("canvas").getContext("2d")!;
 
-function measured(text: string, size: number): number {
-  pen.font = `${size}px system-ui, sans-serif`;
+function measured(text: string, type: string): number {
+  pen.font = `${type} system-ui, sans-serif`;
   return pen.measureText(text).width;
 }
 
-const letters = new Map<number, Map<string, number>>();
+const letters = new Map<string, Map<string, number>>();
 
 /** The width of a text in the page's type: that of its letters, each measured once. */
-export function textWidth(text: string, size = 13): number {
-  if (!letters.has(size)) letters.set(size, new Map());
-  const known = letters.get(size)!;
+export function textWidth(text: string, size = 13, weight = 400): number {
+  const type = `${weight} ${size}px`;
+  if (!letters.has(type)) letters.set(type, new Map());
+  const known = letters.get(type)!;
   let width = 0;
   for (const letter of text.slice(0, MEASURED)) {
     let one = known.get(letter);
-    if (one === undefined) known.set(letter, one = measured(letter, size));
+    if (one === undefined) known.set(letter, one = measured(letter, type));
     width += one;
   }
   return width;

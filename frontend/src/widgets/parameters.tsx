@@ -42,6 +42,7 @@ function Field({ parameter: { name, kind } }: { parameter: Parameter }) {
 }
 
 const ALL = "";
+const MOST = 100; // choices in a menu
 
 /** What a view's column of the same name has, such as the devices. */
 function Found({ parameter, entry }: { parameter: Parameter; entry: ViewEntry }) {
@@ -52,17 +53,18 @@ function Found({ parameter, entry }: { parameter: Parameter; entry: ViewEntry })
   const found = new Set((table?.data[name] ?? []).filter((value) => value !== null).map(String));
   const chosen = valueOf(name);
   const isGone = chosen && !found.has(chosen);
+  if (found.size > MOST) return <Field parameter={parameter} />;
   if (found.size < 2 && !isGone) return null;
   const choices = parameter.kind === "number" ? [...found].sort((a, b) => Number(a) - Number(b)) : [...found];
   const names = new Map([[ALL, "all"], ...(isGone ? [[chosen, `${chosen} (not here)`] as const] : [])]);
   return <Select parameter={{ ...parameter, choices: [ALL, ...choices, ...(isGone ? [chosen] : [])] }} names={names} />;
 }
 
-/** One parameter; `views` are those in whose rows its values may be found: ids, or what splits rows into curves. */
+/** One parameter; `views` are those in whose rows its values may be found. */
 function Choice({ parameter, views }: { parameter: Parameter; views: ViewEntry[] }) {
   if (parameter.kind === "choice") return <Select parameter={parameter} />;
-  const isListed = ({ columns, series }: ViewEntry) =>
-    columns.some(({ name, kind }) => name === parameter.name && (kind === "id" || series.includes(name)));
+  const isListed = ({ columns }: ViewEntry) =>
+    columns.some(({ name, kind }) => name === parameter.name && (kind === "id" || kind === "text"));
   const listed = views.find(isListed);
   return listed ? <Found parameter={parameter} entry={listed} /> : <Field parameter={parameter} />;
 }

@@ -61,7 +61,7 @@ export function SaveRows({ table, rows }: { table: Table; rows: Uint32Array }) {
   };
   const save = (ending: string, text: string, type: string) => download(fileName(ending, view), text, type);
   return (
-    <>
+    <span class="rows">
       <span class="quiet copied" role="status">{told}</span>
       <button type="button" onClick={copied} data-tip="The rows shown, in ns, bytes and fractions, for a spreadsheet">
         Copy
@@ -80,6 +80,6 @@ export function SaveRows({ table, rows }: { table: Table; rows: Uint32Array }) {
       >
         JSON
       </button>
-    </>
+    </span>
   );
 }

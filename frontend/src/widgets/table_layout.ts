@@ -14,7 +14,7 @@ export const indent = (level: number) => 18 + 14 * Math.min(level, 8) + 4 * Math
 function headingWidth({ title, scale }: DrawnColumn): number {
   const words = `${title} ${scale.unit}`.trim().split(" ");
   const splits = words.map((_, i) => [words.slice(0, i + 1).join(" "), words.slice(i + 1).join(" ")]);
-  return Math.min(...splits.map((lines) => Math.max(...lines.map((line) => textWidth(line, 12) * 1.12))));
+  return Math.min(...splits.map((lines) => Math.max(...lines.map((line) => textWidth(line, 12, 650)))));
 }
 
 /** Pixels of each column: what its longest number needs; texts that are cut get what is left, the first one first. */
@@ -37,7 +37,8 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
     -1,
   );
   if (widestText >= 0 && left > 0) result[widestText]! += left; // the table fills its box
-  return result;
+  const each = widestText < 0 && left > 0 ? left / result.length : 0;
+  return result.map((width) => width + each);
 }
 
 /** Where the rows lie: all of one height, but for the opened one, which has its detail below it. */

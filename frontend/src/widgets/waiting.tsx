@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Progress, Table } from "../api.ts";
 import { decimal, percent } from "../format.ts";
 import { placeLabels, retry, type Shown } from "../state.ts";
@@ -71,7 +72,6 @@ export function Answered(
     children: (table: Table) => ComponentChildren;
   },
 ) {
-  if (answer?.state === "ready") return <div>{children(answer)}</div>;
   if (answer?.state === "failed") return <Failure {...answer} />;
   if (answer?.state === "missing") {
     return (
@@ -80,16 +80,34 @@ export function Answered(
       </Notice>
     );
   }
-  const progress = answer?.progress ?? null;
-  if (!earlier) return <Skeleton progress={progress} />;
+  const progress = answer?.state === "loading" ? answer.progress : null;
+  const table = answer?.state === "ready" ? answer : earlier;
+  if (!table) return <Skeleton progress={progress} />;
+  return <Current isBusy={table !== answer} progress={answer && progress}>{children(table)}</Current>;
+}
+
+/** What is shown, dimmed while the next comes; what had the focus then has it again afterwards. */
+function Current(
+  { isBusy, progress, children }: { isBusy: boolean; progress: Progress | null; children: ComponentChildren },
+) {
+  const box = useRef<HTMLDivElement>(null);
+  const focused = useRef<Element | null>(null);
+  const active = document.activeElement;
+  if (isBusy && active && box.current?.contains(active)) focused.current = active; // before `inert` takes it away
+  useLayoutEffect(() => {
+    const had = focused.current;
+    if (isBusy || !had) return;
+    focused.current = null;
+    if (document.activeElement === document.body && had instanceof HTMLElement) had.focus({ preventScroll: true });
+  }, [isBusy]);
   return (
-    <div aria-busy="true">
-      {answer && (
+    <div aria-busy={isBusy || undefined}>
+      {progress && (
         <div class="skeleton over">
           <ProgressLine progress={progress} />
         </div>
       )}
-      <div class="dimmed" inert>{children(earlier)}</div>
+      <div ref={box} class={isBusy ? "dimmed" : ""} inert={isBusy}>{children}</div>
     </div>
   );
 }

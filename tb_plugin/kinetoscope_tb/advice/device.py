@@ -36,10 +36,10 @@ def copies(facts: Facts) -> Iterator[Advice | Cleared]:
     groups = [intervals_of(device, where) for where in (~is_copy, pageable, between)]
     _, from_pages, pinned, _ = exclusive_lengths(groups, facts.windows.start, facts.windows.end)
     lengths: Ints = np.asarray(from_pages + pinned)
-    saving = facts.mean(lengths)
-    if not facts.is_worth(lengths):
-        yield Cleared("copies", f"{facts.percent(saving)} copying between host and device")
+    if cleared := facts.cleared("copies", lengths, "copying between host and device"):
+        yield cleared
         return
+    saving = facts.mean(lengths)
     is_pageable = facts.mean(np.asarray(from_pages)) > saving / 2
     of = device.filter(pl.Series(between) & pl.col("step").is_in(np.flatnonzero(facts.counted)))
     size = int(of.filter(pl.col("bytes") > 0)["bytes"].sum()) / facts.count
@@ -67,10 +67,10 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared]:
     if facts.hides_device or not (on_device or on_host.any()):
         return
     lengths = facts.exposed["exposed communication"] if on_device else _on_host(facts, on_host)
-    saving = facts.mean(lengths)
-    if not facts.is_worth(lengths, _EXPOSED):
-        yield Cleared("communication", f"{facts.percent(saving)} exposed communication")
+    if cleared := facts.cleared("communication", lengths, "exposed communication", _EXPOSED):
+        yield cleared
         return
+    saving = facts.mean(lengths)
     whole = facts.mean(facts.exposed["communication"]) if on_device else 0
     hidden = f" Computation hides {100 * (1 - saving / whole):.0f} % of it." if whole else ""
     through_host = facts.has_device and not on_device

@@ -17,6 +17,7 @@ from ..trace.exposure import exposure
 from ..trace.idle import OCCUPANTS, Windows, axes, gaps, launching_threads, occupants
 from ..trace.lookup import by_name
 from . import words
+from .model import Cleared
 
 LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
 _OPTIMIZER = "Optimizer.step#"
@@ -69,6 +70,12 @@ class Facts:
         error = float(own.std(ddof=1)) / np.sqrt(self.count) if self.count > 1 else 0.0
         cost = self.mean(per_step)
         return cost > 0 and cost >= least * self.step_ns and cost > error
+
+    def cleared(self, topic: str, per_step: Ints, doing: str, least: float = LEAST_SHARE) -> Cleared | None:
+        """That a time per step is worth no word, with its share of the step; None if it is."""
+        if self.is_worth(per_step, least):
+            return None
+        return Cleared(topic, f"{self.percent(self.mean(per_step))} {doing}")
 
     def recurs(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
         """In how many of the steps it costs that much, such as `in 6 of 6 steps`; nothing for a single one."""

@@ -48,8 +48,8 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     loaders = [name for name in names if is_data_loading(name)]
     if not loaders:
         return
-    if not facts.is_worth(lengths):
-        yield Cleared("data loading", f"{words.percent(share)} waiting for data")
+    if cleared := facts.cleared("data loading", lengths, "waiting for data"):
+        yield cleared
         return
     is_single = any("_SingleProcess" in name for name in loaders)
     is_multiple = any("_MultiProcessing" in name for name in loaders)
@@ -76,10 +76,10 @@ def synchronising(facts: Facts) -> Iterator[Advice | Cleared]:
     if not facts.has_device:
         return
     lengths = facts.late.synchronising
-    saving = facts.mean(lengths)
-    if not facts.is_worth(lengths):
-        yield Cleared("synchronisation", f"{facts.percent(saving)} idle behind synchronising calls")
+    if cleared := facts.cleared("synchronisation", lengths, "idle behind synchronising calls"):
+        yield cleared
         return
+    saving = facts.mean(lengths)
     culprits = facts.late.culprits[:3]
     named = words.listed([f"`{name}` ({words.times(calls, 'time')})" for name, _, calls in culprits])
     first = culprits[0][0]
@@ -109,8 +109,8 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     yield from _unexplained(facts)
     if (facts.trace.device_events["launch"] == NONE).all():
         return
-    if not facts.is_worth(lengths, _HOST_BOUND):
-        yield Cleared("launches", f"{words.percent(share)} waiting for the host")
+    if cleared := facts.cleared("launches", lengths, "waiting for the host", _HOST_BOUND):
+        yield cleared
         return
     kernels = facts.kernels
     mean = float(kernels["dur_ns"].mean() or 0)  # type: ignore[arg-type]
@@ -234,10 +234,10 @@ def allocation(facts: Facts) -> Iterator[Advice | Cleared]:
     if not facts.has_device:
         return
     lengths = facts.late.allocating
-    saving = facts.mean(lengths)
-    if not facts.is_worth(lengths):
-        yield Cleared("allocation", f"{facts.percent(saving)} in cudaMalloc and the like")
+    if cleared := facts.cleared("allocation", lengths, "in cudaMalloc and the like"):
+        yield cleared
         return
+    saving = facts.mean(lengths)
     yield Advice(
         "allocation",
         f"Asking the driver for memory takes {facts.percent(saving)} of {facts.every}.",

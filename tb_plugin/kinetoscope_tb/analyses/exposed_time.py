@@ -15,6 +15,7 @@ from ..tables import DURATION, FRACTION, ID, TEXT, Column, Table
 from ..trace import Trace
 from ..trace.exposure import exposure
 from ..trace.idle import Windows, axes
+from ..trace.lookup import fraction
 from ..views import View
 
 
@@ -54,13 +55,10 @@ def exposed_time(trace: Trace, *, per: Literal["recording", "step"] = "recording
         }
         found.append(pl.DataFrame(columns).with_columns(device=pl.lit(device, dtype=pl.Int64)))
     rows = (pl.concat(found) if found else pl.DataFrame(schema=ExposedTime.schema())).with_columns(
-        computation_frac=_share("computation_ns", "window_ns"), overlap_frac=_share("overlap_ns", "communication_ns")
+        computation_frac=fraction(pl.col("computation_ns"), pl.col("window_ns")),
+        overlap_frac=fraction(pl.col("overlap_ns"), pl.col("communication_ns")),
     )
     return ExposedTime.of(rows.select(ExposedTime.schema().names()))
-
-
-def _share(part: str, whole: str) -> pl.Expr:
-    return pl.when(pl.col(whole) > 0).then(pl.col(part) / pl.col(whole))
 
 
 VIEW = View(

@@ -28,7 +28,9 @@ class Gpus(Table):
 
     device = Column(ID, "Index of the device.")
     name = Column(TEXT, "Name that the driver gives it.")
-    utilization_frac = Column(FRACTION, "Share of the time in which at least one kernel ran.")
+    utilization_frac = Column(
+        FRACTION, "Share of the time in which at least one kernel ran; missing where none was recorded."
+    )
     sm_efficiency_frac = Column(
         FRACTION,
         "Mean over the time of the multiprocessors' share with work: blocks per SM of the running kernels, at most 1.",
@@ -96,14 +98,14 @@ def _measured(kernels: pl.DataFrame, window: tuple[int, int]) -> dict[str, float
     busy = float(np.sum(np.clip(ending, *window) - np.clip(running, *window)))
     filled = capped_integral(start, end, np.nan_to_num(blocks), 1.0, window)
     return {
-        "utilization_frac": _share(busy, length),
-        "sm_efficiency_frac": _share(filled, length) if np.isfinite(blocks).any() else None,
-        "occupancy_frac": _share(np.nansum(occupancy * inside), inside[np.isfinite(occupancy)].sum()),
-        "tc_time_frac": _share(inside[uses].sum(), inside[known].sum()),
+        "utilization_frac": _ratio(busy, length) if kernels.height else None,
+        "sm_efficiency_frac": _ratio(filled, length) if np.isfinite(blocks).any() else None,
+        "occupancy_frac": _ratio(np.nansum(occupancy * inside), inside[np.isfinite(occupancy)].sum()),
+        "tc_time_frac": _ratio(inside[uses].sum(), inside[known].sum()),
     }
 
 
-def _share(part: float, whole: float) -> float | None:
+def _ratio(part: float, whole: float) -> float | None:
     return float(part / whole) if whole else None
 
 

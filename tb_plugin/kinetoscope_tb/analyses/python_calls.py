@@ -46,6 +46,7 @@ class PythonCalls(Table):
     device_total_ns = Column(DURATION, "Device time that it and all that it called launched.")
     file = Column(TEXT, "File of the function, as Python names it; missing if it is no Python function.")
     line = Column(ID, "Line at which the function begins.")
+    thread = Column(TEXT, "Number (tid) of a thread, in its own row: what `thread` takes.")
     path = Column(TEXT, "Number of the path from the thread to it: the same in every trace in which it is called so.")
     parent_row = Column(ID, "Row of its caller, counted from 0; missing for a thread.")
 
@@ -73,6 +74,7 @@ def python_calls(
         "calls": calls.calls[order],
         "host_self_ns": calls.host[order],
         "host_total_ns": host_total[order],
+        "thread": [calls.tids[code] if code < len(calls.tids) else None for code in tree.code[order].tolist()],
         "path": _path_numbers(
             tree, [f"{kind} {text}" for kind, text in zip(calls.kinds, calls.texts, strict=True)], order
         ),
@@ -92,6 +94,7 @@ class _Calls:
 
     Attributes:
         tree: One node per path; its first nodes are the threads.
+        tids: The number of each thread.
         texts: By code, what a node is called.
         kinds: By code, what it is.
         calls: Of each node; likewise its host and device time without its callees. `device` is None without devices.
@@ -99,6 +102,7 @@ class _Calls:
     """
 
     tree: MergedTree
+    tids: list[str]
     texts: list[str]
     kinds: list[str]
     calls: Ints
@@ -121,7 +125,8 @@ class _Calls:
             launching, dur = forest.launching(trace), trace.device_events["dur_ns"].to_numpy()
             device, elsewhere = tree.sums(take(tree.node, launching), dur), int(dur[launching < 0].sum())
         calls = tree.sums(np.where(code >= 0, tree.node, NONE))
-        return cls(tree, texts, kinds, calls, tree.sums(tree.node, forest.self_ns), device, elsewhere)
+        tids = trace.threads[threads]["tid"].to_list()
+        return cls(tree, tids, texts, kinds, calls, tree.sums(tree.node, forest.self_ns), device, elsewhere)
 
 
 def _threads(trace: Trace, thread: str | None) -> tuple[pl.Series, Rows]:
@@ -168,9 +173,9 @@ def _folded(calls: _Calls) -> _Calls:
     count = tree.parent.size
     if count <= MOST_ROWS:
         return calls
-    share = _share(tree.with_inner(calls.host))
+    share = _of_largest(tree.with_inner(calls.host))
     if calls.device is not None:
-        share = np.maximum(share, _share(tree.with_inner(calls.device)))
+        share = np.maximum(share, _of_largest(tree.with_inner(calls.device)))
     is_kept = np.zeros(count, bool)
     is_kept[np.argsort(-share, kind="stable")[:MOST_ROWS]] = True  # callers come first, and weigh no less
     is_kept |= tree.parent < 0
@@ -179,10 +184,10 @@ def _folded(calls: _Calls) -> _Calls:
     device = None if calls.device is None else smaller.sums(smaller.node, calls.device)
     own = smaller.sums(np.where(is_kept | is_first, smaller.node, NONE), calls.calls)
     host = smaller.sums(smaller.node, calls.host)
-    return _Calls(smaller, calls.texts, calls.kinds, own, host, device, calls.elsewhere)
+    return _Calls(smaller, calls.tids, calls.texts, calls.kinds, own, host, device, calls.elsewhere)
 
 
-def _share(total: Ints) -> NDArray[np.float64]:
+def _of_largest(total: Ints) -> NDArray[np.float64]:
     return total / max(1, int(total.max(initial=0)))
 
 

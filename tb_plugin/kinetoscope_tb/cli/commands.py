@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "csv")
 
 _format = click.Option(
-    ["--format", "form"], type=click.Choice(FORMATS), default="text", help="How to print.", show_default=True
+    ["--format", "form"],
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="How to print. CSV is for spreadsheets: a text that they would run begins with an apostrophe.",
 )
 
 
@@ -113,7 +117,7 @@ def views(form: str) -> None:
     if form == "json":
         click.echo(encode.text(described))
     elif form == "csv":
-        click.echo(pl.DataFrame({n: [v[n] for v in described] for n in names}).write_csv(), nl=False)
+        click.echo(encode.csv(pl.DataFrame({n: [v[n] for v in described] for n in names})), nl=False)
     elif form == "markdown":
         click.echo(_markdown(described), nl=False)
     else:
@@ -206,7 +210,7 @@ def _print_answer(view: View, result: Any, form: str) -> None:  # pl.DataFrame |
     elif isinstance(result, Missing):
         click.echo(f"{view.title}: nothing to show. {result.hint}", err=True)
     elif form == "csv":
-        click.echo(encode.without_nan(result).write_csv(), nl=False)
+        click.echo(encode.csv(result), nl=False)
     else:
         print_table(text_columns(view.table.columns, result))
 

@@ -106,7 +106,7 @@ def _print(view: View, result: Any, verdicts: Sequence[Verdict], form: str) -> N
     if isinstance(result, Missing):
         click.echo(f"{view.title}: nothing to compare. {result.hint}", err=True)
     elif form == "csv":
-        click.echo(encode.without_nan(result.frame).write_csv(), nl=False)
+        click.echo(encode.csv(result.frame), nl=False)
     else:
         click.echo(result.basis.words, err=True)
         print_table(_columns(result))

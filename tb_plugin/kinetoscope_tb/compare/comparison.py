@@ -111,7 +111,8 @@ def compare(
         new: What changed.
         arguments: Of the view, for both sides.
         columns: Names of columns to compare; by default the weight and the first count, or all numbers where there is
-            no weight, or all texts where there are no numbers.
+            no weight, or all texts where there are no numbers. A weight that neither trace has, such as device time
+            without a device, gives way to the charted column that one has.
 
     Raises:
         BadParameter: The view can't be compared, or has no such column to compare.
@@ -120,6 +121,10 @@ def compare(
     why_not = why_not_per_step(view, base, new)
     per_step = not why_not
     sides = [side(view, trace, arguments or {}, chosen, per_step=per_step) for trace in (base, new)]
+    instead = "" if columns else _instead(view, chosen, sides)
+    if instead:
+        others = [column.name for column in chosen[1:] if column.name != instead]
+        return compare(view, base, new, arguments=arguments, columns=[instead, *others])
     if view.within == "steps":
         sides = _paired(sides)
     joined = _joined(view, sides, chosen)
@@ -148,6 +153,13 @@ def _chosen(view: View, names: Sequence[str]) -> list[Column]:
     weight = [view.table.weight] if view.table.weight in numbers else []
     usual = [*weight, *(n for n in counts if n not in weight)] if weight else numbers or possible
     return [by_name[name] for name in dict.fromkeys(names or usual) if name]
+
+
+def _instead(view: View, chosen: Sequence[Column], sides: Sequence[Side]) -> str:
+    """What to compare instead of a weight of which both sides have nothing; empty if there is no need, or no other."""
+    holds = chosen and any(one.frame[chosen[0].name].is_not_null().any() or one.frame.is_empty() for one in sides)
+    others = [name for name in view.table.charts if name != view.table.weight and name in comparable_columns(view)]
+    return "" if holds or view.table.weight != chosen[0].name or not others else others[0]
 
 
 def _paired(sides: Sequence[Side]) -> list[Side]:

@@ -57,6 +57,11 @@ def distinct(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]
     return np.flatnonzero(occurs), (np.cumsum(occurs, dtype=np.int32) - 1)[values]
 
 
+def fraction(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+    """`part` ÷ `whole`; missing where there is no whole."""
+    return pl.when(whole > 0).then(part / whole)
+
+
 def summed(place: NDArray[np.int32], value: NDArray[Any], size: int) -> NDArray[np.int64]:
     """The sum of the values of each place; NONE is no place."""
     total = np.zeros(size, np.int64)

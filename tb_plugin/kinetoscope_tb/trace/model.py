@@ -351,13 +351,8 @@ class Trace:
         """The device events that are kernels, communication among them: a copy, which may be large."""
         return self.device_events.filter(pl.col("kind") == "kernel")
 
-    @property
-    def annotations(self) -> pl.DataFrame:
-        """The host events that are annotations, ProfilerStep among them: a copy."""
-        return self.host_events.filter(pl.col("kind") == "annotation")
-
     def holds(self, part: str) -> bool:
-        """Whether a frame, or `ops`, `kernels` or `annotations`, has any row.
+        """Whether a frame, or `ops` or `kernels`, has any row.
 
         `stacks`: whether anything tells the Python calls around an operator; `modules`: around which modules' calls;
         `copies`: any device row that is no kernel; `graphs`: any launch of a CUDA or HIP graph;
@@ -387,5 +382,4 @@ class Trace:
 _PARTS = {
     "ops": ("host_events", "operator"),
     "kernels": ("device_events", "kernel"),
-    "annotations": ("host_events", "annotation"),
 }

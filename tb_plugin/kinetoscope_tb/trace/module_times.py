@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ..tables import COUNT, DURATION, Column, Table
 from .call_tree import Ints, Rows
-from .lookup import take
-from .model import Trace
+from .lookup import summed, take
+from .model import NONE, Trace
 from .module_calls import ModuleCalls
 
 OUTSIDE = "[outside modules]"
@@ -71,24 +71,23 @@ class ModuleTimes:
             launching, dur = forest.launching(trace), trace.device_events["dur_ns"].to_numpy()
             node, is_backward = found.of_rows(launching)
             unattributed = int(dur[launching < 0].sum())
-            forward_device = _summed(found, node, dur * ((launching >= 0) & ~is_backward))
-            backward_device = _summed(found, node, dur * is_backward)
+            forward_device = _per_module(found, node, dur * ((launching >= 0) & ~is_backward))
+            backward_device = _per_module(found, node, dur * is_backward)
         return cls(
-            _summed(found, found.node, own * ~found.is_backward),
-            _summed(found, found.node, own * found.is_backward),
-            _summed(found, found.node, own * found.is_module),
+            _per_module(found, found.node, own * ~found.is_backward),
+            _per_module(found, found.node, own * found.is_backward),
+            _per_module(found, found.node, own * found.is_module),
             forward_device,
             backward_device,
             unattributed,
-            _summed(found, found.node, is_called),
+            _per_module(found, found.node, is_called),
         )
 
 
-def _summed(found: ModuleCalls, node: Rows, value: NDArray[Any]) -> Ints:
-    """Per module, and last of what has none; NONE is the last place to numpy too."""
-    total = np.zeros(found.calls.size + 1, np.int64)
-    np.add.at(total, node, value)
-    return total
+def _per_module(found: ModuleCalls, node: Rows, value: NDArray[Any]) -> Ints:
+    """The sum for each module, and last that of what is in none."""
+    outside = found.calls.size
+    return summed(np.where(node == NONE, np.int32(outside), node), value, outside + 1)
 
 
 def module_amounts(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..tables import BOOL, BYTES, COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ..tensor_cores import is_matrix_op
 from .launch_outcomes import launch_outcomes
-from .lookup import by_name, distinct, summed, take
+from .lookup import by_name, distinct, fraction, summed, take
 from .memory_levels import CPU, OUT_OF_MEMORY
 from .model import NONE, Trace
 from .nesting import add_up, nearest
@@ -154,8 +154,8 @@ def _device_times(trace: Trace, calls: Calls) -> dict[str, Any]:
         "device_total_ns": calls.with_inner(op, dur),
         **_launches(trace, calls),
         "tc_eligible": calls.sums(add_up(calls.parent, eligible)) > 0,
-        "tc_self_frac": _share(calls.own(op, dur * uses), calls.own(op, dur * known)),
-        "tc_total_frac": _share(calls.with_inner(op, dur * uses), calls.with_inner(op, dur * known)),
+        "tc_self_frac": _fractions(calls.own(op, dur * uses), calls.own(op, dur * known)),
+        "tc_total_frac": _fractions(calls.with_inner(op, dur * uses), calls.with_inner(op, dur * known)),
     }
 
 
@@ -170,8 +170,8 @@ def _launches(trace: Trace, calls: Calls) -> dict[str, Any]:
     return {"launches": calls.own(op, has_work), "mean_launch_delay_ns": pl.select(mean).to_series()}
 
 
-def _share(part: NDArray[np.int64], whole: NDArray[np.int64]) -> pl.Series:
-    return pl.select(pl.when(pl.Series(whole > 0)).then(pl.Series(part) / pl.Series(whole))).to_series()
+def _fractions(part: NDArray[np.int64], whole: NDArray[np.int64]) -> pl.Series:
+    return pl.select(fraction(pl.lit(pl.Series(part)), pl.lit(pl.Series(whole)))).to_series()
 
 
 def _memory(trace: Trace, calls: Calls) -> dict[str, Any]:

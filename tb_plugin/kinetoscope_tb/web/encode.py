@@ -145,6 +145,21 @@ def without_nan(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.when(floats.is_finite()).then(floats))
 
 
+def csv(frame: pl.DataFrame) -> str:
+    """The frame as CSV for spreadsheets, as the page's button gives it.
+
+    A text that a spreadsheet would run as a formula (`=`, `+`, `-` or `@` comes first) begins with an apostrophe:
+    a trace may come from anybody. JSON has the texts as they are.
+    """
+    import polars as pl
+
+    texts = pl.col(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
+    inert = (
+        pl.when(texts.str.contains(r"^[=+\-@]")).then(pl.concat_str(pl.lit("'"), texts)).otherwise(texts).name.keep()
+    )
+    return without_nan(frame).with_columns(inert).write_csv()
+
+
 def text(value: object) -> str:
     """JSON without spaces; texts as they are."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

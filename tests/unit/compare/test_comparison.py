@@ -28,6 +28,18 @@ def test_amounts_are_told_per_step_and_the_biggest_change_comes_first():
     )
 
 
+def test_without_a_device_operators_are_compared_by_what_the_host_did():
+    base = TraceBuilder().step(0, 0, 1000).op("aten::mm", 10, 100).build()
+    new = TraceBuilder().step(0, 0, 1000).op("aten::mm", 10, 150).build()
+    same(
+        operators(base, new),
+        """
+        name      base_host_self_ns  new_host_self_ns  delta_host_self_ns  base_calls
+        aten::mm  100                150               50                  1.0
+        """,
+    )
+
+
 def test_a_row_of_the_base_alone_is_kept():
     same(
         operators(steps(10, 10, extra="aten::add", extra_in=(1,)), steps(10, 10), columns=["calls"]),
