@@ -153,10 +153,8 @@ def csv(frame: pl.DataFrame) -> str:
     """
     import polars as pl
 
-    texts = pl.col(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
-    inert = (
-        pl.when(texts.str.contains(r"^[=+\-@]")).then(pl.concat_str(pl.lit("'"), texts)).otherwise(texts).name.keep()
-    )
+    names = [name for name, kind in frame.schema.items() if kind in (pl.String, pl.Categorical, pl.Enum)]
+    inert = [pl.col(name).cast(pl.String).str.replace(r"^([=+\-@])", "'$1") for name in names]
     return without_nan(frame).with_columns(inert).write_csv()
 
 

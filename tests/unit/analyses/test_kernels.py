@@ -143,7 +143,7 @@ def test_a_device_that_only_copies_is_idle_but_there():
         """
         device  utilization_frac  kernel_total_ns  device_total_ns
         0       0.4               40               70
-        1       0.0               0                7
+        1       -                 0                7
         """,
     )
 
