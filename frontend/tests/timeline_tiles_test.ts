@@ -69,10 +69,10 @@ Deno.test("a box is found where it is, beside it, and in the deepest lane of a r
 
 Deno.test("a time snaps to the nearest edge within reach, else it stays", () => {
   const pieces = [piece(tile([[10, 100, 0, 0, 1, 100]], [[20, 5, 1, 0, 1, 5]]))];
-  is(snapped(pieces, [0], 12, 5), 10);
-  is(snapped(pieces, [0], 108, 5), 110);
-  is(snapped(pieces, [0], 60, 5), 60);
-  is(snapped(pieces, [0, 1], 23, 5), 25);
+  same(snapped(pieces, [0], 12, 5), { time: 10, slice: 0, isEnd: false });
+  same(snapped(pieces, [0], 108, 5), { time: 110, slice: 0, isEnd: true });
+  same(snapped(pieces, [0], 60, 5), { time: 60, slice: null, isEnd: false });
+  same(snapped(pieces, [0, 1], 23, 5), { time: 25, slice: 1, isEnd: true });
 });
 
 function painted(lanes: Box[][], nsPerPixel = 1, rows = lanes.length) {

@@ -50,19 +50,26 @@ export function boxAt(band: Band, pieces: Piece[], y: number, time: number, nsPe
   return null;
 }
 
+/** A time, and the slice that begins or ends there, if it is the edge of one. */
+export interface Edge {
+  time: number;
+  slice: number | null;
+  isEnd: boolean;
+}
+
 /** The edge of a box of these lanes that is nearest to a time within so many ns; else the time itself. */
-export function snapped(pieces: Piece[], lanes: number[], time: number, within: number): number {
-  let best = time, far = within;
+export function snapped(pieces: Piece[], lanes: number[], time: number, within: number): Edge {
+  let best: Edge = { time, slice: null, isEnd: false }, far = within;
   for (const { tile, level, begin } of pieces) {
     const each = quantum(level);
     for (const lane of lanes) {
       if (lane >= tile.rows) continue;
       for (let i = tile.offsets[lane]!; i < tile.offsets[lane + 1]!; i++) {
         const start = begin + tile.x[i]! * each;
-        for (const edge of [start, start + tile.width[i]! * each]) {
+        for (const [edge, isEnd] of [[start, false], [start + tile.width[i]! * each, true]] as const) {
           if (Math.abs(edge - time) >= far) continue;
           far = Math.abs(edge - time);
-          best = edge;
+          best = { time: edge, slice: tile.slice[i]!, isEnd };
         }
       }
     }

@@ -110,7 +110,7 @@ export function Canvas() {
     return () => ends.forEach((end) => end());
   }, []);
   return (
-    <div class="stage" aria-busy={isWaiting.value} data-mode={mode.value}>
+    <div class="stage" aria-busy={isWaiting.value || undefined} data-mode={mode.value}>
       <div class="above">
         <Corner />
         <canvas ref={head} class="head-canvas" aria-hidden="true" />

@@ -129,7 +129,7 @@ function vertical(view: View, isDown: boolean) {
 
 function mark(isOnAll: boolean) {
   const one = selected();
-  if (!one) return;
+  if (!one || detail.peek()?.state !== "ready") return; // what is drawn of it isn't exact
   setArea({
     ...rangeOf(one.source, one.brief),
     tracks: isOnAll ? [] : [{ source: one.source, track: one.brief.track }],

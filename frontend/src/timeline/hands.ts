@@ -2,11 +2,11 @@
 
 import { type Geometry, linesInSight, nsPerPixel, timeAt } from "./geometry.ts";
 import { GRIP, RULER, STEPS, STRIP, stripTime, stripX } from "./head.ts";
-import type { Brief } from "./model.ts";
+import type { Brief, SliceFacts } from "./model.ts";
 import type { Area, Range, TrackPlace } from "./places.ts";
 import { held, moved, roomy, zoomed } from "./ranges.ts";
 import { draft, geometry, laid, mode, pointed, scroll, size } from "./scene.ts";
-import { hover, select, setArea, sourceOf, steps, viewport, whole, zoomToRange } from "./state.ts";
+import { asked, hover, select, setArea, sourceOf, steps, viewport, whole, zoomToRange } from "./state.ts";
 import { stepOf } from "./steps.ts";
 import type { View } from "./view.ts";
 
@@ -115,10 +115,11 @@ export class Hands {
       const around = timeAt(geometry(), offsetX);
       return ({ offsetY: y }) => panTo(zoomed(before, Math.exp((y - offsetY) * 0.01), around));
     }
-    const from = this.view.snappedTime(offsetX, offsetY);
+    const from = this.view.edgeAt(offsetX, offsetY);
     return ({ offsetX: x, offsetY: y }, end) => {
-      const to = this.view.snappedTime(x, y);
-      this.areaTo(from, to, tracksBetween(geometry(), offsetY, y), end);
+      const to = this.view.edgeAt(x, y), tracks = tracksBetween(geometry(), offsetY, y);
+      this.areaTo(from.time, to.time, tracks, false);
+      if (end) void Promise.all([exact(from), exact(to)]).then(([a, b]) => this.areaTo(a, b, tracks, true));
     };
   }
 
@@ -227,6 +228,15 @@ export class Hands {
     const brief: Brief = { ...hit, name: source.labels.text(hit.label), category, track: line.band!.track };
     hover.value = { ...brief, source: source.id, count: hit.count, facts: null };
   }
+}
+
+/** The very time of an edge: a box is as exact as its pixel, the server is exact. */
+async function exact({ time, slice, isEnd, source }: ReturnType<View["edgeAt"]>): Promise<number> {
+  const of = sourceOf(source);
+  if (!of || slice === null) return Math.round(time);
+  const facts = await asked<SliceFacts>(of, "timeline/slice", { slice: String(slice) });
+  if (facts.state !== "ready") return Math.round(time);
+  return facts.start_ns + (isEnd ? facts.dur_ns : 0) + of.shift_ns;
 }
 
 /** The time of a slice on the common clock. */

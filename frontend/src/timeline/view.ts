@@ -2,7 +2,7 @@
 
 import { effect } from "@preact/signals";
 import { Body, LETTERS } from "./body.ts";
-import { boxAt, type Hit, lanesAt, snapped } from "./boxes.ts";
+import { boxAt, type Edge, type Hit, lanesAt, snapped } from "./boxes.ts";
 import { type Geometry, lineAt, nsPerPixel, timeAt } from "./geometry.ts";
 import { Head, HEAD_HEIGHT, type HeadState } from "./head.ts";
 import { gaps } from "./idle.ts";
@@ -215,15 +215,16 @@ export class View {
   }
 
   /** The time at a point; that of a slice's edge in the row there, if one is near. */
-  snappedTime(x: number, y: number): number {
+  edgeAt(x: number, y: number): Edge & { source: string } {
     const place = geometry();
     const time = timeAt(place, x);
     const found = lineAt(place, y);
     const band = found?.line.band, source = band && sourceOf(band.source);
-    if (!found || !source) return time;
+    if (!found || !source) return { time, slice: null, isEnd: false, source: "" };
     const lanes = lanesAt(band, y - found.top - band.top);
     const within = SNAPS * nsPerPixel(place);
-    return snapped(this.pieces(source, band.track), lanes, time - source.shift_ns, within) + source.shift_ns;
+    const edge = snapped(this.pieces(source, band.track), lanes, time - source.shift_ns, within);
+    return { ...edge, time: edge.time + source.shift_ns, source: source.id };
   }
 
   /** What is drawn of a track. */

@@ -1,0 +1,269 @@
+"""The drawn timeline: what it shows, by mouse and by keyboard, and what the address keeps of it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from browser.timeline_page import Drawn
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from browser.app import App
+    from playwright.sync_api import Page, Route
+
+KERNEL = "void <script>alert(1)</script>(int)"  # the third of each step; in the first from 310 µs, for 30 µs
+STREAM, MAIN = "stream 7", "annotations"
+
+
+def is_green(ink: tuple[int, int, int]) -> bool:
+    return ink[1] > ink[0] + 20 and ink[1] > ink[2] + 20
+
+
+def thread(page: Page) -> str:
+    """The line of the thread that has the operators."""
+    return page.locator(".gutter li.of-axis").nth(1).inner_text().split("\n")[1]
+
+
+def test_first_shown_is_the_first_step_with_device_work(app: App):
+    drawn = Drawn(app, end=0)
+    drawn.says("972.0 µs from −36.00 µs")
+    drawn.says("step 1;")
+    expect(drawn.page).to_have_url(re.compile("from=-36000&.*to=936000"))
+
+
+def test_kernels_are_drawn_where_they_ran_in_the_ink_of_kernels(app: App):
+    drawn = Drawn(app)
+    assert is_green(drawn.ink(STREAM, 325_000))
+    assert not is_green(drawn.ink(STREAM, 300_000))
+    assert not is_green(drawn.ink(STREAM, 350_000))
+
+
+def test_a_click_selects_a_slice_and_the_address_brings_it_back(app: App):
+    drawn = Drawn(app)
+    drawn.click(STREAM, 325_000)
+    drawn.says(f"selected: {KERNEL}, Kernel, 30.00 µs, at 310.0 µs")
+    page = drawn.page
+    page.reload()
+    app.settle()
+    drawn.says(f"selected: {KERNEL}, Kernel, 30.00 µs, at 310.0 µs")
+    assert drawn.range == (0, 1_000_000)
+
+
+def test_pointing_at_a_slice_tells_its_whole_name_and_its_times(app: App):
+    drawn = Drawn(app)
+    drawn.page.mouse.move(*drawn.spot(STREAM, 325_000))
+    tip = drawn.page.locator(".tip.on-canvas")
+    expect(tip).to_contain_text(KERNEL)
+    expect(tip).to_contain_text("30.00 µs · at 310.0 µs")
+    expect(tip).to_contain_text("Kernel · stream 7 · GPU 0")
+    drawn.page.mouse.move(*drawn.spot(STREAM, 800_000))
+    expect(tip).to_have_count(0)
+
+
+def test_held_keys_zoom_at_the_pointer_and_pan(app: App):
+    drawn = Drawn(app)
+    drawn.page.mouse.move(*drawn.spot(STREAM, 250_000))
+    drawn.hold("w")
+    start, end = drawn.range
+    assert 0 < start < 250_000 < end < 1_000_000
+    assert (250_000 - start) / (end - start) == pytest.approx(0.25, abs=0.01)
+    drawn.hold("d")
+    assert drawn.range[0] > start
+    assert drawn.range[1] - drawn.range[0] == pytest.approx(end - start, rel=1e-3)
+    drawn.hold("s", 900)
+    assert drawn.range[1] - drawn.range[0] > end - start
+    drawn.page.keyboard.press("0")
+    expect(drawn.page).to_have_url(re.compile("to=3900000"))
+
+
+def test_wheel_with_control_zooms_and_with_shift_pans(app: App):
+    drawn = Drawn(app)
+    page = drawn.page
+    page.mouse.move(*drawn.spot(STREAM, 500_000))
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -300)
+    page.wait_for_timeout(100)  # it comes after the call has returned
+    page.keyboard.up("Control")
+    page.wait_for_timeout(400)
+    start, end = drawn.range
+    assert end - start < 700_000
+    assert start < 500_000 < end
+    page.keyboard.down("Shift")
+    page.mouse.wheel(0, 100)
+    page.wait_for_timeout(100)
+    page.keyboard.up("Shift")
+    page.wait_for_timeout(400)
+    assert drawn.range[0] > start, (start, drawn.range)
+
+
+def test_a_drag_marks_a_time_whose_edges_are_those_of_slices_exactly(app: App):
+    drawn = Drawn(app)
+    page = drawn.page
+    x, y = drawn.spot(STREAM, 210_000)
+    to, _ = drawn.spot(STREAM, 340_000)
+    page.mouse.move(x + 3, y)
+    page.mouse.down()
+    page.mouse.move(to - 2, y, steps=5)
+    page.mouse.up()
+    drawn.says("area of 130.0 µs")  # from the begin of the second kernel to the end of the third
+    expect(page).to_have_url(re.compile(r"area=210000~340000~0"))
+    page.keyboard.press("Escape")
+    expect(page).not_to_have_url(re.compile("area="))
+
+
+def test_shift_and_drag_pans(app: App):
+    drawn = Drawn(app)
+    page = drawn.page
+    page.mouse.move(*drawn.spot(STREAM, 500_000))
+    page.keyboard.down("Shift")
+    page.mouse.down()
+    page.mouse.move(*drawn.spot(STREAM, 600_000), steps=4)
+    page.mouse.up()
+    page.keyboard.up("Shift")
+    page.wait_for_timeout(400)
+    assert drawn.range[0] == pytest.approx(-78_000, abs=100)
+    assert drawn.place("area") == ""
+
+
+def test_the_keyboard_alone_walks_through_slices_and_marks_them(app: App):
+    drawn = Drawn(app, slice="2")  # the third kernel of the first step is the third slice of the first track
+    drawn.says(f"selected: {KERNEL}, Kernel, 30.00 µs")
+    page = drawn.page
+    page.keyboard.press(".")
+    drawn.says("Kernel, 20.00 µs, at 1.110 ms")  # the first kernel of the second step
+    page.keyboard.press(",")
+    drawn.says(f"selected: {KERNEL}, Kernel, 30.00 µs")
+    page.keyboard.press("m")
+    drawn.says("area of 30.00 µs")
+    page.keyboard.press("[")
+    drawn.says("selected: cudaLaunchKernel, Runtime, 5.000 µs")
+    page.keyboard.press("]")
+    drawn.says(f"selected: {KERNEL}, Kernel, 30.00 µs")
+    page.keyboard.press("f")
+    page.wait_for_timeout(500)
+    assert sum(drawn.range) / 2 == pytest.approx(325_000, rel=0.001)
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    expect(page).not_to_have_url(re.compile("slice="))
+
+
+def test_double_click_zooms_to_a_slice_and_back_returns(app: App):
+    drawn = Drawn(app)
+    drawn.page.mouse.dblclick(*drawn.spot(STREAM, 325_000))
+    drawn.page.wait_for_timeout(600)
+    start, end = drawn.range
+    assert start < 310_000 < 340_000 < end
+    assert end - start < 60_000
+    drawn.page.go_back()
+    expect(drawn.page).to_have_url(re.compile("from=0&.*to=1000000"))
+    drawn.says("1.000 ms from 0 ns")
+
+
+def test_a_step_is_marked_by_a_click_and_shown_by_a_double_click(app: App):
+    drawn = Drawn(app, start=0, end=3_000_000)
+    head = drawn.page.locator(".head-canvas").bounding_box()
+    assert head
+    x, y = head["x"] + head["width"] * 0.45, head["y"] + 52  # the second step
+    drawn.page.mouse.click(x, y)
+    expect(drawn.page).to_have_url(re.compile("area=1000000~1900000~"))
+    drawn.page.mouse.dblclick(x, y)
+    drawn.says("972.0 µs from 964.0 µs")
+
+
+def test_the_window_over_the_whole_is_dragged(app: App):
+    drawn = Drawn(app)
+    head = drawn.page.locator(".head-canvas").bounding_box()
+    assert head
+    drawn.page.mouse.move(head["x"] + head["width"] * 0.6, head["y"] + 20)
+    drawn.page.mouse.down()
+    drawn.page.mouse.move(head["x"] + head["width"] * 0.8, head["y"] + 20, steps=4)
+    drawn.page.mouse.up()
+    drawn.page.wait_for_timeout(400)
+    start, end = drawn.range
+    assert start == pytest.approx(0.6 * 3_900_000, rel=0.01)
+    assert end == pytest.approx(0.8 * 3_900_000, rel=0.01)
+
+
+def test_tracks_fold_pin_and_filter_and_the_address_keeps_it(app: App):
+    drawn = Drawn(app, run="modules", start=0, end=600_000)
+    page = drawn.page
+    python = page.locator(".gutter").get_by_role("button", name=re.compile("^Python"))
+    expect(python).to_have_attribute("aria-expanded", "false")
+    python.click()
+    expect(python).to_have_attribute("aria-expanded", "true")
+    page.get_by_role("button", name="Pin stream 7").dispatch_event("click")
+    expect(page.get_by_role("list", name="Pinned tracks").get_by_role("listitem")).to_have_count(1)
+    page.get_by_role("searchbox", name="Filter tracks").fill("nothing like it")
+    expect(page.get_by_role("list", name="Tracks", exact=True).get_by_role("listitem")).to_have_count(0)
+    page.get_by_role("searchbox", name="Filter tracks").fill("")
+    page.wait_for_timeout(300)
+    page.reload()
+    app.settle()
+    expect(python).to_have_attribute("aria-expanded", "true")
+    expect(page.get_by_role("list", name="Pinned tracks").get_by_role("listitem")).to_have_count(1)
+
+
+def test_coarser_tiles_are_shown_until_finer_ones_come(app: App):
+    drawn = Drawn(app)
+    held: list[Route] = []
+    is_open = False
+    drawn.page.route("**/timeline/tiles?*", lambda route: route.continue_() if is_open else held.append(route))
+    drawn.page.mouse.move(*drawn.spot(STREAM, 325_000))
+    drawn.hold("w", 500)
+    expect(drawn.page.locator(".stage")).to_have_attribute("aria-busy", "true")
+    assert held
+    assert is_green(drawn.ink(STREAM, 325_000))
+    is_open = True
+    for route in held:
+        route.continue_()
+    expect(drawn.page.locator(".stage")).not_to_have_attribute("aria-busy", "true")
+    assert is_green(drawn.ink(STREAM, 325_000))
+
+
+def test_workers_are_stacked_on_one_clock(app: App):
+    drawn = Drawn(app, ranks="rank1")
+    names = drawn.page.locator(".gutter li.of-source")
+    expect(names).to_have_count(2)
+    assert names.all_inner_texts() == ["▾\nrank0", "▾\nrank1"]
+    assert is_green(drawn.ink(STREAM, 325_000))
+
+
+def test_the_hint_goes_away_for_good(app: App):
+    drawn = Drawn(app)
+    hint = drawn.page.locator(".hint")
+    expect(hint).to_be_visible()
+    hint.get_by_role("button").click()
+    expect(hint).to_have_count(0)
+    drawn.page.reload()
+    app.settle()
+    expect(hint).to_have_count(0)
+
+
+def test_the_sheet_of_keys_is_the_timeline_s(app: App):
+    drawn = Drawn(app)
+    drawn.page.keyboard.press("?")
+    expect(drawn.page.get_by_role("dialog")).to_contain_text("Zoom in and out at the pointer")
+
+
+def test_letters_after_g_go_to_views_and_do_not_move(app: App):
+    drawn = Drawn(app)
+    drawn.page.keyboard.press("g")
+    drawn.page.keyboard.press("s")
+    expect(drawn.page.get_by_role("heading", level=1)).to_have_text("Steps")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_picture_follows_the_theme(app: App, scheme: str):
+    drawn = Drawn(app)
+    drawn.page.emulate_media(color_scheme=scheme)
+    drawn.page.wait_for_timeout(300)
+    assert (max(drawn.ink(STREAM, 800_000)) < 80) == (scheme == "dark")
+    assert is_green(drawn.ink(STREAM, 325_000))
+
+
+def test_a_trace_without_device_shows_its_host(app: App):
+    drawn = Drawn(app, run="cpu_only", end=0)
+    drawn.says("step 1;")
+    expect(drawn.page.locator(".gutter li.of-process").first).to_contain_text("process")

@@ -1,0 +1,71 @@
+"""The timeline under test: where its slices are, what it says, what it draws."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from browser.app import App
+    from playwright.sync_api import Page
+
+LANE = 18
+
+
+class Drawn:
+    """The timeline of a run, between two times."""
+
+    def __init__(self, app: App, run: str = "made", start: int = 0, end: int = 1_000_000, **place: str) -> None:
+        place |= {"from": str(start), "to": str(end)} if end else {}
+        self.page: Page = app.open("timeline", run=run, **place)
+        self.canvas = self.page.get_by_role("img", name="Timeline")
+        self.says(re.compile("box"))
+
+    @property
+    def words(self) -> str:
+        return self.page.locator("#timeline-shown").inner_text()
+
+    def says(self, text: str | re.Pattern[str]) -> None:
+        """Waits until the description has the text."""
+        expect(self.page.locator("#timeline-shown")).to_contain_text(text)
+
+    def place(self, key: str) -> str:
+        """What the address says under a key; empty if nothing."""
+        found = re.search(rf"&p\.pytorch_profiler\.{key}=([^&]*)", self.page.url)
+        return found[1] if found else ""
+
+    @property
+    def range(self) -> tuple[int, int]:
+        return int(self.place("from")), int(self.place("to"))
+
+    def spot(self, track: str, time: int, lane: int = 0) -> tuple[float, float]:
+        """The point on the page where a lane of a track shows a time."""
+        line = self.page.locator(".gutter li", has_text=track).first.bounding_box()
+        box = self.canvas.bounding_box()
+        assert line
+        assert box
+        start, end = self.range
+        return box["x"] + (time - start) / (end - start) * box["width"], line["y"] + lane * LANE + LANE / 2
+
+    def ink(self, track: str, time: int, lane: int = 0) -> tuple[int, int, int]:
+        """The colour at a time of a lane, below its letters."""
+        x, y = self.spot(track, time, lane)
+        box = self.canvas.bounding_box()
+        assert box
+        code = "(canvas, [x, y]) => [...canvas.getContext('2d').getImageData(x, y, 1, 1).data].slice(0, 3)"
+        red, green, blue = self.canvas.evaluate(code, [round(x - box["x"]), round(y - box["y"] + LANE / 2 - 3)])
+        return red, green, blue
+
+    def click(self, track: str, time: int, lane: int = 0) -> None:
+        self.page.mouse.click(*self.spot(track, time, lane))
+
+    def hold(self, key: str, milliseconds: int = 300) -> None:
+        """Holds a key, and waits until the address says where that led."""
+        before = self.range
+        self.page.keyboard.down(key)
+        self.page.wait_for_timeout(milliseconds)
+        self.page.keyboard.up(key)
+        expect(self.page).not_to_have_url(re.compile(f"from={before[0]}&.*to={before[1]}(&|$)"))
+        self.page.wait_for_timeout(400)  # until it rests in the address
