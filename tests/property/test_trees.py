@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from build import TraceBuilder
 from kinetoscope_tb.analyses.call_stacks import call_stacks
-from kinetoscope_tb.analyses.modules import WITHIN, modules
+from kinetoscope_tb.analyses.modules import modules
 from kinetoscope_tb.analyses.modules_by_class import modules_by_class
 from kinetoscope_tb.analyses.operators import operators
 from kinetoscope_tb.analyses.python_calls import python_calls
+from kinetoscope_tb.trace.module_calls import WITHIN
 from kinetoscope_tb.trace.module_times import OUTSIDE, UNATTRIBUTED
 from strategies import correlations, lengths, threads, times
 

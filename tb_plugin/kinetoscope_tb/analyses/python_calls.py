@@ -7,8 +7,7 @@ small beside the rest is put together, so that a recording of a million calls ca
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from hashlib import blake2b
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,14 +16,13 @@ from numpy.typing import NDArray
 
 from ..tables import COUNT, DURATION, ID, TEXT, Column, Table
 from ..trace import NONE, Trace
-from ..trace.call_tree import CallForest, Ints, MergedTree, Rows, merged
+from ..trace.call_tree import Ints, MergedTree, merged
 from ..trace.lookup import take
-from ..trace.python_frames import functions, parsed
+from ..trace.python_frames import parsed
+from ..trace.python_paths import ELSEWHERE, PathNumbers, PythonPaths
 from ..views import View
 
 MOST_ROWS = 20_000
-SMALLER = "[smaller calls]"
-ELSEWHERE = "[elsewhere]"
 
 
 class PythonCalls(Table):
@@ -68,6 +66,7 @@ def python_calls(
     place = np.empty(order.size, np.int32)
     place[order] = np.arange(order.size)
     texts = pl.Series([calls.texts[code] for code in tree.code[order]], dtype=pl.String)
+    numbers = PathNumbers(tree, calls.texts, calls.kinds)
     columns: dict[str, Any] = {
         **parsed(texts).to_dict(),
         "kind": [calls.kinds[code] for code in tree.code[order]],
@@ -75,9 +74,7 @@ def python_calls(
         "host_self_ns": calls.host[order],
         "host_total_ns": host_total[order],
         "thread": [calls.tids[code] if code < len(calls.tids) else None for code in tree.code[order].tolist()],
-        "path": _path_numbers(
-            tree, [f"{kind} {text}" for kind, text in zip(calls.kinds, calls.texts, strict=True)], order
-        ),
+        "path": [numbers.of(node) for node in order.tolist()],
         "parent_row": take(place, tree.parent[order]),
     }
     if calls.device is not None:
@@ -113,58 +110,14 @@ class _Calls:
     @classmethod
     def of(cls, trace: Trace, thread: str | None, operators: str) -> _Calls:
         """Merge the calls of a thread, or of all."""
-        threads, python = _threads(trace, thread)
-        is_shown = (trace.host_events["kind"] == "operator") & trace.host_events["thread"].is_in(threads.implode())
-        host = np.flatnonzero(is_shown.to_numpy() & (operators != "none")).astype(np.int32)
-        forest = CallForest.of(trace, python, host)
-        code, texts, kinds = _codes(trace, forest, threads, operators)
-        root = np.searchsorted(threads.to_numpy(), forest.thread).astype(np.int32)
-        tree = merged(forest.parent, code, root)
+        paths = PythonPaths.of(trace, thread, operators)
+        forest, tree = paths.forest, paths.tree
         device, elsewhere = None, 0
         if trace.device_events.height:
             launching, dur = forest.launching(trace), trace.device_events["dur_ns"].to_numpy()
             device, elsewhere = tree.sums(take(tree.node, launching), dur), int(dur[launching < 0].sum())
-        calls = tree.sums(np.where(code >= 0, tree.node, NONE))
-        tids = trace.threads[threads]["tid"].to_list()
-        return cls(tree, tids, texts, kinds, calls, tree.sums(tree.node, forest.self_ns), device, elsewhere)
-
-
-def _threads(trace: Trace, thread: str | None) -> tuple[pl.Series, Rows]:
-    """(The threads that ran Python and are wanted, in order; the rows of their calls)."""
-    ran = trace.python_calls["thread"]
-    wanted = trace.threads.with_row_index("row").filter(True if thread is None else pl.col("tid") == thread)["row"]
-    is_wanted = ran.is_in(wanted.cast(pl.Int32).implode())
-    return ran.filter(is_wanted).unique().sort(), np.flatnonzero(is_wanted.to_numpy()).astype(np.int32)
-
-
-def _codes(trace: Trace, forest: CallForest, threads: pl.Series, operators: str) -> tuple[Rows, list[str], list[str]]:
-    """(Of each call what it is called, or NONE if it is no node; by code the text; by code the kind).
-
-    The first codes are the threads, as `merged` wants them.
-    """
-    names = trace.threads[threads].select(pl.coalesce("name", pl.format("thread {}", "tid"))).to_series().to_list()
-    place, texts = functions(trace.python_calls["name"])
-    ops = trace.host_events["name"]
-    code = np.empty(forest.row.size, np.int32)
-    code[forest.is_python] = _beginning_at(place[forest.row[forest.is_python]], len(names))
-    rows = forest.host[~forest.is_python]
-    code[~forest.is_python] = _beginning_at(
-        ops.to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()[rows], len(names) + len(texts)
-    )
-    is_inner = take(~forest.is_python, forest.parent, missing=False) & ~forest.is_python
-    if operators == "outermost":
-        code[is_inner] = NONE
-    elif operators == "all":
-        code[is_inner & take(trace.host_events["is_repeat"].to_numpy(), forest.host, missing=False)] = NONE
-    op_names = ops.dtype.categories.to_list()  # type: ignore[attr-defined]
-    kinds = ["module" if text.startswith("nn.Module: ") else "function" for text in texts]
-    all_kinds = ["thread"] * len(names) + kinds + ["operator"] * len(op_names) + ["rest"]
-    return code, [*names, *texts, *op_names, SMALLER], all_kinds
-
-
-def _beginning_at(code: Rows, first: int) -> Rows:
-    """The codes, beginning at `first`; NONE stays NONE."""
-    return np.where(code >= 0, code + np.int32(first), NONE).astype(np.int32)
+        calls, host = tree.sums(np.where(paths.is_call, tree.node, NONE)), tree.sums(tree.node, forest.self_ns)
+        return cls(tree, paths.tids, paths.texts, paths.kinds, calls, host, device, elsewhere)
 
 
 def _folded(calls: _Calls) -> _Calls:
@@ -184,20 +137,11 @@ def _folded(calls: _Calls) -> _Calls:
     device = None if calls.device is None else smaller.sums(smaller.node, calls.device)
     own = smaller.sums(np.where(is_kept | is_first, smaller.node, NONE), calls.calls)
     host = smaller.sums(smaller.node, calls.host)
-    return _Calls(smaller, calls.tids, calls.texts, calls.kinds, own, host, device, calls.elsewhere)
+    return replace(calls, tree=smaller, calls=own, host=host, device=device)
 
 
 def _of_largest(total: Ints) -> NDArray[np.float64]:
     return total / max(1, int(total.max(initial=0)))
-
-
-def _path_numbers(tree: MergedTree, names: list[str], order: Rows) -> list[str]:
-    """A number of each path, in an order in which callers come first; by code, `names` tell all that is called."""
-    paths = [b""] * order.size
-    for node, code, caller in zip(order.tolist(), tree.code[order].tolist(), tree.parent[order].tolist(), strict=True):
-        around = paths[caller] if caller >= 0 else str(node).encode()
-        paths[node] = blake2b(around + names[code].encode(), digest_size=8).digest()
-    return [paths[node].hex() for node in order.tolist()]
 
 
 def _elsewhere(calls: _Calls) -> pl.DataFrame:

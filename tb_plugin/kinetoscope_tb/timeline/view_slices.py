@@ -22,6 +22,8 @@ from ..trace.lookup import by_name, take
 from ..trace.matrix_calls import each_matrix_call
 from ..trace.module_calls import ModuleCalls
 from ..trace.op_calls import UNATTRIBUTED
+from ..trace.python_frames import parsed
+from ..trace.python_paths import ELSEWHERE, PathNumbers, PythonPaths
 from ..trace.stacks import Stacks
 from .model import Timeline
 from .wanted import rows_of_op, rows_where, slices_at_byte
@@ -76,6 +78,22 @@ def _modules_by_class(trace: Trace, timeline: Timeline, key: Key) -> Numbers:
     return _of_modules(
         trace, timeline, lambda found: [(name.of_class or name.shown) == key["name"] for name in found.names]
     )
+
+
+def _python_calls(trace: Trace, timeline: Timeline, key: Key) -> Numbers:
+    """Paths of all operators are looked at: those of outermost ones, or of none, are among them."""
+    paths = PythonPaths.of(trace, None, "all")
+    forest, tree = paths.forest, paths.tree
+    if key["path"] == ELSEWHERE:
+        return timeline.slices_of("device_events", np.flatnonzero(forest.launching(trace) < 0))
+    numbers, shown = PathNumbers(tree, paths.texts, paths.kinds), parsed(pl.Series(paths.texts))["function"]
+    is_called_so = np.array([*(shown == key["function"]), False])[tree.code]
+    node = next((n for n in np.flatnonzero(is_called_so).tolist() if numbers.of(n) == key["path"]), NONE)
+    is_thread = node >= 0 and paths.kinds[tree.code[node]] == "thread"
+    rows = paths.root == node if is_thread else paths.is_call & (tree.node == node)
+    python = np.where(forest.is_python, forest.row, NONE)[rows]
+    called = timeline.slices_of("host_events", forest.host[rows])
+    return np.concatenate([timeline.slices_of("python_calls", python), called])
 
 
 def _kernels(trace: Trace, timeline: Timeline, key: Key) -> Numbers:
@@ -182,6 +200,7 @@ VIEW_SLICES: dict[str, tuple[tuple[str, ...], Callable[[Trace, Timeline, Key], N
     "call_stacks": (("name", "stack", "is_forward_stack"), _call_stacks),
     "modules": (("path",), _modules),
     "modules_by_class": (("name",), _modules_by_class),
+    "python_calls": (("function", "path"), _python_calls),
     "kernels": (("name",), _kernels),
     "kernels_by_op": (
         ("name", "op", "grid", "block", "registers_per_thread", "shared_memory_bytes"),

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from build import TraceBuilder
+from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.analyses.python_calls import python_calls
 from kinetoscope_tb.errors import BadParameter
 from kinetoscope_tb.timeline import timeline
 from kinetoscope_tb.timeline.finding import found, parsed
+from kinetoscope_tb.timeline.view_slices import VIEW_KEYS
 from kinetoscope_tb.timeline.words import texts_with
 
 
@@ -122,6 +125,33 @@ def test_a_collective_is_found_by_its_group_and_number_with_its_work():
 def test_what_is_no_find_is_told(text):
     with pytest.raises(BadParameter):
         parsed(text)
+
+
+def test_every_keyed_view_has_slices_or_is_about_something_else():
+    """What is left out: moments, amounts of memory, facts of the recording, sums over all slices."""
+    others = {"environment", "advice", "health", "overview", "queue_length", "gpu_activity"}
+    others |= {"memory_curve", "memory_devices", "memory_peak"}
+    keyed = {view.id: view.table.key for view in VIEWS.values() if view.table.key}
+    assert keyed.keys() - VIEW_KEYS.keys() == others
+    assert {view: keyed[view] for view in VIEW_KEYS} == VIEW_KEYS
+
+
+def test_python_calls_are_found_by_their_path_and_threads_as_a_whole():
+    built = TraceBuilder().python("a.py(1): f", 0, 100).python("b.py(2): g", 10, 20).python("b.py(2): g", 40, 20)
+    built.python("b.py(2): g", 200, 5).op("aten::mm", 45, 5).kernel("lost", 400, 5)
+    rows = python_calls(built.build()).select("function", "path", "calls").rows()
+    starts = {
+        (name, calls): [start for _, start in hits(built, view="python_calls", function=name, path=path)]
+        for name, path, calls in rows
+    }
+    assert starts == {
+        ("thread 1", None): [0, 10, 40, 45, 200],
+        ("f", 1): [0],
+        ("g", 2): [10, 40],
+        ("aten::mm", 1): [45],
+        ("g", 1): [200],
+        ("[elsewhere]", None): [400],
+    }
 
 
 def test_one_find_has_one_spelling():
