@@ -92,12 +92,21 @@ class Loads:
             self._loads.move_to_end(file.path)
             return load
 
-    def result(self, file: TraceFile, key: Any, compute: Callable[..., Any], *args: object) -> Future[Any]:
-        """What was computed from a file's trace under this key, computed at the first call."""
+    def result(
+        self, file: TraceFile, key: Any, compute: Callable[..., Any], *args: object, most: int = MOST_RESULTS
+    ) -> Future[Any]:
+        """What was computed from a file's trace under this key, computed at the first call.
+
+        At most `most` are kept of those whose keys have the same first two parts: large ones.
+        """
         with self._lock:
             load = self._loads.get(file.path)
             results = OrderedDict() if load is None else load.results  # None: it was dropped in the meantime
             if key not in results:
+                if most < MOST_RESULTS:
+                    alike = [other for other in results if other[:2] == key[:2]]  # the one used longest ago first
+                    for other in alike[: max(0, len(alike) + 1 - most)]:
+                        del results[other]
                 results[key] = self._analysts.submit(compute, *args)
                 if len(results) > MOST_RESULTS:
                     results.popitem(last=False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..discovery import Heads, Listing, Logdir, TraceFile, list_traces
 from .answers import Loading, Missing, compute, compute_comparison
 from .files import event_in, read_trace
-from .loads import Loads
+from .loads import MOST_RESULTS, Loads
 from .workers import Workers, is_done
 
 if TYPE_CHECKING:
@@ -124,7 +124,12 @@ class Store:
         return result.result() if is_done(result, self._patience_s) else Loading("analysing")
 
     def about(
-        self, file: TraceFile, name: str, question: Callable[..., Result], *arguments: Hashable
+        self,
+        file: TraceFile,
+        name: str,
+        question: Callable[..., Result],
+        *arguments: Hashable,
+        most: int = MOST_RESULTS,
     ) -> Result | Loading:
         """What a function says of the trace in a file and of its timeline, computed at the first call.
 
@@ -133,6 +138,7 @@ class Store:
             name: Of the question: with the arguments it tells questions apart.
             question: Called with the trace, the timeline and the arguments.
             arguments: Whatever else it asks.
+            most: How many answers to it are kept: few, if they are large.
 
         Raises:
             TraceError: The file can't be used.
@@ -144,7 +150,7 @@ class Store:
         if isinstance(timeline, Loading):
             return timeline
         key = ("timeline", name, *arguments)
-        result: Future[Result] = self._loads.result(file, key, question, trace, timeline, *arguments)
+        result: Future[Result] = self._loads.result(file, key, question, trace, timeline, *arguments, most=most)
         return result.result() if is_done(result, self._patience_s) else Loading("analysing")
 
     def timeline(self, file: TraceFile) -> Timeline | Loading:

@@ -37,7 +37,7 @@ class Found:
     """
 
     timeline: Timeline
-    numbers: NDArray[np.int64]
+    numbers: NDArray[np.int32]
 
     @property
     def start_ns(self) -> NDArray[np.int64]:
@@ -45,7 +45,7 @@ class Found:
         return self.timeline.start_ns[self.numbers]
 
     @cached_property
-    def by_start(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def by_start(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """(their starts, their numbers) in order of time; of two that begin together the one further up is first."""
         start = self.start_ns
         order = np.argsort(start, kind="stable")
@@ -133,7 +133,7 @@ def found(trace: Trace, timeline: Timeline, find: str) -> Found:
     else:
         for numbers in slices_with(trace, timeline, wanted):
             mask &= _mask(timeline, numbers)
-    return Found(timeline, np.flatnonzero(mask))
+    return Found(timeline, np.flatnonzero(mask).astype(np.int32))
 
 
 def _mask(timeline: Timeline, numbers: NDArray[np.integer] | NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ..kernel_names import step_number
 from ..trace import Trace
+from ..trace.matrix_work import FORMULAS
 from .model import Timeline
 from .origins import Origin
 
@@ -36,6 +37,8 @@ def _own(trace: Trace, frame: str, row: int) -> Iterator[tuple[str, str]]:
     if frame == "host_events" and rows["kind"][row] == "operator":
         yield "operators", name
         yield "operators_by_shape", name
+        if name in FORMULAS:
+            yield "operator_efficiency", name
         if (trace.memory["op"] == row).any():
             yield "memory_by_operator", name
     elif frame == "launches":
@@ -45,6 +48,8 @@ def _own(trace: Trace, frame: str, row: int) -> Iterator[tuple[str, str]]:
         yield ("kernels" if is_kernel else "copies"), name
         if is_kernel:
             yield "kernels_by_op", name
+        if rows["graph_id"][row] >= 0:
+            yield "graphs", str(rows["graph_id"][row])
     elif frame == "python_calls":
         if rows["module_id"][row] >= 0:
             yield "modules", name.removeprefix(_MODULE)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .responses import Handler
 
 DIRECTIONS = ("next", "previous")
+MOST_FOUND = 3  # finds of one trace that are kept: each may be of all slices
 
 
 def _slice(store: Store, request: Request) -> object:
@@ -64,8 +65,7 @@ def _find(store: Store, request: Request) -> object:
     found = found_slices(store, file, query["find"])
     if isinstance(found, Loading):
         return encode.loading(found)
-    said = store.about(file, "hits", _hits, found, wish)
-    return encode.loading(said) if isinstance(said, Loading) else {"state": "ready", **said}
+    return {"state": "ready", **_hits(found, wish)}
 
 
 def _wish(query: dict[str, str]) -> tuple[str, int | None] | None:
@@ -85,7 +85,7 @@ def _wish(query: dict[str, str]) -> tuple[str, int | None] | None:
     return (direction, at) if "direction" in query or at is not None else None
 
 
-def _hits(_trace: Trace, timeline: Timeline, found: Found, wish: tuple[str, int | None] | None) -> dict[str, Any]:
+def _hits(found: Found, wish: tuple[str, int | None] | None) -> dict[str, Any]:
     from ..timeline.briefs import brief
 
     place = -1
@@ -98,7 +98,7 @@ def _hits(_trace: Trace, timeline: Timeline, found: Found, wish: tuple[str, int 
         "count": int(found.numbers.size),
         "names": found.names(),
         "histogram": found.histogram(),
-        "slice": brief(timeline, hit),
+        "slice": brief(found.timeline, hit),
         "place": place if hit >= 0 else None,
     }
 
@@ -140,7 +140,7 @@ def found_slices(store: Store, file: TraceFile, find: str) -> Found | Loading:
     """
     from ..timeline.finding import found, parsed
 
-    return store.about(file, "found", found, parsed(find))
+    return store.about(file, "found", found, parsed(find), most=MOST_FOUND)
 
 
 def found_alone(store: Store, file: TraceFile, find: str) -> Pyramid | Loading:
@@ -150,7 +150,7 @@ def found_alone(store: Store, file: TraceFile, find: str) -> Pyramid | Loading:
         BadParameter: It is no find.
     """
     found = found_slices(store, file, find)
-    return found if isinstance(found, Loading) else store.about(file, "found alone", _alone, found)
+    return found if isinstance(found, Loading) else store.about(file, "found alone", _alone, found, most=MOST_FOUND)
 
 
 def _alone(_trace: Trace, _timeline: Timeline, found: Found) -> Pyramid:

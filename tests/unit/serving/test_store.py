@@ -133,6 +133,18 @@ def test_of_the_many_results_of_one_trace_those_used_longest_ago_are_forgotten()
     assert computed == [1]
 
 
+def test_of_large_results_only_a_few_of_a_kind_are_kept():
+    computed = []
+    loads = Loads(None, None, Reader(), lambda: 0.0)
+    listed = file()
+    assert loads.load(listed).trace.result(LONG_S).rows.height == 1
+    for kind, number in (("a", 1), ("a", 2), ("b", 1), ("a", 1), ("a", 3), ("a", 1), ("b", 1), ("a", 2)):
+        loads.result(listed, ("x", kind, number), lambda asked=(kind, number): computed.append(asked), most=2).result(
+            LONG_S
+        )
+    assert computed == [("a", 1), ("a", 2), ("b", 1), ("a", 3), ("a", 2)]
+
+
 def test_a_trace_without_what_a_view_needs_is_missing_it():
     assert store(Reader(size=0)).frame(VIEW, file(), {}) == Missing("Record rows.")
 

@@ -218,6 +218,10 @@ def test_a_slice_leads_to_the_rows_of_other_views_that_count_it():
         ("operators", "aten::mm"),
         ("modules", "Linear_0"),
     ]
+    of_op = [row["view"] for row in told(a_step().memory(64, 170), "aten::mm")["rows"]]
+    assert of_op == ["operators", "operators_by_shape", "operator_efficiency", "memory_by_operator", "modules"]
+    graph = TraceBuilder().kernel("k", 0, 5, **{"graph id": 3})
+    assert {"view": "graphs", "filter": "3"} in told(graph, "k")["rows"]
     assert ("steps", "1") in [(row["view"], row["filter"]) for row in told(a_step(), "ProfilerStep#1")["rows"]]
 
 
