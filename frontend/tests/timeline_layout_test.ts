@@ -28,7 +28,7 @@ const TRACKS = [
 ];
 
 const laid = (wishes: Partial<Wishes> = {}, ids = ["rank0"]) =>
-  layoutOf(ids.map((id) => ({ id, tracks: TRACKS })), {
+  layoutOf(ids.map((id) => ({ id, tracks: TRACKS, counters: [] })), {
     main: "rank0",
     turned: new Set(),
     pins: [],

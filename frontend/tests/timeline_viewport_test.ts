@@ -39,6 +39,7 @@ const meta = (steps: [number, number, boolean][], device: number[] | null): Meta
   tracks: [],
   steps: steps.map(([start_ns, end_ns, is_complete], i) => ({ name: String(i), start_ns, end_ns, is_complete })),
   activity: { device, host: null },
+  counters: [],
 });
 
 Deno.test("first shown is the first complete step with device work, else the first, else all", () => {

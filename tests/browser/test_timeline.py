@@ -267,3 +267,23 @@ def test_a_trace_without_device_shows_its_host(app: App):
     drawn = Drawn(app, run="cpu_only", end=0)
     drawn.says("step 1;")
     expect(drawn.page.locator(".gutter li.of-process").first).to_contain_text("process")
+
+
+def test_what_is_looked_for_keeps_its_ink_and_the_rest_is_dimmed(app: App):
+    drawn = Drawn(app)
+    full = drawn.ink(STREAM, 325_000)
+    drawn.page.keyboard.press("/")
+    drawn.page.keyboard.type("script")
+    drawn.says("4 found")
+    drawn.page.wait_for_timeout(500)
+    assert drawn.ink(STREAM, 325_000) == full
+    assert min(drawn.ink(STREAM, 225_000)) > 200  # the second kernel, on a light page
+
+
+def test_counters_tell_their_value_under_the_pointer(app: App):
+    drawn = Drawn(app, run="memory", start=0, end=1_000_000)
+    x, y = drawn.spot("Allocated memory", 400_000)
+    drawn.page.mouse.move(x, y)
+    expect(drawn.page.locator(".tip.on-canvas")).to_contain_text("768.0 MiB")
+    drawn.page.mouse.move(drawn.spot("Allocated memory", 800_000)[0], y)
+    expect(drawn.page.locator(".tip.on-canvas")).to_contain_text("256.0 MiB")

@@ -143,12 +143,12 @@ export class Body {
         { left: left / ratio, right: right / ratio, top: y / ratio, label, slice },
         geometry.width,
       );
-    const all = this.client.layer(source).pieces(band.track, level, from, to);
+    const all = this.client.boxes(source).pieces(band.track, level, from, to);
     const letters = band.isMini ? null : name;
     const ink = find ? inks.dimmed : inks.full;
     this.boxes += paint(target, { ...place, pieces: all, inks: ink, isOver: false }, find ? null : letters, named);
     if (!find) return;
-    const hits = this.client.layer(source, find).pieces(band.track, level, from, to);
+    const hits = this.client.boxes(source, find).pieces(band.track, level, from, to);
     this.boxes += paint(target, { ...place, pieces: hits, inks: inks.full, isOver: true }, letters, named);
   }
 

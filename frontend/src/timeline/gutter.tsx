@@ -6,7 +6,7 @@ import { pin, turn } from "./state.ts";
 
 function Entry({ line, top }: { line: Line; top: number }) {
   const { id, kind, title, note, height, canFold, isFolded, isPinned, isAside } = line;
-  const axis = kind === "axis" || isPinned ? axisOf(laid.value, line) : undefined;
+  const axis = (kind === "axis" && !id.startsWith("c")) || isPinned ? axisOf(laid.value, line) : undefined;
   return (
     <li class={`track of-${kind} ${isAside ? "aside" : ""}`} style={{ top: `${top}px`, height: `${height}px` }}>
       {canFold

@@ -5,7 +5,7 @@ import { GRIP, RULER, STEPS, STRIP, stripTime, stripX } from "./head.ts";
 import type { Brief, SliceFacts } from "./model.ts";
 import type { Area, Range, TrackPlace } from "./places.ts";
 import { held, moved, roomy, zoomed } from "./ranges.ts";
-import { draft, geometry, laid, mode, pointed, scroll, size } from "./scene.ts";
+import { counted, draft, geometry, laid, mode, pointed, scroll, size } from "./scene.ts";
 import { asked, hover, select, setArea, sourceOf, steps, viewport, whole, zoomToRange } from "./state.ts";
 import { stepOf } from "./steps.ts";
 import type { View } from "./view.ts";
@@ -172,7 +172,7 @@ export class Hands {
   private leave() {
     if (this.drag) return;
     pointed.value = { ...pointed.peek(), isOver: false };
-    hover.value = null;
+    hover.value = counted.value = null;
   }
 
   private clickHead({ offsetX, offsetY }: PointerEvent) {
@@ -219,6 +219,7 @@ export class Hands {
   /** Finds what is under the pointer. */
   private point(x: number, y: number) {
     const found = this.view.at(x, y);
+    counted.value = this.view.counterAt(x, y);
     this.view.canvas.style.cursor = mode.peek() === "pan" ? "grab" : found?.hit ? "pointer" : "default";
     const before = hover.peek();
     if (!found?.hit) return void (before && (hover.value = null));

@@ -22,21 +22,25 @@ export class Labels {
   /** The name, or nothing as long as its page is on its way. */
   text(label: number): string {
     const text = this.texts[label];
-    if (text === undefined) this.want(label);
+    if (text === undefined) void this.want(label);
     return text ?? "";
   }
 
+  /** Asks for all pages, one after the other: without its label a box has no colour. */
+  async wantAll() {
+    for (let label = 0; label < this.size; label += LABELS_PER_PAGE) await this.want(label);
+  }
+
   /** Asks for the page of a label, if it wasn't asked for before. */
-  want(label: number) {
+  private async want(label: number) {
     const page = Math.floor(label / LABELS_PER_PAGE);
     if (this.asked.has(page)) return;
     this.asked.add(page);
-    void this.ask(page).then((answer) => {
-      if (!answer) return void this.asked.delete(page);
-      const first = page * LABELS_PER_PAGE;
-      answer.texts.forEach((text, i) => (this.texts[first + i] = text));
-      this.categories.set(answer.categories, first);
-      this.tell();
-    });
+    const answer = await this.ask(page);
+    if (!answer) return void this.asked.delete(page);
+    const first = page * LABELS_PER_PAGE;
+    answer.texts.forEach((text, i) => (this.texts[first + i] = text));
+    this.categories.set(answer.categories, first);
+    this.tell();
   }
 }

@@ -1,7 +1,7 @@
 /** Where each track stands: sources, their processes, in these threads and streams, in these their parts. */
 
 import { type Filter, isLetThrough } from "../order.ts";
-import type { Part, Track } from "./model.ts";
+import type { Counter, Part, Track } from "./model.ts";
 
 export const LANE = 18;
 const TITLE = 22;
@@ -9,6 +9,8 @@ const MINI_LANE = 2;
 const MOST_MINI_LANES = 12;
 const SHORTEST_LINE = 18;
 const GAP = 6;
+const CURVE = 30;
+const FEW_COUNTERS = 4;
 
 /** The lanes of a track as they are drawn; in a mini one several lanes may share a row. */
 export interface Band {
@@ -27,7 +29,7 @@ export interface Band {
 export interface Line {
   /** As the address calls it: what it is, its first track, and the worker if it isn't the main one. */
   id: string;
-  kind: "source" | "process" | "axis" | "part";
+  kind: "source" | "process" | "axis" | "part" | "counter";
   title: string;
   note: string;
   y: number;
@@ -38,6 +40,8 @@ export interface Line {
   /** Whether it holds nothing but marks of tools. */
   isAside: boolean;
   band: Band | null;
+  /** The counter that is drawn instead of lanes. */
+  curve: { source: string; counter: Counter } | null;
 }
 
 export interface Laid {
@@ -50,6 +54,7 @@ export interface Laid {
 export interface Drawn {
   id: string;
   tracks: Track[];
+  counters: Counter[];
 }
 export interface Wishes {
   main: string;
@@ -93,7 +98,7 @@ function threadTitle({ name, pid, tid, stream }: Track): string {
   return pid !== null && pid === tid ? `main ${name.replace(/ \(.*\)$/, "")}` : name;
 }
 
-function axesOf({ tracks, id: source }: Drawn, main: string): Axis[] {
+function axesOf({ tracks, id: source }: Pick<Drawn, "id" | "tracks">, main: string): Axis[] {
   const numbers = tracks.map((_, track) => track);
   const end = source === main ? "" : `.${source}`;
   return runs(numbers, (track) => JSON.stringify([tracks[track]!.process, tracks[track]!.name])).map((of) => {
@@ -129,9 +134,17 @@ class Layout {
   add(line: Pick<Line, "id" | "kind" | "title"> & Partial<Line>) {
     const inside = line.band ? line.band.rows * line.band.rowHeight : 0;
     const least = line.kind === "part" ? inside : line.kind === "axis" || line.isAside ? SHORTEST_LINE : TITLE;
-    const height = Math.max(inside, least, line.kind === "part" && line.canFold ? 14 : 0);
+    const height = line.curve ? CURVE : Math.max(inside, least, line.kind === "part" && line.canFold ? 14 : 0);
     if (line.band) line.band.top = line.band.isMini ? Math.floor((height - inside) / 2) : 0;
-    const defaults = { note: "", canFold: false, isFolded: false, isPinned: false, isAside: false, band: null };
+    const defaults = {
+      note: "",
+      canFold: false,
+      isFolded: false,
+      isPinned: false,
+      isAside: false,
+      band: null,
+      curve: null,
+    };
     this.lines.push({ ...defaults, ...line, y: this.y, height });
     this.y += height + (line.kind === "part" ? 1 : 0);
   }
@@ -159,6 +172,26 @@ class Layout {
     }
     this.y += GAP;
   }
+
+  counters(source: Drawn, process: string, list: Counter[], sources: number) {
+    if (!list.length) return;
+    const id = process.replace(/^p/, "c");
+    const isFolded = this.isFolded(id, sources > 1 || list.length > FEW_COUNTERS);
+    this.add({ id, kind: "axis", title: "counters", note: String(list.length), canFold: true, isFolded });
+    for (const counter of isFolded ? [] : list) {
+      const title = counter.stream === null ? counter.name : `${counter.name} ${counter.stream}`;
+      this.add({ id: `${id}.${counter.id}`, kind: "counter", title, curve: { source: source.id, counter } });
+    }
+    this.y += GAP;
+  }
+}
+
+/** The counters of a device; those of the host are with the process that does most, which comes first. */
+function countersOf(source: Drawn, process: Axis[], isFirstHost: boolean): Counter[] {
+  const { device } = source.tracks[process[0]!.tracks[0]!]!;
+  return source.counters.filter(({ device_index }) =>
+    device === null ? device_index === null && isFirstHost : device_index === device
+  );
 }
 
 /** A process whose threads have neither calls nor work: marks that tools left. */
@@ -171,6 +204,7 @@ function isQuiet(axis: Axis, at: number, sources: number): boolean {
 }
 
 function lay(layout: Layout, source: Drawn, axes: Axis[], sources: number) {
+  let hadHost = false;
   for (const process of runs(axes, (axis) => axis.process)) {
     const id = process[0]!.id.replace(/^a/, "p");
     const numbers = process.flatMap(({ tracks }) => tracks);
@@ -186,7 +220,11 @@ function lay(layout: Layout, source: Drawn, axes: Axis[], sources: number) {
       isAside: aside,
       band: mini,
     });
-    if (!isFolded) process.forEach((axis, at) => layout.axis(source, axis, isQuiet(axis, at, sources)));
+    if (isFolded) continue;
+    process.forEach((axis, at) => layout.axis(source, axis, isQuiet(axis, at, sources)));
+    const isFirstHost: boolean = !hadHost && !process[0]!.isDevice;
+    hadHost ||= isFirstHost;
+    layout.counters(source, id, countersOf(source, process, isFirstHost), sources);
   }
 }
 
@@ -215,7 +253,7 @@ export const lineOf = ({ pinned, lines }: Laid, source: string, track: number): 
   [...pinned, ...lines].find(({ band }) => band?.source === source && band.track === track);
 
 /** What to turn so that a track is open: its part, its thread, its process, its source. */
-export function foldsAround(source: Drawn, track: number, wishes: Wishes): string[] {
+export function foldsAround(source: Pick<Drawn, "id" | "tracks">, track: number, wishes: Wishes): string[] {
   const axes = axesOf(source, wishes.main);
   const axis = axes.find(({ tracks }) => tracks.includes(track));
   if (!axis) return [];

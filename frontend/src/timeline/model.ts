@@ -26,6 +26,21 @@ export interface Step {
   is_complete: boolean;
 }
 
+/** What changes over time beside the slices. */
+export interface Counter {
+  id: number;
+  name: string;
+  kind: "bytes" | "fraction" | "count";
+  device: string;
+  /** None of the host. */
+  device_index: number | null;
+  stream: number | null;
+  least: number;
+  most: number;
+  /** Whether it is the change since the recording began. */
+  is_relative: boolean;
+}
+
 export interface Meta {
   state: "ready";
   stamp: string;
@@ -40,6 +55,7 @@ export interface Meta {
   steps: Step[];
   /** How busy each of 512 equal parts of the window was. */
   activity: { device: number[] | null; host: number[] | null };
+  counters: Counter[];
 }
 export type MetaAnswer = Loading | Failed | Meta;
 

@@ -10,7 +10,7 @@ export type Colour = [number, number, number];
 const SHADES = [0.1, 0.3, 0.18, 0.4, 0.24, 0.14, 0.34, 0.46];
 
 /** What isn't looked for keeps this little of its ink. */
-const DIMMED = 0.84;
+const DIMMED = 0.8;
 
 export interface Palette {
   isDark: boolean;

@@ -5,7 +5,7 @@ import { parseFilter } from "../order.ts";
 import { address } from "../state.ts";
 import type { Geometry } from "./geometry.ts";
 import { foldsAround, layoutOf, lineOf, type Wishes } from "./layout.ts";
-import type { Brief } from "./model.ts";
+import type { Brief, Counter } from "./model.ts";
 import type { Area } from "./places.ts";
 import { main, pins, sources, turn, turned, viewport } from "./state.ts";
 
@@ -19,7 +19,7 @@ const wishes = computed((): Wishes => ({
 }));
 
 export const laid = computed(() =>
-  layoutOf(sources.value.map(({ id, meta }) => ({ id, tracks: meta.tracks })), wishes.value)
+  layoutOf(sources.value.map(({ id, meta }) => ({ id, tracks: meta.tracks, counters: meta.counters })), wishes.value)
 );
 
 export const size = signal({ width: 0, height: 0 });
@@ -27,6 +27,15 @@ export const scroll = signal(0);
 
 /** Where the pointer is. */
 export const pointed = signal({ x: 0, y: 0, isOver: false });
+
+/** A counter under the pointer: what it was in the time of the pixel. */
+export interface CounterValue {
+  counter: Counter;
+  least: number;
+  most: number;
+  last: number;
+}
+export const counted = signal<CounterValue | null>(null);
 
 /** What dragging does: the tools of older trace viewers. */
 export const mode = signal<"area" | "pan" | "zoom">("area");

@@ -1,7 +1,17 @@
 /** Asks for tiles in batches, newest wishes first, and keeps those that were seen last. */
 
 import type { Source } from "./state.ts";
-import { bytesOf, type Lookup, type Piece, piecesFor, span, type Tile, tilesIn } from "./tiles.ts";
+import {
+  BOXES,
+  CURVES,
+  type CurveTile,
+  type Kind,
+  type Lookup,
+  type Piece,
+  piecesFor,
+  span,
+  type Tile,
+} from "./tiles.ts";
 
 const MOST_ASKED = 3; // requests on their way
 const BATCH = 64;
@@ -9,28 +19,34 @@ const MOST_BYTES = 96e6;
 const KEPT_BYTES = 64e6;
 const RETRY_AFTER_MS = 1500;
 
-interface Kept {
-  tile: Tile;
+interface Kept<T> {
+  tile: T;
   bytes: number;
   seen: number;
 }
 interface Wish {
-  layer: Layer;
+  // deno-lint-ignore no-explicit-any
+  layer: Layer<any>;
   track: number;
   level: number;
   index: number;
 }
 
-/** The tiles of one source, or of those slices alone that are looked for. */
-export class Layer {
-  readonly kept = new Map<number, Map<number, Kept>>();
+/** The tiles of one source, or of those slices alone that are looked for, or of its counters. */
+export class Layer<T> {
+  readonly kept = new Map<number, Map<number, Kept<T>>>();
   readonly onTheWay = new Set<string>();
 
-  constructor(readonly client: TileClient, readonly source: Source, readonly find: string) {}
+  constructor(
+    readonly client: TileClient,
+    readonly kind: Kind<T>,
+    readonly source: Source,
+    readonly find: string,
+  ) {}
 
   /** What of a track to draw in a range of the source's own time; wishes for what is missing. */
-  pieces(track: number, level: number, from: number, to: number): Piece[] {
-    const lookup: Lookup = (at, index) => {
+  pieces(track: number, level: number, from: number, to: number): Piece<T>[] {
+    const lookup: Lookup<T> = (at, index) => {
       const found = this.kept.get(track * 64 + at)?.get(index);
       if (found) found.seen = this.client.now;
       else if (at === level) this.client.wish({ layer: this, track, level, index });
@@ -51,11 +67,11 @@ export class Layer {
     }
   }
 
-  keep({ track, level, index }: Wish, tile: Tile): number {
+  keep({ track, level, index }: Wish, tile: T): number {
     const key = track * 64 + level;
-    const known = this.kept.get(key) ?? new Map<number, Kept>();
+    const known = this.kept.get(key) ?? new Map<number, Kept<T>>();
     this.kept.set(key, known);
-    const bytes = bytesOf(tile);
+    const bytes = this.kind.bytesOf(tile);
     known.set(index, { tile, bytes, seen: this.client.now });
     return bytes;
   }
@@ -68,7 +84,8 @@ export class TileClient {
   now = 0;
   /** Why the last request failed; empty after one that came. */
   problem = "";
-  private readonly layers = new Map<string, Layer>();
+  // deno-lint-ignore no-explicit-any
+  private readonly layers = new Map<string, Layer<any>>();
   private wishes: Wish[] = [];
   private asking = 0;
   private bytes = 0;
@@ -77,9 +94,14 @@ export class TileClient {
   constructor(private readonly tell: () => void, private readonly changed: (worker: string) => void) {}
 
   /** The tiles of a source, all or only of what is looked for. */
-  layer(source: Source, find = ""): Layer {
-    const key = JSON.stringify([source.place, source.stamp, find]);
-    const layer = this.layers.get(key) ?? new Layer(this, source, find);
+  boxes = (source: Source, find = ""): Layer<Tile> => this.layer(BOXES, source, find);
+
+  /** The tiles of a source's counters. */
+  curves = (source: Source): Layer<CurveTile> => this.layer(CURVES, source, "");
+
+  private layer<T>(kind: Kind<T>, source: Source, find: string): Layer<T> {
+    const key = JSON.stringify([kind.route, source.place, source.stamp, find]);
+    const layer = this.layers.get(key) ?? new Layer(this, kind, source, find);
     this.layers.set(key, layer);
     return layer;
   }
@@ -111,7 +133,7 @@ export class TileClient {
     if (this.bytes > MOST_BYTES) this.forget();
   }
 
-  private async ask(layer: Layer, batch: Wish[]) {
+  private async ask<T>(layer: Layer<T>, batch: Wish[]) {
     this.asking++;
     for (const wish of batch) layer.onTheWay.add(nameOf(wish));
     try {
@@ -126,10 +148,10 @@ export class TileClient {
     this.tell();
   }
 
-  private async fetched(layer: Layer, batch: Wish[]) {
-    const { source: { place, stamp }, find } = layer;
+  private async fetched<T>(layer: Layer<T>, batch: Wish[]) {
+    const { source: { place, stamp }, find, kind } = layer;
     const query = { ...place, stamp, k: batch.map(nameOf).join(","), ...(find ? { find } : {}) };
-    const response = await fetch(`timeline/tiles?${new URLSearchParams(query)}`);
+    const response = await fetch(`${kind.route}?${new URLSearchParams(query)}`);
     if (response.headers.get("content-type")?.startsWith("application/json")) {
       const answer = await response.json();
       if (answer.state === "loading") return this.pause();
@@ -137,7 +159,7 @@ export class TileClient {
       throw new Error(answer.message ?? "The server sent no tiles.");
     }
     if (!response.ok) throw new Error(`The server answered ${response.status} ${response.statusText} to tiles.`);
-    tilesIn(await response.arrayBuffer()).forEach((tile, i) => (this.bytes += layer.keep(batch[i]!, tile)));
+    kind.read(await response.arrayBuffer()).forEach((tile, i) => (this.bytes += layer.keep(batch[i]!, tile)));
   }
 
   /** Asks nothing for a moment, then tells, so that the next frame wishes again. */

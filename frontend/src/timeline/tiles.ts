@@ -63,26 +63,55 @@ export function tilesIn(buffer: ArrayBuffer): Tile[] {
   });
 }
 
-export const bytesOf = ({ rows, x }: Tile): number => 4 * (rows + 3 + 6 * x.length);
+/** What a batch of tiles is of: where to ask for it, and how to read it. */
+export interface Kind<T> {
+  route: string;
+  read: (buffer: ArrayBuffer) => T[];
+  bytesOf: (tile: T) => number;
+}
 
-/** A tile where it is to be drawn: its boxes between two times, which differ from its ends where it stands in. */
-export interface Piece {
-  tile: Tile;
+const bytesOf = ({ rows, x }: Tile): number => 4 * (rows + 3 + 6 * x.length);
+
+export const BOXES: Kind<Tile> = { route: "timeline/tiles", read: tilesIn, bytesOf };
+
+/** Of each bucket of a curve the least, the largest and the last value; NaN where there is none. */
+export interface CurveTile {
+  least: Float64Array;
+  most: Float64Array;
+  last: Float64Array;
+}
+
+const BUCKETS = 2 ** BUCKETS_BITS;
+
+function curvesIn(buffer: ArrayBuffer): CurveTile[] {
+  const column = (at: number) => new Float64Array(buffer, 8 * BUCKETS * at, BUCKETS);
+  const count = buffer.byteLength / (3 * 8 * BUCKETS);
+  return Array.from(
+    { length: count },
+    (_, i) => ({ least: column(3 * i), most: column(3 * i + 1), last: column(3 * i + 2) }),
+  );
+}
+
+export const CURVES: Kind<CurveTile> = { route: "timeline/counters", read: curvesIn, bytesOf: () => 3 * 8 * BUCKETS };
+
+/** A tile where it is to be drawn: what of it is between two times, which differ from its ends where it stands in. */
+export interface Piece<T = Tile> {
+  tile: T;
   level: number;
   begin: number;
   from: number;
   to: number;
 }
 
-export type Lookup = (level: number, index: number) => Tile | undefined;
+export type Lookup<T> = (level: number, index: number) => T | undefined;
 
 /** How many levels coarser a tile may be that stands in for one that isn't there. */
 const MOST_COARSER = 40;
 
 /** The pieces that cover a range at a level; where a tile is missing the finest coarser one stands in. */
-export function piecesFor(lookup: Lookup, level: number, from: number, to: number): Piece[] {
+export function piecesFor<T>(lookup: Lookup<T>, level: number, from: number, to: number): Piece<T>[] {
   const length = span(level);
-  const pieces: Piece[] = [];
+  const pieces: Piece<T>[] = [];
   const first = Math.max(0, Math.floor(from / length));
   for (let index = first; index * length < to; index++) {
     for (let up = 0; up <= MOST_COARSER; up++) {

@@ -1,6 +1,7 @@
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { decimal } from "../format.ts";
-import { pointed } from "./scene.ts";
+import { valueWords } from "./counters.ts";
+import { counted, type CounterValue, pointed } from "./scene.ts";
 import type { SliceFacts } from "./model.ts";
 import { asked, hover, sourceOf } from "./state.ts";
 import { duration } from "./times.ts";
@@ -26,6 +27,21 @@ function useFacts(source: string | undefined, slice: number | undefined) {
   }, [source, slice]);
 }
 
+function CounterWords({ counter, least, most, last }: CounterValue) {
+  const words = (value: number) => valueWords(counter, value);
+  return (
+    <>
+      <b>{words(last)}</b>
+      {least < most && <p>from {words(least)} to {words(most)} in this pixel</p>}
+      <p class="quiet">
+        {counter.name} · {counter.device}
+        {counter.stream !== null && ` · stream ${counter.stream}`}
+        {counter.is_relative && " · since the recording began"}
+      </p>
+    </>
+  );
+}
+
 /** What is under the pointer, in full. */
 export function Tooltip() {
   const box = useRef<HTMLDivElement>(null);
@@ -43,12 +59,18 @@ export function Tooltip() {
       below + current.offsetHeight > clientHeight ? Math.max(2, y - current.offsetHeight - 10) : below
     }px`;
   });
-  void pointed.value;
+  const gutter = document.querySelector<HTMLElement>(".gutter")?.offsetWidth ?? 0;
+  if (!over && counted.value) {
+    return (
+      <div class="tip on-canvas" ref={box} data-gutter={gutter}>
+        <CounterWords {...counted.value} />
+      </div>
+    );
+  }
   if (!over) return null;
   const { name, category, count, facts } = over;
   const track = sourceOf(over.source)?.meta.tracks[over.track];
   const lasts = facts ? duration(facts.dur_ns) : `≈ ${duration(over.dur_ns)}`;
-  const gutter = document.querySelector<HTMLElement>(".gutter")?.offsetWidth ?? 0;
   return (
     <div class="tip on-canvas" ref={box} data-gutter={gutter}>
       <b>{facts?.name ?? (name || "…")}</b>

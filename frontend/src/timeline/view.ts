@@ -2,6 +2,7 @@
 
 import { effect } from "@preact/signals";
 import { Body, LETTERS } from "./body.ts";
+import { Counters, curvePieces, valueAt } from "./counters.ts";
 import { boxAt, type Edge, type Hit, lanesAt, snapped } from "./boxes.ts";
 import { type Geometry, lineAt, nsPerPixel, timeAt } from "./geometry.ts";
 import { Head, HEAD_HEIGHT, type HeadState } from "./head.ts";
@@ -11,7 +12,18 @@ import { Lettering } from "./lettering.ts";
 import { Motion } from "./motion.ts";
 import { type Curve, type Outlined, Overlay } from "./overlay.ts";
 import { css, LabelInks, type Palette, paletteOf } from "./palette.ts";
-import { draft, geometry, isWaiting, laid, pointed, scroll, scrollTo, shown, size } from "./scene.ts";
+import {
+  type CounterValue,
+  draft,
+  geometry,
+  isWaiting,
+  laid,
+  pointed,
+  scroll,
+  scrollTo,
+  shown,
+  size,
+} from "./scene.ts";
 import {
   area,
   arrivals,
@@ -50,6 +62,7 @@ export class View {
   private readonly body: Body;
   private readonly head: Head;
   private readonly overlay: Overlay;
+  private readonly counters: Counters;
   private readonly inks = new Map<string, { source: Source; inks: LabelInks }>();
   private palette: Palette | null = null;
   private frame = 0;
@@ -66,6 +79,7 @@ export class View {
     this.body = new Body(pen, this.client);
     this.head = new Head(headPen, fit);
     this.overlay = new Overlay(pen, fit);
+    this.counters = new Counters(pen, this.client);
   }
 
   /** Begins to draw. */
@@ -155,6 +169,7 @@ export class View {
     const look = { palette, inks, lettering: this.lettering };
     const shape = { ratio, screen, find: found.peek()?.text ?? "", steps: steps.peek(), marked };
     this.body.draw(place, list, look, shape);
+    this.counters.draw(place, list, palette);
     this.overlay.rules(place, palette);
     this.overlay.gaps(place, list, gaps.peek(), palette);
     const chosen = draft.peek() ?? area.peek();
@@ -166,6 +181,7 @@ export class View {
     const known = this.inks.get(source.id);
     if (known?.source.labels === source.labels) return known.inks;
     const inks = new LabelInks(source.labels);
+    void source.labels.wantAll();
     this.inks.set(source.id, { source, inks });
     return inks;
   }
@@ -214,6 +230,16 @@ export class View {
     return { line, source, hit: boxAt(line.band!, pieces, y - top - line.band!.top, time, nsPerPixel(place)) };
   }
 
+  /** The counter at a point and its value there. */
+  counterAt(x: number, y: number): CounterValue | null {
+    const place = geometry();
+    const curve = lineAt(place, y)?.line.curve;
+    const source = curve && sourceOf(curve.source);
+    if (!source) return null;
+    const value = valueAt(curvePieces(this.client, place, source, curve.counter), timeAt(place, x) - source.shift_ns);
+    return value && { counter: curve.counter, ...value };
+  }
+
   /** The time at a point; that of a slice's edge in the row there, if one is near. */
   edgeAt(x: number, y: number): Edge & { source: string } {
     const place = geometry();
@@ -231,7 +257,7 @@ export class View {
   pieces(source: Source, track: number) {
     const { range, width } = geometry();
     const level = levelFor((range.to - range.from) / (width * (devicePixelRatio || 1)));
-    return this.client.layer(source).pieces(track, level, range.from - source.shift_ns, range.to - source.shift_ns);
+    return this.client.boxes(source).pieces(track, level, range.from - source.shift_ns, range.to - source.shift_ns);
   }
 }
 
