@@ -4,6 +4,8 @@
     make bench ARGS="--megabytes 340 --rounds 3"    one size
     make bench ARGS="--without-peers"               a few minutes
     make bench ARGS="--views"                       every view of a million events, nothing else
+    make bench ARGS="--timeline"                    the timeline beside Perfetto, and one of 20 million slices, nothing else
+    make bench ARGS="--timeline --megabytes 13 --slices 800000 --rounds 1"    the same, small
 
 The peers get a virtual environment of their own, since their dependencies are theirs.
 """
@@ -26,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import timelines
 import training
 from generate import write
 
@@ -35,6 +38,7 @@ PEERS = ("torch-tb-profiler==0.4.3", "HolisticTraceAnalysis==0.5.0", "pandas")
 LARGE = 1000  # megabytes: above, the peers take minutes, so they run once, on plain JSON
 MOST_S = 900  # after which a peer is stopped: torch-tb-profiler needs more than 23 minutes and 10 GB for 1600 MB
 
+SIZES = (13, 340, 1600)
 BARS_AT = 340  # megabytes that the bars are set at
 FASTER = {"torch-tb-profiler": 40, "hta": 22}
 LEAST_MB_PER_S, MOST_TIMES_THE_FLOOR = 300, 3
@@ -172,21 +176,39 @@ def first_ever(path: Path) -> Measured:
         return measured([sys.executable, str(HERE / "ours.py"), str(path)], {"NUMBA_CACHE_DIR": empty})
 
 
+def report_timelines(folder: Path, arguments: argparse.Namespace) -> None:
+    """Print what the timeline costs, beside Perfetto and with many slices."""
+    if arguments.pictures:
+        arguments.pictures.mkdir(exist_ok=True)
+    megabytes = (arguments.megabytes or [BARS_AT])[0]
+    timelines.report_opening(folder, megabytes, arguments.rounds, verdict, arguments.pictures)
+    timelines.report_ranks(folder, arguments.slices, arguments.rounds, verdict, measured, arguments.pictures)
+
+
 def main() -> None:
     """Generate, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--megabytes", type=int, nargs="+", default=[13, 340, 1600])
+    parser.add_argument("--megabytes", type=int, nargs="+", default=None)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--without-peers", action="store_true")
     parser.add_argument("--views", action="store_true", help="measure nothing but the views")
+    parser.add_argument(
+        "--timeline", action="store_true", help="measure nothing but the timeline; the first size alone"
+    )
+    parser.add_argument("--slices", type=int, default=20_000_000, help="of the timeline of many ranks")
+    parser.add_argument("--pictures", type=Path, help="where to save what the pages show")
     arguments = parser.parse_args()
+    if arguments.timeline:
+        with tempfile.TemporaryDirectory() as folder:
+            report_timelines(Path(folder), arguments)
+        return
     if arguments.views:
         with tempfile.TemporaryDirectory() as folder:
             report_views(Path(folder))
         return
     per_event = {}
     with tempfile.TemporaryDirectory() as folder:
-        for megabytes in arguments.megabytes:
+        for megabytes in arguments.megabytes or SIZES:
             path = Path(folder, f"rank0.{megabytes}.pt.trace.json")
             events = write(path, megabytes)
             size = path.stat().st_size / 1e6
@@ -205,6 +227,7 @@ def main() -> None:
                     file.unlink()
             path.unlink()
         report_views(Path(folder))
+        report_timelines(Path(folder), arguments)
     print("\ntime per event: " + ", ".join(f"{us:.2f} µs at {mb} MB" for mb, us in per_event.items()))
 
 
