@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
@@ -105,7 +106,9 @@ def _memory(trace: Trace) -> Iterator[Counter]:
 
 
 def _busy(trace: Trace) -> Iterator[Counter]:
-    for (device,), kernels in sorted(trace.kernels.group_by("device"), key=lambda group: group[0]):
+    is_kernel, columns = pl.col("kind") == "kernel", ["device", "start_ns", "dur_ns", "blocks_per_sm"]
+    rows = trace.device_events.lazy().filter(is_kernel).select(columns).collect()
+    for (device,), kernels in sorted(rows.group_by("device", maintain_order=True), key=lambda group: group[0]):
         where, start = (f"GPU {device}", int(device), None), kernels["start_ns"].to_numpy()
         stop, blocks = start + kernels["dur_ns"].to_numpy(), kernels["blocks_per_sm"].to_numpy()
         begin, end = min(trace.window[0], int(start.min())), max(trace.window[1], int(stop.max()))
