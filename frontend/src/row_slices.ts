@@ -18,8 +18,6 @@ type Row = (column: string) => Value;
 
 const BESIDE_NS = 20_000; // around a moment
 
-const text = (value: Value): string | null => (typeof value === "string" && value ? value : null);
-
 /** The columns that make a row of these views the row that it is: the server knows its slices by them. */
 const KEYS: Record<string, string[]> = {
   operators: ["name"],
@@ -27,6 +25,7 @@ const KEYS: Record<string, string[]> = {
   call_stacks: ["name", "stack", "is_forward_stack"],
   modules: ["path"],
   modules_by_class: ["name"],
+  python_calls: ["function", "path"],
   kernels: ["name"],
   kernels_by_op: ["name", "op", "grid", "block", "registers_per_thread", "shared_memory_bytes"],
   kernel_durations: ["from_ns"],
@@ -36,24 +35,14 @@ const KEYS: Record<string, string[]> = {
   graphs: ["graph", "op", "device"],
   operator_efficiency: ["name", "input_shapes", "input_types", "input_values", "device"],
   gpus: ["device"],
+  idle: ["scope", "device", "stream", "step"],
+  exposed_time: ["device", "step"],
   memory_by_operator: ["device", "name"],
   memory_events: ["device", "first_byte"],
 };
 
-/** A function is called in the timeline as torch writes it, with the place where it begins. */
-function pythonCall(row: Row): Find | null {
-  const [name, file, line] = [text(row("function")), text(row("file")), row("line")];
-  if (name === null) return null;
-  const calls: Record<string, Find> = {
-    function: { name: file ? `${file}(${line}): ${name}` : name, category: "Python" },
-    operator: { name, category: "Operator" },
-  };
-  return calls[String(row("kind"))] ?? null;
-}
-
 function findOf(view: string, row: Row): Find | null {
-  if (view === "python_calls") return pythonCall(row);
-  const key = KEYS[view];
+  const key = row("kind") === "rest" ? undefined : KEYS[view]; // a row of the rest is the sum of other rows' slices
   return key ? { view, ...Object.fromEntries(key.map((name) => [name, row(name)])) } : null;
 }
 

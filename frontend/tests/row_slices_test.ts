@@ -14,14 +14,10 @@ Deno.test("a row finds its slices by its key, also where a part of that is missi
   is(of("overview", { category: "Kernel" }), null);
 });
 
-Deno.test("Python calls are called in the timeline as torch calls them", () => {
-  const call = { kind: "function", function: "main", file: "train.py", line: 9 };
-  same(of("python_calls", call)?.find, { name: "train.py(9): main", category: "Python" });
-  same(of("python_calls", { kind: "function", function: "<built-in function len>" })?.find, {
-    name: "<built-in function len>",
-    category: "Python",
-  });
-  is(of("python_calls", { kind: "thread", function: "thread 1" }), null);
+Deno.test("a row of the rest finds nothing: its slices are told by no key", () => {
+  const key = { function: "main", path: "main" };
+  same(of("python_calls", { ...key, kind: "function" })?.find, { view: "python_calls", ...key });
+  is(of("python_calls", { ...key, kind: "rest" }), null);
 });
 
 Deno.test("rows with times are about these times", () => {

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from browser.app import App, watched
-from browser.traces import REPOSITORY, backwards, memory, modules, sources, training, write
+from browser.traces import REPOSITORY, backwards, collectives, memory, modules, sources, training, write
 from contract.running import serving
 from playwright.sync_api import BrowserContext, Page, expect
 
@@ -60,6 +60,8 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder, "modules/rank0.5.pt.trace.json", modules())
     write(folder, "memory/rank0.5.pt.trace.json", memory())
     write(folder, "broken/rank0.5.pt.trace.json", "this is no JSON")
+    for rank, start in enumerate((100_000, 700_000)):
+        write(folder, f"ranks/rank{rank}.5.pt.trace.json", collectives(start))
     write(folder, "half/rank0.5.pt.trace.json", training())
     write(folder, "half/rank1.5.pt.trace.json", "this is no JSON")
     for source in sources():

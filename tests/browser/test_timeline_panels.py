@@ -201,6 +201,29 @@ def test_workers_are_stacked_and_the_address_keeps_them(app: App):
     expect(page.get_by_role("button", name="1 of 2 workers")).to_be_visible()
 
 
+def test_workers_are_aligned_by_the_end_of_a_collective(app: App, base_url: str):
+    rank0 = {"run": "ranks", "worker": "rank0", "span": "5"}
+    kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+    page = app.open("timeline", **rank0, ranks="rank1", slice=slice_called(base_url, kernel, 1, **rank0))
+    details(page, kernel).get_by_role("button", name="Align all workers by its end").click()
+    page.wait_for_function("location.hash.includes('align=')")
+    page.get_by_role("button", name="2 of 2 workers").click()
+    chosen = page.get_by_label("Align by").locator("option:checked")
+    expect(chosen).to_have_text(f"the end of {kernel}, category Communication, number 2")
+    page.keyboard.press("Escape")
+    # The other rank's is 600 µs later by its own times, and is now where this one is.
+    other = slice_called(base_url, kernel, 1, **{**rank0, "worker": "rank1"})
+    app.go(**rank0, view="timeline", ranks="rank1", slice=f"{other}.rank1", align=align_of(page))
+    details(page, kernel)
+    page.keyboard.press("f")
+    # Centred: from 300 to 340 µs it lasts, so 320 µs is in the middle.
+    page.wait_for_function("/profiler.from=-220000&/.test(location.hash) && /profiler.to=860000/.test(location.hash)")
+
+
+def align_of(page: Page) -> str:
+    return page.evaluate("decodeURIComponent(location.hash.match(/align=([^&]*)/)[1])")
+
+
 def test_a_broken_worker_hides_no_other(app: App):
     page = app.open("timeline", run="half", worker="rank0", span="5", ranks="rank1")
     states = page.get_by_role("list", name="Workers that aren't shown yet")

@@ -65,6 +65,15 @@ def modules() -> str:
     return builder.launch(170_000, 5_000, 2).kernel("relu", 260_000, 40_000, 2).text()
 
 
+def collectives(start: int) -> str:
+    """A trace of a rank with two collectives of 40 µs, the first beginning at `start`, the second 0.2 ms later."""
+    builder = TraceBuilder(deviceProperties=[GPU]).step(1, 0, 1_000_000)
+    for i in range(2):
+        at = start + i * 200_000
+        builder.launch(at - 20_000, 5000, i + 1).kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", at, 40_000, i + 1)
+    return builder.text()
+
+
 def memory() -> str:
     """A trace of 1 ms whose GPU has 1 GiB: 256 MiB from before, 512 MiB more from 0.2 to 0.6 ms, then no room for 1 GiB."""
     builder = TraceBuilder(deviceProperties=[{**GPU, "totalGlobalMem": 1 << 30}]).window(0, 1_000_000)

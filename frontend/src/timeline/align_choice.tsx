@@ -12,9 +12,15 @@ function findOf({ name, category, collective }: SliceFacts): Find {
   return isNumbered ? { group, nth, category } : { name, category };
 }
 
+/** Whether it ends on all ranks together: a device's part of a collective does; the host's only where no device does it. */
+function endsTogether({ category, track }: SliceFacts, { meta: { tracks } }: Source): boolean {
+  const isOfDevice = tracks[track]?.device !== null;
+  return category === "Communication" && (isOfDevice || tracks.every(({ device }) => device === null));
+}
+
 export function AlignByCollective({ facts, source }: { facts: SliceFacts; source: Source }) {
   const [trouble, tell] = useState("");
-  if (sources.value.length < 2) return null;
+  if (sources.value.length < 2 || !endsTogether(facts, source)) return null;
   const begin = async () => {
     const find = findOf(facts);
     const query = { find: JSON.stringify(find), at_ns: String(facts.start_ns - 1), direction: "next" };
@@ -23,7 +29,7 @@ export function AlignByCollective({ facts, source }: { facts: SliceFacts; source
     alignBy({ by: "collective", find, before: answer.place ?? 0 });
   };
   return (
-    <p>
+    <p class="align-by">
       <button
         type="button"
         data-tip="A collective ends on all ranks at about the same time: this puts its ends above each other"

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { exact, percent, quantity } from "../format.ts";
-import { openRows, viewTitle } from "../state.ts";
+import { catalogue, openRows, viewTitle } from "../state.ts";
 import { copy } from "../widgets/copy.ts";
 import { EventDetail } from "../widgets/event_detail.tsx";
 import { Failure, Skeleton } from "../widgets/waiting.tsx";
@@ -109,6 +109,12 @@ function Facts({ facts, source }: { facts: SliceFacts; source: Source }) {
   );
 }
 
+/** A view's title, with that of the page on which it is a part. */
+function titleOf(view: string): string {
+  const page = catalogue.value.find(({ id }) => id === view)?.part_of;
+  return page ? `${viewTitle(page)}: ${viewTitle(view)}` : viewTitle(view);
+}
+
 /** Links to the rows of other views that the slice is counted in. */
 function RowsElsewhere({ rows }: { rows: SliceFacts["rows"] }) {
   if (!rows.length) return null;
@@ -119,7 +125,7 @@ function RowsElsewhere({ rows }: { rows: SliceFacts["rows"] }) {
         {rows.map(({ view, filter }) => (
           <li key={`${view} ${filter}`}>
             <button type="button" class="link" data-tip={`Its row: ${filter}`} onClick={() => openRows(view, filter)}>
-              {viewTitle(view)} <span aria-hidden="true">→</span>
+              {titleOf(view)} <span aria-hidden="true">→</span>
             </button>
           </li>
         ))}
@@ -141,7 +147,7 @@ function WholeEvent({ offset, source }: { offset: number; source: Source }) {
 }
 
 function Slice({ facts, source }: { facts: SliceFacts; source: Source }) {
-  const { name, category, offset, collective, slice, dur_ns, same_name, rows } = facts;
+  const { name, category, offset, slice, dur_ns, same_name, rows } = facts;
   const origin = facts.launched_by ?? facts.called_from;
   return (
     <JumpContext.Provider value={(number) => void jumpTo(source.id, number)}>
@@ -149,7 +155,7 @@ function Slice({ facts, source }: { facts: SliceFacts; source: Source }) {
         <Head facts={facts} source={source} />
         <Facts facts={facts} source={source} />
         <div class="columns">
-          <Relations facts={facts} ofCollective={collective && <AlignByCollective facts={facts} source={source} />} />
+          <Relations facts={facts} align={<AlignByCollective facts={facts} source={source} />} />
           <SameNamed same={same_name} slice={slice} dur={dur_ns} onFind={() => setFind({ name, category })} />
           <RowsElsewhere rows={rows} />
           {origin && <Lines origin={origin} />}

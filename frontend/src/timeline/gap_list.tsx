@@ -53,6 +53,12 @@ function Row({ gap, source, most }: { gap: Gap; source: Source; most: number }) 
   );
 }
 
+/** How many gaps; the view gives no more than the longest ones. */
+function gapsInWords(count: number, all: number): string {
+  if (all < MOST) return plural(count, "gap");
+  return count === all ? `The ${decimal(all)} longest gaps` : `${decimal(count)} of the ${decimal(all)} longest gaps`;
+}
+
 function Gaps({ table, source, isInSight }: { table: Table; source: Source; isInSight: boolean }) {
   const { from, to } = settled.value;
   const all = useMemo(() => (table.data.start_ns ?? []).map((_, row) => rowOf(table, row)), [table]);
@@ -66,8 +72,7 @@ function Gaps({ table, source, isInSight }: { table: Table; source: Source; isIn
   return (
     <>
       <p>
-        <b>{all.length < MOST ? plural(gaps.length, "gap") : `${decimal(gaps.length)} of the longest gaps`}</b>,{" "}
-        <b>{quantity(idle, "duration")}</b> in all
+        <b>{gapsInWords(gaps.length, all.length)}</b>, <b>{quantity(idle, "duration")}</b> in all
         {gaps.length > SHOWN && `; the longest ${SHOWN}:`}
       </p>
       <ol class="gaps" aria-label="Longest gaps">

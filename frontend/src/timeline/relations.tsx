@@ -118,8 +118,10 @@ function factText(name: string, value: unknown): string {
   return kind && typeof value === "number" ? quantity(value, kind) : valueText(value);
 }
 
+/** What is told of a collective; nothing but how to align by it where the recording tells nothing. */
 function Collective({ facts, children }: { facts: Record<string, unknown>; children: ComponentChildren }) {
   const known = Object.entries(facts).filter(([, value]) => value !== null);
+  if (!known.length) return <>{children}</>;
   return (
     <Part title="Collective">
       <dl class="named">
@@ -135,12 +137,12 @@ function Collective({ facts, children }: { facts: Record<string, unknown>; child
   );
 }
 
-/** Every slice that the selected one leads to; `ofCollective` stands below the facts of a collective. */
-export function Relations({ facts, ofCollective }: { facts: SliceFacts; ofCollective: ComponentChildren }) {
+/** Every slice that the selected one leads to; `align` stands below the facts of a collective. */
+export function Relations({ facts, align }: { facts: SliceFacts; align: ComponentChildren }) {
   const { ancestors, launched, launched_by, called_from, forward, backward, arrows, collective, slice } = facts;
   return (
     <>
-      {collective && <Collective facts={collective}>{ofCollective}</Collective>}
+      <Collective facts={collective ?? {}}>{align}</Collective>
       {launched && launched.count > 0 && <LaunchedWork launched={launched} />}
       {launched_by && <CameFrom title="Launched by" origin={launched_by} />}
       {called_from && <CameFrom title="Called from" origin={called_from} />}
