@@ -6,7 +6,7 @@ Only what names mean is taken from the package. Times are small integers: time i
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -229,6 +229,23 @@ def operators(recording: Recording, key: Callable[[Row], Any] = lambda row: row.
         if row.is_op and not row.is_repeat:
             groups[key(row)].append(row)
     return {name: _operator(recording, calls) for name, calls in groups.items()}
+
+
+def op_kernels(recording: Recording) -> dict[tuple[str, tuple[tuple[str, int], ...]], tuple[int, int]]:
+    """Of each operator and each set of device work that its calls launch: calls, and time."""
+    found: dict[Any, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    calls = [row for row in recording.ranges if row.is_op and not row.is_repeat]
+    for call in calls:
+        launched = [
+            row
+            for row in recording.device
+            if row.op and call is next((a for a in row.op.ancestors() if a.name == call.name and a in calls), None)
+        ]
+        names = tuple(sorted(Counter(row.name for row in launched).items()))
+        before = found[call.name, names]
+        found[call.name, names] = before[0] + 1, before[1] + sum(row.dur for row in launched)
+    busy = {name for name, names in found if names}
+    return {key: amounts for key, amounts in found.items() if key[0] in busy}
 
 
 def _operator(recording: Recording, calls: list[Row]) -> tuple[Any, ...]:

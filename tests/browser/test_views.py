@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from browser.app import App
 from browser.traces import REPOSITORY, sources
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
-    from browser.app import App
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 
 def asked(base_url: str, route: str) -> list[dict] | dict:
@@ -97,13 +97,46 @@ def test_cards_and_sheets_are_accessible(app: App, artifacts: Path, scheme: str)
     assert results.violations_count == 0, results.generate_report()
 
 
-@pytest.mark.parametrize("width", [680, 900])
-def test_a_narrow_page_does_not_scroll_sideways(app: App, artifacts: Path, width: int):
-    app.page.set_viewport_size({"width": width, "height": 700})
-    for view in ("overview", "operators"):
-        page = app.open(view)
-        page.screenshot(path=artifacts / f"{view}-{width}.png")
-        assert page.evaluate("document.querySelector('main').scrollWidth <= document.querySelector('main').clientWidth")
+WITHIN_SIGHT = """() => {
+    const main = document.querySelector("main");
+    const title = document.querySelector("h1").getBoundingClientRect();
+    const problems = [];
+    if (main.scrollWidth > main.clientWidth) problems.push(`main is ${main.scrollWidth} wide`);
+    if (document.documentElement.scrollWidth > innerWidth) problems.push("the page scrolls sideways");
+    if (title.right > innerWidth || title.bottom > innerHeight) problems.push("the title is out of sight");
+    for (const box of main.querySelectorAll(".scroll, .card, .tools")) {
+        const { left, right } = box.getBoundingClientRect();
+        if (left < 0 || right > innerWidth + 1) problems.push(`${box.className} ends at ${right}`);
+    }
+    for (const table of main.querySelectorAll(".scroll")) {
+        const [first, second] = table.querySelectorAll("th");
+        if (second && second.getBoundingClientRect().left > table.getBoundingClientRect().right - 40) {
+            problems.push("the first column leaves no room for the others");
+        }
+    }
+    return problems;
+}"""
+
+
+@pytest.mark.parametrize(("width", "zoom"), [(900, 1), (680, 2)], ids=["900 pixels", "200 percent"])
+def test_every_view_fits_a_narrow_page(browser: Browser, base_url: str, artifacts: Path, width: int, zoom: int):
+    source = "resnet50_num_workers_0" if "resnet50_num_workers_0" in SOURCES else "made"
+    context = browser.new_context(
+        base_url=base_url, viewport={"width": width, "height": 700}, device_scale_factor=zoom, color_scheme="light"
+    )
+    try:
+        page = context.new_page()
+        found = {}
+        for view, address in pages(base_url):
+            for run in (source, "modules") if view["parent"] else (source,):
+                App(page).open(**address, **place(base_url, run))
+                is_drawn(page, view["title"])
+                page.screenshot(path=artifacts / f"{view['id']}-{width}.png")
+                if problems := page.evaluate(WITHIN_SIGHT):
+                    found[view["id"], run] = problems
+        assert not found
+    finally:
+        context.close()
 
 
 def test_what_a_trace_says_is_never_markup(app: App):

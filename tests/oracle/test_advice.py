@@ -92,22 +92,19 @@ def recorded(tmp_path):
         ready = {"on_trace_ready": lambda p: p.export_chrome_trace(str(path))}
         with profile(activities=[ProfilerActivity.CPU], schedule=plan, **ready) as recording:
             for _ in range(6):
-                began, ran = time.perf_counter(), time.process_time()
                 step(next(loader))
-                record.waited.append((time.perf_counter() - began) - (time.process_time() - ran))
                 recording.step()
         return advice(read(path))
-
-    record.waited = []
 
     yield record
     torch.set_num_threads(threads)
 
 
 def products(batch):
-    weight = torch.ones(256, 256)
-    for _ in range(40):
-        torch.mm(batch.repeat(256, 1), weight)
+    """Large ones, so that what a busy machine keeps the step waiting for falls into them and not between them."""
+    weight = torch.ones(1024, 1024)
+    for _ in range(6):
+        torch.mm(batch.repeat(128, 4), weight)
 
 
 def test_a_recorded_training_with_a_slow_loader(recorded):
@@ -119,9 +116,4 @@ def test_a_recorded_training_with_a_slow_loader(recorded):
 
 
 def test_a_recorded_training_in_large_products_needs_nothing(recorded):
-    for _ in range(20):
-        recorded.waited.clear()
-        table = recorded(0, products)
-        if max(recorded.waited) < 0.001:  # the machine let it run: what it was kept from is no fault of the training
-            break
-    assert table["rule"].to_list() == ["nothing_to_fix"]
+    assert recorded(0, products)["rule"].to_list() == ["nothing_to_fix"]

@@ -1,5 +1,7 @@
 """The tables of random traces against slow tables of the same events."""
 
+from collections import Counter, defaultdict
+
 import pytest
 from hypothesis import given, settings
 
@@ -85,6 +87,26 @@ def test_operators_by_shape(builder):
     ours.pop(("[unattributed]", None), None)
     theirs = slow.operators(slow.Recording(builder), key=lambda row: (row.name, shapes(row)))
     assert ours == {key: (row[0], *row[3:5]) for key, row in theirs.items()}
+
+
+def launched(sequence):
+    """The names of a sequence with how often each is in it."""
+    parts = [part.partition(" ×") for part in (sequence or "").split(" → ") if part]
+    counts = Counter()
+    for name, _, times in parts:
+        counts[name] += int(times or 1)
+    return tuple(sorted(counts.items()))
+
+
+@few
+@given(builders())
+def test_op_kernels(builder):
+    ours = defaultdict(lambda: (0, 0))
+    trace = builder.build()
+    for row in VIEWS["op_kernels"].run(trace).iter_rows(named=True):
+        key = row["name"], launched(row["sequence"])
+        ours[key] = ours[key][0] + row["calls"], ours[key][1] + row["device_total_ns"]
+    assert ours == slow.op_kernels(slow.Recording(builder))
 
 
 def shapes(row):

@@ -5,7 +5,7 @@ import { type Ready, ready as prepared, without } from "../columns.ts";
 import { decimal, plural } from "../format.ts";
 import { largest } from "../shapes.ts";
 import { SlotContext, useSlot, useSlotOf } from "../slot.ts";
-import { catalogue, choose, openEntry, pageOf, parametersOf, traceState, useAnswer } from "../state.ts";
+import { catalogue, choose, listedViews, openEntry, pageOf, parametersOf, traceState, useAnswer } from "../state.ts";
 import { Bars } from "../widgets/bars.tsx";
 import { Curves } from "../widgets/curve.tsx";
 import { Donut, parts } from "../widgets/donut.tsx";
@@ -30,7 +30,7 @@ function Charts({ ready, rows: { rows }, entry }: Drawn) {
   const top = useTop();
   const charted = ready.columns.filter(({ name }) => entry.charts.includes(name));
   return (
-    <div class="charts" role="group" aria-label="Largest rows" tabIndex={0}>
+    <div class="charts" role="group" aria-label="Largest rows">
       {charted.map(({ name, title, kind, values }) => {
         const isPart = ADDITIVE.has(kind);
         const all = largest(rows, values as (number | null)[], top);
@@ -78,7 +78,11 @@ function keyOf(detail: ViewEntry, { key }: ViewEntry, { data }: Table, row: numb
 /** The views about one row. */
 function Details({ table, row }: { table: Table; row: number }) {
   const { base, entry } = useSlot();
-  const details = catalogue.value.filter(({ detail_of }) => detail_of === base.id);
+  const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
+  // What the list of views says is missing, such as all of a device, isn't said in each row again.
+  const isSaid = (id: string) =>
+    listedViews.value.some((listed) => id in missing && missing[listed.id] === missing[id]);
+  const details = catalogue.value.filter(({ id, detail_of }) => detail_of === base.id && !isSaid(id));
   const asked = details.map((detail) => ({ detail, about: keyOf(detail, entry, table, row) }));
   return asked.map(({ detail, about }) =>
     about && (

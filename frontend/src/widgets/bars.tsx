@@ -35,7 +35,7 @@ export function Bars({ parts, kind, title, note, whole }: BarsProps) {
             data-tip={`${name}\n${exact(value, kind)}${whole === null ? "" : ` · ${percent(value / whole)} %`}`}
           >
             <span class="name">{fitted(name, room, 12)}</span>
-            <span class="track">
+            <span class="length">
               {!isRest && <i style={{ background: ink, width: `${(100 * value) / most}%` }} />}
             </span>
             <span>{scaled(value, scale)}</span>

@@ -116,7 +116,7 @@ export function Histogram({ entry, ready, rows: { rows } }: Drawn) {
   const charted = entry.charts.flatMap((name) => column(name) ?? []);
   if (!bins.length) return null;
   return (
-    <div class="charts" role="group" aria-label="Histograms" tabIndex={0}>
+    <div class="charts" role="group" aria-label="Histograms">
       {charted.map((column) => <Panel key={column.name} bins={bins} edge={lower} column={column} />)}
     </div>
   );

@@ -24,7 +24,10 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
     const needed = Math.max(headingWidth(column), textWidth(widest(column)), column.bar ? 66 : 0);
     return Math.ceil(needed + PADDING + (i === main ? indented : 0));
   });
-  const most = (i: number) => (!isText(columns[i]!) ? Infinity : i === main ? 380 + indented : 240);
+  const whole = 0.45 * available; // of a narrow table, so that the numbers beside the name stay in sight
+  const most = (
+    i: number,
+  ) => (!isText(columns[i]!) ? Infinity : Math.min(Math.max(140, whole), i === main ? 380 + indented : 240));
   const result = natural.map((width, i) => Math.min(width, most(i)));
   let left = available - result.reduce((sum, width) => sum + width, 0);
   for (const [i, width] of result.entries()) {
