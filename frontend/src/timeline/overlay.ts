@@ -123,6 +123,24 @@ export class Overlay {
     }, this.isPinnedTrack(geometry, source, brief));
   }
 
+  /** Frames around one collective on several workers, and a line along their begins: who came late is seen from it. */
+  twins(geometry: Geometry, sources: Source[], list: Outlined[], ink: string) {
+    for (const one of list) this.outline(geometry, sources, one, ink, 2);
+    const boxes = list.map(({ source, brief }) => this.box(geometry, sources, source, brief)).filter((box) =>
+      box !== null
+    );
+    this.pen.strokeStyle = ink;
+    this.pen.lineWidth = 1;
+    this.pen.setLineDash([3, 3]);
+    this.pen.beginPath();
+    for (const { left, top, bottom } of boxes) {
+      this.pen.lineTo(left, top);
+      this.pen.lineTo(left, bottom);
+    }
+    this.pen.stroke();
+    this.pen.setLineDash([]);
+  }
+
   /** Arrows from slices to those that they caused; where an end is out of sight, a short one towards it. */
   arrows(geometry: Geometry, sources: Source[], curves: Curve[], { accent, quiet }: Palette) {
     const alpha = curves.length > 40 ? 0.4 : 0.8;

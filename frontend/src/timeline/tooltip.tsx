@@ -5,6 +5,8 @@ import { counted, type CounterValue, pointed } from "./scene.ts";
 import type { SliceFacts } from "./model.ts";
 import { asked, hover, sourceOf } from "./state.ts";
 import { duration } from "./times.ts";
+import { skewOf } from "./skew.ts";
+import { twins } from "./twins.ts";
 
 const ASKS_AFTER_MS = 110;
 
@@ -87,6 +89,12 @@ export function Tooltip() {
         {category}
         {track && ` · ${track.name} · ${track.process}`}
       </p>
+      {twins.value.length > 1 && (
+        <p>
+          on {decimal(twins.value.length)} workers; begins within{" "}
+          {duration(skewOf(twins.value, (source) => sourceOf(source)?.shift_ns ?? 0))} by the clocks as shown
+        </p>
+      )}
       {count > 1 && <p class="quiet">The longest of {decimal(count)} slices that begin here; zoom in to see them.</p>}
     </div>
   );

@@ -45,6 +45,7 @@ import {
 import { TileClient } from "./tile_client.ts";
 import { levelFor } from "./tiles.ts";
 import { marks } from "./times.ts";
+import { followTwins, twins } from "./twins.ts";
 
 const RULER_MARKS = 104; // pixels from one to the next, at least
 
@@ -89,7 +90,9 @@ export class View {
     const sized = new ResizeObserver(() => this.resize());
     sized.observe(this.canvas);
     const watched = effect(() => {
-      for (const one of [viewport, laid, scroll, size, selection, detail, area, draft, found, hover, arrivals, gaps]) {
+      for (
+        const one of [viewport, laid, scroll, size, selection, detail, area, draft, found, hover, arrivals, gaps, twins]
+      ) {
         void one.value;
       }
       this.invalidate();
@@ -108,7 +111,7 @@ export class View {
       void [viewport.value, laid.value, scroll.value];
       hover.value = null; // what was under the pointer isn't any more
     });
-    this.ends = [watched, moves, goes, scrolls, () => themed.disconnect(), () => sized.disconnect()];
+    this.ends = [followTwins(), watched, moves, goes, scrolls, () => themed.disconnect(), () => sized.disconnect()];
     this.resize();
   }
 
@@ -198,6 +201,7 @@ export class View {
     if (over && isOther(over.source, over.slice)) {
       this.overlay.outline(place, list, { source: over.source, brief: over.facts ?? over }, css(palette.text, 0.55), 1);
     }
+    this.overlay.twins(place, list, twins.peek(), css(palette.accent));
     if (!chosen) return;
     const known = facts?.state === "ready" && facts.slice === chosen.slice ? facts : null;
     if (known) {
