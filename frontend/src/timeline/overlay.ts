@@ -111,15 +111,11 @@ export class Overlay {
     const box = this.box(geometry, sources, source, brief);
     if (!box) return;
     this.within(geometry, () => {
-      const left = Math.max(-4, box.left), right = Math.min(geometry.width + 4, box.right);
+      const left = Math.round(Math.max(-4, box.left)), right = Math.round(Math.min(geometry.width + 4, box.right));
+      const inner = Math.max(2, right - left - (right - left < 4 ? 0 : 1)); // a box keeps its last pixel free
       this.pen.strokeStyle = ink;
       this.pen.lineWidth = wide;
-      this.pen.strokeRect(
-        left - wide / 2,
-        box.top - wide / 2,
-        Math.max(2, right - left) + wide,
-        box.bottom - box.top + wide,
-      );
+      this.pen.strokeRect(left - wide / 2, box.top - wide / 2, inner + wide, box.bottom - box.top + wide);
     }, this.isPinnedTrack(geometry, source, brief));
   }
 

@@ -128,8 +128,8 @@ def test_what_is_no_find_is_told(text):
 
 
 def test_every_keyed_view_has_slices_or_is_about_something_else():
-    """What is left out: moments, amounts of memory, facts of the recording, sums over all slices."""
-    others = {"environment", "advice", "health", "overview", "queue_length", "gpu_activity"}
+    """What is left out: moments, amounts of memory, facts of the recording, sums over all slices, orders of launches."""
+    others = {"environment", "advice", "health", "overview", "queue_length", "gpu_activity", "op_kernels"}
     others |= {"memory_curve", "memory_devices", "memory_peak"}
     keyed = {view.id: view.table.key for view in VIEWS.values() if view.table.key}
     assert keyed.keys() - VIEW_KEYS.keys() == others
