@@ -75,6 +75,9 @@ function scaleOf({ kind }: Column, values: Value[], table: Table, weight: string
   return isZero && weighty?.kind === kind ? scaleFor(kind, table.data[weighty.name]!) : scaleFor(kind, values);
 }
 
+/** Shapes without the empty ones at the end, which are of arguments that are no tensors. */
+const shapes = (value: Value | undefined) => typeof value === "string" ? value.replace(/(, \[\])+\]$/, "]") : "–";
+
 /** Edges of bins go from nanoseconds to seconds: each has a unit of its own. */
 const edges = ({ kind }: Column, values: Value[]): Partial<DrawnColumn> => ({
   scale: { unit: "", divisor: 1, decimals: 0 },
@@ -94,6 +97,7 @@ function drawn(column: Column, table: Table, entry: ViewEntry, tree: Tree | null
     bar: entry.bins?.includes(column.name) ? null : bar(column, values, isShare, tree),
     isSummed: isShare || (!tree && COUNTED.has(column.name)),
     ...(entry.bins?.includes(column.name) && edges(column, values)),
+    ...(column.name === "input_shapes" && { shown: (row: number) => shapes(values[row]) }),
   };
 }
 
@@ -133,8 +137,23 @@ function prepare(table: Table, entry: ViewEntry): Ready {
       if (!ranked.has(name)) ranked.set(name, ranks(table.data[name] ?? []));
       return ranked.get(name)!;
     },
-    nameOf: (row) => named.map(({ values }) => values[row]).filter((value) => value !== null).join(" · "),
+    nameOf: naming(named, count),
     tree,
+  };
+}
+
+/** Names rows by the first of the columns, and by as many more as it takes to tell the rows apart. */
+function naming(columns: DrawnColumn[], count: number): (row: number) => string {
+  const named = (shown: DrawnColumn[], row: number) =>
+    shown.filter(({ values }) => values[row] !== null).map((column) => column.shown?.(row) ?? column.values[row]).join(
+      " · ",
+    );
+  const tellsApart = (shown: DrawnColumn[]) =>
+    new Set(Array.from({ length: count }, (_, row) => named(shown, row))).size === count;
+  let enough: DrawnColumn[] | null = null; // found when the first name is wanted
+  return (row) => {
+    enough ??= columns.map((_, i) => columns.slice(0, i + 1)).find(tellsApart) ?? columns;
+    return named(enough, row);
   };
 }
 

@@ -61,3 +61,35 @@ Deno.test("in a tree full bars are the outermost rows' sum, and where a row stan
   is(nameOf(1), "Linear");
   same([...tree!.parent], [-1, 0, -1]);
 });
+
+Deno.test("rows are named by as much of their key as tells them apart, shapes without what is no tensor", () => {
+  const table: Table = {
+    state: "ready",
+    view: "operator_efficiency",
+    columns: ["name", "input_shapes", "input_types"].map((name) => ({ name, kind: "text", doc: name })),
+    data: {
+      name: ["aten::mm", "aten::mm"],
+      input_shapes: ["[[2, 3], [3, 4], [], []]", "[[8, 3], [3, 4]]"],
+      input_types: ['["float", "float"]', '["float", "float"]'],
+    },
+  };
+  const entry = { key: ["name", "input_shapes", "input_types"], weight: null, charts: [], parent: null, flames: [] };
+  const { nameOf } = ready(table, entry as unknown as ViewEntry);
+  same([0, 1].map(nameOf), ["aten::mm · [[2, 3], [3, 4]]", "aten::mm · [[8, 3], [3, 4]]"]);
+});
+
+Deno.test("columns of one title say of what they are, and bars of one length are none", () => {
+  const table: Table = {
+    state: "ready",
+    view: "operators",
+    columns: [
+      { name: "host_self_ns", kind: "duration", doc: "Time." },
+      { name: "host_self_bytes", kind: "bytes", doc: "Bytes." },
+    ],
+    data: { host_self_ns: [5, 5], host_self_bytes: [1, 2] },
+  };
+  const entry = { key: [], weight: null, charts: [], parent: null, flames: [] } as unknown as ViewEntry;
+  const { columns } = ready(table, entry);
+  same(columns.map(({ title }) => title), ["Host self", "Host self memory"]);
+  same(columns.map(({ bar }) => bar !== null), [false, true]);
+});

@@ -53,9 +53,9 @@ def _overhead(trace: Trace) -> Iterator[Finding]:
         start, end = intervals_of(part)
         costs.append((int((end - start).sum()), str(name), part.height))
     costs.sort(reverse=True)
-    listed = ", ".join(f"{name} {cost / length:.1%} ({count}×)" for cost, name, count in costs)
-    words = f"The profiler and the driver were busy for {spent / length:.1%} of the recording: {listed}. Host times "
-    words += f"include what it cost. {_ADVICE.get(costs[0][1], '')}"
+    listed = ", ".join(f"{name} {100 * cost / length:.1f} % ({count}×)" for cost, name, count in costs)
+    words = f"The profiler and the driver were busy for {100 * spent / length:.1f} % of the recording: {listed}. "
+    words += f"Host times include what it cost. {_ADVICE.get(costs[0][1], '')}"
     yield Finding("profiler_overhead", rows.height, words.strip(), int(rows["offset"].min()))  # type: ignore[arg-type]
 
 
@@ -69,7 +69,8 @@ def _profiler_in_steps(trace: Trace) -> Iterator[Finding]:
         yield Finding(
             "profiler_in_steps",
             own.height,
-            f"The profiler's own Python code takes {spent / length:.1%} of the steps; it is in the host's times.",
+            f"The profiler's own Python code takes {100 * spent / length:.1f} % of the steps; it is in the host's "
+            "times.",
             level="note",
         )
 

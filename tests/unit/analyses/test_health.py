@@ -150,7 +150,7 @@ def test_overhead_is_told_by_its_kinds_with_what_to_do_about_the_largest():
     for name, at, dur in (("Buffer Flush", 0, 50), ("Lazy Function Loading", 100, 40), ("Buffer Flush", 20, 50)):
         builder.event("overhead", name, at, dur, pid=-1, tid=0)
     said = consequence(builder, "profiler_overhead")
-    assert "11.0% of the recording: Buffer Flush 7.0% (2×), Lazy Function Loading 4.0% (1×)" in said
+    assert "11.0 % of the recording: Buffer Flush 7.0 % (2×), Lazy Function Loading 4.0 % (1×)" in said
     assert "record fewer steps" in said
 
 
