@@ -203,10 +203,22 @@ def test_portions_leave_nothing_out(portion, monkeypatch):
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.relative_to(FOLDER).as_posix())
-def test_real_traces_come_back_from_the_file_as_they_were(path):
+def test_real_traces_nest_and_come_back_from_the_file_as_they_were(path):
     trace = read(path)
     made = timeline(trace)
-    again = read_blocks([written([Source(trace, made)], extras=EXTRAS)[0]], path="again.json")
+    text, events, _ = written([Source(trace, made)], extras=EXTRAS)
+    threads = defaultdict(list)
+    for event in events:
+        if event["ph"] == "X":
+            threads[event["pid"], event["tid"]].append((event["ts"], -event["dur"]))
+    for spans in threads.values():
+        ends = []
+        for start, dur in sorted(spans):
+            while ends and ends[-1] <= start:
+                ends.pop()
+            assert not ends or start - dur <= ends[-1]
+            ends.append(start - dur)
+    again = read_blocks([text], path="again.json")
     assert categorised(again, timeline(again)) == categorised(trace, made)
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .responses import Handler
 
 OPTIONAL = ("from_ns", "to_ns", "workers", "include")
+MOST_SIZES = 16  # of one trace that are remembered
 _WORKER = {"worker": str, "span": str, "shift_ns": int}
 
 
@@ -52,16 +53,13 @@ def _export(store: Store, request: Request) -> object:
         return encode.loading(asked)
     sources = []
     for file, shift_ns in asked.files:
-        both = store.about(file, "both", _both)
-        if isinstance(both, Loading):
-            return encode.loading(both)
+        trace = store.trace(file)
+        timeline = trace if isinstance(trace, Loading) else store.timeline(file)
+        if isinstance(trace, Loading) or isinstance(timeline, Loading):
+            return encode.loading(trace if isinstance(trace, Loading) else Loading("arranging"))
         label = "" if len(asked.files) == 1 else file.worker
-        sources.append(Source(*both, shift_ns, label))
+        sources.append(Source(trace, timeline, shift_ns, label))
     return Download(asked.name, exported(sources, Window(*asked.window), asked.extras))
-
-
-def _both(trace: Trace, timeline: Timeline) -> tuple[Trace, Timeline]:
-    return trace, timeline
 
 
 def _size(store: Store, request: Request) -> object:
@@ -70,7 +68,7 @@ def _size(store: Store, request: Request) -> object:
         return encode.loading(asked)
     sizes = []
     for file, shift_ns in asked.files:
-        size = store.about(file, "size", _size_of, shift_ns, asked.window, asked.extras)
+        size = store.about(file, "size", _size_of, shift_ns, asked.window, asked.extras, most=MOST_SIZES)
         if isinstance(size, Loading):
             return encode.loading(size)
         sizes.append(size)
