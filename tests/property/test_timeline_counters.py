@@ -22,12 +22,13 @@ def curves(draw):
     values = draw(st.lists(st.integers(-3, 9), min_size=len(changes), max_size=len(changes)))
     kind = draw(st.sampled_from(["bytes", "fraction", "count"]))
     end = changes[-1] + draw(st.integers(0, 60))
-    return Counter("x", kind, "cuda:0", 0, None, np.array(changes), np.array(values, np.float64), end)
+    curve = np.array(changes), np.array(values, np.float64)
+    return Counter("x", kind, "cuda:0", 0, None, (-3.0, 9.0), end, lambda: curve)
 
 
 def value_at(curve, moment):
     """What holds at the end of a moment, after all changes of it."""
-    begun = [value for at, value in zip(curve.at.tolist(), curve.value.tolist(), strict=True) if at <= moment]
+    begun = [value for at, value in zip(*(column.tolist() for column in curve.curve), strict=True) if at <= moment]
     return begun[-1] if begun else math.nan
 
 
@@ -40,7 +41,7 @@ def slowly(curve, edge, stop):
     if curve.kind == "fraction":
         last = value_at(curve, stop - 1)
         return (sum(held) / len(held) if held else last,) * 3
-    changes = [v for at, v in zip(curve.at.tolist(), curve.value.tolist(), strict=True) if edge <= at < stop]
+    changes = [v for at, v in zip(*(column.tolist() for column in curve.curve), strict=True) if edge <= at < stop]
     known = [*held[:1], *changes] if not math.isnan(value_at(curve, edge)) else changes
     if not known:
         return (math.nan,) * 3
@@ -64,16 +65,18 @@ def test_counters_of_real_traces_agree_with_the_views(path):
     trace = read(path)
     found = counters(trace)
     for curve in found:
-        assert (np.diff(curve.at) >= 0).all()
+        at, value = curve.curve
+        assert (np.diff(at) >= 0).all()
+        assert curve.bounds[0] <= value.min() <= value.max() <= curve.bounds[1]
         level = max(0, int(curve.end).bit_length() - 9)
         tile = curve.tile(level, 0)
-        assert np.nanmax(tile[1]) <= curve.value.max()
+        assert np.nanmax(tile[1]) <= value.max()
         if curve.kind != "fraction":
-            assert (np.nanmin(tile[0]), np.nanmax(tile[1])) == (curve.value.min(), curve.value.max())
-            assert tile[2][~np.isnan(tile[2])][-1] == curve.value[-1]
+            assert (np.nanmin(tile[0]), np.nanmax(tile[1])) == (value.min(), value.max())
+            assert tile[2][~np.isnan(tile[2])][-1] == value[-1]
     for memory in device_memories(trace):
         (curve,) = [c for c in found if (c.name, c.device) == ("Allocated memory", memory.name)]
-        assert curve.value.max() == memory.level_before(memory.peak() + 1)
+        assert curve.curve[1].max() == memory.level_before(memory.peak() + 1)
     if trace.holds("kernels"):
         for row in (
             VIEWS["gpu_activity"]
@@ -82,8 +85,8 @@ def test_counters_of_real_traces_agree_with_the_views(path):
             .iter_rows(named=True)
         ):
             (curve,) = [c for c in found if c.name == "GPU utilization" and c.index == row["device"]]
-            at = curve.at - row["time_ns"]
-            until = int(np.searchsorted(at, row["dur_ns"]))
-            alone = Counter("x", "fraction", "", 0, None, at[:until], curve.value[:until], row["dur_ns"])
+            until = int(np.searchsorted(curve.curve[0], row["time_ns"] + row["dur_ns"]))
+            inside = curve.curve[0][:until] - row["time_ns"], curve.curve[1][:until]
+            alone = Counter("x", "fraction", "", 0, None, (0.0, 1.0), row["dur_ns"], lambda inside=inside: inside)
             level = int(row["dur_ns"]).bit_length()
             assert alone.tile(level, 0)[0, 0] == pytest.approx(row["utilization_frac"], abs=1e-9)

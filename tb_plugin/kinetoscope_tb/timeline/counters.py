@@ -15,8 +15,9 @@ What is compiled here avoids whole-array expressions: numba takes seconds to com
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +25,6 @@ import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
-from ..intervals import Intervals
 from ..trace import NONE, Trace
 from ..trace.breakdown import intervals_of
 from ..trace.memory_levels import CPU, device_memories
@@ -45,9 +45,10 @@ class Counter:
         device: In words: as torch names it where its memory was recorded, else its number.
         index: Its number; None of the host.
         stream: Of that device; None if it is of all.
-        at: When it changes; several changes at one instant follow each other.
-        value: What it is from then on.
+        bounds: What its values lie between: what a scale must show.
         end: When the recording ends.
+        changes: Makes the curve, when it is asked for: when it changes, and what it is from then on. Several changes at
+            one instant follow each other.
         is_relative: Whether it is the change since the recording began, since no totals were recorded.
     """
 
@@ -56,10 +57,15 @@ class Counter:
     device: str
     index: int | None
     stream: int | None
-    at: Ints
-    value: Floats
+    bounds: tuple[float, float]
     end: int
+    changes: Callable[[], tuple[Ints, Floats]]
     is_relative: bool = False
+
+    @cached_property
+    def curve(self) -> tuple[Ints, Floats]:
+        """When it changes, and what it is from then on."""
+        return self.changes()
 
     def described(self, number: int) -> dict[str, Any]:
         """What the page needs to list it and to choose its scale; `number` is its place in the list."""
@@ -70,14 +76,14 @@ class Counter:
             "device": self.device,
             "device_index": self.index,
             "stream": self.stream,
-            "least": float(self.value.min()),
-            "most": float(self.value.max()),
+            "least": self.bounds[0],
+            "most": self.bounds[1],
             "is_relative": self.is_relative,
         }
 
     def tile(self, level: int, index: int) -> Floats:
         """The least, the largest and the last value of each bucket of a tile: 3 × 512 numbers."""
-        tile: Floats = _tile(self.at, self.value, self.end, level, index, self.kind == "fraction")
+        tile: Floats = _tile(*self.curve, self.end, level, index, self.kind == "fraction")
         return tile
 
 
@@ -91,43 +97,55 @@ def batch_bytes(tiles: Sequence[Floats]) -> bytes:
     return b"".join(tile.astype("<f8", copy=False).tobytes() for tile in tiles)
 
 
+def _known(at: Ints, value: Floats) -> tuple[tuple[float, float], Callable[[], tuple[Ints, Floats]]]:
+    """(the bounds of a curve that is made, what gives it)."""
+    return (float(value.min()), float(value.max())), lambda: (at, value)
+
+
 def _memory(trace: Trace) -> Iterator[Counter]:
     for memory in device_memories(trace):
         where = (memory.name, None if memory.device_type == CPU else memory.device, None)
         begin = min(trace.window[0], int(memory.time_ns[0]))
         end = max(trace.window[1], int(memory.time_ns[-1]))
         at = np.concatenate([[begin], memory.time_ns])
-        level = np.concatenate([[memory.before_bytes], memory.allocated_bytes]).astype(np.float64)
-        yield Counter("Allocated memory", "bytes", *where, at, level, end, memory.is_relative)
+        bounds, curve = _known(at, np.concatenate([[memory.before_bytes], memory.allocated_bytes]).astype(np.float64))
+        yield Counter("Allocated memory", "bytes", *where, bounds, end, curve, memory.is_relative)
         known = memory.reserved_bytes != NONE
         if known.any():
-            reserved = memory.reserved_bytes[known].astype(np.float64)
-            yield Counter("Reserved memory", "bytes", *where, memory.time_ns[known], reserved, end)
+            bounds, curve = _known(memory.time_ns[known], memory.reserved_bytes[known].astype(np.float64))
+            yield Counter("Reserved memory", "bytes", *where, bounds, end, curve)
 
 
 def _busy(trace: Trace) -> Iterator[Counter]:
-    is_kernel, columns = pl.col("kind") == "kernel", ["device", "start_ns", "dur_ns", "blocks_per_sm"]
-    rows = trace.device_events.lazy().filter(is_kernel).select(columns).collect()
-    for (device,), kernels in sorted(rows.group_by("device", maintain_order=True), key=lambda group: group[0]):
-        where, start = (f"GPU {device}", int(device), None), kernels["start_ns"].to_numpy()
-        stop, blocks = start + kernels["dur_ns"].to_numpy(), kernels["blocks_per_sm"].to_numpy()
-        begin, end = min(trace.window[0], int(start.min())), max(trace.window[1], int(stop.max()))
-        yield Counter("GPU utilization", "fraction", *where, *_switched(intervals_of(kernels), begin), end)
-        if np.isfinite(blocks).any():
-            yield Counter("SM efficiency", "fraction", *where, *_filled(start, stop, np.nan_to_num(blocks), begin), end)
+    kernels = trace.device_events.lazy().filter(pl.col("kind") == "kernel")
+    begin, end = pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("dur_ns")).max()
+    devices = kernels.group_by("device").agg(begin, end.alias("end"), pl.col("blocks_per_sm").is_finite().any())
+    for device, first, last, tells_blocks in devices.sort("device").collect().iter_rows():
+        span = (min(trace.window[0], first), max(trace.window[1], last))
+        where = (f"GPU {device}", device, None, (0.0, 1.0), span[1])
+        yield Counter("GPU utilization", "fraction", *where, partial(_switched, trace, device, span[0]))
+        if tells_blocks:
+            yield Counter("SM efficiency", "fraction", *where, partial(_filled, trace, device, span[0]))
 
 
-def _switched(united: Intervals, begin: int) -> tuple[Ints, Floats]:
-    """The curve that is 1 while any of the intervals is open, and 0 elsewhere from `begin` on."""
-    at = np.concatenate([[begin], np.column_stack(united).ravel()])
+def _kernels(trace: Trace, device: int) -> pl.DataFrame:
+    kernels = trace.device_events.lazy().filter(pl.col("kind") == "kernel", pl.col("device") == device)
+    return kernels.select("start_ns", "dur_ns", "blocks_per_sm").collect()
+
+
+def _switched(trace: Trace, device: int, begin: int) -> tuple[Ints, Floats]:
+    """The curve that is 1 while any kernel runs on the device, and 0 elsewhere from `begin` on."""
+    at = np.concatenate([[begin], np.column_stack(intervals_of(_kernels(trace, device))).ravel()])
     value = np.zeros(at.size)
     value[1::2] = 1.0
     return at, value
 
 
-def _filled(start: Ints, end: Ints, blocks: Floats, begin: int) -> tuple[Ints, Floats]:
+def _filled(trace: Trace, device: int, begin: int) -> tuple[Ints, Floats]:
     """The multiprocessors' share with work: the blocks per SM of all kernels that run, at most 1."""
-    turns = np.concatenate([[begin], start, end])
+    kernels = _kernels(trace, device)
+    start, blocks = kernels["start_ns"].to_numpy(), np.nan_to_num(kernels["blocks_per_sm"].to_numpy())
+    turns = np.concatenate([[begin], start, start + kernels["dur_ns"].to_numpy()])
     order = np.argsort(turns, kind="stable")
     level = np.cumsum(np.concatenate([[0.0], blocks, -blocks])[order])
     return turns[order], np.clip(level, 0.0, 1.0)
@@ -137,8 +155,8 @@ def _queues(trace: Trace) -> Iterator[Counter]:
     for device, stream, at, length in queue_lengths(trace):
         begin, end = min(trace.window[0], int(at[0]) - 1), max(trace.window[1], int(at[-1]))
         values = np.concatenate([[0.0], length.astype(np.float64)])
-        where = (f"GPU {device}", device, stream)
-        yield Counter("Queue length", "count", *where, np.concatenate([[begin], at]), values, end)
+        bounds, curve = _known(np.concatenate([[begin], at]), values)
+        yield Counter("Queue length", "count", f"GPU {device}", device, stream, bounds, end, curve)
 
 
 @njit(cache=True, nogil=True)

@@ -31,7 +31,9 @@ def queue_lengths(trace: Trace) -> list[tuple[int, int, Ints, Ints]]:
 
 def _counted(joins: Ints, leaves: Ints) -> tuple[Ints, Ints]:
     """When the number that joined and haven't left changes, and what it is from then on."""
-    at, place = np.unique(np.concatenate([joins, leaves]), return_inverse=True)
-    change = np.bincount(place[: joins.size], minlength=at.size) - np.bincount(place[joins.size :], minlength=at.size)
-    real = change != 0
-    return at[real], np.cumsum(change[real]).astype(np.int64)
+    joins, leaves = np.sort(joins, kind="stable"), np.sort(leaves, kind="stable")  # nearly sorted: this is fast
+    at = np.sort(np.concatenate([joins, leaves]), kind="stable")
+    at = at[np.diff(at, append=at[-1:] + 1) != 0]
+    length = np.searchsorted(joins, at, "right") - np.searchsorted(leaves, at, "right")
+    real = np.diff(length, prepend=0) != 0
+    return at[real], length[real].astype(np.int64)

@@ -11,7 +11,7 @@ NAN = "-"
 def lines(built):
     """Each curve in words: name, device, stream, and its changes."""
     return [
-        (c.name, c.device, c.stream, list(zip(c.at.tolist(), c.value.tolist(), strict=True)))
+        (c.name, c.device, c.stream, list(zip(*(column.tolist() for column in c.curve), strict=True)))
         for c in counters(built.build())
     ]
 
