@@ -8,6 +8,7 @@ as is known; rows that begin before their call (clocks of host and device differ
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from ..intervals import Ints
 from .idle import axes
@@ -25,15 +26,25 @@ def queue_lengths(trace: Trace) -> list[tuple[int, int, Ints, Ints]]:
     for device, stream, group in axes(trace, "stream"):
         group = group[queued[group]]
         if group.size:
-            curves.append((device, stream, *_counted(launched[group], start[group])))
+            curves.append((device, stream, *_counted(np.sort(launched[group]), start[group])))
     return curves
 
 
-def _counted(joins: Ints, leaves: Ints) -> tuple[Ints, Ints]:
-    """When the number that joined and haven't left changes, and what it is from then on."""
-    joins, leaves = np.sort(joins, kind="stable"), np.sort(leaves, kind="stable")  # nearly sorted: this is fast
-    at = np.sort(np.concatenate([joins, leaves]), kind="stable")
-    at = at[np.diff(at, append=at[-1:] + 1) != 0]
-    length = np.searchsorted(joins, at, "right") - np.searchsorted(leaves, at, "right")
-    real = np.diff(length, prepend=0) != 0
-    return at[real], length[real].astype(np.int64)
+@njit(cache=True, nogil=True)
+def _counted(joins, leaves):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Return when the number that joined and haven't left changes, and what it is from then on; both come sorted."""
+    at = np.empty(joins.size + leaves.size, np.int64)
+    length = np.empty(joins.size + leaves.size, np.int64)
+    joined = left = size = 0
+    while left < leaves.size:  # nothing leaves before it joined
+        now = leaves[left]
+        if joined < joins.size and joins[joined] < now:
+            now = joins[joined]
+        while joined < joins.size and joins[joined] == now:
+            joined += 1
+        while left < leaves.size and leaves[left] == now:
+            left += 1
+        if joined - left != (length[size - 1] if size else 0):
+            at[size], length[size] = now, joined - left
+            size += 1
+    return at[:size].copy(), length[:size].copy()
