@@ -124,10 +124,12 @@ def test_the_verdict_leads_to_the_slice_that_is_to_blame_in_three_clicks(app: Ap
     page.wait_for_function("/profiler.from=-?\\d+/.test(location.hash)")
     app.settle()
     page.wait_for_timeout(1000)  # the picture moves there smoothly
-    canvas = page.locator("canvas.body-canvas")
-    room = canvas.bounding_box()
-    assert room is not None
-    canvas.click(position={"x": room["width"] / 2, "y": 92})
+    thread = page.locator(".track", has_text="main thread").first.bounding_box()
+    canvas = page.locator("canvas.body-canvas").bounding_box()
+    assert thread is not None
+    assert canvas is not None
+    second_lane = thread["y"] + 27  # below the step's
+    page.mouse.click(canvas["x"] + canvas["width"] / 2, second_lane)
     expect(page.get_by_role("article")).to_have_attribute(
         "aria-label", "Slice enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     )
