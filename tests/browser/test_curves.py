@@ -117,3 +117,15 @@ def test_curves_are_accessible(app: App, view: str, scheme: str):
     expect(plot(page, "cuda:0" if view == "memory_curve" else "Device 0")).to_be_visible()
     results = Axe().run(page)
     assert results.violations_count == 0, results.generate_report()
+
+
+def test_a_curve_keeps_the_focus_when_keys_zoom(opened: Page):
+    plot = opened.get_by_role("slider").first
+    plot.focus()
+    opened.keyboard.press("ArrowRight")
+    opened.keyboard.press("+")
+    expect(opened.locator(".zoom")).to_be_visible()
+    expect(opened.locator("[aria-busy=true]")).to_have_count(0)
+    expect(opened.get_by_role("slider").first).to_be_focused()
+    opened.keyboard.press("0")
+    expect(opened.locator(".zoom")).to_have_count(0)
