@@ -29,7 +29,7 @@ const NARROWEST = 22; // pixels of a box with a name in it
 const MOST_NAMES = 2500;
 export const LETTERS = "11px system-ui, sans-serif";
 
-/** The colours behind the boxes: a line where each step ends, a hint of one at each mark of the ruler. */
+/** The colours behind the boxes: a line where each step begins and ends, a hint of one at each mark of the ruler. */
 function fillBackdrop(target: Target, geometry: Geometry, steps: Step[], marked: number[], palette: Palette) {
   const { backdrop, width } = target;
   backdrop.fill(pixel(palette.surface));
@@ -41,6 +41,7 @@ function fillBackdrop(target: Target, geometry: Geometry, steps: Step[], marked:
     plain = pixel(mixed(palette.line, palette.quiet, 0.2));
   for (const time of marked) put(time, faint);
   for (const { start_ns, end_ns } of steps) {
+    if ((end_ns - start_ns) / target.nsPerPixel < NARROWEST) continue; // a fence of lines tells nothing
     put(start_ns, plain);
     put(end_ns, plain);
   }
