@@ -49,6 +49,14 @@ function Edges({ bins, edge, left, slot }: { bins: (Bin | null)[]; edge: DrawnCo
   });
 }
 
+/** One bin: as high as its count, and to be pointed at from top to bottom. */
+const Column = ({ left, wide, top, told }: { left: number; wide: number; top: number; told: string }) => (
+  <g class="bin" role="img" data-tip={told} aria-label={told}>
+    <rect class="hit" x={left} y={TOP} width={wide} height={BASE - TOP} />
+    <rect class="height" x={left + 0.5} y={top} width={Math.max(1, wide - 1)} height={BASE - top} />
+  </g>
+);
+
 function Panel({ bins, edge, column }: PanelProps) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
@@ -87,16 +95,13 @@ function Panel({ bins, edge, column }: PanelProps) {
             ))}
             {bins.map((bin, i) =>
               bin && (
-                <g key={bin.row} class="bin" role="img" data-tip={told(bin)} aria-label={told(bin)}>
-                  <rect class="hit" x={left + slot * i} y={TOP} width={slot} height={BASE - TOP} />
-                  <rect
-                    class="height"
-                    x={left + slot * i + 0.5}
-                    y={y(heights[i]! / scale.divisor)}
-                    width={Math.max(1, slot - 1)}
-                    height={BASE - y(heights[i]! / scale.divisor)}
-                  />
-                </g>
+                <Column
+                  key={bin.row}
+                  left={left + slot * i}
+                  wide={slot}
+                  top={y(heights[i]! / scale.divisor)}
+                  told={told(bin)}
+                />
               )
             )}
             <Edges bins={bins} edge={edge} left={left} slot={slot} />
