@@ -2,15 +2,9 @@
 
 import { useState } from "preact/hooks";
 import { alignBy } from "./aligning.ts";
-import type { Find, Hits, SliceFacts } from "./model.ts";
+import { findOfCollective } from "./finds.ts";
+import type { Hits, SliceFacts } from "./model.ts";
 import { asked, type Source, sources } from "./state.ts";
-
-/** What finds this collective on every rank: its group's how manieth it is, else its like by name. */
-function findOf({ name, category, collective }: SliceFacts): Find {
-  const { group, nth } = collective ?? {};
-  const isNumbered = typeof nth === "number" && typeof group === "string";
-  return isNumbered ? { group, nth, category } : { name, category };
-}
 
 /** Whether it ends on all ranks together: a device's part of a collective does; the host's only where no device does it. */
 function endsTogether({ category, track }: SliceFacts, { meta: { tracks } }: Source): boolean {
@@ -22,7 +16,7 @@ export function AlignByCollective({ facts, source }: { facts: SliceFacts; source
   const [trouble, tell] = useState("");
   if (sources.value.length < 2 || !endsTogether(facts, source)) return null;
   const begin = async () => {
-    const find = findOf(facts);
+    const find = findOfCollective(facts);
     const query = { find: JSON.stringify(find), at_ns: String(facts.start_ns - 1), direction: "next" };
     const answer = await asked<Hits>(source, "timeline/find", query);
     if (answer.state === "failed") return tell(answer.message);

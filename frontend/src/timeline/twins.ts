@@ -1,7 +1,8 @@
-/** The same collective on the other workers: the one with as many of its name before it. */
+/** The same collective on the other workers: by its number in its group, else the one with as many of its name before. */
 
 import { effect, signal } from "@preact/signals";
-import type { Brief, Hits } from "./model.ts";
+import { findOfCollective } from "./finds.ts";
+import type { Hits, SliceFacts } from "./model.ts";
 import type { Twin } from "./skew.ts";
 import { asked, hover, type Source, sourceOf, sources } from "./state.ts";
 
@@ -13,9 +14,9 @@ async function hitIn(source: Source, find: string, query: Record<string, string>
   return answer.state === "ready" && answer.slice ? answer : null;
 }
 
-async function twinsOf(own: Source, { name, category, start_ns }: Brief, stop: AbortSignal): Promise<Twin[]> {
-  const find = JSON.stringify({ name, category });
-  const first = await hitIn(own, find, { at_ns: String(Math.max(0, start_ns - 1)), direction: "next" }, stop);
+async function twinsOf(own: Source, facts: SliceFacts, stop: AbortSignal): Promise<Twin[]> {
+  const find = JSON.stringify(findOfCollective(facts));
+  const first = await hitIn(own, find, { at_ns: String(Math.max(0, facts.start_ns - 1)), direction: "next" }, stop);
   if (first?.place === null || first?.place === undefined) return [];
   const place = String(first.place);
   const hits = await Promise.all(

@@ -11,6 +11,7 @@ counters   what changes over time beside the slices: memory, how busy devices ar
 area       what ran in some time on some tracks
 finding    slices by words, by values, by rows of other views; from: words, wanted, view_slices
 details    all of one slice; from: briefs, links, origins, arrows, alike, view_rows
+export     a file for other viewers; from: nested and texts of events, arguments, arrows, counters
 """
 
 from .activity import activity
