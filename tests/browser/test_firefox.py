@@ -1,0 +1,87 @@
+"""The timeline in Firefox: it is drawn, moves by keys and mouse, and asks nobody else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browser.app import ENTRY, address
+from browser.firefox import Firefox, running
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+NAMES = ("firefox-esr", "firefox")
+WITHIN_S = 60
+SHOWN = "return document.querySelector('#timeline-shown')?.textContent ?? ''"
+KERNEL = """
+  const box = document.querySelector(".body-canvas").getBoundingClientRect();
+  const line = [...document.querySelectorAll(".gutter li")].find((li) => li.textContent.includes("stream 7"));
+  const x = box.x + box.width * arguments[0], y = line.getBoundingClientRect().y + 9;
+"""
+POINT = f"{KERNEL} return [x, y];"
+INK = f"""
+  {KERNEL}
+  const context = document.querySelector(".body-canvas").getContext("2d");
+  return [...context.getImageData(Math.round(x - box.x), Math.round(y + 6 - box.y), 1, 1).data];
+"""
+
+
+@pytest.fixture(scope="module")
+def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if not program:
+        reason = f"no Firefox on PATH (looked for {', '.join(NAMES)}); on Debian: apt-get install firefox-esr"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with running(program, tmp_path_factory.mktemp("profile")) as driven:
+        yield driven
+
+
+@pytest.fixture
+def timeline(firefox: Firefox, base_url: str) -> Firefox:
+    """The first millisecond of a made trace."""
+    place = {"run": "made", "worker": "rank0", "span": "5", "from": "0", "to": "1000000"}
+    firefox.go(f"{base_url}/{ENTRY}{address(view='timeline', **place)}")
+    until(lambda: firefox.run(SHOWN), lambda words: "box" in words)
+    return firefox
+
+
+def until(ask: Callable[[], Any], is_right: Callable[[Any], bool]) -> Any:
+    """What `ask` gives as soon as it is right."""
+    deadline = time.monotonic() + WITHIN_S
+    while not is_right(answer := ask()):
+        assert time.monotonic() < deadline, answer
+        time.sleep(0.1)
+    return answer
+
+
+def is_green(ink: list[int]) -> bool:
+    return ink[1] > ink[0] + 20 and ink[1] > ink[2] + 20
+
+
+def test_kernels_are_drawn_where_they_ran(timeline: Firefox):
+    until(lambda: timeline.run(INK, 0.325), is_green)
+    assert not is_green(timeline.run(INK, 0.3))
+    assert not is_green(timeline.run(INK, 0.35))
+
+
+def test_a_held_key_zooms(timeline: Firefox):
+    assert "1.000 ms from 0" in timeline.run(SHOWN)
+    timeline.press("w", 400)
+    until(lambda: timeline.run(SHOWN), lambda words: "box" in words and "1.000 ms from 0" not in words)
+
+
+def test_a_click_selects_a_kernel(timeline: Firefox):
+    timeline.click(*timeline.run(POINT, 0.325))
+    until(lambda: timeline.run(SHOWN), lambda words: "selected: void <script>" in words)
+
+
+def test_nothing_outside_is_asked(timeline: Firefox, base_url: str):
+    asked = timeline.run("return performance.getEntriesByType('resource').map(({ name }) => name)")
+    assert any("timeline/tiles" in name for name in asked)
+    assert [name for name in asked if not name.startswith((base_url, "data:", "blob:"))] == []
