@@ -27,7 +27,7 @@ SETTLED_S = 2  # after the first picture, before the memory is looked at
 ALONE = "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"
 
 OURS_DRAWN = r"""() => !document.querySelector(".worker-states")
-  && document.querySelector(".stage[aria-busy=false]")
+  && document.querySelector(".stage:not([aria-busy])")
   && /; [1-9][\d\s]* box/.test(document.querySelector("#timeline-shown")?.textContent ?? "")"""
 PERFETTO_DRAWN = """() => window.app?.trace && document.querySelector(".pf-track")"""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser.app import App
+from browser.timeline_page import rests
 from browser.traces import sources
 from playwright.sync_api import Locator, Page, expect
 
@@ -123,7 +124,7 @@ def test_the_verdict_leads_to_the_slice_that_is_to_blame_in_three_clicks(app: Ap
     gap.get_by_role("button").click()
     page.wait_for_function("/profiler.from=-?\\d+/.test(location.hash)")
     app.settle()
-    page.wait_for_timeout(1000)  # the picture moves there smoothly
+    rests(page)
     thread = page.locator(".track", has_text="main thread").first.bounding_box()
     canvas = page.locator("canvas.body-canvas").bounding_box()
     assert thread is not None

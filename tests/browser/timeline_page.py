@@ -5,13 +5,25 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from browser.app import App
     from playwright.sync_api import Page
 
 LANE = 18
+RESTED_MS = 500  # the address follows 320 ms after the picture's last movement
+
+
+def rests(page: Page) -> None:
+    """Waits until the picture moves no more: until its address stays as it is."""
+    before = ""
+    while page.url != before:
+        before = page.url
+        page.wait_for_timeout(RESTED_MS)
 
 
 class Drawn:
@@ -39,6 +51,18 @@ class Drawn:
     @property
     def range(self) -> tuple[int, int]:
         return int(self.place("from")), int(self.place("to"))
+
+    def comes_to(self, is_there: Callable[[int, int], bool]) -> None:
+        """Waits until the two times of the address are right: it follows the picture once that rests."""
+        self.page.wait_for_url(lambda _url: is_there(*self.range))
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Waits until something of the picture holds, and fails if that never comes."""
+        for _ in range(200):
+            if holds():
+                return
+            self.page.wait_for_timeout(100)
+        pytest.fail("the picture never came to that")
 
     def spot(self, track: str, time: int, lane: int = 0) -> tuple[float, float]:
         """The point on the page where a lane of a track shows a time."""
@@ -68,4 +92,4 @@ class Drawn:
         self.page.wait_for_timeout(milliseconds)
         self.page.keyboard.up(key)
         expect(self.page).not_to_have_url(re.compile(f"from={before[0]}&.*to={before[1]}(&|$)"))
-        self.page.wait_for_timeout(400)  # until it rests in the address
+        rests(self.page)
