@@ -11,7 +11,6 @@ import atexit
 import logging
 import os
 import threading
-import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
@@ -19,15 +18,14 @@ from torch.autograd.profiler import record_function
 from torch.profiler import ProfilerAction, profile
 
 from .batches import length, wait_name
-from .errors import ProfilerBusyError, SaveError, ScheduleError, UsageError
+from .errors import ProfilerBusyError, ScheduleError, UsageError
 from .handler import folder
-from .identity import Place, Run, current_place, is_distributed
+from .identity import Run
+from .losses import Losses
 from .markers import Marker, Range, Ranges
-from .metadata import Recording, Window
-from .naming import TraceName, file_name, worker_of_rank
 from .recorder import Activities, Options, Recorder
+from .saving import Saving
 from .schedule import description, steps_needed
-from .writer import save
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -91,7 +89,6 @@ class Tracer:
             raise ScheduleError(
                 f"schedule={schedule!r} is no function of the step's number; try cyclic(wait=…, active=…)."
             )
-        self._logdir, self._run = folder(logdir), Run(run)
         self._schedule, self._enabled = schedule, enabled
         self._options = Options(
             activities=None if activities is None else tuple(activities),
@@ -103,20 +100,22 @@ class Tracer:
             experimental_config=experimental_config,
             execution_trace_observer=execution_trace_observer,
         )
-        self._saved: list[Path] = []
-        self._failures = 0
+        self._losses = Losses()
+        self._saving = Saving(
+            folder(logdir),
+            Run(run),
+            self._losses,
+            {"options": self._options.to_json(), "schedule": description(schedule)},
+        )
         self._ranges = Ranges()
-        self._place: Place | None = None
         self._owner: tuple[int, int] | None = None
         self._recorder: Recorder | None = None
-        self._reason = "schedule"
         self._completed = 0
-        self._window_start = (0, 0)
 
     @property
     def saved_traces(self) -> tuple[Path, ...]:
         """The files that this process has written, oldest first."""
-        return tuple(self._saved)
+        return tuple(self._saving.saved)
 
     @property
     def completed_steps(self) -> int:
@@ -139,8 +138,8 @@ class Tracer:
         self._recorder, self._owner = recorder, _here()
         Tracer._live = self
         atexit.register(self._at_exit)
-        self._settle()
-        self._window_start = (0, time.time_ns())
+        self._saving.settle()
+        self._saving.begin_window(0)
         self._ranges.is_recording = recorder.is_recording
         self._ranges.begin_step(0)
         return self
@@ -160,18 +159,19 @@ class Tracer:
     def _close(self, reason: str) -> None:
         atexit.unregister(self._at_exit)
         Tracer._live = None
-        self._reason = reason
+        self._saving.reason = reason
         self._stop()
-        if not self._saved and not self._failures:
+        saved, lost = len(self._saving.saved), self._losses.count
+        if not saved and not lost:
             _LOG.warning("0 windows: %s.", self._shortfall())
-        elif self._failures > 1:
-            _LOG.warning("%d recordings were lost, %d saved.", self._failures, len(self._saved))
+        elif lost > 1:
+            _LOG.warning("%d recordings were lost, %d saved.", lost, saved)
 
     def _stop(self) -> None:
         self._ranges.pause()
         self._ranges.is_recording = False
         recorder, self._recorder = self._recorder, None
-        with _Guard(self, "The recording couldn't be stopped"):
+        with self._losses.kept_away("The recording couldn't be stopped"):
             if recorder is not None:
                 recorder.stop()
 
@@ -225,14 +225,14 @@ class Tracer:
         self._completed += 1
         recorder = self._recorder
         if recorder is not None:
-            with _Guard(self, "The profiler failed, so nothing more is recorded", gives_up=True):
+            with self._losses.kept_away("The profiler failed, so nothing more is recorded", give_up=self._stop):
                 try:
                     if recorder.move(self._action(self._completed)):
-                        self._window_start = (self._completed, time.time_ns())
+                        self._saving.begin_window(self._completed)
                 except ProfilerBusyError as error:
-                    self.lost(str(error))
+                    self._losses.note(str(error))
                 self._ranges.is_recording = recorder.is_recording
-            self._settle()
+            self._saving.settle()
         if goes_on:
             self._ranges.begin_step(self._completed)
         else:
@@ -268,74 +268,17 @@ class Tracer:
 
     # Saving
 
-    def _settle(self) -> None:
-        """Learn rank and run while torch.distributed can tell: it may be gone when the last window is saved."""
-        if self._place is None and is_distributed():
-            with _Guard(self, "The ranks couldn't agree on a run"):
-                self._place = current_place()
-                _LOG.debug("Recording %s of run %s.", self._place, self._run.name)
-
     def _save(self, profiler: profile) -> None:
-        with _Guard(self, "A recording was lost"):
-            place = self._place or current_place()
-            name = TraceName(worker_of_rank(place.global_rank), self._completed)
-            target = self._logdir / self._run.name / file_name(name)
-            recording = Recording(
-                run=self._run.name,
-                place=place,
-                window=self._window(),
-                options=self._options.to_json(),
-                schedule=description(self._schedule),
-                markers=self._ranges.names.labels,
-            )
-            save(profiler.export_chrome_trace, target, recording.to_json())
-            self._saved.append(target)
-            _LOG.info("Saved %s.", target)
-
-    def _window(self) -> Window:
-        first, started_ns = self._window_start
-        is_whole = not self._ranges.is_step_open
-        return Window(
-            window=len(self._saved),
-            step_first=first,
-            step_last=max(first, self._completed - is_whole),
-            is_last_step_whole=is_whole,
-            steps_completed=self._completed,
-            reason=self._reason,
-            started_ns=started_ns,
-            ended_ns=time.time_ns(),
+        ranges = self._ranges
+        self._saving.save(
+            profiler.export_chrome_trace, self._completed, ranges.names.labels, is_whole=not ranges.is_step_open
         )
-
-    def lost(self, problem: str, *, gives_up: bool = False) -> None:
-        """Note that a recording was lost; say so the first time."""
-        _LOG.log(logging.DEBUG if self._failures else logging.WARNING, "%s", problem)
-        self._failures += 1
-        if gives_up:
-            self._stop()
 
     def _check_place(self, what: str) -> None:
         if self._owner is None:
             raise UsageError(f"A Tracer can't {what} outside its `with`.")
         if self._owner != _here():
             raise UsageError(f"Only the thread that entered a Tracer can {what}: torch.profiler belongs to it.")
-
-
-class _Guard:
-    """Keeps what goes wrong with a recording away from the training."""
-
-    def __init__(self, tracer: Tracer, what: str, *, gives_up: bool = False) -> None:
-        self._tracer, self._what, self._gives_up = tracer, what, gives_up
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
-        if kind is None or not issubclass(kind, Exception):
-            return False
-        detail = str(error) if isinstance(error, SaveError) else f"{kind.__name__}: {error}"
-        self._tracer.lost(f"{self._what}: {detail}", gives_up=self._gives_up)
-        _LOG.debug("%s", self._what, exc_info=error)
-        return True
 
 
 def _here() -> tuple[int, int]:
