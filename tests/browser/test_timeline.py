@@ -218,6 +218,18 @@ def test_workers_are_stacked_on_one_clock(app: App):
     assert is_green(drawn.ink(STREAM, 325_000))
 
 
+def test_the_gaps_of_each_worker_are_asked_for_once(app: App):
+    asked: list[str] = []
+    app.page.on("request", lambda request: asked.append(request.url) if "view=gaps" in request.url else None)
+    drawn = Drawn(app, ranks="rank1")
+    drawn.until(lambda: len(asked) == 2)
+    drawn.page.get_by_role("button", name="2 of 2 workers").click()
+    drawn.page.get_by_role("button", name="rank0 alone").click()
+    expect(drawn.page.locator(".gutter li.of-source")).to_have_count(0)
+    app.settle()
+    assert ["worker=rank1" in url for url in asked] == [False, True]
+
+
 def test_the_hint_goes_away_for_good(app: App):
     drawn = Drawn(app)
     hint = drawn.page.locator(".hint")

@@ -8,9 +8,9 @@ import { type Commands, useKeys } from "../widgets/keys.ts";
 import { commandsOf, followHeldKeys } from "./commands.ts";
 import { Gutter, Scrollbar } from "./gutter.tsx";
 import { Hands } from "./hands.ts";
-import { askForGaps, gaps } from "./idle.ts";
+import { followGaps } from "./idle.ts";
 import { isWaiting, laid, mode, scroll, shown } from "./scene.ts";
-import { area, detail, found, selection, settled, sources, steps } from "./state.ts";
+import { area, detail, found, selection, settled, steps } from "./state.ts";
 import { duration } from "./times.ts";
 import { Tooltip } from "./tooltip.tsx";
 import { View } from "./view.ts";
@@ -87,26 +87,15 @@ function Corner() {
   );
 }
 
-function useGaps() {
-  const drawn = sources.value.map(({ id, stamp }) => `${id} ${stamp}`).join("\n");
-  useEffect(() => {
-    const stop = new AbortController();
-    gaps.value = {};
-    for (const source of sources.peek()) void askForGaps(source, stop.signal);
-    return () => stop.abort();
-  }, [drawn]);
-}
-
 export function Canvas() {
   const canvas = useRef<HTMLCanvasElement>(null), head = useRef<HTMLCanvasElement>(null);
   const commands = useSignal<Commands>({});
   useKeys(commands.value);
-  useGaps();
   useEffect(() => {
     const view = new View(canvas.current!, head.current!);
     view.start();
     commands.value = commandsOf(view);
-    const ends = [followHeldKeys(view), new Hands(view).listen(), () => view.stop()];
+    const ends = [followGaps(), followHeldKeys(view), new Hands(view).listen(), () => view.stop()];
     return () => ends.forEach((end) => end());
   }, []);
   return (
