@@ -1,0 +1,115 @@
+"""Keys and pixels of the timeline that few use at first: tools, lanes above and below, marks on all tracks, tinted gaps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from browser.timeline_page import LANE, Drawn
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from browser.app import App
+    from playwright.sync_api import Page
+
+STREAM = "stream 7"
+KERNEL = "Kernel, 30.00 µs, at 310.0 µs"
+
+
+def drag(drawn: Drawn, start: int, end: int, down: int = 0) -> None:
+    x, y = drawn.spot(STREAM, start)
+    drawn.page.mouse.move(x, y)
+    drawn.page.mouse.down()
+    drawn.page.mouse.move(drawn.spot(STREAM, end)[0], y + down, steps=4)
+    drawn.page.mouse.up()
+
+
+def test_digits_choose_what_dragging_does(app: App):
+    drawn = Drawn(app)
+    stage = drawn.page.locator(".stage")
+    drawn.page.keyboard.press("2")
+    expect(stage).to_have_attribute("data-mode", "pan")
+    drag(drawn, 600_000, 500_000)
+    drawn.comes_to(lambda start, end: start == pytest.approx(100_000, rel=0.01) and end - start == 1_000_000)
+    drawn.page.keyboard.press("3")
+    expect(stage).to_have_attribute("data-mode", "zoom")
+    drag(drawn, 600_000, 600_000, down=-60)
+    drawn.comes_to(lambda start, end: 100_000 < start < 600_000 < end < 1_100_000)
+    drawn.page.keyboard.press("1")
+    expect(stage).to_have_attribute("data-mode", "area")
+    drag(drawn, 550_000, 650_000)
+    drawn.says("area of")
+
+
+def test_shift_and_arrows_go_from_lane_to_lane(app: App):
+    drawn = Drawn(app, slice="2")
+    drawn.says(KERNEL)
+    drawn.page.keyboard.press("Shift+ArrowDown")
+    drawn.says("selected: ProfilerStep#1")
+    drawn.click("calls", 125_000)
+    drawn.says("selected: aten::relu")
+    drawn.page.keyboard.press("Shift+ArrowUp")
+    drawn.says("selected: ProfilerStep#1")
+
+
+def test_r_marks_on_all_tracks_what_m_marks_on_one(app: App):
+    drawn = Drawn(app, slice="2")
+    drawn.says(KERNEL)
+    drawn.page.keyboard.press("m")
+    drawn.says("area of 30.00 µs")
+    drawn.page.wait_for_function("/area=310000~340000~0(&|$)/.test(location.hash)")
+    drawn.page.keyboard.press("r")
+    drawn.page.wait_for_function("/area=310000~340000~(&|$)/.test(location.hash)")
+
+
+def test_the_time_in_which_the_device_waits_is_tinted(app: App):
+    drawn = Drawn(app)
+
+    def is_tinted() -> bool:
+        red, green, blue = drawn.ink(STREAM, 160_000)  # the first kernel has ended, and the second hasn't begun
+        return red > max(green, blue) + 5
+
+    drawn.until(is_tinted)
+
+
+def pixels(drawn: Drawn, worker: int, start: int, end: int) -> list[int]:
+    """What is drawn around a time of a worker's stream."""
+    line = drawn.page.locator(".gutter li", has_text=STREAM).nth(worker).bounding_box()
+    box = drawn.canvas.bounding_box()
+    assert line
+    assert box
+    left, right = (round(drawn.spot(STREAM, time)[0] - box["x"]) for time in (start, end))
+    code = "(canvas, [x, y, w, h]) => [...canvas.getContext('2d').getImageData(x, y, w, h).data]"
+    return drawn.canvas.evaluate(code, [left - 4, round(line["y"] - box["y"]), right - left + 8, LANE])
+
+
+def test_pointing_at_a_collective_marks_it_on_the_other_ranks(app: App):
+    drawn = Drawn(app, run="ranks", worker="rank0", span="5", ranks="rank1")
+    other = (900_000, 940_000)  # the other rank's first collective
+    before = pixels(drawn, 1, *other)
+    drawn.page.mouse.move(*drawn.spot(STREAM, 320_000))
+    drawn.until(lambda: pixels(drawn, 1, *other) != before)
+    drawn.page.mouse.move(*drawn.spot(STREAM, 100_000))
+    drawn.until(lambda: pixels(drawn, 1, *other) == before)
+
+
+@pytest.fixture
+def sharp_page(browser, base_url: str) -> Page:
+    context = browser.new_context(base_url=base_url, device_scale_factor=2, viewport={"width": 1300, "height": 700})
+    yield context.new_page()
+    context.close()
+
+
+def test_a_screen_of_high_density_gets_all_its_pixels(sharp_page: Page):
+    from browser.app import App
+
+    drawn = Drawn(App(sharp_page))
+    box = drawn.canvas.bounding_box()
+    assert box
+    size = drawn.canvas.evaluate("canvas => [canvas.width, canvas.height]")
+    assert size == pytest.approx([2 * box["width"], 2 * box["height"]], abs=2)
+    edge = (drawn.spot(STREAM, 310_000)[0] - box["x"]) * 2  # where the third kernel begins, in the screen's pixels
+    y = (drawn.spot(STREAM, 310_000)[1] - box["y"]) * 2
+    code = "(canvas, [x, y, w]) => [...canvas.getContext('2d').getImageData(x, y, w, 1).data]"
+    inks = drawn.canvas.evaluate(code, [round(edge) - 3, round(y), 6])
+    assert inks[:4] != inks[-4:]
