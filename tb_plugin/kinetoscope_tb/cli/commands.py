@@ -17,9 +17,12 @@ import click
 
 from ..errors import KinetoscopeError, NotFound
 from .cache import cache
+from .check import check
 from .compare import compare
 from .event import event
 from .export import export
+from .merge import merge
+from .publish import publish
 from .report import report
 from .traces import chosen, opened, where
 
@@ -215,11 +218,8 @@ def _print_answer(view: View, result: Any, form: str) -> None:  # pl.DataFrame |
         print_table(text_columns(view.table.columns, result))
 
 
-commands.add_command(cache)
-commands.add_command(compare)
-commands.add_command(event)
-commands.add_command(export)
-commands.add_command(report)
+for command in (cache, check, compare, event, export, merge, publish, report):
+    commands.add_command(command)
 
 
 @commands.command()

@@ -1,0 +1,105 @@
+"""`kinetoscope check`: whether a recording is whole, for people and for scripts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import NotFound, TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..discovery import Listing, TraceFile
+    from ..verification import Verdict
+
+
+@click.command()
+@click.argument("path")
+@click.option("--run", help="Only this run of the logdir; all if not given.")
+@click.option("--strict", is_flag=True, help="Warnings fail too, not only what is lost.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def check(path: str, run: str | None, strict: bool, form: str) -> None:  # noqa: FBT001  # click's way
+    """Say whether the traces in PATH are whole: readable, nothing lost, every rank there, on clocks that fit.
+
+    The exit status is 0 if they are and 1 if not.
+    """
+    from ..discovery import list_given
+    from ..verification import run_problems, verdict
+
+    listing = list_given(path)
+    verdicts = [verdict(file, trace) for file, trace in _traces(_files(listing, run))]
+    by_run = {name: [one for one in verdicts if one.file.run == name] for name in listing.runs}
+    problems = {name: run_problems(group) for name, group in by_run.items() if group}
+    unusable = [] if run else [f"{problem.path}: {problem.reason}" for problem in listing.problems]
+    bad = [one for one in verdicts if one.state in ("unreadable", "loss") or (strict and one.state != "ok")]
+    is_whole = not (bad or unusable or any(problems.values()))
+    if form == "json":
+        _print_json(verdicts, problems, unusable, is_whole=is_whole)
+    else:
+        _print_text(verdicts, problems, unusable)
+    if not is_whole:
+        raise click.exceptions.Exit(1)
+
+
+def _files(listing: Listing, run: str | None) -> list[TraceFile]:
+    if run is not None and run not in listing.runs:
+        raise NotFound("run", run, listing.runs)
+    return [file for file in listing.files if run in (None, file.run)]
+
+
+def _traces(files: Sequence[TraceFile]) -> Iterator[tuple[TraceFile, Any]]:
+    """Each file with its trace or with what is wrong with it."""
+    from .traces import opened
+
+    for file in files:
+        try:
+            with opened(file) as trace:
+                yield file, trace
+        except TraceError as error:
+            yield file, error
+
+
+def _print_text(verdicts: Sequence[Verdict], problems: dict[str, list[str]], unusable: Sequence[str]) -> None:
+    from .text_table import visible
+
+    for one in verdicts:
+        click.echo(f"{one.state:10}  {visible(one.file.shown)}")
+        if one.problem:
+            click.echo(f"            {visible(one.problem)}")
+        for finding in one.findings:
+            words = visible(finding.consequence)
+            click.echo(f"            {finding.level}: {finding.rule} ({finding.count:,}): {words}")
+    for run, said in problems.items():
+        for problem in said:
+            click.echo(f"run {visible(run)}: {visible(problem)}")
+    for line in unusable:
+        click.echo(visible(line))
+    good = sum(one.state == "ok" for one in verdicts)
+    runs = "1 run" if len(problems) == 1 else f"{len(problems)} runs"
+    click.echo(f"{good} of {len(verdicts)} traces in {runs} have no loss and no warning.")
+
+
+def _print_json(
+    verdicts: Sequence[Verdict], problems: dict[str, list[str]], unusable: Sequence[str], *, is_whole: bool
+) -> None:
+    from ..web import encode
+
+    traces = [
+        {
+            "run": one.file.run,
+            "worker": one.file.worker,
+            "span": one.file.span,
+            "path": one.file.shown,
+            "state": one.state,
+            "problem": one.problem or None,
+            "rank": one.rank,
+            "world_size": one.world_size,
+            "findings": [
+                {"rule": f.rule, "level": f.level, "count": f.count, "consequence": f.consequence} for f in one.findings
+            ],
+        }
+        for one in verdicts
+    ]
+    click.echo(encode.text({"whole": is_whole, "traces": traces, "runs": problems, "unusable": list(unusable)}))

@@ -1,0 +1,57 @@
+"""`kinetoscope merge`: all ranks of a span in one file."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, cast
+
+import click
+
+from .saving import saved
+
+if TYPE_CHECKING:
+    from ..discovery import TraceFile
+
+
+@click.command()
+@click.argument("path")
+@click.argument("out", metavar="OUT.json[.gz]")
+@click.option("--run", help="Which run of the logdir; the first if not given.")
+@click.option("--span", help="Which recording; the first worker's first if not given.")
+def merge(path: str, out: str, run: str | None, span: str | None) -> None:
+    """Write all ranks' traces of one span of a run in PATH into one file, for Perfetto and chrome://tracing.
+
+    All are on one clock: each file's own zero is accounted for, and so is the difference of the ranks' clocks where the
+    recorder measured it. Processes and arrows are renumbered, since ranks use the same numbers. The timeline on the
+    page shows ranks side by side without that.
+    """
+    from isal import igzip
+
+    from ..discovery import list_given
+    from ..rewriting import merge as write_merged
+    from .text_table import visible
+
+    listing = list_given(path)
+    first, choices = listing.first(run=run, worker=None, span=span)
+    for level in ("run", "span"):
+        if level in choices:
+            others = ", ".join(visible(name) for name in choices[level][1:6])
+            click.echo(f"{level} {visible(choices[level][0])}; choose another with --{level}: {others}", err=True)
+    files = [first, *listing.beside(first)]
+    with saved(out) as file:
+        packed = igzip.IGzipFile(fileobj=file, mode="wb") if out.endswith(".gz") else None  # type: ignore[no-untyped-call]
+        result = write_merged(files, cast("IO[bytes]", packed or file), _note)
+        if packed is not None:
+            packed.close()
+    unmeasured = [worker["worker"] for worker in result.workers if worker["clock_offset_ns"] is None]
+    click.echo(f"{out}: {result.events:,} events of {len(files)} workers.")
+    if len(files) > 1 and unmeasured:
+        names = ", ".join(visible(name) for name in unmeasured[:5]) + (", …" if len(unmeasured) > 5 else "")
+        click.echo(f"Nobody measured these clocks, which are taken as they are: {names}.", err=True)
+    if result.skipped:
+        click.echo(f"{result.skipped:,} events belong to no process and were left out.", err=True)
+
+
+def _note(file: TraceFile) -> None:
+    from .text_table import visible
+
+    click.echo(visible(file.shown), err=True)

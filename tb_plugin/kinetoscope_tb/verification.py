@@ -1,0 +1,110 @@
+"""Whether a run's traces are whole: each file by itself, and all ranks of a span together.
+
+A file is judged by the rules of `checks`; what only several files can tell is judged here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from .checks import findings
+from .discovery import TraceFile
+from .discovery.patterns import is_time
+from .errors import KinetoscopeError
+from .trace import Finding, Trace
+
+_MOST_LISTED = 8
+_CLOCKS_DIFFER_NS = 10_000_000  # by that much, machines that ask a time server
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is to be said of one file.
+
+    Args:
+        file: The trace.
+        problem: Why it can't be read; empty if it can.
+        findings: Losses and warnings; notes change no number and are left out.
+        rank: Its rank, if it says so.
+        world_size: How many ranks its job has, if it says so.
+        window_ns: Unix times of the recording's first and last moment, by rank 0's clock where the recorder measured
+            the difference; None if it can't be read.
+    """
+
+    file: TraceFile
+    problem: str = ""
+    findings: tuple[Finding, ...] = ()
+    rank: int | None = None
+    world_size: int | None = None
+    window_ns: tuple[int, int] | None = None
+
+    @property
+    def state(self) -> Literal["ok", "warning", "loss", "unreadable"]:
+        """The worst that is to be said."""
+        if self.problem:
+            return "unreadable"
+        levels = {finding.level for finding in self.findings}
+        return "loss" if "loss" in levels else "warning" if "warning" in levels else "ok"
+
+
+def verdict(file: TraceFile, trace: Trace | KinetoscopeError) -> Verdict:
+    """Judge one file, given its trace or why there is none."""
+    if isinstance(trace, KinetoscopeError):
+        return Verdict(file, problem=str(trace))
+    clock = trace.meta.producer.get("clock")
+    ahead = clock.get("offset_ns") if isinstance(clock, Mapping) else None
+    zero = trace.origin_ns - (ahead if isinstance(ahead, int) else 0)
+    start, end = trace.window
+    return Verdict(
+        file,
+        findings=tuple(finding for finding in findings(trace) if finding.level != "note"),
+        rank=trace.meta.rank,
+        world_size=trace.meta.world_size,
+        window_ns=(zero + start, zero + end),
+    )
+
+
+def run_problems(verdicts: Sequence[Verdict]) -> list[str]:
+    """What is wrong with the files of one run together, in words."""
+    spans: dict[str, list[Verdict]] = defaultdict(list)
+    places: Counter[str] = Counter()
+    for one in verdicts:
+        places[one.file.worker] += 1
+        # Spans that are times are never the same on two ranks: the first of each belong together, and so on.
+        spans[f"no. {places[one.file.worker]}" if is_time(one.file.span) else one.file.span].append(one)
+    sizes = sorted({one.world_size for one in verdicts if one.world_size is not None})
+    problems = []
+    if len(sizes) > 1:
+        shown = ", ".join(map(str, sizes))
+        problems.append(f"The files say that the job has {shown} ranks: traces of different jobs are in one run.")
+    size = sizes[0] if len(sizes) == 1 else None
+    for span, group in spans.items():
+        problems += [f"Span {span}: {problem}" for problem in _span_problems(group, size)]
+    return problems
+
+
+def _span_problems(group: Sequence[Verdict], size: int | None) -> Iterator[str]:
+    ranks = [one.rank for one in group if one.rank is not None]
+    twice = sorted({rank for rank in ranks if ranks.count(rank) > 1})
+    if twice:
+        yield f"more than one file says that it is {_listed(twice)}."
+    if size is not None and len(ranks) == len(group):
+        missing = sorted(set(range(size)) - set(ranks))
+        if missing:
+            yield f"of {size} ranks {len(missing)} left no trace: {_listed(missing)}."
+    windows = [(one.window_ns, one.file.worker) for one in group if one.window_ns and one.window_ns[0]]
+    if len(windows) > 1:
+        last_start, late = max((window[0], worker) for window, worker in windows)
+        first_end, early = min((window[1], worker) for window, worker in windows)
+        if last_start > first_end + _CLOCKS_DIFFER_NS:
+            gap_s = (last_start - first_end) / 1e9
+            words = "their clocks differ, or they didn't record the same steps."
+            yield f"{late} begins {gap_s:,.3f} s after {early} ended: {words}"
+
+
+def _listed(ranks: Iterable[int]) -> str:
+    names = [f"rank {rank}" for rank in ranks]
+    return ", ".join(names[:_MOST_LISTED]) + (", …" if len(names) > _MOST_LISTED else "")
