@@ -1,0 +1,12 @@
+"""Runs of many ranks: what is kept of each recording, and what follows from all of them together.
+
+model       the columns that are kept
+summary     a trace as a summary: groups, sizes, calls, traffic, activity; collective_kinds says what a collective is
+run         summaries side by side: matching, waits, clocks
+"""
+
+from .model import Summary
+from .run import Member, Ranks
+from .summary import summary
+
+__all__ = ["Member", "Ranks", "Summary", "summary"]

@@ -1,0 +1,88 @@
+"""What kind of collective a call is, how many bytes it moves, and how often each byte crosses the wire.
+
+Torch, NCCL and the custom kernels spell the same operation in many ways. Here each has one name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+UNKNOWN = "other"
+SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
+"""None of its ranks can end before the last one has begun."""
+
+PEER_TO_PEER = ("send", "recv")
+
+NOT_A_CALL = re.compile(r"_?(?:wait|init|startcoalescing|endcoalescing|start_coalescing|end_coalescing|coalesced)$")
+"""Names in the metadata of calls that move nothing themselves."""
+
+_KINDS = (  # the first that fits; names are lower case without underscores
+    ("send_recv", re.compile(r"sendrecv")),
+    ("reduce_scatter", re.compile(r"reducescatter")),
+    ("all_reduce", re.compile(r"allreduce|crossdevicereduce|(?:two|one)shot|quickreduce|lamport|allreducefusion")),
+    ("all_gather", re.compile(r"allgather|gatherintotensor")),
+    ("all_to_all", re.compile(r"alltoall|deepep.*(?:dispatch|combine)")),
+    ("broadcast", re.compile(r"broadcast|bcast")),
+    ("barrier", re.compile(r"barrier")),
+    ("scatter", re.compile(r"scatter")),
+    ("gather", re.compile(r"gather")),
+    ("reduce", re.compile(r"reduce")),
+    ("send", re.compile(r"send")),
+    ("recv", re.compile(r"recv")),
+)
+
+_BYTES = {
+    **dict.fromkeys(("bool", "byte", "char", "unsignedchar", "signedchar", "qint8", "quint8"), 1),
+    **dict.fromkeys(("half", "bfloat16", "short", "shortint", "unsignedshort"), 2),
+    **dict.fromkeys(("float", "int", "qint32", "unsignedint"), 4),
+    **dict.fromkeys(("double", "long", "longint", "longlong", "unsignedlong", "complexfloat"), 8),
+    "complexhalf": 4,
+    "complexdouble": 16,
+}
+_SIZED = re.compile(r"u?int(?P<bits>8|16|32|64)|float(?P<tiny>[48])|bits?(?P<raw>8|16)|complex(?P<pair>32|64|128)")
+
+
+@lru_cache(1 << 12)
+def kind_of(name: str) -> str:
+    """The operation that a name stands for: `_allgather_base`, `nccl:all_gather` and NCCL's kernels are `all_gather`.
+
+    NCCL runs all-to-alls, sends and receives by the same kernel, SendRecv: what it does is known from its call alone.
+    """
+    plain = name.lower().split("(")[0].replace("_", "").replace("::", "").replace("-", "")
+    return next((kind for kind, pattern in _KINDS if pattern.search(plain)), UNKNOWN)
+
+
+@lru_cache(1 << 10)
+def element_bytes(dtype: str) -> int | None:
+    """Bytes of one number of a type, as c10 (Float, BFloat16) or C++ (c10::BFloat16, long int) calls it; None: unknown.
+
+    A type that packs two numbers of 4 bits into a byte counts the byte as one element, as c10 does.
+    """
+    plain = dtype.removeprefix("c10::").replace(" ", "").replace("<", "").replace(">", "").lower()
+    plain = plain.replace("c10::", "")
+    if plain in _BYTES:
+        return _BYTES[plain]
+    found = _SIZED.match(plain)
+    if not found:
+        return None
+    bits = found["bits"] or found["raw"] or found["pair"]
+    return int(bits) // 8 if bits else 1
+
+
+def message_bytes(kind: str, in_bytes: int, out_bytes: int) -> int:
+    """The size that bandwidths are told of, as nccl-tests counts it: the larger of both sides, which holds all ranks'.
+
+    https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md: of an all-gather what comes out, of a
+    reduce-scatter what goes in, of all others both are alike. -1: unknown.
+    """
+    return in_bytes if kind in ("reduce_scatter", "scatter") and in_bytes >= 0 else max(in_bytes, out_bytes)
+
+
+_ONE_LESS: Mapping[str, int] = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1, "all_to_all": 1}
+
+
+def bus_factor(kind: str, ranks: int) -> float:
+    """Bus bandwidth ÷ algorithm bandwidth: which share of the message each rank's link has to carry (nccl-tests)."""
+    return _ONE_LESS[kind] * (ranks - 1) / ranks if kind in _ONE_LESS and ranks > 0 else 1.0
