@@ -85,6 +85,27 @@ function countOf(tab: Tab): string {
 
 const PANELS = { slice: Details, found: FoundList, area: AreaTable, gaps: GapList };
 
+function Tabs({ tab, turn }: { tab: Tab | null; turn: () => void }) {
+  return (
+    <div class="tabs" role="group" aria-label="Details of">
+      {TABS.map(([id, title]) => (
+        <button
+          key={id}
+          type="button"
+          aria-pressed={id === tab}
+          onClick={() => openPanel(id === tab ? null : id)}
+        >
+          {title + countOf(id)}
+        </button>
+      ))}
+      <span class="space" />
+      <button type="button" class="turn" aria-expanded={tab !== null} onClick={turn} data-tip="Open or close this: Q">
+        <span aria-hidden="true">{tab ? "▾" : "▴"}</span> {tab ? "Close" : "Open"}
+      </button>
+    </div>
+  );
+}
+
 /** The drawer; Q opens and closes it. */
 export function Drawer() {
   const box = useRef<HTMLElement>(null);
@@ -99,22 +120,7 @@ export function Drawer() {
   return (
     <section class={`drawer ${tab ? "" : "closed"}`} aria-label="Details" ref={box}>
       {tab && <Edge height={height} />}
-      <div class="tabs" role="group" aria-label="Details of">
-        {TABS.map(([id, title]) => (
-          <button
-            key={id}
-            type="button"
-            aria-pressed={id === tab}
-            onClick={() => openPanel(id === tab ? null : id)}
-          >
-            {title + countOf(id)}
-          </button>
-        ))}
-        <span class="space" />
-        <button type="button" class="turn" aria-expanded={tab !== null} onClick={turn} data-tip="Open or close this: Q">
-          <span aria-hidden="true">{tab ? "▾" : "▴"}</span> {tab ? "Close" : "Open"}
-        </button>
-      </div>
+      <Tabs tab={tab} turn={turn} />
       {Panel && (
         <div
           class="panel"

@@ -1,6 +1,6 @@
 /** The timeline in Perfetto: what of it, how much that is, and where Perfetto comes from. */
 
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { ask, type Failed, follow, type Loading, type Query } from "../api.ts";
 import { plural, quantity } from "../format.ts";
@@ -75,6 +75,28 @@ const startChoice = (): string => {
   return from <= whole.value.from && to >= whole.value.to ? "whole" : "sight";
 };
 
+/** What goes into the file beside the slices. */
+function Extras({ chosen }: { chosen: Signal<Extra[]> }) {
+  const turn = (extra: Extra, isOn: boolean) =>
+    chosen.value = EXTRAS.filter((one) => one === extra ? isOn : chosen.value.includes(one));
+  return (
+    <ul>
+      {EXTRAS.map((extra) => (
+        <li key={extra}>
+          <label>
+            <input
+              type="checkbox"
+              checked={chosen.value.includes(extra)}
+              onChange={({ currentTarget }) => turn(extra, currentTarget.checked)}
+            />{" "}
+            {EXTRA_WORDS[extra]}
+          </label>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 function PerfettoDialog({ onClose }: { onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const what = useSignal(startChoice()), who = useSignal("");
@@ -83,10 +105,6 @@ function PerfettoDialog({ onClose }: { onClose: () => void }) {
   const known = choices();
   const range = known.find(([id]) => id === what.value)?.[2] ?? null;
   const chosen = who.value ? sources.value.filter(({ id }) => id === who.value) : sources.value;
-  const turn = (
-    extra: Extra,
-    isOn: boolean,
-  ) => (extras.value = EXTRAS.filter((one) => one === extra ? isOn : extras.value.includes(one)));
   return (
     <dialog ref={dialog} class="perfetto" onClose={onClose} aria-labelledby="perfetto">
       <h2 id="perfetto">Open in Perfetto</h2>
@@ -107,20 +125,7 @@ function PerfettoDialog({ onClose }: { onClose: () => void }) {
           onPick={(id) => (who.value = id)}
         />
       )}
-      <ul>
-        {EXTRAS.map((extra) => (
-          <li key={extra}>
-            <label>
-              <input
-                type="checkbox"
-                checked={extras.value.includes(extra)}
-                onChange={({ currentTarget }) => turn(extra, currentTarget.checked)}
-              />{" "}
-              {EXTRA_WORDS[extra]}
-            </label>
-          </li>
-        ))}
-      </ul>
+      <Extras chosen={extras} />
       {chosen.length > 0 && <Ways chosen={chosen} range={range} extras={extras.value} />}
       <button type="button" onClick={() => dialog.current?.close()}>Close</button>
     </dialog>

@@ -1,9 +1,10 @@
+import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { decimal } from "../format.ts";
 import { valueWords } from "./counters.ts";
 import { counted, type CounterValue, pointed } from "./scene.ts";
 import type { SliceFacts } from "./model.ts";
-import { asked, hover, sourceOf } from "./state.ts";
+import { asked, type Hover, hover, sourceOf } from "./state.ts";
 import { duration } from "./times.ts";
 import { skewOf } from "./skew.ts";
 import { twins } from "./twins.ts";
@@ -44,11 +45,8 @@ function CounterWords({ counter, least, most, last }: CounterValue) {
   );
 }
 
-/** What is under the pointer, in full. */
-export function Tooltip() {
-  const box = useRef<HTMLDivElement>(null);
-  const over = hover.value;
-  useFacts(over?.source, over?.slice);
+/** Keeps the box beside the pointer, inside of what it lies over. */
+function useBesidePointer(box: RefObject<HTMLDivElement | null>) {
   useLayoutEffect(() => {
     const { current } = box;
     if (!current?.parentElement) return;
@@ -61,20 +59,14 @@ export function Tooltip() {
       below + current.offsetHeight > clientHeight ? Math.max(2, y - current.offsetHeight - 10) : below
     }px`;
   });
-  const gutter = document.querySelector<HTMLElement>(".gutter")?.offsetWidth ?? 0;
-  if (!over && counted.value) {
-    return (
-      <div class="tip on-canvas" ref={box} data-gutter={gutter}>
-        <CounterWords {...counted.value} />
-      </div>
-    );
-  }
-  if (!over) return null;
+}
+
+function SliceWords({ over }: { over: Hover }) {
   const { name, category, count, facts } = over;
   const track = sourceOf(over.source)?.meta.tracks[over.track];
   const lasts = facts ? duration(facts.dur_ns) : `≈ ${duration(over.dur_ns)}`;
   return (
-    <div class="tip on-canvas" ref={box} data-gutter={gutter}>
+    <>
       <b>{facts?.name ?? (name || "…")}</b>
       <p>
         {facts && facts.dur_ns === 0 ? "instant" : lasts}
@@ -96,6 +88,21 @@ export function Tooltip() {
         </p>
       )}
       {count > 1 && <p class="quiet">The longest of {decimal(count)} slices that begin here; zoom in to see them.</p>}
+    </>
+  );
+}
+
+/** What is under the pointer, in full. */
+export function Tooltip() {
+  const box = useRef<HTMLDivElement>(null);
+  const over = hover.value;
+  useFacts(over?.source, over?.slice);
+  useBesidePointer(box);
+  if (!over && !counted.value) return null;
+  const gutter = document.querySelector<HTMLElement>(".gutter")?.offsetWidth ?? 0;
+  return (
+    <div class="tip on-canvas" ref={box} data-gutter={gutter}>
+      {over ? <SliceWords over={over} /> : <CounterWords {...counted.value!} />}
     </div>
   );
 }

@@ -1,20 +1,59 @@
 import type { Table } from "../api.ts";
 import { inkOf } from "../categories.ts";
-import { exact, percent, scaled, scaleFor } from "../format.ts";
+import { exact, percent, type Scale, scaled, scaleFor } from "../format.ts";
 import { Ring } from "../widgets/donut.tsx";
 
 type Numbers = (number | null)[];
 
+interface Row {
+  category: string;
+  mean: number | null;
+  share: number | null;
+  spread: number | null;
+  range: string;
+}
+
+/** A part of the step, or all of it under the name `whole`. */
+function PartRow({ row, scale, most, whole }: { row: Row; scale: Scale; most: number; whole: string }) {
+  const { category, mean, share, spread, range } = row;
+  const isPart = category !== "Step";
+  return (
+    <tr class={isPart ? "" : "total"}>
+      <th scope="row">
+        {isPart && <i class="swatch" style={{ background: inkOf(category) }} />}
+        {isPart ? category : whole}
+      </th>
+      <td class="number" data-tip={`${exact(mean, "duration")}\n${range}`}>
+        {mean === null ? "–" : scaled(mean, scale)}
+      </td>
+      <td class="number quiet" data-tip={exact(spread, "duration")}>
+        {spread === null ? "–" : scaled(spread, scale)}
+      </td>
+      <td class="number">{percent(share)}</td>
+      <td class="bar">
+        {isPart && (share ?? 0) > 0 && (
+          <i
+            style={{ background: inkOf(category), width: `${(100 * share!) / most}%` }}
+          />
+        )}
+      </td>
+    </tr>
+  );
+}
+
 /** The mean over complete steps as a table whose parts add up to the step, and as a ring. */
 export function AverageStep({ data, whole }: { data: Table["data"]; whole: string }) {
   const means = data.mean_ns as Numbers;
-  const shares = data.share_frac as Numbers;
-  const spreads = data.stdev_ns as Numbers;
   const scale = scaleFor("duration", means);
-  const rows = data.category!.map((category, i) => ({ category: String(category), i }));
-  const parts = rows.filter(({ category, i }) => category !== "Step" && (means[i] ?? 0) > 0);
-  const range = (i: number) => `${exact(data.min_ns![i], "duration")} to ${exact(data.max_ns![i], "duration")}`;
-  const most = Math.max(...parts.map(({ i }) => shares[i] ?? 0));
+  const rows = data.category!.map((category, i): Row => ({
+    category: String(category),
+    mean: means[i] ?? null,
+    share: (data.share_frac as Numbers)[i] ?? null,
+    spread: (data.stdev_ns as Numbers)[i] ?? null,
+    range: `${exact(data.min_ns![i], "duration")} to ${exact(data.max_ns![i], "duration")}`,
+  }));
+  const parts = rows.filter(({ category, mean }) => category !== "Step" && (mean ?? 0) > 0);
+  const most = Math.max(...parts.map(({ share }) => share ?? 0));
   return (
     <div class="mean">
       <table class="average">
@@ -28,33 +67,14 @@ export function AverageStep({ data, whole }: { data: Table["data"]; whole: strin
           </tr>
         </thead>
         <tbody>
-          {rows.map(({ category, i }) => (
-            <tr key={category} class={category === "Step" ? "total" : ""}>
-              <th scope="row">
-                {category !== "Step" && <i class="swatch" style={{ background: inkOf(category) }} />}
-                {category === "Step" ? whole : category}
-              </th>
-              <td class="number" data-tip={`${exact(means[i], "duration")}\n${range(i)}`}>
-                {means[i] === null ? "–" : scaled(means[i]!, scale)}
-              </td>
-              <td class="number quiet" data-tip={exact(spreads[i], "duration")}>
-                {spreads[i] === null || spreads[i] === undefined ? "–" : scaled(spreads[i]!, scale)}
-              </td>
-              <td class="number">{percent(shares[i])}</td>
-              <td class="bar">
-                {category !== "Step" && (shares[i] ?? 0) > 0 && (
-                  <i style={{ background: inkOf(category), width: `${(100 * shares[i]!) / most}%` }} />
-                )}
-              </td>
-            </tr>
-          ))}
+          {rows.map((row) => <PartRow key={row.category} row={row} scale={scale} most={most} whole={whole} />)}
         </tbody>
       </table>
       {parts.length > 0 && (
         <Ring
           title={whole}
           kind="duration"
-          parts={parts.map(({ category, i }) => ({ name: category, value: means[i]!, ink: inkOf(category) }))}
+          parts={parts.map(({ category, mean }) => ({ name: category, value: mean!, ink: inkOf(category) }))}
         />
       )}
     </div>

@@ -7,7 +7,7 @@ import { useSlot } from "../slot.ts";
 import { address, go, openEntry, parametersOf, placeLabels, type Shown, useComparison } from "../state.ts";
 import { Parameters } from "../widgets/parameters.tsx";
 import { RowDetail } from "../widgets/row_detail.tsx";
-import { useRows } from "../widgets/rows.ts";
+import { type Rows, useRows } from "../widgets/rows.ts";
 import { DataTable } from "../widgets/table.tsx";
 import { SaveRows } from "../widgets/save.tsx";
 import { FilterBox, GroupBy, Sums } from "../widgets/tools.tsx";
@@ -68,6 +68,21 @@ function BasisLine({ table }: { table: Comparison }) {
   );
 }
 
+function ToolLine({ table, entry, rows }: { table: Comparison; entry: ViewEntry; rows: Rows }) {
+  return (
+    <div class="tools">
+      <FilterBox problem={rows.problem} />
+      {rows.problem && <span class="problem" role="alert">No pattern: {rows.problem}</span>}
+      <GroupBy />
+      <Parameters entry={entry} fixed={[]} />
+      <ColumnChoice entry={entry} />
+      <NoiseSwitch />
+      <span class="space" />
+      <SaveRows table={table} rows={rows.rows} />
+    </div>
+  );
+}
+
 function Content({ table, entry }: { table: Comparison; entry: ViewEntry }) {
   const drawn = useMemo(() => comparedEntry(entry, table), [entry, table]);
   const ready = readyComparison(table, entry);
@@ -81,16 +96,7 @@ function Content({ table, entry }: { table: Comparison; entry: ViewEntry }) {
   return (
     <>
       <BasisLine table={table} />
-      <div class="tools">
-        <FilterBox problem={rows.problem} />
-        {rows.problem && <span class="problem" role="alert">No pattern: {rows.problem}</span>}
-        <GroupBy />
-        <Parameters entry={entry} fixed={[]} />
-        <ColumnChoice entry={entry} />
-        <NoiseSwitch />
-        <span class="space" />
-        <SaveRows table={table} rows={rows.rows} />
-      </div>
+      <ToolLine table={table} entry={entry} rows={rows} />
       <Sums ready={ready} rows={rows.rows} />
       {left > 0 && <p class="sums">{plural(left, "row")} no different, or by no more than noise</p>}
       {rows.rows.length

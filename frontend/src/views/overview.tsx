@@ -92,6 +92,25 @@ function Findings({ data }: Table) {
   );
 }
 
+/** Where the trace is from, and what to distrust. */
+function Provenance() {
+  const environment = useAnswer("environment");
+  const health = useAnswer("health");
+  return (
+    <div class="pair">
+      <Card title="Environment">
+        <Answered shown={environment} title="Environment">{Environment}</Answered>
+      </Card>
+      <Card title="Trace health">
+        <Answered shown={health} title="Trace health">{Findings}</Answered>
+        <p>
+          <button type="button" class="link" onClick={() => openView("health")}>All of it as a table</button>
+        </p>
+      </Card>
+    </div>
+  );
+}
+
 /** The answers first: what to do about the step, how long it takes, what it is made of, what to distrust. */
 export function Overview() {
   const overview = useAnswer("overview");
@@ -99,8 +118,6 @@ export function Overview() {
   const gpus = useAnswer("gpus");
   const memory = useAnswer("memory_devices");
   const steps = useAnswer("steps");
-  const environment = useAnswer("environment");
-  const health = useAnswer("health");
   const listed = steps.answer?.state === "ready" ? steps.answer : steps.earlier;
   const unit = unitOf((listed?.data.step ?? []) as string[], (listed?.data.is_complete ?? []) as boolean[]);
   return (
@@ -118,17 +135,7 @@ export function Overview() {
           <Card title="What to do" note="largest saving first; savings are upper bounds and may overlap">
             <Answered shown={advice} title="Advice">{(found) => <WhatToDo data={found} />}</Answered>
           </Card>
-          <div class="pair">
-            <Card title="Environment">
-              <Answered shown={environment} title="Environment">{Environment}</Answered>
-            </Card>
-            <Card title="Trace health">
-              <Answered shown={health} title="Trace health">{Findings}</Answered>
-              <p>
-                <button type="button" class="link" onClick={() => openView("health")}>All of it as a table</button>
-              </p>
-            </Card>
-          </div>
+          <Provenance />
         </>
       )}
     </Answered>

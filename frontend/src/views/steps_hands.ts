@@ -65,10 +65,31 @@ const groupStart = (bars: Bar[], bar: Bar, { from }: Range) =>
   from + bars.slice(0, bars.indexOf(bar)).reduce((sum, { of }) => sum + of, 0);
 const groupEnd = (bars: Bar[], bar: Bar, range: Range) => groupStart(bars, bar, range) + bar.of;
 
+/** What keys do: mark bars, and show other ranges of steps. */
+function keysOf({ count, bars }: Chart, { marked, range, point }: ReturnType<typeof useHands>) {
+  /** Marks a bar; beyond the ends of what is drawn, the range moves along. */
+  const turnTo = (at: number, by: number) => {
+    if (at < 0 || at >= bars.length) show(moved(range, Math.sign(by) * (bars[0]?.of ?? 1), count), count, "replace");
+    point(at);
+  };
+  return (event: KeyboardEvent) => {
+    const steps: Record<string, number> = { ArrowRight: 1, ArrowLeft: -1, Home: -bars.length, End: bars.length };
+    const factors: Record<string, number> = { "+": 0.5, "=": 0.5, "-": 2 };
+    const [by, factor] = [steps[event.key], factors[event.key]];
+    const around = bars[marked ?? Math.floor(bars.length / 2)]?.step ?? 0;
+    const isWhole = range.from === 0 && range.to === count;
+    if (event.key === "Escape" && !isWhole) show({ from: 0, to: count }, count, "push");
+    else if (factor) show(stretched(range, factor, around, count), count, "push");
+    else if (by === undefined) return;
+    else turnTo((marked ?? (by > 0 ? -1 : bars.length)) + by, by);
+    event.preventDefault();
+  };
+}
+
 /** The listeners of the chart's box. */
 export function listeners(chart: Chart, hands: ReturnType<typeof useHands>) {
-  const { count, bars } = chart;
-  const { marked, drag, range, point, leave, drop, setDrag } = hands;
+  const { count } = chart;
+  const { drag, range, point, leave, drop, setDrag } = hands;
   const isWhole = range.from === 0 && range.to === count;
   return {
     onPointerDown: (event: PointerEvent) => {
@@ -94,23 +115,7 @@ export function listeners(chart: Chart, hands: ReturnType<typeof useHands>) {
         "replace",
       );
     },
-    onKeyDown: (event: KeyboardEvent) => {
-      const steps: Record<string, number> = { ArrowRight: 1, ArrowLeft: -1, Home: -bars.length, End: bars.length };
-      const factors: Record<string, number> = { "+": 0.5, "=": 0.5, "-": 2 };
-      const [by, factor] = [steps[event.key], factors[event.key]];
-      const around = bars[marked ?? Math.floor(bars.length / 2)]?.step ?? 0;
-      if (event.key === "Escape" && !isWhole) show({ from: 0, to: count }, count, "push");
-      else if (factor) show(stretched(range, factor, around, count), count, "push");
-      else if (by === undefined) return;
-      else turnTo((marked ?? (by > 0 ? -1 : bars.length)) + by, by);
-      event.preventDefault();
-    },
+    onKeyDown: keysOf(chart, hands),
     onBlur: leave,
   };
-
-  /** Marks a bar; beyond the ends of what is drawn, the range moves along. */
-  function turnTo(at: number, by: number) {
-    if (at < 0 || at >= bars.length) show(moved(range, Math.sign(by) * (bars[0]?.of ?? 1), count), count, "replace");
-    point(at);
-  }
 }

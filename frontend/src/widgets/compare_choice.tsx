@@ -2,23 +2,25 @@ import { base, compareNoMore, compareWith, hasOther, swap } from "../base.ts";
 import { listing, placeIn, spanLabel } from "../state.ts";
 import { Choice } from "./choice.tsx";
 
+function Begin() {
+  const tip = hasOther.value ? "Show every table beside that of another trace" : "There is no other trace here.";
+  return (
+    <button
+      type="button"
+      class="compare"
+      disabled={!hasOther.value}
+      data-tip={tip}
+      onClick={() => compareWith()}
+    >
+      Compare with…
+    </button>
+  );
+}
+
 /** What the shown trace is compared with: a place of its own, which can be swapped with the first and left. */
 export function CompareChoice() {
+  if (!base.value) return <Begin />;
   const runs = listing.value?.runs ?? [];
-  if (!base.value) {
-    const tip = hasOther.value ? "Show every table beside that of another trace" : "There is no other trace here.";
-    return (
-      <button
-        type="button"
-        class="compare"
-        disabled={!hasOther.value}
-        data-tip={tip}
-        onClick={() => compareWith()}
-      >
-        Compare with…
-      </button>
-    );
-  }
   const { base_run: run, base_worker: worker, base_span: span } = base.value;
   const workers = runs.find(({ name }) => name === run)?.workers ?? [];
   const spans = workers.find(({ name }) => name === worker)?.spans ?? [];

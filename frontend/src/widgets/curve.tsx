@@ -273,10 +273,11 @@ function usePointer(
     hide();
     zoomTo({ from: begin, to: end });
   };
+  const onPointerMove = (event: PointerEvent) =>
+    show(since === null ? snapped(panel, frame, timeOf(event)) : timeOf(event), since);
   const handlers = {
-    onPointerMove: (event: PointerEvent) =>
-      show(since === null ? snapped(panel, frame, timeOf(event)) : timeOf(event), since),
     onPointerDown,
+    onPointerMove,
     onPointerUp,
     onPointerLeave: () => since === null && hide(),
     onPointerCancel: hide,

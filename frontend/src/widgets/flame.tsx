@@ -156,11 +156,9 @@ function useHands(slot: Slot, tree: Tree, boxes: Box[], tell: (row: number) => s
   return { focused, zoom, hands: { onKeyDown, onPointerMove, onPointerLeave: hideTip, onClick, onDblClick } };
 }
 
-/** The rows as boxes in boxes, the outermost on top. Click or Enter gives a row the whole width, Escape resets. */
-export function Flame({ ready, entry, rows, tree }: Drawn & { tree: Tree }) {
+/** By which column the boxes are wide, and all that follows from that. */
+function useBoxes({ ready, entry, rows }: Drawn, tree: Tree, width: number) {
   const slot = useSlot();
-  const box = useRef<HTMLDivElement>(null);
-  const width = useWidth(box);
   const columns = widthColumns(ready, entry);
   const chosen = columns.find(({ name }) => name === slot.get("width")) ?? columns[0];
   const values = (chosen?.values ?? []) as (number | null)[];
@@ -170,6 +168,16 @@ export function Flame({ ready, entry, rows, tree }: Drawn & { tree: Tree }) {
   const boxes = useMemo(() => drawnBoxes(tree, preorder, values, root, width), [tree, values, root, width]);
   const hits = useMemo(() => (rows.rows.length < ready.count ? new Set(rows.rows) : null), [rows.rows, ready]);
   const whole = useMemo(() => totalOf(tree, all, values), [tree, all, values]);
+  return { columns, chosen, root, boxes, hits, whole };
+}
+
+/** The rows as boxes in boxes, the outermost on top. Click or Enter gives a row the whole width, Escape resets. */
+export function Flame({ tree, ...of }: Drawn & { tree: Tree }) {
+  const { ready, entry } = of;
+  const slot = useSlot();
+  const box = useRef<HTMLDivElement>(null);
+  const width = useWidth(box);
+  const { columns, chosen, root, boxes, hits, whole } = useBoxes(of, tree, width);
   const shown = chosen ? [chosen, ...columns.filter((column) => column !== chosen)] : [];
   const { focused, zoom, hands } = useHands(slot, tree, boxes, (row) => told(ready, shown, row, whole));
   const drawn = useMemo( // thousands of boxes: only when they change, not with every change of the address

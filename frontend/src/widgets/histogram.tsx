@@ -1,6 +1,6 @@
 import { useRef } from "preact/hooks";
 import type { DrawnColumn } from "../columns.ts";
-import { decimal, edge as edgeText, exact, percent, quantity, scaleFor } from "../format.ts";
+import { decimal, edge as edgeText, exact, percent, quantity, type Scale, scaleFor } from "../format.ts";
 import { ticks } from "../shapes.ts";
 import { textWidth, useWidth } from "./measure.ts";
 import type { Drawn } from "./rows.ts";
@@ -32,6 +32,14 @@ interface PanelProps {
   column: DrawnColumn;
 }
 
+interface BarsProps extends PanelProps {
+  heights: number[];
+  scale: Scale;
+  width: number;
+}
+
+const sumOf = (heights: number[]) => heights.reduce((sum, height) => sum + height, 0);
+
 /** The names of the edges, as many as there is room for. */
 function Edges({ bins, edge, left, slot }: { bins: (Bin | null)[]; edge: DrawnColumn; left: number; slot: number }) {
   const named = bins.flatMap((bin, i) => {
@@ -57,15 +65,31 @@ const Column = ({ left, wide, top, told }: { left: number; wide: number; top: nu
   </g>
 );
 
-function Panel({ bins, edge, column }: PanelProps) {
-  const box = useRef<HTMLDivElement>(null);
-  const width = useWidth(box);
-  const heights = bins.map((bin) => (bin ? Number(column.values[bin.row] ?? 0) : 0));
-  const total = heights.reduce((sum, height) => sum + height, 0);
-  const scale = scaleFor(column.kind, heights);
+/** Lines across, with what they stand for. */
+const Grid = ({ marks, y, text, left, right }: {
+  marks: number[];
+  y: (mark: number) => number;
+  text: (mark: number) => string;
+  left: number;
+  right: number;
+}) => (
+  <>
+    {marks.map((mark) => (
+      <g key={mark}>
+        <line class="grid" x1={left} x2={right} y1={y(mark)} y2={y(mark)} />
+        <text x={left - 8} y={y(mark) + 4} text-anchor="end">{text(mark)}</text>
+      </g>
+    ))}
+  </>
+);
+
+/** The drawing, so many pixels wide. */
+function Bars({ bins, edge, column, heights, scale, width }: BarsProps) {
+  const total = sumOf(heights);
   const marks = ticks(Math.max(...heights) / scale.divisor, 3);
   const decimals = marks.every(Number.isInteger) ? 0 : scale.decimals;
-  const left = Math.max(...marks.map((mark) => textWidth(decimal(mark, decimals), 12))) + 14;
+  const text = (mark: number) => decimal(mark, decimals);
+  const left = Math.max(...marks.map((mark) => textWidth(text(mark), 12))) + 14;
   const slot = (width - left - 32) / Math.max(1, bins.length);
   const y = (mark: number) => BASE - ((BASE - TOP) * mark) / marks.at(-1)!;
   const told = ({ row, from, to }: Bin) =>
@@ -74,40 +98,36 @@ function Panel({ bins, edge, column }: PanelProps) {
     }` +
     (total > 0 ? ` · ${percent(Number(column.values[row] ?? 0) / total)} %` : "");
   return (
+    <svg viewBox={`0 0 ${width} ${HEIGHT}`} height={HEIGHT} role="img" aria-label={`Histogram of ${column.title}`}>
+      <Grid marks={marks} y={y} text={text} left={left} right={width} />
+      {bins.map((bin, i) =>
+        bin && (
+          <Column
+            key={bin.row}
+            left={left + slot * i}
+            wide={slot}
+            top={y(heights[i]! / scale.divisor)}
+            told={told(bin)}
+          />
+        )
+      )}
+      <Edges bins={bins} edge={edge} left={left} slot={slot} />
+    </svg>
+  );
+}
+
+function Panel({ bins, edge, column }: PanelProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const width = useWidth(box);
+  const heights = bins.map((bin) => (bin ? Number(column.values[bin.row] ?? 0) : 0));
+  const scale = scaleFor(column.kind, heights);
+  return (
     <figure class="card histogram">
       <figcaption>
-        {column.title} <span>{scale.unit && `${scale.unit} · `}{quantity(total, column.kind)} in all</span>
+        {column.title} <span>{scale.unit && `${scale.unit} · `}{quantity(sumOf(heights), column.kind)} in all</span>
         <SavePicture title={column.title} />
       </figcaption>
-      <div ref={box}>
-        {width > 0 && (
-          <svg
-            viewBox={`0 0 ${width} ${HEIGHT}`}
-            height={HEIGHT}
-            role="img"
-            aria-label={`Histogram of ${column.title}`}
-          >
-            {marks.map((mark) => (
-              <g key={mark}>
-                <line class="grid" x1={left} x2={width} y1={y(mark)} y2={y(mark)} />
-                <text x={left - 8} y={y(mark) + 4} text-anchor="end">{decimal(mark, decimals)}</text>
-              </g>
-            ))}
-            {bins.map((bin, i) =>
-              bin && (
-                <Column
-                  key={bin.row}
-                  left={left + slot * i}
-                  wide={slot}
-                  top={y(heights[i]! / scale.divisor)}
-                  told={told(bin)}
-                />
-              )
-            )}
-            <Edges bins={bins} edge={edge} left={left} slot={slot} />
-          </svg>
-        )}
-      </div>
+      <div ref={box}>{width > 0 && <Bars {...{ bins, edge, column, heights, scale, width }} />}</div>
     </figure>
   );
 }

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import type { Table } from "../api.ts";
-import { type Ready, tsv } from "../columns.ts";
+import { type DrawnColumn, type Ready, tsv } from "../columns.ts";
 import { exact, quantity } from "../format.ts";
 import { slicesOfRow } from "../row_slices.ts";
 import { useSlot } from "../slot.ts";
@@ -11,6 +11,27 @@ import { Stack } from "./stack.tsx";
 
 /** The column that says where in the file a row's event begins. */
 const PLACE = "first_byte";
+
+const AMOUNTS = ["duration", "bytes", "instant"];
+
+/** A value of the row, rounded and exact. */
+function Value({ column: { title, kind, values }, row }: { column: DrawnColumn; row: number }) {
+  const value = values[row];
+  const isAmount = AMOUNTS.includes(kind) && typeof value === "number";
+  return (
+    <div class={kind === "stack" || String(value).length > 40 ? "wide" : ""}>
+      <dt>{title}</dt>
+      <dd>
+        {kind === "stack" && typeof value === "string"
+          ? <Stack text={value} />
+          : isAmount
+          ? `${quantity(value, kind)} `
+          : exact(value, kind)}
+        {isAmount && <span class="quiet">({exact(value, kind)})</span>}
+      </dd>
+    </div>
+  );
+}
 
 /** One row in full, and below that what belongs to it. */
 export function RowDetail(
@@ -23,23 +44,7 @@ export function RowDetail(
   return (
     <>
       <dl>
-        {ready.columns.map(({ name, title, kind, values }) => {
-          const value = values[row];
-          const isAmount = kind === "duration" || kind === "bytes" || kind === "instant";
-          return (
-            <div key={name} class={kind === "stack" || String(value).length > 40 ? "wide" : ""}>
-              <dt>{title}</dt>
-              <dd>
-                {kind === "stack" && typeof value === "string"
-                  ? <Stack text={value} />
-                  : isAmount && typeof value === "number"
-                  ? `${quantity(value, kind)} `
-                  : exact(value, kind)}
-                {isAmount && typeof value === "number" && <span class="quiet">({exact(value, kind)})</span>}
-              </dd>
-            </div>
-          );
-        })}
+        {ready.columns.map((column) => <Value key={column.name} column={column} row={row} />)}
       </dl>
       <button type="button" onClick={() => copy(ready.nameOf(row))}>Copy name</button>{" "}
       <button type="button" onClick={() => copy(tsv(table.columns, table.data, Uint32Array.of(row)))}>Copy row</button>

@@ -171,6 +171,12 @@ function useWidths(columns: DrawnColumn[], order: Uint32Array, folding: Folding 
   return useMemo(() => widths(columns, available, indented), [columns, available, indented]);
 }
 
+const Head = ({ columns, keys }: { columns: DrawnColumn[]; keys: Rows["keys"] }) => (
+  <thead role="rowgroup">
+    <tr role="row">{columns.map((column) => <Heading key={column.name} column={column} keys={keys} />)}</tr>
+  </thead>
+);
+
 interface TableProps {
   ready: Ready;
   rows: Rows;
@@ -197,11 +203,7 @@ export function DataTable(
   const sight = sightOf(order.length, near, size.height, chosen, layout);
   const { toggle, onKeyDown } = useChoice(slot, order, scroller, (place) => layout.top(place), folding);
   useReveal(scroller, layout, chosen, slot.get("row"));
-  const head = useMemo(() => columns.map((column) => <Heading key={column.name} column={column} keys={keys} />), [
-    columns,
-    keys,
-    slot,
-  ]);
+  const head = useMemo(() => <Head columns={columns} keys={keys} />, [columns, keys, slot]);
   return (
     <div class={`scroll ${whole > size.width ? "sideways" : ""}`} ref={scroller} onScroll={onScroll}>
       <table
@@ -213,9 +215,7 @@ export function DataTable(
         aria-activedescendant={chosen >= sight.first && chosen < sight.last ? `row-${order[chosen]}` : undefined}
         style={{ width: `${whole}px`, "--columns": wide.map((width) => `${width}px`).join(" ") }}
       >
-        <thead role="rowgroup">
-          <tr role="row">{head}</tr>
-        </thead>
+        {head}
         <Body {...{ columns, wide, order, sight, folding, isMoving, toggle }}>
           {layout.opened >= 0 && (
             <Detail width={Math.min(size.width, whole)} onHeight={setHeight}>{detail(order[chosen]!)}</Detail>

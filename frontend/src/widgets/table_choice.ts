@@ -15,6 +15,31 @@ export interface Folding {
   turn: (row: number) => void;
 }
 
+/** Brings a row whose upper edge is there in sight. */
+function reveal(box: HTMLDivElement, top: number) {
+  const room = box.clientHeight - HEAD - ROW;
+  if (top < box.scrollTop) box.scrollTop = top;
+  if (top > box.scrollTop + room) box.scrollTop = top - room;
+  box.scrollIntoView({ block: "nearest" });
+}
+
+/** What arrows do: go to the row below or above, into what lies in a row, and out of it. */
+function stepsOf(order: Uint32Array, place: number, folding: Folding | null, move: (by: number) => void) {
+  const steps: Record<string, () => void> = { ArrowDown: () => move(1), ArrowUp: () => move(-1) };
+  if (!folding || place < 0) return steps;
+  const row = order[place]!, isOpen = folding.isOpen(row);
+  steps.ArrowRight = () => {
+    if (isOpen) move(1);
+    else if (isOpen === false) folding.turn(row);
+  };
+  steps.ArrowLeft = () => {
+    const around = order.indexOf(folding.parent(row));
+    if (isOpen) folding.turn(row);
+    else if (around >= 0) move(around - place);
+  };
+  return steps;
+}
+
 /** The chosen row and whether it is open, which the address holds; and how keys and clicks change that. */
 export function useChoice(
   slot: Slot,
@@ -27,14 +52,6 @@ export function useChoice(
     if (place < 0 || place >= order.length) return;
     slot.go({ row: String(order[place]), open: open ? "1" : "" });
   };
-  // Only for keys: what a click chose is in sight, and must not move under the pointer.
-  const reveal = (place: number) => {
-    const box = scroller.current!;
-    const room = box.clientHeight - HEAD - ROW;
-    if (top(place) < box.scrollTop) box.scrollTop = top(place);
-    if (top(place) > box.scrollTop + room) box.scrollTop = top(place) - room;
-    box.scrollIntoView({ block: "nearest" });
-  };
   // A held key repeats faster than the page is drawn: the place is that of the address, not of the last drawing.
   const placeNow = () => (slot.get("row") ? order.indexOf(Number(slot.get("row"))) : -1);
   const toggle = (place: number) => select(place, !(place === placeNow() && slot.get("open")));
@@ -42,30 +59,15 @@ export function useChoice(
     if (!order.length) return;
     const place = Math.max(0, Math.min(placeNow() + by, order.length - 1));
     select(place);
-    reveal(place);
+    // Only for keys: what a click chose is in sight, and must not move under the pointer.
+    reveal(scroller.current!, top(place));
   };
   useKeys({ j: () => move(1), k: () => move(-1), Enter: () => toggle(placeNow()) }, slot.box);
-  const inwards = (place: number, row: number) => {
-    const isOpen = folding!.isOpen(row);
-    if (isOpen) move(1);
-    else if (isOpen === false) folding!.turn(row);
-    reveal(place);
-  };
-  const outwards = (place: number, row: number) => {
-    const around = order.indexOf(folding!.parent(row));
-    if (folding!.isOpen(row)) folding!.turn(row);
-    else if (around >= 0) move(around - place);
-  };
   const onKeyDown = (event: KeyboardEvent) => {
-    const place = placeNow();
-    const steps: Record<string, () => void> = { ArrowDown: () => move(1), ArrowUp: () => move(-1) };
-    if (folding && place >= 0) {
-      steps.ArrowRight = () => inwards(place, order[place]!);
-      steps.ArrowLeft = () => outwards(place, order[place]!);
-    }
-    if (event.ctrlKey || event.metaKey || event.altKey || !steps[event.key]) return;
+    const act = stepsOf(order, placeNow(), folding, move)[event.key];
+    if (event.ctrlKey || event.metaKey || event.altKey || !act) return;
     event.preventDefault();
-    steps[event.key]!();
+    act();
   };
   return { toggle, onKeyDown };
 }
