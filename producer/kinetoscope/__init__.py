@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .handler import trace_handler
     from .schedule import Cyclic, cyclic
     from .tracer import Tracer
+    from .triggers import on_request
 
 __version__ = "0.1.0"
 
@@ -33,6 +34,7 @@ __all__ = [
     "Tracer",
     "UsageError",
     "cyclic",
+    "on_request",
     "trace_handler",
 ]
 
@@ -45,6 +47,7 @@ _MODULES = {
     "Tracer": ".tracer",
     "UsageError": ".errors",
     "cyclic": ".schedule",
+    "on_request": ".triggers",
     "trace_handler": ".handler",
 }
 

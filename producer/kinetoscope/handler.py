@@ -66,6 +66,7 @@ def trace_handler(
             is_last_step_whole=steps > 0,
             steps_completed=steps,
             reason="handler",
+            is_complete=True,
             started_ns=None,
             ended_ns=time.time_ns(),
         )

@@ -117,12 +117,12 @@ class Run:
     def name(self) -> str:
         """The name; asking for it settles it."""
         if self._name is None:
-            store = _store() if is_distributed() else None
+            store = default_store() if is_distributed() else None
             self._name = self._started if store is None else _agreed(store, self._key, self._started)
         return self._name
 
 
-def _store() -> Store | None:
+def default_store() -> Store | None:
     """Return torch.distributed's default store, which has no public name."""
     from torch.distributed import distributed_c10d
 

@@ -71,13 +71,13 @@ class Range:
     """One named range, which may be recorded in several parts."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.name = name
         self._record: record_function | None = None
 
     def begin(self) -> None:
         """Record from here on."""
         if self._record is None:
-            self._record = record_function(self._name)
+            self._record = record_function(self.name)
             self._record.__enter__()  # type: ignore[no-untyped-call]
 
     def end(self) -> None:
@@ -104,6 +104,10 @@ class Ranges:
     def is_step_open(self) -> bool:
         """Whether a step has begun and not ended."""
         return self._step is not None
+
+    def open_labels(self) -> list[str]:
+        """The names of the markers that are open, the outermost first; any thread may ask."""
+        return [marker.name for marker in tuple(self._markers)]
 
     def begin_step(self, number: int) -> None:
         """Open the step's range; nothing, if one is open."""

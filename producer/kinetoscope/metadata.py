@@ -48,7 +48,10 @@ class Window:
         step_last: The last step that it holds.
         is_last_step_whole: Whether the recording ended together with that step.
         steps_completed: How many steps the training had completed when it was saved: the span in the file's name.
-        reason: What ended it: `schedule`, `end` or `exception: <class>`.
+        reason: Why it is there: `schedule`, or who asked for it (`file`, `signal`, `slow_step`, `request`, `page`, …);
+            else what ended it early: `end` of the program's `with`, `exit`, `exception: <class>`, `sigterm` and the
+            like, `another profiler`.
+        is_complete: Whether it ended where it was meant to.
         started_ns: Unix time when it began.
         ended_ns: Unix time when it ended.
     """
@@ -59,6 +62,7 @@ class Window:
     is_last_step_whole: bool
     steps_completed: int
     reason: str
+    is_complete: bool
     started_ns: int | None
     ended_ns: int
 

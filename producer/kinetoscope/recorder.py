@@ -7,14 +7,18 @@ follows directly; a schedule that goes from recording to nothing throws the reco
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import FrameType
 from typing import Any
 
 import torch
+from torch.optim import optimizer
 from torch.profiler import ProfilerAction, profile, supported_activities
 
 from .errors import ProfilerBusyError
+from .foreign import ForeignProfilers
 
 Activities = Iterable[Any]  # of ProfilerActivity, or of {ProfilerActivity: [names of event types]} from torch 2.13
 
@@ -43,6 +47,10 @@ class Options:
         if self.with_stack and self.experimental_config is None:
             arguments["experimental_config"] = _verbose_config()
         return arguments
+
+    def changed(self, switches: Mapping[str, bool]) -> Options:
+        """Return them with some of the switches set otherwise."""
+        return replace(self, **dict[str, Any](switches))
 
     def to_json(self) -> dict[str, Any]:
         """Return what was recorded as JSON values."""
@@ -81,17 +89,34 @@ def is_profiler_active() -> bool:
     return enabled is not None and bool(enabled())
 
 
+def is_inside_optimizer() -> bool:
+    """Whether an optimizer's step is under way, whose range would overlap that of a step that ends in it."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        # torch.optim wraps every step() in a function that opens the range and calls the hooks.
+        if frame.f_code.co_name == "wrapper" and frame.f_code.co_filename == optimizer.__file__:
+            return True
+        frame = frame.f_back
+    return False
+
+
 class Recorder:
     """One thread's profiler: goes from step to step, is told what to do in each, and hands out finished windows.
 
     Args:
         options: What to record.
-        on_window: Is given torch's profiler when a window is complete; exports it and must not raise.
+        on_window: Is given torch's profiler when a window has ended, and whether it ended where it was meant to;
+            exports it and must not raise.
+        on_foreign: Is called before a window ends because the program starts a profiler of its own.
     """
 
-    def __init__(self, options: Options, on_window: Callable[[profile], None]) -> None:
+    def __init__(
+        self, options: Options, on_window: Callable[[profile, bool], None], on_foreign: Callable[[], None]
+    ) -> None:
         self._options = options
-        self._on_window = on_window
+        self._on_window, self._on_foreign = on_window, on_foreign
+        self._foreign = ForeignProfilers(self._give_way)
+        self._is_as_planned = False
         self._planned = ProfilerAction.NONE
         self._action = ProfilerAction.NONE
         self._is_blocked = False
@@ -102,6 +127,11 @@ class Recorder:
         """Whether what happens now will be in a trace."""
         return self._action in _RECORDING and not self._is_blocked
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether the profiler does nothing in this step."""
+        return self._action is ProfilerAction.NONE
+
     def start(self, action: ProfilerAction) -> None:
         """Begin the first step, which is to be treated like `action`.
 
@@ -111,9 +141,12 @@ class Recorder:
         if is_profiler_active():
             raise ProfilerBusyError("Another profiler is recording in this process; stop it before you start a Tracer.")
         self._renew(action)
+        self._foreign.begin()
 
-    def move(self, action: ProfilerAction) -> bool:
+    def move(self, action: ProfilerAction, options: Options) -> bool:
         """Go on to the next step, which is to be treated like `action`; return whether a recording begins with it.
+
+        A recording that is under way goes on with the options that it began with.
 
         Raises:
             ProfilerBusyError: Another profiler is recording; this window is left out.
@@ -130,12 +163,30 @@ class Recorder:
             self._block(before)
         if before is ProfilerAction.RECORD and action in _IDLE and self._profiler.current_action is before:
             self._profiler.current_action = ProfilerAction.RECORD_AND_SAVE  # torch would throw the recording away
-        self._planned = action
-        self._profiler.step()
+        self._is_as_planned = True
+        try:
+            with self._foreign.none_in():
+                is_open = before in (ProfilerAction.WARMUP, ProfilerAction.RECORD)
+                self._go_on(self._profiler, action, options, is_open=is_open)
+        finally:
+            self._is_as_planned = False
         return begins
 
+    def _go_on(self, profiler: profile, action: ProfilerAction, options: Options, *, is_open: bool) -> None:
+        if options == self._options or is_open or action is ProfilerAction.NONE:
+            self._planned = action
+            profiler.step()
+            return
+        self._planned = ProfilerAction.NONE  # a profiler's options last as long as it does
+        profiler.step()
+        self._profiler = None
+        profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        self._options = options
+        self._renew(action)
+
     def stop(self) -> None:
-        """End the recording; a window that is open is complete now."""
+        """End the recording; a window that is open ends here."""
+        self._foreign.end()
         profiler, self._profiler, self._action = self._profiler, None, ProfilerAction.NONE
         if profiler is not None:
             profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
@@ -146,7 +197,8 @@ class Recorder:
             schedule=lambda _step: self._planned, on_trace_ready=self._ready, **self._options.arguments()
         )
         self._profiler.record_steps = False  # the steps' ranges are the Tracer's: it knows which step is the last
-        self._profiler.start()
+        with self._foreign.none_in():
+            self._profiler.start()
 
     def _block(self, before: ProfilerAction) -> None:
         """Leave this window out: what was prepared for it is forgotten, not started."""
@@ -156,7 +208,19 @@ class Recorder:
         self._action, self._is_blocked = action, True
         raise ProfilerBusyError("Another profiler is recording in this process; this window is left out.")
 
+    def _give_way(self) -> None:
+        """End the window, since another profiler is about to begin; the rest of it is left out."""
+        action, profiler = self._action, self._profiler
+        if profiler is None or action is ProfilerAction.NONE or self._is_blocked:
+            return
+        self._on_foreign()
+        if action in _RECORDING:
+            with self._foreign.none_in():
+                profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        self._renew(ProfilerAction.NONE)
+        self._action, self._is_blocked = action, True
+
     def _ready(self, profiler: profile) -> None:
-        self._on_window(profiler)
+        self._on_window(profiler, self._is_as_planned)
         # Frees the events, and keeps torch from warning at each further window that it will do so.
         profiler.profiler = None

@@ -27,13 +27,15 @@ class Saving:
         logdir: Where runs have their folders.
         run: The run that all processes belong to.
         losses: Takes what goes wrong.
-        facts: What every trace of this process says of its recording: `options` and `schedule`.
+        facts: What every trace of this process says of its recording: `schedule`.
     """
 
     def __init__(self, logdir: Path, run: Run, losses: Losses, facts: Mapping[str, Any]) -> None:
         self._logdir, self._run, self._losses, self._facts = logdir, run, losses, facts
         self._place: Place | None = None
+        self._settled: tuple[Place, Path] | None = None
         self._window_start = (0, 0)
+        self._options: Mapping[str, Any] = {}
         self.reason = "schedule"
         """What ends the next window."""
         self.saved: list[Path] = []
@@ -46,12 +48,32 @@ class Saving:
                 self._place = current_place()
                 _LOG.debug("Recording %s of run %s.", self._place, self._run.name)
 
-    def begin_window(self, step: int) -> None:
-        """A window begins now, with `step`."""
+    def settled(self, *, is_late: bool = False) -> tuple[Place, Path] | None:
+        """Return this process's place and the run's folder; None while they may still change.
+
+        Args:
+            is_late: Whether a process that isn't in a group yet may be taken for one that will never be.
+        """
+        if self._settled is None:
+            self.settle()
+            if self._place is not None or is_late:
+                place = self._place or current_place()
+                self._settled = (place, self._logdir / self._run.name)
+        return self._settled
+
+    def begin_window(self, step: int, options: Mapping[str, Any]) -> None:
+        """A window begins now, with `step`; `options` is what the profiler was told to record."""
         self._window_start = (step, time.time_ns())
+        self._options = options
 
     def save(
-        self, export: Callable[[str], object], steps_completed: int, markers: Mapping[str, str], *, is_whole: bool
+        self,
+        export: Callable[[str], object],
+        steps_completed: int,
+        markers: Mapping[str, str],
+        *,
+        is_whole: bool,
+        is_complete: bool,
     ) -> None:
         """Save the window that ends now.
 
@@ -60,18 +82,21 @@ class Saving:
             steps_completed: How many steps the training has completed.
             markers: The program's name of each recorded marker.
             is_whole: Whether the window ends with a complete step.
+            is_complete: Whether the window ends where it was meant to.
         """
         with self._losses.kept_away("A recording was lost"):
             place = self._place or current_place()
             name = TraceName(worker_of_rank(place.global_rank), steps_completed)
             target = self._logdir / self._run.name / file_name(name)
-            window = self._window(steps_completed, is_whole=is_whole)
-            recording = Recording(run=self._run.name, place=place, window=window, markers=markers, **self._facts)
+            window = self._window(steps_completed, is_whole=is_whole, is_complete=is_complete)
+            recording = Recording(
+                run=self._run.name, place=place, window=window, options=self._options, markers=markers, **self._facts
+            )
             save(export, target, recording.to_json())
             self.saved.append(target)
             _LOG.info("Saved %s.", target)
 
-    def _window(self, steps_completed: int, *, is_whole: bool) -> Window:
+    def _window(self, steps_completed: int, *, is_whole: bool, is_complete: bool) -> Window:
         first, started_ns = self._window_start
         return Window(
             window=len(self.saved),
@@ -80,6 +105,7 @@ class Saving:
             is_last_step_whole=is_whole,
             steps_completed=steps_completed,
             reason=self.reason,
+            is_complete=is_complete,
             started_ns=started_ns,
             ended_ns=time.time_ns(),
         )

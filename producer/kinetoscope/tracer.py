@@ -17,15 +17,18 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from torch.autograd.profiler import record_function
 from torch.profiler import ProfilerAction, profile
 
+from .attendant import Attendant
 from .batches import length, wait_name
 from .errors import ProfilerBusyError, ScheduleError, UsageError
 from .handler import folder
 from .identity import Run
 from .losses import Losses
 from .markers import Marker, Range, Ranges
-from .recorder import Activities, Options, Recorder
+from .recorder import Activities, Options, Recorder, is_inside_optimizer
+from .requests import Request
 from .saving import Saving
 from .schedule import description, steps_needed
+from .triggers import on_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
     from .schedule import Schedule
 
 _LOG = logging.getLogger("kinetoscope")
+
+_CHECKED_STEPS = 3
+"""Whoever steps at a wrong place does so from the first step on."""
 
 T = TypeVar("T")
 
@@ -62,6 +68,10 @@ class Tracer:
         with_modules: Names of modules (TorchScript only).
         experimental_config: torch's own further settings.
         execution_trace_observer: torch's observer to run beside the profiler.
+        requests: Whether to record on request, too: a file, SIGUSR1, `kinetoscope trigger`, or the page's Capture.
+        slow_step: Record the next steps after one that took so many times the usual, such as 3; None for never.
+        rescue: Whether to save what is recorded before SIGTERM, SIGHUP or Ctrl-C end the process, and to keep a small
+            file beside the traces, from which `kinetoscope recover` makes a trace after SIGKILL.
 
     Raises:
         UsageError: Arguments that can't work.
@@ -84,6 +94,9 @@ class Tracer:
         with_modules: bool = False,
         experimental_config: object = None,
         execution_trace_observer: object = None,
+        requests: bool = True,
+        slow_step: float | None = None,
+        rescue: bool = True,
     ) -> None:
         if schedule is not None and not callable(schedule):
             raise ScheduleError(
@@ -105,9 +118,17 @@ class Tracer:
             folder(logdir),
             Run(run),
             self._losses,
-            {"options": self._options.to_json(), "schedule": description(schedule)},
+            {"schedule": description(schedule)},
         )
         self._ranges = Ranges()
+        self._attendant = Attendant(
+            self._saving,
+            self._losses,
+            listens=requests,
+            rescues=rescue,
+            slow_step=slow_step,
+            open_markers=self._ranges.open_labels,
+        )
         self._owner: tuple[int, int] | None = None
         self._recorder: Recorder | None = None
         self._completed = 0
@@ -133,13 +154,14 @@ class Tracer:
         if live is not None and live._owner is not None and live._owner[0] == os.getpid():
             raise ProfilerBusyError("Another Tracer is active in this process; there can be only one.")
         action = self._action(0)
-        recorder = Recorder(self._options, self._save)
+        recorder = Recorder(self._options, self._save, self._give_way)
         recorder.start(action)
         self._recorder, self._owner = recorder, _here()
         Tracer._live = self
         atexit.register(self._at_exit)
         self._saving.settle()
-        self._saving.begin_window(0)
+        self._attendant.begin(self._close)
+        self._begin_window(0)
         self._ranges.is_recording = recorder.is_recording
         self._ranges.begin_step(0)
         return self
@@ -157,12 +179,15 @@ class Tracer:
             self._close("exit")
 
     def _close(self, reason: str) -> None:
+        if Tracer._live is not self:
+            return  # a signal closed it
         atexit.unregister(self._at_exit)
         Tracer._live = None
-        self._saving.reason = reason
+        self._saving.reason = self._attendant.told_to_end or reason
         self._stop()
+        self._attendant.end(self._saving.reason)
         saved, lost = len(self._saving.saved), self._losses.count
-        if not saved and not lost:
+        if not saved and not lost and self._schedule is not on_request:
             _LOG.warning("0 windows: %s.", self._shortfall())
         elif lost > 1:
             _LOG.warning("%d recordings were lost, %d saved.", lost, saved)
@@ -173,7 +198,8 @@ class Tracer:
         recorder, self._recorder = self._recorder, None
         with self._losses.kept_away("The recording couldn't be stopped"):
             if recorder is not None:
-                recorder.stop()
+                with self._attendant.held():
+                    recorder.stop()
 
     def _shortfall(self) -> str:
         """Say why no window was saved though nothing failed."""
@@ -217,22 +243,35 @@ class Tracer:
         """Say that a step is complete. Only at the top level of a loop, where no other range of the step is open."""
         if self._enabled:
             self._check_place("count steps")
+            if self._completed < _CHECKED_STEPS and is_inside_optimizer():
+                raise UsageError(
+                    "step() was called by a hook of an optimizer, in the middle of its step; call it at the top level "
+                    "of the loop, after optimizer.step()."
+                )
             self._advance(goes_on=True)
 
     def _advance(self, *, goes_on: bool) -> None:
         self._check_place("count steps")
         self._ranges.end_step()
         self._completed += 1
-        recorder = self._recorder
-        if recorder is not None:
+        recorder, attendant = self._recorder, self._attendant
+        attendant.stepped(self._completed - 1, is_idle=recorder is None or recorder.is_idle)
+        if attendant.told_to_end and recorder is not None:
+            self._saving.reason = attendant.told_to_end
+            self._stop()
+        elif recorder is not None:
             with self._losses.kept_away("The profiler failed, so nothing more is recorded", give_up=self._stop):
                 try:
-                    if recorder.move(self._action(self._completed)):
-                        self._saving.begin_window(self._completed)
+                    action = self._action(self._completed)
+                    with attendant.held():
+                        begins = recorder.move(action, self._options_now())
+                    if begins:
+                        self._begin_window(self._completed)
                 except ProfilerBusyError as error:
                     self._losses.note(str(error))
                 self._ranges.is_recording = recorder.is_recording
             self._saving.settle()
+        attendant.step_begins()
         if goes_on:
             self._ranges.begin_step(self._completed)
         else:
@@ -244,7 +283,34 @@ class Tracer:
         action = self._schedule(step)
         if not isinstance(action, ProfilerAction):
             raise ScheduleError(f"The schedule returned {action!r} for step {step}; it must return a ProfilerAction.")
-        return action
+        return self._attendant.action(step, action)
+
+    def _options_now(self) -> Options:
+        plan = self._attendant.plan
+        return self._options if plan is None else self._options.changed(plan.request.options)
+
+    def _begin_window(self, step: int) -> None:
+        plan = self._attendant.plan
+        self._saving.reason = "schedule" if plan is None else plan.request.reason
+        self._saving.begin_window(step, self._options_now().to_json())
+        if self._recorder is not None and self._recorder.is_recording:
+            self._attendant.note("recording", {"step": step, "request": None if plan is None else plan.request.id})
+
+    def request(self, steps: int = 3, *, warmup: int = 1, at: int | None = None, **options: bool) -> None:
+        """Record the next steps, on all ranks, beside what the schedule records. Any thread may ask.
+
+        While a window on request is planned or under way, it counts for this request too.
+
+        Args:
+            steps: How many.
+            warmup: How many steps before them to profile and throw away.
+            at: The first one; by default as soon as all ranks can know of it.
+            options: What to record in them, where it differs from the Tracer's: `with_stack=True` and the like.
+
+        Raises:
+            UsageError: Numbers that make no sense, or a Tracer with `requests=False`.
+        """
+        self._attendant.request(Request(steps=steps, warmup=warmup, at=at, options=options, reason="request"))
 
     # Markers
 
@@ -268,11 +334,22 @@ class Tracer:
 
     # Saving
 
-    def _save(self, profiler: profile) -> None:
+    def _save(self, profiler: profile, is_as_planned: bool) -> None:  # noqa: FBT001  # the Recorder's way
         ranges = self._ranges
         self._saving.save(
-            profiler.export_chrome_trace, self._completed, ranges.names.labels, is_whole=not ranges.is_step_open
+            profiler.export_chrome_trace,
+            self._completed,
+            ranges.names.labels,
+            is_whole=not ranges.is_step_open,
+            is_complete=is_as_planned or (self._schedule is None and self._saving.reason == "end"),
         )
+        self._attendant.note("saved", self._completed)
+
+    def _give_way(self) -> None:
+        self._ranges.pause()
+        self._ranges.is_recording = False
+        self._saving.reason = "another profiler"
+        self._losses.note("The program started a profiler of its own inside a window, which ended there.")
 
     def _check_place(self, what: str) -> None:
         if self._owner is None:

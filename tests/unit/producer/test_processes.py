@@ -2,17 +2,11 @@
 
 import gzip
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from kinetoscope.naming import parse
-
-QUIET = {"KINETO_LOG_LEVEL": "99", "TORCH_CPP_LOG_LEVEL": "ERROR", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-RUN_NAMES = ("RUN_NAME", "PT_PROFILER_JOB_NAME", "TORCHELASTIC_RUN_ID", "SLURM_JOB_NAME", "SLURM_JOB_ID")
-ENVIRON = {name: value for name, value in os.environ.items() if name not in RUN_NAMES} | QUIET
+from processes import ended, started
 
 RANK = """
 import sys
@@ -42,22 +36,11 @@ raise KeyError("uncaught")
 """
 
 
-def started(*command):
-    return subprocess.Popen(
-        [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRON
-    )
-
-
-def ended(process):
-    out, err = process.communicate(timeout=120)
-    return process.returncode, out, err
-
-
 def traces(logdir):
     """Content of each trace by its run, worker and span."""
     found = {}
     for path in logdir.rglob("*"):
-        if path.is_file():
+        if path.is_file() and ".work" not in path.parts:
             name = parse(path.name)
             found[path.parent.name, name.worker, name.span] = json.loads(gzip.decompress(path.read_bytes()))
     return found

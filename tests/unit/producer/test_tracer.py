@@ -79,6 +79,7 @@ def test_a_trace_tells_how_it_came_about(tmp_path):
         "is_last_step_whole": True,
         "steps_completed": 4,
         "reason": "schedule",
+        "is_complete": True,
         "options": {
             "activities": ["CPU"],
             "record_shapes": True,
@@ -308,7 +309,7 @@ def test_a_tracer_without_a_window_says_why(tmp_path, schedule, steps, message, 
         for batch in tracer.steps(range(steps)):
             work(batch)
     assert log() == [message]
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.rglob("*.gz")) == []
 
 
 def test_a_logdir_that_can_not_be_written_is_reported_once(tmp_path, log):

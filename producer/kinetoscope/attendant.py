@@ -1,0 +1,207 @@
+"""What attends a recording and is not a part of it: its sidecar, requests to it, and signals that would end it."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import socket
+import threading
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from . import __version__
+from .identity import default_store, is_distributed
+from .plans import FolderBoard, StoreBoard
+from .requests import WORK, taken
+from .rescue import Rescue, SignalHandler
+from .sidecar import Sidecar
+from .triggers import Triggers
+from .watch import Task, Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from torch.profiler import ProfilerAction
+
+    from .identity import Place
+    from .losses import Losses
+    from .plans import Board, Plan
+    from .requests import Request
+    from .saving import Saving
+
+_LOG = logging.getLogger("kinetoscope")
+
+_count = itertools.count()
+
+
+class Attendant:
+    """Attends one Tracer. Nothing in it raises, but for what a signal's earlier handler raises.
+
+    Args:
+        saving: Knows the run's folder and the process's rank.
+        losses: Takes what goes wrong.
+        listens: Whether to take requests.
+        rescues: Whether to save before a signal ends the process, and to keep a sidecar.
+        slow_step: A step that takes so many times the usual asks for a window; None for none.
+        open_markers: Returns the labels of the markers that are open now.
+    """
+
+    def __init__(
+        self,
+        saving: Saving,
+        losses: Losses,
+        *,
+        listens: bool,
+        rescues: bool,
+        slow_step: float | None,
+        open_markers: Callable[[], list[str]],
+    ) -> None:
+        self._saving, self._losses, self._listens, self._rescues = saving, losses, listens, rescues
+        self._has_sidecar = listens or rescues
+        self._sidecar = Sidecar({"version": __version__, "listens": listens}, open_markers)
+        self._triggers = Triggers(_Job(saving), self._sidecar.note, slow_step)
+        self._rescue: Rescue | None = None
+        self._signal = SignalHandler("SIGUSR1", self._signalled)
+        self._watch: Watch | None = None
+        self._step_start_ns = 0
+
+    def begin(self, save: Callable[[str], None]) -> None:
+        """Be there from now on.
+
+        Args:
+            save: Stops the recording and saves it.
+        """
+        self._step_start_ns = time.time_ns()
+        with self._losses.kept_away("The recording isn't attended"):
+            tasks = []
+            if self._has_sidecar:
+                tasks.append(Task("Writing the recording's sidecar", self._sidecar.write, 0.0))
+            if self._listens:
+                self._signal.install()
+                tasks.append(Task("Looking for requests", self._triggers.poll, 1.0))
+            if self._rescues:
+                self._rescue = Rescue(save)
+                self._rescue.begin()
+            if tasks:
+                self._watch = Watch(tasks)
+                self._watch.begin()
+        self._open()
+
+    def end(self, reason: str) -> None:
+        """The recording is over."""
+        self._signal.remove()
+        if self._rescue is not None:
+            self._rescue.end()
+        if self._watch is not None:
+            self._watch.end()
+        try:
+            self._sidecar.close(reason)
+        except OSError as error:
+            _LOG.debug("The recording's sidecar couldn't be closed: %s", error)
+
+    def held(self) -> AbstractContextManager[None]:
+        """Keep signals away from what the block does."""
+        return nullcontext() if self._rescue is None else self._rescue.held()
+
+    @property
+    def told_to_end(self) -> str | None:
+        """The signal after which nothing more shall be recorded; the program ends when it sees fit."""
+        return None if self._rescue is None else self._rescue.told_to_end
+
+    def stepped(self, number: int, *, is_idle: bool) -> None:
+        """A step is complete.
+
+        Args:
+            number: Which one.
+            is_idle: Whether no profiler ran in it.
+        """
+        now = time.time_ns()
+        if self._has_sidecar:
+            self._sidecar.add("s", number, self._step_start_ns, now)
+            if not self._sidecar.is_open:
+                self._open(is_late=True)
+        if is_idle:
+            self._triggers.took(now - self._step_start_ns)
+
+    def step_begins(self) -> None:
+        """The next step begins now: what lies between the two is the recording's own time."""
+        self._step_start_ns = time.time_ns()
+
+    def action(self, step: int, scheduled: ProfilerAction) -> ProfilerAction:
+        """Return what to do during `step`: what the schedule says, unless somebody asked for something else."""
+        return self._triggers.action(step, scheduled) if self._listens else scheduled
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan on whose behalf the profiler runs."""
+        return self._triggers.running
+
+    def request(self, request: Request) -> None:
+        """Ask for a window; any thread may."""
+        self._triggers.request(request)
+
+    def note(self, kind: str, value: object) -> None:
+        """Take a piece of news for those who watch the job."""
+        if self._has_sidecar:
+            self._sidecar.note(kind, value)
+
+    def _signalled(self, handler: SignalHandler) -> None:
+        self._triggers.signal()
+        if handler.has_program_s_own:
+            handler.pass_on()
+
+    def _open(self, *, is_late: bool = False) -> None:
+        """Begin the sidecar as soon as run and rank are settled."""
+        settled = self._saving.settled(is_late=is_late)
+        if not self._has_sidecar or settled is None:
+            return
+        place, folder = settled
+        self._sidecar.open(folder, place.global_rank, _facts(place, folder))
+
+
+def _facts(place: Place, folder: Path) -> dict[str, Any]:
+    return {
+        "run": folder.name,
+        "global_rank": place.global_rank,
+        "world_size": place.world_size,
+        "local_rank": place.local_rank,
+        "node_rank": place.node_rank,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "tid": threading.get_native_id(),
+    }
+
+
+class _Job:
+    """The process among the others, for its triggers."""
+
+    def __init__(self, saving: Saving) -> None:
+        self._saving = saving
+        # Each process of a job makes its Tracers in the same order: the n-th of each belong together.
+        self._key = str(next(_count))
+        self._folder_board: FolderBoard | None = None
+        self._store_board: StoreBoard | None = None
+
+    def rank_and_size(self) -> tuple[int, int] | None:
+        settled = self._saving.settled()
+        return None if settled is None else (settled[0].global_rank, settled[0].world_size)
+
+    def boards(self) -> list[Board]:
+        settled = self._saving.settled()
+        if self._folder_board is None and settled is not None:
+            self._folder_board = FolderBoard(settled[1] / WORK / "plans", self._key)
+        if self._store_board is None and is_distributed():
+            store = default_store()
+            if store is not None:
+                self._store_board = StoreBoard(store, f"kinetoscope/plan/{self._key}")
+        return [board for board in (self._folder_board, self._store_board) if board is not None]
+
+    def asked(self) -> Request | None:
+        settled = self._saving.settled()
+        if settled is None or settled[0].local_rank:
+            return None  # one process of each machine looks
+        return taken(settled[1])

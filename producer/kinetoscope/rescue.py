@@ -1,0 +1,191 @@
+"""What happens to an open recording when the process is told to end.
+
+By default a process dies of SIGTERM at once, and its recording with it: of all ranks, when a peer's crash makes
+torchrun end the others. Here the recording is saved first, then the signal does what it did before. A program that
+has a handler of its own comes first: it may have to write a checkpoint in the little time that is left.
+
+A signal never interrupts the profiler itself: what runs between a start and an end of torch's own code has to run to
+its end, or the process crashes. It waits until that is over.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+_LOG = logging.getLogger("kinetoscope")
+
+ENDING = ("SIGTERM", "SIGHUP", "SIGINT")
+
+
+class _Forks(threading.local):
+    """Gives forked processes, such as workers of a DataLoader, the handlers that they would have without us.
+
+    Python forgets a signal that reaches a new process before that is set up: a worker that is told to end at once
+    would live on. So signals are kept waiting for that long.
+    """
+
+    handlers: ClassVar[list[SignalHandler]] = []
+    is_registered: ClassVar[bool] = False
+    mask: set[int] | None = None
+
+    def register(self) -> None:
+        """Be there at each fork from now on; Python can't take that back."""
+        if not _Forks.is_registered and hasattr(os, "register_at_fork"):
+            _Forks.is_registered = True
+            os.register_at_fork(before=self._before, after_in_parent=self._after, after_in_child=self._in_child)
+
+    def _before(self) -> None:
+        if self.handlers:
+            numbers = [handler.number for handler in self.handlers if handler.number is not None]
+            self.mask = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+
+    def _after(self) -> None:
+        if self.mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
+            self.mask = None
+
+    def _in_child(self) -> None:
+        for handler in list(self.handlers):
+            handler.remove()
+        self._after()
+
+
+_forks = _Forks()
+
+
+class SignalHandler:
+    """A handler in front of the one that was there.
+
+    Nothing is installed where the signal is ignored, or where its handler isn't Python's: it couldn't be called.
+
+    Args:
+        name: The signal, such as `SIGTERM`.
+        handle: Is called with what was there before: a function, or None for the system's own action.
+    """
+
+    def __init__(self, name: str, handle: Callable[[SignalHandler], None]) -> None:
+        self._number = getattr(signal, name, None)
+        self._handle = handle
+        self._previous: Any = None
+        self._frame: FrameType | None = None
+        self.name = name
+
+    def install(self) -> bool:
+        """Install it, on the main thread; return whether it could be."""
+        if self._number is None or threading.current_thread() is not threading.main_thread():
+            return False
+        previous = signal.getsignal(self._number)
+        if previous in (None, signal.SIG_IGN):
+            return False
+        self._previous = previous
+        _forks.register()
+        signal.signal(self._number, self._called)
+        _forks.handlers.append(self)
+        return True
+
+    def remove(self) -> None:
+        """Put back what was there, unless somebody put another one in front."""
+        if self not in _forks.handlers:
+            return
+        _forks.handlers.remove(self)
+        with suppress(ValueError):  # not on the main thread, where nobody may change handlers
+            if self.is_outermost:
+                signal.signal(self._number or 0, self._previous)
+
+    @property
+    def number(self) -> int | None:
+        """The signal's number, where this system has it."""
+        return self._number
+
+    @property
+    def is_outermost(self) -> bool:
+        """Whether the system calls this one first."""
+        return self._number is not None and signal.getsignal(self._number) == self._called
+
+    @property
+    def has_program_s_own(self) -> bool:
+        """Whether the program has a handler of its own behind this one."""
+        return callable(self._previous) and self._previous is not signal.default_int_handler
+
+    def _called(self, _number: int, frame: FrameType | None) -> None:
+        self._frame = frame
+        try:
+            self._handle(self)
+        finally:
+            self._frame = None
+
+    def again(self) -> None:
+        """Let the signal come once more."""
+        if self._number is not None:
+            signal.raise_signal(self._number)
+
+    def pass_on(self) -> None:
+        """Call the program's own handler, if there is one."""
+        if callable(self._previous):
+            self._previous(self._number, self._frame)
+
+
+class Rescue:
+    """Saves what is recorded before a signal ends the process.
+
+    Python calls handlers on the main thread alone, and lets only that one install them. So there is no rescue for a
+    training on another thread, which alone may stop its profiler.
+
+    Args:
+        save: Stops the recording and saves it; is given the reason.
+    """
+
+    def __init__(self, save: Callable[[str], None]) -> None:
+        self._save = save
+        self._handlers = [SignalHandler(name, self._signalled) for name in ENDING]
+        self._held: list[SignalHandler] = []
+        self._depth = 0
+        self.told_to_end: str | None = None
+        """The signal that told the process to end while the program decides when."""
+
+    def begin(self) -> None:
+        """Be there from now on."""
+        for handler in self._handlers:
+            handler.install()
+
+    def end(self) -> None:
+        """There is nothing to save any more."""
+        for handler in self._handlers:
+            handler.remove()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep signals away from the profiler; they come when it is done."""
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if not self._depth:
+                held, self._held = self._held, []
+                for handler in held:
+                    handler.again()
+
+    def _signalled(self, handler: SignalHandler) -> None:
+        if self._depth:
+            self._held.append(handler)
+            return
+        reason = handler.name.lower()
+        if handler.name == "SIGINT" and not handler.has_program_s_own:
+            handler.pass_on()  # KeyboardInterrupt, which goes through the Tracer's `with`
+        elif handler.has_program_s_own or not handler.is_outermost:
+            self.told_to_end = reason
+            handler.pass_on()
+        else:
+            self._save(reason)
+            handler.remove()
+            handler.again()

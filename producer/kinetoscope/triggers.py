@@ -1,0 +1,243 @@
+"""Windows on request: what is asked for becomes a plan of all ranks, and a plan becomes the profiler's actions.
+
+Two threads meet here. The watching thread looks for requests and plans once a second; the training's thread asks at
+each boundary of two steps what to do, and only reads what the other one left. No step waits for a file or a network.
+"""
+
+from __future__ import annotations
+
+import logging
+import statistics
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from torch.profiler import ProfilerAction
+
+from .errors import UsageError
+from .plans import STALE_S, Plan, first_step, plan_from
+from .requests import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .plans import Board
+
+_LOG = logging.getLogger("kinetoscope")
+
+COOLDOWN_S = 600.0
+_FLOOR_NS = 50_000_000
+_LEAST_STEPS = 20
+_KEPT_STEPS = 101
+_REFRESH = 16
+
+
+def on_request(_step: int) -> ProfilerAction:
+    """Return what a schedule does that records nothing until somebody asks for it."""
+    return ProfilerAction.NONE
+
+
+class Pace:
+    """How long a training's steps take when no profiler slows them down.
+
+    Args:
+        slow_step: A step that takes so many times the median, and 50 ms more than it, is slow; None for none.
+    """
+
+    def __init__(self, slow_step: float | None = None) -> None:
+        if slow_step is not None and slow_step <= 1:
+            raise UsageError(f"slow_step={slow_step!r}: how many times the usual a step must take, such as 3.")
+        self._slow_step = slow_step
+        self._kept: deque[int] = deque(maxlen=_KEPT_STEPS)
+        self._added = 0
+        self._quiet_until = 0.0
+        self.median_ns: int | None = None
+
+    def is_slow(self, dur_ns: int, now_s: float) -> bool:
+        """Take a step's duration; return whether it is slow. After a slow one there is none for `COOLDOWN_S`."""
+        is_slow = self._is_outlier(dur_ns) and now_s >= self._quiet_until
+        if is_slow:
+            self._quiet_until = now_s + COOLDOWN_S
+        self._kept.append(dur_ns)
+        self._added += 1
+        if self._added <= _LEAST_STEPS or not self._added % _REFRESH:
+            self.median_ns = int(statistics.median(self._kept))
+        return is_slow
+
+    def _is_outlier(self, dur_ns: int) -> bool:
+        if self._slow_step is None or self.median_ns is None or self._added < _LEAST_STEPS:
+            return False
+        return dur_ns > self._slow_step * self.median_ns and dur_ns > self.median_ns + _FLOOR_NS
+
+
+class Job(Protocol):
+    """What a Tracer knows of its place among the others."""
+
+    def rank_and_size(self) -> tuple[int, int] | None:
+        """Return this process's rank and how many there are; None while that isn't known."""
+
+    def boards(self) -> list[Board]:
+        """Return the boards that all ranks read; a new plan goes to the last one."""
+
+    def asked(self) -> Request | None:
+        """Take a request that somebody left for the job.
+
+        Raises:
+            UsageError: It can't be followed.
+            OSError: The folder can't be read.
+        """
+
+
+class Triggers:
+    """The requests and plans of one process.
+
+    Args:
+        job: The process's place among the others.
+        note: Takes what is decided, as kind and value, for those who watch the job.
+        slow_step: See `Pace`.
+    """
+
+    def __init__(self, job: Job, note: Callable[[str, object], None], slow_step: float | None = None) -> None:
+        self._job, self._note = job, note
+        self.pace = Pace(slow_step)
+        self._started_ns = time.time_ns()
+        self._wanted: deque[Request] = deque(maxlen=16)
+        self._plan: Plan | None = None
+        self._is_under_way = False
+        self._number = 0
+        self._completed = 0
+        self._is_signalled = False
+
+    @property
+    def running(self) -> Plan | None:
+        """The plan whose window is under way on this rank."""
+        return self._plan if self._is_under_way else None
+
+    # Any thread
+
+    def request(self, request: Request) -> None:
+        """Ask for a window. While one is planned or under way, it counts for this request too."""
+        self._wanted.append(request)
+
+    def signal(self) -> None:
+        """Ask for a window from a signal's handler, which may do no more than set this."""
+        self._is_signalled = True
+
+    # The training's thread
+
+    def took(self, dur_ns: int) -> None:
+        """Take the duration of a step that no profiler ran in."""
+        if self.pace.is_slow(dur_ns, time.monotonic()):
+            _LOG.info("A step took %.3f s, the usual one %.3f s.", dur_ns / 1e9, (self.pace.median_ns or 0) / 1e9)
+            self.request(Request(reason="slow_step"))
+
+    def action(self, step: int, scheduled: ProfilerAction) -> ProfilerAction:
+        """Return what to do during `step`: what the schedule says, unless a plan says otherwise.
+
+        A window of the schedule goes first; the plan moves behind it, on all ranks alike.
+        """
+        self._completed = step
+        if self._plan is None:
+            place = self._job.rank_and_size() if self._wanted else None
+            if place is not None and place[1] == 1:
+                self._adopt(Plan(first_step(self._wanted[0], step, None, is_alone=True), self._wanted[0]))
+        plan = self._plan
+        if plan is None or step < plan.begin:
+            return scheduled
+        if not self._is_under_way:
+            return self._beginning(plan, step, scheduled)
+        return self._going_on(plan, step, scheduled)
+
+    def _beginning(self, plan: Plan, step: int, scheduled: ProfilerAction) -> ProfilerAction:
+        place = self._job.rank_and_size()
+        if step >= plan.end or place is None or not plan.is_for(place[0]):
+            if place is None or plan.is_for(place[0]):
+                _LOG.warning("Steps %d to %d were asked for too late to be recorded.", plan.first, plan.end - 1)
+                self._note("missed", plan.request.id)
+            self._end()
+            return scheduled
+        if scheduled is not ProfilerAction.NONE:
+            self._plan = plan.moved(step + 1)
+            return scheduled
+        self._is_under_way = True
+        return _action(plan, step)
+
+    def _going_on(self, plan: Plan, step: int, scheduled: ProfilerAction) -> ProfilerAction:
+        if step < plan.end:
+            return _action(plan, step)
+        self._end()
+        return scheduled
+
+    def _end(self) -> None:
+        self._is_under_way = False
+        self._plan = None
+
+    def _adopt(self, plan: Plan) -> None:
+        self._wanted.clear()
+        _LOG.info("Recording %d steps from step %d on: %s.", plan.request.steps, plan.first, plan.request.reason)
+        self._note("plan", plan.to_json())
+        self._plan = plan
+
+    # The watching thread
+
+    def poll(self) -> None:
+        """Look for requests and for plans.
+
+        Raises:
+            OSError: A folder can't be read.
+            RuntimeError: The store can't be read.
+        """
+        if self._is_signalled:
+            self._is_signalled = False
+            self.request(Request(reason="signal"))
+        place = self._job.rank_and_size()
+        if place is None:
+            return
+        self._take_request()
+        if self._plan is not None:
+            self._wanted.clear()
+        elif place[1] > 1:
+            self._look()
+            if self._plan is None and self._wanted and self.pace.median_ns is not None:
+                self._propose(self._wanted[0], self.pace.median_ns / 1e9)
+
+    def _take_request(self) -> None:
+        try:
+            asked = self._job.asked()
+        except UsageError as error:
+            _LOG.warning("A request was left out: %s", error)
+            self._note("refused", str(error))
+        else:
+            if asked is not None:
+                self.request(asked)
+
+    def _look(self) -> None:
+        for board in self._job.boards():
+            text = board.read(self._number)
+            if text is not None:
+                self._number += 1
+                self._follow(text)
+                return
+
+    def _propose(self, request: Request, step_s: float) -> None:
+        boards = self._job.boards()
+        if boards:
+            plan = Plan(first_step(request, self._completed, step_s, is_alone=False), request)
+            text = boards[-1].propose(self._number, plan.to_text())
+            self._number += 1
+            self._follow(text)
+
+    def _follow(self, text: str) -> None:
+        try:
+            plan = plan_from(text)
+        except UsageError as error:
+            _LOG.warning("A plan was left out: %s", error)
+            return
+        if plan.created_ns > self._started_ns - STALE_S * 1e9:  # else it is of a job that ran here before
+            self._adopt(plan)
+
+
+def _action(plan: Plan, step: int) -> ProfilerAction:
+    if step < plan.first:
+        return ProfilerAction.WARMUP
+    return ProfilerAction.RECORD if step < plan.end - 1 else ProfilerAction.RECORD_AND_SAVE

@@ -1,0 +1,39 @@
+"""Training processes of tests: with an environment that says nothing of how the tests themselves were launched."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+from kinetoscope.naming import parse
+
+QUIET = {"KINETO_LOG_LEVEL": "99", "TORCH_CPP_LOG_LEVEL": "ERROR", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+RUN_NAMES = ("RUN_NAME", "PT_PROFILER_JOB_NAME", "TORCHELASTIC_RUN_ID", "SLURM_JOB_NAME", "SLURM_JOB_ID")
+ENVIRON = {name: value for name, value in os.environ.items() if name not in RUN_NAMES} | QUIET
+
+
+def started(*command):
+    return subprocess.Popen(
+        [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRON
+    )
+
+
+def ended(process):
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def traces_in(run):
+    """Content of each trace of a run's folder by its worker and span."""
+    found = {}
+    for path in sorted(run.glob("*.gz")):
+        name = parse(path.name)
+        found[name.worker, name.span] = json.loads(gzip.decompress(path.read_bytes()))
+    return found
+
+
+def steps_of(trace):
+    """The numbers of a trace's steps."""
+    names = [event["name"] for event in trace["traceEvents"] if event.get("cat") == "user_annotation"]
+    return sorted(int(name.partition("#")[2]) for name in names if name.startswith("ProfilerStep#"))

@@ -1,0 +1,199 @@
+"""Trainings that end in many ways, each in a forked process; prints how each of them ended, as JSON.
+
+Run as `endings.py FOLDER`. torch is imported once; what a process records lies in FOLDER, in a run of its ending's name.
+"""
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import torch
+import torch._inductor.config  # the profiler imports it when it first starts; here, it does so before the processes part
+from torch.profiler import profile, schedule
+
+from kinetoscope import Tracer, cyclic
+
+FOLDER = Path(sys.argv[1])
+PLAN = {"wait": 1, "warmup": 1, "active": 3, "repeat": 1}
+STEP_OF = {"wait": 0, "warmup": 1, "record": 3, "save": 4, "after": 6}
+
+
+def work():
+    return float(torch.ones(8, 8).relu().sum())
+
+
+def trained(name, at, end, steps=8, **options):
+    """Train, and end in the step of that name; return what was learned."""
+    learned = 0.0
+    with Tracer(FOLDER, run=name, schedule=cyclic(**PLAN), **options) as tracer:
+        for step in range(steps):
+            learned += work()
+            if step == STEP_OF[at]:
+                end(tracer)
+            tracer.step()
+    return learned
+
+
+def kills(number):
+    return lambda _tracer: os.kill(os.getpid(), number)
+
+
+def raises(error):
+    def end(_tracer):
+        raise error
+
+    return end
+
+
+def during_the_save(name):
+    """The signal comes while torch's own code runs."""
+    tracer = Tracer(FOLDER, run=name, schedule=cyclic(**PLAN))
+    save = tracer._saving.save
+
+    def interrupted(*args, **kwargs):
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(1000):  # here Python would call the handler
+            pass
+        save(*args, **kwargs)
+
+    tracer._saving.save = interrupted
+    with tracer:
+        for _ in range(8):
+            work()
+            tracer.step()
+
+
+def with_a_handler_of_its_own(name):
+    """A program that writes a checkpoint: it ends when it sees fit, and in good order."""
+    told = []
+    signal.signal(signal.SIGTERM, lambda *_: told.append("checkpoint"))
+    learned = trained(name, "record", kills(signal.SIGTERM))
+    os._exit(7 if told == ["checkpoint"] and learned == 8 * 64 else 1)
+
+
+def with_a_handler_that_leaves(name):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
+    trained(name, "record", kills(signal.SIGTERM))
+
+
+def a_forked_process_dies(name):
+    """A forked process has our handler, but nothing of ours to save."""
+
+    def end(tracer):
+        worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        worker.start()
+        worker.terminate()
+        worker.join(60)
+        assert worker.exitcode == -signal.SIGTERM, worker.exitcode
+
+    trained(name, "record", end)
+
+
+def with_a_profiler_of_its_own(name):
+    """The program's own profiler inside a window: torch alone would crash."""
+    inner = []
+
+    def start(_tracer):
+        inner.append(profile())
+        inner[0].start()
+        work()
+
+    with Tracer(FOLDER, run=name, schedule=cyclic(wait=1, warmup=1, active=3, repeat=2)) as tracer:
+        for step in range(10):
+            work()
+            if step == 3:
+                start(tracer)
+            if step == 5:  # it outlives our window
+                inner[0].stop()
+                inner[0].export_chrome_trace(str(FOLDER / "inner.json"))
+            tracer.step()
+
+
+def while_warming_up_another_profiler_starts(name):
+    with Tracer(FOLDER, run=name, schedule=cyclic(wait=1, warmup=1, active=2, repeat=2)) as tracer:
+        for step in range(8):
+            work()
+            if step == 1:
+                with profile(schedule=schedule(wait=0, warmup=1, active=1)) as own:
+                    for _ in range(3):
+                        work()
+                        own.step()
+            tracer.step()
+
+
+def on_a_signal_that_asks(name):
+    """Nothing is scheduled; SIGUSR1 asks for a window."""
+    steps = 0
+    with Tracer(FOLDER, run=name, schedule=cyclic(skip_first=10**9)) as tracer:
+        work()
+        tracer.step()
+        os.kill(os.getpid(), signal.SIGUSR1)
+        deadline = time.monotonic() + 60
+        while not tracer.saved_traces and time.monotonic() < deadline:
+            work()
+            tracer.step()
+            steps += 1
+    os._exit(0 if tracer.saved_traces else 1)
+
+
+def left_to_die(name):
+    """SIGKILL: only the sidecar is left."""
+    with Tracer(FOLDER, run=name, schedule=cyclic(**PLAN)) as tracer:
+        for step in range(10**9):
+            work()
+            if step == 2:
+                tracer.__class__._live._attendant._watch.end()  # else the time would decide what is written
+            if step == 5:
+                tracer._attendant._sidecar.write()
+                os.kill(os.getpid(), signal.SIGKILL)
+            tracer.step()
+
+
+ENDINGS = {
+    **{f"sigterm-{at}": lambda name, at=at: trained(name, at, kills(signal.SIGTERM)) for at in STEP_OF},
+    "sighup-record": lambda name: trained(name, "record", kills(signal.SIGHUP)),
+    "sigint-record": lambda name: trained(name, "record", kills(signal.SIGINT)),
+    "sigterm-unguarded": lambda name: trained(name, "record", kills(signal.SIGTERM), rescue=False),
+    "exit-record": lambda name: trained(name, "record", lambda _tracer: sys.exit(3)),
+    "exception-warmup": lambda name: trained(name, "warmup", raises(KeyError("mine"))),
+    "exception-record": lambda name: trained(name, "record", raises(KeyError("mine"))),
+    "sigterm-during-save": during_the_save,
+    "own-handler": with_a_handler_of_its_own,
+    "leaving-handler": with_a_handler_that_leaves,
+    "forked-dies": a_forked_process_dies,
+    "own-profiler": with_a_profiler_of_its_own,
+    "own-profiler-warmup": while_warming_up_another_profiler_starts,
+    "sigusr1": on_a_signal_that_asks,
+    "sigkill": left_to_die,
+}
+
+
+def in_a_process(name):
+    """Return the process's exit status, or the negative number of the signal that ended it."""
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    code = 0
+    try:
+        ENDINGS[name](name)
+    except SystemExit as left:
+        code = left.code
+    except KeyboardInterrupt:
+        code = 130
+    except KeyError as error:
+        code = 20 if error.args == ("mine",) else 1
+    except BaseException:  # noqa: BLE001
+        traceback.print_exc()
+        code = 1
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    print(json.dumps({name: in_a_process(name) for name in sys.argv[2:] or ENDINGS}))  # noqa: T201

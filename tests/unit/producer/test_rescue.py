@@ -1,0 +1,103 @@
+"""Jobs that end early, in every way: what was recorded is in the logdir, and the job ends as it would have anyway."""
+
+import gzip
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kinetoscope_tb
+from kinetoscope.recover import recovered
+from kinetoscope.sidecar import header_of, lines_of, sidecar_file
+from processes import ENVIRON, steps_of, traces_in
+
+ENDINGS = Path(__file__).parent / "jobs" / "endings.py"
+TERM, KILL = -signal.SIGTERM, -signal.SIGKILL
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory):
+    """Where all the jobs recorded, and how each of them ended."""
+    folder = tmp_path_factory.mktemp("endings")
+    command = [sys.executable, str(ENDINGS), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRON, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return folder, json.loads(done.stdout.splitlines()[-1])
+
+
+# The window is steps 2 to 4. Each ending: exit status, and span → (steps, reason, whether it is complete).
+EXPECTED = {
+    "sigterm-wait": (TERM, {}),
+    "sigterm-warmup": (TERM, {}),
+    "sigterm-record": (TERM, {3: ([2, 3], "sigterm", False)}),
+    "sigterm-save": (TERM, {4: ([2, 3, 4], "sigterm", False)}),
+    "sigterm-after": (TERM, {5: ([2, 3, 4], "schedule", True)}),
+    "sigterm-unguarded": (TERM, {}),
+    "sigterm-during-save": (TERM, {5: ([2, 3, 4], "schedule", True)}),
+    "sighup-record": (-signal.SIGHUP, {3: ([2, 3], "sighup", False)}),
+    "sigint-record": (130, {3: ([2, 3], "exception: KeyboardInterrupt", False)}),
+    "exit-record": (3, {3: ([2, 3], "exception: SystemExit", False)}),
+    "exception-warmup": (20, {}),
+    "exception-record": (20, {3: ([2, 3], "exception: KeyError", False)}),
+    "own-handler": (7, {4: ([2, 3], "sigterm", False)}),
+    "leaving-handler": (9, {3: ([2, 3], "sigterm", False)}),
+    "forked-dies": (0, {5: ([2, 3, 4], "schedule", True)}),
+    "own-profiler-warmup": (0, {8: ([6, 7], "schedule", True)}),
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_what_was_recorded_is_saved_and_the_job_ends_as_it_would_have(jobs, name):
+    folder, statuses = jobs
+    status, spans = EXPECTED[name]
+    found = traces_in(folder / name)
+    told = {span: trace["kinetoscope"] for span, trace in found.items()}
+    assert statuses[name] == status
+    facts = {s: (steps_of(found[s]), told[s]["reason"], told[s]["is_complete"]) for s in found}
+    assert facts == {("rank0", span): expected for span, expected in spans.items()}
+
+
+def test_the_sidecar_says_how_a_job_ended(jobs):
+    folder, _ = jobs
+    assert lines_of(sidecar_file(folder / "sigterm-record", 0))[-1][:2] == ["e", "sigterm"]
+    assert lines_of(sidecar_file(folder / "exit-record", 0))[-1][:2] == ["e", "exception: SystemExit"]
+    assert lines_of(sidecar_file(folder / "forked-dies", 0))[-1][:2] == ["e", "end"]
+
+
+def test_a_profiler_of_the_program_s_own_ends_the_window_instead_of_the_process(jobs):
+    folder, statuses = jobs
+    assert statuses["own-profiler"] == 0
+    found = traces_in(folder / "own-profiler")
+    assert {span: trace["kinetoscope"]["reason"] for span, trace in found.items()} == {
+        ("rank0", 3): "another profiler",
+        ("rank0", 10): "schedule",
+    }
+    assert [steps_of(found["rank0", span]) for span in (3, 10)] == [[2, 3], [7, 8, 9]]
+    inner = json.loads((folder / "inner.json").read_text())
+    assert any(event["name"] == "aten::relu" for event in inner["traceEvents"])
+
+
+def test_a_signal_asks_for_a_window(jobs):
+    folder, statuses = jobs
+    assert statuses["sigusr1"] == 0
+    (((_, span), trace),) = traces_in(folder / "sigusr1").items()
+    assert steps_of(trace) == [span - 3, span - 2, span - 1]
+    assert (trace["kinetoscope"]["reason"], trace["kinetoscope"]["is_complete"]) == ("signal", True)
+
+
+def test_what_sigkill_left_becomes_a_trace(jobs):
+    folder, statuses = jobs
+    run = folder / "sigkill"
+    assert statuses["sigkill"] == KILL
+    assert header_of(sidecar_file(run, 0))["run"] == "sigkill"
+    before = set(run.glob("*.gz"))  # the window that was complete is there
+    (result,) = recovered(run)
+    assert result.problem == ""
+    assert set(run.glob("*.gz")) == {*before, result.trace}
+    trace = json.loads(gzip.decompress(result.trace.read_bytes()))
+    assert steps_of(trace) == [0, 1, 2, 3, 4]
+    assert kinetoscope_tb.open(result.trace).steps["step"].to_list() == ["0", "1", "2", "3", "4"]
+    assert recovered(run) == []
