@@ -1,4 +1,4 @@
-"""What the name of a runtime or driver call says of it: whether it waits for a device, or takes memory from one."""
+"""What the name of a runtime or driver call says: whether it waits for a device, or takes or copies memory."""
 
 from __future__ import annotations
 
@@ -26,3 +26,8 @@ def synchronises(name: str) -> bool:
 def allocates(name: str) -> bool:
     """Whether a call of this name takes memory from a device or gives it back, past every caching allocator."""
     return bool(_ALLOCATES.match(name))
+
+
+def copies_memory(name: str) -> bool:
+    """Whether a call of this name copies memory; with memory of the host it may return only when that is done."""
+    return "memcpy" in name.lower()

@@ -7,7 +7,9 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.analyses.critical_path_stretches import MOST_ROWS
 from kinetoscope_tb.reader import read
+from kinetoscope_tb.trace.step_rows import counted_steps
 from real_traces import FOLDER
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -129,3 +131,17 @@ def test_busy_and_idle_time_are_the_window_and_the_parts_are_the_whole(path, per
         assert idle.select(pl.sum_horizontal(of)).to_series().equals(idle[whole], check_names=False), whole
     same = "device", "step", "window_ns", "idle_ns"
     assert set(idle.filter(pl.col("scope") == "device").select(same).rows()) == set(exposed.select(same).rows())
+
+
+@each
+def test_the_critical_path_is_as_long_as_the_steps_however_it_is_split(path):
+    trace = read_once(path)
+    if VIEWS["critical_path"].is_missing(trace):
+        return
+    lengths = trace.steps.select(pl.col("end_ns") - pl.col("start_ns")).to_series()
+    whole = int(lengths.gather(counted_steps(trace)).sum())
+    tables = answers(path)
+    assert tables["critical_path"]["path_ns"].sum() == tables["critical_path_names"]["path_ns"].sum() == whole
+    stretches = tables["critical_path_stretches"]
+    assert stretches.height == MOST_ROWS or stretches["dur_ns"].sum() == lengths.sum()
+    assert (tables["critical_path"]["saved_ns"] >= 0).all()

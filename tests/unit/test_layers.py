@@ -18,6 +18,7 @@ LAYERS = [  # from the top; a unit is a module, or a package whose own modules m
     {"cache"},
     {"analyses", "compare", "timeline", "rewriting", "verification"},
     {"views", "discovery", "reader", "checks", "advice", "ranks"},
+    {"dependencies"},
     {"trace", "storage"},
     {"tables", "intervals", "curves", "kernel_names", "tensor_cores", "call_names", "device_peaks", "errors"},
 ]

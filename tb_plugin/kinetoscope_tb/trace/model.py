@@ -355,7 +355,8 @@ class Trace:
         """Whether a frame, or `ops` or `kernels`, has any row.
 
         `stacks`: whether anything tells the Python calls around an operator; `modules`: around which modules' calls;
-        `copies`: any device row that is no kernel; `graphs`: any launch of a CUDA or HIP graph;
+        `work`: any range or call of the host or row of a device; `copies`: any device row that is no kernel;
+        `graphs`: any launch of a CUDA or HIP graph;
         `matrix_work`: any operator whose operations can be counted.
         """
         if part == "stacks":
@@ -364,6 +365,8 @@ class Trace:
         if part == "modules":
             names = self.host_events["name"].unique().cast(pl.String)
             return bool((self.python_calls["module_id"] >= 0).any() or names.str.starts_with(LIGHTNING).any())
+        if part == "work":
+            return any(frame.height for frame in (self.host_events, self.launches, self.device_events))
         if part == "copies":
             return bool((self.device_events["kind"] != "kernel").any())
         if part == "matrix_work":

@@ -1,0 +1,135 @@
+"""The critical path of a step: back from its end, always to what was waited for longest.
+
+The stretches of a path follow each other without a gap, from the start of the step's window to its end, so they add up
+to the step's time exactly.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numba import njit
+from numpy.typing import NDArray
+
+from ..trace import NONE, Trace
+from ..trace.lookup import take
+from .classes import inner_before, own_classes
+from .edges import IN_CALLS, Kind
+from .graph import Graph
+
+Ints = NDArray[np.int64]
+
+PATH = {
+    "step": pl.Int32,  # a row of `steps`
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+    "class": pl.Int8,  # a place in CLASSES
+    "kind": pl.Int8,  # a Kind: why it could not begin earlier
+    "host_event": pl.Int32,  # the innermost range of the thread, or NONE
+    "launch": pl.Int32,  # the innermost call of the thread, or the call that launched the row, or NONE
+    "device_event": pl.Int32,  # the row that runs, or that waits, or NONE
+    "thread": pl.Int32,  # the host thread, or NONE: the time is a device's
+}
+"""One row is one stretch of a step's path. Order: step, time."""
+
+
+def critical_path(trace: Trace, graph: Graph) -> pl.DataFrame:
+    """The critical paths (PATH) of all steps."""
+    windows = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
+    node, edge, start, end, step = _walked(
+        graph.latest(), graph.before, graph.nodes.time, graph.nodes.step_ends.start, *windows
+    )
+    kind = take(graph.kind, edge, missing=Kind.ITSELF)
+    columns = {
+        "step": step,
+        "start_ns": start,
+        "end_ns": end,
+        "class": own_classes(trace, graph)[node],
+        "kind": kind,
+        **_whereabouts(trace, graph, node, kind),
+    }
+    return _merged(pl.DataFrame(columns, schema=PATH))
+
+
+def _whereabouts(trace: Trace, graph: Graph, node: Ints, kind: NDArray[np.int8]) -> dict[str, NDArray[np.int32]]:
+    """What happens in the stretch before each node, and where."""
+    starts, ends, points = graph.nodes.starts, graph.nodes.ends, graph.nodes.points
+    hosts = trace.host_events.height
+    point = np.where(node < points.time.size, node, NONE)
+    inners, threads = inner_before(graph)
+    inner = take(inners, point)
+    row = np.where(node >= ends.start, node - ends.start, node - starts.start)
+    row = np.where((node >= starts.start) & (node < ends.stop), row, NONE)
+    is_call = np.isin(kind, IN_CALLS)
+    is_launch = (row >= 0) & ((kind == Kind.LAUNCH) | is_call)
+    called = np.where(is_launch, take(trace.device_events["launch"].to_numpy(), row), NONE)
+    launch = np.where(inner >= hosts, inner - hosts, called)
+    around = take(trace.launches["host"].to_numpy(), launch)
+    thread = take(threads, point)
+    return {
+        "host_event": np.where((inner >= 0) & (inner < hosts), inner, around).astype(np.int32),
+        "launch": launch.astype(np.int32),
+        "device_event": np.where(is_call, NONE, row).astype(np.int32),
+        "thread": np.where(is_call, take(trace.launches["thread"].to_numpy(), launch), thread).astype(np.int32),
+    }
+
+
+def _merged(path: pl.DataFrame) -> pl.DataFrame:
+    """Stretches of the same, one right after the other, as one."""
+    same = ("step", "class", "host_event", "launch", "device_event", "thread")
+    return (
+        path.with_columns(run=pl.struct(same).rle_id())
+        .group_by("run", *same, maintain_order=True)
+        .agg(pl.col("start_ns").first(), pl.col("end_ns").last(), pl.col("kind").first())
+        .select(*PATH)
+    )
+
+
+@njit(cache=True, nogil=True)
+def _walked(latest, before, time, first_end, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Return (node, edge that led to it, start, end, step) of each stretch, in order of the steps and of time."""
+    size = 1024
+    node = np.empty(size, np.int64)
+    edge = np.empty(size, np.int64)
+    begin = np.empty(size, np.int64)
+    step = np.empty(size, np.int32)
+    count = 0
+    for s in range(start.size):
+        v = first_end + s
+        at = end[s]
+        while at > start[s]:
+            e = latest[v]
+            u = before[e] if e >= 0 else NONE
+            reached = max(time[u], start[s]) if u >= 0 else start[s]
+            if reached < at:
+                if count == size:
+                    node, edge, begin, step = _grown(node), _grown(edge), _grown(begin), _grown(step)
+                    size *= 2
+                node[count] = v
+                edge[count] = e
+                begin[count] = reached
+                step[count] = s
+                count += 1
+            at = reached
+            v = u
+    order = np.empty(count, np.int64)
+    i = 0
+    while i < count:
+        j = i
+        while j < count and step[j] == step[i]:
+            j += 1
+        for k in range(i, j):
+            order[k] = i + j - 1 - k
+        i = j
+    stop = np.empty(count, np.int64)
+    for k in range(count):
+        is_last = k + 1 == count or step[order[k + 1]] != step[order[k]]
+        stop[k] = end[step[order[k]]] if is_last else begin[order[k + 1]]
+    return node[order], edge[order], begin[order], stop, step[order]
+
+
+@njit(cache=True, nogil=True)
+def _grown(values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    larger = np.empty(2 * values.size, values.dtype)
+    larger[: values.size] = values
+    return larger

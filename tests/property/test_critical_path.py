@@ -1,0 +1,111 @@
+"""The graph of waits against the recorded times, against programs whose truth is known, and against a slow search."""
+
+import polars as pl
+import programs
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from programs import Launch, Op, Sync, Wait
+
+from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.dependencies import Graph, WhatIf, critical_path, node_places, with_names
+from kinetoscope_tb.trace import NONE
+from strategies import builders
+
+few = settings(max_examples=40, deadline=None)
+streams = st.integers(7, 9)
+lengths = st.integers(1, 400)
+parts = st.one_of(
+    st.builds(Op, st.sampled_from(["aten::a", "aten::b"]), lengths),
+    st.builds(Launch, st.sampled_from(["gemm", "norm"]), streams, lengths),
+    st.builds(Wait, streams, streams),
+    st.builds(Sync, st.one_of(st.none(), streams)),
+)
+program_lists = st.lists(parts, min_size=1, max_size=25)
+
+
+@few
+@given(builders())
+def test_unchanged_delays_give_the_recorded_times(builder):
+    trace = builder.build()
+    graph = Graph.of(trace)
+    again = graph.times(graph.own, graph.lag, int(trace.steps["start_ns"][0]))
+    assert again.tolist() == graph.nodes.time.tolist()
+    assert (graph.own >= 0).all()
+
+
+@few
+@given(builders())
+def test_the_stretches_of_a_path_follow_each_other_through_the_whole_step(builder):
+    trace = builder.build()
+    path = critical_path(trace, Graph.of(trace))
+    for number, step in enumerate(trace.steps.rows(named=True)):
+        own = path.filter(pl.col("step") == number)
+        assert [*own["start_ns"], step["end_ns"]][1:] == own["end_ns"].to_list()
+        assert own["start_ns"].to_list()[:1] == [step["start_ns"]][: own.height]
+        assert (own["end_ns"] - own["start_ns"]).sum() == step["end_ns"] - step["start_ns"]
+
+
+@few
+@given(builders())
+def test_the_parts_and_the_names_of_a_path_add_up_to_the_steps(builder):
+    trace = builder.build()
+    lengths = dict(zip(trace.steps["name"], trace.steps["end_ns"] - trace.steps["start_ns"], strict=True))
+    each = VIEWS["critical_path"].run(trace, per="step")
+    assert dict(each.group_by("step").agg(pl.col("path_ns").sum()).rows()) == {k: v for k, v in lengths.items() if v}
+    whole = VIEWS["critical_path"].run(trace)["path_ns"].sum()
+    for by in ("name", "operator"):
+        assert VIEWS["critical_path_names"].run(trace, by=by)["path_ns"].sum() == whole
+
+
+def slow_path(graph, node, start):
+    """The times at which the path to a node turns from one node to the next, found by looking at all edges."""
+    turns = []
+    while node != NONE and graph.nodes.time[node] > start:
+        turns.append(int(graph.nodes.time[node]))
+        edges = range(graph.first[node], graph.first[node + 1])
+        times = graph.nodes.time
+        before = [(int(times[graph.before[e]] + graph.lag[e]), int(times[graph.before[e]]), -e) for e in edges]
+        node = graph.before[-max(before)[2]] if before else NONE
+    return sorted({start, *turns})
+
+
+@few
+@given(builders())
+def test_a_path_turns_where_a_slow_search_turns(builder):
+    trace = builder.build()
+    graph = Graph.of(trace)
+    path = critical_path(trace, graph)
+    for number, step in enumerate(trace.steps.rows(named=True)):
+        turns = slow_path(graph, graph.nodes.step_ends.start + number, step["start_ns"])
+        own = path.filter(pl.col("step") == number)
+        assert {*own["start_ns"], *own["end_ns"]} <= set(turns)  # stretches of the same are one
+
+
+def nodes_named(trace, graph, name):
+    return (with_names(trace, node_places(trace, graph))["name"] == name).fill_null(value=False).to_numpy()
+
+
+@settings(max_examples=80, deadline=None)
+@given(program_lists, st.sampled_from(["aten::a", "gemm", "norm"]), st.sampled_from([10, 50, 100]))
+@example([Launch("gemm", 7, 100), Wait(8, 7), Launch("norm", 8, 50), Sync(8), Op("aten::a", 10)], "gemm", 50)
+def test_what_would_be_saved_is_what_the_faster_program_takes_less(program, name, percent):
+    builder, length = programs.run(program)
+    trace = builder.build()
+    graph = Graph.of(trace)
+    what_if = WhatIf.of(trace, graph)
+    assert what_if.recorded.tolist() == [length]
+    _, shorter = programs.run(programs.faster(program, name, percent))
+    assert what_if.saved(nodes_named(trace, graph, name), percent).tolist() == [length - shorter]
+
+
+@settings(max_examples=40, deadline=None)
+@given(program_lists)
+def test_only_what_is_on_the_path_can_save_anything(program):
+    builder, _ = programs.run(program)
+    trace = builder.build()
+    graph = Graph.of(trace)
+    path = with_names(trace, critical_path(trace, graph))
+    for name in ("aten::a", "aten::b", "gemm", "norm"):
+        saved = WhatIf.of(trace, graph).saved(nodes_named(trace, graph, name), 100)
+        on_path = path.filter(pl.col("name") == name).select(pl.col("end_ns") - pl.col("start_ns")).to_series().sum()
+        assert saved[0] <= on_path
