@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import logging
+import atexit
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import SaveError, UsageError
-from .identity import Run, current_place
-from .metadata import Recording, Window
-from .naming import TraceName, file_name, worker_of_rank
+from .errors import UsageError
+from .identity import Run
+from .losses import Losses
+from .naming import TraceName
 from .recorder import options_of
-from .writer import save
+from .saving import Destination, Saving
+from .template import TRACE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from torch.profiler import profile
-
-_LOG = logging.getLogger("kinetoscope")
 
 
 def folder(logdir: str | os.PathLike[str]) -> Path:
@@ -35,51 +31,70 @@ def folder(logdir: str | os.PathLike[str]) -> Path:
     return Path(text)
 
 
+class TraceHandler:
+    """What `trace_handler` returns."""
+
+    def __init__(self, saving: Saving) -> None:
+        self._saving = saving
+        saving.reason = "handler"
+        atexit.register(self.close)
+
+    def __call__(self, profiler: profile) -> None:
+        """Save a window of the profiler's."""
+        steps = profiler.step_num
+        self._saving.settle()
+        self._saving.listen()
+        self._saving.options = options_of(vars(profiler), profiler.activities)
+        self._saving.save(profiler.export_chrome_trace, steps, {}, is_whole=steps > 0, is_complete=True)
+
+    @property
+    def saved_traces(self) -> tuple[Path, ...]:
+        """The files that are written, oldest first."""
+        self._saving.listen()
+        return tuple(self._saving.saved)
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Wait until all is written; the end of the program does so too.
+
+        Args:
+            timeout_s: How long at most; by default two minutes. What isn't written then is written all the same.
+        """
+        atexit.unregister(self.close)
+        self._saving.close(timeout_s, reason="end")
+
+
 def trace_handler(
-    logdir: str | os.PathLike[str], *, run: str | None = None, worker: str | None = None
-) -> Callable[[profile], None]:
+    logdir: str | os.PathLike[str],
+    *,
+    run: str | None = None,
+    worker: str | None = None,
+    remote: str | None = None,
+    keep: int = -1,
+    overwrite: bool = False,
+) -> TraceHandler:
     """Return a handler for `torch.profiler.profile(on_trace_ready=…)`.
 
-    It saves `{logdir}/{run}/{worker}.{steps}.pt.trace.json.gz`. Whatever goes wrong is logged and doesn't reach the
-    training: torch crashes when its handler raises.
+    It saves `{logdir}/{run}/{worker}.{steps}.pt.trace.json.gz`, which is written by another process while the training
+    goes on. Whatever goes wrong is logged and doesn't reach the training: torch crashes when its handler raises.
 
     Args:
         logdir: The folder that TensorBoard is given.
-        run: The run's name; by default what the launcher calls the job, else the time.
+        run: The run's name; by default what the launcher calls the job, else the time. Where it has traces already,
+            this is another attempt, `{run}.1`.
         worker: What this process is called; by default its rank, `rank3`.
+        remote: The URL of a folder that is to be like the logdir.
+        keep: How many of the newest traces stay in the logdir; -1 for all.
+        overwrite: Whether to record into the run's folder even if there are traces.
 
     Raises:
         UsageError: A name that no file can have.
     """
-    target, name = folder(logdir), Run(run)
     if worker is not None:
         _checked_worker(worker)
-    saved = 0
-
-    def save_window(profiler: profile) -> None:
-        nonlocal saved
-        place, steps = current_place(), profiler.step_num
-        window = Window(
-            window=saved,
-            step_first=None,
-            step_last=steps - 1 if steps else None,
-            is_last_step_whole=steps > 0,
-            steps_completed=steps,
-            reason="handler",
-            is_complete=True,
-            started_ns=None,
-            ended_ns=time.time_ns(),
-        )
-        options = options_of(vars(profiler), profiler.activities)
-        recording = Recording(run=name.name, place=place, window=window, options=options)
-        file = file_name(TraceName(worker or worker_of_rank(place.global_rank), steps))
-        try:
-            save(profiler.export_chrome_trace, target / name.name / file, recording.to_json())
-            saved += 1
-        except SaveError as error:
-            _LOG.warning("%s", error)
-
-    return save_window
+    named = TRACE if worker is None else TRACE.replace("rank{rank}", worker.replace("{", "{{").replace("}", "}}"))
+    destination = Destination(file=named, remote=remote, keep=keep, overwrite=overwrite)
+    target = folder(logdir)
+    return TraceHandler(Saving(target, Run(run, target, overwrite=overwrite), Losses(), {}, destination))
 
 
 def _checked_worker(worker: str) -> None:

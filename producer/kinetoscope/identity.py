@@ -9,14 +9,17 @@ import itertools
 import os
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .attempts import claimed, token_from
 from .errors import UsageError
 from .naming import folder_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from torch._C._distributed_c10d import Store
 
@@ -71,6 +74,12 @@ def current_place() -> Place:
     return Place(dist.get_rank(), dist.get_world_size(), launched.local_rank, launched.node_rank)
 
 
+def local_world_size() -> int | None:
+    """Return how many processes of the job run on this machine, if the launcher tells."""
+    names = ("LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE", "OMPI_COMM_WORLD_LOCAL_SIZE")
+    return next((number for name in names if (number := _number(os.environ, name)) is not None), None)
+
+
 def run_from(environ: Mapping[str, str]) -> str | None:
     """Return the run's name that the environment tells, if any.
 
@@ -104,22 +113,39 @@ class Run:
     """The name of the run, settled at the latest when the first trace is saved.
 
     Where neither the program nor the environment names it, the run is called after the time when one of its processes
-    asked first. The processes agree on it through torch.distributed's store, without waiting for each other.
+    asked first. The processes agree on it through torch.distributed's store, without waiting for each other. Where the
+    logdir holds an earlier attempt of that name, the run has a number behind it (`attempts`).
+
+    Args:
+        name: What the program calls it.
+        logdir: Where it has its folder.
+        overwrite: Whether it takes the folder of that name, whatever is there.
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        self._name = run_from(os.environ) if name is None else checked_run(name)
+    def __init__(self, name: str | None, logdir: Path, *, overwrite: bool = False) -> None:
+        self._given = run_from(os.environ) if name is None else checked_run(name)
+        self._logdir, self._overwrite = logdir, overwrite
+        self._settled: str | None = None
         # Each process of a job makes its recorders in the same order: the n-th of each belong together.
-        self._key = f"kinetoscope/run/{next(_count)}"
+        self._number = next(_count)
         self._started = time.strftime("%Y%m%d-%H%M%S")
+        self.token = ""
+        """What the processes of this attempt have in common; empty before the name is settled."""
 
     @property
     def name(self) -> str:
         """The name; asking for it settles it."""
-        if self._name is None:
-            store = default_store() if is_distributed() else None
-            self._name = self._started if store is None else _agreed(store, self._key, self._started)
-        return self._name
+        if self._settled is None:
+            store, key = default_store() if is_distributed() else None, f"kinetoscope/run/{self._number}"
+            name, token = self._given or self._started, token_from(os.environ, self._number)
+            if store is not None:
+                token = _agreed(store, f"{key}/token", token)
+                name = self._given or _agreed(store, key, name)
+            self.token, wanted = token, name
+            with suppress(OSError):  # the finisher will say that nothing can be written there
+                name = claimed(self._logdir, name, token, overwrite=self._overwrite)
+            self._settled = name if store is None else _agreed(store, f"{key}/attempt of {wanted}", name)
+        return self._settled
 
 
 def default_store() -> Store | None:
@@ -133,6 +159,6 @@ def default_store() -> Store | None:
 def _agreed(store: Store, key: str, proposal: str) -> str:
     """Return the first of all processes' proposals."""
     try:
-        return folder_name(store.compare_set(key, "", proposal).decode())
+        return store.compare_set(key, "", proposal).decode()
     except (RuntimeError, NotImplementedError):  # a store that can't, or whose server is gone
         return proposal

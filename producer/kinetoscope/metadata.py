@@ -1,22 +1,18 @@
-"""What a trace says about its own recording, and how that gets into the file.
+"""What a trace says about its own recording.
 
 kineto's own way to add metadata takes values only while the profiler is warming up or recording, and destroys the file
-over a quote. What is known only at the end must be put into the finished file: a stream edit right after the first
-brace, which reads nothing of the rest.
+over a quote. So all of it is put into the finished file, by `splicing`.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-import shutil
 import socket
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .errors import SaveError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,23 +23,12 @@ KEY = "kinetoscope"
 """The top-level key that holds it all."""
 
 
-class Sink(Protocol):
-    """What takes bytes."""
-
-    def write(self, data: bytes, /) -> object:
-        """Take them."""
-
-
-_BLOCK = 1 << 20
-_BLANK = b" \t\r\n"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Window:
     """One recording: from when the profiler began to collect until it was saved.
 
     Args:
-        window: How many windows this process saved before.
+        window: How many windows this process recorded before.
         step_first: The first step that it holds, counted from 0; None where nobody counted.
         step_last: The last step that it holds.
         is_last_step_whole: Whether the recording ended together with that step.
@@ -93,7 +78,7 @@ class Recording:
             "version": __version__,
             "run": self.run,
             **asdict(self.place),
-            **_process(),
+            **process_facts(),
             **asdict(self.window),
             "options": dict(self.options),
             "schedule": self.schedule,
@@ -101,7 +86,8 @@ class Recording:
         }
 
 
-def _process() -> dict[str, Any]:
+def process_facts() -> dict[str, Any]:
+    """Return what is true of this process, whatever it records."""
     import torch
 
     return {
@@ -111,19 +97,3 @@ def _process() -> dict[str, Any]:
         "cuda_version": torch.version.cuda,
         "python_version": platform.python_version(),
     }
-
-
-def splice(source: BinaryIO, target: Sink, metadata: Mapping[str, Any]) -> None:
-    """Copy a trace, with `metadata` as one more key of its top-level object, put first.
-
-    Raises:
-        SaveError: `source` doesn't hold a JSON object.
-    """
-    head = source.read(_BLOCK).lstrip(_BLANK)
-    if not head.startswith(b"{"):
-        raise SaveError("the profiler wrote something that is not a trace")
-    rest = head[1:].lstrip(_BLANK)
-    entry = json.dumps({KEY: metadata}, ensure_ascii=True, allow_nan=False)
-    separator = b"" if rest.startswith(b"}") else b","
-    target.write(entry[:-1].encode("ascii") + separator + b"\n" + rest)
-    shutil.copyfileobj(source, target, _BLOCK)

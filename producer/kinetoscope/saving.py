@@ -1,51 +1,129 @@
-"""Where the finished windows of a Tracer go: which files, in which run, with which facts about themselves."""
+"""Where the windows of one process go: which files, in which run, with which facts about themselves.
+
+What happens on the training's thread is only what nobody else can do: the profiler writes its raw file to the machine's
+own disk. The rest is the finisher's.
+"""
 
 from __future__ import annotations
 
 import logging
+import shutil
+import sys
 import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .identity import Place, Run, current_place, is_distributed
-from .metadata import Recording, Window
-from .naming import TraceName, file_name, worker_of_rank
-from .writer import save
+from . import __version__
+from .errors import SaveError, UsageError
+from .finishing import Finishing
+from .identity import Place, Run, current_place, is_distributed, local_world_size
+from .jobs import Job, write_rows
+from .manifest import ENDED, KEPT, LOST, NAME, RECORDING
+from .metadata import Recording, Window, process_facts
+from .template import TRACE, formatted, place_values, variables
+from .uploads import object_url
+from .writer import check_raw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from .losses import Losses
 
 _LOG = logging.getLogger("kinetoscope")
 
+CLOSE_S = 120.0
+"""How long the end of a training waits for its traces; the finisher goes on alone after that."""
+SIGNAL_S = 20.0
+"""How long it waits when a signal ends it: launchers kill half a minute after they have asked."""
+
+_LEAST_ROOM_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Destination:
+    """Where traces are put.
+
+    Args:
+        file: The name in the run's folder, with `template`'s variables; what ends in `.gz` is compressed.
+        remote: The URL of a folder that is to be like the logdir: each run has a folder there. None for none.
+        remote_file: The URL of each trace instead, with variables.
+        keep: How many of the process's newest traces stay in the run's folder; -1 for all. One that shall be uploaded
+            stays until it is.
+        overwrite: Whether the run takes its folder even if traces are there, and replaces those of the same name.
+
+    Raises:
+        UsageError: A template whose braces don't match, or a number below -1.
+    """
+
+    file: str = TRACE
+    remote: str | None = None
+    remote_file: str | None = None
+    keep: int = -1
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        for template in (self.file, self.remote or "", self.remote_file or ""):
+            try:
+                variables(template)
+            except ValueError as error:
+                raise UsageError(f"{template!r} is no format string: {error}.") from error
+        if self.keep < -1:
+            raise UsageError(f"keep={self.keep}: it is a number of traces, or -1 for all.")
+
+    @property
+    def kept(self) -> int:
+        """How many traces stay: at least one, where there is no other place for them."""
+        return 1 if self.keep == 0 and self.remote is None and self.remote_file is None else self.keep
+
 
 class Saving:
-    """Saves one process's windows. Nothing in it raises.
+    """Saves one process's windows. Nothing in it raises but KeyboardInterrupt and its like.
 
     Args:
         logdir: Where runs have their folders.
         run: The run that all processes belong to.
         losses: Takes what goes wrong.
         facts: What every trace of this process says of its recording: `schedule`.
+        destination: Where traces are put.
+        on_saved: Is called with each trace's path, and what the manifest says of it, on the training's thread.
     """
 
-    def __init__(self, logdir: Path, run: Run, losses: Losses, facts: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        logdir: Path,
+        run: Run,
+        losses: Losses,
+        facts: Mapping[str, Any],
+        destination: Destination | None = None,
+        on_saved: Callable[[Path, Mapping[str, Any]], None] | None = None,
+    ) -> None:
         self._logdir, self._run, self._losses, self._facts = logdir, run, losses, facts
+        self._destination, self._on_saved = destination or Destination(), on_saved
         self._place: Place | None = None
         self._settled: tuple[Place, Path] | None = None
-        self._window_start = (0, 0)
-        self._options: Mapping[str, Any] = {}
+        self._window_start: tuple[int | None, int | None] = (None, None)
+        self._finishing = Finishing(self._became)
+        self._largest_bytes = 0
+        self._is_ended = False
+        self._started_ns = time.time_ns()
+        self.recorded = 0
+        """How many windows ended."""
         self.reason = "schedule"
         """What ends the next window."""
+        self.options: Mapping[str, Any] = {}
+        """What the profiler was told to record in the next window."""
         self.saved: list[Path] = []
         """The files, oldest first."""
+        if self._destination.kept != self._destination.keep:
+            _LOG.warning("keep=0 without a remote place would lose every trace: the newest one stays.")
 
     def settle(self) -> None:
         """Learn rank and run while torch.distributed can tell: it may be gone when the last window is saved."""
         if self._place is None and is_distributed():
             with self._losses.kept_away("The ranks couldn't agree on a run"):
                 self._place = current_place()
+                self._describe(state=RECORDING)
                 _LOG.debug("Recording %s of run %s.", self._place, self._run.name)
 
     def settled(self, *, is_late: bool = False) -> tuple[Place, Path] | None:
@@ -63,8 +141,16 @@ class Saving:
 
     def begin_window(self, step: int, options: Mapping[str, Any]) -> None:
         """A window begins now, with `step`; `options` is what the profiler was told to record."""
+        self.options = options
         self._window_start = (step, time.time_ns())
-        self._options = options
+        if self._settled is not None:
+            with self._losses.kept_away("The beginning of a window couldn't be told"):
+                self._describe(recording_since_step=step)
+
+    def listen(self) -> None:
+        """Hear what became of windows; to be called now and then."""
+        with self._losses.kept_away("What became of a window is unknown"):
+            self._finishing.listen()
 
     def save(
         self,
@@ -74,6 +160,9 @@ class Saving:
         *,
         is_whole: bool,
         is_complete: bool,
+        values: Mapping[str, Any] | None = None,
+        rows: list[Any] | None = None,
+        facts: Mapping[str, Any] | None = None,
     ) -> None:
         """Save the window that ends now.
 
@@ -83,25 +172,130 @@ class Saving:
             markers: The program's name of each recorded marker.
             is_whole: Whether the window ends with a complete step.
             is_complete: Whether the window ends where it was meant to.
+            values: More of `template`'s variables.
+            rows: The program's own events, as `splicing.Row` says.
+            facts: More of what the trace says about its recording.
         """
         with self._losses.kept_away("A recording was lost"):
-            place = self._place or current_place()
-            name = TraceName(worker_of_rank(place.global_rank), steps_completed)
-            target = self._logdir / self._run.name / file_name(name)
             window = self._window(steps_completed, is_whole=is_whole, is_complete=is_complete)
-            recording = Recording(
-                run=self._run.name, place=place, window=window, options=self._options, markers=markers, **self._facts
-            )
-            save(export, target, recording.to_json())
-            self.saved.append(target)
-            _LOG.info("Saved %s.", target)
+            job = self._job(window, markers, dict(values or {}))
+            job.metadata |= facts or {}
+            try:
+                self._export(export, job, rows or [])
+            except (SaveError, OSError, RuntimeError, ValueError) as error:  # RuntimeError is what kineto raises
+                job.lost = str(error)
+            self._describe(state=RECORDING, recording_since_step=None)
+            self._finishing.put(job)
+
+    def _job(self, window: Window, markers: Mapping[str, str], values: dict[str, Any]) -> Job:
+        settled = self.settled(is_late=True)
+        if settled is None:
+            raise SaveError("nobody knows its rank")
+        place, folder = settled
+        self.recorded += 1
+        recording = Recording(
+            run=self._run.name, place=place, window=window, options=self.options, markers=markers, **self._facts
+        )
+        values = {"batch": window.steps_completed, **values, **place_values(place, self._run.name, local_world_size())}
+        file, remote = self._names(place, values)
+        return Job(
+            number=window.window,
+            raw=str(self._finishing.queue.folder / f"{window.window:04d}.raw.json"),
+            folder=str(folder),
+            file=file,
+            metadata=recording.to_json(),
+            is_partial=not window.is_complete,
+            overwrite=self._destination.overwrite,
+            remote=remote,
+            keep=self._destination.kept,
+        )
+
+    def _names(self, place: Place, values: dict[str, Any]) -> tuple[str, str | None]:
+        destination = self._destination
+        file = formatted(destination.file, values).lstrip("/")
+        if place.world_size > 1 and "rank" not in variables(destination.file):
+            head, slash, tail = file.rpartition("/")
+            file = f"{head}{slash}rank{place.global_rank}.{tail}"  # else the ranks would replace each other's files
+        if destination.remote_file is not None:
+            return file, formatted(destination.remote_file, values)
+        if destination.remote is not None:
+            return file, object_url(self._remote_folder(values), file)
+        return file, None
+
+    def _remote_folder(self, values: Mapping[str, Any]) -> str:
+        return object_url(formatted(str(self._destination.remote), values), self._run.name)
+
+    def _scratch(self, folder: Path) -> Path:
+        """Where the raw file has room: on the machine's own disk, else beside the traces."""
+        needed = max(_LEAST_ROOM_BYTES, self._largest_bytes * 5 // 4)
+        own = self._finishing.queue.folder
+        if shutil.disk_usage(own).free >= needed:
+            return own
+        other = folder / ".work" / "scratch" / own.name
+        other.mkdir(parents=True, exist_ok=True)
+        if shutil.disk_usage(other).free >= needed:
+            return other
+        raise SaveError(f"neither {own} nor {other} has room for its {needed >> 20} MiB")
+
+    def _export(self, export: Callable[[str], object], job: Job, rows: list[Any]) -> None:
+        raw = self._scratch(Path(job.folder)) / Path(job.raw).name
+        job.raw = str(raw)
+        export(job.raw)
+        check_raw(raw)
+        self._largest_bytes = max(self._largest_bytes, raw.stat().st_size)
+        if rows:
+            write_rows(self._finishing.queue.rows(job.number), rows)
+
+    def _describe(self, **news: Any) -> None:
+        """Tell the finisher what is true of the process."""
+        place = self._place or current_place()
+        facts = {
+            "folder": str(self._logdir / self._run.name),
+            "version": __version__,
+            "run": self._run.name,
+            "attempt": self._run.token,
+            **asdict(place),
+            **process_facts(),
+            **self._facts,
+            "options": self.options,
+            "argv": sys.argv,
+            "started_ns": self._started_ns,
+        }
+        if self._destination.remote is not None:
+            values = place_values(place, self._run.name, local_world_size())
+            facts["remote"] = object_url(self._remote_folder(values), NAME)
+        self._finishing.describe({**facts, **news})
+
+    def _became(self, window: Mapping[str, Any]) -> None:
+        """Take the news of what became of a window."""
+        problem, upload = window.get("problem"), window.get("upload") or {}
+        if window["state"] == LOST:
+            self._losses.note(f"A recording was lost: {window['file']} wasn't written: {problem}.")
+        elif window["state"] == KEPT:
+            advice = f"What was recorded stays in {window['raw']}; `kinetoscope recover` tries again."
+            self._losses.note(f"{window['file']} wasn't written: {problem}. {advice}")
+        else:
+            self._was_saved(Path(window["path"]), window)
+            if problem:
+                _LOG.warning("%s: %s.", window["path"], problem)
+            if upload.get("state") == "failed":
+                _LOG.warning("%s", upload["problem"])
+
+    def _was_saved(self, path: Path, window: Mapping[str, Any]) -> None:
+        if path in self.saved:
+            return
+        self.saved.append(path)
+        _LOG.info("Saved %s.", path)
+        if self._on_saved is not None:
+            with self._losses.kept_away("on_saved failed"):
+                self._on_saved(path, window)
 
     def _window(self, steps_completed: int, *, is_whole: bool, is_complete: bool) -> Window:
         first, started_ns = self._window_start
         return Window(
-            window=len(self.saved),
+            window=self.recorded,
             step_first=first,
-            step_last=max(first, steps_completed - is_whole),
+            step_last=max(first or 0, steps_completed - is_whole) if first is not None or steps_completed else None,
             is_last_step_whole=is_whole,
             steps_completed=steps_completed,
             reason=self.reason,
@@ -109,3 +303,19 @@ class Saving:
             started_ns=started_ns,
             ended_ns=time.time_ns(),
         )
+
+    def close(self, timeout_s: float | None = None, **news: Any) -> None:
+        """Wait for what is being written, but no longer than `timeout_s`, by default `CLOSE_S` or `SIGNAL_S`.
+
+        Args:
+            timeout_s: Seconds.
+            news: What the manifest says of the process's end.
+        """
+        with self._losses.kept_away("What is being written couldn't be waited for"):
+            if not self._is_ended:
+                self._is_ended = True
+                self._describe(state=ENDED, recording_since_step=None, **news)
+            usual_s = SIGNAL_S if str(news.get("reason")).startswith("sig") else CLOSE_S
+            left = self._finishing.close(usual_s if timeout_s is None else timeout_s)
+            if left:
+                _LOG.warning("%d traces are still being written, by a process that outlives this one.", left)

@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from torch.autograd.profiler import record_function
 from torch.profiler import ProfilerAction, profile
@@ -26,12 +26,12 @@ from .losses import Losses
 from .markers import Marker, Range, Ranges
 from .recorder import Activities, Options, Recorder, is_inside_optimizer
 from .requests import Request
-from .saving import Saving
+from .saving import Destination, Saving
 from .schedule import description, steps_needed
 from .triggers import on_request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -56,10 +56,18 @@ class Tracer:
 
     Args:
         logdir: The folder that TensorBoard is given. Traces go to `{logdir}/{run}/rank{rank}.{steps}.pt.trace.json.gz`.
-        run: The run's name; by default what the launcher calls the job, else the time.
+        run: The run's name; by default what the launcher calls the job, else the time. Where the logdir has an earlier
+            attempt of that name, it is `{run}.1`, and so on.
         schedule: What to do in each step: `cyclic(...)`, `torch.profiler.schedule(...)`, or any such function. Without
             one, all that happens inside the `with` is one window.
         enabled: False makes a Tracer that does nothing at all.
+        remote: The URL of a folder that is to be like the logdir, such as `s3://bucket/runs`; each trace is copied
+            there when it is written.
+        keep: How many of the newest traces of each process stay in the logdir; -1 for all. With `remote`, those that
+            aren't copied yet stay too.
+        overwrite: Whether to record into the run's folder even if it holds traces; those of the same names are
+            replaced.
+        on_saved: Is called with each trace's path, and what run.json says of it, between two steps or at the end.
         activities: Like the ones below, as torch.profiler.profile defines it.
         record_shapes: Sizes of the operators' inputs.
         profile_memory: Allocations and releases.
@@ -86,6 +94,10 @@ class Tracer:
         run: str | None = None,
         schedule: Schedule | None = None,
         enabled: bool = True,
+        remote: str | None = None,
+        keep: int = -1,
+        overwrite: bool = False,
+        on_saved: Callable[[Path, Mapping[str, Any]], None] | None = None,
         activities: Activities | None = None,
         record_shapes: bool = True,
         profile_memory: bool = False,
@@ -114,12 +126,10 @@ class Tracer:
             execution_trace_observer=execution_trace_observer,
         )
         self._losses = Losses()
-        self._saving = Saving(
-            folder(logdir),
-            Run(run),
-            self._losses,
-            {"schedule": description(schedule)},
-        )
+        target, facts = folder(logdir), {"schedule": description(schedule)}
+        destination = Destination(remote=remote, keep=keep, overwrite=overwrite)
+        name = Run(run, target, overwrite=overwrite)
+        self._saving = Saving(target, name, self._losses, facts, destination, on_saved)
         self._ranges = Ranges()
         self._attendant = Attendant(
             self._saving,
@@ -135,7 +145,9 @@ class Tracer:
 
     @property
     def saved_traces(self) -> tuple[Path, ...]:
-        """The files that this process has written, oldest first."""
+        """The files that are written, oldest first; after the `with` all of them."""
+        if self._owner == _here():
+            self._saving.listen()
         return tuple(self._saving.saved)
 
     @property
@@ -178,17 +190,30 @@ class Tracer:
         if self._owner == _here():
             self._close("exit")
 
-    def _close(self, reason: str) -> None:
+    def close(self, timeout_s: float | None = None) -> None:
+        """End the recording, and wait until its traces are written; the end of the `with` does so too.
+
+        Args:
+            timeout_s: How long at most; by default two minutes. What isn't written then is written all the same, by a
+                process that outlives this one.
+        """
+        if self._enabled and self._owner is not None:
+            self._check_place("end")
+            self._close("end", timeout_s)
+
+    def _close(self, reason: str, timeout_s: float | None = None) -> None:
         if Tracer._live is not self:
-            return  # a signal closed it
+            return  # a signal closed it, or the program
         atexit.unregister(self._at_exit)
         Tracer._live = None
         self._saving.reason = self._attendant.told_to_end or reason
         self._stop()
         self._attendant.end(self._saving.reason)
+        shortfall = self._shortfall()
+        self._saving.close(timeout_s, reason=self._saving.reason, problem=shortfall, steps_completed=self._completed)
         saved, lost = len(self._saving.saved), self._losses.count
-        if not saved and not lost and self._schedule is not on_request:
-            _LOG.warning("0 windows: %s.", self._shortfall())
+        if shortfall is not None:
+            _LOG.warning("%s.", shortfall)
         elif lost > 1:
             _LOG.warning("%d recordings were lost, %d saved.", lost, saved)
 
@@ -201,14 +226,16 @@ class Tracer:
                 with self._attendant.held():
                     recorder.stop()
 
-    def _shortfall(self) -> str:
-        """Say why no window was saved though nothing failed."""
+    def _shortfall(self) -> str | None:
+        """Say why no window was recorded though nothing failed; None if one was, or something did."""
+        if self._saving.recorded or self._losses.count or self._schedule is on_request:
+            return None
         made = f"the loop made {self._completed}"
         if not self._completed:
             made += "; call step() after each, or loop over steps(loader)"
         needed = steps_needed(self._schedule)
         wanted = "recorded none of the steps" if needed is None else f"needs {needed} steps"
-        return f"the schedule {wanted}, {made}"
+        return f"0 windows: the schedule {wanted}, {made}"
 
     # Steps
 
@@ -271,6 +298,7 @@ class Tracer:
                     self._losses.note(str(error))
                 self._ranges.is_recording = recorder.is_recording
             self._saving.settle()
+            self._saving.listen()
         attendant.step_begins()
         if goes_on:
             self._ranges.begin_step(self._completed)

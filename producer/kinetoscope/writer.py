@@ -1,73 +1,87 @@
-"""From a finished recording to a file that readers may trust.
+"""From a raw file to a trace that readers may trust, in one visible step.
 
-The profiler exports to node-local scratch, since it writes slowly, line by line and not atomically. The file is then
-compressed, with the metadata in it, under a hidden name beside its final one, forced to disk and renamed. A reader
-sees a whole file or none, whatever happens in between.
+A trace is compressed under a hidden name beside its final one, forced to disk and renamed. A reader sees a whole file
+or none, whatever happens in between; an older file of that name stays unless it may be overwritten.
 """
 
 from __future__ import annotations
 
 import gzip
+import itertools
 import os
-import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import uuid
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from .errors import SaveError
-from .metadata import splice
+from .splicing import splice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from .splicing import Damage, Row
 
 # Traces repeat themselves: level 4 is within a few percent of level 9 at a third of its time.
 _LEVEL = 4
 
 
-def save(export: Callable[[str], object], target: Path, metadata: Mapping[str, Any]) -> None:
-    """Let `export` write a trace and put it at `target`, metadata included.
+def check_raw(raw: Path) -> None:
+    """Notice what kineto doesn't report: on a full disk or in a missing folder it writes nothing or a part.
 
     Raises:
-        SaveError: It didn't work; there is no trace of the attempt.
+        SaveError: It isn't whole; it is removed.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix="kinetoscope-") as scratch:
-            raw = Path(scratch) / "trace.json"
-            export(str(raw))
-            _check(raw)
-            finish(raw, target, metadata)
-    except (OSError, RuntimeError, ValueError) as error:
-        # RuntimeError is what kineto raises, ValueError what JSON does not take.
-        raise SaveError(f"{target} wasn't written: {error}") from error
+        with raw.open("rb") as file:
+            file.seek(max(0, raw.stat().st_size - 64))
+            is_whole = file.read().rstrip().endswith(b"}")
+    except FileNotFoundError:
+        raise SaveError(f"the profiler wrote nothing into {raw.parent}; is that disk full?") from None
+    if not is_whole:
+        raw.unlink()
+        raise SaveError(f"the profiler wrote only a part into {raw.parent}; is that disk full?")
 
 
-def _check(raw: Path) -> None:
-    """Notice what kineto doesn't report: on a full disk or in a missing folder it writes nothing or a part."""
-    if not raw.is_file():
-        raise SaveError(f"the profiler wrote nothing into {raw.parent.parent}; is that disk full?")
-    with raw.open("rb") as file:
-        file.seek(max(0, raw.stat().st_size - 64))
-        if not file.read().rstrip().endswith(b"}"):
-            raise SaveError(f"the profiler wrote only a part into {raw.parent.parent}; is that disk full?")
+def publish(
+    raw: Path, target: Path, metadata: Mapping[str, Any], rows: Iterable[Row] = (), *, overwrite: bool = False
+) -> tuple[Path, Damage]:
+    """Make a trace of `raw`, compressed if its name ends in `.gz`; return where it is.
 
-
-def finish(raw: Path, target: Path, metadata: Mapping[str, Any]) -> None:
-    """Compress `raw` to `target`, metadata included, in one visible step.
+    Where another file has the name and must stay, the trace's name gets a number.
 
     Raises:
         OSError: The disk or the folder doesn't allow it.
         SaveError: `raw` is not a trace.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    hidden = target.with_name(f".{target.name}.tmp-{os.getpid()}")
+    hidden = target.with_name(f".{target.name}.tmp-{uuid.uuid4().hex}")
     try:
         with hidden.open("wb") as file:
-            with (
-                raw.open("rb") as source,
-                gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0) as packed,
-            ):
-                splice(source, packed, metadata)
+            with raw.open("rb") as source, _packed(file, is_packed=target.suffix == ".gz") as packed:
+                damage = splice(source, packed, metadata, rows)
             file.flush()
             os.fsync(file.fileno())
-        hidden.replace(target)
+        return _placed(hidden, target, overwrite=overwrite), damage
     finally:
         hidden.unlink(missing_ok=True)
+
+
+@contextmanager
+def _packed(file: BinaryIO, *, is_packed: bool) -> Iterator[Any]:
+    if is_packed:
+        with gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0) as packed:
+            yield packed
+    else:
+        yield file
+
+
+def _placed(hidden: Path, target: Path, *, overwrite: bool) -> Path:
+    if not overwrite:
+        worker, dot, rest = target.name.partition(".")
+        for count in itertools.count(2):
+            if not target.exists():
+                break
+            target = target.with_name(f"{worker}~{count}{dot}{rest}")
+    hidden.replace(target)
+    return target

@@ -47,13 +47,13 @@ def test_the_environment_names_the_run(environ, name):
     assert run_from(environ) == name
 
 
-def test_a_run_is_named_by_the_program_first_then_by_the_environment_then_by_the_time(monkeypatch):
+def test_a_run_is_named_by_the_program_first_then_by_the_environment_then_by_the_time(tmp_path, monkeypatch):
     for name in LAUNCHED:
         monkeypatch.delenv(name, raising=False)
-    assert re.fullmatch(r"\d{8}-\d{6}", Run().name)
+    assert re.fullmatch(r"\d{8}-\d{6}", Run(None, tmp_path).name)
     monkeypatch.setenv("RUN_NAME", "launched")
-    assert Run().name == "launched"
-    assert Run("given/deeper").name == "given/deeper"
+    assert Run(None, tmp_path).name == "launched"
+    assert Run("given/deeper", tmp_path).name == "given/deeper"
 
 
 @pytest.mark.parametrize("name", ["", "/abs", "../up", "a//b", "a/", ".hidden", "a/.b", "a\0b"])

@@ -40,8 +40,8 @@ def traces(logdir):
     """Content of each trace by its run, worker and span."""
     found = {}
     for path in logdir.rglob("*"):
-        if path.is_file() and ".work" not in path.parts:
-            name = parse(path.name)
+        name = parse(path.name)
+        if name is not None:
             found[path.parent.name, name.worker, name.span] = json.loads(gzip.decompress(path.read_bytes()))
     return found
 

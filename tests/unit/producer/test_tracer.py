@@ -309,7 +309,10 @@ def test_a_tracer_without_a_window_says_why(tmp_path, schedule, steps, message, 
         for batch in tracer.steps(range(steps)):
             work(batch)
     assert log() == [message]
-    assert list(tmp_path.rglob("*.gz")) == []
+    (run,) = tmp_path.iterdir()
+    assert [path.name for path in sorted(run.iterdir())] == [".work", "run.json"]
+    (rank,) = json.loads((run / "run.json").read_text())["ranks"]
+    assert (rank["state"], rank["problem"] + ".", rank["steps_completed"]) == ("ended", message, steps)
 
 
 def test_a_logdir_that_can_not_be_written_is_reported_once(tmp_path, log):
@@ -342,10 +345,13 @@ def test_a_schedule_that_fails_later_ends_the_recording_only(tmp_path, log):
 
 def test_a_handler_saves_the_program_s_own_profiler_s_windows(tmp_path):
     schedule = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
-    with profile(schedule=schedule, on_trace_ready=trace_handler(tmp_path, run="run"), with_flops=True) as profiler:
+    handler = trace_handler(tmp_path, run="run")
+    with profile(schedule=schedule, on_trace_ready=handler, with_flops=True) as profiler:
         for _ in range(5):
             work()
             profiler.step()
+    handler.close()
+    assert handler.saved_traces == (tmp_path / "run" / "rank0.4.pt.trace.json.gz",)
     told = content(tmp_path / "run" / "rank0.4.pt.trace.json.gz")["kinetoscope"]
     assert (told["global_rank"], told["step_last"], told["run"]) == (0, 3, "run")
     assert told["options"]["with_flops"]
@@ -354,15 +360,19 @@ def test_a_handler_saves_the_program_s_own_profiler_s_windows(tmp_path):
 
 
 def test_a_handler_names_the_worker_as_it_is_told(tmp_path, log):
-    with profile(on_trace_ready=trace_handler(tmp_path, run="run", worker="trainer")):
+    handler = trace_handler(tmp_path, run="run", worker="{trainer}")
+    with profile(on_trace_ready=handler):
         work()
-    assert [path.name for path in (tmp_path / "run").iterdir()] == ["trainer.0.pt.trace.json.gz"]
+    handler.close()
+    assert [path.name for path in handler.saved_traces] == ["{trainer}.0.pt.trace.json.gz"]
     with pytest.raises(UsageError, match="worker"):
         trace_handler(tmp_path, worker="a/b")
 
 
 def test_a_handler_never_raises_into_torch(tmp_path, log):
     (tmp_path / "file").touch()
-    with profile(on_trace_ready=trace_handler(tmp_path / "file", run="run")):
+    handler = trace_handler(tmp_path / "file", run="run")
+    with profile(on_trace_ready=handler):
         work()
+    handler.close()
     assert len(log()) == 1

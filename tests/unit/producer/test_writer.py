@@ -2,12 +2,11 @@ import errno
 import gzip
 import json
 import os
-from pathlib import Path
 
 import pytest
 
 from kinetoscope import SaveError
-from kinetoscope.writer import save
+from kinetoscope.writer import check_raw, publish
 
 TRACE = '{"schemaVersion": 1, "traceEvents": []}\n'
 
@@ -17,73 +16,63 @@ def everything_below(folder):
 
 
 @pytest.fixture
-def scratch(tmp_path, monkeypatch):
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
-    return folder
+def raw(tmp_path):
+    path = tmp_path / "raw.json"
+    path.write_text(TRACE)
+    return path
 
 
-def writes(text):
-    return lambda path: Path(path).write_text(text)
-
-
-def full(*_):
+def full(*_, **__):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_trace_appears_whole_with_its_metadata(tmp_path, scratch):
+def test_a_trace_appears_whole_with_its_metadata(tmp_path, raw):
     target = tmp_path / "logdir" / "run" / "rank0.3.pt.trace.json.gz"
-    save(writes(TRACE), target, {"run": "run"})
+    path, damage = publish(raw, target, {"run": "run"})
+    assert (path, str(damage)) == (target, "")
     assert json.loads(gzip.decompress(target.read_bytes())) == {"kinetoscope": {"run": "run"}, **json.loads(TRACE)}
     assert everything_below(tmp_path / "logdir") == ["run", "run/rank0.3.pt.trace.json.gz"]
-    assert everything_below(scratch) == []
 
 
-def test_the_same_recording_makes_the_same_bytes(tmp_path, scratch):
-    for name in ("a", "b"):
-        save(writes(TRACE), tmp_path / name, {})
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+def test_what_is_not_called_gz_is_not_compressed(tmp_path, raw):
+    path, _ = publish(raw, tmp_path / "rank0.3.pt.trace.json", {})
+    assert json.loads(path.read_text())["schemaVersion"] == 1
+
+
+def test_the_same_recording_makes_the_same_bytes(tmp_path, raw):
+    first, second = (publish(raw, tmp_path / name, {})[0] for name in ("a.gz", "b.gz"))
+    assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace", "gzip.GzipFile.write"])
+def test_a_full_disk_leaves_nothing_behind_and_keeps_the_older_file(tmp_path, raw, monkeypatch, step):
+    folder = tmp_path / "logdir"
+    older, _ = publish(raw, folder / "trace.gz", {})
+    before = older.read_bytes()
+    monkeypatch.setattr(step, full)
+    with pytest.raises(OSError, match="No space left"):
+        publish(raw, folder / "trace.gz", {"another": 1}, overwrite=True)
+    assert everything_below(folder) == ["trace.gz"]
+    assert older.read_bytes() == before
+    assert raw.exists()
+
+
+def test_a_name_that_is_taken_gets_a_number_unless_it_may_be_overwritten(tmp_path, raw):
+    target = tmp_path / "rank0.3.pt.trace.json.gz"
+    names = [publish(raw, target, {})[0].name for _ in range(3)]
+    assert names == [target.name, "rank0~2.3.pt.trace.json.gz", "rank0~3.3.pt.trace.json.gz"]
+    assert publish(raw, target, {}, overwrite=True)[0] == target
 
 
 @pytest.mark.parametrize(
-    ("export", "problem"),
-    [
-        (full, "No space left"),
-        (lambda path: None, "wrote nothing"),
-        (writes(TRACE[:20]), "only a part"),
-        (writes(""), "only a part"),
-        (writes("[{}]}"), "not a trace"),
-    ],
-    ids=["the exporter fails", "nothing is written", "a part is written", "an empty file", "no trace"],
+    ("text", "problem"),
+    [(None, "wrote nothing"), ("", "only a part"), (TRACE[:20], "only a part")],
+    ids=["nothing", "an empty file", "a part"],
 )
-def test_a_failed_export_leaves_nothing_behind(tmp_path, scratch, export, problem):
+def test_what_the_profiler_did_not_write_is_noticed(tmp_path, text, problem):
+    raw = tmp_path / "raw.json"
+    if text is not None:
+        raw.write_text(text)
     with pytest.raises(SaveError, match=problem):
-        save(export, tmp_path / "logdir" / "trace", {})
-    assert everything_below(scratch) == []
-    assert not (tmp_path / "logdir" / "trace").exists()
-
-
-@pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace", "shutil.copyfileobj"])
-def test_a_full_disk_leaves_nothing_behind(tmp_path, scratch, monkeypatch, step):
-    monkeypatch.setattr(step, full)
-    with pytest.raises(SaveError, match="No space left"):
-        save(writes(TRACE), tmp_path / "logdir" / "trace", {})
-    assert everything_below(tmp_path / "logdir") == []
-    assert everything_below(scratch) == []
-
-
-def test_a_failed_save_keeps_the_older_file(tmp_path, scratch, monkeypatch):
-    target = tmp_path / "trace"
-    save(writes(TRACE), target, {})
-    before = target.read_bytes()
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(SaveError):
-        save(writes(TRACE), target, {"another": 1})
-    assert target.read_bytes() == before
-
-
-def test_a_folder_that_can_not_be_made_is_named(tmp_path, scratch):
-    (tmp_path / "file").touch()
-    with pytest.raises(SaveError, match="file/run/trace"):
-        save(writes(TRACE), tmp_path / "file" / "run" / "trace", {})
+        check_raw(raw)
+    assert not raw.exists()

@@ -1,0 +1,290 @@
+"""Finishes recordings beside the training: in a process of its own, without torch and at low priority.
+
+It works through a queue (`jobs`): splices, compresses and renames each trace, uploads it, prunes old ones, and writes
+the process's status for `run.json`. It is in a session of its own, so that a signal to the training's group doesn't
+end it; it ignores polite signals, since what it does is to save what is left. When the training is gone, it finishes
+what there is and ends, and says so if the training had no time to say good-bye.
+
+A job that fails stays in the queue for the next attempt, at the end of the training or by `kinetoscope recover`: a disk
+may have room again, and a server may be back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import select
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import manifest
+from .errors import SaveError
+from .jobs import PROCESS, STATE, Job, Queue, read_json, read_rows, write_json
+from .uploads import upload
+from .writer import publish
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MOST_KEPT_BYTES = 1 << 30
+"""How much of raw files stays on the machine's disk, for traces that couldn't be written."""
+
+_MOST_ATTEMPTS = 3  # a job in which the finisher itself died so often is given up
+_LOOK_S = 2.0
+
+
+class Finisher:
+    """Works on one queue.
+
+    Args:
+        queue: The jobs.
+        tell: Is called when something has become of a window.
+    """
+
+    def __init__(self, queue: Queue, tell: Any = None) -> None:
+        self._queue, self._tell = queue, tell
+        state = read_json(queue.folder / STATE)
+        self._windows: dict[int, dict[str, Any]] = {
+            window["window"]: window for window in (state or {}).get("windows", [])
+        }
+        self._tried: set[int] = set()
+        self._reported: object = None
+
+    def work(self) -> None:
+        """Do all that can be done: first what makes traces, then uploads. A job that failed isn't tried again."""
+        while True:
+            jobs = [job for job in self._queue.jobs() if job.number not in self._tried]
+            for job in jobs:
+                self._windows.setdefault(job.number, _window(job))
+            self.report()
+            if not jobs:
+                return
+            job = min(jobs, key=lambda job: (job.path is not None, job.number))
+            self._do(job)
+
+    def try_again(self) -> None:
+        """Do what failed before once more."""
+        self._tried.clear()
+        self.work()
+
+    def _do(self, job: Job) -> None:
+        told = self._windows[job.number]
+        try:
+            if job.lost is not None:
+                raise SaveError(job.lost)
+            if job.path is None:
+                self._publish(job, told)
+            if job.remote is not None:
+                self._upload(job, told)
+            else:
+                self._queue.remove(job)
+            self._prune(job)
+        except (SaveError, OSError, EOFError, MemoryError) as error:
+            self._failed(job, told, str(error) or type(error).__name__)
+
+    def _publish(self, job: Job, told: dict[str, Any]) -> None:
+        if job.attempts >= _MOST_ATTEMPTS:
+            raise SaveError(f"the process that should write it died {job.attempts} times")
+        job.attempts += 1
+        self._queue.put(job)
+        raw, rows = Path(job.raw), read_rows(self._queue.rows(job.number))
+        if not raw.exists():
+            job.lost = f"its raw file {raw} is gone"
+            raise SaveError(job.lost)
+        target = Path(job.folder) / job.file
+        path, damage = publish(raw, target, job.metadata, rows, overwrite=job.overwrite)
+        told |= {"state": manifest.PARTIAL if job.is_partial else manifest.SAVED, "problem": str(damage) or None}
+        told |= {"file": path.relative_to(job.folder).as_posix(), "bytes": path.stat().st_size, "path": str(path)}
+        told |= {"saved_ns": time.time_ns()}
+        told.pop("raw", None)
+        job.path = str(path)
+        if job.remote is not None:
+            told["upload"] = {"url": job.remote, "state": "waiting"}
+            self._queue.put(job)
+        raw.unlink()
+
+    def _upload(self, job: Job, told: dict[str, Any]) -> None:
+        self.report()  # the trace is there, whatever becomes of its copy
+        path, url = Path(str(job.path)), str(job.remote)
+        try:
+            upload(path, url, overwrite=job.overwrite)
+        except (SaveError, OSError) as error:
+            self._tried.add(job.number)
+            told["upload"] = {"url": url, "state": "failed", "problem": str(error)}
+            return
+        told["upload"] = {"url": url, "state": "uploaded"}
+        self._queue.remove(job)
+        self.report()
+        self._mirror()
+
+    def _failed(self, job: Job, told: dict[str, Any], problem: str) -> None:
+        """Keep the raw file for another attempt, while there is room for it."""
+        self._tried.add(job.number)
+        raw = Path(job.raw)
+        kept = sum(Path(j.raw).stat().st_size for j in self._queue.jobs() if Path(j.raw).exists())
+        is_hopeless = job.lost is not None or job.attempts >= _MOST_ATTEMPTS or not raw.exists()
+        if is_hopeless or kept > MOST_KEPT_BYTES:
+            told |= {"state": manifest.LOST, "problem": problem}
+            self._queue.remove(job)
+        else:
+            job.attempts -= 1  # it counts the attempts that nobody survived
+            with contextlib.suppress(OSError):
+                self._queue.put(job)
+            told |= {"state": manifest.KEPT, "problem": problem, "raw": str(raw)}
+
+    def _prune(self, job: Job) -> None:
+        """Delete the oldest traces but for `keep`; one that shall be elsewhere too stays until it is."""
+        if job.keep < 0:
+            return
+        present = [w for _, w in sorted(self._windows.items()) if w.get("path") and not w.get("pruned")]
+        for window in present[: max(0, len(present) - job.keep)]:
+            if window.get("upload", {}).get("state", "uploaded") == "uploaded":
+                Path(window["path"]).unlink(missing_ok=True)
+                window["pruned"] = True
+
+    def report(self, *, is_killed: bool = False) -> None:
+        """Write down what became of the windows, for the training, the run's manifest and the next finisher."""
+        process = read_json(self._queue.folder / PROCESS)
+        windows = [self._windows[number] for number in sorted(self._windows)]
+        now = (process, windows, is_killed)
+        if now == self._reported:
+            return
+        with contextlib.suppress(OSError):
+            write_json(self._queue.folder / STATE, {"windows": windows})
+        self._reported = (process, [dict(window) for window in windows], is_killed)
+        if isinstance(process, dict) and "folder" in process:
+            self._publish_status(process, windows, is_killed=is_killed)
+        if self._tell is not None:
+            self._tell()
+
+    def _publish_status(self, process: dict[str, Any], windows: list[dict[str, Any]], *, is_killed: bool) -> None:
+        folder, private = Path(process["folder"]), ("folder", "remote", "is_alone")
+        facts = {key: value for key, value in process.items() if key not in private}
+        status = {**facts, "queue": str(self._queue.folder), "updated_ns": time.time_ns()}
+        if is_killed:
+            status |= {"state": manifest.KILLED, "problem": _last_words(process)}
+        shown = [{key: value for key, value in window.items() if key not in ("path", "window")} for window in windows]
+        with contextlib.suppress(OSError):  # the traces can't be written either, which is said in the log
+            manifest.write_status(folder, process["global_rank"], {**status, "windows": shown})
+
+    def _mirror(self) -> None:
+        """Copy the run's manifest to where the traces are copied to."""
+        process = read_json(self._queue.folder / PROCESS) or {}
+        if process.get("remote") is not None:
+            with contextlib.suppress(SaveError, OSError):
+                upload(Path(process["folder"]) / manifest.NAME, process["remote"], overwrite=True, tries=1)
+
+    def close(self, *, is_killed: bool = False) -> list[dict[str, Any]]:
+        """Say that all is done; return what became of the windows."""
+        self.report(is_killed=is_killed)
+        self._mirror()
+        return [self._windows[number] for number in sorted(self._windows)]
+
+
+def _window(job: Job) -> dict[str, Any]:
+    keys = ("window", "step_first", "step_last", "started_ns", "ended_ns", "reason")
+    told = {key: job.metadata.get(key) for key in keys}
+    told |= {"file": job.file, "window": job.number, "span": job.metadata.get("steps_completed", 0)}
+    return {**told, "state": manifest.SAVING}
+
+
+def _last_words(process: dict[str, Any]) -> str:
+    step = process.get("recording_since_step")
+    what = "between two windows" if step is None else f"while it recorded, since step {step}"
+    return f"the process ended without a good-bye {what}: killed, out of memory, or crashed"
+
+
+def finish_left_over(folder: Path) -> list[dict[str, Any]] | None:
+    """Finish the jobs of a queue whose finisher is gone; return what became of its windows.
+
+    None if a finisher is still at work, or there is no such folder. The folder goes when nothing is left in it to do
+    and its process is gone.
+
+    Raises:
+        OSError: The folder can't be read.
+    """
+    if not folder.is_dir():
+        return None
+    queue = Queue(folder)
+    lock = queue.lock()
+    if lock is None:
+        return None
+    try:
+        finisher, is_alive = Finisher(queue), _is_alive(queue)
+        finisher.work()
+        windows = finisher.close(is_killed=not _has_ended(queue) and not is_alive)
+    finally:
+        os.close(lock)
+    if not is_alive and not queue.jobs():
+        shutil.rmtree(folder, ignore_errors=True)
+    return windows
+
+
+def _is_alive(queue: Queue) -> bool:
+    """Whether the training still runs; a queue is on its machine."""
+    try:
+        os.kill((read_json(queue.folder / PROCESS) or {}).get("pid") or os.getpid(), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def main(folder: str, parent: int) -> None:
+    """Attend the queue until the training is gone.
+
+    Args:
+        folder: The queue.
+        parent: The training's process.
+    """
+    _be_modest()
+    queue = Queue(Path(folder))
+    lock = queue.lock()
+    if lock is None:
+        return
+    finisher = Finisher(queue, _tell)
+    while True:
+        finisher.work()
+        if _is_over(parent):
+            break
+    finisher.try_again()
+    finisher.close(is_killed=not _has_ended(queue))
+    is_alone = (read_json(queue.folder / PROCESS) or {}).get("is_alone", False)
+    # Who has said good-bye waits, and clears up; that it is gone can't be seen yet when its pipe closes.
+    if (is_alone or not _has_ended(queue) or os.getppid() != parent) and not queue.jobs():
+        shutil.rmtree(queue.folder, ignore_errors=True)
+
+
+def _has_ended(queue: Queue) -> bool:
+    process = read_json(queue.folder / PROCESS)
+    return process is None or process.get("state") == manifest.ENDED
+
+
+def _be_modest() -> None:
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(10)
+    gc.disable()  # checking JSON makes many values, none of them in a cycle
+
+
+def _tell() -> None:
+    with contextlib.suppress(OSError):
+        os.write(sys.stdout.fileno(), b"\n")
+
+
+def _is_over(parent: int) -> bool:
+    """Wait for the training to say something; return whether it is gone.
+
+    Its end closes the pipe, unless a process that it forked still holds it; then it isn't the parent any more.
+    """
+    descriptor = sys.stdin.fileno()
+    ready: Iterable[int] = select.select([descriptor], [], [], _LOOK_S)[0]
+    return (bool(ready) and not os.read(descriptor, 1 << 16)) or os.getppid() != parent

@@ -1,0 +1,249 @@
+"""A profiler's raw file → a trace that readers may trust: with its facts, the program's own events, and strict JSON.
+
+The raw file is a stream here: it may be larger than the memory. What is put into it goes behind the first brace and
+behind the bracket of `traceEvents`; the rest is copied as it is, unless it isn't JSON. kineto (torch 2.13) writes names
+and metadata without escaping quotes, so one name can make a whole file unreadable: such an event is repaired, or left
+out where that can't be done, and counted.
+
+kineto has written each event on lines of its own, closed by two blanks and a brace, since torch 1.8, and the header
+before the events. Times are µs with three decimals after `baseTimeNanoseconds`, without which (before torch 2.4) they
+are absolute. This module doesn't import torch.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+from .errors import SaveError
+from .metadata import KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+Row = tuple[Any, ...]
+"""One own event: `(kind, name, categories, tid, start_ns, value)`.
+
+The kind is the letter of the trace format. The value is the duration in ns of an `X`, a number or a dict of numbers of
+a `C`, and a dict of arguments or None of an `i`. An `X` may have a dict of arguments as a seventh item.
+"""
+
+_BLOCK = 1 << 20
+_MOST_HEAD = _MOST_UNKNOWN = 256 << 20
+_BLANK = b" \t\r\n"
+_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
+_CLOSED, _OPENED = b"\n  },\n", b"  {\n"
+_BETWEEN = _CLOSED + _OPENED
+_CLOSINGS = re.compile(rb"\n  \},\n(?=  \{\n|\Z)")
+_STRING_LINE = re.compile(r'(\s*"[^"\\]*":\s*)"(.*)"(,?\s*)')
+_STRAY = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})|(?<!\\)"')
+_NO_NUMBER = re.compile(r"(?<=[:\[,\s])-?(?:nan|inf|NaN|Infinity)(?=[,\s\]}])")
+_ARGS = re.compile(r'\s*,?\s*"args":\s*\{.*\Z', re.DOTALL)
+
+
+class Sink(Protocol):
+    """What takes bytes."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take them."""
+
+
+@dataclass
+class Damage:
+    """What of a raw file wasn't JSON."""
+
+    repaired: int = 0
+    dropped: int = 0
+
+    def __str__(self) -> str:
+        """What was done about it; empty if there was none."""
+        parts = [f"{self.repaired} repaired"] * bool(self.repaired) + [f"{self.dropped} left out"] * bool(self.dropped)
+        return f"the profiler wrote events that are no JSON: {' and '.join(parts)}" if parts else ""
+
+
+def splice(source: BinaryIO, target: Sink, metadata: Mapping[str, Any], rows: Iterable[Row] = ()) -> Damage:
+    """Copy a trace, with `metadata` under `KEY` as its first key and own events before the profiler's.
+
+    Events outside of `metadata`'s `started_ns` to `ended_ns` are left out, and longer ones cut to it.
+
+    Raises:
+        SaveError: `source` doesn't hold a trace, or ends in its middle.
+    """
+    damage = Damage()
+    head, rest = _head(source)
+    if b"traceEvents" not in head:
+        raise SaveError("the profiler wrote something that is not a trace")
+    parsed = _loaded(head + b"]}")
+    if parsed is None:
+        head = _repaired_lines(head.decode("utf-8", "replace")).encode()
+        parsed = _loaded(head + b"]}")
+        damage.repaired += 1
+    if not isinstance(parsed, dict):
+        raise SaveError("the profiler wrote a header that is no JSON")
+    entry = json.dumps({KEY: metadata}, ensure_ascii=True, allow_nan=False)
+    target.write(entry[:-1].encode("ascii") + b",\n" + head.lstrip(_BLANK)[1:].lstrip(_BLANK))
+    base_ns = parsed.get("baseTimeNanoseconds", 0)
+    is_empty = _is_empty(source, rest)
+    separator = b"\n"
+    for line in _own_lines(rows, metadata, base_ns if isinstance(base_ns, int) else 0):
+        target.write(separator + line)
+        separator = b",\n"
+    if separator != b"\n":
+        target.write(b"\n" if is_empty else separator)
+    for text in _checked(source, rest, damage):
+        target.write(text)
+    return damage
+
+
+def _head(source: BinaryIO) -> tuple[bytes, bytearray]:
+    """Return what is before the first event, and what of the rest was read with it."""
+    read = bytearray()
+    while block := source.read(_BLOCK):
+        if not read:
+            block = block.lstrip(_BLANK)
+            if block and not block.startswith(b"{"):
+                break
+        start = max(0, len(read) - 32)
+        read += block
+        found = _EVENTS.search(read, start)
+        if found is not None:
+            return bytes(read[: found.end()]), read[found.end() :]
+        if len(read) > _MOST_HEAD:
+            break
+    return b"", read
+
+
+def _is_empty(source: BinaryIO, rest: bytearray) -> bool:
+    """Whether there is no event; reads on into `rest` until that is known."""
+    while not rest.strip(_BLANK):
+        block = source.read(_BLOCK)
+        if not block:
+            break
+        rest += block
+    return rest.lstrip(_BLANK).startswith(b"]")
+
+
+def _checked(source: BinaryIO, rest: bytearray, damage: Damage) -> Iterator[bytes]:
+    """The text from the first event on, in pieces that are JSON."""
+    while block := source.read(_BLOCK):
+        rest += block
+        yield from _cut(rest, damage)
+        if len(rest) > _MOST_UNKNOWN:  # not kineto's layout: too much to check at once
+            yield bytes(rest)
+            yield from iter(lambda: source.read(_BLOCK), b"")
+            return
+    yield from _cut(rest, damage)
+    last = bytes(rest)
+    if _loaded(b'{"traceEvents":[' + last) is None:
+        last = _repaired_end(last, damage)
+    yield last
+
+
+def _cut(rest: bytearray, damage: Damage) -> Iterator[bytes]:
+    """Take the whole events out of `rest`, but for the last one."""
+    between = rest.rfind(_BETWEEN)
+    if between >= 0:
+        end = between + len(_CLOSED)
+        yield _strict(bytes(rest[:end]), damage)
+        del rest[:end]
+
+
+def _strict(text: bytes, damage: Damage) -> bytes:
+    """Return whole events, each with its comma, as they are or repaired."""
+    if _loaded(b"[" + text.rstrip(_BLANK).rstrip(b",") + b"]") is not None:
+        return text
+    whole = (_strict_event(event + b"\n  }", damage) for event in _CLOSINGS.split(text)[:-1])
+    return b"".join(event + b",\n" for event in whole if event is not None)
+
+
+def _strict_event(text: bytes, damage: Damage) -> bytes | None:
+    if _loaded(text) is not None:
+        return text
+    readable = text.decode("utf-8", "replace")
+    bare = _ARGS.sub("\n  }", readable)
+    for candidate in (_repaired_lines(readable), _repaired_lines(bare)):
+        if _loaded(candidate.encode()) is not None:
+            damage.repaired += 1
+            return candidate.encode()
+    damage.dropped += 1
+    return None
+
+
+def _repaired_end(text: bytes, damage: Damage) -> bytes:
+    """Return the last event and what follows it, repaired.
+
+    Raises:
+        SaveError: It is cut off.
+    """
+    event, bracket, rest = text.rpartition(b"\n  ]")
+    repaired = _strict_event(event, damage) if bracket else None
+    candidate = (repaired or b"") + bracket + _repaired_lines(rest.decode("utf-8", "replace")).encode()
+    if not bracket or _loaded(b'{"traceEvents":[' + (b"" if repaired else b"{}") + candidate) is None:
+        raise SaveError("the profiler wrote only a part of its file")
+    return candidate if repaired else b'{"ph": "M", "name": "left out", "pid": 0, "args": {}}' + candidate
+
+
+def _loaded(text: bytes) -> Any:
+    """Return the value of strict JSON; None if it is none."""
+    try:
+        return json.loads(text.decode("utf-8"), parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(constant)
+
+
+def _repaired_lines(text: str) -> str:
+    """Escape what should have been in strings that have a line of their own, and put null for what is no number."""
+    return "\n".join(map(_repaired_line, text.split("\n")))
+
+
+def _repaired_line(line: str) -> str:
+    line = _NO_NUMBER.sub("null", line)
+    match = _STRING_LINE.fullmatch(line)
+    if match is None or _loaded(f'"{match[2]}"'.encode()) is not None:
+        return line
+    value = _STRAY.sub(lambda stray: "\\" + stray[0], match[2])
+    value = re.sub(r"[\x00-\x1f]", lambda c: f"\\u{ord(c[0]):04x}", value)
+    return f'{match[1]}"{value}"{match[3]}'
+
+
+def _own_lines(rows: Iterable[Row], metadata: Mapping[str, Any], base_ns: int) -> Iterator[bytes]:
+    first, last, pid = metadata.get("started_ns"), metadata.get("ended_ns"), metadata.get("pid", 0)
+    for row in rows:
+        try:
+            line = _own_line(row, first, last, base_ns, pid)
+            if line is not None:
+                yield line.encode("ascii")
+        except (TypeError, ValueError, IndexError):
+            continue  # what a program gave for a number is none
+
+
+def _own_line(row: Row, first: int | None, last: int | None, base_ns: int, pid: int) -> str | None:
+    kind, name, categories, tid, start_ns, value, *more = row
+    start_ns, end_ns = int(start_ns), int(start_ns) + (int(value) if kind == "X" else 0)
+    if (first is not None and end_ns < first) or (last is not None and start_ns > last):
+        return None
+    start_ns, end_ns = max(start_ns, first or start_ns), min(end_ns, last or end_ns)
+    event = {"cat": ",".join(categories or ()) or "marker", "name": str(name), "pid": pid, "tid": tid}
+    times = f'"ts": {_microseconds(start_ns - base_ns)}'
+    if kind == "X":
+        times += f', "dur": {_microseconds(end_ns - start_ns)}'
+        event["args"] = (more[0] if more else None) or {}
+    elif kind == "C":
+        values = value if isinstance(value, dict) else {"value": value}
+        event["args"] = {key: number for key, number in values.items() if math.isfinite(number)}
+    else:
+        event |= {"s": "t", "args": value or {}}
+    # The times are text: a float of their size has not all of the three decimals.
+    return f'{{"ph": {json.dumps(kind)}, {times}, {json.dumps(event, allow_nan=False, default=str)[1:]}'
+
+
+def _microseconds(ns: int) -> str:
+    whole, thousandths = divmod(abs(ns), 1000)
+    return f"{'-' * (ns < 0)}{whole}.{thousandths:03d}"

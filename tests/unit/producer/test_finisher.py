@@ -1,0 +1,204 @@
+"""Jobs without a training: what becomes of them, and what the manifest says."""
+
+import errno
+import gzip
+import json
+import os
+from dataclasses import replace
+
+import pytest
+
+from kinetoscope import SaveError, finisher, finishing
+from kinetoscope.finisher import Finisher, finish_left_over
+from kinetoscope.finishing import Finishing
+from kinetoscope.jobs import PROCESS, Job, Queue, write_json, write_rows
+
+TRACE = '{"baseTimeNanoseconds": 0, "traceEvents": [{"ph": "X"}]}'
+
+
+@pytest.fixture
+def queue(scratch, tmp_path):
+    queue = Queue(scratch / "queue")
+    queue.folder.mkdir()
+    facts = {"folder": str(tmp_path / "run"), "global_rank": 0, "world_size": 1, "pid": os.getpid(), "run": "run"}
+    write_json(queue.folder / PROCESS, {**facts, "state": "recording"})
+    return queue
+
+
+@pytest.fixture
+def put(queue, tmp_path):
+    def put(number, **more):
+        raw = queue.folder / f"{number:04d}.raw.json"
+        raw.write_text(TRACE)
+        metadata = {"window": number, "steps_completed": 3 * (number + 1), "pid": 1, "reason": "schedule"}
+        file = f"rank0.{metadata['steps_completed']}.pt.trace.json.gz"
+        job = Job(number=number, raw=str(raw), folder=str(tmp_path / "run"), file=file, metadata=metadata)
+        job = replace(job, **more)
+        queue.put(job)
+        return job
+
+    return put
+
+
+@pytest.fixture
+def uploads(monkeypatch):
+    """Names of what is uploaded; a URL with `refuses` is refused."""
+    done = []
+
+    def upload(path, url, *, overwrite, tries=4):
+        if "refuses" in url:
+            raise SaveError(f"{url} wasn't written: access denied")
+        done.append((path.name, url))
+
+    monkeypatch.setattr(finisher, "upload", upload)
+    return done
+
+
+def states(tmp_path):
+    windows = json.loads((tmp_path / "run" / "run.json").read_text())["windows"]
+    return [(w["span"], w["ranks"]["0"]) for w in windows]
+
+
+def traces(tmp_path):
+    return sorted(path.name for path in (tmp_path / "run").glob("rank*"))
+
+
+def test_jobs_become_traces_with_own_events_and_a_manifest(queue, put, tmp_path):
+    put(0)
+    put(1, is_partial=True)
+    write_rows(queue.rows(0), [("i", f"event {n}", [], 5, 1000 * n, None) for n in range(2500)])
+    Finisher(queue).work()
+    first = json.loads(gzip.decompress((tmp_path / "run" / "rank0.3.pt.trace.json.gz").read_bytes()))
+    assert [event.get("name") for event in first["traceEvents"]] == [*(f"event {n}" for n in range(2500)), None]
+    assert first["traceEvents"][7]["ts"] == 7
+    assert [(span, rank["state"]) for span, rank in states(tmp_path)] == [(3, "saved"), (6, "partial")]
+    assert states(tmp_path)[0][1]["bytes"] == (tmp_path / "run" / "rank0.3.pt.trace.json.gz").stat().st_size
+    assert queue.jobs() == []
+    assert sorted(path.name for path in queue.folder.iterdir()) == ["process.json", "state.json"]
+
+
+def test_a_window_that_was_lost_already_is_named_with_its_reason(queue, put, tmp_path):
+    put(0, lost="the profiler wrote nothing")
+    Finisher(queue).work()
+    assert states(tmp_path) == [(3, states(tmp_path)[0][1])]
+    assert states(tmp_path)[0][1]["state"] == "lost"
+    assert states(tmp_path)[0][1]["problem"] == "the profiler wrote nothing"
+
+
+def test_a_raw_file_that_is_no_trace_is_kept_and_the_next_window_is_saved(queue, put, tmp_path):
+    (queue.folder / "0000.raw.json").write_text("x")
+    job = put(0)
+    (queue.folder / "0000.raw.json").write_text("nothing")
+    put(1)
+    Finisher(queue).work()
+    assert [(span, rank["state"]) for span, rank in states(tmp_path)] == [(3, "kept"), (6, "saved")]
+    assert "not a trace" in states(tmp_path)[0][1]["problem"]
+    assert states(tmp_path)[0][1]["raw"] == job.raw
+
+
+def test_what_a_full_disk_refused_is_written_when_there_is_room(queue, put, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    put(0)
+    work = Finisher(queue)
+    with monkeypatch.context() as patch:
+        patch.setattr(finisher, "publish", full)
+        work.work()
+        assert states(tmp_path)[0][1]["state"] == "kept"
+        assert "No space left" in states(tmp_path)[0][1]["problem"]
+    assert finish_left_over(queue.folder)[0]["state"] == "saved"
+    assert [(span, rank["state"]) for span, rank in states(tmp_path)] == [(3, "saved")]
+    assert "raw" not in states(tmp_path)[0][1]
+    assert traces(tmp_path) == ["rank0.3.pt.trace.json.gz"]
+
+
+def test_raw_files_that_nobody_can_write_do_not_fill_the_disk(queue, put, tmp_path, monkeypatch):
+    (tmp_path / "run").write_text("not a folder")
+    monkeypatch.setattr(finisher, "MOST_KEPT_BYTES", int(2.5 * len(TRACE)))
+    for number in range(3):
+        put(number)
+    windows = [w["state"] for w in Finisher(queue).close() or []]
+    assert windows == []
+    work = Finisher(queue)
+    work.work()
+    assert sorted(w["state"] for w in work.close()) == ["kept", "kept", "lost"]
+    assert len(list(queue.folder.glob("*.raw.json"))) == 2
+
+
+def test_a_job_that_kills_its_finisher_is_given_up(queue, put, tmp_path):
+    put(0, attempts=3)
+    put(1)
+    Finisher(queue).work()
+    assert [(span, rank["state"]) for span, rank in states(tmp_path)] == [(3, "lost"), (6, "saved")]
+    assert "died 3 times" in states(tmp_path)[0][1]["problem"]
+
+
+@pytest.mark.parametrize(
+    ("keep", "remote", "left"),
+    [
+        (-1, None, [3, 6, 9, 12]),
+        (2, None, [9, 12]),
+        (1, "s3://bucket/trace{}", [12]),
+        (0, "s3://bucket/trace{}", []),
+        (1, "s3://refuses/trace{}", [3, 6, 9, 12]),
+    ],
+    ids=["all", "two", "one, uploaded", "none, uploaded", "one, but uploads fail"],
+)
+def test_the_newest_are_kept_and_none_goes_before_it_is_elsewhere(put, queue, tmp_path, uploads, keep, remote, left):
+    for number in range(4):
+        put(number, keep=keep, remote=remote and remote.format(number))
+        Finisher(queue).work()
+    assert traces(tmp_path) == sorted(f"rank0.{span}.pt.trace.json.gz" for span in left)
+    told = states(tmp_path)
+    assert [rank["state"] for _, rank in told] == ["saved"] * 4
+    assert [span for span, rank in told if not rank.get("pruned")] == left
+    if remote and "refuses" in remote:
+        assert told[0][1]["upload"]["state"] == "failed"
+        assert "access denied" in told[0][1]["upload"]["problem"]
+        assert len(queue.jobs()) == 4
+    elif remote:
+        assert [url for _, url in uploads] == [f"s3://bucket/trace{number}" for number in range(4)]
+
+
+def test_traces_are_written_before_any_is_uploaded(put, queue, tmp_path, uploads):
+    for number in range(2):
+        put(number, remote=f"s3://bucket/{number}")
+    seen = []
+    Finisher(queue, lambda: seen.append((len(traces(tmp_path)), len(uploads)))).work()
+    assert seen[-1] == (2, 2)
+    assert (1, 0) in seen
+
+
+def test_a_process_that_was_killed_is_named(queue, put, tmp_path):
+    process = json.loads((queue.folder / PROCESS).read_text())
+    write_json(queue.folder / PROCESS, {**process, "recording_since_step": 40, "pid": 2**22 + 1})
+    put(0)
+    assert finish_left_over(queue.folder) is not None
+    (rank,) = json.loads((tmp_path / "run" / "run.json").read_text())["ranks"]
+    assert rank["state"] == "killed"
+    assert "while it recorded, since step 40" in rank["problem"]
+    assert not queue.folder.exists()
+    assert finish_left_over(queue.folder) is None
+
+
+def test_only_one_works_on_a_queue(queue, put):
+    lock = queue.lock()
+    put(0)
+    assert finish_left_over(queue.folder) is None
+    os.close(lock)
+    assert finish_left_over(queue.folder)[0]["state"] == "saved"
+
+
+@pytest.mark.parametrize("executable", ["/missing/python", "/bin/false"], ids=["can't start", "dies"])
+def test_without_a_finisher_the_end_of_the_training_finishes(tmp_path, scratch, monkeypatch, executable):
+    outcomes = []
+    monkeypatch.setattr(finishing.sys, "executable", executable)
+    finishing_ = Finishing(outcomes.append)
+    raw = finishing_.queue.folder / "0000.raw.json"
+    raw.write_text(TRACE)
+    finishing_.put(Job(number=0, raw=str(raw), folder=str(tmp_path / "run"), file="a.gz", metadata={}))
+    assert finishing_.close(60) == 0
+    assert [outcome["state"] for outcome in outcomes] == ["saved"]
+    assert (tmp_path / "run" / "a.gz").exists()
+    assert list(scratch.iterdir()) == []
