@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def folder(logdir: str | os.PathLike[str]) -> Path:
-    """Return the logdir as a path.
+    """Return the logdir as an absolute path: the process that writes there has another working folder.
 
     Raises:
         UsageError: It is a URL.
@@ -28,7 +28,7 @@ def folder(logdir: str | os.PathLike[str]) -> Path:
     text = os.fspath(logdir)
     if "://" in text:
         raise UsageError(f"{text}: traces are recorded into a local folder; copy them from there.")
-    return Path(text)
+    return Path(text).absolute()
 
 
 class TraceHandler:

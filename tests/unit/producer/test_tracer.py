@@ -39,6 +39,17 @@ def log(caplog):
     return lambda: [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
 
 
+def test_a_relative_logdir_is_below_the_folder_that_the_program_began_in(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Tracer("runs", run="run") as tracer:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        for batch in tracer.steps([1]):
+            work(batch)
+    assert tracer.saved_traces == (tmp_path / "runs/run/rank0.1.pt.trace.json.gz",)
+    assert content(*tracer.saved_traces)
+
+
 def test_without_a_schedule_everything_is_one_window(tmp_path, log):
     with Tracer(tmp_path, run="run") as tracer:
         for batch in tracer.steps([1, 2, 3]):
