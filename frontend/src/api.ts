@@ -45,6 +45,8 @@ export interface ViewEntry {
   part_of: string | null;
   detail_of: string | null;
   within: "rows" | "windows" | "recording" | "steps" | "moments";
+  /** What it is about: one recording, all workers' of the same span, or all of the run. */
+  scope: "recording" | "span" | "run";
   hint: string;
   parameters: Parameter[];
   columns: Column[];

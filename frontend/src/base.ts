@@ -59,5 +59,5 @@ export function swap() {
 }
 
 /** Whether rows of a view are the same things in another recording. */
-export const isComparable = ({ within, detail_of, columns, key }: ViewEntry): boolean =>
-  within !== "moments" && !detail_of && columns.some(({ name }) => !key.includes(name));
+export const isComparable = ({ within, scope, detail_of, columns, key }: ViewEntry): boolean =>
+  scope === "recording" && within !== "moments" && !detail_of && columns.some(({ name }) => !key.includes(name));

@@ -82,6 +82,7 @@ const TIMELINE: ViewEntry = {
   part_of: null,
   detail_of: null,
   within: "moments",
+  scope: "recording",
   hint: "",
   parameters: [],
   columns: [],

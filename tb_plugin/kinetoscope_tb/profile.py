@@ -7,15 +7,26 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from .analyses import VIEWS
+from .analyses import EVERY_VIEW, VIEWS
 from .cache import configured
 from .checks import findings
-from .discovery import TraceFile, list_given
+from .discovery import Listing, TraceFile, list_given
 from .errors import MissingData, NotFound
-from .store import Missing, compute, compute_comparison, keep, open_or_read
+from .store import (
+    Missing,
+    compute,
+    compute_comparison,
+    files_of,
+    keep,
+    local_crew,
+    open_or_read,
+    ranks_of,
+    summaries,
+)
 from .trace.step_rows import counted_steps
 
 if TYPE_CHECKING:
+    from .ranks import Ranks
     from .trace import Finding, Trace
     from .trace.model import Meta
 
@@ -29,10 +40,11 @@ class Profile:
     Args:
         file: Where it lies.
         trace: What was read from there.
+        listing: What lies beside it.
     """
 
-    def __init__(self, file: TraceFile, trace: Trace) -> None:
-        self._file, self._trace = file, trace
+    def __init__(self, file: TraceFile, trace: Trace, listing: Listing) -> None:
+        self._file, self._trace, self._listing = file, trace, listing
 
     @property
     def run(self) -> str:
@@ -80,18 +92,24 @@ class Profile:
         return pl.DataFrame(rows, schema=["view", "title", "group", "has_data", "hint"], orient="row")
 
     def view(self, name: str, /, **parameters: str | int) -> pl.DataFrame:
-        """Return a view of the recording.
+        """Return a view of the recording, or of all recordings of its span or run, which are read for that.
 
         Raises:
             NotFound: There is no such view.
             BadParameter: The view doesn't take the parameter, or the value.
             MissingData: The recording lacks what the view needs; the message says how to record it.
         """
-        if name not in VIEWS:
-            raise NotFound("view", name, VIEWS)
-        view = VIEWS[name]
+        if name not in EVERY_VIEW:
+            raise NotFound("view", name, EVERY_VIEW)
+        view = EVERY_VIEW[name]
         given = view.arguments({key: str(value) for key, value in parameters.items()})
-        return _frame(name, compute(view, self._trace, given))
+        recorded = self._trace if view.scope == "recording" else self._ranks(view.scope)
+        return _frame(name, compute(view, recorded, given))
+
+    def _ranks(self, scope: str) -> Ranks:
+        files = files_of(self._listing, self._file, scope)
+        crew = local_crew(len(files), processes=None)
+        return ranks_of(self._listing, self._file, files, summaries(files, configured(), crew))
 
     def compare(
         self, base: Profile, view: str = "operators", /, columns: Sequence[str] = (), **parameters: str | int
@@ -116,12 +134,12 @@ class Profile:
         return _frame(view, result if isinstance(result, Missing) else result.frame)
 
     def __getattr__(self, name: str) -> pl.DataFrame:
-        if name not in VIEWS:
+        if name not in EVERY_VIEW:
             raise AttributeError(f"{type(self).__name__!r} has no attribute and no view {name!r}")
         return self.view(name)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *VIEWS})
+        return sorted({*super().__dir__(), *EVERY_VIEW})
 
     def __repr__(self) -> str:
         place = f"run={self.run!r}, worker={self.worker!r}, span={self.span!r}"
@@ -142,12 +160,13 @@ def opened(path: str, run: str | None, worker: str | None, span: str | None) -> 
         NotFound: No recording has these names.
         TraceError: The file can't be used.
     """
-    file, _ = list_given(path).first(run=run, worker=worker, span=span)
+    listing = list_given(path)
+    file, _ = listing.first(run=run, worker=worker, span=span)
     cache = configured()
     trace, is_new = open_or_read(file, cache)
     if is_new and cache is not None:
         keep(trace, file, cache)
-    return Profile(file, trace)
+    return Profile(file, trace, listing)
 
 
 def listed(path: str) -> pl.DataFrame:

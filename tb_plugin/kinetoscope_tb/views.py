@@ -7,22 +7,29 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
 import polars as pl
 
 from .errors import BadParameter
 from .tables import Table
-from .trace import Trace
 
 Group = Literal["Overview", "Host", "Device", "Memory", "Run"]
 Within = Literal["rows", "windows", "recording", "steps", "moments"]
+Scope = Literal["recording", "span", "run"]
 
 
 _BASE = ("base_run", "base_worker", "base_span")
 # What else a question or a command holds.
 _RESERVED = {*_BASE, "view", "run", "worker", "span", "path", "form", "format", "columns"}
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
+
+
+class Recorded(Protocol):
+    """What a view is a function of: a Trace, or the Ranks of a run."""
+
+    def holds(self, part: str, /) -> bool:
+        """Whether that part isn't empty."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ class View:
     """One view. Its id is the name of its function, of its module, of its URL and of its golden files.
 
     Args:
-        run: The function: `run(trace, *, parameter=...)` returns the frame.
+        run: The function: `run(trace, *, parameter=...)` returns the frame; beyond one recording `run(ranks, …)`.
         table: The frame's schema and definitions.
         title: What the page calls it.
         group: The heading that it stands under.
@@ -80,6 +87,8 @@ class View:
         within: What it looks at when it is asked about some steps alone, as comparing does: the `rows` that belong to
             them, or whatever is active in their `windows` (for what is measured along the time axis). A view of the
             whole `recording` can't be asked that, nor can one whose rows are `steps` or `moments`.
+        scope: What it is a function of: one `recording` (a Trace), or Ranks: all workers' recordings of the same
+            `span`, or every recording of the `run`.
     """
 
     run: Callable[..., pl.DataFrame]
@@ -93,6 +102,7 @@ class View:
     part_of: str | None = None
     detail_of: str | None = None
     within: Within = "rows"
+    scope: Scope = "recording"
 
     @property
     def id(self) -> str:
@@ -119,9 +129,9 @@ class View:
                 raise BadParameter(f"The view {self.id!r} has no parameter {name!r}; {takes}.")
         return {name: known[name].parsed(value) for name, value in query.items()}
 
-    def is_missing(self, trace: Trace) -> bool:
-        """Whether the trace lacks what the view needs."""
-        return self.needs is not None and not trace.holds(self.needs)
+    def is_missing(self, recorded: Recorded) -> bool:
+        """Whether the trace, or the run, lacks what the view needs."""
+        return self.needs is not None and not recorded.holds(self.needs)
 
     def describe(self) -> dict[str, Any]:
         """All that a client needs to offer and draw the view, as JSON values."""
@@ -136,6 +146,7 @@ class View:
             "part_of": self.part_of,
             "detail_of": self.detail_of,
             "within": self.within,
+            "scope": self.scope,
             "hint": self.hint,
             "parameters": [{"name": p.name, "kind": p.kind, "choices": list(p.choices)} for p in self.parameters],
             "columns": column_descriptions(table),

@@ -11,7 +11,8 @@ import pytest
 from contract.running import a_trace, put
 
 from build import TraceBuilder
-from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.analyses import EVERY_VIEW, VIEWS
+from simulated import Truth, simulated, write
 
 
 @pytest.fixture(scope="module")
@@ -101,8 +102,10 @@ def test_text_names_one_unit_per_column(kinetoscope, trace):
 
 
 def test_views_lists_the_catalogue(kinetoscope):
-    assert [view["id"] for view in json.loads(kinetoscope("views", "--format", "json")[1])] == list(VIEWS)
-    assert [row["id"] for row in csv.DictReader(io.StringIO(kinetoscope("views", "--format", "csv")[1]))] == list(VIEWS)
+    assert [view["id"] for view in json.loads(kinetoscope("views", "--format", "json")[1])] == list(EVERY_VIEW)
+    assert [row["id"] for row in csv.DictReader(io.StringIO(kinetoscope("views", "--format", "csv")[1]))] == list(
+        EVERY_VIEW
+    )
     text, page = kinetoscope("views")[1], kinetoscope("views", "--format", "markdown")[1]
     for view in VIEWS.values():
         assert view.id in text
@@ -214,3 +217,14 @@ def test_the_demo_says_how_to_get_what_it_needs(kinetoscope, monkeypatch):
     status, _, err = kinetoscope("demo", "--record-only")
     assert status == 1
     assert "pip install 'kinetoscope[demo]'" in err
+
+
+def test_a_view_of_a_run_is_of_all_its_workers(kinetoscope, tmp_path):
+    write(simulated(Truth(ranks=3, steps=4, late={(1, None): 4_000_000})), tmp_path / "run")
+    status, out, _ = kinetoscope("view", "stragglers", str(tmp_path), "--format", "json")
+    answer = json.loads(out)
+    assert (status, answer["state"]) == (0, "ready")
+    assert answer["data"]["worker"][0] == "rank1"
+    assert answer["data"]["verdict"] == ["straggler", "waits", "waits"]
+    status, out, _ = kinetoscope("view", "rank_steps", str(tmp_path), "--format", "csv")
+    assert (status, len(out.splitlines())) == (0, 1 + 3 * 4)

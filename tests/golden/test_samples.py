@@ -11,7 +11,9 @@ import polars as pl
 import pytest
 
 from build import text
-from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.analyses import RUN_VIEWS, VIEWS
+from kinetoscope_tb.discovery import list_given
+from kinetoscope_tb.ranks import Member, Ranks, summary
 from kinetoscope_tb.reader import read
 
 HERE = Path(__file__).parent
@@ -40,6 +42,29 @@ def test_a_view_of_a_sample_says_what_it_said(path, view):
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(got, encoding="utf-8")
     assert got == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("view", RUN_VIEWS.values(), ids=RUN_VIEWS)
+def test_a_view_of_a_sample_s_run_says_what_it_said(view):
+    golden = HERE / "gloo_2ranks-ddp" / f"{view.id}.txt"
+    got = answer(sample_run(view.scope), view)
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(got, encoding="utf-8")
+    assert got == golden.read_text(encoding="utf-8")
+
+
+@cache
+def sample_run(scope):
+    """All recordings of the sample with two ranks, or the first of each."""
+    workers = list_given(str(SAMPLES / "gloo_2ranks")).runs["ddp"]
+    chosen = [
+        Member(worker, span, place, summary(read_once(Path(file.path))))
+        for worker, spans in workers.items()
+        for place, (span, file) in enumerate(spans.items())
+        if scope == "run" or place == 0
+    ]
+    return Ranks("ddp", tuple(chosen))
 
 
 def answer(trace, view):

@@ -27,6 +27,7 @@ const entryOf = (id: string): ViewEntry => ({
   part_of: null,
   detail_of: null,
   within: "moments",
+  scope: "recording",
   hint: "",
   parameters: [],
   columns: [],

@@ -3,6 +3,9 @@
 from . import (
     advice,
     call_stacks,
+    clocks,
+    collectives,
+    communication,
     copies,
     critical_path,
     critical_path_names,
@@ -32,9 +35,15 @@ from . import (
     operators,
     operators_by_shape,
     overview,
+    pace,
     python_calls,
     queue_length,
+    rank_steps,
+    run_health,
     steps,
+    stragglers,
+    topology,
+    traffic,
 )
 
 VIEWS = {
@@ -76,3 +85,21 @@ VIEWS = {
         gaps.VIEW,
     )
 }
+
+RUN_VIEWS = {
+    view.id: view
+    for view in (
+        rank_steps.VIEW,
+        stragglers.VIEW,
+        communication.VIEW,
+        collectives.VIEW,
+        pace.VIEW,
+        traffic.VIEW,
+        topology.VIEW,
+        clocks.VIEW,
+        run_health.VIEW,
+    )
+}
+"""What is a function of all recordings of a span or a run, instead of one."""
+
+EVERY_VIEW = {**VIEWS, **RUN_VIEWS}

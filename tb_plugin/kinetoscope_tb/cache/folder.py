@@ -31,6 +31,7 @@ from urllib.parse import urlsplit
 from ..storage import is_url
 
 if TYPE_CHECKING:
+    from ..ranks import Summary
     from ..timeline import Timeline
     from ..trace import Trace
 
@@ -45,8 +46,8 @@ SHARE_OF_FREE_DISK = 20  # one part in
 ABANDONED_AFTER_S = 3600
 FEWEST_EVENTS = 20_000  # of a file on this disk: they are read in 0.1 s, and an entry is opened in 0.02 s
 
-_ENTRY = re.compile(r"[0-9a-f]{40}\.(?:trace|timeline)")
-TRACE, TIMELINE = ".trace", ".timeline"
+_ENTRY = re.compile(r"[0-9a-f]{40}\.(?:trace|timeline|ranks)")
+TRACE, TIMELINE, SUMMARY = ".trace", ".timeline", ".ranks"
 _PART = re.compile(r"[0-9a-f]{40}\.[^.]+\.part")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
@@ -86,6 +87,12 @@ class Cache:
 
         return self._opened(path, stamp, TIMELINE, opened)
 
+    def open_summary(self, path: str, stamp: Any) -> Summary | None:
+        """The summary of the trace that was read from this path when it had this stamp; None if it must be made."""
+        from .summary_entry import opened
+
+        return self._opened(path, stamp, SUMMARY, opened)
+
     def write(self, trace: Trace, path: str, stamp: Any) -> None:
         """Keep a trace; if that isn't possible, say so once and go on."""
         from .entry import write
@@ -97,6 +104,12 @@ class Cache:
         from .timeline_entry import write
 
         self._write_or_complain(path, stamp, TIMELINE, write, timeline)
+
+    def write_summary(self, summary: Summary, path: str, stamp: Any) -> None:
+        """Keep a summary; if that isn't possible, say so once and go on."""
+        from .summary_entry import write
+
+        self._write_or_complain(path, stamp, SUMMARY, write, summary)
 
     def _opened(
         self, path: str, stamp: Any, kind: str, opened: Callable[[IO[bytes], dict[str, Any]], Held]
@@ -172,13 +185,15 @@ class Cache:
     def entries(self) -> list[CachedTrace]:
         """What is kept, the one used last first."""
         from .entry import MAGIC, source_of
+        from .summary_entry import MAGIC as SUMMARY_MAGIC
         from .timeline_entry import MAGIC as TIMELINE_MAGIC
 
+        magic = {TRACE: MAGIC, TIMELINE: TIMELINE_MAGIC, SUMMARY: SUMMARY_MAGIC}
         found = []
         for entry, info in self._files(_ENTRY):
             path = None
             with suppress(OSError, ValueError, LookupError), entry.open("rb") as file:
-                path = str(source_of(file, TIMELINE_MAGIC if entry.suffix == TIMELINE else MAGIC)["path"])
+                path = str(source_of(file, magic[entry.suffix])["path"])
             found.append(CachedTrace(path, info.st_size, info.st_mtime))
         return sorted(found, key=lambda one: -one.used)
 
@@ -214,12 +229,17 @@ def configured(environment: Mapping[str, str] = os.environ) -> Cache | None:
 
 
 def is_worth_keeping(trace: Trace, path: str) -> bool:
-    """Whether opening an entry is faster than reading the file, as it isn't for a small one on this disk.
+    """Whether opening an entry is faster than reading the file, as it isn't for a small one on this disk."""
+    return may_be_kept(path) if is_url(path) else trace.meta.events >= FEWEST_EVENTS
+
+
+def may_be_kept(path: str) -> bool:
+    """Whether an entry may say what it is of.
 
     An address with a signature or a password in it is no name to remember a file by, nor to be written down.
     """
     if not is_url(path):
-        return trace.meta.events >= FEWEST_EVENTS
+        return True
     address = urlsplit(path)
     return not address.query and not address.password
 

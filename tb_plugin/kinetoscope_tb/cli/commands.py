@@ -24,7 +24,7 @@ from .export import export
 from .merge import merge
 from .publish import publish
 from .report import report
-from .traces import chosen, opened, where
+from .traces import chosen, opened, side_by_side, where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -110,12 +110,12 @@ def views(form: str) -> None:
     """List the views; as markdown, with the definition of every column."""
     import polars as pl
 
-    from ..analyses import VIEWS
+    from ..analyses import EVERY_VIEW
     from ..views import catalogue
     from ..web import encode
     from .text_table import TextColumn, print_table
 
-    described = catalogue(VIEWS.values())
+    described = catalogue(EVERY_VIEW.values())
     names = ("id", "title", "group", "doc")
     if form == "json":
         click.echo(encode.text(described))
@@ -146,16 +146,16 @@ class _ViewGroup(click.Group):
     """One command per view of the catalogue, which is imported only when it is asked for."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        from ..analyses import VIEWS
+        from ..analyses import EVERY_VIEW
 
-        return list(VIEWS)
+        return list(EVERY_VIEW)
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command:
-        from ..analyses import VIEWS
+        from ..analyses import EVERY_VIEW
 
-        if cmd_name not in VIEWS:
-            raise NotFound("view", cmd_name, VIEWS)
-        return _ViewCommand(VIEWS[cmd_name])
+        if cmd_name not in EVERY_VIEW:
+            raise NotFound("view", cmd_name, EVERY_VIEW)
+        return _ViewCommand(EVERY_VIEW[cmd_name])
 
 
 class _ViewCommand(click.Command):
@@ -198,9 +198,13 @@ def _show(
     from ..store import compute
 
     arguments = view.arguments({name: value for name, value in parameters.items() if value is not None})
-    file = chosen(list_given(path), {"run": run, "worker": worker, "span": span})
-    with opened(file) as trace:
-        _print_answer(view, compute(view, trace, arguments), form)
+    listing, wanted = list_given(path), {"run": run, "worker": worker, "span": span}
+    if view.scope == "recording":
+        with opened(chosen(listing, wanted)) as trace:
+            _print_answer(view, compute(view, trace, arguments), form)
+    else:
+        ranks = side_by_side(listing, chosen(listing, wanted, levels=("run", "span")), view.scope)
+        _print_answer(view, compute(view, ranks, arguments), form)
 
 
 def _print_answer(view: View, result: Any, form: str) -> None:  # pl.DataFrame | Missing, unimported

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ..discovery import Listing, TraceFile
+    from ..ranks import Ranks
     from ..reader import Progress
     from ..trace import Trace
 
@@ -26,19 +27,25 @@ def where() -> list[click.Parameter]:
     ]
 
 
-def chosen(listing: Listing, wanted: Mapping[str, str | None], side: str = "") -> TraceFile:
+LEVELS = ("run", "worker", "span")
+
+
+def chosen(
+    listing: Listing, wanted: Mapping[str, str | None], side: str = "", levels: Sequence[str] = LEVELS
+) -> TraceFile:
     """The first file that the names fit; says so if there are others.
 
     Args:
         listing: What there is.
         wanted: run, worker and span.
         side: What the options that choose another one begin with, such as `base-`.
+        levels: Of which other names matter.
 
     Raises:
         NotFound: No file has these names.
     """
     file, choices = listing.first(**wanted)
-    for level, names in choices.items():
+    for level, names in ((level, names) for level, names in choices.items() if level in levels):
         shown = _with_labels(level, names)
         others = ", ".join(shown[1:6]) + (", …" if len(names) > 6 else "")
         click.echo(f"{level} {shown[0]} of {len(names)}; choose another with --{side}{level}: {others}", err=True)
@@ -67,6 +74,31 @@ def opened(file: TraceFile) -> Iterator[Trace]:
     if is_new and folder is not None:
         sys.stdout.flush()
         keep(trace, file, folder)
+
+
+def side_by_side(listing: Listing, file: TraceFile, scope: str) -> Ranks:
+    """All recordings of a file's span, or of its run; what had to be read goes to the cache."""
+    from ..cache import configured
+    from ..store import files_of, local_crew, ranks_of, summaries
+
+    files = files_of(listing, file, scope)
+    with counted(len(files), "recordings") as tell:
+        return ranks_of(listing, file, files, summaries(files, configured(), local_crew(len(files)), tell))
+
+
+@contextmanager
+def counted(total: int, of_what: str) -> Iterator[Callable[[int], None]]:
+    """What takes the number that is done so far, and draws it where somebody looks."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(of_what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(of_what, total=total)
+        yield lambda done: bar.update(task, completed=done)
 
 
 @contextmanager

@@ -86,7 +86,8 @@ class Comparison:
 
 def is_comparable(view: View) -> bool:
     """Whether rows of the view are the same things in another recording."""
-    return view.within != "moments" and view.detail_of is None and bool(comparable_columns(view))
+    is_of_one = view.scope == "recording" and view.within != "moments" and view.detail_of is None
+    return is_of_one and bool(comparable_columns(view))
 
 
 def comparable_columns(view: View) -> list[str]:

@@ -130,3 +130,10 @@ def ranks_in(spelled: str | None) -> list[int]:
     for first, last, stride in _PART.findall(spelled or ""):
         found += range(int(first), int(last or first) + 1, int(stride or 1))
     return found
+
+
+def group_label(name: str | None, description: str | None, size: int, ranks: str | None) -> str:
+    """What people call a group: its description or name, and its ranks."""
+    said = description if description and description != "undefined" else name
+    who = f"ranks {ranks}" if ranks else (f"{size} ranks" if size >= 0 else "ranks unknown")
+    return f"{said} · {who}" if said else who

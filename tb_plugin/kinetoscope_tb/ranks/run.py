@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,10 +11,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ..trace import NONE
 from ..trace.lookup import take, texts
 from .clocks import clocks
+from .groups import group_label
 from .matching import matched, matches
 from .model import CALLS, GROUPS, STEPS, TRAFFIC, Summary
 from .waits import waited
@@ -49,13 +52,17 @@ class Ranks:
     Args:
         run: Its name.
         members: In the order of the page; those that can't be read too.
+        place: Of the recordings that were asked for, where the members are of several.
     """
 
     run: str
     members: tuple[Member, ...]
+    place: int = 0
 
     def holds(self, part: str) -> bool:
-        """Whether there is any row of `steps`, `calls`, `matches` or `traffic`."""
+        """Whether there is any row of `steps`, `calls`, `matches` or `traffic`; `several`: whether two can be read."""
+        if part == "several":
+            return len({self.members[i].worker for i, _ in self.readable}) > 1
         frame: pl.DataFrame = getattr(self, part)
         return not frame.is_empty()
 
@@ -117,6 +124,18 @@ class Ranks:
         return self._groups_and_numbers[0]
 
     @cached_property
+    def group_labels(self) -> pl.DataFrame:
+        """Of each group its number, `group`, and what people call it, `label`; two of the same label are numbered."""
+        labels = [group_label(*row) for row in self.groups.rows()]
+        seen: Counter[str] = Counter()
+        taken = Counter(labels)
+        told = []
+        for label in labels:
+            seen[label] += 1
+            told.append(label if taken[label] == 1 else f"{label} ({seen[label]})")
+        return pl.DataFrame({"group": range(len(told)), "label": told}, schema={"group": pl.Int32, "label": pl.String})
+
+    @cached_property
     def calls(self) -> pl.DataFrame:
         """CALLS with `member`, `place`, `rank`, `step_name`, and what `matched` and `waited` add."""
         calls = self._stacked([summary.calls for _, summary in self.readable], CALLS)
@@ -131,6 +150,7 @@ class Ranks:
             group=pl.Series(take(numbers, group)),
             step_name=texts(self.steps["step"], step),
             rank=self.workers["rank"].gather(calls["member"]),
+            group_size=self._sizes(take(numbers, group)),
         )
         return waited(matched(named))
 
@@ -159,6 +179,10 @@ class Ranks:
         size = max((size for size in self.workers["world_size"].to_list() if size is not None), default=0)
         there = set(self.workers["rank"].to_list())
         return [rank for rank in range(min(size, _MOST_RANKS)) if rank not in there]
+
+    def _sizes(self, group: NDArray[np.int32]) -> pl.Series:
+        sizes = self.groups["size"].to_numpy()
+        return pl.Series(take(sizes, group), dtype=pl.Int64)
 
     def _stacked(self, frames: Sequence[pl.DataFrame], schema: Mapping[str, Any]) -> pl.DataFrame:
         """The frames of the readable members below each other, with whose they are."""

@@ -6,6 +6,7 @@ goes on behind it.
 store     the questions
 loads     which traces are in memory, with what was computed from them
 files     a file as a trace, by way of the cache
+gathering many files as summaries, for views of whole runs; run_loads holds those of some runs
 workers   threads
 answers   loading, missing, or a table
 """
@@ -14,16 +15,22 @@ from __future__ import annotations
 
 from .answers import Loading, Missing, compute, compute_comparison
 from .files import event_in, keep, open_or_read, read_trace
+from .gathering import Crew, files_of, local_crew, ranks_of, summaries
 from .store import Store
 
 __all__ = [
+    "Crew",
     "Loading",
     "Missing",
     "Store",
     "compute",
     "compute_comparison",
     "event_in",
+    "files_of",
     "keep",
+    "local_crew",
     "open_or_read",
+    "ranks_of",
     "read_trace",
+    "summaries",
 ]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ..compare import Comparison
     from ..trace import Trace
-    from ..views import View
+    from ..views import Recorded, View
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Missing:
     hint: str
 
 
-def compute(view: View, trace: Trace, arguments: Mapping[str, object]) -> pl.DataFrame | Missing:
-    """What the view says of the trace."""
-    return Missing(view.hint) if view.is_missing(trace) else view.table.of(view.run(trace, **arguments))
+def compute(view: View, recorded: Recorded, arguments: Mapping[str, object]) -> pl.DataFrame | Missing:
+    """What the view says of the trace, or of the run."""
+    return Missing(view.hint) if view.is_missing(recorded) else view.table.of(view.run(recorded, **arguments))
 
 
 def compute_comparison(

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def read_trace(path: str, progress: Callable[[Progress], None] | None = None) -> Trace:
-    """Read one trace file.
+def read_trace(path: str, progress: Callable[[Progress], None] | None = None, *, threads: int | None = None) -> Trace:
+    """Read one trace file, with as many scanning threads as are worth it if not given.
 
     Raises:
         TraceError: The file can't be used, for whatever reason; a fault of ours is logged with its traceback.
@@ -30,7 +30,7 @@ def read_trace(path: str, progress: Callable[[Progress], None] | None = None) ->
     from ..reader import read
 
     try:
-        return read(path, progress=progress)
+        return read(path, progress=progress, threads=threads)
     except KinetoscopeError:
         raise
     except OSError as error:

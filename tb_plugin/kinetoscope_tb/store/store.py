@@ -11,6 +11,7 @@ from ..discovery import Heads, Listing, Logdir, TraceFile, list_traces
 from .answers import Loading, Missing, compute, compute_comparison
 from .files import event_in, read_trace
 from .loads import MOST_RESULTS, Loads
+from .run_loads import RunLoads
 from .workers import Workers, is_done
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Store:
         # Lines of their own to stand in: listing and looking at what is loaded don't wait until large files are read.
         self._listers, self._detailers = Workers(1), Workers(1)
         self._loads = Loads(capacity_bytes, cache, read, clock)
+        self._run_loads = RunLoads(cache, patience_s)
         self._lock = threading.Lock()
         self._heads = Heads()  # the listing thread alone uses it
         self._event_texts: EventTexts | None = None  # the details thread alone uses it
@@ -122,6 +124,16 @@ class Store:
         key = (view.id, tuple(sorted(arguments.items())))
         result: Future[pl.DataFrame | Missing] = self._loads.result(file, key, compute, view, trace, arguments)
         return result.result() if is_done(result, self._patience_s) else Loading("analysing")
+
+    def run_frame(
+        self, view: View, file: TraceFile, arguments: Mapping[str, object]
+    ) -> pl.DataFrame | Loading | Missing:
+        """A view of all recordings of a file's span, or of its run, computed at the first call."""
+        listing = self.listing()
+        if listing is None:
+            return Loading("listing")
+        listed = listing.find(file.run, file.worker, file.span)
+        return self._run_loads.frame(view, listing, listed, arguments)
 
     def about(
         self,

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from ..kernel_names import is_communication_range
 from .matrix_work import FORMULAS
 
 NONE = -1
@@ -354,11 +355,15 @@ class Trace:
     def holds(self, part: str) -> bool:
         """Whether a frame, or `ops` or `kernels`, has any row.
 
+        `communication`: whether the device or the host communicates with other ranks;
         `stacks`: whether anything tells the Python calls around an operator; `modules`: around which modules' calls;
         `work`: any range or call of the host or row of a device; `copies`: any device row that is no kernel;
         `graphs`: any launch of a CUDA or HIP graph;
         `matrix_work`: any operator whose operations can be counted.
         """
+        if part == "communication":
+            ranges = self.host_events["name"].unique().cast(pl.String).to_list()
+            return bool(self.device_events["is_communication"].any()) or any(map(is_communication_range, ranges))
         if part == "stacks":
             written = self.host_events["call_stack"].unique().cast(pl.String)
             return bool(self.python_calls.height) or bool((written.drop_nulls() != "").any())

@@ -15,6 +15,7 @@ from .queries import NAMES, file_of, query_of, whole_number
 from .responses import Handler, answer_response, file_response, page_file
 
 if TYPE_CHECKING:
+    from ..discovery import TraceFile
     from ..views import View
 
 BASE_NAMES = ("base_run", "base_worker", "base_span")
@@ -47,10 +48,21 @@ def _state(store: Store, request: Request) -> object:
     if isinstance(file, Loading):
         return encode.loading(file)
     trace, views = store.trace(file), _catalogue()
+    others = _others(store, file)
     if isinstance(trace, Loading):
         return encode.loading(trace)
     health = store.frame(views["health"], file, {})
-    return encode.loading(health) if isinstance(health, Loading) else encode.state(trace, file.shown, views, health)
+    return (
+        encode.loading(health)
+        if isinstance(health, Loading)
+        else encode.state(trace, file.shown, views, health, is_alone=not others)
+    )
+
+
+def _others(store: Store, file: TraceFile) -> bool:
+    """Whether the run has other workers."""
+    listing = store.listing()
+    return listing is not None and len(listing.runs.get(file.run, {})) > 1
 
 
 def _view(store: Store, request: Request) -> object:
@@ -58,7 +70,8 @@ def _view(store: Store, request: Request) -> object:
     view = _find_view(query["view"])
     arguments = view.arguments({k: v for k, v in query.items() if k not in ("view", *NAMES)})
     file = file_of(store, query)
-    result = file if isinstance(file, Loading) else store.frame(view, file, arguments)
+    ask = store.frame if view.scope == "recording" else store.run_frame
+    result = file if isinstance(file, Loading) else ask(view, file, arguments)
     return encode.view_answer(view, result)
 
 
@@ -95,6 +108,6 @@ def _find_view(name: str) -> View:
 
 
 def _catalogue() -> Mapping[str, View]:
-    from ..analyses import VIEWS  # imports Polars and numba, which TensorBoard's start must not wait for
+    from ..analyses import EVERY_VIEW  # imports Polars and numba, which TensorBoard's start must not wait for
 
-    return VIEWS
+    return EVERY_VIEW

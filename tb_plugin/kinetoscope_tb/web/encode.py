@@ -57,17 +57,32 @@ def short_stamp(stamp: object) -> str:
     return f"{crc32(repr(stamp).encode()):08x}"
 
 
-def state(trace: Trace, shown: str, views: Mapping[str, View], health: pl.DataFrame | Missing) -> dict[str, Any]:
-    """What is known of a trace; `health` is that view of it."""
+def state(
+    trace: Trace, shown: str, views: Mapping[str, View], health: pl.DataFrame | Missing, *, is_alone: bool = True
+) -> dict[str, Any]:
+    """What is known of a trace.
+
+    Args:
+        trace: The trace.
+        shown: Its path as the page shows it.
+        views: The catalogue.
+        health: That view of it.
+        is_alone: Whether its run has no other workers. What a run of several lacks, its views themselves say.
+    """
+    has_nothing = is_alone and not trace.holds("communication")
     return {
         "state": "ready",
         "path": shown,
         "events": trace.meta.events,
         "rank": trace.meta.rank,
         "steps": trace.steps["name"].to_list(),
-        "missing": {view.id: view.hint for view in views.values() if view.is_missing(trace)},
+        "missing": {view.id: view.hint for view in views.values() if _lacks(view, trace, has_nothing)},
         "findings": {} if isinstance(health, Missing) else dict(health["level"].value_counts().rows()),
     }
+
+
+def _lacks(view: View, trace: Trace, has_no_ranks: bool) -> bool:  # noqa: FBT001
+    return view.is_missing(trace) if view.scope == "recording" else has_no_ranks
 
 
 def loading(progress: Loading) -> dict[str, Any]:

@@ -224,7 +224,7 @@ def test_the_tab_is_there_when_there_is_a_trace_and_not_else(tmp_path):
 
 
 def test_a_fault_while_reading_names_the_file_and_is_logged(monkeypatch, caplog):
-    monkeypatch.setattr("kinetoscope_tb.reader.read", lambda path, progress: 1 / 0)
+    monkeypatch.setattr("kinetoscope_tb.reader.read", lambda path, **_: 1 / 0)
     with pytest.raises(TraceError, match=r"x\.json: reading it failed .*ZeroDivisionError"):
         read_trace("x.json")
     assert "Traceback" in caplog.text

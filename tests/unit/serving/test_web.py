@@ -51,7 +51,7 @@ def test_numbers_are_exact_and_what_is_no_number_is_null():
 
 def test_a_fault_of_ours_is_told_without_its_inside_and_logged_with_it(tmp_path, monkeypatch, caplog):
     (tmp_path / "rank0.pt.trace.json").write_text("{}")
-    monkeypatch.setattr("kinetoscope_tb.analyses.VIEWS", {"exact": VIEW})
+    monkeypatch.setattr("kinetoscope_tb.analyses.EVERY_VIEW", {"exact": VIEW})
     store = Store([Logdir(str(tmp_path), "run")], read=lambda path, progress: SimpleNamespace(), patience_s=LONG_S)
     query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}
     response = Client(routes(store)["/view"]).get("/view", query_string=query)
@@ -82,7 +82,7 @@ def test_a_number_and_a_text_reach_the_view(tmp_path, monkeypatch):
         given.update(from_ns=from_ns, name=name)
         return pl.DataFrame(schema=Exact.schema())
 
-    monkeypatch.setattr("kinetoscope_tb.analyses.VIEWS", {"exact": replace(VIEW, run=exact)})
+    monkeypatch.setattr("kinetoscope_tb.analyses.EVERY_VIEW", {"exact": replace(VIEW, run=exact)})
     store = Store([Logdir(str(tmp_path), "run")], read=lambda path, progress: SimpleNamespace(), patience_s=LONG_S)
     client = Client(routes(store)["/view"])
     query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}

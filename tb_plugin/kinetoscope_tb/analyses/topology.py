@@ -1,0 +1,59 @@
+"""Topology: which rank ran on which machine and device, and in which process groups it is."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ..ranks import Ranks
+from ..ranks.groups import ranks_in
+from ..tables import COUNT, ID, TEXT, Column, Table
+from ..views import View
+
+
+class Topology(Table):
+    """One row is one rank of the job, recorded or not."""
+
+    key = ("rank", "worker")
+
+    rank = Column(ID, "Its rank over the whole job.")
+    worker = Column(TEXT, "The worker's name; missing if it has no recording.")
+    host = Column(TEXT, "The machine, where it is known.")
+    device = Column(TEXT, "The devices that it used: number and name.")
+    groups = Column(TEXT, "The process groups in whose collectives it was seen, or that others say it is in.")
+    calls = Column(COUNT, "How many collectives and transfers it took part in.")
+    problem = Column(TEXT, "Why its recording can't be used.")
+
+
+def topology(ranks: Ranks) -> pl.DataFrame:
+    """Ranks in order, those without a recording too."""
+    problems = [member.problem or None for member in ranks.members]
+    there = ranks.workers.with_columns(problem=pl.Series(problems, dtype=pl.String))
+    absent = pl.DataFrame({"rank": ranks.missing_ranks}, schema={"rank": pl.Int64}).with_columns(
+        problem=pl.lit("There is no recording of it.")
+    )
+    calls = ranks.calls.group_by("member").agg(calls=pl.len())
+    rows = (
+        pl.concat([there.join(calls, "member", "left"), absent], how="diagonal")
+        .join(_groups(ranks), "rank", "left")
+        .sort("rank", "worker", nulls_last=True)
+    )
+    return Topology.of(rows.select(Topology.schema().names()).cast(Topology.schema()))
+
+
+def _groups(ranks: Ranks) -> pl.DataFrame:
+    """The labels of each rank's groups."""
+    members = [ranks_in(spelled) for spelled in ranks.groups["ranks"]]
+    columns = {"label": ranks.group_labels["label"], "rank": members}
+    frame = pl.DataFrame(columns, schema={"label": pl.String, "rank": pl.List(pl.Int64)})
+    groups = pl.col("label").unique(maintain_order=True).str.join(", ")
+    return frame.explode("rank").drop_nulls().group_by("rank", maintain_order=True).agg(groups=groups)
+
+
+VIEW = View(
+    topology,
+    table=Topology,
+    title="Topology",
+    group="Run",
+    scope="span",
+    within="recording",
+)

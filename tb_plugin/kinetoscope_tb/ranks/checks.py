@@ -1,0 +1,103 @@
+"""What is missing or odd in a run of many ranks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from ..trace import Finding
+from .groups import spelled
+from .run import Ranks
+
+
+def run_findings(ranks: Ranks) -> Iterator[Finding]:
+    """Everything that changes what the run's numbers mean."""
+    yield from _of_members(ranks)
+    yield from _of_steps(ranks)
+    yield from _of_calls(ranks)
+
+
+def _of_members(ranks: Ranks) -> Iterator[Finding]:
+    missing = ranks.missing_ranks
+    if missing:
+        yield Finding(
+            "missing_ranks",
+            len(missing),
+            f"There are no recordings of ranks {spelled(missing)}. That others wait for them is seen, why they are "
+            "late is not; of their groups' collectives, waits are the least that they can have been.",
+            level="loss",
+        )
+    broken = [member for member in ranks.members if member.summary is None]
+    if broken:
+        told = "; ".join(f"{member.worker}: {member.problem}" for member in broken[:3])
+        yield Finding("broken_recordings", len(broken), f"Recordings can't be used. {told}", level="loss")
+    taken = Counter(ranks.workers.select("rank", "place").rows())
+    doubles = sorted({rank for (rank, _), count in taken.items() if count > 1})
+    if doubles:
+        yield Finding(
+            "rank_twice",
+            len(doubles),
+            f"More than one worker says that it is rank {spelled(doubles)}: recordings of several jobs may be in one "
+            "folder, or each thinks that it is alone. Give each job a folder of its own.",
+        )
+    untold = [i for i, summary in ranks.readable if summary.facts.get("rank") is None]
+    if untold and len(ranks.members) > 1:
+        yield Finding(
+            "rank_untold",
+            len(untold),
+            "Recordings don't tell their rank, so it is taken from the worker's name, or its place in the list. Start "
+            "the profiler after torch.distributed.init_process_group.",
+            level="note",
+        )
+
+
+def _of_steps(ranks: Ranks) -> Iterator[Finding]:
+    """Steps that not all ranks have."""
+    steps = ranks.steps
+    readable = steps.group_by("place").agg(all_members=pl.col("member").n_unique())
+    partly = (steps.group_by("place", "step").agg(members=pl.col("member").n_unique()).join(readable, "place")).filter(
+        pl.col("members") < pl.col("all_members")
+    )
+    if partly.height:
+        yield Finding(
+            "steps_apart",
+            partly.height,
+            f"Not all ranks recorded the same steps ({_some(partly['step'].unique().sort().to_list())}). They are "
+            "compared where they overlap. Start the schedule of all ranks at the same step.",
+        )
+
+
+def _of_calls(ranks: Ranks) -> Iterator[Finding]:
+    calls = ranks.calls
+    lost = calls.filter(pl.col("dur_ns") < 0)
+    if lost.height:
+        yield Finding(
+            "transfers_lost",
+            lost.height,
+            "Of some collectives the host's call was recorded, and no kernel. They have no times, and their waits "
+            f"are told without that rank (rank {spelled(lost['rank'].to_list())}).",
+            level="loss",
+        )
+    if len(ranks.readable) > 1:
+        alone = calls.filter(pl.col("match").is_null())
+        if alone.height:
+            kinds = ", ".join(f"{kind} {count}" for kind, count in alone["kind"].value_counts(sort=True).head(4).rows())
+            yield Finding(
+                "calls_alone",
+                alone.height,
+                f"Calls were found on no other rank, or can't be told apart ({kinds}): others' recordings lack them, "
+                "or their number in a step differs between ranks. Their waits aren't known. Torch 2.12 numbers them.",
+            )
+    unknown = calls.filter(pl.col("group") < 0)
+    if unknown.height:
+        yield Finding(
+            "group_unknown",
+            unknown.height,
+            "The process group of some calls isn't told, and the job has several, so they are matched with nobody's.",
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")

@@ -1,0 +1,207 @@
+"""Many recordings as summaries: from the cache, or read anew, wherever an executor does that.
+
+A recording that can't be read, or that takes its process down with it, is told as such and stops nobody else. No more
+are read at the same time than the executor has hands for, and what was read is given up at once, so memory doesn't
+grow with the number of recordings.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Protocol
+
+from ..errors import KinetoscopeError, TraceError
+from ..storage import entry_at
+from .files import read_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ..cache import Cache
+    from ..discovery import Listing, TraceFile
+    from ..ranks import Ranks, Summary
+
+DIED = "the process that read it ended, perhaps for want of memory. Record fewer steps, or read fewer at a time."
+
+
+class Hands(Protocol):
+    """What reads recordings: an executor of concurrent.futures, or the store's threads."""
+
+    def submit(self, job: Callable[[str], Summary], path: str, /) -> Future[Summary]:
+        """What the job will return or raise."""
+
+    def shutdown(self, wait: bool = ..., *, cancel_futures: bool = ...) -> None:  # noqa: FBT001  # as executors have it
+        """Take no more jobs."""
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Who reads.
+
+    Args:
+        hands: Makes an executor; again, after one broke.
+        at_once: How many jobs it is given at a time.
+    """
+
+    hands: Callable[[], Hands]
+    at_once: int
+
+
+FEW = 16  # recordings that aren't worth the seconds in which processes start
+
+
+def local_crew(recordings: int, processes: int | None = None) -> Crew:
+    """Processes of this machine, one per core, or threads where there is little to do.
+
+    Args:
+        recordings: How many are to be read.
+        processes: How many; as many as there are cores if not given.
+    """
+    at_once = processes or os.cpu_count() or 1
+    if processes is None and recordings <= FEW:
+        return Crew(lambda: ThreadPoolExecutor(at_once), at_once)
+    return Crew(lambda: ProcessPoolExecutor(at_once, get_context("spawn"), _begin), at_once)
+
+
+def _begin() -> None:
+    """Keep Polars from starting a thread per core in each process; it looks at this when it is imported first."""
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+
+
+def summary_of_file(path: str) -> Summary:
+    """Read a recording, with one thread, since others are read beside it.
+
+    Raises:
+        TraceError: The file can't be used.
+    """
+    from ..ranks import summary
+
+    return summary(read_trace(path, threads=1))
+
+
+def summaries(
+    files: Sequence[TraceFile], cache: Cache | None, crew: Crew, tell: Callable[[int], None] = lambda _: None
+) -> Iterator[tuple[TraceFile, Summary | KinetoscopeError]]:
+    """Each file with its summary, or why there is none, in any order; what was read is kept in the cache.
+
+    Args:
+        files: Of which.
+        cache: Where summaries are kept.
+        crew: Who reads what isn't there.
+        tell: Is told how many are done.
+    """
+    missing, done = [], 0
+    for file in files:
+        kept = None if cache is None else cache.open_summary(file.path, file.stamp)
+        if kept is None:
+            missing.append(file)
+        else:
+            done += 1
+            tell(done)
+            yield file, kept
+    for file, found in read_all(missing, crew):
+        if cache is not None and not isinstance(found, KinetoscopeError):
+            keep_summary(found, file, cache)
+        done += 1
+        tell(done)
+        yield file, found
+
+
+def keep_summary(summary: Summary, file: TraceFile, cache: Cache) -> None:
+    """Write a summary to the cache, unless its file changed in between."""
+    from ..cache import may_be_kept
+
+    entry = entry_at(file.path) if may_be_kept(file.path) else None
+    if entry is not None and entry.stamp == file.stamp and entry.stamp[-1]:
+        cache.write_summary(summary, file.path, file.stamp)
+
+
+def read_all(files: Iterable[TraceFile], crew: Crew) -> Iterator[tuple[TraceFile, Summary | KinetoscopeError]]:
+    """Read each file, in any order.
+
+    When an executor breaks, nobody knows whose reading it was. So each of those that were being read then is read again
+    alone, and the one that breaks the executor alone is left out.
+    """
+    waiting = deque(files)
+    suspects: deque[TraceFile] = deque()
+    while waiting or suspects:
+        hands = crew.hands()
+        try:
+            for file, found in _read_until_broken(hands, waiting, suspects, crew.at_once):
+                if isinstance(found, BrokenExecutor):
+                    suspects.append(file)
+                else:
+                    yield file, found
+        finally:
+            hands.shutdown(wait=False, cancel_futures=True)
+
+
+def _read_until_broken(
+    hands: Hands, waiting: deque[TraceFile], suspects: deque[TraceFile], at_once: int
+) -> Iterator[tuple[TraceFile, Summary | KinetoscopeError | BrokenExecutor]]:
+    """Read what waits; of files that were being read when the executor broke, that it did."""
+    running: dict[Future[Summary], TraceFile] = {}
+    was_alone, is_broken = False, False
+    while not is_broken and (waiting or suspects or running):
+        while not was_alone and len(running) < (1 if suspects else at_once) and (waiting or suspects):
+            was_alone = bool(suspects)
+            file = (suspects if suspects else waiting).popleft()
+            running[hands.submit(summary_of_file, file.path)] = file
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            found = _outcome(future, running[future].path)
+            is_broken |= isinstance(found, BrokenExecutor)
+            if was_alone and isinstance(found, BrokenExecutor):
+                found = TraceError(running[future].path, DIED)
+            yield running.pop(future), found
+        was_alone = was_alone and bool(running)
+    for future, file in running.items():
+        found = _outcome(future, file.path)
+        yield file, found
+
+
+def _outcome(future: Future[Summary], path: str) -> Summary | KinetoscopeError | BrokenExecutor:
+    """What a job came to; whatever a cluster's executor raises of itself is told of the recording."""
+    error = future.exception()
+    if error is None:
+        return future.result()
+    if isinstance(error, (KinetoscopeError, BrokenExecutor)):
+        return error
+    return TraceError(path, f"whoever was to read it failed: {type(error).__name__}: {error}")
+
+
+def ranks_of(
+    listing: Listing,
+    asked: TraceFile,
+    files: Sequence[TraceFile],
+    found: Iterable[tuple[TraceFile, Summary | KinetoscopeError]],
+) -> Ranks:
+    """The recordings side by side, in the order of the listing; `asked` is the one whose span is looked at."""
+    from ..ranks import Member, Ranks
+
+    outcome = {file.path: one for file, one in found}
+    members = []
+    for file in files:
+        one = outcome[file.path]
+        place = list(listing.runs[file.run][file.worker]).index(file.span)
+        failed = isinstance(one, KinetoscopeError)
+        summary, problem = (None, str(one)) if failed else (one, "")
+        members.append(Member(file.worker, file.span, place, summary, problem))  # type: ignore[arg-type]
+    return Ranks(asked.run, tuple(members), list(listing.runs[asked.run][asked.worker]).index(asked.span))
+
+
+def files_of(listing: Listing, file: TraceFile, scope: str) -> list[TraceFile]:
+    """The recordings that a view of many is about: of the same span as the file, or all of its run, in order."""
+    chosen = {one.path for one in [file, *listing.beside(file)]} if scope == "span" else None
+    workers = listing.runs[file.run].values()
+    return [one for spans in workers for one in spans.values() if chosen is None or one.path in chosen]
