@@ -18,6 +18,7 @@ import {
   traceState,
 } from "./state.ts";
 import { base } from "./base.ts";
+import capture from "./styles/capture.css" with { type: "text" };
 import charts from "./styles/charts.css" with { type: "text" };
 import curves from "./styles/curves.css" with { type: "text" };
 import compare from "./styles/compare.css" with { type: "text" };
@@ -140,7 +141,7 @@ export function render() {
   document.title = "PyTorch profiler";
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(
-    [theme, shell, table, charts, curves, event, tree, compare, timeline, timelinePanels, perfetto].join("\n"),
+    [theme, shell, table, charts, curves, event, tree, compare, timeline, timelinePanels, perfetto, capture].join("\n"),
   );
   document.adoptedStyleSheets = [sheet];
   followTheme();

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import time
+import uuid
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -142,7 +143,7 @@ class FolderBoard:
             OSError: The folder doesn't allow it.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
-        unfinished = self._folder / f".{self._key}.{number}.tmp-{os.getpid()}"
+        unfinished = self._folder / f".{self._key}.{number}.tmp-{uuid.uuid4().hex}"
         try:
             unfinished.write_text(text, encoding="utf-8")
             try:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
 from types import FrameType
 from typing import Any
 
@@ -100,6 +102,16 @@ def is_inside_optimizer() -> bool:
     return False
 
 
+def _import_ahead() -> None:
+    """Import what torch imports while it records.
+
+    With call stacks, the code of a module that is imported inside a window is freed before its name is written: what
+    stands in the file then is whatever lies there, and mostly isn't UTF-8 (torch 2.13).
+    """
+    with suppress(ImportError):
+        import_module("torch.profiler._cupti_monitor")
+
+
 class Recorder:
     """One thread's profiler: goes from step to step, is told what to do in each, and hands out finished windows.
 
@@ -140,6 +152,7 @@ class Recorder:
         """
         if is_profiler_active():
             raise ProfilerBusyError("Another profiler is recording in this process; stop it before you start a Tracer.")
+        _import_ahead()
         self._renew(action)
         self._foreign.begin()
 

@@ -9,9 +9,14 @@ import gzip
 import json
 import math
 import os
+import socket
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .finisher import finish_left_over
+from .jobs import PROCESS, Queue, read_json
+from .manifest import KEPT, SAVING, status_folder
 from .metadata import KEY
 from .naming import TraceName, file_name, worker_of_rank
 from .sidecar import header_of, lines_of, older_file, sidecars
@@ -19,7 +24,6 @@ from .status import SILENT_S, rank_statuses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 _LINE_LENGTHS = {"s": 4, "m": 5, "o": 3, "i": 4, "c": 4, "n": 4, "e": 3}
 
@@ -39,6 +43,67 @@ class Recovered:
     trace: Path | None = None
     problem: str = ""
     steps: int = 0
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What became of the recordings that a process left half done.
+
+    Args:
+        rank: Its rank.
+        windows: What the run's manifest says of its windows.
+        problem: Why nothing was done.
+    """
+
+    rank: int
+    windows: tuple[dict[str, Any], ...] = ()
+    problem: str = ""
+
+
+def finished(run: Path) -> list[Finished]:
+    """Make traces of what profilers wrote and nobody finished; those of this machine, since their raw files lie on it.
+
+    Args:
+        run: The run's folder.
+    """
+    results = []
+    for path in sorted(status_folder(run).glob("rank*.json")):
+        told = read_json(path)
+        if not isinstance(told, dict):
+            continue
+        rank, host, queue = told.get("global_rank", -1), told.get("host"), Path(str(told.get("queue")))
+        is_known = any(_is_half_done(window) for window in told.get("windows", ()))
+        if host == socket.gethostname() and _is_queue_of(queue, run):
+            if Queue(queue).jobs():  # a finisher that was killed may not have said so
+                results.append(_finished(rank, queue))
+        elif is_known:
+            where = f"is gone: {queue}" if host == socket.gethostname() else f"lies on {host}; recover it there"
+            results.append(Finished(rank, problem=f"what was left of it {where}"))
+    return results
+
+
+def _is_half_done(window: Any) -> bool:
+    return isinstance(window, dict) and window.get("state") in (SAVING, KEPT)
+
+
+def _is_queue_of(queue: Path, run: Path) -> bool:
+    """Whether a folder is what it is said to be. Its files say what to write where, so it has to be ours."""
+    try:
+        is_ours = not hasattr(os, "getuid") or queue.stat().st_uid == os.getuid()
+    except OSError:
+        return False
+    process = read_json(queue / PROCESS)
+    return is_ours and isinstance(process, dict) and Path(str(process.get("folder"))).resolve() == run.resolve()
+
+
+def _finished(rank: int, queue: Path) -> Finished:
+    try:
+        windows = finish_left_over(queue)
+    except OSError as error:
+        return Finished(rank, problem=f"{queue}: {error.strerror}")
+    if windows is None:
+        return Finished(rank, problem="a process is still at work on its traces")
+    return Finished(rank, tuple(windows))
 
 
 def recovered(run: Path, *, force: bool = False) -> list[Recovered]:
@@ -115,6 +180,7 @@ def _trace(head: dict[str, Any], lines: Sequence[list[Any]], base_ns: int) -> di
     told = {
         **head,
         "reason": "killed",
+        "is_complete": False,
         "is_recovered": True,
         "step_first": steps[0][1] if steps else None,
         "step_last": steps[-1][1] if steps else None,

@@ -8,7 +8,6 @@ it is for those who ask, too.
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -126,7 +125,7 @@ def write(run: Path, request: Request) -> Path:
     """
     file = run / WORK / _FILE
     file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_name(f"{_FILE}.tmp-{os.getpid()}")
+    unfinished = file.with_name(f"{_FILE}.tmp-{uuid.uuid4().hex}")
     try:
         unfinished.write_text(json.dumps(request.to_json()), encoding="utf-8")
         unfinished.replace(file)

@@ -16,7 +16,7 @@ LAYERS = [  # from the top; a unit is a module, or a package whose own modules m
     {"web"},
     {"store"},
     {"cache"},
-    {"analyses", "compare", "timeline", "rewriting", "verification"},
+    {"analyses", "compare", "timeline", "rewriting", "verification", "jobs"},
     {"views", "discovery", "reader", "checks", "advice", "ranks"},
     {"dependencies"},
     {"trace", "storage"},
@@ -26,6 +26,8 @@ APART = {"loader": {"plugin"}, "__init__": {"profile"}}  # entry points: they im
 FROM_PRODUCER = {  # the arrows between the packages
     "discovery": {"kinetoscope.naming"},
     "rewriting": {"kinetoscope.naming"},
+    "jobs": {"kinetoscope.errors", "kinetoscope.requests", "kinetoscope.status"},
+    "cli": {"kinetoscope.recover"},
 }
 VIEWS_APART = "analyses"  # here even the package's own modules don't import each other
 
@@ -116,5 +118,6 @@ def test_the_package_imports_nothing_until_something_is_opened():
     assert loaded - sys.stdlib_module_names == {"kinetoscope_tb"}
 
 
-def test_names_of_files_are_known_without_torch():
-    assert "torch" not in modules_after("import kinetoscope.naming")
+@pytest.mark.parametrize("module", ["naming", "requests", "status", "sidecar", "recover"])
+def test_what_is_for_readers_too_needs_no_torch(module):
+    assert "torch" not in modules_after(f"import kinetoscope.{module}")

@@ -1,3 +1,4 @@
+import { CaptureButton } from "../widgets/capture.tsx";
 import { Notice } from "../widgets/waiting.tsx";
 
 const RECORDING = `from kinetoscope import Tracer, cyclic
@@ -14,6 +15,9 @@ export const Welcome = ({ problems }: { problems: number }) => (
       {problems > 0 && " Files that look like traces but can't be used are listed at the left."}
     </p>
     <pre>{RECORDING}</pre>
+    <p>
+      A training that runs already, with a Tracer open, can be asked to record: <CaptureButton />
+    </p>
     <p class="quiet">
       Files of torch.profiler's tensorboard_trace_handler and of export_chrome_trace are read as well (*.pt.trace.json,
       also gzipped).

@@ -11,6 +11,7 @@ import {
   spanLabel,
   traceState,
 } from "../state.ts";
+import { CaptureButton } from "./capture.tsx";
 import { Choice } from "./choice.tsx";
 import { CompareChoice } from "./compare_choice.tsx";
 import { letters } from "./keys.ts";
@@ -116,6 +117,7 @@ export function Side() {
         [
           <Choices key="choices" />,
           isReport ? null : <CompareChoice key="compare" />,
+          isReport ? null : <CaptureButton key="capture" />,
           <Views key="views" />,
           <Problems key="problems" />,
         ]}

@@ -70,6 +70,11 @@ class Store:
         self._listed_at, self._listing_took_s = float("-inf"), 0.0
         self._scan: Future[Listing] | None = None
 
+    @property
+    def logdirs(self) -> tuple[Logdir, ...]:
+        """Where traces are looked for."""
+        return self._logdirs
+
     def listing(self) -> Listing | None:
         """What lies under the logdirs now, or a moment ago if they are slow; None before the first listing is done."""
         with self._lock:

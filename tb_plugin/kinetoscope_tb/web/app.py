@@ -10,7 +10,7 @@ from werkzeug.wrappers import Request
 
 from ..errors import NotFound
 from ..store import Loading, Store
-from . import encode, export, perfetto, slices, timeline
+from . import capture, encode, export, perfetto, slices, timeline
 from .queries import NAMES, file_of, query_of, whole_number
 from .responses import Handler, answer_response, file_response, page_file
 
@@ -27,6 +27,7 @@ def routes(store: Store) -> dict[str, Callable[..., Any]]:
     answers |= {"/compare": _compare, "/event": _event, "/*": _elsewhere}
     answers |= {**timeline.ROUTES, **slices.ROUTES, **export.ROUTES, **perfetto.ROUTES}
     apps = {route: Request.application(partial(answer_response, store, handler)) for route, handler in answers.items()}
+    apps["/capture"] = Request.application(partial(answer_response, store, capture.listed, post=capture.asked))
     files = {"/static/*": page_file, "/timeline/perfetto/*": perfetto.page_file}
     return {**apps, **{route: Request.application(partial(file_response, file)) for route, file in files.items()}}
 
@@ -96,7 +97,7 @@ def _event(store: Store, request: Request) -> object:
 
 
 def _elsewhere(_store: Store, request: Request) -> object:
-    known = ("runs", "views", "state", "view", "compare", "event", "timeline", "static/…")
+    known = ("runs", "views", "state", "view", "compare", "event", "timeline", "capture", "static/…")
     raise NotFound("route", request.path, known)
 
 

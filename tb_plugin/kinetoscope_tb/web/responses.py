@@ -38,10 +38,12 @@ FOREVER_S = 31_536_000  # a year, the longest that is usual
 LEAST_TO_COMPRESS = 1 << 16  # bytes; compressing less saves no time
 
 
-def answer_response(store: Store, handler: Handler, request: Request) -> Response:
-    """What the handler answers, or how it failed."""
-    if request.method != "GET":
-        return _wrong_method(request)
+def answer_response(store: Store, handler: Handler, request: Request, *, post: Handler | None = None) -> Response:
+    """What the handler answers, or how it failed; `post` answers those that change something."""
+    if request.method == "POST" and post is not None:
+        handler = post
+    elif request.method != "GET":
+        return _wrong_method(request, "GET" if post is None else "GET, POST")
     try:
         return _respond(request, handler(store, request))
     except Exception as error:  # noqa: BLE001  # one of the two places: a request
@@ -69,11 +71,11 @@ def page_file(request: Request) -> Response:
     return response
 
 
-def _wrong_method(request: Request) -> Response:
-    message = f"{request.method} isn't possible here; use GET."
+def _wrong_method(request: Request, allowed: str = "GET") -> Response:
+    message = f"{request.method} isn't possible here; use {allowed}."
     failed = {"state": "failed", "code": "method_not_allowed", "message": message}
     response = _respond(request, failed, 405)
-    response.headers["Allow"] = "GET"
+    response.headers["Allow"] = allowed
     return response
 
 

@@ -4,6 +4,7 @@ import errno
 import gzip
 import json
 import os
+import socket
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from kinetoscope import SaveError, finisher, finishing
 from kinetoscope.finisher import Finisher, finish_left_over
 from kinetoscope.finishing import Finishing
 from kinetoscope.jobs import PROCESS, Job, Queue, write_json, write_rows
+from kinetoscope.recover import finished
 
 TRACE = '{"baseTimeNanoseconds": 0, "traceEvents": [{"ph": "X"}]}'
 
@@ -202,3 +204,30 @@ def test_without_a_finisher_the_end_of_the_training_finishes(tmp_path, scratch, 
     assert [outcome["state"] for outcome in outcomes] == ["saved"]
     assert (tmp_path / "run" / "a.gz").exists()
     assert list(scratch.iterdir()) == []
+
+
+def test_what_a_killed_finisher_left_is_found_by_the_run_and_finished(queue, put, tmp_path, monkeypatch):
+    process = json.loads((queue.folder / "process.json").read_text())
+    (queue.folder / "process.json").write_text(json.dumps({**process, "host": socket.gethostname()}))
+    put(0)
+    with monkeypatch.context() as patch:
+        patch.setattr(finisher, "publish", lambda *_, **__: (_ for _ in ()).throw(OSError("killed")))
+        Finisher(queue).work()
+    put(1)
+    (done,) = finished(tmp_path / "run")
+    assert (done.problem, [window["state"] for window in done.windows]) == ("", ["saved", "saved"])
+    assert traces(tmp_path) == ["rank0.3.pt.trace.json.gz", "rank0.6.pt.trace.json.gz"]
+    assert finished(tmp_path / "run") == []
+
+
+def test_a_status_that_names_a_folder_of_something_else_is_not_believed(queue, put, tmp_path):
+    process = json.loads((queue.folder / "process.json").read_text())
+    put(0)
+    other = {**process, "host": socket.gethostname(), "folder": str(tmp_path / "other")}
+    (queue.folder / "process.json").write_text(json.dumps(other))
+    status = {**other, "global_rank": 0, "queue": str(queue.folder), "windows": [{"state": "kept", "file": "x"}]}
+    (tmp_path / "run" / ".work" / "status").mkdir(parents=True)
+    (tmp_path / "run" / ".work" / "status" / "rank0.json").write_text(json.dumps(status))
+    (told,) = finished(tmp_path / "run")
+    assert "is gone" in told.problem
+    assert len(queue.jobs()) == 1

@@ -196,4 +196,6 @@ def in_a_process(name):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever starts the tests may have them ignored
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     print(json.dumps({name: in_a_process(name) for name in sys.argv[2:] or ENDINGS}))  # noqa: T201

@@ -1,0 +1,145 @@
+"""`kinetoscope trigger`, `status` and `recover`: jobs that record, and what is left of those that were killed."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import KinetoscopeError
+
+if TYPE_CHECKING:
+    from ..jobs import Job
+
+_run = click.argument("run", type=click.Path(path_type=Path))
+_format = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+
+
+@click.command()
+@_run
+@click.option("--steps", default=3, show_default=True, help="How many steps to record.")
+@click.option("--warmup", default=1, show_default=True, help="Steps before them that are profiled and thrown away.")
+@click.option("--at", type=int, help="The first step to record; by default as soon as all ranks can know of it.")
+@click.option("--roundup", default=1, show_default=True, help="Begin at a multiple of this.")
+@click.option("--ranks", help="Only these ranks, such as 0,8-15.")
+@click.option("--on", multiple=True, metavar="OPTION", help="Record this too: with_stack, profile_memory, …")
+@click.option("--off", multiple=True, metavar="OPTION", help="Don't record this: record_shapes, …")
+@click.option("--wait", "wait_s", type=float, help="Wait so many seconds at most until the traces are there.")
+def trigger(run: Path, on: tuple[str, ...], off: tuple[str, ...], wait_s: float | None, **numbers: Any) -> None:
+    """Let the job that records into the folder RUN record the next steps, on all ranks the same ones.
+
+    The job takes the request within a second; where it has several ranks, they begin some seconds later together.
+    """
+    from ..jobs import ask, job_in
+
+    job = job_in(run)
+    options = {**dict.fromkeys(on, True), **dict.fromkeys(off, False)}
+    ranks = None if numbers["ranks"] is None else _numbers(numbers["ranks"])
+    request = ask(job, {**numbers, "ranks": ranks, "options": options}, "command")
+    click.echo(f"Asked {_place(job)} for {request.steps} steps.")
+    if wait_s is not None:
+        _wait(run, request.id, time.monotonic() + wait_s)
+
+
+@click.command()
+@_run
+@_format
+def status(run: Path, form: str) -> None:
+    """Show what each rank of the job that records into the folder RUN does, or did last."""
+    from ..jobs import job_in
+    from ..web import encode
+    from .text_table import visible
+
+    job = job_in(run)
+    if form == "json":
+        click.echo(encode.text(job.to_json()))
+        return
+    for rank in job.ranks:
+        step = "no step yet" if rank.completed is None else f"{rank.completed} steps"
+        ended = f" ({rank.reason})" if rank.reason else ""
+        recording = ", recording" if rank.is_recording else ""
+        heard = "" if rank.state == "ended" else f", heard {rank.age_s:.0f} s ago"
+        click.echo(visible(f"rank {rank.rank}: {rank.state}{ended}, {step}{recording}{heard}, {rank.host} {rank.pid}"))
+    known, size = len(job.ranks), max((rank.world_size for rank in job.ranks), default=0)
+    if known < size:
+        click.echo(f"{size - known} of {size} ranks have said nothing.")
+    click.echo(f"It takes no requests: {job.why_deaf}." if job.why_deaf else "It takes requests.")
+
+
+@click.command()
+@_run
+@click.option("--force", is_flag=True, help="Also of processes that may still be alive on another machine.")
+def recover(run: Path, force: bool) -> None:  # noqa: FBT001  # click's way
+    """Make traces of what processes that were killed left of the run in the folder RUN.
+
+    Recordings that were complete but not yet compressed and in their place are finished, on the machine that made them.
+    Of what was never saved, steps, markers and counters become a trace.
+    """
+    from kinetoscope.recover import finished, recovered
+
+    from ..jobs import job_in
+    from .text_table import visible
+
+    folder = job_in(run).folder
+    half_done, results = finished(folder), recovered(folder, force=force)
+    for process in half_done:
+        for window in process.windows:
+            click.echo(visible(f"{window['file']}: {window['state']}"))
+        if process.problem:
+            click.echo(visible(f"rank {process.rank}: {process.problem}"), err=True)
+    for result in results:
+        if result.trace is not None:
+            click.echo(visible(f"{result.trace}: {result.steps} steps of {result.sidecar.name}"))
+        else:
+            click.echo(visible(f"{result.sidecar}: {result.problem}"), err=True)
+    if not results and not half_done:
+        click.echo("There is nothing to recover: every process closed its recording.")
+    if any(result.trace is None for result in results) or any(process.problem for process in half_done):
+        raise KinetoscopeError("Not everything could be recovered.")
+
+
+def _numbers(text: str) -> list[int]:
+    """The ranks that a text such as `0,8-15` names.
+
+    Raises:
+        BadParameter: It names none.
+    """
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        ends = (first, last or first)
+        if not all(end.isascii() and end.isdigit() and len(end) < 8 for end in ends) or (dash and not last):
+            raise click.BadParameter(f"{text!r} names no ranks; try 0,8-15.")
+        numbers.extend(range(int(ends[0]), int(ends[1]) + 1))
+    return numbers
+
+
+def _place(job: Job) -> str:
+    alive = [rank for rank in job.ranks if rank.state == "running"]
+    completed = max((rank.completed or 0 for rank in alive), default=0)
+    return f"{len(alive)} rank{'' if len(alive) == 1 else 's'}, after {completed} steps,"
+
+
+def _wait(run: Path, request: str, deadline: float) -> None:
+    """Wait for the traces of a request, and print them.
+
+    Raises:
+        KinetoscopeError: They didn't come.
+    """
+    from ..jobs import job_in
+
+    while time.monotonic() < deadline:
+        job = job_in(run)
+        plan = job.plan_of(request)
+        if plan is not None:
+            files = sorted(run.glob(f"*.{plan['first'] + plan['request']['steps']}.pt.trace.json.gz"))
+            if len(files) >= len(plan["request"]["ranks"] or job.ranks):
+                for file in files:
+                    click.echo(str(file))
+                return
+        if job.why_deaf:
+            raise KinetoscopeError(f"Nobody listens any more: {job.why_deaf}.")
+        time.sleep(0.5)
+    raise KinetoscopeError("The traces didn't come in time.")

@@ -1,0 +1,165 @@
+"""Jobs that record, or did, into runs under the logdirs, and requests to them.
+
+A Tracer keeps a hidden folder beside its traces, from which one sees whether it is alive, and into which one puts a
+request. Nothing is written anywhere else.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kinetoscope.errors import UsageError
+from kinetoscope.requests import WORK, Request, request_from, write
+from kinetoscope.status import RankStatus, rank_statuses
+
+from .errors import BadParameter, KinetoscopeError, NotFound, RequestError
+from .storage import is_url, last_part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .discovery import Logdir
+
+MOST_JOBS = 500
+
+
+class NobodyListens(RequestError):
+    """A request for a job that can't take it."""
+
+    status = 409
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run that a Tracer records into.
+
+    Args:
+        run: The run's name, as everywhere on the page.
+        folder: Where it lies.
+        ranks: What is known of its processes.
+    """
+
+    run: str
+    folder: Path
+    ranks: tuple[RankStatus, ...]
+
+    @property
+    def why_deaf(self) -> str:
+        """Why it takes no request; empty if it does."""
+        if any(rank.listens and rank.state == "running" for rank in self.ranks):
+            return ""
+        if not self.ranks:
+            return "it says nothing about itself yet"
+        states = {rank.state for rank in self.ranks}
+        if states == {"ended"}:
+            return f"it has ended ({self.ranks[0].reason})"
+        if not any(rank.listens for rank in self.ranks if rank.state != "ended"):
+            return "its Tracer was told requests=False"
+        if states <= {"dead", "ended"}:
+            return "its processes are gone; `kinetoscope recover` makes a trace of what they left"
+        return f"it was last heard of {min(rank.age_s for rank in self.ranks):.0f} s ago"
+
+    def plan_of(self, request: str) -> dict[str, Any] | None:
+        """Return which steps were chosen for a request; None while none are."""
+        plans = [value for rank in self.ranks for kind, value, _ in rank.news if kind == "plan"]
+        return next((plan for plan in plans if plan["request"]["id"] == request), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"run": self.run, "why_deaf": self.why_deaf, "ranks": [rank.to_json() for rank in self.ranks]}
+
+
+def job_in(folder: Path, run: str = "") -> Job:
+    """Return the job of a run's folder.
+
+    Raises:
+        BadParameter: No Tracer records into it.
+    """
+    if not (folder / WORK).is_dir():
+        raise BadParameter(f"No Tracer has recorded into {folder}: it has no folder {WORK}.")
+    return Job(run or folder.name, folder, tuple(rank_statuses(folder)))
+
+
+def jobs(logdirs: Sequence[Logdir]) -> list[Job]:
+    """Return the jobs under the logdirs, those that listen first, then by name; at most 500."""
+    found = [job_in(folder, run) for run, folder in _folders(logdirs)]
+    return sorted(found, key=lambda job: (bool(job.why_deaf), job.run))
+
+
+def job_called(logdirs: Sequence[Logdir], run: str) -> Job:
+    """Return the job of a run.
+
+    Raises:
+        NotFound: No Tracer records into such a run under the logdirs.
+    """
+    for logdir in logdirs:
+        folder = _folder_called(logdir, run)
+        if folder is not None:
+            return job_in(folder, run)
+    raise NotFound("run that a Tracer records into", run, [name for name, _ in _folders(logdirs)])
+
+
+def ask(job: Job, value: object, reason: str) -> Request:
+    """Leave a request for a job; return it.
+
+    Args:
+        job: Whom to ask.
+        value: The request as JSON values.
+        reason: Who asks.
+
+    Raises:
+        BadParameter: It can't be followed.
+        NobodyListens: The job doesn't take requests.
+        KinetoscopeError: Its folder can't be written.
+    """
+    try:
+        request = request_from({**value, "reason": reason} if isinstance(value, dict) else value)
+    except UsageError as error:
+        raise BadParameter(str(error)) from error
+    if job.why_deaf:
+        raise NobodyListens(f"Nobody listens in run {job.run!r}: {job.why_deaf}.")
+    try:
+        write(job.folder, request)
+    except OSError as error:
+        raise KinetoscopeError(f"The request couldn't be left in {job.folder / WORK}: {error.strerror}.") from error
+    return request
+
+
+def _folders(logdirs: Sequence[Logdir]) -> Iterator[tuple[str, Path]]:
+    """Names and folders of the runs that Tracers record into; only on this machine's disks."""
+    count = 0
+    for logdir in logdirs:
+        if is_url(logdir.path):
+            continue
+        for path, names, _ in os.walk(logdir.path):
+            if WORK in names:
+                count += 1
+                if count > MOST_JOBS:
+                    return
+                yield _run_name(logdir, Path(path)), Path(path)
+            names[:] = sorted(name for name in names if not name.startswith("."))
+
+
+def _run_name(logdir: Logdir, folder: Path) -> str:
+    below = folder.relative_to(logdir.path).as_posix()
+    return "/".join(filter(None, [logdir.name, "" if below == "." else below])) or last_part(logdir.path)
+
+
+def _folder_called(logdir: Logdir, run: str) -> Path | None:
+    """The folder of a run below a logdir: a name from outside, so it may lead nowhere else."""
+    if is_url(logdir.path):
+        return None
+    root = Path(logdir.path)
+    prefix = f"{logdir.name}/" if logdir.name else ""
+    parts = run.removeprefix(prefix).split("/")
+    is_possible = run.startswith(prefix) and not any(not p or p.startswith(".") or "\0" in p for p in parts)
+    candidates = [root.joinpath(*parts)] if is_possible else []
+    if run == _run_name(logdir, root):
+        candidates.append(root)
+    for folder in candidates:
+        if (folder / WORK).is_dir() and (folder / WORK).resolve().is_relative_to(root.resolve()):
+            return folder
+    return None

@@ -1,0 +1,69 @@
+"""A running job is asked from the page to record, and the page opens what it recorded."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from browser.app import ENTRY, watched
+from contract.running import put, serving, until
+from playwright.sync_api import expect
+
+from kinetoscope.status import rank_statuses
+from processes import started
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Page
+
+JOB = Path(__file__).parents[1] / "unit" / "producer" / "jobs" / "ranks.py"
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a job that ends by a signal")
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A logdir into which a job is recording, and another one has."""
+    folder = tmp_path_factory.mktemp("capture")
+    process = started(str(JOB), str(folder))
+    try:
+        until(lambda: rank_statuses(folder / "logdir" / "job"), lambda ranks: any(rank.completed for rank in ranks))
+        put(folder / "logdir", "older/rank0.5.pt.trace.json")
+        yield folder / "logdir"
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def address(recorded: Path) -> Iterator[str]:
+    with serving(f"--logdir={recorded}") as server:
+        yield server.base.rstrip("/")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_running_job_records_what_the_page_asks_for(page: Page, address: str, artifacts: Path, scheme: str):
+    page.emulate_media(color_scheme=scheme)
+    with watched(page, address):
+        page.goto(f"{address}/{ENTRY}")
+        page.get_by_role("button", name="Capture…").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog.get_by_label("Job")).to_have_value("job")
+        expect(dialog).to_contain_text("1 rank, ")
+        dialog.get_by_label("Steps", exact=True).fill("2")
+        dialog.get_by_label("Call stacks").check()
+        dialog.screenshot(path=artifacts / f"capture-{scheme}-form.png")
+        dialog.get_by_role("button", name="Record", exact=True).click()
+        opens = dialog.get_by_role("button", name="Open span")
+        expect(opens).to_be_visible(timeout=60_000)
+        dialog.screenshot(path=artifacts / f"capture-{scheme}-saved.png")
+        span = opens.inner_text().split()[-1]
+        opens.click()
+        expect(dialog).to_have_count(0)
+        expect(page.get_by_label("Run", exact=True)).to_have_value("job")
+        expect(page.get_by_label("Span", exact=True)).to_have_value(span)
+        expect(page.get_by_role("heading", level=1)).to_have_text("Overview", timeout=60_000)
+        expect(page.locator("main")).to_contain_text(f"{int(span) - 2}–{int(span) - 1}, 2 complete")

@@ -1,0 +1,101 @@
+"""The command line for jobs that record, and for what is left of those that were killed."""
+
+import json
+import os
+import socket
+import threading
+import time
+
+import pytest
+
+from kinetoscope.plans import Plan
+from kinetoscope.requests import taken
+from kinetoscope.sidecar import Sidecar
+
+GONE = 2**22 + 1  # no process of Linux has such a number
+
+
+def recording(folder, rank=0, pid=None):
+    sidecar = Sidecar({"version": "1", "listens": True}, list)
+    host = socket.gethostname()
+    sidecar.open(folder, rank, {"global_rank": rank, "world_size": 2, "host": host, "pid": pid or os.getpid()})
+    sidecar.add("s", 6, 1_000_000, 5_000_000)
+    sidecar.write()
+    return sidecar
+
+
+def test_a_job_s_status_is_told_in_words_and_as_json(kinetoscope, tmp_path):
+    recording(tmp_path)
+    status, out, _ = kinetoscope("status", str(tmp_path))
+    assert status == 0
+    assert out.startswith("rank 0: running, 7 steps, heard 0 s ago")
+    assert "1 of 2 ranks have said nothing." in out
+    assert out.endswith("It takes requests.\n")
+    status, out, _ = kinetoscope("status", str(tmp_path), "--format", "json")
+    assert (json.loads(out)["ranks"][0]["completed"], json.loads(out)["why_deaf"]) == (7, "")
+
+
+def test_a_trigger_asks_the_job_that_listens(kinetoscope, tmp_path):
+    recording(tmp_path)
+    options = ("--steps", "2", "--ranks", "0,4-6", "--on", "with_stack", "--off", "record_shapes", "--at", "90")
+    status, out, _ = kinetoscope("trigger", str(tmp_path), *options)
+    assert (status, out) == (0, "Asked 1 rank, after 7 steps, for 2 steps.\n")
+    request = taken(tmp_path)
+    assert (request.steps, request.at, request.ranks, request.reason) == (2, 90, (0, 4, 5, 6), "command")
+    assert dict(request.options) == {"with_stack": True, "record_shapes": False}
+
+
+def test_a_trigger_may_wait_for_the_traces(kinetoscope, tmp_path):
+    sidecar = recording(tmp_path)
+
+    def job():
+        deadline = time.monotonic() + 60
+        while (request := taken(tmp_path)) is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        sidecar.note("plan", Plan(9, request).to_json())
+        sidecar.write()
+        (tmp_path / "rank0.12.pt.trace.json.gz").write_bytes(b"")
+
+    thread = threading.Thread(target=job)
+    thread.start()
+    status, out, _ = kinetoscope("trigger", str(tmp_path), "--wait", "60")
+    thread.join()
+    assert (status, out.splitlines()[1:]) == (0, [str(tmp_path / "rank0.12.pt.trace.json.gz")])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--steps", "0"], "steps=0"),
+        (["--on", "everything"], "everything=True"),
+        (["--ranks", "0-"], "names no ranks"),
+        (["--wait", "0"], "didn't come in time"),
+    ],
+)
+def test_what_can_not_be_asked_is_said(kinetoscope, tmp_path, arguments, words):
+    recording(tmp_path)
+    status, _, err = kinetoscope("trigger", str(tmp_path), *arguments)
+    assert status == 1
+    assert words in err
+
+
+def test_nobody_listens_where_nobody_records_or_all_are_gone(kinetoscope, tmp_path):
+    status, _, err = kinetoscope("trigger", str(tmp_path))
+    assert status == 1
+    assert "No Tracer has recorded into" in err
+    recording(tmp_path, pid=GONE)
+    status, _, err = kinetoscope("trigger", str(tmp_path))
+    assert status == 1
+    assert "Nobody listens" in err
+
+
+def test_what_a_killed_process_left_is_recovered_once(kinetoscope, tmp_path):
+    recording(tmp_path, rank=1, pid=GONE)
+    status, out, _ = kinetoscope("recover", str(tmp_path))
+    assert (status, out) == (0, f"{tmp_path / 'rank1.7.pt.trace.json.gz'}: 1 steps of rank1.jsonl\n")
+    status, out, _ = kinetoscope("recover", str(tmp_path))
+    assert (status, out) == (0, "There is nothing to recover: every process closed its recording.\n")
+    recording(tmp_path)
+    status, _, err = kinetoscope("recover", str(tmp_path))
+    assert status == 1
+    assert "wait until it has ended" in err

@@ -1,0 +1,41 @@
+"""A training of several ranks over gloo that goes on until it is ended; nothing is recorded unless somebody asks.
+
+Run by torchrun, or alone, as `ranks.py FOLDER`. A rank whose number is the text of FOLDER/crash dies of an exception.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from kinetoscope import Tracer, on_request
+
+FOLDER = Path(sys.argv[1])
+
+
+def work():
+    if dist.is_initialized():
+        dist.all_reduce(torch.ones(8))
+    torch.ones(64, 64).relu().sum()
+
+
+def is_told_to_crash():
+    crash = FOLDER / "crash"
+    return crash.exists() and crash.read_text() == os.environ.get("RANK")
+
+
+torch.set_num_threads(1)
+if "RANK" in os.environ:
+    dist.init_process_group("gloo")
+with Tracer(FOLDER / "logdir", run="job", schedule=on_request) as tracer:
+    deadline = time.monotonic() + 180
+    while time.monotonic() < deadline:
+        with tracer.marker("exchange"):
+            work()
+        time.sleep(0.005)
+        if tracer.completed_steps % 20 == 0 and is_told_to_crash():
+            raise RuntimeError("this rank dies")
+        tracer.step()

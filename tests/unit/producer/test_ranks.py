@@ -1,0 +1,113 @@
+"""Real jobs of several ranks under torchrun: windows on request, and ranks that die."""
+
+import os
+import signal
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kinetoscope.recover import recovered
+from kinetoscope.requests import Request, write
+from kinetoscope.status import rank_statuses
+from processes import ended, started, steps_of, traces_in
+
+JOB = Path(__file__).parent / "jobs" / "ranks.py"
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
+
+
+def until(condition, process, limit_s=120):
+    """Wait for what a job does; return it."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        assert process.poll() is None, ended(process)
+        time.sleep(0.05)
+    raise AssertionError("the job didn't do it in time")
+
+
+@contextmanager
+def torchrun(folder, ranks):
+    launcher = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}")
+    process = started(*launcher, str(JOB), str(folder))
+    try:
+        run = folder / "logdir" / "job"
+        until(
+            lambda: [s.completed for s in rank_statuses(run) if s.completed and s.completed > 20][ranks - 1 :], process
+        )
+        yield process, run
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.communicate(timeout=120)
+
+
+def window(process, run, ranks, known):
+    """The traces of one more window, when each rank has one."""
+    fresh = until(lambda: found if len(found := set(run.glob("*.gz")) - known) == ranks else None, process)
+    known |= fresh
+    names = {path.name for path in fresh}
+    return {
+        worker: trace
+        for (worker, span), trace in traces_in(run).items()
+        if f"{worker}.{span}.pt.trace.json.gz" in names
+    }
+
+
+def all_recording(run, ranks):
+    return lambda: [s for s in rank_statuses(run) if s.is_recording][ranks - 1 :]
+
+
+def test_all_ranks_record_the_same_steps_on_request_and_what_they_have_when_one_is_killed(tmp_path):
+    with torchrun(tmp_path, 4) as (process, run):
+        known = set()
+        write(run, Request(steps=3, options={"with_stack": True}))
+        first = window(process, run, 4, known)
+        pid = rank_statuses(run)[2].pid
+        os.kill(pid, signal.SIGUSR1)
+        second = window(process, run, 4, known)
+        write(run, Request(steps=10_000, ranks=(0, 3)))
+        until(all_recording(run, 2), process)
+        last = rank_statuses(run)[3]
+        os.kill(last.pid, signal.SIGKILL)
+        code, _, _ = ended(process)
+    assert code != 0
+    for traces, reason, has_stacks in ((first, "file", True), (second, "signal", False)):
+        told = {worker: trace["kinetoscope"] for worker, trace in traces.items()}
+        assert set(told) == {"rank0", "rank1", "rank2", "rank3"}
+        assert {(t["reason"], t["is_complete"], t["options"]["with_stack"]) for t in told.values()} == {
+            (reason, True, has_stacks)
+        }
+        ((steps, count),) = {(tuple(steps_of(trace)), len(steps_of(trace))) for trace in traces.values()}
+        assert count == 3
+        assert steps == tuple(range(steps[0], steps[0] + 3))
+        assert any(event["name"] == "exchange" for event in traces["rank1"]["traceEvents"])
+    (partial,) = set(run.glob("*.gz")) - known
+    assert partial.name.startswith("rank0.")
+    ((_, trace),) = [item for item in traces_in(run).items() if item[1]["kinetoscope"]["is_complete"] is False]
+    assert trace["kinetoscope"]["reason"] in ("sigterm", "exception: RuntimeError", "exception: DistBackendError")
+    assert steps_of(trace)
+    (result,) = recovered(run)
+    assert (result.trace.name.split(".")[0], result.problem) == ("rank3", "")
+    assert result.steps >= last.completed - 20
+    assert {s.state for s in rank_statuses(run)} == {"ended"}
+
+
+def test_when_a_rank_raises_the_others_save_what_they_have(tmp_path):
+    with torchrun(tmp_path, 2) as (process, run):
+        write(run, Request(steps=10_000))
+        until(all_recording(run, 2), process)
+        (tmp_path / "crash").write_text("1")
+        code, _, err = ended(process)
+    assert code != 0
+    assert "this rank dies" in err
+    told = {worker: trace["kinetoscope"] for (worker, _), trace in traces_in(run).items()}
+    assert set(told) == {"rank0", "rank1"}
+    assert told["rank1"]["reason"] == "exception: RuntimeError"
+    assert [t["is_complete"] for t in told.values()] == [False, False]
+    assert recovered(run) == []

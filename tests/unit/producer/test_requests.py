@@ -1,0 +1,92 @@
+import json
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kinetoscope import UsageError
+from kinetoscope.requests import MOST_BYTES, WORK, Request, parsed, request_from, taken, write
+
+REQUESTS = st.builds(
+    Request,
+    steps=st.integers(1, 10_000),
+    warmup=st.integers(0, 1_000),
+    at=st.none() | st.integers(0, 10**15),
+    roundup=st.integers(1, 1_000_000),
+    ranks=st.none() | st.lists(st.integers(0, 1000), min_size=1).map(tuple),
+    options=st.dictionaries(st.sampled_from(["with_stack", "record_shapes"]), st.booleans()),
+    reason=st.text(min_size=1, max_size=100),
+)
+
+
+@given(REQUESTS)
+def test_a_request_survives_its_file(request):
+    assert parsed(json.dumps(request.to_json()).encode()) == request
+
+
+@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
+def test_any_bytes_are_a_request_or_refused(data):
+    try:
+        request = parsed(data)
+    except UsageError:
+        return
+    assert request.steps >= 1
+
+
+def test_an_empty_file_asks_for_three_steps():
+    request = parsed(b" \n")
+    assert (request.steps, request.warmup, request.at, request.ranks) == (3, 1, None, None)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"steps": 0},
+        {"steps": True},
+        {"steps": 10_001},
+        {"steps": "3"},
+        {"warmup": -1},
+        {"at": -1},
+        {"roundup": 0},
+        {"ranks": []},
+        {"ranks": [-1]},
+        {"ranks": "0"},
+        {"options": {"with_stack": 1}},
+        {"options": {"activities": True}},
+        {"options": []},
+        {"reason": ""},
+        {"id": 7},
+        {"surprise": 1},
+        [3],
+        None,
+    ],
+)
+def test_what_can_not_be_followed_is_refused_with_a_reason(value):
+    with pytest.raises(UsageError):
+        request_from(value)
+
+
+def test_a_request_is_taken_once_however_many_look(tmp_path):
+    write(tmp_path, Request(steps=7))
+    found, start = [], threading.Barrier(8)
+
+    def look():
+        start.wait()
+        found.append(taken(tmp_path))
+
+    threads = [threading.Thread(target=look) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [request.steps for request in found if request] == [7]
+    assert list((tmp_path / WORK).iterdir()) == []
+
+
+def test_what_is_no_request_is_taken_away_too(tmp_path):
+    for text in ("{", "x" * (MOST_BYTES + 1)):
+        write(tmp_path, Request()).write_text(text)
+        with pytest.raises(UsageError):
+            taken(tmp_path)
+        assert taken(tmp_path) is None

@@ -1,0 +1,182 @@
+"""What a killed process leaves, and the trace that becomes of it."""
+
+import gzip
+import json
+import os
+import socket
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import kinetoscope_tb
+from kinetoscope import sidecar as sidecars
+from kinetoscope.recover import recovered
+from kinetoscope.sidecar import Sidecar, header_of, lines_of, older_file, sidecar_file
+from kinetoscope.status import rank_statuses
+from processes import steps_of
+
+BASE = 1_790_857_026_000_000_123
+GONE = {"host": socket.gethostname(), "pid": 2**22 + 1}  # no process of Linux has such a number
+FACTS = {"run": "run", "global_rank": 3, "world_size": 8, "tid": 77, **GONE}
+MS = 1_000_000
+
+
+def written(folder, steps=3, facts=FACTS, open_markers=(), close=None):
+    sidecar = Sidecar({"version": "1", "listens": True}, lambda: list(open_markers))
+    sidecar.open(folder, 3, facts)
+    for step in range(steps):
+        sidecar.add("s", step, BASE + step * 10 * MS, BASE + (step * 10 + 9) * MS)
+        sidecar.add("m", 'fo"rward é', 77, BASE + (step * 10 + 1) * MS, 2 * MS)
+    sidecar.add("i", "checkpoint", 78, BASE + 5 * MS)
+    sidecar.add("c", "loss", BASE + 6 * MS, {"loss": 0.5, "bad": float("nan"), "text": "x"})
+    sidecar.write()
+    if close:
+        sidecar.close(close)
+    return sidecar_file(folder, 3)
+
+
+def the_trace(folder):
+    (result,) = recovered(folder)
+    assert result.problem == ""
+    return result, json.loads(gzip.decompress(result.trace.read_bytes()))
+
+
+def test_steps_markers_and_counters_become_a_trace_on_their_own_clock(tmp_path):
+    written(tmp_path, open_markers=["epoch", "save"])
+    result, trace = the_trace(tmp_path)
+    assert result.trace.name == "rank3.3.pt.trace.json.gz"
+    assert trace["baseTimeNanoseconds"] == BASE
+    events = {(e["ph"], e["name"]): e for e in trace["traceEvents"] if e["ph"] != "M"}
+    assert events["X", "ProfilerStep#2"] | {"cat": ""} == {
+        "ph": "X",
+        "cat": "",
+        "name": "ProfilerStep#2",
+        "pid": GONE["pid"],
+        "tid": 77,
+        "ts": 20000.0,
+        "dur": 9000.0,
+    }
+    assert events["X", 'fo"rward é']["dur"] == 2000.0
+    assert (events["i", "checkpoint"]["tid"], events["i", "checkpoint"]["ts"]) == (78, 5000.0)
+    assert events["C", "loss"]["args"] == {"loss": 0.5}
+    told = trace["kinetoscope"]
+    assert (told["reason"], told["is_complete"], told["is_recovered"]) == ("killed", False, True)
+    assert (told["global_rank"], told["step_first"], told["step_last"]) == (3, 0, 2)
+    assert told["open_markers"] == ["epoch", "save"]
+    steps = kinetoscope_tb.open(result.trace).steps
+    assert steps["step"].to_list() == ["0", "1", "2"]
+    assert steps["total_ns"].to_list() == [9 * MS] * 3
+    assert recovered(tmp_path) == []
+
+
+def test_a_trace_that_is_there_is_kept(tmp_path):
+    written(tmp_path)
+    (tmp_path / "rank3.3.pt.trace.json.gz").write_bytes(b"saved whole")
+    result, _ = the_trace(tmp_path)
+    assert result.trace.name == "rank3.recovered.3.pt.trace.json.gz"
+    assert (tmp_path / "rank3.3.pt.trace.json.gz").read_bytes() == b"saved whole"
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_sidecar_that_is_cut_or_damaged_anywhere_gives_what_is_left_of_it(tmp_path, data):
+    file = written(tmp_path)
+    content = bytearray(file.read_bytes())
+    head = content.index(b"\n") + 1
+    cut = data.draw(st.integers(head, len(content)))
+    if data.draw(st.booleans()):
+        del content[cut:]
+    elif cut < len(content):
+        content[cut] = data.draw(st.integers(0, 255))
+    file.write_bytes(content)
+    for result in recovered(tmp_path):
+        assert (result.trace is None) != (result.problem == "")
+        if result.trace:
+            trace = json.loads(gzip.decompress(result.trace.read_bytes()))
+            assert set(steps_of(trace)) <= {0, 1, 2} or len(content) > cut
+            result.trace.unlink()
+    for left in (tmp_path / ".work").iterdir():
+        left.unlink()
+
+
+def test_a_sidecar_without_a_first_line_is_reported(tmp_path):
+    file = written(tmp_path)
+    file.write_text("{}\n[]\n")
+    (result,) = recovered(tmp_path)
+    assert (result.trace, "can't be read" in result.problem) == (None, True)
+    file.write_text("")
+    (result,) = recovered(tmp_path)
+    assert "who wrote it" in result.problem
+
+
+def test_a_process_that_may_be_alive_is_left_alone(tmp_path):
+    file = written(tmp_path, facts={**FACTS, "pid": os.getpid()})
+    (result,) = recovered(tmp_path)
+    assert "wait until it has ended" in result.problem
+    file.unlink()
+    written(tmp_path, facts={**FACTS, "host": "elsewhere"})
+    (result,) = recovered(tmp_path)
+    assert "wait until it has ended" in result.problem
+    old = time.time() - 3600
+    os.utime(file, (old, old))
+    (result,) = recovered(tmp_path)
+    assert "--force" in result.problem
+    (result,) = recovered(tmp_path, force=True)
+    assert result.steps == 3
+
+
+def test_what_grows_too_large_loses_its_oldest_part(tmp_path, monkeypatch):
+    monkeypatch.setattr(sidecars, "MOST_BYTES", 2000)
+    sidecar = Sidecar({"version": "1"}, list)
+    sidecar.open(tmp_path, 3, FACTS)
+    for step in range(200):
+        sidecar.add("s", step, BASE + step * MS, BASE + (step + 1) * MS)
+        sidecar.write()
+    file = sidecar_file(tmp_path, 3)
+    assert file.stat().st_size <= 2000
+    assert header_of(file) == header_of(older_file(file))
+    _, trace = the_trace(tmp_path)
+    steps = steps_of(trace)
+    assert steps == list(range(steps[0], 200))
+    assert 25 <= len(steps) < 90
+
+
+def test_a_recording_that_was_closed_leaves_nothing_to_recover(tmp_path):
+    file = written(tmp_path, close="end")
+    assert [line[:2] for line in lines_of(file)] == [["e", "end"]]
+    assert recovered(tmp_path) == []
+    (status,) = rank_statuses(tmp_path)
+    assert (status.state, status.reason, status.listens) == ("ended", "end", False)
+
+
+def test_a_job_that_starts_anew_keeps_what_the_killed_one_left(tmp_path):
+    written(tmp_path, steps=5)
+    written(tmp_path, steps=2, facts={**FACTS, "pid": os.getpid()})
+    alive, left = sorted(recovered(tmp_path), key=lambda result: bool(result.trace))
+    assert (left.steps, "wait" in alive.problem) == (5, True)
+
+
+def test_the_status_of_a_rank_is_what_it_wrote_last(tmp_path):
+    file = written(tmp_path, facts={**FACTS, "host": "elsewhere"})
+    (status,) = rank_statuses(tmp_path)
+    assert (status.rank, status.world_size, status.state, status.listens) == (3, 8, "running", True)
+    assert (status.completed, status.step_s, status.is_recording) == (3, 0.009, False)
+    (status,) = rank_statuses(tmp_path, now_s=file.stat().st_mtime + 60)
+    assert (status.state, round(status.age_s)) == ("silent", 60)
+    written(tmp_path)
+    (status,) = rank_statuses(tmp_path)
+    assert status.state == "dead"  # of the two that wrote there, the later one
+
+
+@pytest.mark.parametrize("value", [object(), {1: 2}, b"x", "\ud800"])
+def test_a_program_s_odd_values_do_not_stop_the_rest(tmp_path, value):
+    sidecar = Sidecar({"version": "1"}, list)
+    sidecar.open(tmp_path, 3, FACTS)
+    sidecar.add("c", "odd", BASE, value)
+    sidecar.add("s", 0, BASE, BASE + MS)
+    sidecar.write()
+    assert [line[0] for line in lines_of(sidecar_file(tmp_path, 3))] == ["c", "s"]
+    _, trace = the_trace(tmp_path)
+    assert steps_of(trace) == [0]

@@ -1,0 +1,156 @@
+"""Requests to running jobs: from our page only, small, and into the logdir only."""
+
+import json
+import os
+import socket
+
+import pytest
+from werkzeug.test import Client
+
+from kinetoscope.requests import WORK, taken
+from kinetoscope.sidecar import Sidecar
+from kinetoscope_tb.discovery import Logdir
+from kinetoscope_tb.store import Store
+from kinetoscope_tb.web.app import routes
+
+OURS = {"Sec-Fetch-Site": "same-origin"}
+HEAD = {"version": "1", "listens": True}
+
+
+def listening(folder, *, listens=True, ended=False, pid=None):
+    """Make a folder look as if a Tracer recorded into it."""
+    sidecar = Sidecar({**HEAD, "listens": listens}, list)
+    facts = {"global_rank": 0, "world_size": 1, "host": socket.gethostname(), "pid": pid or os.getpid()}
+    sidecar.open(folder, 0, facts)
+    sidecar.add("s", 41, 1_000_000, 5_000_000)
+    sidecar.write()
+    if ended:
+        sidecar.close("end")
+
+
+@pytest.fixture
+def logdir(tmp_path):
+    folder = tmp_path / "logdir"
+    listening(folder / "team/job")
+    listening(folder / "over", ended=True)
+    listening(folder / "deaf", listens=False)
+    listening(folder / "killed", pid=2**22 + 1)
+    listening(tmp_path / "outside")
+    (folder / "link").symlink_to(tmp_path / "outside")
+    (folder / "plain").mkdir()
+    return folder
+
+
+def client(*logdirs):
+    return Client(routes(Store(logdirs))["/capture"])
+
+
+def ask(client, body, headers=OURS, kind="application/json"):
+    data = body if isinstance(body, str | bytes) else json.dumps(body)
+    return client.post("/capture", data=data, headers=headers, content_type=kind)
+
+
+def test_jobs_are_listed_with_what_they_do_and_why_they_do_not_listen(logdir):
+    answer = client(Logdir(str(logdir))).get("/capture").json
+    told = {job["run"]: job["why_deaf"] for job in answer["jobs"]}
+    assert next(iter(told)) == "team/job"
+    assert told.pop("team/job") == ""
+    assert told.pop("over") == "it has ended (end)"
+    assert "requests=False" in told.pop("deaf")
+    assert "recover" in told.pop("killed")
+    assert told == {}
+    (rank,) = answer["jobs"][0]["ranks"]
+    assert (rank["completed"], rank["step_s"], rank["state"]) == (42, 0.004, "running")
+    one = client(Logdir(str(logdir), "named")).get("/capture?run=named/team/job").json
+    assert [job["run"] for job in one["jobs"]] == ["named/team/job"]
+
+
+def test_a_request_lands_in_the_run_s_folder_and_says_that_the_page_asks(logdir):
+    answer = ask(client(Logdir(str(logdir))), {"run": "team/job", "steps": 5, "options": {"with_stack": True}})
+    assert answer.status_code == 200
+    request = taken(logdir / "team/job")
+    assert (request.steps, request.reason, dict(request.options)) == (5, "page", {"with_stack": True})
+    assert answer.json["request"] == request.id
+
+
+def test_a_logdir_that_is_a_run_itself_is_a_job_too(logdir):
+    at_run = client(Logdir(str(logdir / "team/job")))
+    assert [job["run"] for job in at_run.get("/capture").json["jobs"]] == ["job"]
+    assert ask(at_run, {"run": "job"}).status_code == 200
+    assert taken(logdir / "team/job").steps == 3
+
+
+@pytest.mark.parametrize(
+    ("headers", "kind"),
+    [
+        ({}, "application/json"),
+        ({"Sec-Fetch-Site": "cross-site"}, "application/json"),
+        ({"Sec-Fetch-Site": "same-site", "Origin": "http://localhost"}, "application/json"),
+        ({"Origin": "http://evil.example"}, "application/json"),
+        ({"Origin": "null"}, "application/json"),
+        (OURS, "text/plain"),
+        (OURS, "application/x-www-form-urlencoded"),
+    ],
+)
+def test_another_site_s_page_can_not_ask(logdir, headers, kind):
+    answer = ask(client(Logdir(str(logdir))), {"run": "team/job"}, headers, kind)
+    assert (answer.status_code, answer.json["code"]) == (403, "not_our_page")
+    assert taken(logdir / "team/job") is None
+
+
+def test_a_browser_that_does_not_say_more_is_known_by_its_origin(logdir):
+    answer = ask(client(Logdir(str(logdir))), {"run": "team/job"}, {"Origin": "http://localhost"})
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "run", ["../outside", "link", "plain", "team", "", "/", ".", "team/../team/job", "team/job/.work", "a\0b", 7, None]
+)
+def test_no_name_leads_out_of_the_logdir_or_to_what_is_no_job(logdir, run):
+    answer = ask(client(Logdir(str(logdir))), {"run": run})
+    assert answer.status_code in (400, 404)
+    assert answer.json["state"] == "failed"
+    assert taken(logdir.parent / "outside") is None
+
+
+@pytest.mark.parametrize("run", ["over", "deaf", "killed"])
+def test_a_job_that_does_not_listen_is_not_asked(logdir, run):
+    answer = ask(client(Logdir(str(logdir))), {"run": run})
+    assert (answer.status_code, answer.json["code"]) == (409, "nobody_listens")
+    assert taken(logdir / run) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("{", 400),
+        ("[]", 400),
+        ({"run": "team/job", "steps": 0}, 400),
+        ({"run": "team/job", "steps": 10**9}, 400),
+        ({"run": "team/job", "options": {"x": True}}, 400),
+        ({"run": "team/job", "ranks": [0]}, 400),
+        ({"run": "team/job", "reason": "schedule"}, 400),
+        ({"steps": 3}, 400),
+        ({"run": "team/job", "options": {"x" * 5000: True}}, 413),
+    ],
+)
+def test_what_can_not_be_followed_is_refused(logdir, body, status):
+    answer = ask(client(Logdir(str(logdir))), body)
+    assert answer.status_code == status
+    assert taken(logdir / "team/job") is None
+
+
+def test_a_folder_that_can_not_be_written_is_told(logdir, monkeypatch):
+    def full(*_args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("kinetoscope_tb.jobs.write", full)
+    answer = ask(client(Logdir(str(logdir))), {"run": "team/job"})
+    assert answer.status_code == 500
+    assert "No space left" in answer.json["message"]
+    assert list((logdir / "team/job" / WORK).glob("trace*")) == []
+
+
+def test_only_get_and_post_are_possible(logdir):
+    answer = client(Logdir(str(logdir))).put("/capture")
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, POST")
