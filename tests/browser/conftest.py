@@ -74,7 +74,11 @@ def base_url(logdir: Path) -> Iterator[str]:
     """The address from which `page.goto` goes."""
     with serving(f"--logdir={logdir}") as server:
         where = {"run": "made", "worker": "rank0", "span": "5"}
-        for view in ("operators", "kernels"):  # the first trace on a machine waits for the reader's compilation
+        for view in (
+            "operators",
+            "kernels",
+            "critical_path",
+        ):  # the first trace on a machine waits for the reader's compilation
             server.settled("view", view=view, **where)
         server.settled("view", view="memory_peak", **where | {"run": "memory"})
         yield server.base.rstrip("/")

@@ -84,6 +84,15 @@ def test_an_area_is_a_table(asked, meta):
     assert asked("timeline/area", from_ns="-5", to_ns="10", tracks="")["data"]["name"] == []
 
 
+def test_a_critical_path_is_told_stretch_by_stretch(asked, meta):
+    path = asked("timeline/path", from_ns="0", to_ns=str(meta["window"][1]))
+    ends = [(one["from_ns"], one["to_ns"]) for one in path["stretches"]]
+    assert path["state"] == "ready"
+    assert ends == sorted(ends)
+    assert sum(end - start for start, end in ends) == sum(s["end_ns"] - s["start_ns"] for s in meta["steps"])
+    assert {"from_ns", "to_ns", "part", "reason", "slice", "count"} == set(path["stretches"][0])
+
+
 def test_tiles_of_what_was_found_and_of_counters_are_bytes(server, meta):
     tracks = {track["part"]: place for place, track in enumerate(meta["tracks"])}
     key = f"{tracks['work']}.20.0"
@@ -100,6 +109,7 @@ def test_slices_of_a_trace_that_changed_are_no_longer_told(server):
         ("timeline/slice", {"slice": "0"}),
         ("timeline/find", {"find": '{"text":"a"}'}),
         ("timeline/area", {"from_ns": "0", "to_ns": "1", "tracks": "0"}),
+        ("timeline/path", {"from_ns": "0", "to_ns": "1"}),
         ("timeline/counters", {"k": "0.8.0"}),
         ("timeline/tiles", {"k": "0.8.0", "find": '{"text":"a"}'}),
         ("timeline/labels", {"page": "0"}),

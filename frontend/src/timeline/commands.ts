@@ -7,6 +7,7 @@ import { nearest } from "./boxes.ts";
 import { axisOf, type Band, LANE, lineOf } from "./layout.ts";
 import type { Brief } from "./model.ts";
 import type { Push } from "./motion.ts";
+import { turnPath } from "./paths.ts";
 import { roomy } from "./ranges.ts";
 import { geometry, laid, mode, pointed, size } from "./scene.ts";
 import {
@@ -176,6 +177,8 @@ export function commandsOf(view: View): Commands {
     R: () => mark(true),
     p: () => pinHere(view),
     P: () => pinHere(view),
+    c: turnPath,
+    C: turnPath,
     Escape: takeBack,
     "1": tool("area"),
     "2": tool("pan"),

@@ -10,6 +10,7 @@ export const KEYS: [keys: string, meaning: string][] = [
   ["[ ]", "Back and forth along the arrows of the selection"],
   ["M R", "Mark the time of the selection on its track, or on all; dragging marks any"],
   ["P", "Pin the track under the pointer, or that of the selection"],
+  ["C", "Show or hide the critical path of each step"],
   ["/", "Search; Enter and ⇧Enter go to the next and the previous hit"],
   ["Q", "Open or close the drawer"],
   ["1 2 3 4", "What dragging does: 2 moves, 3 zooms, 1 and 4 mark a time"],

@@ -149,4 +149,24 @@ export interface Hits {
   /** How many hits lie before that one. */
   place: number | null;
 }
+/** A stretch of a step's critical path. */
+export interface Stretch {
+  from_ns: number;
+  to_ns: number;
+  /** What it is, as in the view of the critical path. */
+  part: string;
+  /** Why it could not begin earlier. */
+  reason: string;
+  /** What runs; null in a wait, and where nothing was recorded. */
+  slice: Brief | null;
+  /** How many stretches it stands for; what is said is said of the longest. */
+  count: number;
+}
+export interface Path {
+  state: "ready";
+  /** In order of time. */
+  stretches: Stretch[];
+}
+export type PathAnswer = Loading | Failed | Path;
+
 export type HitsAnswer = Loading | Failed | Hits;

@@ -10,6 +10,8 @@ import { gaps } from "./idle.ts";
 import type { Line } from "./layout.ts";
 import { Lettering } from "./lettering.ts";
 import { Motion } from "./motion.ts";
+import { drawPath } from "./path_overlay.ts";
+import { followPaths, paths } from "./paths.ts";
 import { type Curve, type Outlined, Overlay } from "./overlay.ts";
 import { css, LabelInks, type Palette, paletteOf } from "./palette.ts";
 import {
@@ -59,6 +61,7 @@ export interface Pointed {
 export class View {
   readonly motion = new Motion();
   readonly client = new TileClient(() => this.invalidate(), startAnew);
+  private readonly pen: CanvasRenderingContext2D;
   private readonly lettering: Lettering;
   private readonly body: Body;
   private readonly head: Head;
@@ -70,7 +73,7 @@ export class View {
   private ends: (() => void)[] = [];
 
   constructor(readonly canvas: HTMLCanvasElement, readonly headCanvas: HTMLCanvasElement) {
-    const pen = canvas.getContext("2d", { alpha: false })!;
+    const pen = this.pen = canvas.getContext("2d", { alpha: false })!;
     const headPen = headCanvas.getContext("2d", { alpha: false })!;
     this.lettering = new Lettering((text) => {
       headPen.font = LETTERS;
@@ -91,7 +94,22 @@ export class View {
     sized.observe(this.canvas);
     const watched = effect(() => {
       for (
-        const one of [viewport, laid, scroll, size, selection, detail, area, draft, found, hover, arrivals, gaps, twins]
+        const one of [
+          viewport,
+          laid,
+          scroll,
+          size,
+          selection,
+          detail,
+          area,
+          draft,
+          found,
+          hover,
+          arrivals,
+          gaps,
+          twins,
+          paths,
+        ]
       ) {
         void one.value;
       }
@@ -111,7 +129,16 @@ export class View {
       void [viewport.value, laid.value, scroll.value];
       hover.value = null; // what was under the pointer isn't any more
     });
-    this.ends = [followTwins(), watched, moves, goes, scrolls, () => themed.disconnect(), () => sized.disconnect()];
+    this.ends = [
+      followTwins(),
+      followPaths(),
+      watched,
+      moves,
+      goes,
+      scrolls,
+      () => themed.disconnect(),
+      () => sized.disconnect(),
+    ];
     this.resize();
   }
 
@@ -177,6 +204,10 @@ export class View {
     this.overlay.gaps(place, list, gaps.peek(), palette);
     const chosen = draft.peek() ?? area.peek();
     if (chosen) this.overlay.area(place, chosen, palette);
+    for (const source of list) {
+      const stretches = paths.peek()[source.id];
+      if (stretches?.length) drawPath(this.pen, place, source, stretches, palette);
+    }
     this.drawSelection(place, list, palette);
   }
 

@@ -35,10 +35,13 @@ PATH = {
 
 def critical_path(trace: Trace, graph: Graph) -> pl.DataFrame:
     """The critical paths (PATH) of all steps."""
-    windows = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
-    node, edge, start, end, step = _walked(
-        graph.latest(), graph.before, graph.nodes.time, graph.nodes.step_ends.start, *windows
-    )
+    starts, ends = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
+    nodes = graph.nodes
+    found = _walked(graph.latest(), graph.before, nodes.time, nodes.step_ends.start, starts, ends)
+    order = np.lexsort((found[2], found[3]))
+    node, edge, start, step = (column[order] for column in found)
+    end = ends[step]
+    end[:-1] = np.where(step[:-1] == step[1:], start[1:], end[:-1])
     kind = take(graph.kind, edge, missing=Kind.ITSELF)
     columns = {
         "step": step,
@@ -87,12 +90,12 @@ def _merged(path: pl.DataFrame) -> pl.DataFrame:
 
 @njit(cache=True, nogil=True)
 def _walked(latest, before, time, first_end, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Return (node, edge that led to it, start, end, step) of each stretch, in order of the steps and of time."""
+    """Return (node, edge that led to it, start, step) of each stretch; of a step the last one first."""
     size = 1024
     node = np.empty(size, np.int64)
     edge = np.empty(size, np.int64)
     begin = np.empty(size, np.int64)
-    step = np.empty(size, np.int32)
+    step = np.empty(size, np.int64)
     count = 0
     for s in range(start.size):
         v = first_end + s
@@ -112,24 +115,12 @@ def _walked(latest, before, time, first_end, start, end):  # type: ignore[no-unt
                 count += 1
             at = reached
             v = u
-    order = np.empty(count, np.int64)
-    i = 0
-    while i < count:
-        j = i
-        while j < count and step[j] == step[i]:
-            j += 1
-        for k in range(i, j):
-            order[k] = i + j - 1 - k
-        i = j
-    stop = np.empty(count, np.int64)
-    for k in range(count):
-        is_last = k + 1 == count or step[order[k + 1]] != step[order[k]]
-        stop[k] = end[step[order[k]]] if is_last else begin[order[k + 1]]
-    return node[order], edge[order], begin[order], stop, step[order]
+    return node[:count].copy(), edge[:count].copy(), begin[:count].copy(), step[:count].copy()
 
 
 @njit(cache=True, nogil=True)
 def _grown(values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    larger = np.empty(2 * values.size, values.dtype)
-    larger[: values.size] = values
+    larger = np.empty(2 * values.size, np.int64)
+    for i in range(values.size):
+        larger[i] = values[i]
     return larger

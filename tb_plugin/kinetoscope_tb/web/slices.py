@@ -1,4 +1,4 @@
-"""The timeline's routes for what is asked about slices: all of one, those that are found, those of an area."""
+"""The timeline's routes for questions about slices: one, those that are found, those of an area, those of a path."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from ..timeline import Pyramid, Timeline
     from ..timeline.finding import Found
     from ..timeline.links import Links
+    from ..timeline.path_slices import PathSlices
     from ..trace import Trace
     from .responses import Handler
 
 DIRECTIONS = ("next", "previous")
+PATH_BUCKETS = 2000  # of the range that a critical path is asked for: shorter stretches in one are told as one
 MOST_FOUND = 3  # finds of one trace that are kept: each may be of all slices
 
 
@@ -126,6 +128,27 @@ def _in_area(_trace: Trace, timeline: Timeline, from_ns: int, to_ns: int, tracks
     return encode.table(Area, area(timeline, from_ns, to_ns, tracks))
 
 
+def _path(store: Store, request: Request) -> object:
+    query = query_of(request, (*KNOWN, "from_ns", "to_ns"))
+    begin, end = _time(query, "from_ns"), _time(query, "to_ns")
+    file = file_as_known(store, query)
+    if isinstance(file, Loading):
+        return encode.loading(file)
+    path = store.about(file, "path", _path_slices, most=1)
+    if isinstance(path, Loading):
+        return encode.loading(path)
+    timeline = store.timeline(file)
+    if isinstance(timeline, Loading):
+        return encode.loading(timeline)
+    return {"state": "ready", "stretches": path.within(timeline, begin, end, PATH_BUCKETS)}
+
+
+def _path_slices(trace: Trace, timeline: Timeline) -> PathSlices:
+    from ..timeline.path_slices import PathSlices
+
+    return PathSlices.of(trace, timeline)
+
+
 def _time(query: dict[str, str], name: str) -> int:
     if not re.fullmatch(r"-?\d{1,18}", query[name], re.ASCII):
         raise BadParameter(f"{name}={query[name]!r} isn't possible; it is a time in ns.")
@@ -157,4 +180,9 @@ def _alone(_trace: Trace, _timeline: Timeline, found: Found) -> Pyramid:
     return found.pyramid()
 
 
-ROUTES: dict[str, Handler] = {"/timeline/slice": _slice, "/timeline/find": _find, "/timeline/area": _area}
+ROUTES: dict[str, Handler] = {
+    "/timeline/slice": _slice,
+    "/timeline/find": _find,
+    "/timeline/area": _area,
+    "/timeline/path": _path,
+}

@@ -1,0 +1,44 @@
+"""The critical path on the timeline: each stretch with the slice that it runs in."""
+
+import pytest
+
+from build import TraceBuilder
+from kinetoscope_tb.timeline import timeline as timeline_of
+from kinetoscope_tb.timeline.path_slices import PathSlices
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    builder = TraceBuilder().step(1, 0, 100).op("aten::mm", 10, 40).launch(20, 10, 1).kernel("gemm", 35, 200, 1)
+    trace = builder.build()
+    timeline = timeline_of(trace)
+    return PathSlices.of(trace, timeline), timeline
+
+
+def told(drawn, *window, buckets=1000):
+    path, timeline = drawn
+    said = path.within(timeline, *window, buckets)
+    return [(s["part"], s["from_ns"], s["to_ns"], s["slice"] and s["slice"]["name"], s["count"]) for s in said]
+
+
+def test_stretches_come_in_order_with_their_slices_and_waits_without(drawn):
+    assert told(drawn, 0, 300) == [
+        ("between operators", 0, 10, "ProfilerStep#1", 1),
+        ("operator", 10, 20, "aten::mm", 1),
+        ("runtime call", 20, 30, "cudaLaunchKernel", 1),
+        ("launch latency", 30, 35, None, 1),
+        ("computation", 35, 235, "gemm", 1),
+    ]
+
+
+def test_only_stretches_that_reach_into_the_range_are_told(drawn):
+    assert [part for part, *_ in told(drawn, 10, 21)] == ["operator", "runtime call"]
+    assert told(drawn, 300, 400) == []
+
+
+def test_short_ones_of_a_thread_are_told_as_the_longest_of_them(drawn):
+    assert told(drawn, 0, 300, buckets=3) == [
+        ("between operators", 0, 30, "ProfilerStep#1", 3),
+        ("launch latency", 30, 35, None, 1),
+        ("computation", 35, 235, "gemm", 1),
+    ]
