@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from programs import Launch, Op, Sync, Wait
 
 from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.dependencies import Graph, WhatIf, critical_path, node_places, with_names
+from kinetoscope_tb.dependencies import Graph, Names, Places, WhatIf, critical_path
 from kinetoscope_tb.trace import NONE
 from strategies import builders
 
@@ -81,8 +81,14 @@ def test_a_path_turns_where_a_slow_search_turns(builder):
         assert {*own["start_ns"], *own["end_ns"]} <= set(turns)  # stretches of the same are one
 
 
+def is_named(trace, places, name):
+    """Whether each place has the name."""
+    names = Names.of(trace)
+    return (names.text(names.named(places)) == name).fill_null(value=False)
+
+
 def nodes_named(trace, graph, name):
-    return (with_names(trace, node_places(trace, graph))["name"] == name).fill_null(value=False).to_numpy()
+    return is_named(trace, Places.of_nodes(trace, graph), name).to_numpy()
 
 
 @settings(max_examples=80, deadline=None)
@@ -99,13 +105,26 @@ def test_what_would_be_saved_is_what_the_faster_program_takes_less(program, name
 
 
 @settings(max_examples=40, deadline=None)
+@given(program_lists, st.sampled_from([("operator", ("aten::a", "aten::b")), ("computation", ("gemm", "norm"))]))
+def test_what_a_whole_part_would_save_is_what_the_faster_program_takes_less(program, part):
+    called, names = part
+    builder, length = programs.run(program)
+    for name in names:
+        program = programs.faster(program, name, 50)
+    _, shorter = programs.run(program)
+    table = VIEWS["critical_path"].run(builder.build(), percent="50")
+    assert table.filter(pl.col("part") == called)["saved_ns"].sum() == length - shorter
+
+
+@settings(max_examples=40, deadline=None)
 @given(program_lists)
 def test_only_what_is_on_the_path_can_save_anything(program):
     builder, _ = programs.run(program)
     trace = builder.build()
     graph = Graph.of(trace)
-    path = with_names(trace, critical_path(trace, graph))
+    path = critical_path(trace, graph)
     for name in ("aten::a", "aten::b", "gemm", "norm"):
         saved = WhatIf.of(trace, graph).saved(nodes_named(trace, graph, name), 100)
-        on_path = path.filter(pl.col("name") == name).select(pl.col("end_ns") - pl.col("start_ns")).to_series().sum()
+        own = path.filter(is_named(trace, Places.of_path(path), name))
+        on_path = own.select(pl.col("end_ns") - pl.col("start_ns")).to_series().sum()
         assert saved[0] <= on_path

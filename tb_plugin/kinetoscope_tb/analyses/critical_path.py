@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from ..dependencies import CLASSES, ON_DEVICE, Graph, WhatIf, own_classes
+from ..dependencies import CLASSES, ON_DEVICE, Graph, WhatIf
 from ..dependencies import critical_path as paths_of
 from ..tables import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ..trace import Trace
@@ -61,8 +61,8 @@ def critical_path(
 ) -> pl.DataFrame:
     """Steps in order; of each the part first that the path has most of."""
     graph = Graph.of(trace)
-    what_if, parts = WhatIf.of(trace, graph), own_classes(trace, graph)
-    saved = np.array([what_if.saved(parts == part, int(percent), part) for part in range(len(CLASSES))])
+    what_if = WhatIf.of(trace, graph)
+    saved = np.array([what_if.saved_by_part(part, int(percent)) for part in range(len(CLASSES))])
     path = paths_of(trace, graph)
     spent, stretches = np.zeros_like(saved), np.zeros_like(saved)
     at = path["class"].to_numpy(), path["step"].to_numpy()

@@ -9,8 +9,9 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from ..dependencies import CLASSES, Graph, WhatIf, node_places, own_classes, with_names
+from ..dependencies import CLASSES, Graph, Names, Places, WhatIf
 from ..dependencies import critical_path as paths_of
 from ..tables import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ..trace import Trace
@@ -20,6 +21,8 @@ from ..views import View
 
 MOST_RECKONED = 20
 _NAMELESS = "nothing recorded"
+_PART_NAMES = (*CLASSES, "all")
+_PARTS = len(_PART_NAMES)
 
 
 class CriticalPathNames(Table):
@@ -54,38 +57,48 @@ def critical_path_names(
 ) -> pl.DataFrame:
     """What the path has most of first."""
     graph = Graph.of(trace)
-    counted = counted_steps(trace)
-    name = pl.coalesce(*(("op",) if by == "operator" else ()), "name").fill_null(_NAMELESS)
-    part = pl.col("class") if by == "name" else pl.lit(-1, dtype=pl.Int8)
-    path = with_names(trace, paths_of(trace, graph).filter(pl.col("step").is_in(counted)))
-    rows = (
-        path.group_by(named=name, code=part, maintain_order=True)
-        .agg(path_ns=(pl.col("end_ns") - pl.col("start_ns")).sum(), stretches=pl.len().cast(pl.Int64))
-        .sort("path_ns", descending=True, maintain_order=True)
+    names, what_if, counted = Names.of(trace), WhatIf.of(trace, graph), counted_steps(trace)
+    path = paths_of(trace, graph).filter(pl.col("step").is_in(counted))
+    keys = _keys(names, Places.of_path(path), path["class"].to_numpy(), by)
+    found, number, stretches = np.unique(keys, return_inverse=True, return_counts=True)
+    spent = np.zeros(found.size, np.int64)
+    np.add.at(spent, number, (path["end_ns"] - path["start_ns"]).to_numpy())
+    order = np.argsort(-spent, kind="stable")
+    of_nodes = _keys(names, Places.of_nodes(trace, graph), what_if.part, by)
+    whole = np.zeros(found.size, np.int64)
+    on_path = np.flatnonzero(np.isin(of_nodes, found))
+    np.add.at(whole, np.searchsorted(found, of_nodes[on_path]), what_if.delays()[on_path])
+    saved = [int(what_if.saved(of_nodes == found[k], int(percent))[counted].sum()) for k in order[:MOST_RECKONED]]
+    rows = pl.DataFrame(
+        {
+            "name": names.text((found[order] // _PARTS - 1).astype(np.int32)).fill_null(_NAMELESS),
+            "part": pl.Series([_PART_NAMES[key % _PARTS] for key in found[order].tolist()], dtype=pl.String),
+            "path_ns": spent[order],
+            "stretches": stretches[order],
+            "whole_ns": whole[order],
+            "saved": pl.Series(saved + [None] * (order.size - len(saved)), dtype=pl.Int64),
+        }
     )
-    what_if = WhatIf.of(trace, graph)
-    nodes = with_names(trace, node_places(trace, graph)).with_columns(pl.Series("class", own_classes(trace, graph)))
-    group = (
-        nodes.select(named=name, code=part)
-        .join(rows.with_row_index("group"), ["named", "code"], "left", maintain_order="left")["group"]
-        .fill_null(rows.height)
-        .to_numpy()
-    )
-    whole = np.zeros(rows.height + 1, np.int64)
-    np.add.at(whole, group, graph.own)
-    saved = [
-        int(what_if.saved(group == k, int(percent))[counted].sum()) if k < MOST_RECKONED else None
-        for k in range(rows.height)
-    ]
-    length, steps = int(what_if.recorded[counted].sum()), len(counted)
+    return _per_step(rows, int(what_if.recorded[counted].sum()), len(counted))
+
+
+def _keys(names: Names, places: Places, part: NDArray[np.int8] | np.int64, by: str) -> NDArray[np.int64]:
+    """A number for each pair of a name and a part; by operator the part is all of them."""
+    named = names.named(places).astype(np.int64)
+    if by == "operator":
+        op = names.operators(places)
+        named, part = np.where(op >= 0, op, named), np.int64(len(CLASSES))
+    keys: NDArray[np.int64] = (named + 1) * _PARTS + part
+    return keys
+
+
+def _per_step(rows: pl.DataFrame, length: int, steps: int) -> pl.DataFrame:
     found = rows.with_columns(
-        name=pl.col("named"),
-        part=pl.Series([CLASSES[code] if code >= 0 else "all" for code in rows["code"]], dtype=pl.String),
         mean_ns=(pl.col("path_ns") / steps).round().cast(pl.Int64),
         path_frac=fraction(pl.col("path_ns"), pl.lit(length)),
-        whole_ns=whole[:-1],
-        saved_ns=(pl.Series(saved, dtype=pl.Int64) / steps).round().cast(pl.Int64),
-        saved_frac=fraction(pl.lit(pl.Series(saved, dtype=pl.Int64)), pl.lit(length)),
+        stretches=pl.col("stretches").cast(pl.Int64),
+        saved_ns=(pl.col("saved") / steps).round().cast(pl.Int64),
+        saved_frac=fraction(pl.col("saved"), pl.lit(length)),
     )
     return CriticalPathNames.of(found.select(CriticalPathNames.schema().names()))
 

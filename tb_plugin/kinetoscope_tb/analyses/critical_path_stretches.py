@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ..dependencies import CLASSES, INFERRED, REASONS, Graph, with_names
+from ..dependencies import CLASSES, INFERRED, REASONS, Graph, Names, Places
 from ..dependencies import critical_path as paths_of
 from ..tables import BOOL, DURATION, ID, INSTANT, TEXT, Column, Table
 from ..trace import NONE, Trace
@@ -40,20 +40,23 @@ def critical_path_stretches(
 ) -> pl.DataFrame:
     """The longest stretches first; with from_ns or to_ns those that reach into that time."""
     steps = trace.steps["name"]
-    path = with_names(trace, paths_of(trace, Graph.of(trace)))
+    path = paths_of(trace, Graph.of(trace))
     wanted = [pl.col("end_ns") > from_ns] if from_ns is not None else []
     wanted += [pl.col("start_ns") < to_ns] if to_ns is not None else []
     wanted += [pl.col("step").is_in(np.flatnonzero((steps == step).to_numpy()))] if step is not None else []
     path = path.with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns")).filter(pl.lit(value=True), *wanted)
     path = path.sort("dur_ns", "start_ns", descending=[True, False]).head(MOST_ROWS)
+    names, places = Names.of(trace), Places.of_path(path)
     row = pl.when(pl.col("thread") == NONE).then("device_event").replace(NONE, None)
-    places = path.select(row).to_series()
+    rows = path.select(row).to_series()
     found = path.with_columns(
         step=steps.gather(path["step"]),
+        name=names.text(names.named(places)),
+        op=names.text(names.operators(places)),
         part=pl.Series([CLASSES[code] for code in path["class"]], dtype=pl.String),
         thread=_threads(trace).gather(path["thread"].replace(NONE, None)),
-        device=trace.device_events["device"].gather(places).cast(pl.Int64),
-        stream=trace.device_events["stream"].gather(places),
+        device=trace.device_events["device"].gather(rows).cast(pl.Int64),
+        stream=trace.device_events["stream"].gather(rows),
         reason=pl.Series([REASONS[code] for code in path["kind"]], dtype=pl.String),
         is_inferred=path["kind"].is_in(INFERRED),
     )

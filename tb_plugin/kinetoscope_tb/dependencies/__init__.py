@@ -1,9 +1,9 @@
 """What had to end before something could begin: the waits of a recording as a graph, its critical path, what-if."""
 
-from .classes import CLASSES, ON_DEVICE, own_classes
+from .classes import CLASSES, ON_DEVICE
 from .edges import INFERRED, REASONS
 from .graph import Graph
-from .names import node_places, with_names
+from .names import Names, Places
 from .path import critical_path
 from .what_if import WhatIf
 
@@ -13,9 +13,8 @@ __all__ = [
     "ON_DEVICE",
     "REASONS",
     "Graph",
+    "Names",
+    "Places",
     "WhatIf",
     "critical_path",
-    "node_places",
-    "own_classes",
-    "with_names",
 ]

@@ -6,6 +6,8 @@ to the step's time exactly.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 from numba import njit
@@ -51,7 +53,7 @@ def critical_path(trace: Trace, graph: Graph) -> pl.DataFrame:
         "kind": kind,
         **_whereabouts(trace, graph, node, kind),
     }
-    return _merged(pl.DataFrame(columns, schema=PATH))
+    return pl.DataFrame(_merged(columns), schema=PATH)
 
 
 def _whereabouts(trace: Trace, graph: Graph, node: Ints, kind: NDArray[np.int8]) -> dict[str, NDArray[np.int32]]:
@@ -77,15 +79,16 @@ def _whereabouts(trace: Trace, graph: Graph, node: Ints, kind: NDArray[np.int8])
     }
 
 
-def _merged(path: pl.DataFrame) -> pl.DataFrame:
-    """Stretches of the same, one right after the other, as one."""
+def _merged(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Stretches of the same, one right after the other, as one; they come in order."""
+    is_first = np.ones(columns["step"].size, bool)
+    if not is_first.size:
+        return columns
     same = ("step", "class", "host_event", "launch", "device_event", "thread")
-    return (
-        path.with_columns(run=pl.struct(same).rle_id())
-        .group_by("run", *same, maintain_order=True)
-        .agg(pl.col("start_ns").first(), pl.col("end_ns").last(), pl.col("kind").first())
-        .select(*PATH)
-    )
+    is_first[1:] = np.any([columns[name][1:] != columns[name][:-1] for name in same], axis=0)
+    first = np.flatnonzero(is_first)
+    last = np.append(first[1:], is_first.size) - 1
+    return {name: values[last if name == "end_ns" else first] for name, values in columns.items()}
 
 
 @njit(cache=True, nogil=True)
