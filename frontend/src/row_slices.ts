@@ -12,6 +12,8 @@ export interface RowSlices {
   range: { from: number; to: number } | null;
   /** For rows about idle gaps: the words that tell which of them. */
   gaps?: string;
+  /** Whether it is about the critical path, so that it is drawn. */
+  isOfPath?: boolean;
 }
 
 type Row = (column: string) => Value;
@@ -37,6 +39,9 @@ const KEYS: Record<string, string[]> = {
   gpus: ["device"],
   idle: ["scope", "device", "stream", "step"],
   exposed_time: ["device", "step"],
+  critical_path: ["step", "part"],
+  critical_path_names: ["name", "part"],
+  critical_path_stretches: ["step", "start_ns"],
   memory_by_operator: ["device", "name"],
   memory_events: ["device", "first_byte"],
 };
@@ -72,7 +77,8 @@ export function slicesOfRow(view: string, row: Row): RowSlices | null {
   if (view === "advice") return slicesOfAdvice(String(row("rule")), String(row("view")), String(row("filter") ?? ""));
   const find = findOf(view, row);
   const range = rangeOf(row);
-  return find || range ? { find, range } : null;
+  const isOfPath = view.startsWith("critical_path");
+  return find || range ? { find, range, ...(isOfPath && { isOfPath }) } : null;
 }
 
 /** Of views whose rows advice points to: the category of the slices whose names their filter is about. */

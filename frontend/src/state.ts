@@ -168,11 +168,12 @@ export function openRows(id: string, filter: string) {
 const ROOM = 0.15; // of a time that is shown at both of its sides
 
 /** Opens the timeline with the slices that are found in sight, and the time that they are about. */
-export function openTimeline({ find, range, gaps }: RowSlices) {
+export function openTimeline({ find, range, gaps, isOfPath }: RowSlices) {
   openView("timeline");
   const room = range ? Math.max(50, (range.to - range.from) * ROOM) : 0;
   const time = range && { from: String(Math.round(range.from - room)), to: String(Math.round(range.to + room)) };
-  go({ ...(find && { find: JSON.stringify(find) }), ...time, ...(gaps !== undefined && { panel: "gaps", gaps }) });
+  const shown = { ...(gaps !== undefined && { panel: "gaps", gaps }), ...(isOfPath && { critical: "1" }) };
+  go({ ...(find && { find: JSON.stringify(find) }), ...time, ...shown });
 }
 
 const OF_TRACE = /^set\.(from|to)_ns$|^(from|to|slice|area|ranks|align|folded|pins)$|(^|\.)(row|open)$/;

@@ -30,6 +30,14 @@ Deno.test("rows with times are about these times", () => {
   same(of("queue_length", { at_ns: 100_000 })?.range, { from: 80_000, to: 120_000 });
 });
 
+Deno.test("rows of the critical path lead to it", () => {
+  same(of("critical_path_stretches", { step: "7", start_ns: 10, dur_ns: 5 }), {
+    find: { view: "critical_path_stretches", step: "7", start_ns: 10 },
+    range: { from: 10, to: 15 },
+    isOfPath: true,
+  });
+});
+
 Deno.test("advice leads to the slices of its filter, to its gaps, or to those of its kind", () => {
   const of = (rule: string, view: string, filter: string) => slicesOfAdvice(rule, view, filter);
   same(of("mixed_precision", "kernels_by_op", "re:gemm|conv")?.find, { text: "re:gemm|conv", category: "Kernel" });

@@ -18,7 +18,9 @@ from real_traces import FOLDER
 from strategies import builders
 
 TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
-COUNTS = dict.fromkeys(VIEW_KEYS.keys() - {"steps", "gpus", "exposed_time", "idle", "gaps", "graphs"}, "calls")
+UNCOUNTED = {"steps", "gpus", "exposed_time", "idle", "gaps", "graphs"}
+UNCOUNTED |= {"critical_path", "critical_path_names", "critical_path_stretches"}
+COUNTS = dict.fromkeys(VIEW_KEYS.keys() - UNCOUNTED, "calls")
 COUNTS |= {"launch_durations": "launching_calls", "graphs": None, "memory_events": None, "memory_by_operator": None}
 ROWS = 25  # of each view that are looked at
 

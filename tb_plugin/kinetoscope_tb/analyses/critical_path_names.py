@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..dependencies import CLASSES, Graph, Names, Places, WhatIf
+from ..dependencies import CLASSES, NAMELESS, Graph, Names, Places, WhatIf
 from ..dependencies import critical_path as paths_of
 from ..tables import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ..trace import Trace
@@ -20,7 +20,6 @@ from ..trace.step_rows import counted_steps
 from ..views import View
 
 MOST_RECKONED = 20
-_NAMELESS = "nothing recorded"
 _PART_NAMES = (*CLASSES, "all")
 _PARTS = len(_PART_NAMES)
 
@@ -71,7 +70,7 @@ def critical_path_names(
     saved = [int(what_if.saved(of_nodes == found[k], int(percent))[counted].sum()) for k in order[:MOST_RECKONED]]
     rows = pl.DataFrame(
         {
-            "name": names.text((found[order] // _PARTS - 1).astype(np.int32)).fill_null(_NAMELESS),
+            "name": names.text((found[order] // _PARTS - 1).astype(np.int32)).fill_null(NAMELESS),
             "part": pl.Series([_PART_NAMES[key % _PARTS] for key in found[order].tolist()], dtype=pl.String),
             "path_ns": spent[order],
             "stretches": stretches[order],

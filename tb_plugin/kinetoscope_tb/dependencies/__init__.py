@@ -3,13 +3,14 @@
 from .classes import CLASSES, ON_DEVICE
 from .edges import INFERRED, REASONS
 from .graph import Graph
-from .names import Names, Places
+from .names import NAMELESS, Names, Places
 from .path import critical_path
 from .what_if import WhatIf
 
 __all__ = [
     "CLASSES",
     "INFERRED",
+    "NAMELESS",
     "ON_DEVICE",
     "REASONS",
     "Graph",

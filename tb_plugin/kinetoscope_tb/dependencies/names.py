@@ -21,6 +21,9 @@ from .graph import Graph
 
 Rows = NDArray[np.int32]
 
+NAMELESS = "nothing recorded"
+"""What is said of a place that has no name."""
+
 
 @dataclass(frozen=True)
 class Places:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,15 +10,49 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..dependencies import CLASSES, REASONS, Graph, critical_path
+from ..dependencies import CLASSES, NAMELESS, REASONS, Graph, Names, Places, critical_path
 from ..trace import NONE, Trace
 from ..trace.lookup import take
+from ..trace.step_rows import counted_steps
 from .briefs import briefs
 from .model import Timeline
 
 Ints = NDArray[np.int64]
 WAITS = ("launch latency", "between rows", "unexplained wait")
 """Parts of a path in which nothing runs: they lie between slices."""
+
+
+def path_row(trace: Trace, timeline: Timeline, key: Mapping[str, Any]) -> NDArray[np.int32]:
+    """The slices that the stretches of a row run in, of any of the critical path's views; of waits, what waited.
+
+    The key has some of step, start_ns, part and name; without a step the complete steps are meant.
+    """
+    path = critical_path(trace, Graph.of(trace))
+    step, part, name = key.get("step", "all"), key.get("part"), key.get("name")
+    steps = counted_steps(trace)
+    if step != "all" or trace.steps["name"].to_list() == ["all"]:
+        steps = np.flatnonzero((trace.steps["name"] == step).to_numpy()).tolist()
+    wanted = [pl.col("step").is_in(steps)]
+    wanted += [pl.col("start_ns") == key["start_ns"]] if "start_ns" in key else []
+    wanted += [pl.col("class") == CLASSES.index(part)] if part in CLASSES else []
+    path = path.filter(wanted)
+    places, names = Places.of_path(path), Names.of(trace)
+    numbers = _slices(timeline, places)
+    if "name" in key:
+        named = names.text(names.named(places))
+        if part not in CLASSES:
+            named = pl.select(pl.coalesce(names.text(names.operators(places)), named)).to_series()
+        numbers = numbers[(named.fill_null(NAMELESS) == name).to_numpy()]
+    return np.unique(numbers[numbers >= 0])
+
+
+def _slices(timeline: Timeline, places: Places) -> NDArray[np.int32]:
+    """The slice of each place: that of its row, else of its call, else of its host event; NONE without any."""
+    number = timeline.slices_of("host_events", places.event)
+    for frame, rows in (("launches", places.call), ("device_events", places.row)):
+        found = timeline.slices_of(frame, rows)
+        number = np.where(found >= 0, found, number)
+    return number
 
 
 @dataclass(frozen=True)
@@ -41,12 +76,8 @@ class PathSlices:
     def of(cls, trace: Trace, timeline: Timeline) -> PathSlices:
         """Return the paths of a trace."""
         path = critical_path(trace, Graph.of(trace))
-        columns = {name: path[name].to_numpy() for name in ("host_event", "launch", "device_event")}
         part = path["class"].to_numpy()
-        number = np.full(path.height, NONE, np.int32)
-        for frame, column in (("host_events", "host_event"), ("launches", "launch"), ("device_events", "device_event")):
-            found = timeline.slices_of(frame, columns[column])
-            number = np.where(found >= 0, found, number)
+        number = _slices(timeline, Places.of_path(path))
         is_wait = np.isin(part, [CLASSES.index(name) for name in WAITS])
         start, end = path["start_ns"].to_numpy(), path["end_ns"].to_numpy()
         number = np.where(is_wait, NONE, number).astype(np.int32)

@@ -26,6 +26,7 @@ from ..trace.python_frames import parsed
 from ..trace.python_paths import ELSEWHERE, PathNumbers, PythonPaths
 from ..trace.stacks import Stacks
 from .model import Timeline
+from .path_slices import path_row
 from .wanted import rows_of_op, rows_where, slices_at_byte
 
 Key = Mapping[str, Any]
@@ -216,6 +217,9 @@ VIEW_SLICES: dict[str, tuple[tuple[str, ...], Callable[[Trace, Timeline, Key], N
     "exposed_time": (("device", "step"), _work),
     "idle": (("scope", "device", "stream", "step"), _work),
     "gaps": (("device", "start_ns"), _gaps),
+    "critical_path": (("step", "part"), path_row),
+    "critical_path_names": (("name", "part"), path_row),
+    "critical_path_stretches": (("step", "start_ns"), path_row),
     "memory_by_operator": (("device", "name"), _takers),
     "memory_events": (("device", "first_byte"), _asker),
 }

@@ -131,7 +131,6 @@ def test_every_keyed_view_has_slices_or_is_about_something_else():
     """What is left out: moments, amounts of memory, facts of the recording, sums over all slices, orders of launches."""
     others = {"environment", "advice", "health", "overview", "queue_length", "gpu_activity", "op_kernels"}
     others |= {"memory_curve", "memory_devices", "memory_peak"}
-    others |= {"critical_path", "critical_path_stretches", "critical_path_names"}
     keyed = {view.id: view.table.key for view in VIEWS.values() if view.table.key}
     assert keyed.keys() - VIEW_KEYS.keys() == others
     assert {view: keyed[view] for view in VIEW_KEYS} == VIEW_KEYS

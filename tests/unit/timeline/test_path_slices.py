@@ -1,18 +1,25 @@
 """The critical path on the timeline: each stretch with the slice that it runs in."""
 
+import json
+
 import pytest
 
 from build import TraceBuilder
 from kinetoscope_tb.timeline import timeline as timeline_of
+from kinetoscope_tb.timeline.finding import found, parsed
 from kinetoscope_tb.timeline.path_slices import PathSlices
 
 
 @pytest.fixture(scope="module")
-def drawn():
+def built():
     builder = TraceBuilder().step(1, 0, 100).op("aten::mm", 10, 40).launch(20, 10, 1).kernel("gemm", 35, 200, 1)
     trace = builder.build()
-    timeline = timeline_of(trace)
-    return PathSlices.of(trace, timeline), timeline
+    return trace, timeline_of(trace)
+
+
+@pytest.fixture(scope="module")
+def drawn(built):
+    return PathSlices.of(*built), built[1]
 
 
 def told(drawn, *window, buckets=1000):
@@ -42,3 +49,25 @@ def test_short_ones_of_a_thread_are_told_as_the_longest_of_them(drawn):
         ("launch latency", 30, 35, None, 1),
         ("computation", 35, 235, "gemm", 1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("row", "names"),
+    [
+        ({"view": "critical_path", "step": "all", "part": "computation"}, ["gemm"]),
+        ({"view": "critical_path", "step": "1", "part": "launch latency"}, ["gemm"]),
+        ({"view": "critical_path", "step": "2", "part": "computation"}, []),
+        ({"view": "critical_path_names", "name": "cudaLaunchKernel", "part": "runtime call"}, ["cudaLaunchKernel"]),
+        ({"view": "critical_path_names", "name": "cudaLaunchKernel", "part": "operator"}, []),
+        (
+            {"view": "critical_path_names", "name": "aten::mm", "part": "all"},
+            ["aten::mm", "cudaLaunchKernel", "gemm"],
+        ),
+        ({"view": "critical_path_stretches", "step": "1", "start_ns": 10}, ["aten::mm"]),
+    ],
+)
+def test_rows_of_the_path_s_views_lead_to_what_they_run_in(built, row, names):
+    trace, timeline = built
+    numbers = found(trace, timeline, parsed(json.dumps(row))).numbers
+    texts = timeline.labels.texts
+    assert sorted(texts[label] for label in timeline.label[numbers]) == names
