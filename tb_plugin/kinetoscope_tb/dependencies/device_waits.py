@@ -29,8 +29,8 @@ def launching_points(trace: Trace, points: HostPoints) -> tuple[Rows, NDArray[np
     """For each row the point that it waits for on the launching thread, or NONE, and the kind of that wait.
 
     That is the end of the call, or its start if the row began while it was going on. If the clocks make the row begin
-    before its call, it is the last point before. A call that only launches decides when a row of it may begin; one that
-    copies may itself wait until the stream comes to the copy.
+    before its call, it is the last point before. A call that only launches decides when its (first) row may begin; one
+    that copies may itself wait until the stream comes to the copy.
     """
     device, calls = trace.device_events, trace.launches
     launch = device["launch"].to_numpy()
@@ -43,7 +43,10 @@ def launching_points(trace: Trace, points: HostPoints) -> tuple[Rows, NDArray[np
     thread = take(calls["thread"].to_numpy(), launch)[is_early]
     found[is_early] = points.before(thread, start[is_early])
     copies = take(by_name(calls["name"], copies_memory).astype(bool), launch, missing=False)
-    kind = np.select([is_over | is_early, copies], [Kind.LAUNCH, Kind.COPY_CALL], default=Kind.CALL)
+    is_first = np.zeros(launch.size, bool)
+    is_first[np.unique(launch, return_index=True)[1]] = True  # rows come in the order of their start
+    cases = [is_over | is_early | ~is_first, copies]
+    kind = np.select(cases, [Kind.LAUNCH, Kind.COPY_CALL], default=Kind.CALL)
     return found, kind.astype(np.int8)
 
 

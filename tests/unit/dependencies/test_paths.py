@@ -66,6 +66,15 @@ def test_a_row_that_begins_while_its_launch_goes_on_waited_for_that_call():
     assert path(builder)[1:] == [("runtime call", "cudaLaunchKernel", 10, 45), ("computation", "a", 55, 100)]
 
 
+def test_rows_of_a_graph_follow_each_other_though_its_launch_still_goes_on():
+    builder = built(("launch", 10, 60, 1, {"name": "cudaGraphLaunch"}), ("op", "aten::mm", 75, 5))
+    for number, at in enumerate((20, 40, 60, 80)):
+        us(builder, "kernel", f"k{number}", at, 17, 1)
+    us(builder, "kernel", "last", 98, 90, 1)
+    names = [name for part, name, *_ in path(builder) if part != "between rows"]
+    assert names == ["ProfilerStep#1", "cudaGraphLaunch", "k0", "k1", "k2", "k3", "last"]
+
+
 def test_the_host_waits_in_a_call_until_the_device_has_finished():
     sync = {"name": "cudaStreamSynchronize"}
     builder = built(("launch", 10, 5, 1), ("kernel", "a", 20, 60, 1), ("launch", 20, 65, 9, sync))
