@@ -15,6 +15,7 @@ const counter = (id: number, device_index: number | null): Counter => ({
   least: 0,
   most: 1024,
   is_relative: false,
+  unit: "",
 });
 
 Deno.test("a batch of curves is read tile by tile, and has no value where the curve has none", () => {

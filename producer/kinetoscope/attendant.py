@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
+from .events import COUNTER, INSTANT
 from .identity import default_store, is_distributed
 from .plans import FolderBoard, StoreBoard
 from .requests import WORK, taken
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from torch.profiler import ProfilerAction
 
+    from .events import Event
     from .identity import Place
     from .losses import Losses
     from .plans import Board, Plan
@@ -143,6 +145,20 @@ class Attendant:
     def request(self, request: Request) -> None:
         """Ask for a window; any thread may."""
         self._triggers.request(request)
+
+    def annotated(self, event: Event) -> None:
+        """Take what the program says of itself. A tensor on a device isn't read for this: nobody waits for it here."""
+        if not self._has_sidecar:
+            return
+        name, tid, start_ns = event.name, event.tid, event.start_ns
+        if event.kind == COUNTER:
+            values = event.args or {}
+            numbers = {key: value if isinstance(value, int | float) else None for key, value in values.items()}
+            self._sidecar.add("c", name, start_ns, numbers)
+        elif event.kind == INSTANT:
+            self._sidecar.add("i", name, tid, start_ns)
+        else:
+            self._sidecar.add("m", name, tid, start_ns, event.dur_ns)
 
     def note(self, kind: str, value: object) -> None:
         """Take a piece of news for those who watch the job."""

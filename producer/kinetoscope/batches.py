@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from torch.utils.data import dataloader
 
@@ -10,6 +11,9 @@ from .markers import plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+T = TypeVar("T")
+Count = int | Callable[[T], int] | None
 
 
 def length(loader: Iterable[object]) -> int | None:
@@ -26,3 +30,8 @@ def wait_name(iterator: Iterator[object]) -> str | None:
     if own is not None and isinstance(iterator, own):
         return None
     return f"enumerate(DataLoader)#{plain_name(type(iterator).__name__)}.__next__"
+
+
+def counted(count: Count[T], batch: T) -> int | None:
+    """How many samples or tokens a batch holds: the same for all, what a function of it says, or unknown."""
+    return count(batch) if callable(count) else count

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import manifest
 from .errors import SaveError
-from .jobs import PROCESS, STATE, Job, Queue, read_json, read_rows, write_json
+from .jobs import PROCESS, STATE, Job, Queue, read_json, write_json
 from .uploads import upload
 from .writer import publish
 
@@ -92,12 +92,12 @@ class Finisher:
             raise SaveError(f"the process that should write it died {job.attempts} times")
         job.attempts += 1
         self._queue.put(job)
-        raw, rows = Path(job.raw), read_rows(self._queue.rows(job.number))
+        raw, own = Path(job.raw), read_json(self._queue.own(job.number))
         if not raw.exists():
             job.lost = f"its raw file {raw} is gone"
             raise SaveError(job.lost)
         target = Path(job.folder) / job.file
-        path, damage = publish(raw, target, job.metadata, rows, overwrite=job.overwrite)
+        path, damage = publish(raw, target, job.metadata, own, overwrite=job.overwrite)
         told |= {"state": manifest.PARTIAL if job.is_partial else manifest.SAVED, "problem": str(damage) or None}
         told |= {"file": path.relative_to(job.folder).as_posix(), "bytes": path.stat().st_size, "path": str(path)}
         told |= {"saved_ns": time.time_ns()}

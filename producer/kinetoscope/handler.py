@@ -45,7 +45,7 @@ class TraceHandler:
         self._saving.settle()
         self._saving.listen()
         self._saving.options = options_of(vars(profiler), profiler.activities)
-        self._saving.save(profiler.export_chrome_trace, steps, {}, is_whole=steps > 0, is_complete=True)
+        self._saving.save(profiler.export_chrome_trace, steps, is_whole=steps > 0, is_complete=True)
 
     @property
     def saved_traces(self) -> tuple[Path, ...]:

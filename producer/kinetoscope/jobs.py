@@ -8,7 +8,7 @@ is written down.
     state.json      what became of each window; the finisher's
     0001.json       a job
     0001.raw.json   what the profiler wrote, unless there was more room beside the traces
-    0001.rows       the program's own events: JSON arrays of rows, one a line
+    0001.own        the program's own events and metadata, as `events.chrome_events` takes them
 
 This module imports nothing but the standard library.
 """
@@ -29,7 +29,6 @@ except ImportError:  # Windows
 
 PROCESS = "process.json"
 STATE = "state.json"
-_ROWS_A_LINE = 1000
 
 
 @dataclass(kw_only=True)
@@ -71,9 +70,9 @@ class Queue:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def rows(self, number: int) -> Path:
+    def own(self, number: int) -> Path:
         """Where the program's own events are."""
-        return self.folder / f"{number:04d}.rows"
+        return self.folder / f"{number:04d}.own"
 
     def put(self, job: Job) -> None:
         """Write a job down, or what has become of it."""
@@ -81,7 +80,7 @@ class Queue:
 
     def remove(self, job: Job) -> None:
         """Forget a job, with its files."""
-        for path in (self.folder / f"{job.number:04d}.json", Path(job.raw), self.rows(job.number)):
+        for path in (self.folder / f"{job.number:04d}.json", Path(job.raw), self.own(job.number)):
             path.unlink(missing_ok=True)
 
     def jobs(self) -> list[Job]:
@@ -106,22 +105,6 @@ class Queue:
                 os.close(descriptor)
                 return None
         return descriptor
-
-
-def write_rows(path: Path, rows: list[Any]) -> None:
-    """Write own events so that they can be read piece by piece."""
-    with path.open("w", encoding="ascii") as file:
-        for start in range(0, len(rows), _ROWS_A_LINE):
-            piece = json.dumps(rows[start : start + _ROWS_A_LINE], default=str)
-            file.write(piece + "\n")
-
-
-def read_rows(path: Path) -> Any:
-    """Own events, one after the other; none if there is no file."""
-    if path.exists():
-        with path.open(encoding="ascii") as file:
-            for line in file:
-                yield from json.loads(line)
 
 
 def write_json(path: Path, value: Any) -> None:

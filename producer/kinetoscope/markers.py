@@ -7,26 +7,16 @@ metadata says what the program called it.
 
 from __future__ import annotations
 
-import functools
-import inspect
 import re
+import time
 import unicodedata
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+from typing import Any
 
 from torch.autograd.profiler import record_function
 
-from .errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from typing_extensions import Self
-
-T = TypeVar("T")
-P = ParamSpec("P")
-
 _SUBSTITUTES = str.maketrans({'"': "'", "\\": "/", "\t": " ", "\n": " ", "\r": " "})
 _LONGEST = 200
+_MOST_NAMES = 10_000
 
 
 def plain_name(text: str) -> str:
@@ -41,30 +31,39 @@ def plain_name(text: str) -> str:
 class MarkerNames:
     """The names of one recorder's markers: what the program calls them, and what the trace does.
 
-    Different markers are recorded under different names, even where their plain names are the same.
+    Different markers are recorded under different names, even where their plain names are the same. A program that
+    makes a new name each time has 10 000 of them; the others are recorded under their plain names alone.
     """
 
     def __init__(self) -> None:
         self._recorded: dict[str, str] = {}
+        self._categories: dict[str, tuple[str, ...]] = {}
         self._taken: set[str] = set()
 
-    def recorded(self, label: str) -> str:
+    def recorded(self, label: str, categories: tuple[str, ...] = ()) -> str:
         """Return the name under which `label` is recorded."""
         known = self._recorded.get(label)
         if known is None:
             plain = known = plain_name(label)
+            if len(self._recorded) >= _MOST_NAMES:
+                return plain
             count = 1
             while known in self._taken:
                 count += 1
                 known = f"{plain} ~{count}"
             self._recorded[label] = known
             self._taken.add(known)
+        if categories:
+            self._categories[label] = categories
         return known
 
     @property
-    def labels(self) -> dict[str, str]:
-        """The program's name of each recorded one."""
-        return {recorded: label for label, recorded in self._recorded.items()}
+    def labels(self) -> dict[str, dict[str, Any]]:
+        """The program's name and the categories of each recorded one."""
+        return {
+            recorded: {"label": label, "categories": list(self._categories.get(label, ()))}
+            for label, recorded in self._recorded.items()
+        }
 
 
 class Range:
@@ -73,10 +72,15 @@ class Range:
     def __init__(self, name: str) -> None:
         self.name = name
         self._record: record_function | None = None
+        self.was_recorded = False
+        """Whether any part of it was."""
+        self.is_over = False
+        """Whether it is to be closed by the thread that may."""
 
     def begin(self) -> None:
         """Record from here on."""
         if self._record is None:
+            self.was_recorded = True
             self._record = record_function(self.name)
             self._record.__enter__()  # type: ignore[no-untyped-call]
 
@@ -90,14 +94,17 @@ class Range:
 class Ranges:
     """The ranges that are open on the thread of the training: a step, and the markers in it.
 
-    Two ranges never overlap partly, since no viewer can draw that: a marker that is open across the end of a step is
-    recorded as one part per step. Nothing is recorded while `is_recording` is false.
+    Two ranges never overlap partly, since no viewer can draw that: a marker that is open across the end of a step, or
+    of a marker around it, is recorded in parts. Nothing is recorded while `is_recording` is false.
     """
 
     def __init__(self) -> None:
         self.names = MarkerNames()
         self.is_recording = False
+        self.step_times_ns: list[tuple[int, int, int]] = []
+        """Number, start and end of each complete step that was recorded, in Unix time, until somebody clears it."""
         self._step: Range | None = None
+        self._step_number, self._step_start_ns = 0, 0
         self._markers: list[Range] = []
 
     @property
@@ -105,27 +112,27 @@ class Ranges:
         """Whether a step has begun and not ended."""
         return self._step is not None
 
-    def open_labels(self) -> list[str]:
-        """The names of the markers that are open, the outermost first; any thread may ask."""
-        return [marker.name for marker in tuple(self._markers)]
-
     def begin_step(self, number: int) -> None:
         """Open the step's range; nothing, if one is open."""
         if self._step is None:
             self.pause()
             # The name by which readers of traces know a step.
             self._step = Range(f"ProfilerStep#{number}")
+            self._step_number, self._step_start_ns = number, time.time_ns()
             self.resume()
 
-    def end_step(self) -> None:
+    def end_step(self, *, is_complete: bool = True) -> None:
         """Close the step's range. No marker is recorded until `resume` or the next step."""
+        if is_complete and self._step is not None and self.is_recording:
+            self.step_times_ns.append((self._step_number, self._step_start_ns, time.time_ns()))
         self.pause()
         self._step = None
 
     def pause(self) -> None:
-        """End what is recorded, without closing it."""
+        """End what is recorded, without closing it, but for what is over."""
         for marker in reversed(self._markers):
             marker.end()
+        self._markers = [marker for marker in self._markers if not marker.is_over]
         if self._step is not None:
             self._step.end()
 
@@ -137,9 +144,9 @@ class Ranges:
             for marker in self._markers:
                 marker.begin()
 
-    def begin(self, label: str) -> Range:
+    def begin(self, label: str, categories: tuple[str, ...] = ()) -> Range:
         """Open a marker."""
-        opened = Range(self.names.recorded(label))
+        opened = Range(self.names.recorded(label, categories))
         self._markers.append(opened)
         if self.is_recording:
             opened.begin()
@@ -147,49 +154,19 @@ class Ranges:
 
     def end(self, opened: Range) -> None:
         """Close a marker."""
+        if opened not in self._markers:
+            return
+        place = self._markers.index(opened)
+        inner = self._markers[place + 1 :]
+        for marker in reversed(inner):
+            marker.end()
         opened.end()
-        if opened in self._markers:
-            self._markers.remove(opened)
+        del self._markers[place]
+        if self.is_recording:
+            for marker in inner:
+                marker.begin()
 
-
-class _Markable(Protocol):
-    def begin_marker(self, label: str) -> Range | None: ...
-
-    def end_marker(self, opened: Range | None) -> None: ...
-
-
-class Marker:
-    """A named range of the program: `with tracer.marker("forward"): …`, or `@tracer.marker("forward")`."""
-
-    def __init__(self, tracer: _Markable, label: str) -> None:
-        self._tracer = tracer
-        self._label = label
-        self._opened: list[Range | None] = []
-
-    def __enter__(self) -> Self:
-        self._opened.append(self._tracer.begin_marker(self._label))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._tracer.end_marker(self._opened.pop())
-
-    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
-        """Return the function, each call of which is a range.
-
-        Raises:
-            UsageError: It runs interleaved with others, so its calls are no ranges.
-        """
-        if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
-            raise UsageError(
-                f"marker({self._label!r}) can't decorate a coroutine or a generator; use `with` inside it."
-            )
-
-        @functools.wraps(function)
-        def marked(*args: P.args, **kwargs: P.kwargs) -> T:
-            opened = self._tracer.begin_marker(self._label)
-            try:
-                return function(*args, **kwargs)
-            finally:
-                self._tracer.end_marker(opened)
-
-        return marked
+    @staticmethod
+    def abandon(opened: Range) -> None:
+        """Have a marker closed with the step: it ended on a thread that must not touch it."""
+        opened.is_over = True

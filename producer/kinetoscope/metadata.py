@@ -62,7 +62,10 @@ class Recording:
         window: Which part of the training this is.
         options: What the profiler was told to record.
         schedule: The schedule in words or numbers; None for "everything".
-        markers: The program's name of each recorded marker.
+        told: What else the recording tells: `markers`, the program's name and the categories of each recorded name;
+            `counters`, the unit of each counter that has one; `step_times_ns`, number, start and end of each step
+            in Unix time; `progress`; `dropped`, how many own events there was no room for; `clock`, see `Offset`, None
+            if it wasn't compared; `mesh`, the rank's coordinates by dimension.
     """
 
     run: str
@@ -70,7 +73,7 @@ class Recording:
     window: Window
     options: Mapping[str, Any]
     schedule: Any = None
-    markers: Mapping[str, str] = field(default_factory=dict)
+    told: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values, with what is true of the whole process."""
@@ -82,7 +85,7 @@ class Recording:
             **asdict(self.window),
             "options": dict(self.options),
             "schedule": self.schedule,
-            "markers": dict(self.markers),
+            **self.told,
         }
 
 

@@ -40,10 +40,16 @@ class Options:
     with_modules: bool = False
     experimental_config: object = None
     execution_trace_observer: object = None
+    acc_events: bool = False
+    custom_trace_id_callback: Callable[[], str] | None = None
+    post_processing_timeout_s: float | None = None
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments for torch.profiler.profile."""
         arguments = dict(vars(self))
+        for name in ("custom_trace_id_callback", "post_processing_timeout_s"):
+            if arguments[name] is None:  # torch 2.4 doesn't know it
+                del arguments[name]
         if self.activities is not None:
             arguments["activities"] = list(self.activities)
         if self.with_stack and self.experimental_config is None:
@@ -120,15 +126,25 @@ class Recorder:
         on_window: Is given torch's profiler when a window has ended, and whether it ended where it was meant to;
             exports it and must not raise.
         on_foreign: Is called before a window ends because the program starts a profiler of its own.
+        keeps_events: Whether the last window stays in memory until the next one begins, for `finished`.
     """
 
     def __init__(
-        self, options: Options, on_window: Callable[[profile, bool], None], on_foreign: Callable[[], None]
+        self,
+        options: Options,
+        on_window: Callable[[profile, bool], None],
+        on_foreign: Callable[[], None],
+        *,
+        keeps_events: bool = False,
     ) -> None:
         self._options = options
         self._on_window, self._on_foreign = on_window, on_foreign
         self._foreign = ForeignProfilers(self._give_way)
         self._is_as_planned = False
+        self.keeps_events = keeps_events or options.acc_events
+        self._is_dropped = False
+        self.finished: profile | None = None
+        """torch's profiler with the last window, where it is kept and the next one hasn't begun."""
         self._planned = ProfilerAction.NONE
         self._action = ProfilerAction.NONE
         self._is_blocked = False
@@ -156,15 +172,30 @@ class Recorder:
         self._renew(action)
         self._foreign.begin()
 
-    def move(self, action: ProfilerAction, options: Options) -> bool:
+    @property
+    def profiler(self) -> profile | None:
+        """Torch's profiler, which only its own thread may touch."""
+        return self._profiler
+
+    def move(self, action: ProfilerAction, options: Options, *, closes: bool = False, drops: bool = False) -> bool:
         """Go on to the next step, which is to be treated like `action`; return whether a recording begins with it.
 
         A recording that is under way goes on with the options that it began with.
 
+        Args:
+            action: What to do in it.
+            options: What to record in it.
+            closes: Whether a recording that is under way is complete, even if the next step is recorded, too.
+            drops: Whether what is complete now holds nothing and is thrown away.
+
         Raises:
             ProfilerBusyError: Another profiler is recording; this window is left out.
         """
-        before = self._action
+        if closes and self._action is ProfilerAction.RECORD:
+            self._action = ProfilerAction.RECORD_AND_SAVE
+            if self._profiler is not None and self._profiler.current_action is ProfilerAction.RECORD:
+                self._profiler.current_action = ProfilerAction.RECORD_AND_SAVE
+        before, self._is_dropped = self._action, drops
         begins = before is not ProfilerAction.RECORD and action in _RECORDING
         self._action = action
         if self._is_blocked and (before is ProfilerAction.RECORD_AND_SAVE or action is ProfilerAction.NONE):
@@ -188,19 +219,23 @@ class Recorder:
     def _go_on(self, profiler: profile, action: ProfilerAction, options: Options, *, is_open: bool) -> None:
         if options == self._options or is_open or action is ProfilerAction.NONE:
             self._planned = action
+            if self.finished is not None and action is not ProfilerAction.NONE:
+                self._forget()
             profiler.step()
             return
         self._planned = ProfilerAction.NONE  # a profiler's options last as long as it does
         profiler.step()
         self._profiler = None
         profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        self._forget()
         self._options = options
         self._renew(action)
 
-    def stop(self) -> None:
-        """End the recording; a window that is open ends here."""
+    def stop(self, *, drops: bool = False) -> None:
+        """End the recording; a window that is open ends here, or holds nothing and is thrown away."""
         self._foreign.end()
         profiler, self._profiler, self._action = self._profiler, None, ProfilerAction.NONE
+        self._planned, self._is_dropped = ProfilerAction.NONE, drops
         if profiler is not None:
             profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
@@ -234,6 +269,15 @@ class Recorder:
         self._action, self._is_blocked = action, True
 
     def _ready(self, profiler: profile) -> None:
-        self._on_window(profiler, self._is_as_planned)
-        # Frees the events, and keeps torch from warning at each further window that it will do so.
-        profiler.profiler = None
+        if not self._is_dropped:
+            self._on_window(profiler, self._is_as_planned)
+        if self.keeps_events and not self._is_dropped and self._planned is ProfilerAction.NONE:
+            self.finished = profiler
+        else:
+            self._forget(profiler)
+
+    def _forget(self, profiler: profile | None = None) -> None:
+        """Free a window's events, which also keeps torch from warning at each further one that it will do so."""
+        profiler, self.finished = profiler or self.finished, None
+        if profiler is not None and not self._options.acc_events:
+            profiler.profiler = None

@@ -18,7 +18,7 @@ from . import __version__
 from .errors import SaveError, UsageError
 from .finishing import Finishing
 from .identity import Place, Run, current_place, is_distributed, local_world_size
-from .jobs import Job, write_rows
+from .jobs import Job, write_json
 from .manifest import ENDED, KEPT, LOST, NAME, RECORDING
 from .metadata import Recording, Window, process_facts
 from .template import TRACE, formatted, place_values, variables
@@ -106,6 +106,7 @@ class Saving:
         self._finishing = Finishing(self._became)
         self._largest_bytes = 0
         self._is_ended = False
+        self._files: set[str] = set()
         self._started_ns = time.time_ns()
         self.recorded = 0
         """How many windows ended."""
@@ -156,48 +157,48 @@ class Saving:
         self,
         export: Callable[[str], object],
         steps_completed: int,
-        markers: Mapping[str, str],
         *,
         is_whole: bool,
         is_complete: bool,
         values: Mapping[str, Any] | None = None,
-        rows: list[Any] | None = None,
-        facts: Mapping[str, Any] | None = None,
+        told: Mapping[str, Any] | None = None,
+        own: Mapping[str, Any] | None = None,
     ) -> None:
         """Save the window that ends now.
 
         Args:
             export: Writes what the profiler recorded into the file that it is given.
             steps_completed: How many steps the training has completed.
-            markers: The program's name of each recorded marker.
             is_whole: Whether the window ends with a complete step.
             is_complete: Whether the window ends where it was meant to.
             values: More of `template`'s variables.
-            rows: The program's own events, as `splicing.Row` says.
-            facts: More of what the trace says about its recording.
+            told: More of what the trace says about its recording; see `Recording`.
+            own: What the program says itself, from `EventLog.taken`, and as `metadata` its keys at the file's top.
         """
         with self._losses.kept_away("A recording was lost"):
             window = self._window(steps_completed, is_whole=is_whole, is_complete=is_complete)
-            job = self._job(window, markers, dict(values or {}))
-            job.metadata |= facts or {}
+            job = self._job(window, told or {}, dict(values or {}))
             try:
-                self._export(export, job, rows or [])
+                self._export(export, job, own)
             except (SaveError, OSError, RuntimeError, ValueError) as error:  # RuntimeError is what kineto raises
                 job.lost = str(error)
             self._describe(state=RECORDING, recording_since_step=None)
             self._finishing.put(job)
 
-    def _job(self, window: Window, markers: Mapping[str, str], values: dict[str, Any]) -> Job:
+    def _job(self, window: Window, told: Mapping[str, Any], values: dict[str, Any]) -> Job:
         settled = self.settled(is_late=True)
         if settled is None:
             raise SaveError("nobody knows its rank")
         place, folder = settled
         self.recorded += 1
         recording = Recording(
-            run=self._run.name, place=place, window=window, options=self.options, markers=markers, **self._facts
+            run=self._run.name, place=place, window=window, options=self.options, told=told, **self._facts
         )
         values = {"batch": window.steps_completed, **values, **place_values(place, self._run.name, local_world_size())}
         file, remote = self._names(place, values)
+        if file in self._files:  # the next window was cut off in its first step: it is the beginning of that one
+            file, remote = self._names(place, {**values, "batch": window.steps_completed + 1})
+        self._files.add(file)
         return Job(
             number=window.window,
             raw=str(self._finishing.queue.folder / f"{window.window:04d}.raw.json"),
@@ -237,14 +238,14 @@ class Saving:
             return other
         raise SaveError(f"neither {own} nor {other} has room for its {needed >> 20} MiB")
 
-    def _export(self, export: Callable[[str], object], job: Job, rows: list[Any]) -> None:
+    def _export(self, export: Callable[[str], object], job: Job, own: Mapping[str, Any] | None) -> None:
         raw = self._scratch(Path(job.folder)) / Path(job.raw).name
         job.raw = str(raw)
         export(job.raw)
         check_raw(raw)
         self._largest_bytes = max(self._largest_bytes, raw.stat().st_size)
-        if rows:
-            write_rows(self._finishing.queue.rows(job.number), rows)
+        if own is not None:
+            write_json(self._finishing.queue.own(job.number), own)
 
     def _describe(self, **news: Any) -> None:
         """Tell the finisher what is true of the process."""

@@ -8,8 +8,9 @@ can say how it was scheduled and a loop that was too short can be told by how mu
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from .errors import ScheduleError
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch.profiler import ProfilerAction
+
+    from .progress import Progress
 
     Schedule = Callable[[int], ProfilerAction]
 
@@ -31,6 +34,9 @@ class Cyclic:
         active: Steps that are recorded.
         repeat: How many cycles; 0 goes on until the end.
         skip_first: Steps before the first cycle.
+        skip_first_wait: Whether the first cycle doesn't wait.
+        per: Whether steps are counted over the whole training, or anew in each epoch: then a window ends with the
+            epoch at the latest.
 
     Raises:
         ScheduleError: A negative number, or nothing to record.
@@ -41,18 +47,23 @@ class Cyclic:
     active: int = 3
     repeat: int = 1
     skip_first: int = 0
+    skip_first_wait: bool = False
+    per: Literal["run", "epoch"] = "run"
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            least = 1 if name == "active" else 0
+        for name in ("wait", "warmup", "active", "repeat", "skip_first"):
+            value, least = getattr(self, name), 1 if name == "active" else 0
             if not isinstance(value, int) or value < least:
                 raise ScheduleError(f"{name}={value!r}: a schedule needs a whole number of at least {least} here.")
+        if self.per not in ("run", "epoch"):
+            raise ScheduleError(f"per={self.per!r}: steps are counted per 'run' or per 'epoch'.")
 
     def __call__(self, step: int) -> ProfilerAction:
         """Return what to do during `step`, counted from 0; defined as torch.profiler.schedule defines it."""
         from torch.profiler import ProfilerAction
 
-        cycle, place = divmod(step - self.skip_first, self.wait + self.warmup + self.active)
+        begun = step - self.skip_first + (self.wait if self.skip_first_wait else 0)
+        cycle, place = divmod(begun, self.wait + self.warmup + self.active)
         if step < self.skip_first or 0 < self.repeat <= cycle or place < self.wait:
             return ProfilerAction.NONE
         if place < self.wait + self.warmup:
@@ -63,12 +74,96 @@ class Cyclic:
     @property
     def steps_needed(self) -> int:
         """How many steps a loop must complete until the first window is saved."""
-        return self.skip_first + self.wait + self.warmup + self.active
+        return self.skip_first + (0 if self.skip_first_wait else self.wait) + self.warmup + self.active
 
 
-def cyclic(wait: int = 0, warmup: int = 1, active: int = 3, repeat: int = 1, skip_first: int = 0) -> Cyclic:
+def cyclic(
+    wait: int = 0,
+    warmup: int = 1,
+    active: int = 3,
+    repeat: int = 1,
+    skip_first: int = 0,
+    *,
+    skip_first_wait: bool = False,
+    per: Literal["run", "epoch"] = "run",
+) -> Cyclic:
     """Skip, then `repeat` times: wait, warm up, record and save. See `Cyclic`."""
-    return Cyclic(wait=wait, warmup=warmup, active=active, repeat=repeat, skip_first=skip_first)
+    return Cyclic(
+        wait=wait,
+        warmup=warmup,
+        active=active,
+        repeat=repeat,
+        skip_first=skip_first,
+        skip_first_wait=skip_first_wait,
+        per=per,
+    )
+
+
+def checked_schedule(schedule: Schedule | None) -> Schedule | None:
+    """Return the schedule.
+
+    Raises:
+        ScheduleError: It is none.
+    """
+    if schedule is not None and not callable(schedule):
+        raise ScheduleError(f"schedule={schedule!r} is no function of the step's number; try cyclic(wait=…, active=…).")
+    return schedule
+
+
+def is_per_epoch(schedule: Schedule | None) -> bool:
+    """Whether a schedule begins anew with each epoch."""
+    return isinstance(schedule, Cyclic) and schedule.per == "epoch"
+
+
+def place_in(schedule: Schedule | None, now: Progress, start: Progress) -> int:
+    """Return the number by which a schedule knows the batch that comes next.
+
+    It counts what this process does: a training that goes on from a checkpoint begins with 0, once; the epochs after
+    the one that the checkpoint lay in are whole ones.
+    """
+    if not is_per_epoch(schedule):
+        return now.batch - start.batch
+    return now.batch_in_epoch - (start.batch_in_epoch if now.epoch == start.epoch else 0)
+
+
+class WindowLimit:
+    """Ends windows that last too long.
+
+    Args:
+        most_s: How many seconds a window may last; None for any time.
+        clock_s: Where the time comes from.
+
+    Raises:
+        ScheduleError: No time at all.
+    """
+
+    def __init__(self, most_s: float | None = None, clock_s: Callable[[], float] = time.monotonic) -> None:
+        if most_s is not None and not most_s > 0:
+            raise ScheduleError(f"max_window_s={most_s!r}: a window needs some time.")
+        self._most_s, self._clock_s = most_s, clock_s
+        self._start_s: float | None = None
+        self._before = ""
+        self.reason: str | None = None
+        """Why the next step isn't recorded though the schedule says so."""
+
+    def limited(self, action: ProfilerAction) -> ProfilerAction:
+        """Return what to do in the next step, given what the schedule says of it.
+
+        When a window's time is over, nothing is recorded until the schedule begins another one.
+        """
+        from torch.profiler import ProfilerAction
+
+        name, before, self._before = action.name, self._before, action.name
+        self.reason = None
+        if self._most_s is None or not name.startswith("RECORD"):
+            self._start_s = None
+            return action
+        if self._start_s is None or before == "RECORD_AND_SAVE":
+            self._start_s = self._clock_s()
+        elif self._clock_s() - self._start_s > self._most_s:
+            self.reason = "max_window_s"
+            return ProfilerAction.NONE
+        return action
 
 
 def steps_needed(schedule: Schedule | None) -> int | None:

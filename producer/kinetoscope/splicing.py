@@ -13,23 +13,16 @@ are absolute. This module doesn't import torch.
 from __future__ import annotations
 
 import json
-import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from .errors import SaveError
+from .events import chrome_events
 from .metadata import KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-Row = tuple[Any, ...]
-"""One own event: `(kind, name, categories, tid, start_ns, value)`.
-
-The kind is the letter of the trace format. The value is the duration in ns of an `X`, a number or a dict of numbers of
-a `C`, and a dict of arguments or None of an `i`. An `X` may have a dict of arguments as a seventh item.
-"""
+    from collections.abc import Iterator, Mapping
 
 _BLOCK = 1 << 20
 _MOST_HEAD = _MOST_UNKNOWN = 256 << 20
@@ -64,10 +57,14 @@ class Damage:
         return f"the profiler wrote events that are no JSON: {' and '.join(parts)}" if parts else ""
 
 
-def splice(source: BinaryIO, target: Sink, metadata: Mapping[str, Any], rows: Iterable[Row] = ()) -> Damage:
+def splice(source: BinaryIO, target: Sink, metadata: Mapping[str, Any], own: Mapping[str, Any] | None = None) -> Damage:
     """Copy a trace, with `metadata` under `KEY` as its first key and own events before the profiler's.
 
-    Events outside of `metadata`'s `started_ns` to `ended_ns` are left out, and longer ones cut to it.
+    Args:
+        source: The trace.
+        target: Takes the copy.
+        metadata: What the trace says about its recording.
+        own: What the program says itself, from `EventLog.taken`; its `metadata` become keys at the top.
 
     Raises:
         SaveError: `source` doesn't hold a trace, or ends in its middle.
@@ -83,18 +80,19 @@ def splice(source: BinaryIO, target: Sink, metadata: Mapping[str, Any], rows: It
         damage.repaired += 1
     if not isinstance(parsed, dict):
         raise SaveError("the profiler wrote a header that is no JSON")
-    entry = json.dumps({KEY: metadata}, ensure_ascii=True, allow_nan=False)
+    added = {KEY: metadata, **(own or {}).get("metadata", {})}
+    entry = json.dumps(added, ensure_ascii=True, allow_nan=False)
     target.write(entry[:-1].encode("ascii") + b",\n" + head.lstrip(_BLANK)[1:].lstrip(_BLANK))
     base_ns = parsed.get("baseTimeNanoseconds", 0)
     is_empty = _is_empty(source, rest)
     separator = b"\n"
-    for line in _own_lines(rows, metadata, base_ns if isinstance(base_ns, int) else 0):
-        target.write(separator + line)
+    for text in chrome_events(own or {}, base_ns if isinstance(base_ns, int) else 0):
+        target.write(separator + text.encode("ascii"))
         separator = b",\n"
     if separator != b"\n":
         target.write(b"\n" if is_empty else separator)
-    for text in _checked(source, rest, damage):
-        target.write(text)
+    for piece in _checked(source, rest, damage):
+        target.write(piece)
     return damage
 
 
@@ -211,39 +209,3 @@ def _repaired_line(line: str) -> str:
     value = _STRAY.sub(lambda stray: "\\" + stray[0], match[2])
     value = re.sub(r"[\x00-\x1f]", lambda c: f"\\u{ord(c[0]):04x}", value)
     return f'{match[1]}"{value}"{match[3]}'
-
-
-def _own_lines(rows: Iterable[Row], metadata: Mapping[str, Any], base_ns: int) -> Iterator[bytes]:
-    first, last, pid = metadata.get("started_ns"), metadata.get("ended_ns"), metadata.get("pid", 0)
-    for row in rows:
-        try:
-            line = _own_line(row, first, last, base_ns, pid)
-            if line is not None:
-                yield line.encode("ascii")
-        except (TypeError, ValueError, IndexError):
-            continue  # what a program gave for a number is none
-
-
-def _own_line(row: Row, first: int | None, last: int | None, base_ns: int, pid: int) -> str | None:
-    kind, name, categories, tid, start_ns, value, *more = row
-    start_ns, end_ns = int(start_ns), int(start_ns) + (int(value) if kind == "X" else 0)
-    if (first is not None and end_ns < first) or (last is not None and start_ns > last):
-        return None
-    start_ns, end_ns = max(start_ns, first or start_ns), min(end_ns, last or end_ns)
-    event = {"cat": ",".join(categories or ()) or "marker", "name": str(name), "pid": pid, "tid": tid}
-    times = f'"ts": {_microseconds(start_ns - base_ns)}'
-    if kind == "X":
-        times += f', "dur": {_microseconds(end_ns - start_ns)}'
-        event["args"] = (more[0] if more else None) or {}
-    elif kind == "C":
-        values = value if isinstance(value, dict) else {"value": value}
-        event["args"] = {key: number for key, number in values.items() if math.isfinite(number)}
-    else:
-        event |= {"s": "t", "args": value or {}}
-    # The times are text: a float of their size has not all of the three decimals.
-    return f'{{"ph": {json.dumps(kind)}, {times}, {json.dumps(event, allow_nan=False, default=str)[1:]}'
-
-
-def _microseconds(ns: int) -> str:
-    whole, thousandths = divmod(abs(ns), 1000)
-    return f"{'-' * (ns < 0)}{whole}.{thousandths:03d}"

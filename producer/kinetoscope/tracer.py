@@ -11,27 +11,30 @@ import atexit
 import logging
 import os
 import threading
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+import time
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from torch.autograd.profiler import record_function
 from torch.profiler import ProfilerAction, profile
 
+from .annotations import Annotations
 from .attendant import Attendant
-from .batches import length, wait_name
 from .errors import ProfilerBusyError, ScheduleError, UsageError
+from .events import EventLog
 from .handler import folder
 from .identity import Run
+from .instruments import Instruments
+from .loop import Loop
 from .losses import Losses
-from .markers import Marker, Range, Ranges
-from .recorder import Activities, Options, Recorder, is_inside_optimizer
-from .requests import Request
+from .markers import Ranges
+from .progress import Progress, ProgressCounter
+from .recorder import Activities, Options, Recorder
 from .saving import Destination, Saving
-from .schedule import description, steps_needed
+from .schedule import WindowLimit, checked_schedule, description, place_in, steps_needed
+from .system import KINDS, SystemCounters
 from .triggers import on_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -41,13 +44,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("kinetoscope")
 
-_CHECKED_STEPS = 3
-"""Whoever steps at a wrong place does so from the first step on."""
 
-T = TypeVar("T")
-
-
-class Tracer:
+class Tracer(Loop):
     """Records traces of a training, one file per rank and window.
 
         with Tracer("runs", schedule=cyclic(wait=10, warmup=2, active=3)) as tracer:
@@ -80,12 +78,25 @@ class Tracer:
         slow_step: Record the next steps after one that took so many times the usual, such as 3; None for never.
         rescue: Whether to save what is recorded before SIGTERM, SIGHUP or Ctrl-C end the process, and to keep a small
             file beside the traces, from which `kinetoscope recover` makes a trace after SIGKILL.
+        acc_events: Whether `events()` and `key_averages()` add up all windows.
+        custom_trace_id_callback: Makes each window's trace id.
+        post_processing_timeout_s: After how long `events()` and `key_averages()` give what they have.
+        keep_events: Whether the last window stays in memory until the next one begins, for `key_averages()`,
+            `events()`, `export_stacks()` and `export_memory_timeline()`.
+        max_window_s: A window that lasts longer ends at the next boundary of two steps.
+        system: Which counters of the system to record in windows: `cpu`, `memory`, `disk` and `network` of the machine,
+            by one process of it, what this `process` uses, and the `gpu`'s power, clock, temperature and memory.
+        system_interval_s: How many seconds apart.
+        progress: What was complete before: where a resumed training goes on.
 
     Raises:
         UsageError: Arguments that can't work.
     """
 
     _live: ClassVar[Tracer | None] = None
+    _owner: tuple[int, int] | None = None
+    _recorder: Recorder | None = None
+    _last_recorder: Recorder | None = None
 
     def __init__(
         self,
@@ -109,12 +120,16 @@ class Tracer:
         requests: bool = True,
         slow_step: float | None = None,
         rescue: bool = True,
+        acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+        keep_events: bool = False,
+        max_window_s: float | None = None,
+        system: Collection[str] = KINDS,
+        system_interval_s: float = 0.5,
+        progress: Progress | None = None,
     ) -> None:
-        if schedule is not None and not callable(schedule):
-            raise ScheduleError(
-                f"schedule={schedule!r} is no function of the step's number; try cyclic(wait=…, active=…)."
-            )
-        self._schedule, self._enabled = schedule, enabled
+        self._schedule, self._enabled = checked_schedule(schedule), enabled
         self._options = Options(
             activities=None if activities is None else tuple(activities),
             record_shapes=record_shapes,
@@ -124,6 +139,9 @@ class Tracer:
             with_modules=with_modules,
             experimental_config=experimental_config,
             execution_trace_observer=execution_trace_observer,
+            acc_events=acc_events,
+            custom_trace_id_callback=custom_trace_id_callback,
+            post_processing_timeout_s=post_processing_timeout_s,
         )
         self._losses = Losses()
         target, facts = folder(logdir), {"schedule": description(schedule)}
@@ -131,17 +149,22 @@ class Tracer:
         name = Run(run, target, overwrite=overwrite)
         self._saving = Saving(target, name, self._losses, facts, destination, on_saved)
         self._ranges = Ranges()
+        self._annotations = Annotations(EventLog(), self._ranges)
         self._attendant = Attendant(
             self._saving,
             self._losses,
             listens=requests,
             rescues=rescue,
             slow_step=slow_step,
-            open_markers=self._ranges.open_labels,
+            open_markers=self._annotations.log.open_names,
         )
-        self._owner: tuple[int, int] | None = None
-        self._recorder: Recorder | None = None
-        self._completed = 0
+        self._annotations.log.listener = self._attendant.annotated
+        counters = SystemCounters(self._annotations.log, self._annotations.units, system, system_interval_s)
+        self._instruments = Instruments(self._losses, counters)
+        self._counter, self._limit = ProgressCounter(progress), WindowLimit(max_window_s)
+        self._keeps_events, self._window_batches = keep_events, 0
+        self._preset: dict[str, Any] = {}
+        self._metadata: dict[str, Any] = {}
 
     @property
     def saved_traces(self) -> tuple[Path, ...]:
@@ -149,11 +172,6 @@ class Tracer:
         if self._owner == _here():
             self._saving.listen()
         return tuple(self._saving.saved)
-
-    @property
-    def completed_steps(self) -> int:
-        """How many steps are complete."""
-        return self._completed
 
     # Starting and stopping
 
@@ -165,17 +183,19 @@ class Tracer:
         live = Tracer._live
         if live is not None and live._owner is not None and live._owner[0] == os.getpid():
             raise ProfilerBusyError("Another Tracer is active in this process; there can be only one.")
-        action = self._action(0)
-        recorder = Recorder(self._options, self._save, self._give_way)
+        action = self._action()
+        recorder = Recorder(self._options, self._save, self._give_way, keeps_events=self._keeps_events)
         recorder.start(action)
-        self._recorder, self._owner = recorder, _here()
+        self._recorder = self._last_recorder = recorder
+        self._owner = _here()
         Tracer._live = self
         atexit.register(self._at_exit)
         self._saving.settle()
+        self._annotations.open(self._owner)
         self._attendant.begin(self._close)
-        self._begin_window(0)
-        self._ranges.is_recording = recorder.is_recording
-        self._ranges.begin_step(0)
+        self._begin_window(action, begins=recorder.is_recording)
+        self._counter.begin()
+        self._ranges.begin_step(self.completed_steps)
         return self
 
     def __exit__(
@@ -208,9 +228,10 @@ class Tracer:
         Tracer._live = None
         self._saving.reason = self._attendant.told_to_end or reason
         self._stop()
+        self._instruments.close()
         self._attendant.end(self._saving.reason)
-        shortfall = self._shortfall()
-        self._saving.close(timeout_s, reason=self._saving.reason, problem=shortfall, steps_completed=self._completed)
+        shortfall, steps = self._shortfall(), self.completed_steps
+        self._saving.close(timeout_s, reason=self._saving.reason, problem=shortfall, steps_completed=steps)
         saved, lost = len(self._saving.saved), self._losses.count
         if shortfall is not None:
             _LOG.warning("%s.", shortfall)
@@ -220,158 +241,105 @@ class Tracer:
     def _stop(self) -> None:
         self._ranges.pause()
         self._ranges.is_recording = False
+        self._annotations.until_ns = time.time_ns()
         recorder, self._recorder = self._recorder, None
+        # A window that began with the end of the loop's last step holds nothing.
+        is_over = self._has_stepped and not self._ranges.is_step_open
         with self._losses.kept_away("The recording couldn't be stopped"):
             if recorder is not None:
                 with self._attendant.held():
-                    recorder.stop()
+                    recorder.stop(drops=is_over and not self._window_batches)
+        self._annotations.close()
 
     def _shortfall(self) -> str | None:
         """Say why no window was recorded though nothing failed; None if one was, or something did."""
         if self._saving.recorded or self._losses.count or self._schedule is on_request:
             return None
-        made = f"the loop made {self._completed}"
-        if not self._completed:
+        made = f"the loop made {self.completed_steps - self._counter.start.batch}"
+        if not self._has_stepped:
             made += "; call step() after each, or loop over steps(loader)"
         needed = steps_needed(self._schedule)
         wanted = "recorded none of the steps" if needed is None else f"needs {needed} steps"
         return f"0 windows: the schedule {wanted}, {made}"
 
-    # Steps
+    # From step to step
 
-    def steps(self, loader: Iterable[T]) -> Iterator[T]:
-        """Return the loader's batches; when the loop comes back for the next one, a step is complete.
+    def _end_step(self) -> None:
+        self._window_batches += 1
+        recorder = self._recorder
+        self._attendant.stepped(self.completed_steps - 1, is_idle=recorder is None or recorder.is_idle)
 
-        The wait for each batch is recorded the way torch's DataLoader records its own.
-        """
-        if not self._enabled:
-            return iter(loader)
-        self._check_place("count steps")
-        return self._counted(loader)
+    def _begin_step(self) -> None:
+        self._attendant.step_begins()
 
-    def _counted(self, loader: Iterable[T]) -> Iterator[T]:
-        iterator, expected, seen = iter(loader), length(loader), 0
-        wait = wait_name(iterator)
-        while True:
-            if seen != expected:  # after the last batch, there is only the news that there are no more
-                self._ranges.begin_step(self._completed)
-            is_marked = wait is not None and self._ranges.is_recording
-            try:
-                with record_function(str(wait)) if is_marked else nullcontext():
-                    batch = next(iterator)
-            except StopIteration:
-                return
-            self._ranges.begin_step(self._completed)
-            yield batch
-            seen += 1
-            self._advance(goes_on=seen != expected)
-
-    def step(self) -> None:
-        """Say that a step is complete. Only at the top level of a loop, where no other range of the step is open."""
-        if self._enabled:
-            self._check_place("count steps")
-            if self._completed < _CHECKED_STEPS and is_inside_optimizer():
-                raise UsageError(
-                    "step() was called by a hook of an optimizer, in the middle of its step; call it at the top level "
-                    "of the loop, after optimizer.step()."
-                )
-            self._advance(goes_on=True)
-
-    def _advance(self, *, goes_on: bool) -> None:
-        self._check_place("count steps")
-        self._ranges.end_step()
-        self._completed += 1
+    def _move(self, *, closes: bool) -> None:
         recorder, attendant = self._recorder, self._attendant
-        attendant.stepped(self._completed - 1, is_idle=recorder is None or recorder.is_idle)
-        if attendant.told_to_end and recorder is not None:
+        if recorder is None:
+            return
+        self._annotations.until_ns = time.time_ns()
+        if attendant.told_to_end:
             self._saving.reason = attendant.told_to_end
             self._stop()
-        elif recorder is not None:
-            with self._losses.kept_away("The profiler failed, so nothing more is recorded", give_up=self._stop):
-                try:
-                    action = self._action(self._completed)
-                    with attendant.held():
-                        begins = recorder.move(action, self._options_now())
-                    if begins:
-                        self._begin_window(self._completed)
-                except ProfilerBusyError as error:
-                    self._losses.note(str(error))
-                self._ranges.is_recording = recorder.is_recording
-            self._saving.settle()
-            self._saving.listen()
-        attendant.step_begins()
-        if goes_on:
-            self._ranges.begin_step(self._completed)
-        else:
-            self._ranges.resume()
+            return
+        with self._losses.kept_away("The profiler failed, so nothing more is recorded", give_up=self._stop):
+            action, begins = self._action(), False
+            if closes or self._limit.reason:
+                self._saving.reason = self._limit.reason or "epoch"
+            try:
+                with attendant.held():
+                    drops = closes and not self._window_batches
+                    begins = recorder.move(action, self._options_now(), closes=closes, drops=drops)
+            except ProfilerBusyError as error:
+                self._losses.note(str(error))
+            self._begin_window(action, begins=begins)
+        self._saving.settle()
+        self._saving.listen()
 
-    def _action(self, step: int) -> ProfilerAction:
+    def _begin_window(self, action: ProfilerAction, *, begins: bool) -> None:
+        """Go on with what the profiler does from now on; `begins` if a window begins with it."""
+        recorder, plan = self._recorder, self._attendant.plan
+        if begins or recorder is None or recorder.is_idle:
+            self._saving.reason = "schedule" if plan is None else plan.request.reason
+        if begins:
+            self._saving.begin_window(self.completed_steps, self._options_now().to_json())
+            self._window_batches = 0
+            request = None if plan is None else plan.request.id
+            self._attendant.note("recording", {"step": self.completed_steps, "request": request})
+        self._ranges.is_recording = recorder is not None and recorder.is_recording
+        self._annotations.enter(action, begins=begins)
+        self._instruments.enter(action, begins=begins)
+
+    def _action(self) -> ProfilerAction:
         if self._schedule is None:
-            return ProfilerAction.RECORD
+            return self._limit.limited(ProfilerAction.RECORD)
+        step = place_in(self._schedule, self._counter.progress, self._counter.start)
         action = self._schedule(step)
         if not isinstance(action, ProfilerAction):
             raise ScheduleError(f"The schedule returned {action!r} for step {step}; it must return a ProfilerAction.")
-        return self._attendant.action(step, action)
+        return self._attendant.action(self.completed_steps, self._limit.limited(action))
 
     def _options_now(self) -> Options:
         plan = self._attendant.plan
         return self._options if plan is None else self._options.changed(plan.request.options)
 
-    def _begin_window(self, step: int) -> None:
-        plan = self._attendant.plan
-        self._saving.reason = "schedule" if plan is None else plan.request.reason
-        self._saving.begin_window(step, self._options_now().to_json())
-        if self._recorder is not None and self._recorder.is_recording:
-            self._attendant.note("recording", {"step": step, "request": None if plan is None else plan.request.id})
-
-    def request(self, steps: int = 3, *, warmup: int = 1, at: int | None = None, **options: bool) -> None:
-        """Record the next steps, on all ranks, beside what the schedule records. Any thread may ask.
-
-        While a window on request is planned or under way, it counts for this request too.
-
-        Args:
-            steps: How many.
-            warmup: How many steps before them to profile and throw away.
-            at: The first one; by default as soon as all ranks can know of it.
-            options: What to record in them, where it differs from the Tracer's: `with_stack=True` and the like.
-
-        Raises:
-            UsageError: Numbers that make no sense, or a Tracer with `requests=False`.
-        """
-        self._attendant.request(Request(steps=steps, warmup=warmup, at=at, options=options, reason="request"))
-
-    # Markers
-
-    def marker(self, label: str) -> Marker:
-        """Return a range to use in a `with` or as a decorator, again and again, also within itself.
-
-        Only what the thread of the training spends in it is recorded.
-        """
-        return Marker(self, label)
-
-    def begin_marker(self, label: str) -> Range | None:
-        """Open a marker; None on a thread that isn't recorded."""
-        if self._recorder is None or self._owner != _here():
-            return None
-        return self._ranges.begin(label)
-
-    def end_marker(self, opened: Range | None) -> None:
-        """Close a marker that `begin_marker` opened."""
-        if opened is not None:
-            self._ranges.end(opened)
-
     # Saving
 
     def _save(self, profiler: profile, is_as_planned: bool) -> None:  # noqa: FBT001  # the Recorder's way
-        ranges = self._ranges
+        self._instruments.read()
+        told, own = self._annotations.window()
+        values = self.progress.to_json()
+        own["metadata"] = {**self._preset, **self._metadata}
+        self._metadata.clear()
         self._saving.save(
             profiler.export_chrome_trace,
-            self._completed,
-            ranges.names.labels,
-            is_whole=not ranges.is_step_open,
+            self.completed_steps,
+            is_whole=not self._ranges.is_step_open,
             is_complete=is_as_planned or (self._schedule is None and self._saving.reason == "end"),
+            values=values,
+            told={**told, "progress": values, **self._instruments.told()},
+            own=own,
         )
-        self._attendant.note("saved", self._completed)
+        self._attendant.note("saved", self.completed_steps)
 
     def _give_way(self) -> None:
         self._ranges.pause()

@@ -17,10 +17,10 @@ from .errors import SaveError
 from .splicing import splice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from .splicing import Damage, Row
+    from .splicing import Damage
 
 # Traces repeat themselves: level 4 is within a few percent of level 9 at a third of its time.
 _LEVEL = 4
@@ -44,7 +44,12 @@ def check_raw(raw: Path) -> None:
 
 
 def publish(
-    raw: Path, target: Path, metadata: Mapping[str, Any], rows: Iterable[Row] = (), *, overwrite: bool = False
+    raw: Path,
+    target: Path,
+    metadata: Mapping[str, Any],
+    own: Mapping[str, Any] | None = None,
+    *,
+    overwrite: bool = False,
 ) -> tuple[Path, Damage]:
     """Make a trace of `raw`, compressed if its name ends in `.gz`; return where it is.
 
@@ -59,7 +64,7 @@ def publish(
     try:
         with hidden.open("wb") as file:
             with raw.open("rb") as source, _packed(file, is_packed=target.suffix == ".gz") as packed:
-                damage = splice(source, packed, metadata, rows)
+                damage = splice(source, packed, metadata, own)
             file.flush()
             os.fsync(file.fileno())
         return _placed(hidden, target, overwrite=overwrite), damage

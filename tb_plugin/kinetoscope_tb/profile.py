@@ -28,7 +28,7 @@ from .trace.step_rows import counted_steps
 if TYPE_CHECKING:
     from .ranks import Ranks
     from .trace import Finding, Trace
-    from .trace.model import Meta
+    from .trace.meta import Meta
 
 
 class Profile:

@@ -6,7 +6,7 @@ A file is judged by the rules of `checks`; what only several files can tell is j
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -54,10 +54,7 @@ def verdict(file: TraceFile, trace: Trace | KinetoscopeError) -> Verdict:
     """Judge one file, given its trace or why there is none."""
     if isinstance(trace, KinetoscopeError):
         return Verdict(file, problem=str(trace))
-    clock = trace.meta.producer.get("clock")
-    ahead = clock.get("offset_ns") if isinstance(clock, Mapping) else None
-    zero = trace.origin_ns - (ahead if isinstance(ahead, int) else 0)
-    start, end = trace.window
+    zero, (start, end) = trace.common_origin_ns, trace.window
     return Verdict(
         file,
         findings=tuple(finding for finding in findings(trace) if finding.level != "note"),

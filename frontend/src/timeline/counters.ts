@@ -9,13 +9,18 @@ import type { Source } from "./state.ts";
 import type { TileClient } from "./tile_client.ts";
 import { type CurveTile, levelFor, type Piece } from "./tiles.ts";
 
-const CATEGORY: Record<Counter["kind"], string> = { bytes: "Annotation", fraction: "Kernel", count: "Runtime" };
+const CATEGORY: Record<Counter["kind"], string> = {
+  bytes: "Annotation",
+  fraction: "Kernel",
+  count: "Runtime",
+  number: "Operator",
+};
 
 const ROOM = 3; // pixels above the largest value
 
 /** A counter's value in words: "1.2 GiB". */
-export const valueWords = ({ kind, is_relative }: Counter, value: number): string =>
-  (is_relative && value > 0 ? "+" : "") + quantity(value, kind);
+export const valueWords = ({ kind, unit, is_relative }: Counter, value: number): string =>
+  (is_relative && value > 0 ? "+" : "") + quantity(value, kind) + (kind === "number" && unit ? ` ${unit}` : unit);
 
 /** The tiles of a counter that are in sight. */
 export function curvePieces(client: TileClient, { range, width }: Geometry, source: Source, counter: Counter) {

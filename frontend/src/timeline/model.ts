@@ -30,13 +30,15 @@ export interface Step {
 export interface Counter {
   id: number;
   name: string;
-  kind: "bytes" | "fraction" | "count";
+  kind: "bytes" | "fraction" | "count" | "number";
   device: string;
   /** None of the host. */
   device_index: number | null;
   stream: number | null;
   least: number;
   most: number;
+  /** What follows a value: "/s" after bytes, or a number's unit. */
+  unit: string;
   /** Whether it is the change since the recording began. */
   is_relative: boolean;
 }
@@ -47,6 +49,8 @@ export interface Meta {
   window: [number, number];
   /** ns since 1970, as text: it is too large for a number. */
   origin_ns: string;
+  /** By how much the clock may differ from that of the run's other workers; null where nobody measured it. */
+  clock_error_ns: number | null;
   slices: number;
   labels: number;
   categories: string[];

@@ -1,7 +1,7 @@
 /** Which workers of the run are shown together, and what makes them line up. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { decimal, plural } from "../format.ts";
+import { decimal, plural, quantity } from "../format.ts";
 import { address, listing, viewTitle } from "../state.ts";
 import { ProgressLine } from "../widgets/waiting.tsx";
 import { alignText, commonSteps } from "./align.ts";
@@ -68,12 +68,19 @@ function Workers({ workers }: { workers: string[] }) {
               />{" "}
               {worker}
               {worker === main.value && <span class="quiet">: times are on its clock</span>}
+              <ClockNote worker={worker} />
             </label>
           </li>
         ))}
       </ul>
     </fieldset>
   );
+}
+
+/** How sure it is where a worker's clock puts it, where that was measured. */
+function ClockNote({ worker }: { worker: string }) {
+  const error = sources.value.find((source) => source.id === worker)?.meta.clock_error_ns ?? null;
+  return error ? <span class="quiet">· clock measured to {quantity(error, "duration")}</span> : null;
 }
 
 /** The choice, in a box that opens from a button and closes by Escape or a click elsewhere. */

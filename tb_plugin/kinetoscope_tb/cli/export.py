@@ -40,8 +40,9 @@ def _write(
     files = [first, *(listing.beside(first) if every else [])]
     with ExitStack() as stack:
         traces = [stack.enter_context(opened(file)) for file in files]
+        zero = traces[0].common_origin_ns
         sources = [
-            Source(trace, timeline(trace), trace.origin_ns - traces[0].origin_ns, file.worker if every else "")
+            Source(trace, timeline(trace), trace.common_origin_ns - zero, file.worker if every else "")
             for file, trace in zip(files, traces, strict=True)
         ]
         window = _window(sources[0], begin, end, step)

@@ -96,6 +96,16 @@ def _parsed(token: bytes) -> Any:
         return json.loads(_STRAY_COMMA.sub("", _NO_VALUE.sub(": null", text)), strict=False)
 
 
+def marker_labels(top: Mapping[str, Any]) -> dict[str, str]:
+    """What the program called the ranges that our recorder gave a name that kineto can write."""
+    told = top.get("kinetoscope")
+    markers = told.get("markers") if isinstance(told, Mapping) else None
+    if not isinstance(markers, Mapping):
+        return {}
+    labels = {name: marker.get("label") for name, marker in markers.items() if isinstance(marker, Mapping)}
+    return {name: label for name, label in labels.items() if isinstance(label, str) and label != name}
+
+
 def base_ns(top: Mapping[str, Any], head: bytes, tail: bytes) -> int:
     """Unix time of the trace's zero, in ns; 0 where times are absolute (up to torch 2.3; kineto 84d95b82)."""
     value = top.get("baseTimeNanoseconds")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ..trace.model import Marks
+from ..trace.meta import Marks
 
 _AT_ENDS, _BETWEEN = 1 << 18, 1 << 14
 _STARTS_BETWEEN = tuple(1 << power for power in range(20, 44))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..trace.assemble import Parts
-from ..trace.model import COLLECTED, Finding, Marks, Meta
+from ..trace.meta import Marks, Meta
+from ..trace.model import COLLECTED, Finding
 from .arrows import arrows
 from .ascend import sort_ascend_rows
+from .counters import counters
 from .damage import damage_beside, truncation
-from .document import base_ns, not_a_trace, top_values
+from .document import base_ns, marker_labels, not_a_trace, top_values
 from .frames import collectives, frame
 from .ingest import Ingested
 from .kinds import Kind
@@ -35,7 +37,7 @@ def parts_of(found: Ingested, path: str, source_findings: list[Finding], marks: 
     if not events.events and not is_clean:
         raise not_a_trace(path, found.head)
     top, lost_values = top_values(found.head, found.tail)
-    texts = Texts(events.tokens)
+    texts = Texts(events.tokens, marker_labels(top))
     findings = [
         *source_findings,
         *_damage(found, lost_values),
@@ -54,6 +56,8 @@ def parts_of(found: Ingested, path: str, source_findings: list[Finding], marks: 
         for name in COLLECTED
     }
     frames["collectives"] = collectives(events.frames["collectives"], texts)
+    frames["counters"], without_value = counters(events.counters, frames["others"], threads)
+    findings += without_value
     origin = base_ns(top, found.head, found.tail) + earliest
     meta = Meta(top, events.events, marks)
     return Parts(path, origin, window, threads, frames, links, meta, tuple(findings))

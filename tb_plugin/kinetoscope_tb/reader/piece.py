@@ -12,6 +12,7 @@ import numpy as np
 
 from . import scan as s
 from .columns import EVENT_CODES, N_COLUMNS, key_table
+from .counters import CounterLines, counter_rows, lines_at
 from .damage import BRACKET, COMMA, EMPTY, HEX, LOST, WORD, Tally
 from .repair import Mended, MendedText, damage_end, mended
 from .rows import Part, sorted_out
@@ -166,11 +167,19 @@ def event_texts(out: s.Out, text: memoryview, _offset: int, _original: MendedTex
 def sorted_events(out: s.Out, text: memoryview, offset: int, original: MendedText | None) -> Part:
     """The events by frame."""
     _settle_odd(out, text)
-    events, tokens = int(out.state[s.EVENTS]), int(out.state[s.TOKENS])
+    n = int(out.state[s.EVENTS])
+    tokens = _tokens(out, text)
+    rows = counter_rows(out, tokens)
+    lines = lines_at(text, out.offsets[rows], out.lengths[rows])
     if original:
-        out.offsets[:events], out.lengths[:events] = original.places(out.offsets[:events], out.lengths[:events])
-    starts, lengths = out.token_starts[:tokens].tolist(), out.token_lengths[:tokens].tolist()
-    return sorted_out(out, [bytes(text[i : i + m]) for i, m in zip(starts, lengths, strict=True)], offset)
+        out.offsets[:n], out.lengths[:n] = original.places(out.offsets[:n], out.lengths[:n])
+    return sorted_out(out, tokens, offset, CounterLines(out.offsets[rows] + offset, lines))
+
+
+def _tokens(out: s.Out, text: memoryview) -> list[bytes]:
+    n = int(out.state[s.TOKENS])
+    places = zip(out.token_starts[:n].tolist(), out.token_lengths[:n].tolist(), strict=True)
+    return [bytes(text[start : start + length]) for start, length in places]
 
 
 def _settle_odd(out: s.Out, text: memoryview) -> None:

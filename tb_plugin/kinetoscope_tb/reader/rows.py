@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..trace.model import NONE
 from .columns import ARG_AT, ARGS, EVENT_CODES, Growing, narrowed
+from .counters import CounterLines
 from .kinds import Kind, kinds
 from .scan import CODE, EVENTS, MISSING, Out
 
@@ -181,15 +182,17 @@ class Part:
     untimed: Noted
     backwards: Noted
     begun: Noted
+    counters: CounterLines
 
 
-def sorted_out(out: Out, tokens: list[bytes], offset: int) -> Part:
+def sorted_out(out: Out, tokens: list[bytes], offset: int, counters: CounterLines) -> Part:
     """Sort the events of a scan into frames.
 
     Args:
         out: What the scanner wrote.
         tokens: The text of each code.
         offset: Of the scanned text in the file.
+        counters: The text of the counters among them.
     """
     n = int(out.state[EVENTS])
     codes = dict(zip(EVENT_CODES, out.codes[:, :n], strict=True))
@@ -225,7 +228,7 @@ def sorted_out(out: Out, tokens: list[bytes], offset: int) -> Part:
         collectives = _collectives(out, frame_of, offsets)
         if collectives["offset"].size:
             frames["collectives"] = collectives
-    return Part(n, tokens, frames, untimed, backwards, begun)
+    return Part(n, tokens, frames, untimed, backwards, begun, counters)
 
 
 def _collectives(out: Out, frame_of: NDArray[np.int8], offsets: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
@@ -311,6 +314,7 @@ class Sorted:
         events: How many there are, those included that no frame has.
         untimed, backwards: Events without a usable time, and those that end before they start.
         begun: Events that only begin a range.
+        counters: The text of counters.
     """
 
     events: int = 0
@@ -322,6 +326,7 @@ class Sorted:
     untimed: Noted = field(default_factory=Noted)
     backwards: Noted = field(default_factory=Noted)
     begun: Noted = field(default_factory=Noted)
+    counters: list[CounterLines] = field(default_factory=list)
     _known: dict[bytes, int] = field(default_factory=dict)
 
     @property
@@ -339,6 +344,8 @@ class Sorted:
         self.untimed.add(part.untimed.count, part.untimed.first)
         self.backwards.add(part.backwards.count, part.backwards.first)
         self.begun.add(part.begun.count, part.begun.first)
+        if part.counters.offset.size:
+            self.counters.append(part.counters)
 
     def timed(self) -> Iterator[Rows]:
         """The frames whose events lie on the time axis."""

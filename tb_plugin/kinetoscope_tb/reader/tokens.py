@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import Any
@@ -97,10 +97,12 @@ class Texts:
 
     Args:
         tokens: The raw JSON token of each code.
+        spelt: What some texts are to be called instead.
     """
 
-    def __init__(self, tokens: Sequence[bytes]) -> None:
+    def __init__(self, tokens: Sequence[bytes], spelt: Mapping[str, str] | None = None) -> None:
         self.tokens = tokens
+        self._spelt = spelt or {}
         self._texts: dict[int, str | None] = {-1: None}
 
     def __len__(self) -> int:
@@ -109,7 +111,8 @@ class Texts:
     def __getitem__(self, code: int) -> str | None:
         text = self._texts.get(code)
         if text is None and code >= 0:
-            text = self._texts[code] = text_of(self.tokens[code])
+            text = text_of(self.tokens[code])
+            text = self._texts[code] = self._spelt.get(text, text)
         return text
 
 

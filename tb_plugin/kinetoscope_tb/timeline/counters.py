@@ -7,8 +7,7 @@ busy time changes with every kernel, so of a fraction all three are its mean ove
 As bytes a tile is 3 × 512 numbers of 64 bits (double, little endian): all least ones, all largest, all last; NaN before
 the curve begins and after it ends. A batch is one tile after the other, with nothing between them.
 
-Counters that a writer put in the file itself (phase C) are not among them: a trace has when they were written, and not
-their values.
+Counters that a writer put in the file itself (phase C) come last (`told_counters.py`); NaN where a value isn't known.
 
 What is compiled here avoids whole-array expressions: numba takes seconds to compile the errors that those might raise.
 """
@@ -30,6 +29,7 @@ from ..trace.breakdown import intervals_of
 from ..trace.memory_levels import CPU, device_memories
 from ..trace.queues import queue_lengths
 from .pyramid import BUCKETS
+from .told_counters import told_counters
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -41,7 +41,7 @@ class Counter:
 
     Args:
         name: What it counts, in words.
-        kind: bytes, fraction (0 to 1) or count.
+        kind: bytes, fraction (0 to 1), count or number.
         device: In words: as torch names it where its memory was recorded, else its number.
         index: Its number; None of the host.
         stream: Of that device; None if it is of all.
@@ -50,10 +50,11 @@ class Counter:
         changes: Makes the curve, when it is asked for: when it changes, and what it is from then on. Several changes at
             one instant follow each other.
         is_relative: Whether it is the change since the recording began, since no totals were recorded.
+        unit: What follows the values: `/s` after bytes, or the unit of a number.
     """
 
     name: str
-    kind: Literal["bytes", "fraction", "count"]
+    kind: Literal["bytes", "fraction", "count", "number"]
     device: str
     index: int | None
     stream: int | None
@@ -61,6 +62,7 @@ class Counter:
     end: int
     changes: Callable[[], tuple[Ints, Floats]]
     is_relative: bool = False
+    unit: str = ""
 
     @cached_property
     def curve(self) -> tuple[Ints, Floats]:
@@ -79,6 +81,7 @@ class Counter:
             "least": self.bounds[0],
             "most": self.bounds[1],
             "is_relative": self.is_relative,
+            "unit": self.unit,
         }
 
     def tile(self, level: int, index: int) -> Floats:
@@ -88,8 +91,8 @@ class Counter:
 
 
 def counters(trace: Trace) -> tuple[Counter, ...]:
-    """All that the trace has: memory by device, how busy each device is, then the queue of each stream."""
-    return (*_memory(trace), *_busy(trace), *_queues(trace))
+    """All: memory by device, how busy each device is, the queue of each stream, then what the program said itself."""
+    return (*_memory(trace), *_busy(trace), *_queues(trace), *_told(trace))
 
 
 def batch_bytes(tiles: Sequence[Floats]) -> bytes:
@@ -159,6 +162,13 @@ def _queues(trace: Trace) -> Iterator[Counter]:
         yield Counter("Queue length", "count", f"GPU {device}", device, stream, bounds, end, curve)
 
 
+def _told(trace: Trace) -> Iterator[Counter]:
+    for told in told_counters(trace):
+        end = max(trace.window[1], int(told.curve[0][-1]))
+        _, curve = _known(*told.curve)
+        yield Counter(told.name, told.kind, told.process, None, None, told.bounds, end, curve, unit=told.unit)
+
+
 @njit(cache=True, nogil=True)
 def _tile(at, value, end, level, index, is_mean):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Return the least, the largest and the last value, or thrice the mean, of each bucket."""
@@ -180,8 +190,9 @@ def _tile(at, value, end, level, index, is_mean):  # type: ignore[no-untyped-def
                 area += current * (at[place] - since)
                 from_here += at[place] - since
             since, current = at[place], value[place]
-            least = current if not least <= current else least
-            most = current if not most >= current else most
+            if current == current:
+                least = current if not least <= current else least
+                most = current if not most >= current else most
             place += 1
         if is_mean:
             if current == current:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ..kernel_names import is_communication_kernel, operator_of
 from ..tensor_cores import tensor_cores
 from .lookup import by_name, rows_by_id, take
-from .model import ANSWERS, NONE, Finding, Meta, Trace
+from .meta import Meta
+from .model import ANSWERS, NONE, Finding, Trace
 from .nesting import innermost, nearest, nest, repeats, self_times
 from .steps import HostSteps, host_steps, step_windows
 
@@ -28,7 +29,8 @@ class Parts:
         origin_ns: Unix time of the origin, in nanoseconds.
         window: Start and end of the recording, in ns since the origin; None where the file doesn't say.
         threads: The host threads that have rows (model.THREADS).
-        frames: One frame per key of model.COLLECTED, and the collectives, with their recorded columns, in their order.
+        frames: One frame per key of model.COLLECTED, the collectives and the counters, with their recorded columns, in
+            their order.
         arrows: Arrows from operators to device rows, in files that have no correlations: offsets of the device row
             (`device`) and of the flow that begins the arrow (`begin`).
         meta: What the file says beside its events.
@@ -92,6 +94,7 @@ def assemble(parts: Parts) -> Trace:
         syncs=frames["syncs"],
         collectives=_tied(frames["collectives"], host, device),
         others=frames["others"],
+        counters=frames["counters"],
         steps=windows,
         meta=parts.meta,
         findings=parts.findings + _overlaps(nested, "host") + _overlaps(python_nested, "python"),

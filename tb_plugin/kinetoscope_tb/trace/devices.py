@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .model import Meta
+from .meta import Meta
 
 _FEWEST_THREADS = 1024  # that a multiprocessor holds; a smaller number is something else
 

@@ -11,14 +11,14 @@ afterwards. Rules that hold in every frame:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import polars as pl
 
 from ..kernel_names import is_communication_range
 from .matrix_work import FORMULAS
+from .meta import Meta
 
 NONE = -1
 LIGHTNING = "[pl]"  # how the annotations begin that PyTorch Lightning makes of its hooks and modules
@@ -199,6 +199,16 @@ OTHERS = {
 """One row is anything else with a time: overhead, spans, device copies of annotations, unknown
 categories. None of it is work. Order: start, file."""
 
+COUNTERS = {
+    "name": pl.Enum,
+    "series": pl.Enum,
+    "process": pl.Enum,  # the pid that the counter belongs to
+    "start_ns": pl.Int64,
+    "value": pl.Float64,  # from then on; NaN: not known
+    "offset": pl.Int64,  # of its event in the file
+}
+"""One row is one number of an event of phase C. Order: process, name, series, start, file."""
+
 STEPS = {
     "name": pl.String,  # N of ProfilerStep#N, or "all"
     "host_start_ns": pl.Int64,
@@ -243,79 +253,6 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Marks:
-    """Details of the text that tell who wrote it, found in samples of it.
-
-    Args:
-        keys: Keys of the events and of their arguments.
-        categories: Categories of events and arrows, as they are spelt.
-        forms: Ways of writing; reader/marks.py names them.
-    """
-
-    keys: frozenset[str] = frozenset()
-    categories: frozenset[str] = frozenset()
-    forms: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class Meta:
-    """What the file says beside its events.
-
-    Args:
-        top: The top-level keys as JSON values, without traceEvents.
-        events: How many events the file holds.
-        marks: Of the writer.
-    """
-
-    top: Mapping[str, Any] = field(default_factory=dict)
-    events: int = 0
-    marks: Marks = Marks()
-
-    def _mapping(self, key: str) -> Mapping[str, Any]:
-        value = self.top.get(key)
-        return value if isinstance(value, Mapping) else {}
-
-    @property
-    def producer(self) -> Mapping[str, Any]:
-        """What our own recorder wrote about the recording; empty for other writers."""
-        return self._mapping("kinetoscope")
-
-    @property
-    def distributed(self) -> Mapping[str, Any]:
-        """torch.distributed's state when the recording began: backend, rank, world_size, pg_config."""
-        return self._mapping("distributedInfo")
-
-    @property
-    def devices(self) -> list[Mapping[str, Any]]:
-        """One mapping per device as the driver describes it: id, name, totalGlobalMem, computeMajor and others."""
-        listed = self.top.get("deviceProperties")
-        return [d for d in listed if isinstance(d, Mapping)] if isinstance(listed, list) else []
-
-    @property
-    def world_size(self) -> int | None:
-        """How many workers the job has, if the file says so."""
-        for value in (self.producer.get("world_size"), self.distributed.get("world_size")):
-            if isinstance(value, int) and not isinstance(value, bool):
-                return value
-        return None
-
-    def has_option(self, name: str) -> bool:
-        """Whether the file says that an option of the profiler was on; torch before 2.0 says nothing of them."""
-        options = self.producer.get("options")
-        return bool(self.top.get(name) or (isinstance(options, Mapping) and options.get(name)))
-
-    @property
-    def rank(self) -> int | None:
-        """The worker's global rank, if the file says so."""
-        for value in (self.producer.get("global_rank"), self.distributed.get("rank"), self.top.get("global_rank")):
-            if isinstance(value, int) and not isinstance(value, bool):
-                return value
-            if isinstance(value, str) and value.isdecimal() and len(value) < 10:  # as daemons write it
-                return int(value)
-        return None
-
-
-@dataclass(frozen=True)
 class Trace:
     """What one worker did in one span.
 
@@ -338,9 +275,15 @@ class Trace:
     syncs: pl.DataFrame
     collectives: pl.DataFrame
     others: pl.DataFrame
+    counters: pl.DataFrame
     steps: pl.DataFrame
     meta: Meta
     findings: tuple[Finding, ...]
+
+    @property
+    def common_origin_ns(self) -> int:
+        """Unix time of the origin by the clock of the run's reference, as far as it is known: the same on all ranks."""
+        return self.origin_ns - (self.meta.clock or (0, 0))[0]
 
     @property
     def ops(self) -> pl.DataFrame:

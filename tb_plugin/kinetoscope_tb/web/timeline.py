@@ -48,7 +48,8 @@ def _meta(trace: Trace, timeline: Timeline) -> dict[str, Any]:
     steps = trace.steps.select("name", "start_ns", "end_ns", "is_complete")
     return {
         "window": timeline.window,
-        "origin_ns": str(trace.origin_ns),
+        "origin_ns": str(trace.common_origin_ns),
+        "clock_error_ns": None if trace.meta.clock is None else trace.meta.clock[1],
         "slices": timeline.size,
         "labels": len(timeline.labels.texts),
         "categories": CATEGORIES,

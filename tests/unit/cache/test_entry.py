@@ -13,7 +13,7 @@ from kinetoscope_tb.analyses import VIEWS
 from kinetoscope_tb.cache import entry
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.trace import Finding, Trace
-from kinetoscope_tb.trace.model import Meta
+from kinetoscope_tb.trace.meta import Meta
 from real_traces import FOLDER
 
 SOURCE = {"path": "/logdir/a.json", "stamp": [1, 2], "version": "v"}

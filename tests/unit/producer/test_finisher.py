@@ -12,7 +12,7 @@ import pytest
 from kinetoscope import SaveError, finisher, finishing
 from kinetoscope.finisher import Finisher, finish_left_over
 from kinetoscope.finishing import Finishing
-from kinetoscope.jobs import PROCESS, Job, Queue, write_json, write_rows
+from kinetoscope.jobs import PROCESS, Job, Queue, write_json
 from kinetoscope.recover import finished
 
 TRACE = '{"baseTimeNanoseconds": 0, "traceEvents": [{"ph": "X"}]}'
@@ -68,7 +68,10 @@ def traces(tmp_path):
 def test_jobs_become_traces_with_own_events_and_a_manifest(queue, put, tmp_path):
     put(0)
     put(1, is_partial=True)
-    write_rows(queue.rows(0), [("i", f"event {n}", [], 5, 1000 * n, None) for n in range(2500)])
+    events = [["counter", f"event {n}", [], 5, 1000 * n, None, {"v": n}] for n in range(2500)]
+    write_json(
+        queue.own(0), {"pid": 1, "since_ns": 0, "until_ns": 10**9, "threads": {}, "events": events, "metadata": {}}
+    )
     Finisher(queue).work()
     first = json.loads(gzip.decompress((tmp_path / "run" / "rank0.3.pt.trace.json.gz").read_bytes()))
     assert [event.get("name") for event in first["traceEvents"]] == [*(f"event {n}" for n in range(2500)), None]

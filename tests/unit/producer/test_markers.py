@@ -20,7 +20,7 @@ def test_each_marker_has_its_own_recorded_name(labels):
     names = MarkerNames()
     for label in [*labels, *labels]:
         recorded = names.recorded(label)
-        assert names.labels[recorded] == label
+        assert names.labels[recorded]["label"] == label
     assert len(names.labels) == len(set(labels))
 
 

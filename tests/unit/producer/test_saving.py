@@ -53,7 +53,7 @@ def write(path):
 
 def save(saving, steps, export=write, **more):
     saving.begin_window(steps - 1, {})
-    saving.save(export, steps, {}, is_whole=True, is_complete=True, **more)
+    saving.save(export, steps, is_whole=True, is_complete=True, **more)
 
 
 def told(tmp_path, run="run"):

@@ -7,11 +7,19 @@ from hypothesis import strategies as st
 from torch.profiler import ProfilerAction
 
 from kinetoscope import Cyclic, ScheduleError, cyclic
-from kinetoscope.schedule import description, steps_needed
+from kinetoscope.progress import Progress
+from kinetoscope.schedule import WindowLimit, description, place_in, steps_needed
 
 SMALL = st.integers(0, 4)
 CYCLES = st.fixed_dictionaries(
-    {"wait": SMALL, "warmup": SMALL, "active": st.integers(1, 4), "repeat": st.integers(0, 3), "skip_first": SMALL}
+    {
+        "wait": SMALL,
+        "warmup": SMALL,
+        "active": st.integers(1, 4),
+        "repeat": st.integers(0, 3),
+        "skip_first": SMALL,
+        "skip_first_wait": st.booleans(),
+    }
 )
 
 
@@ -34,7 +42,9 @@ def test_the_first_window_is_saved_after_the_steps_that_it_needs(numbers):
     assert schedule.steps_needed == first + 1 == steps_needed(torch_schedule(**numbers))
 
 
-@pytest.mark.parametrize("wrong", [{"wait": -1}, {"active": 0}, {"warmup": 1.5}, {"repeat": None}, {"skip_first": "2"}])
+@pytest.mark.parametrize(
+    "wrong", [{"wait": -1}, {"active": 0}, {"warmup": 1.5}, {"repeat": None}, {"skip_first": "2"}, {"per": "step"}]
+)
 def test_a_schedule_that_makes_no_sense_is_refused_by_name(wrong):
     with pytest.raises(ScheduleError, match=next(iter(wrong))):
         cyclic(**wrong)
@@ -47,6 +57,29 @@ def test_a_schedule_of_the_program_is_not_asked_ahead():
 
 def test_a_trace_can_tell_its_schedule():
     numbers = {"wait": 1, "warmup": 2, "active": 3, "repeat": 4, "skip_first": 5}
-    assert description(Cyclic(**numbers)) == numbers
+    assert description(Cyclic(**numbers)) == {**numbers, "skip_first_wait": False, "per": "run"}
     assert description(None) is None
     assert "schedule" in description(torch_schedule(wait=0, warmup=0, active=1))
+
+
+def test_a_schedule_counts_from_where_a_training_goes_on_and_epochs_from_their_start():
+    start = Progress(epoch=2, batch=25, batch_in_epoch=5)
+    here, later = Progress(epoch=2, batch=27, batch_in_epoch=7), Progress(epoch=3, batch=33, batch_in_epoch=3)
+    per_run, per_epoch = cyclic(), cyclic(per="epoch")
+    assert [place_in(schedule, here, start) for schedule in (per_run, per_epoch, None)] == [2, 2, 2]
+    assert [place_in(schedule, later, start) for schedule in (per_run, per_epoch)] == [8, 3]
+
+
+def test_a_window_that_lasts_too_long_ends_and_the_next_one_has_its_own_time():
+    now = 0.0
+    limit = WindowLimit(10, lambda: now)
+    none, warmup, record, save = (ProfilerAction(number) for number in range(4))
+    done = []
+    for now, action in enumerate([warmup, record, record, record, none, record, save, record, none]):
+        now *= 6
+        done.append((limit.limited(action), limit.reason))
+    assert [action for action, _ in done] == [warmup, record, record, none, none, record, save, record, none]
+    assert [reason for _, reason in done] == [None, None, None, "max_window_s", None, None, None, None, None]
+    assert WindowLimit(None).limited(record) is record
+    with pytest.raises(ScheduleError, match="max_window_s=0"):
+        WindowLimit(0)

@@ -33,10 +33,10 @@ def event(name, args='"External id": 1'):
     )
 
 
-def spliced(text, metadata=None, rows=()):
+def spliced(text, metadata=None, own=None):
     target = io.BytesIO()
     source = io.BytesIO(text.encode("utf-8", "surrogateescape"))
-    damage = splice(source, target, metadata or {}, rows)
+    damage = splice(source, target, metadata or {}, own)
     return json.loads(target.getvalue(), parse_constant=pytest.fail), str(damage), target.getvalue()
 
 
@@ -115,44 +115,27 @@ def test_metadata_with_quotes_is_repaired():
     assert "1 repaired" in damage
 
 
-def row(kind="i", name="n", start=0, value=None, categories=(), tid=3):
-    return (kind, name, list(categories), tid, BASE_NS + start, value)
+def own(*events, **metadata):
+    return {"pid": 7, "since_ns": 0, "until_ns": 2**62, "threads": {}, "events": events, "metadata": metadata}
 
 
 def test_own_events_come_first_with_exact_times():
-    rows = [
-        row("X", 'é"', 1_234_567_890_123_456, 1_000_000_001, ["io", "disk"]),
-        row("i", "saved", 5, {"step": 3}),
-        row("C", "loss", 7, 0.5),
-        row("C", "gpu", 8, {"power": 300, "nan": float("nan")}),
-    ]
-    result, _, text = spliced(kineto(event("op")), {"pid": 7}, rows)
-    duration, instant, counter, counters, native = result["traceEvents"]
-    assert native["name"] == "op"
-    assert (duration["name"], duration["cat"], duration["pid"], duration["tid"]) == ('é"', "io,disk", 7, 3)
-    exact = json.loads(text, parse_float=Decimal)["traceEvents"][0]
-    assert (exact["ts"], exact["dur"]) == (Decimal("1234567890123.456"), Decimal("1000000.001"))
-    assert (instant["ph"], instant["s"], instant["args"]) == ("i", "t", {"step": 3})
-    assert counter["args"] == {"value": 0.5}
-    assert counters["args"] == {"power": 300}
+    at = BASE_NS + 1_234_567_890_123_456
+    said = own(
+        ["instant", 'é"', ["io"], 3, at, None, {"step": 3}], ["counter", "loss", [], 3, at + 1, None, {"v": 0.5}]
+    )
+    result, _, text = spliced(kineto(event("op")), {"pid": 7}, said)
+    *_, instant, counter, native = result["traceEvents"]
+    assert (instant["name"], counter["name"], native["name"]) == ('é"', "loss", "op")
+    exact = json.loads(text, parse_float=Decimal)["traceEvents"]
+    assert [e["ts"] for e in exact[-3:-1]] == [Decimal("1234567890123.456"), Decimal("1234567890123.457")]
 
 
 def test_own_events_fit_into_a_trace_without_events():
-    result, _, _ = spliced('{"traceEvents": [ ] }', {}, [("i", "a", (), 1, 1500, None)])
+    result, _, _ = spliced('{"traceEvents": [ ] }', {}, own(["counter", "a", [], 1, 1500, None, {"v": 1}]))
     assert [(e["name"], e["ts"]) for e in result["traceEvents"]] == [("a", 1.5)]
 
 
-def test_own_events_are_trimmed_to_the_window():
-    window = {"started_ns": BASE_NS + 1000, "ended_ns": BASE_NS + 9000}
-    rows = [
-        row("i", "before", 999),
-        row("X", "into", 500, 1500),
-        row("X", "out of", 8000, 5000),
-        row("X", "around", 0, 20_000),
-        row("X", "earlier", 0, 999),
-        row("i", "after", 9001),
-        row("C", "no number", 2000, "x"),
-    ]
-    result, _, _ = spliced(kineto(event("op")), window, rows)
-    own = [(e["name"], e["ts"], e["dur"]) for e in result["traceEvents"][:-1]]
-    assert own == [("into", 1.0, 1.0), ("out of", 8.0, 1.0), ("around", 1.0, 8.0)]
+def test_the_program_s_metadata_become_keys_at_the_top():
+    result, _, _ = spliced(kineto(event("op")), {"pid": 7}, own(note='say "x"', model={"layers": 2}))
+    assert (result["note"], result["model"], result["kinetoscope"]) == ('say "x"', {"layers": 2}, {"pid": 7})

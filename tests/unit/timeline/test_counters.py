@@ -1,8 +1,11 @@
 """Curves of memory, of busy devices and of queues, and their tiles."""
 
+import json
+
 import numpy as np
 
 from build import TraceBuilder
+from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.timeline.counters import batch_bytes, counters
 
 NAN = "-"
@@ -45,6 +48,7 @@ def test_memory_has_a_curve_for_what_is_allocated_and_for_what_is_reserved():
         "least": 100.0,
         "most": 164.0,
         "is_relative": False,
+        "unit": "",
     }
 
 
@@ -92,3 +96,41 @@ def test_bytes_are_doubles_one_tile_after_the_other():
 
 def test_a_trace_without_any_has_none():
     assert lines(TraceBuilder().op("a", 0, 10)) == []
+
+
+def told(*events, **units_of):
+    """Curves of a file's own counters: (name, time in µs, args…)."""
+    rows = [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 0, "dur": 100}]
+    rows += [{"ph": "C", "name": name, "pid": 1, "tid": 1, "ts": at, "args": args} for name, at, args in events]
+    units = {name: {"unit": unit} for name, unit in units_of.items()}
+    text = json.dumps({"kinetoscope": {"counters": units}, "traceEvents": rows}).encode()
+    return counters(read_blocks([text], path="trace.json"))
+
+
+def test_counters_of_the_program_are_curves_with_units():
+    found = told(
+        ("net", 10, {"sent": 1000, "received": 5}),
+        ("net", 20, {"sent": None, "received": 6}),
+        ("cpu", 10, {"cpu": 0.5}),
+        ("odd", 10, {"value": 3}),
+        ("loss", 10, {"value": -2.5}),
+        ("unknown", 10, {"value": None}),
+        net="bytes/s", cpu="fraction", odd="x" * 99, loss="nats",
+    )  # fmt: skip
+    assert [(c.name, c.kind, c.unit, c.bounds, c.device) for c in found] == [
+        ("cpu", "fraction", "", (0.5, 0.5), "process 1"),
+        ("loss", "number", "nats", (-2.5, -2.5), "process 1"),
+        ("net · received", "bytes", "/s", (5.0, 6.0), "process 1"),
+        ("net · sent", "bytes", "/s", (1000.0, 1000.0), "process 1"),
+        ("odd", "number", "x" * 20, (3.0, 3.0), "process 1"),
+    ]
+
+
+def test_a_curve_has_a_gap_where_its_value_is_not_known():
+    (curve,) = told(("loss", 1, {"v": 7}), ("loss", 3, {"v": None}), ("loss", 6, {"v": 5}), ("loss", 7, {"v": 6}))
+    least, most, last = curve.tile(11, 0)[:, :4].tolist()
+    # Buckets of 2048 ns: the 7 ends in the second one, the 5 begins in the third at 6000 ns.
+    assert (least[0], most[0], last[0]) == (7, 7, 7)
+    assert (least[1], most[1], np.isnan(last[1])) == (7, 7, True)
+    assert (least[2], most[2], last[2]) == (5, 5, 5)
+    assert (least[3], most[3], last[3]) == (5, 6, 6)

@@ -1,0 +1,268 @@
+"""What the program itself says of its run: markers, instants and counters, kept until a window is saved.
+
+Events are tuples with Unix times in nanoseconds, which is the clock of kineto's files: their `ts` in microseconds plus
+`baseTimeNanoseconds`. They lie in bounded rings, one per thread, and are put into words by whoever finishes the file;
+this module imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+RANGE = "range"
+"""A duration that only the program tells."""
+NATIVE = "native"
+"""A duration that torch.profiler records, too: what isn't lost with the profiler need not be told twice."""
+INSTANT = "instant"
+COUNTER = "counter"
+
+MOST_PER_THREAD = 1 << 16
+_MOST_RINGS = 256
+
+
+class Event(NamedTuple):
+    """One event.
+
+    Args:
+        kind: `RANGE`, `NATIVE`, `INSTANT` or `COUNTER`.
+        name: As the program calls it.
+        categories: Of a marker.
+        tid: The native number of its thread; kineto writes the same.
+        start_ns: Unix time.
+        dur_ns: Of a range; None of all others.
+        args: Of a counter the value of each series, None where it isn't known; else whatever the program adds.
+    """
+
+    kind: str
+    name: str
+    categories: tuple[str, ...]
+    tid: int
+    start_ns: int
+    dur_ns: int | None = None
+    args: dict[str, Any] | None = None
+
+    @property
+    def end_ns(self) -> int:
+        """When it is over."""
+        return self.start_ns + (self.dur_ns or 0)
+
+
+class _Ring:
+    """The last events of one thread."""
+
+    def __init__(self, most: int) -> None:
+        self.thread = threading.current_thread()
+        self.tid = threading.get_native_id()
+        self.events: deque[Event] = deque(maxlen=most)
+        self.lost = 0
+
+
+class EventLog:
+    """The events of a process. Any thread may add some; none waits for another.
+
+    Args:
+        most: How many events of each thread are kept.
+    """
+
+    def __init__(self, most: int = MOST_PER_THREAD) -> None:
+        self._most = most
+        self._mine = threading.local()
+        self._rings: list[_Ring] = []
+        self._open: dict[int, Event] = {}
+        self._since_ns = 0
+        self.listener: Callable[[Event], None] | None = None
+        """Is given each event, on the thread that adds it."""
+
+    def begin(self, event: Event) -> None:
+        """Note that a range is open: until it is added, `taken` has it as long as it is."""
+        self._open[id(event)] = event
+
+    def end(self, event: Event, kind: str) -> None:
+        """Add the range that `begin` was given, which ends now."""
+        self._open.pop(id(event), None)
+        self.add(event._replace(kind=kind, dur_ns=max(0, time.time_ns() - event.start_ns)))
+
+    def add(self, event: Event) -> None:
+        """Keep an event; the thread's oldest one is forgotten, if there are too many."""
+        ring = self._ring()
+        events = ring.events
+        if len(events) == self._most and events[0].end_ns >= self._since_ns:
+            ring.lost += 1
+        events.append(event)
+        if self.listener is not None:
+            self.listener(event)
+
+    def begin_window(self, since_ns: int) -> None:
+        """From now on events that ended before `since_ns` are of no use."""
+        self._since_ns = since_ns
+        for ring in list(self._rings):
+            ring.lost = 0
+            while ring.events and ring.events[0].end_ns < since_ns:
+                ring.events.popleft()
+
+    def open_names(self) -> list[str]:
+        """The names of all ranges that are open, in the order of their start."""
+        return [event.name for event in list(self._open.values())]
+
+    def taken(self, until_ns: int) -> dict[str, Any]:
+        """Return the window's events as JSON values for `chrome_events`, and how many there was no room for.
+
+        A range that is still open is there as far as it has come. A counter's tensor is read only now.
+        """
+        since_ns, events = self._since_ns, []
+        for ring in list(self._rings):
+            events += _copied(ring.events)
+        events += [
+            event._replace(dur_ns=until_ns - event.start_ns, args={**(event.args or {}), "finished": False})
+            for event in list(self._open.values())
+        ]
+        inside = [event for event in events if event.end_ns >= since_ns and event.start_ns <= until_ns]
+        return {
+            "pid": os.getpid(),
+            "since_ns": since_ns,
+            "until_ns": until_ns,
+            "threads": {str(ring.tid): ring.thread.name for ring in list(self._rings)},
+            "events": [_plain(event) for event in sorted(inside, key=lambda event: event.start_ns)],
+            "dropped": sum(ring.lost for ring in list(self._rings)),
+        }
+
+    def _ring(self) -> _Ring:
+        ring: _Ring | None = getattr(self._mine, "ring", None)
+        if ring is None:
+            ring = self._mine.ring = _Ring(self._most)
+            if len(self._rings) >= _MOST_RINGS:  # threads that come and go; those that still run keep theirs
+                self._rings = [r for r in self._rings if r.thread.is_alive()][-_MOST_RINGS + 1 :]
+            self._rings.append(ring)
+        return ring
+
+
+def _copied(events: deque[Event]) -> list[Event]:
+    """The events of a ring that another thread may be adding to."""
+    while True:
+        try:
+            return list(events)
+        except RuntimeError:  # changed during iteration; its thread adds a few events in this time, not endlessly many
+            continue
+
+
+def _plain(event: Event) -> list[Any]:
+    """The event as JSON values: numbers that aren't finite are None, objects are their texts."""
+    args = event.args
+    if args is not None:
+        read = _number if event.kind == COUNTER else _value
+        args = {str(key): read(value) for key, value in args.items()}
+    return [*event[:6], args]
+
+
+def _number(value: Any) -> float | None:
+    """A counter's value; None for what is none: infinities, and tensors of more than one number."""
+    try:
+        number = value if isinstance(value, int) else float(value)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _value(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return str(value)
+
+
+# Chrome's JSON
+
+_FIRST_LANE = 1 << 30
+"""Beyond the numbers that Linux gives threads (at most 2^22): tracks for ranges that only the program tells."""
+
+
+def chrome_events(own: Mapping[str, Any], base_ns: int) -> Iterator[str]:
+    """Return what `taken` gave in Chrome's JSON, one object per text.
+
+    Durations get tracks of their own beside their thread's, as many as they need to never overlap in part: with the
+    profiler's operators on one track they might. Instants and counters lie on the thread itself. What reaches beyond
+    the window is cut at its edge and says how long it is.
+
+    Args:
+        own: From `taken`, or the same after a way through JSON.
+        base_ns: The file's `baseTimeNanoseconds`.
+    """
+    events = [Event(*row) for row in own.get("events", ())]
+    if not events:
+        return
+    pid, threads = own["pid"], own["threads"]
+    lanes: dict[tuple[int, int], int] = {}
+    for tid in sorted({event.tid for event in events if event.kind == INSTANT}):
+        yield from _thread(pid, tid, threads.get(str(tid), f"thread {tid}"), tid)
+    cut = [_cut(event, own["since_ns"], own["until_ns"]) for event in events if event.kind == RANGE]
+    for event, lane in _in_lanes(cut):
+        track = lanes.setdefault((event.tid, lane), _FIRST_LANE + len(lanes))
+        yield _json({"ph": "X", "cat": "user_annotation"}, event, pid, track, base_ns)
+    for (tid, lane), track in lanes.items():
+        name = threads.get(str(tid), f"thread {tid}")
+        yield from _thread(pid, track, f"{name} markers" + (f" {lane + 1}" if lane else ""), tid)
+    for event in events:
+        inside = own["since_ns"] <= event.start_ns <= own["until_ns"]
+        if event.kind == INSTANT and inside:
+            yield _json({"ph": "i", "s": "t", "cat": "user_instant"}, event, pid, event.tid, base_ns)
+        elif event.kind == COUNTER and inside:
+            yield _json({"ph": "C"}, event, pid, event.tid, base_ns)
+
+
+def _cut(event: Event, since_ns: int, until_ns: int) -> Event:
+    start = max(event.start_ns, since_ns)
+    end = max(start, min(event.end_ns, until_ns))
+    if (start, end) == (event.start_ns, event.end_ns):
+        return event
+    args = {**(event.args or {}), "whole_start_ns": event.start_ns, "whole_dur_ns": event.dur_ns}
+    return event._replace(start_ns=start, dur_ns=end - start, args=args)
+
+
+def _in_lanes(ranges: list[Event]) -> Iterator[tuple[Event, int]]:
+    """Each range with the first lane of its thread in which it overlaps none in part."""
+    open_ends: dict[int, list[list[int]]] = {}
+    for event in sorted(ranges, key=lambda event: (event.start_ns, -event.end_ns)):
+        lanes = open_ends.setdefault(event.tid, [])
+        for lane, ends in enumerate(lanes):
+            while ends and ends[-1] <= event.start_ns:
+                ends.pop()
+            if not ends or event.end_ns <= ends[-1]:
+                ends.append(event.end_ns)
+                yield event, lane
+                break
+        else:
+            lanes.append([event.end_ns])
+            yield event, len(lanes) - 1
+
+
+def _json(head: dict[str, Any], event: Event, pid: int, tid: int, base_ns: int) -> str:
+    values: dict[str, Any] = {**head, "name": event.name, "pid": pid, "tid": tid}
+    args = dict(event.args or {})
+    if event.categories:
+        args["categories"] = ",".join(event.categories)
+    if args:
+        values["args"] = args
+    text = json.dumps(values, allow_nan=False)[:-1] + f', "ts": {_microseconds(event.start_ns - base_ns)}'
+    return text + ("}" if event.dur_ns is None else f', "dur": {_microseconds(event.dur_ns)}}}')
+
+
+def _microseconds(ns: int) -> str:
+    """Nanoseconds as a JSON number of microseconds, exact: a float would lose the last digits of a long time."""
+    whole, rest = divmod(abs(ns), 1000)
+    return f"{'-' if ns < 0 else ''}{whole}.{rest:03d}"
+
+
+def _thread(pid: int, tid: int, name: str, place: int) -> Iterator[str]:
+    head = {"ph": "M", "pid": pid, "tid": tid, "ts": 0}
+    yield json.dumps({**head, "name": "thread_name", "args": {"name": name}})
+    yield json.dumps({**head, "name": "thread_sort_index", "args": {"sort_index": place}})

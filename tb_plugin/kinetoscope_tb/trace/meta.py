@@ -1,0 +1,91 @@
+"""What a trace's file says beside its events: about the recording, the job and the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Details of the text that tell who wrote it, found in samples of it.
+
+    Args:
+        keys: Keys of the events and of their arguments.
+        categories: Categories of events and arrows, as they are spelt.
+        forms: Ways of writing; reader/marks.py names them.
+    """
+
+    keys: frozenset[str] = frozenset()
+    categories: frozenset[str] = frozenset()
+    forms: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Meta:
+    """What the file says beside its events.
+
+    Args:
+        top: The top-level keys as JSON values, without traceEvents.
+        events: How many events the file holds.
+        marks: Of the writer.
+    """
+
+    top: Mapping[str, Any] = field(default_factory=dict)
+    events: int = 0
+    marks: Marks = Marks()
+
+    def _mapping(self, key: str) -> Mapping[str, Any]:
+        value = self.top.get(key)
+        return value if isinstance(value, Mapping) else {}
+
+    @property
+    def producer(self) -> Mapping[str, Any]:
+        """What our own recorder wrote about the recording; empty for other writers."""
+        return self._mapping("kinetoscope")
+
+    @property
+    def clock(self) -> tuple[int, int] | None:
+        """How far the file's clock is ahead of that of the run's reference, and by how much that may be wrong, in ns.
+
+        None where our recorder hasn't measured it.
+        """
+        told = self.producer.get("clock")
+        values = [told.get(key) for key in ("offset_ns", "error_ns")] if isinstance(told, Mapping) else []
+        numbers = [v for v in values if isinstance(v, int) and not isinstance(v, bool) and abs(v) < 2**62]
+        return (numbers[0], numbers[1]) if len(numbers) == 2 else None
+
+    @property
+    def distributed(self) -> Mapping[str, Any]:
+        """torch.distributed's state when the recording began: backend, rank, world_size, pg_config."""
+        return self._mapping("distributedInfo")
+
+    @property
+    def devices(self) -> list[Mapping[str, Any]]:
+        """One mapping per device as the driver describes it: id, name, totalGlobalMem, computeMajor and others."""
+        listed = self.top.get("deviceProperties")
+        return [d for d in listed if isinstance(d, Mapping)] if isinstance(listed, list) else []
+
+    @property
+    def world_size(self) -> int | None:
+        """How many workers the job has, if the file says so."""
+        for value in (self.producer.get("world_size"), self.distributed.get("world_size")):
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value
+        return None
+
+    def has_option(self, name: str) -> bool:
+        """Whether the file says that an option of the profiler was on; torch before 2.0 says nothing of them."""
+        options = self.producer.get("options")
+        return bool(self.top.get(name) or (isinstance(options, Mapping) and options.get(name)))
+
+    @property
+    def rank(self) -> int | None:
+        """The worker's global rank, if the file says so."""
+        for value in (self.producer.get("global_rank"), self.distributed.get("rank"), self.top.get("global_rank")):
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value
+            if isinstance(value, str) and value.isdecimal() and len(value) < 10:  # as daemons write it
+                return int(value)
+        return None

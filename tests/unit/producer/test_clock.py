@@ -1,0 +1,66 @@
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import distributed
+
+from kinetoscope.clock import answer, ask, connection, machine, offset_of
+
+TRAVEL = st.integers(0, 10**7)
+
+
+@given(st.integers(-(10**12), 10**12), st.lists(st.tuples(TRAVEL, TRAVEL, TRAVEL), min_size=1))
+def test_the_true_offset_lies_within_the_error(offset, journeys):
+    now, exchanges = 10**18, []
+    for there, thinking, back in journeys:
+        asked, received = now + offset, now + there
+        answered = received + thinking
+        heard = answered + back + offset
+        exchanges.append((asked, received, answered, heard))
+        now += 10**9
+    measured, error = offset_of(exchanges)
+    assert abs(measured - offset) <= error
+    assert error <= min(there + back for there, _, back in journeys) // 2 + 1
+
+
+@pytest.fixture
+def store():
+    return distributed.TCPStore("127.0.0.1", 0, None, True, timedelta(seconds=60), wait_for_workers=False)
+
+
+def test_two_clocks_are_told_apart_over_a_store(store):
+    shift = 5_000_000_000
+    prefixed = distributed.PrefixStore("job", store)
+    here, there = connection(prefixed), connection(prefixed)
+
+    def answers():
+        for number in range(1, 11):
+            answer(there, "key", number)
+
+    thread = threading.Thread(target=answers)
+    thread.start()
+    exchanges = [ask(here, "key", number, lambda: time.time_ns() + shift) for number in range(1, 11)]
+    thread.join()
+    offset, error = offset_of(exchanges)
+    assert abs(offset - shift) <= error < shift
+    assert not store.check(["key/asked/1"])
+    assert not store.check(["key/answer/10"])
+
+
+def test_a_connection_does_not_wait_for_what_another_one_waits_for(store):
+    waiting, other = connection(store), connection(store)
+    thread = threading.Thread(target=waiting.get, args=("later",))
+    thread.start()
+    other.set("now", "1")
+    assert other.get("now") == b"1"
+    assert thread.is_alive()
+    other.set("later", "1")
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_a_machine_has_one_name_as_long_as_it_runs():
+    assert machine() == machine() != ""
