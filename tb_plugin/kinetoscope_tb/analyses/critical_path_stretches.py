@@ -8,10 +8,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ..dependencies import CLASSES, INFERRED, REASONS, Graph, Names, Places
+from ..dependencies import CLASSES, INFERRED, REASONS, Graph, Names, Places, python_around
 from ..dependencies import critical_path as paths_of
 from ..tables import BOOL, DURATION, ID, INSTANT, TEXT, Column, Table
 from ..trace import NONE, Trace
+from ..trace.lookup import texts
 from ..views import View
 
 MOST_ROWS = 5_000
@@ -28,6 +29,10 @@ class CriticalPathStretches(Table):
     part = Column(TEXT, "What it is, as in the critical path by parts.")
     name = Column(TEXT, "What runs, or which row waits; missing where nothing was recorded.")
     op = Column(TEXT, "The innermost operator around it, or the one that launched the row; missing if none is known.")
+    python = Column(
+        TEXT,
+        "The innermost Python call that lasts all of it, on its thread; missing on a device, and without stacks.",
+    )
     thread = Column(TEXT, "The host thread, as the recording names it; missing on a device.")
     device = Column(ID, "Index of the device; missing on the host.")
     stream = Column(ID, "Number of the stream; missing on the host.")
@@ -46,6 +51,7 @@ def critical_path_stretches(
     wanted += [pl.col("step").is_in(np.flatnonzero((steps == step).to_numpy()))] if step is not None else []
     path = path.with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns")).filter(pl.lit(value=True), *wanted)
     path = path.sort("dur_ns", "start_ns", descending=[True, False]).head(MOST_ROWS)
+    around = python_around(trace, *(path[column].to_numpy() for column in ("thread", "start_ns", "end_ns")))
     names, places = Names.of(trace), Places.of_path(path)
     row = pl.when(pl.col("thread") == NONE).then("device_event").replace(NONE, None)
     rows = path.select(row).to_series()
@@ -53,6 +59,7 @@ def critical_path_stretches(
         step=steps.gather(path["step"]),
         name=names.text(names.named(places)),
         op=names.text(names.operators(places)),
+        python=texts(trace.python_calls["name"], around),
         part=pl.Series([CLASSES[code] for code in path["class"]], dtype=pl.String),
         thread=_threads(trace).gather(path["thread"].replace(NONE, None)),
         device=trace.device_events["device"].gather(rows).cast(pl.Int64),

@@ -2,6 +2,7 @@
 
 from .classes import CLASSES, ON_DEVICE
 from .edges import INFERRED, REASONS
+from .frames import python_around
 from .graph import Graph
 from .names import NAMELESS, Names, Places
 from .path import critical_path
@@ -18,4 +19,5 @@ __all__ = [
     "Places",
     "WhatIf",
     "critical_path",
+    "python_around",
 ]

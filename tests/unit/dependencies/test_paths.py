@@ -47,6 +47,22 @@ def test_a_step_without_a_device_is_what_its_thread_does():
     ]
 
 
+def test_a_stretch_names_the_python_call_that_lasts_all_of_it():
+    builder = built(
+        ("op", "aten::mm", 30, 10), ("python", "train.py(1): loop", 0, 100), ("python", "a.py(2): f", 5, 20)
+    )
+    us(builder, "python", "b.py(3): g", 45, 55)
+    stretches = critical_path_stretches(builder.build()).sort("start_ns")
+    calls = ["train.py(1): loop", "train.py(1): loop", "train.py(1): loop"]
+    assert stretches["python"].to_list() == calls
+    assert stretches["name"].to_list() == ["ProfilerStep#1", "aten::mm", "ProfilerStep#1"]
+    with_outer = built(
+        ("python", "train.py(1): loop", 0, 100), ("python", "b.py(3): g", 10, 80), ("op", "aten::mm", 30, 10)
+    )
+    with_outer.annotation("part", 10 * US, 60 * US)
+    assert critical_path_stretches(with_outer.build()).sort("start_ns")["python"].to_list()[1:4] == ["b.py(3): g"] * 3
+
+
 def test_a_device_that_is_behind_is_followed_back_to_the_launch_that_it_waited_for():
     builder = built(
         ("launch", 10, 5, 1), ("launch", 20, 5, 2), ("kernel", "a", 18, 60, 1), ("kernel", "b", 79, 60, 2), step=40
