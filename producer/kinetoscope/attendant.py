@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .events import COUNTER, INSTANT
+from .hang import Hang
 from .identity import default_store, is_distributed
 from .plans import FolderBoard, StoreBoard
 from .requests import WORK, taken
@@ -68,8 +69,10 @@ class Attendant:
         self._triggers = Triggers(_Job(saving), self._sidecar.note, slow_step)
         self._rescue: Rescue | None = None
         self._signal = SignalHandler("SIGUSR1", self._signalled)
+        self._hang = Hang(self._sidecar.note, lambda: self._triggers.pace.median_ns)
         self._watch: Watch | None = None
         self._step_start_ns = 0
+        self._completed = 0
 
     def begin(self, save: Callable[[str], None]) -> None:
         """Be there from now on.
@@ -77,11 +80,12 @@ class Attendant:
         Args:
             save: Stops the recording and saves it.
         """
-        self._step_start_ns = time.time_ns()
+        self.step_begins()
         with self._losses.kept_away("The recording isn't attended"):
             tasks = []
             if self._has_sidecar:
                 tasks.append(Task("Writing the recording's sidecar", self._sidecar.write, 0.0))
+                tasks.append(Task("Looking for a step that hangs", self._hang.look, 5.0))
             if self._listens:
                 self._signal.install()
                 tasks.append(Task("Looking for requests", self._triggers.poll, 1.0))
@@ -122,6 +126,7 @@ class Attendant:
             is_idle: Whether no profiler ran in it.
         """
         now = time.time_ns()
+        self._completed = number + 1
         if self._has_sidecar:
             self._sidecar.add("s", number, self._step_start_ns, now)
             if not self._sidecar.is_open:
@@ -132,6 +137,7 @@ class Attendant:
     def step_begins(self) -> None:
         """The next step begins now: what lies between the two is the recording's own time."""
         self._step_start_ns = time.time_ns()
+        self._hang.step_begins(self._completed)
 
     def action(self, step: int, scheduled: ProfilerAction) -> ProfilerAction:
         """Return what to do during `step`: what the schedule says, unless somebody asked for something else."""
@@ -210,7 +216,9 @@ class _Job:
         settled = self._saving.settled()
         if self._folder_board is None and settled is not None:
             self._folder_board = FolderBoard(settled[1] / WORK / "plans", self._key)
-        if self._store_board is None and is_distributed():
+        if not is_distributed():
+            self._store_board = None  # its server may be gone
+        elif self._store_board is None:
             store = default_store()
             if store is not None:
                 self._store_board = StoreBoard(store, f"kinetoscope/plan/{self._key}")

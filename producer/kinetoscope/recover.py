@@ -189,6 +189,7 @@ def _trace(head: dict[str, Any], lines: Sequence[list[Any]], base_ns: int) -> di
         "started_ns": base_ns,
         "ended_ns": last_ns,
         "open_markers": list(opened[1]) if opened else [],
+        "hanging": next((line[2] for line in reversed(lines) if line[:2] == ["n", "hanging"]), None),
     }
     events = [event for line in lines for event in _events(line, pid, tid, base_ns)]
     return {

@@ -53,6 +53,12 @@ class RankStatus:
     age_s: float
     news: tuple[tuple[str, Any, int], ...] = field(default=())
 
+    @property
+    def hanging(self) -> dict[str, Any] | None:
+        """Where the step stands that was under way and didn't end; None if it is usual, or ended since."""
+        told = [value for kind, value, _ in self.news if kind == "hanging" and isinstance(value, dict)]
+        return told[-1] if told and told[-1].get("step") == (self.completed or 0) and self.state != "ended" else None
+
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
         return {**asdict(self), "news": [list(piece) for piece in self.news]}

@@ -89,6 +89,11 @@ def jobs(logdirs: Sequence[Logdir]) -> list[Job]:
     return sorted(found, key=lambda job: (bool(job.why_deaf), job.run))
 
 
+def has_job(logdirs: Sequence[Logdir]) -> bool:
+    """Whether a Tracer records into any run under the logdirs, or did."""
+    return next(_folders(logdirs), None) is not None
+
+
 def job_called(logdirs: Sequence[Logdir], run: str) -> Job:
     """Return the job of a run.
 

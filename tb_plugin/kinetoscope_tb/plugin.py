@@ -9,6 +9,7 @@ from tensorboard.plugins import base_plugin
 
 from .cache import configured
 from .discovery import parse_logdirs
+from .jobs import has_job
 from .store import Store
 from .web.app import routes
 
@@ -35,8 +36,8 @@ class Plugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard has no 
         return routes(self._store)
 
     def is_active(self) -> bool:
-        """Whether there is a trace, or something that should have been one; yes while that isn't known yet."""
-        return self._store.has_something_to_show()
+        """Whether there is a trace, something that should have been one, or a job to ask; yes while it isn't known."""
+        return self._store.has_something_to_show() or has_job(self._store.logdirs)
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
         """One JavaScript module, in a frame of its own."""

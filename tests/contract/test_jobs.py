@@ -35,6 +35,18 @@ def test_a_job_s_status_is_told_in_words_and_as_json(kinetoscope, tmp_path):
     assert (json.loads(out)["ranks"][0]["completed"], json.loads(out)["why_deaf"]) == (7, "")
 
 
+def test_a_step_that_hangs_is_shown_with_where_it_stands(kinetoscope, tmp_path):
+    sidecar = recording(tmp_path)
+    sidecar.note("hanging", {"step": 7, "seconds": 130, "stack": ["dist.py:9 all_reduce", "train.py:3 main"]})
+    sidecar.write()
+    _, out, _ = kinetoscope("status", str(tmp_path))
+    assert "  step 7 hangs for 130 s or more, in\n    dist.py:9 all_reduce\n    train.py:3 main\n" in out
+    sidecar.add("s", 7, 5_000_000, 9_000_000)
+    sidecar.write()
+    _, out, _ = kinetoscope("status", str(tmp_path))
+    assert "hangs" not in out
+
+
 def test_a_trigger_asks_the_job_that_listens(kinetoscope, tmp_path):
     recording(tmp_path)
     options = ("--steps", "2", "--ranks", "0,4-6", "--on", "with_stack", "--off", "record_shapes", "--at", "90")

@@ -62,6 +62,10 @@ def status(run: Path, form: str) -> None:
         recording = ", recording" if rank.is_recording else ""
         heard = "" if rank.state == "ended" else f", heard {rank.age_s:.0f} s ago"
         click.echo(visible(f"rank {rank.rank}: {rank.state}{ended}, {step}{recording}{heard}, {rank.host} {rank.pid}"))
+        if rank.hanging is not None:
+            click.echo(visible(f"  step {rank.hanging['step']} hangs for {rank.hanging['seconds']} s or more, in"))
+            for frame in rank.hanging["stack"][:5]:
+                click.echo(visible(f"    {frame}"))
     known, size = len(job.ranks), max((rank.world_size for rank in job.ranks), default=0)
     if known < size:
         click.echo(f"{size - known} of {size} ranks have said nothing.")

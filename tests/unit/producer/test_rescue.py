@@ -99,5 +99,10 @@ def test_what_sigkill_left_becomes_a_trace(jobs):
     assert set(run.glob("*.gz")) == {*before, result.trace}
     trace = json.loads(gzip.decompress(result.trace.read_bytes()))
     assert steps_of(trace) == [0, 1, 2, 3, 4]
+    assert trace["kinetoscope"]["open_markers"] == ["checkpoint", "upload"]
+    events = [(event["ph"], event["name"]) for event in trace["traceEvents"]]
+    assert events.count(("X", "épreuve")) == 6  # also between windows
+    losses = [event["args"]["loss"] for event in trace["traceEvents"] if event["name"] == "loss"]
+    assert losses == [0, 1, 2, 3, 4, 5]
     assert kinetoscope_tb.open(result.trace).steps["step"].to_list() == ["0", "1", "2", "3", "4"]
     assert recovered(run) == []

@@ -10,6 +10,7 @@ from werkzeug.test import Client
 from kinetoscope.requests import WORK, taken
 from kinetoscope.sidecar import Sidecar
 from kinetoscope_tb.discovery import Logdir
+from kinetoscope_tb.jobs import has_job
 from kinetoscope_tb.store import Store
 from kinetoscope_tb.web.app import routes
 
@@ -78,6 +79,11 @@ def test_a_logdir_that_is_a_run_itself_is_a_job_too(logdir):
     assert [job["run"] for job in at_run.get("/capture").json["jobs"]] == ["job"]
     assert ask(at_run, {"run": "job"}).status_code == 200
     assert taken(logdir / "team/job").steps == 3
+
+
+def test_a_job_that_has_recorded_nothing_yet_is_reason_enough_for_the_tab(logdir):
+    assert has_job([Logdir(str(logdir))])
+    assert not has_job([Logdir(str(logdir / "plain")), Logdir("s3://bucket/runs"), Logdir("/nowhere")])
 
 
 @pytest.mark.parametrize(

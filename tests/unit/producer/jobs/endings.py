@@ -145,12 +145,15 @@ def left_to_die(name):
     """SIGKILL: only the sidecar is left."""
     with Tracer(FOLDER, run=name, schedule=cyclic(**PLAN)) as tracer:
         for step in range(10**9):
-            work()
+            with tracer.marker("épreuve"):
+                work()
+            tracer.counter("loss", {"loss": step})
             if step == 2:
-                tracer.__class__._live._attendant._watch.end()  # else the time would decide what is written
+                tracer._attendant._watch.end()  # else the time would decide what is written
             if step == 5:
-                tracer._attendant._sidecar.write()
-                os.kill(os.getpid(), signal.SIGKILL)
+                with tracer.marker("checkpoint"), tracer.marker("upload"):
+                    tracer._attendant._sidecar.write()
+                    os.kill(os.getpid(), signal.SIGKILL)
             tracer.step()
 
 

@@ -1,0 +1,57 @@
+"""Steps that don't end: where the training's thread stands meanwhile.
+
+A collective that waits for a rank that is gone ends in SIGKILL from some launcher, and then nobody can say where it
+was. So the watching thread writes it down while there is time.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import traceback
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONGEST_S = 120.0
+_TIMES_USUAL = 10
+_MOST_FRAMES = 40
+
+
+class Hang:
+    """Tells once of each step that takes too long.
+
+    Args:
+        note: Takes the news.
+        usual_ns: Returns how long a step takes; None while that isn't known.
+        clock: Seconds.
+    """
+
+    def __init__(
+        self,
+        note: Callable[[str, object], None],
+        usual_ns: Callable[[], int | None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._note, self._usual_ns, self._clock = note, usual_ns, clock
+        self._thread = threading.get_ident()
+        self._began = (0, clock())
+        self._told: int | None = None
+
+    def step_begins(self, number: int) -> None:
+        """Take that a step begins now, on the thread that made this."""
+        self._began = (number, self._clock())
+
+    def look(self) -> None:
+        """Note where the training stands, if its step takes longer than two minutes and ten usual ones."""
+        number, since = self._began
+        lasts_s = self._clock() - since
+        limit_s = max(LONGEST_S, _TIMES_USUAL * (self._usual_ns() or 0) / 1e9)
+        frame = sys._current_frames().get(self._thread)
+        if lasts_s > limit_s and self._told != number and frame is not None:
+            self._told = number
+            frames = traceback.extract_stack(frame)[-_MOST_FRAMES:]
+            stack = [f"{entry.filename}:{entry.lineno} {entry.name}" for entry in reversed(frames)]
+            self._note("hanging", {"step": number, "seconds": round(lasts_s), "stack": stack})
