@@ -18,6 +18,16 @@ export interface Run {
   name: string;
   label: string;
   workers: Worker[];
+  /** What its recorder says of it: what is missing, partial or lost, and why. */
+  notes: Note[];
+}
+export interface Note {
+  rule: string;
+  level: "loss" | "warning" | "note";
+  text: string;
+  /** Empty for the whole run. */
+  span: string;
+  ranks: number;
 }
 export interface Listing {
   runs: Run[];

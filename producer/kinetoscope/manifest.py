@@ -111,7 +111,7 @@ def _window(span: int, statuses: dict[int, dict[str, Any]], expected: Iterable[i
     ranks = {rank: _outcome(told[rank]) for rank in told}
     for rank in expected:
         if rank not in ranks:
-            ranks[rank] = _absence(rank, statuses.get(rank))
+            ranks[rank] = _absence(statuses.get(rank))
     return {
         "span": span,
         **{key: first.get(key) for key in _OF_A_WINDOW},
@@ -124,10 +124,10 @@ def _outcome(window: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in window.items() if key not in apart and value is not None}
 
 
-def _absence(rank: int, status: dict[str, Any] | None) -> dict[str, Any]:
+def _absence(status: dict[str, Any] | None) -> dict[str, Any]:
     if status is None:
-        problem = f"rank {rank} has reported nothing: it can't reach this folder, or died early"
+        problem = "nothing was reported: it can't reach this folder, or died early"
         return {"state": MISSING, "problem": problem}
     if status.get("state") == RECORDING:
         return {"state": SAVING}
-    return {"state": MISSING, "problem": status.get("problem") or f"rank {rank} had {status.get('state')} before"}
+    return {"state": MISSING, "problem": status.get("problem") or f"it had {status.get('state')} before"}

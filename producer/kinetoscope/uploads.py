@@ -38,6 +38,8 @@ def upload(path: Path, url: str, *, overwrite: bool, tries: int = TRIES, pause_s
             return
         except SaveError:
             raise
+        except (PermissionError, FileNotFoundError) as error:  # no key, or no bucket: asking again changes nothing
+            raise SaveError(f"{url} wasn't written: {error}") from error
         except Exception as error:
             if attempt == tries - 1:
                 raise SaveError(f"{url} wasn't written: {type(error).__name__}: {error}") from error

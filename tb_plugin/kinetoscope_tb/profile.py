@@ -22,6 +22,7 @@ from .store import (
     open_or_read,
     ranks_of,
     summaries,
+    with_notes,
 )
 from .trace.step_rows import counted_steps
 
@@ -104,7 +105,7 @@ class Profile:
         view = EVERY_VIEW[name]
         given = view.arguments({key: str(value) for key, value in parameters.items()})
         recorded = self._trace if view.scope == "recording" else self._ranks(view.scope)
-        return _frame(name, compute(view, recorded, given))
+        return _frame(name, with_notes(view, compute(view, recorded, given), self._file))
 
     def _ranks(self, scope: str) -> Ranks:
         files = files_of(self._listing, self._file, scope)

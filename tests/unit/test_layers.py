@@ -24,7 +24,7 @@ LAYERS = [  # from the top; a unit is a module, or a package whose own modules m
 ]
 APART = {"loader": {"plugin"}, "__init__": {"profile"}}  # entry points: they import it inside a function
 FROM_PRODUCER = {  # the arrows between the packages
-    "discovery": {"kinetoscope.naming"},
+    "discovery": {"kinetoscope.manifest", "kinetoscope.naming"},
     "rewriting": {"kinetoscope.naming"},
     "jobs": {"kinetoscope.errors", "kinetoscope.requests", "kinetoscope.status"},
     "cli": {"kinetoscope.recover"},

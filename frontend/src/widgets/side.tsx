@@ -79,6 +79,28 @@ function Views() {
   );
 }
 
+/** What the recorder says of the run's ranks: which of them are missing, partial or lost, and why. */
+function Outcomes() {
+  const notes = listing.value?.runs.find(({ name }) => name === address.value.run)?.notes ?? [];
+  if (!notes.length) return null;
+  const losses = notes.filter(({ level }) => level === "loss");
+  const lost = losses.reduce((sum, { ranks }) => sum + ranks, 0);
+  const title = lost ? `${lost} ${lost === 1 ? "recording" : "recordings"} of this run missing` : "About this run";
+  return (
+    <details>
+      <summary>{title}</summary>
+      <ul>
+        {notes.map(({ level, text }) => (
+          <li key={text}>
+            <b>{level}</b>
+            <span>{text}</span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
 function Problems() {
   const problems = listing.value?.problems ?? [];
   if (!problems.length) return null;
@@ -116,6 +138,7 @@ export function Side() {
       {!isFolded &&
         [
           <Choices key="choices" />,
+          <Outcomes key="outcomes" />,
           isReport ? null : <CompareChoice key="compare" />,
           isReport ? null : <CaptureButton key="capture" />,
           <Views key="views" />,

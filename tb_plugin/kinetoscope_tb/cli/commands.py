@@ -196,13 +196,14 @@ def _show(
     view: View, path: str, run: str | None, worker: str | None, span: str | None, form: str, **parameters: str | None
 ) -> None:
     from ..discovery import list_given
-    from ..store import compute
+    from ..store import compute, with_notes
 
     arguments = view.arguments({name: value for name, value in parameters.items() if value is not None})
     listing, wanted = list_given(path), {"run": run, "worker": worker, "span": span}
     if view.scope == "recording":
-        with opened(chosen(listing, wanted)) as trace:
-            _print_answer(view, compute(view, trace, arguments), form)
+        file = chosen(listing, wanted)
+        with opened(file) as trace:
+            _print_answer(view, with_notes(view, compute(view, trace, arguments), file), form)
     else:
         ranks = side_by_side(listing, chosen(listing, wanted, levels=("run", "span")), view.scope)
         _print_answer(view, compute(view, ranks, arguments), form)

@@ -7,6 +7,7 @@ logdirs     TensorBoard's flags → logdirs
 patterns    what a file's name says, by who writes such names
 sniffing    what a file's first bytes say
 walking     logdirs → listing
+outcomes    what the recorder says of a run: which ranks are missing, and why
 listing     files by run, worker and span; what the page calls them
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from .listing import Listing, Problem, TraceFile, run_labels, span_labels
 from .logdirs import Logdir, parse_logdirs
+from .outcomes import Manifests, Note
 from .patterns import NO_SPAN
 from .sniffing import Heads
 from .walking import list_given, list_traces
@@ -23,6 +25,8 @@ __all__ = [
     "Heads",
     "Listing",
     "Logdir",
+    "Manifests",
+    "Note",
     "Problem",
     "TraceFile",
     "list_given",

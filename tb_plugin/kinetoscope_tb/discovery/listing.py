@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +15,8 @@ from .patterns import MOST_REMEMBERED, NO_SPAN, is_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from .outcomes import Note
 
 Value = TypeVar("Value")
 
@@ -33,6 +35,7 @@ class TraceFile:
         shown: The path as the page shows it, relative to the logdir.
         bytes: Its size; 0 if its place doesn't say.
         stamp: Changes whenever the file does.
+        notes: What its recorder says of the run, as far as it concerns the span. It is not a part of the file.
     """
 
     run: str
@@ -42,6 +45,7 @@ class TraceFile:
     shown: str
     bytes: int
     stamp: Any
+    notes: tuple[Note, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,11 @@ class Problem:
 
 @dataclass(frozen=True)
 class Listing:
-    """All traces, in natural order of run, worker and span, and what can't be used."""
+    """All traces, in natural order of run, worker and span, what can't be used, and what is to be known of runs."""
 
     files: tuple[TraceFile, ...] = ()
     problems: tuple[Problem, ...] = ()
+    notes: Mapping[str, tuple[Note, ...]] = field(default_factory=dict, compare=False)
 
     @cached_property
     def runs(self) -> dict[str, dict[str, dict[str, TraceFile]]]:
@@ -120,10 +125,12 @@ def _look_up(what: str, name: str, known: Mapping[str, Value]) -> Value:
     return known[name]
 
 
-def ordered(files: Iterable[TraceFile], problems: Iterable[Problem]) -> Listing:
+def ordered(
+    files: Iterable[TraceFile], problems: Iterable[Problem], notes: Mapping[str, tuple[Note, ...]] | None = None
+) -> Listing:
     """The listing of these, each in its place."""
     in_order = sorted(files, key=lambda file: (natural(file.run), natural(file.worker), _span_order(file.span)))
-    return Listing(tuple(in_order), tuple(sorted(problems, key=lambda problem: natural(problem.path))))
+    return Listing(tuple(in_order), tuple(sorted(problems, key=lambda problem: natural(problem.path))), notes or {})
 
 
 @lru_cache(MOST_REMEMBERED)

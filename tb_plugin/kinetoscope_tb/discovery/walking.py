@@ -11,10 +11,13 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from kinetoscope.manifest import NAME
+
 from ..errors import LogdirError
 from ..storage import Entry, Folder, entry_at, folders, is_url, last_part
 from .listing import Listing, Problem, TraceFile, natural, ordered
 from .logdirs import Logdir, absolute
+from .outcomes import Manifests, Note
 from .patterns import NO_SPAN, Named, finished, is_candidate, named, run_and_name
 from .sniffing import UNKNOWN, Head, Heads
 
@@ -24,18 +27,20 @@ if TYPE_CHECKING:
 _WAIT_OR_DELETE = "it is being written, or its process ended too early. Delete it if nothing writes it."
 _UNFINISHED = f"This recording isn't complete: {_WAIT_OR_DELETE}"
 _EMPTY = f"This file is empty: {_WAIT_OR_DELETE}"
+_MOST_TOLD = 3  # notes of a run without traces
 _UNSAYABLE = "This name isn't UTF-8, so no address can hold it. Rename it."
 
 
-def list_traces(logdirs: Sequence[Logdir], heads: Heads | None = None) -> Listing:
+def list_traces(logdirs: Sequence[Logdir], heads: Heads | None = None, manifests: Manifests | None = None) -> Listing:
     """List all logdirs; what can't be listed becomes a problem.
 
     Args:
         heads: What is known of files from earlier listings.
+        manifests: What is known of runs from earlier listings.
     """
     heads = heads or Heads()
     heads.begin()
-    found = _Found(heads)
+    found = _Found(heads, manifests or Manifests())
     for logdir in logdirs:
         given = entry_at(logdir.path) if _may_be_file(logdir.path) else None
         if given is not None:
@@ -74,8 +79,9 @@ class _Candidate:
 class _Found:
     """Collects traces and problems."""
 
-    def __init__(self, heads: Heads) -> None:
-        self._heads = heads
+    def __init__(self, heads: Heads, manifests: Manifests) -> None:
+        self._heads, self._manifests = heads, manifests
+        self._notes: dict[str, tuple[str, tuple[Note, ...]]] = {}
         self._candidates: list[_Candidate] = []
         self._problems: list[Problem] = []
 
@@ -91,6 +97,11 @@ class _Found:
             reason = f"This folder can't be listed: {folder.problem}."
             self._problems.append(Problem(_sayable(where or logdir.path), reason))
         for entry in folder.entries:
+            notes = self._manifests.notes(entry) if entry.name == NAME else None
+            if notes is not None:
+                run = where or last_part(logdir.path)
+                self._notes[run] = (f"{where}/{entry.name}".lstrip("/"), notes)
+                continue
             self._add(logdir, folder.name, entry, f"{where}/{entry.name}".lstrip("/"))
 
     def _add(self, logdir: Logdir, folder: str, entry: Entry, shown: str) -> None:
@@ -115,7 +126,19 @@ class _Found:
 
     def listing(self) -> Listing:
         """All that was found."""
-        return ordered(_distinct(_by_process(self._candidates)), self._problems)
+        files = _distinct(_by_process(self._candidates))
+        runs = {file.run for file in files}
+        for run, (shown, notes) in self._notes.items():
+            if run not in runs and notes:
+                told = " ".join(note.text for note in notes[:_MOST_TOLD])
+                self._problems.append(Problem(_sayable(shown), f"This run has no trace. {told}"))
+        noted = {run: notes for run, (_, notes) in self._notes.items()}
+        return ordered([_with_notes(file, noted.get(file.run, ())) for file in files], self._problems, noted)
+
+
+def _with_notes(file: TraceFile, notes: tuple[Note, ...]) -> TraceFile:
+    """The file, with what is to be known of its run and its span."""
+    return replace(file, notes=tuple(note for note in notes if note.span in ("", file.span))) if notes else file
 
 
 def _may_be_file(path: str) -> bool:

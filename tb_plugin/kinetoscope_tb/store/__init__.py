@@ -13,7 +13,7 @@ answers   loading, missing, or a table
 
 from __future__ import annotations
 
-from .answers import Loading, Missing, compute, compute_comparison
+from .answers import Loading, Missing, compute, compute_comparison, with_notes
 from .files import event_in, keep, open_or_read, read_trace
 from .gathering import Crew, files_of, local_crew, ranks_of, summaries
 from .store import Store
@@ -33,4 +33,5 @@ __all__ = [
     "ranks_of",
     "read_trace",
     "summaries",
+    "with_notes",
 ]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ..compare import Comparison
+    from ..discovery import TraceFile
     from ..trace import Trace
     from ..views import Recorded, View
 
@@ -35,6 +36,20 @@ class Missing:
 def compute(view: View, recorded: Recorded, arguments: Mapping[str, object]) -> pl.DataFrame | Missing:
     """What the view says of the trace, or of the run."""
     return Missing(view.hint) if view.is_missing(recorded) else view.table.of(view.run(recorded, **arguments))
+
+
+def with_notes(view: View, answer: pl.DataFrame | Missing, file: TraceFile) -> pl.DataFrame | Missing:
+    """Trace health, with what the file's recorder says of the run behind it; any other view as it is.
+
+    It is no part of what is computed of a trace: another rank may be lost long after this one was read.
+    """
+    if view.id != "health" or not file.notes or isinstance(answer, Missing):
+        return answer
+    import polars as pl
+
+    rows = [(note.rule, note.level, note.ranks, note.text, None) for note in file.notes]
+    both = pl.concat([answer, pl.DataFrame(rows, schema=answer.schema, orient="row")])
+    return both.sort(pl.col("level").replace_strict({"loss": 0, "warning": 1, "note": 2}), maintain_order=True)
 
 
 def compute_comparison(

@@ -7,8 +7,8 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..discovery import Heads, Listing, Logdir, TraceFile, list_traces
-from .answers import Loading, Missing, compute, compute_comparison
+from ..discovery import Heads, Listing, Logdir, Manifests, TraceFile, list_traces
+from .answers import Loading, Missing, compute, compute_comparison, with_notes
 from .files import event_in, read_trace
 from .loads import MOST_RESULTS, Loads
 from .run_loads import RunLoads
@@ -63,7 +63,7 @@ class Store:
         self._loads = Loads(capacity_bytes, cache, read, clock)
         self._run_loads = RunLoads(cache, patience_s)
         self._lock = threading.Lock()
-        self._heads = Heads()  # the listing thread alone uses it
+        self._heads, self._manifests = Heads(), Manifests()  # the listing thread alone uses them
         self._event_texts: EventTexts | None = None  # the details thread alone uses it
         self._events: OrderedDict[Any, Future[Event]] = OrderedDict()
         self._listing: Listing | None = None
@@ -86,7 +86,7 @@ class Store:
     def _list(self) -> Listing:
         begun = self._clock()
         try:
-            self._listing = list_traces(self._logdirs, self._heads)
+            self._listing = list_traces(self._logdirs, self._heads, self._manifests)
             return self._listing
         finally:
             self._listed_at = self._clock()
@@ -128,7 +128,7 @@ class Store:
             return trace
         key = (view.id, tuple(sorted(arguments.items())))
         result: Future[pl.DataFrame | Missing] = self._loads.result(file, key, compute, view, trace, arguments)
-        return result.result() if is_done(result, self._patience_s) else Loading("analysing")
+        return with_notes(view, result.result(), file) if is_done(result, self._patience_s) else Loading("analysing")
 
     def run_frame(
         self, view: View, file: TraceFile, arguments: Mapping[str, object]

@@ -38,6 +38,7 @@ def runs(listing: Listing | None) -> dict[str, Any]:
             "name": run,
             "label": labels[run],
             "workers": [{"name": worker, "spans": _spans(spans)} for worker, spans in workers.items()],
+            "notes": [asdict(note) for note in listing.notes.get(run, ())],
         }
         for run, workers in listing.runs.items()
     ]

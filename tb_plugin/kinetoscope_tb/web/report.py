@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..discovery import Listing
 from ..errors import KinetoscopeError
-from ..store import Missing, compute
+from ..store import Missing, compute, with_notes
 from . import encode
 from .assets import asset
 
@@ -62,9 +62,9 @@ def _told(
     """The answers about one trace: its state, and each view with each choice of its parameters."""
     if isinstance(trace, KinetoscopeError):
         return {"state": encode.failure(trace), "answers": []}
-    health = compute(views["health"], trace, {})
+    health = with_notes(views["health"], compute(views["health"], trace, {}), file)
     answers = [
-        {"view": view.id, "parameters": given, "answer": _answer(view, trace, given, most_rows)}
+        {"view": view.id, "parameters": given, "answer": _answer(view, file, trace, given, most_rows)}
         for view in views.values()
         if view.detail_of is None
         for given in _choices(view)
@@ -80,8 +80,8 @@ def _choices(view: View) -> Iterator[dict[str, str]]:
         yield {name: value for name, value in chosen if value != default[name]}
 
 
-def _answer(view: View, trace: Trace, given: Mapping[str, str], most_rows: int) -> dict[str, Any]:
-    result = compute(view, trace, view.arguments(given))
+def _answer(view: View, file: TraceFile, trace: Trace, given: Mapping[str, str], most_rows: int) -> dict[str, Any]:
+    result = with_notes(view, compute(view, trace, view.arguments(given)), file)
     if isinstance(result, Missing):
         return encode.view_answer(view, result)
     most = most_rows * MORE_FOR_CURVES if view.table.curves else most_rows

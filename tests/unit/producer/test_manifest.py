@@ -36,10 +36,10 @@ def test_windows_of_all_ranks_meet_by_their_span():
 @pytest.mark.parametrize(
     ("other", "state", "problem"),
     [
-        (None, "missing", "rank 1 has reported nothing"),
+        (None, "missing", "nothing was reported"),
         (status(1, state="recording"), "saving", None),
         (status(1, state="killed", problem="killed while it recorded"), "missing", "killed while it recorded"),
-        (status(1), "missing", "rank 1 had ended before"),
+        (status(1), "missing", "it had ended before"),
     ],
     ids=["silent", "at work", "killed", "ended"],
 )

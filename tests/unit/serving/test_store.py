@@ -199,7 +199,7 @@ def test_making_a_store_starts_no_thread_and_touches_no_disk(monkeypatch):
 
 def test_a_listing_that_takes_long_is_unknown_and_the_tab_is_there(monkeypatch):
     free = threading.Event()
-    monkeypatch.setattr("kinetoscope_tb.store.store.list_traces", lambda logdirs, heads: free.wait(LONG_S))
+    monkeypatch.setattr("kinetoscope_tb.store.store.list_traces", lambda logdirs, heads, manifests: free.wait(LONG_S))
     slow = store(Reader(), patience_s=0)
     assert slow.listing() is None
     assert slow.has_something_to_show()
