@@ -23,6 +23,7 @@ const listed = (...workers: string[]): Run => ({
     name,
     spans: [{ name: "53", label: "53", file: "", bytes: 1, stamp: "" }],
   })),
+  notes: [],
 });
 const phase = (job: Job, run?: Run) => courseOf(job, "mine", 10, run).phase;
 

@@ -45,7 +45,7 @@ class Progress:
     batch_wct: float = 0.0
 
     def __post_init__(self) -> None:
-        negative = [name for name, value in asdict(self).items() if value < 0]
+        negative = [name for name, value in vars(self).items() if value < 0]
         if negative:
             raise UsageError(f"{negative[0]}={getattr(self, negative[0])!r}: nothing completes less than zero of it.")
         for unit in ("batch", "sample", "token"):
