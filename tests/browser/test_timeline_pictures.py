@@ -30,6 +30,7 @@ PICTURES: dict[str, tuple[str, dict[str, str], int]] = {
         },
         860,
     ),
+    "timeline-path": (RESNET, {"critical": "1", "panel": "closed"}, 640),
     "timeline-area": (RESNET, {"area": "0~187948000~0", "panel": "area", "drawer": "330"}, 860),
     "timeline-ranks": (
         RANKS,
@@ -48,7 +49,8 @@ def test_the_pictures_of_the_timeline(app: App, base_url: str, artifacts: Path, 
     source, where, height = PICTURES[name]
     if source not in SOURCES:
         pytest.skip(f"the real trace {source} isn't here; KINETOSCOPE_TRACES says where such traces lie")
-    with app.page.expect_response("**/timeline/labels*"):
+    last = "path" if "critical" in where else "labels"
+    with app.page.expect_response(f"**/timeline/{last}*"):
         page = app.open("timeline", side="folded", **place(base_url, source), **where)
     if source == RANKS:
         page.get_by_label("Filter tracks").fill("stream 84")

@@ -47,10 +47,13 @@ class Nodes:
         start, dur = trace.device_events["start_ns"].to_numpy(), trace.device_events["dur_ns"].to_numpy()
         windows = trace.steps["start_ns"].to_numpy(), trace.steps["end_ns"].to_numpy()
         times = (points.time, start, start + dur, windows[1], windows[0])
-        ranks = (1, 2, np.where(dur > 0, 0, 3), 4, 5)
-        key = np.concatenate([time * 6 + rank for time, rank in zip(times, ranks, strict=True)])
+        rank = np.repeat(np.array([1, 2, 0, 4, 5], np.int8), [at.size for at in times])
+        ends = points.time.size + start.size
+        rank[ends : ends + start.size][dur == 0] = 3
         time = np.concatenate(times)
-        return cls(points, start.size, trace.steps.height, time, np.argsort(key, kind="stable"))
+        by_rank = np.argsort(rank, kind="stable")
+        order = by_rank[np.argsort(time[by_rank], kind="stable")]
+        return cls(points, start.size, trace.steps.height, time, order)
 
     def _part(self, part: int) -> slice:
         sizes = (self.points.time.size, self.rows, self.rows, self.steps, self.steps)

@@ -81,5 +81,6 @@ class WhatIf:
 
 def _less(values: Ints, some: NDArray[np.bool_], percent: int) -> Ints:
     less = values.copy()
-    less[some] -= values[some] * percent // 100
+    chosen = values[some]
+    less[some] -= chosen // 100 * percent + chosen % 100 * percent // 100  # of any size without overflow
     return less

@@ -97,8 +97,9 @@ class PathSlices:
         if not inside.size:
             return []
         start, end = self.start[inside], self.end[inside]
-        bucket = np.maximum(start - from_ns, 0) * buckets // max(1, to_ns - from_ns)
-        is_short = (end - start) * buckets < to_ns - from_ns
+        wide = max(1, (to_ns - from_ns) // buckets)
+        bucket = np.maximum(start - from_ns, 0) // wide
+        is_short = end - start < wide
         same = is_short[1:] & is_short[:-1] & (bucket[1:] == bucket[:-1]) & (np.diff(self.axis[inside]) == 0)
         first = np.flatnonzero(np.append(True, ~same))
         group = np.repeat(np.arange(first.size), np.diff(np.append(first, inside.size)))
