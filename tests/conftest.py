@@ -10,6 +10,7 @@ from real_traces import FOLDER, MISSING
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")
+os.environ["KINETOSCOPE_SCALARS"] = "off"  # but for tests about them: a process each
 os.environ["KINETOSCOPE_CACHE"] = "off"  # for processes that tests start too; those about the cache name a folder
 
 

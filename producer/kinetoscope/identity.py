@@ -148,6 +148,16 @@ class Run:
         return self._settled
 
 
+def name_for_all() -> str:
+    """Return what the launcher calls the job, or else a time on which all its processes agree."""
+    name = run_from(os.environ)
+    if name is not None:
+        return name
+    proposal, key = time.strftime("%Y%m%d-%H%M%S"), f"kinetoscope/name/{next(_count)}"
+    store = default_store() if is_distributed() else None
+    return proposal if store is None else _agreed(store, key, proposal)
+
+
 def default_store() -> Store | None:
     """Return torch.distributed's default store, which has no public name."""
     from torch.distributed import distributed_c10d

@@ -101,14 +101,27 @@ class Loop(Surface):
                 )
             self._advance(samples, tokens, is_last=False)
 
-    def epoch(self) -> None:
-        """Say that an epoch is complete. With no step since the last one this is no news: `steps` says it, too."""
+    def begin_step(self) -> None:
+        """Say that a step begins, where it doesn't with the end of the one before; nothing if one has begun."""
+        if self._enabled:
+            self._check_place("count steps")
+            self._ranges.begin_step(self.completed_steps)
+
+    def epoch(self, *, goes_on: bool = True) -> None:
+        """Say that an epoch is complete. With no step since the last one this is no news: `steps` says it, too.
+
+        Args:
+            goes_on: Whether a step that has begun goes on: False if only `begin_step` will begin one.
+        """
         if self._enabled:
             self._check_place("count epochs")
-            self._end_epoch(goes_on=self._ranges.is_step_open)
+            self._end_epoch(goes_on=goes_on and self._ranges.is_step_open)
 
     def _end_epoch(self, *, goes_on: bool) -> None:
-        if self._counter.end_epoch() and is_per_epoch(self._schedule):
+        is_news = self._counter.end_epoch()
+        if not goes_on:
+            self._ranges.end_step(is_complete=False)
+        if is_news and is_per_epoch(self._schedule):
             self._ranges.end_step(is_complete=False)
             self._move(closes=True)
             self._resume(goes_on=goes_on)

@@ -112,7 +112,7 @@ def checked_schedule(schedule: Schedule | None) -> Schedule | None:
 
 def is_per_epoch(schedule: Schedule | None) -> bool:
     """Whether a schedule begins anew with each epoch."""
-    return isinstance(schedule, Cyclic) and schedule.per == "epoch"
+    return getattr(schedule, "per", "run") == "epoch"
 
 
 def place_in(schedule: Schedule | None, now: Progress, start: Progress) -> int:

@@ -29,8 +29,10 @@ from .markers import Ranges
 from .progress import Progress, ProgressCounter
 from .recorder import Activities, Options, Recorder
 from .saving import Destination, Saving
+from .scalars import Curves
 from .schedule import WindowLimit, checked_schedule, description, place_in, steps_needed
 from .system import KINDS, SystemCounters
+from .template import TRACE
 from .triggers import on_request
 
 if TYPE_CHECKING:
@@ -65,7 +67,12 @@ class Tracer(Loop):
             aren't copied yet stay too.
         overwrite: Whether to record into the run's folder even if it holds traces; those of the same names are
             replaced.
+        file: What a trace is called in its run's folder, with Composer's variables (`template`); what ends in `.gz` is
+            compressed.
+        remote_file: The URL of each trace's copy, with the same variables, instead of `remote`.
         on_saved: Is called with each trace's path, and what run.json says of it, between two steps or at the end.
+        on_window: Is given torch's profiler when a window is complete, while its events are in memory.
+        scalars: Whether rank 0 writes curves of all steps and windows for TensorBoard's Scalars tab, beside the traces.
         activities: Like the ones below, as torch.profiler.profile defines it.
         record_shapes: Sizes of the operators' inputs.
         profile_memory: Allocations and releases.
@@ -108,7 +115,11 @@ class Tracer(Loop):
         remote: str | None = None,
         keep: int = -1,
         overwrite: bool = False,
+        file: str = TRACE,
+        remote_file: str | None = None,
         on_saved: Callable[[Path, Mapping[str, Any]], None] | None = None,
+        on_window: Callable[[profile], None] | None = None,
+        scalars: bool = True,
         activities: Activities | None = None,
         record_shapes: bool = True,
         profile_memory: bool = False,
@@ -145,9 +156,11 @@ class Tracer(Loop):
         )
         self._losses = Losses()
         target, facts = folder(logdir), {"schedule": description(schedule)}
-        destination = Destination(remote=remote, keep=keep, overwrite=overwrite)
+        destination = Destination(file=file, remote=remote, remote_file=remote_file, keep=keep, overwrite=overwrite)
         name = Run(run, target, overwrite=overwrite)
-        self._saving = Saving(target, name, self._losses, facts, destination, on_saved)
+        self._saving = Saving(target, name, self._losses, facts, destination, self._saved)
+        self._on_saved, self._on_window = on_saved, on_window
+        self._curves = Curves(self._saving.settled, progress or Progress(), is_on=scalars and enabled)
         self._ranges = Ranges()
         self._annotations = Annotations(EventLog(), self._ranges)
         self._attendant = Attendant(
@@ -163,8 +176,7 @@ class Tracer(Loop):
         self._instruments = Instruments(self._losses, counters)
         self._counter, self._limit = ProgressCounter(progress), WindowLimit(max_window_s)
         self._keeps_events, self._window_batches = keep_events, 0
-        self._preset: dict[str, Any] = {}
-        self._metadata: dict[str, Any] = {}
+        self._preset, self._metadata = {}, {}
 
     @property
     def saved_traces(self) -> tuple[Path, ...]:
@@ -232,6 +244,8 @@ class Tracer(Loop):
         self._attendant.end(self._saving.reason)
         shortfall, steps = self._shortfall(), self.completed_steps
         self._saving.close(timeout_s, reason=self._saving.reason, problem=shortfall, steps_completed=steps)
+        with self._losses.kept_away("The curves of steps couldn't be ended"):
+            self._curves.close()
         saved, lost = len(self._saving.saved), self._losses.count
         if shortfall is not None:
             _LOG.warning("%s.", shortfall)
@@ -266,6 +280,7 @@ class Tracer(Loop):
 
     def _end_step(self) -> None:
         self._window_batches += 1
+        self._curves.step(self.progress)
         recorder = self._recorder
         self._attendant.stepped(self.completed_steps - 1, is_idle=recorder is None or recorder.is_idle)
 
@@ -340,6 +355,14 @@ class Tracer(Loop):
             own=own,
         )
         self._attendant.note("saved", self.completed_steps)
+        if self._on_window is not None:
+            with self._losses.kept_away("on_window failed"):
+                self._on_window(profiler)
+
+    def _saved(self, path: Path, window: Mapping[str, Any]) -> None:
+        self._curves.window(path, int(window.get("span") or 0))
+        if self._on_saved is not None:
+            self._on_saved(path, window)
 
     def _give_way(self) -> None:
         self._ranges.pause()

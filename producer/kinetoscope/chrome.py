@@ -1,0 +1,293 @@
+"""The process that writes Chrome JSON files: `python -m kinetoscope.chrome`, with a job as JSON on standard input.
+
+A rank's file is an array with one event a line, on Unix time in µs. The process of an event is the global rank, so that
+markers and torch's operators share one row; what isn't the recorded process itself, such as a GPU, keeps a process of
+its own. torch's times count from `baseTimeNanoseconds`, which must be added: what leaves it out puts markers and
+operators decades apart (torch since 2.4).
+
+The machine's file has all ranks' events of all windows. Each process that finds the files of a window complete adds
+them, once, under a lock; events that are there already stay as they are. This module never imports torch.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from .errors import SaveError
+from .uploads import upload
+
+_BLOCK = 1 << 20
+_SPACE = re.compile(r"[\s,]*")
+_EVENTS = re.compile(r'"traceEvents"\s*:\s*\[')
+_BASE = re.compile(r'"baseTimeNanoseconds"\s*:\s*"?(-?\d+)')
+_OFFSET = re.compile(r'"clock"\s*:\s*\{[^{}]*?"offset_ns"\s*:\s*(-?\d+)')
+_BACKWARD = "autograd::engine::evaluate_function"
+_PROCESSES_PER_RANK = 1000
+_OTHERS = 1_000_000  # ranks come before
+
+
+class Source:
+    """Another profiler's trace: an object with `traceEvents`, or an array, also one that was cut off; plain or gzip.
+
+    Attributes:
+        base_ns: Unix time of its zero.
+        offset_ns: How far this machine's clock is ahead of rank 0's; None if nobody measured it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.base_ns = 0
+        self.offset_ns: int | None = None
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """Each event, as far as the file can be read; the attributes are known from the first one on.
+
+        Raises:
+            OSError: The file can't be read.
+        """
+        decoder = json.JSONDecoder()
+        with _opened(self.path) as file:
+            text = self._head(file)
+            at = 0
+            while True:
+                at = _SPACE.match(text, at).end()  # type: ignore[union-attr]  # matches nothing too
+                try:
+                    event, at = decoder.raw_decode(text, at)
+                except ValueError:
+                    block = file.read(_BLOCK)
+                    if not block or text[at : at + 1] == "]":
+                        return
+                    text, at = text[at:] + block, 0
+                    continue
+                if isinstance(event, dict):
+                    yield event
+
+    def _head(self, file: IO[str]) -> str:
+        """Read up to the first event; return what was read beyond it."""
+        text = ""
+        while block := file.read(_BLOCK):
+            text += block
+            begin = text.lstrip("\ufeff \t\r\n")
+            if begin.startswith("["):
+                return begin[1:]
+            found = _EVENTS.search(text)
+            if found:
+                head = text[: found.start()]
+                base, offset = _BASE.search(head), _OFFSET.search(head)
+                self.base_ns = int(base[1]) if base else 0
+                self.offset_ns = int(offset[1]) if offset else None
+                return text[found.end() :]
+        return ""
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[str]]:
+    with path.open("rb") as file:
+        is_packed = file.read(2) == b"\x1f\x8b"
+    with gzip.open(path, "rt") if is_packed else path.open(encoding="utf-8", errors="replace") as text:
+        yield text
+
+
+class RankFile:
+    """The lines of one rank's file.
+
+    Args:
+        rank: Over the whole job.
+        pid: Of the process that was recorded.
+    """
+
+    def __init__(self, rank: int, pid: int) -> None:
+        self._rank = rank
+        self._processes: dict[object, int] = {pid: rank}
+        self._backward: set[object] = set()
+        self.dropped = 0
+        """Events of no process or thread."""
+        self.problems: list[str] = []
+        """What couldn't be read, and why."""
+
+    def lines(self, own: Iterable[Mapping[str, Any]], sources: Iterable[Source]) -> Iterator[str]:
+        """Return each event as JSON.
+
+        Args:
+            own: The program's own events, with `ns` for their Unix time.
+            sources: What other profilers wrote.
+        """
+        yield _metadata("process_name", self._rank, {"name": f"rank {self._rank}"})
+        yield _metadata("process_sort_index", self._rank, {"sort_index": self._rank * _PROCESSES_PER_RANK})
+        yield _metadata("global_rank", self._rank, {"value": self._rank})
+        for event in sorted(own, key=lambda event: int(event["ns"])):
+            told = {key: value for key, value in event.items() if key != "ns"}
+            yield _timed({**told, "pid": self._rank}, event["ns"])
+        for source in sources:
+            yield from self._lines_of(source)
+            if source.offset_ns is not None:
+                yield _metadata("clock_offset_ns", self._rank, {"value": source.offset_ns})
+        for tid in self._backward:
+            yield _metadata("thread_sort_index", self._rank, {"sort_index": 1}, tid)
+        for place, (pid, number) in enumerate(self._processes.items()):
+            if number != self._rank:
+                name = {"name": f"rank {self._rank} · {pid if isinstance(pid, str) else f'device {pid}'}"}
+                yield _metadata("process_name", number, name)
+                order = self._rank * _PROCESSES_PER_RANK + place
+                yield _metadata("process_sort_index", number, {"sort_index": order})
+
+    def _lines_of(self, source: Source) -> Iterator[str]:
+        try:
+            for event in source.events():
+                if "pid" in event and "tid" in event:
+                    yield self._line(event, source.base_ns)
+                else:
+                    self.dropped += 1
+        except (OSError, EOFError, zlib.error) as error:  # what was read of it so far is good
+            self.problems.append(f"{source.path}: {error}")
+
+    def _line(self, event: dict[str, Any], base_ns: int) -> str:
+        pid = event["pid"]
+        if pid not in self._processes:
+            self._processes[pid] = _OTHERS + self._rank * _PROCESSES_PER_RANK + len(self._processes)
+        event["pid"] = number = self._processes[pid]
+        if event.get("ph") == "M":
+            event.pop("ts", None)
+            if str(event.get("name", "")).startswith("process_"):
+                return ""  # the rank's own say it
+            return json.dumps(event)
+        if str(event.get("name", "")).startswith(_BACKWARD) and number == self._rank:
+            self._backward.add(event["tid"])
+        if "id" in event:
+            event["id"] = f"{self._rank}:{event['id']}"
+        return _timed(event, base_ns + nanoseconds(event.get("ts", 0)))
+
+
+def nanoseconds(microseconds: float) -> int:
+    """A time in µs as whole ns; exact up to 2^43 µs, which kineto's times stay below."""
+    whole = int(microseconds)
+    return whole * 1000 + round((microseconds - whole) * 1000)
+
+
+def _timed(event: Mapping[str, Any], unix_ns: int) -> str:
+    """The event with its time in µs; as a text, since a double holds Unix time in µs to a quarter only."""
+    rest = {key: value for key, value in event.items() if key != "ts"}
+    return f'{json.dumps(rest)[:-1]}, "ts": {unix_ns // 1000}.{unix_ns % 1000:03d}}}'
+
+
+def _metadata(name: str, pid: int, args: Mapping[str, Any], tid: object = 0) -> str:
+    return json.dumps({"ph": "M", "name": name, "pid": pid, "tid": tid, "args": args})
+
+
+_TIME = re.compile(r'"ts": (\d+)\.(\d{3})\}$')
+
+
+def shifted(line: str, by_ns: int) -> str:
+    """A line of a rank's file on a clock that differs by so much."""
+    found = _TIME.search(line) if by_ns else None
+    if found is None:
+        return line
+    ns = int(found[1] + found[2]) + by_ns
+    return f'{line[: found.start()]}"ts": {ns // 1000}.{ns % 1000:03d}}}'
+
+
+def _lines_of(path: Path) -> Iterator[str]:
+    """The events of a file that this module wrote, on rank 0's clock as far as it was measured."""
+    offset_ns = 0
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            if '"clock_offset_ns"' in line:
+                offset_ns = json.loads(line.strip().rstrip(","))["args"]["value"]
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            event = line.strip().rstrip(",")
+            if event.startswith("{"):
+                yield shifted(event, -offset_ns)
+
+
+def _write(target: Path, lines: Iterable[str]) -> None:
+    """Write an array; its name appears when it is whole."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    hidden = target.with_name(f".{target.name}.tmp-{os.getpid()}")
+    try:
+        with hidden.open("w", encoding="utf-8") as file:
+            separator = "[\n"
+            for line in filter(None, lines):
+                file.write(separator + line)
+                separator = ",\n"
+            file.write("\n]\n" if separator != "[\n" else "[]\n")
+            file.flush()
+            os.fsync(file.fileno())
+        hidden.replace(target)
+    finally:
+        hidden.unlink(missing_ok=True)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Be the only one of this machine who changes the merged file."""
+    with (folder / ".merging").open("w") as file:
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except ImportError:  # Windows
+            pass
+        yield
+
+
+def merge(folder: Path, files: Iterable[str], merged: str) -> bool:
+    """Add the files of one window to the merged one, if all are there and nobody has; return whether it did."""
+    paths = [folder / name for name in files]
+    target, done = folder / merged, folder / f".{Path(merged).name}.merged"
+    with _alone(folder):
+        known = done.read_text(encoding="utf-8").splitlines() if done.exists() else []
+        names = [path.relative_to(folder).as_posix() for path in paths]
+        if not all(path.exists() for path in paths) or names[0] in known:
+            return False
+        before = _plain_lines(target) if target.exists() and known else iter(())
+        _write(target, (line for part in (before, *map(_lines_of, paths)) for line in part))
+        done.write_text("\n".join([*known, *names]) + "\n", encoding="utf-8")
+    return True
+
+
+def _plain_lines(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            event = line.strip().rstrip(",")
+            if event.startswith("{"):
+                yield event
+
+
+def work(job: Mapping[str, Any]) -> list[str]:
+    """Do a job; what went wrong, in words.
+
+    Args:
+        job: `folder`, `file`, `rank`, `pid`, `events`, `sources`, `files_of_node`, `merged` or None, `remote` and
+            `merged_remote` or None, `overwrite`, `remove`: files to remove at the end.
+    """
+    folder = Path(job["folder"])
+    target = folder / job["file"]
+    problems = []
+    try:
+        rank = RankFile(job["rank"], job["pid"])
+        problems = rank.problems
+        _write(target, rank.lines(job["events"], [Source(Path(path)) for path in job["sources"]]))
+        is_merged = job["merged"] is not None and merge(folder, job["files_of_node"], job["merged"])
+        copies = [(target, job["remote"])] + ([(folder / job["merged"], job["merged_remote"])] if is_merged else [])
+        for path, url in copies:
+            if url is not None:
+                upload(path, url, overwrite=job["overwrite"] or path != target)
+        for name in job["remove"] if job["merged"] is None or is_merged or job["file"] not in job["remove"] else ():
+            (folder / name).unlink(missing_ok=True)
+    except (OSError, SaveError) as error:
+        problems.append(f"kinetoscope: {target}: {error}")
+    return problems
+
+
+if __name__ == "__main__":
+    sys.stderr.writelines(f"{line}\n" for line in work(json.load(sys.stdin)))

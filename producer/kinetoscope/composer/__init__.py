@@ -1,0 +1,40 @@
+"""Composer's profiler, as its documentation describes it, for any training loop.
+
+    from kinetoscope.composer import JSONTraceHandler, Profiler, State, cyclic_schedule
+
+    profiler = Profiler(schedule=cyclic_schedule(wait=1, warmup=1, active=4), trace_handlers=JSONTraceHandler())
+    with State(run_name="my-run", profiler=profiler) as state:
+        for epoch in range(2):
+            for batch in state.steps(loader):
+                with profiler.marker("forward"):
+                    ...
+
+Where Composer's code contradicts its documentation, this follows the documentation. Composer itself isn't needed; its
+Trainer drives the same classes through `kinetoscope.integrations.composer`.
+"""
+
+from __future__ import annotations
+
+from .actions import ProfilerAction, cyclic_schedule
+from .json_trace_handler import JSONTraceHandler
+from .marker import Marker
+from .profiler import Profiler
+from .state import Count, State, Timestamp
+from .system_profiler import SystemProfiler
+from .torch_profiler import TorchProfiler
+from .trace_handler import Callback, TraceHandler
+
+__all__ = [
+    "Callback",
+    "Count",
+    "JSONTraceHandler",
+    "Marker",
+    "Profiler",
+    "ProfilerAction",
+    "State",
+    "SystemProfiler",
+    "Timestamp",
+    "TorchProfiler",
+    "TraceHandler",
+    "cyclic_schedule",
+]

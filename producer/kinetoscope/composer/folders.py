@@ -1,0 +1,73 @@
+"""Folders that traces go to: which one, and whether it is free."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..identity import current_place, default_store, is_distributed, local_world_size
+from ..template import formatted, place_values
+
+if TYPE_CHECKING:
+    from .state import State, Timestamp
+
+_PATIENCE = timedelta(seconds=120)
+_count = itertools.count()
+
+
+def run_values(state: State) -> dict[str, Any]:
+    """The variables of folders' names."""
+    return place_values(current_place(), state.run_name, local_world_size())
+
+
+def name_values(state: State, timestamp: Timestamp) -> dict[str, Any]:
+    """The variables of files' names."""
+    return {**run_values(state), **timestamp.progress.to_json()}
+
+
+def claimed(template: str, state: State, *, overwrite: bool) -> Path:
+    """Make the folder and return it. All ranks look before any of them writes.
+
+    Raises:
+        FileExistsError: It holds files, on this machine or on another rank's, and they may not be overwritten.
+    """
+    folder = Path(formatted(template, run_values(state))).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    found = None if overwrite else first_file(folder)
+    if not overwrite and _is_bad_anywhere(is_bad_here=found is not None):
+        where = f"{folder} holds {found.relative_to(folder)}" if found else f"{folder} isn't empty on another rank"
+        raise FileExistsError(f"{where}: choose another folder or run name, or say overwrite=True.")
+    return folder
+
+
+def first_file(folder: Path) -> Path | None:
+    """Some file in the folder, at any depth; hidden files and folders don't count."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        visible = sorted(name for name in files if not name.startswith("."))
+        if visible:
+            return Path(place) / visible[0]
+    return None
+
+
+def _is_bad_anywhere(*, is_bad_here: bool) -> bool:
+    """Whether any rank found something; waits for all of them, since the first one that goes on may write at once.
+
+    A rank that never comes is waited for in vain for some time only.
+    """
+    store = default_store() if is_distributed() else None
+    if store is None:
+        return is_bad_here
+    key, size = f"kinetoscope/folder/{next(_count)}", current_place().world_size
+    try:
+        bad = store.add(f"{key}/bad", int(is_bad_here))
+        if store.add(f"{key}/seen", 1) >= size:
+            store.set(f"{key}/all", "")
+        store.wait([f"{key}/all"], _PATIENCE)
+        bad = store.add(f"{key}/bad", 0)
+    except RuntimeError:  # a store whose server is gone, or that waited in vain
+        return is_bad_here
+    return bool(bad)

@@ -1,0 +1,288 @@
+"""Composer's JSONTraceHandler: markers, and what other profilers recorded, as Chrome JSON of one file per rank.
+
+The training's thread only notes events. Files are made by a process of their own (`kinetoscope.chrome`): a rank's file
+when its window is complete and torch's trace of it, if there will be one, is there; the file of a machine's ranks by
+whichever of them comes last. So nobody waits for anybody.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..identity import Place, current_place, local_world_size
+from ..template import formatted
+from .actions import ACTIVE, ProfilerAction
+from .folders import claimed, name_values
+from .torch_profiler import remote_name
+from .trace_handler import TraceHandler
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .state import State, Timestamp
+
+_LOG = logging.getLogger("kinetoscope")
+
+_HEAD_BYTES = 1 << 16
+_MOST_EVENTS = 1 << 20
+_COMPLETED = re.compile(rb'"kinetoscope":\s*\{.*?"steps_completed":\s*(\d+)', re.DOTALL)
+
+
+@dataclass
+class _Window:
+    """What was noted from the first batch that isn't skipped to the one that saves."""
+
+    events: list[dict[str, Any]] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    dropped: int = 0
+    batch: int = 0
+    job: dict[str, Any] = field(default_factory=dict)
+
+
+class JSONTraceHandler(TraceHandler):
+    """Writes `{folder}/{filename}` per rank and window, and the machine's ranks together in `merged_trace_filename`.
+
+    The variables of the names are those of `TorchProfiler`.
+
+    Args:
+        folder: Where the files go.
+        filename: Of a rank's file.
+        remote_file_name: Of its copy elsewhere; see `TorchProfiler`.
+        merged_trace_filename: Of the machine's file, which grows with each window; None for none. It has folder
+            variables only: two machines may share a disk, so the default one has the machine's number.
+        merged_trace_remote_file_name: Of its copy elsewhere.
+        overwrite: Whether older files may be in the folder.
+        num_traces_to_keep: How many of a rank's files stay here; -1 for all. The machine's file stays.
+    """
+
+    def __init__(
+        self,
+        folder: str = "{run_name}/traces",
+        filename: str = "ep{epoch}-ba{batch}-rank{rank}.json",
+        remote_file_name: str | None = "{run_name}/traces/ep{epoch}-ba{batch}-rank{rank}.json",
+        merged_trace_filename: str | None = "node{node_rank}.json",
+        merged_trace_remote_file_name: str | None = "{run_name}/traces/node{node_rank}.json",
+        *,
+        overwrite: bool = False,
+        num_traces_to_keep: int = -1,
+    ) -> None:
+        self.folder, self.filename, self.remote_file_name = folder, filename, remote_file_name
+        self.merged_trace_filename = merged_trace_filename
+        self.merged_trace_remote_file_name = merged_trace_remote_file_name
+        self.overwrite, self.num_traces_to_keep = overwrite, num_traces_to_keep
+        self.saved_traces: list[tuple[Timestamp, list[Path]]] = []
+        """When each window was saved, and the files of all ranks; a file is there on its rank's machine only."""
+        self._lock = threading.Lock()
+        self._window: _Window | None = None
+        self._waiting: list[_Window] = []
+        """Complete windows whose trace by torch is still being written."""
+        self._sources: list[str] = []
+        """Traces that belong to no window so far."""
+        self._action = ProfilerAction.SKIP
+        self._target = Path()
+        self._place = Place()
+        self._writers: list[subprocess.Popen[bytes]] = []
+
+    # The training
+
+    def init(self, state: State, logger: Any = None) -> None:
+        """Take the folder.
+
+        Raises:
+            FileExistsError: Files are in it, and may not be overwritten.
+        """
+        self._target = claimed(self.folder, state, overwrite=self.overwrite)
+        self._place = current_place()
+
+    def batch_start(self, state: State, logger: Any = None) -> None:
+        """Begin a window, if there is something to record and none has begun."""
+        profiler = state.profiler
+        self._action = ProfilerAction.SKIP if profiler is None else profiler.action
+        if self._action is not ProfilerAction.SKIP and self._window is None:
+            self._window = _Window()
+
+    def batch_end(self, state: State, logger: Any = None) -> None:
+        """End the window, if this batch was its last."""
+        profiler = state.profiler
+        was, now = self._action, ProfilerAction.SKIP if profiler is None else profiler.action
+        if was is ProfilerAction.ACTIVE_AND_SAVE or (was in ACTIVE and now not in ACTIVE):
+            self._save(state)
+        elif now is ProfilerAction.SKIP:
+            self._window = None
+
+    def epoch_end(self, state: State, logger: Any = None) -> None:
+        """End the window with the epoch."""
+        if self._window is not None and self._action in ACTIVE:
+            self._save(state)
+        self._window = None
+
+    def close(self, state: State, logger: Any = None) -> None:
+        """Save a window that is under way, and wait for the files for some time."""
+        if self._window is not None and self._action in ACTIVE:
+            self._save(state)
+        self._window = None
+        for window in self._waiting:  # what torch recorded of them was lost
+            self._write(window)
+        self._waiting.clear()
+        deadline = time.monotonic() + 60
+        for writer in self._writers:
+            try:
+                writer.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                _LOG.warning("%s are still being written, by a process that outlives this one.", self._target)
+        self._writers.clear()
+
+    # Events
+
+    def process_duration_event(
+        self, name: str, categories: Sequence[str], is_start: bool, timestamp: Timestamp, wall_clock_time_ns: int
+    ) -> None:
+        """Note a marker's beginning or end."""
+        self._note("B" if is_start else "E", name, categories, timestamp, wall_clock_time_ns)
+
+    def process_instant_event(
+        self, name: str, categories: Sequence[str], timestamp: Timestamp, wall_clock_time_ns: int
+    ) -> None:
+        """Note a moment."""
+        self._note("i", name, categories, timestamp, wall_clock_time_ns, s="p")
+
+    def process_counter_event(
+        self,
+        name: str,
+        categories: Sequence[str],
+        timestamp: Timestamp,
+        wall_clock_time_ns: int,
+        values: Mapping[str, float],
+    ) -> None:
+        """Note values."""
+        self._note("C", name, categories, timestamp, wall_clock_time_ns, args=dict(values))
+
+    def process_chrome_json_trace_file(self, filepath: Path) -> None:
+        """Put another profiler's events into the window that they belong to, or else into the one under way."""
+        batch = _completed_in(filepath)
+        for window in self._waiting:
+            if window.batch == batch:
+                window.sources.append(os.fspath(filepath))
+                self._waiting.remove(window)
+                self._write(window)
+                return
+        self._sources.append(os.fspath(filepath))
+
+    def _note(
+        self, phase: str, name: str, categories: Sequence[str], timestamp: Timestamp, unix_ns: int, **more: Any
+    ) -> None:
+        window = self._window
+        if window is None:
+            return
+        told = {"epoch": int(timestamp.epoch), "batch": int(timestamp.batch)}
+        event = {
+            "ph": phase,
+            "name": name,
+            "cat": ",".join(categories),
+            "tid": threading.get_native_id(),
+            "ns": unix_ns,
+            **more,
+        }
+        if phase != "C":
+            event["args"] = told
+        with self._lock:
+            if len(window.events) < _MOST_EVENTS:
+                window.events.append(event)
+            else:
+                window.dropped += 1
+
+    # Files
+
+    def _save(self, state: State) -> None:
+        window, self._window = self._window, None
+        if window is None:
+            return
+        stamp = state.timestamp
+        values, window.batch = name_values(state, stamp), int(stamp.batch)
+        window.sources += self._sources
+        self._sources = []
+        paths = [self._target / self._name({**values, "rank": rank}) for rank in range(self._place.world_size)]
+        self.saved_traces.append((stamp, paths))
+        gone = max(0, len(self.saved_traces) - self.num_traces_to_keep) if self.num_traces_to_keep >= 0 else 0
+        removed = [files[self._place.global_rank] for _, files in self.saved_traces[:gone]]
+        del self.saved_traces[:gone]
+        first, count = self._place.global_rank - (self._place.local_rank or 0), local_world_size() or 1
+        window.job = {
+            "folder": os.fspath(self._target),
+            "file": self._name(values),
+            "rank": self._place.global_rank,
+            "pid": os.getpid(),
+            "files_of_node": [self._name({**values, "rank": rank}) for rank in range(first, first + count)],
+            "merged": None if self.merged_trace_filename is None else _node_name(self.merged_trace_filename, values),
+            "remote": _url(remote_name(self.remote_file_name, state), values),
+            "merged_remote": _url(remote_name(self.merged_trace_remote_file_name, state), values),
+            "overwrite": self.overwrite,
+            "remove": [path.relative_to(self._target).as_posix() for path in removed],
+        }
+        if window.dropped:
+            _LOG.warning("%d events of markers were left out of %s.", window.dropped, window.job["file"])
+        profiler = state.profiler
+        if profiler is not None and profiler.torch_profiler is not None and self._action in ACTIVE:
+            self._waiting.append(window)
+        else:
+            self._write(window)
+
+    def _name(self, values: Mapping[str, Any]) -> str:
+        return formatted(self.filename, values).lstrip("/")
+
+    def _write(self, window: _Window) -> None:
+        """Have a process write the window's file, after those that were asked to write before."""
+        job = {**window.job, "events": window.events, "sources": window.sources}
+        try:
+            writer = subprocess.Popen(
+                [sys.executable, "-m", "kinetoscope.chrome"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            _LOG.warning("%s wasn't written: %s", window.job["file"], error)
+            return
+        self._writers = [other for other in self._writers if other.poll() is None]
+        self._writers.append(writer)
+        threading.Thread(target=_send, args=(writer, job), daemon=True).start()
+
+
+def _send(writer: subprocess.Popen[bytes], job: Mapping[str, Any]) -> None:
+    try:
+        writer.communicate(json.dumps(job, default=str).encode())
+    except OSError as error:
+        _LOG.warning("%s wasn't written: %s", job["file"], error)
+
+
+def _node_name(template: str, values: Mapping[str, Any]) -> str:
+    known = {**values, "node_rank": values.get("node_rank") or 0}
+    return formatted(template, known).lstrip("/")
+
+
+def _url(template: str | None, values: Mapping[str, Any]) -> str | None:
+    return None if template is None else _node_name(template, values) if "://" in template else None
+
+
+def _completed_in(path: Path) -> int | None:
+    """How many steps were complete when a trace of ours was saved."""
+    import gzip
+
+    try:
+        with path.open("rb") as file:
+            is_packed = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if is_packed else path.open("rb") as text:
+            found = _COMPLETED.search(text.read(_HEAD_BYTES))
+    except (OSError, EOFError):
+        return None
+    return int(found[1]) if found else None

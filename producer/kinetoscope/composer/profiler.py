@@ -1,0 +1,231 @@
+"""Composer's Profiler: a schedule, and everything that records by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .actions import RECORDING, ProfilerAction, action_of
+from .marker import Marker
+from .system_profiler import SystemProfiler
+from .torch_profiler import MEMORY_NEEDS, TorchProfiler
+from .trace_handler import Callback, TraceHandler
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .state import State
+
+
+class Profiler:
+    """Records a training by a schedule.
+
+    Args:
+        schedule: Is asked before each batch what to do with it, given the state; see `cyclic_schedule`.
+        trace_handlers: What writes markers down: one or several `TraceHandler`.
+        sys_prof_cpu: Whether to record how busy the processors are.
+        sys_prof_memory: Whether to record memory.
+        sys_prof_disk: Whether to record disks.
+        sys_prof_net: Whether to record networks.
+        sys_prof_stats_thread_interval_seconds: How often these are read.
+        torch_prof_folder: See `TorchProfiler`, as all below; a name without `torch_prof_` is the same there.
+        torch_prof_filename: Of a trace.
+        torch_prof_remote_file_name: Of its copy elsewhere; may be a URL, such as `s3://bucket/path/to/file`.
+        torch_prof_memory_filename: Of a picture of what memory was used for; None for none.
+        torch_prof_memory_remote_file_name: Of its copy elsewhere.
+        torch_prof_overwrite: Whether older traces may be there.
+        torch_prof_use_gzip: Whether traces are compressed.
+        torch_prof_record_shapes: Sizes of the operators' inputs.
+        torch_prof_profile_memory: Allocations and releases.
+        torch_prof_with_stack: Call stacks.
+        torch_prof_with_flops: Estimates of operations.
+        torch_prof_num_traces_to_keep: How many traces stay here; -1 for all.
+
+    Raises:
+        ValueError: A picture of memory is wanted, and not all that it needs is recorded.
+    """
+
+    def __init__(
+        self,
+        schedule: Callable[[State], ProfilerAction],
+        trace_handlers: TraceHandler | Sequence[TraceHandler] = (),
+        sys_prof_cpu: bool = True,
+        sys_prof_memory: bool = False,
+        sys_prof_disk: bool = False,
+        sys_prof_net: bool = False,
+        sys_prof_stats_thread_interval_seconds: float = 0.5,
+        torch_prof_folder: str = "{run_name}/torch_traces",
+        torch_prof_filename: str = "rank{rank}.{batch}.pt.trace.json",
+        torch_prof_remote_file_name: str | None = "{run_name}/torch_traces/rank{rank}.{batch}.pt.trace.json",
+        torch_prof_memory_filename: str | None = None,
+        torch_prof_memory_remote_file_name: str
+        | None = "{run_name}/torch_memory_traces/rank{rank}.{batch}.pt.memory_trace.html",
+        torch_prof_overwrite: bool = False,
+        torch_prof_use_gzip: bool = False,
+        torch_prof_record_shapes: bool = False,
+        torch_prof_profile_memory: bool = True,
+        torch_prof_with_stack: bool = False,
+        torch_prof_with_flops: bool = True,
+        torch_prof_num_traces_to_keep: int = -1,
+    ) -> None:
+        self.schedule = schedule
+        self.trace_handlers = trace_handlers
+        self._state: State | None = None
+        self._markers: dict[str, Marker] = {}
+        self.action = ProfilerAction.SKIP
+        """What is done with the batch that is under way, or comes next."""
+        self.system_profiler = (
+            SystemProfiler(
+                sys_prof_cpu, sys_prof_memory, sys_prof_disk, sys_prof_net, sys_prof_stats_thread_interval_seconds
+            )
+            if sys_prof_cpu or sys_prof_memory or sys_prof_disk or sys_prof_net
+            else None
+        )
+        options = {
+            "record_shapes": torch_prof_record_shapes,
+            "profile_memory": torch_prof_profile_memory,
+            "with_stack": torch_prof_with_stack,
+            "with_flops": torch_prof_with_flops,
+        }
+        missing = [name for name in MEMORY_NEEDS if not options[name]]
+        if torch_prof_memory_filename is not None and missing:
+            needed = ", ".join(f"torch_prof_{name}=True" for name in missing)
+            raise ValueError(f"torch_prof_memory_filename needs {needed}.")
+        self.torch_profiler = None
+        if any(options.values()):
+            self.torch_profiler = TorchProfiler(
+                torch_prof_folder,
+                torch_prof_filename,
+                torch_prof_remote_file_name,
+                memory_filename=torch_prof_memory_filename,
+                memory_remote_file_name=torch_prof_memory_remote_file_name,
+                overwrite=torch_prof_overwrite,
+                use_gzip=torch_prof_use_gzip,
+                num_traces_to_keep=torch_prof_num_traces_to_keep,
+                **options,
+            )
+
+    @property
+    def trace_handlers(self) -> Sequence[TraceHandler]:
+        """What writes markers down."""
+        return self._trace_handlers
+
+    @trace_handlers.setter
+    def trace_handlers(self, handlers: TraceHandler | Sequence[TraceHandler]) -> None:
+        self._trace_handlers = [handlers] if isinstance(handlers, TraceHandler) else list(handlers)
+
+    @property
+    def state(self) -> State:
+        """The training's state.
+
+        Raises:
+            RuntimeError: There is none yet.
+        """
+        if self._state is None:
+            raise RuntimeError("This Profiler belongs to no training yet: call bind_to_state(), or give it to a State.")
+        return self._state
+
+    def bind_to_state(self, state: State) -> None:
+        """Record the training that has this state. `State(profiler=…)` does it."""
+        self._state, state.profiler = state, self
+        # The clock first, so that all others see the action of the batch; torch's profiler before what takes its files.
+        state.callbacks[:0] = [
+            _Clock(self),
+            *([self.torch_profiler] if self.torch_profiler else []),
+            *([self.system_profiler] if self.system_profiler else []),
+            *self._trace_handlers,
+        ]
+
+    def update_action(self) -> None:
+        """Ask the schedule about the batch that comes next; behind the last one of an epoch there is none."""
+        length = self.state.dataloader_len
+        if length is not None and self.state.timestamp.batch_in_epoch >= length:
+            self.action = ProfilerAction.SKIP
+            return
+        self.action = action_of(self.schedule, self.state)
+
+    def marker(
+        self,
+        name: str,
+        actions: Sequence[ProfilerAction] = RECORDING,
+        record_instant_on_start: bool = False,
+        record_instant_on_finish: bool = False,
+        categories: Sequence[str] = (),
+    ) -> Marker:
+        """Return the marker of this name; it is made when it is first asked for.
+
+        What later calls say of it replaces what earlier ones did, where they say anything.
+
+        Args:
+            name: Of the marker.
+            actions: During which actions it is recorded.
+            record_instant_on_start: Whether its beginning is a moment of its own, too.
+            record_instant_on_finish: Whether its end is.
+            categories: Which groups it belongs to.
+
+        Raises:
+            RuntimeError: The Profiler isn't bound to a state.
+        """
+        _ = self.state
+        known = self._markers.get(name)
+        if known is None:
+            known = self._markers[name] = Marker(
+                self,
+                name,
+                actions,
+                record_instant_on_start=record_instant_on_start,
+                record_instant_on_finish=record_instant_on_finish,
+                categories=categories,
+            )
+        else:
+            known.actions = known.actions if actions is RECORDING else frozenset(actions)
+            known.categories = tuple(categories) or known.categories
+            known.record_instant_on_start |= record_instant_on_start
+            known.record_instant_on_finish |= record_instant_on_finish
+        return known
+
+    def record_chrome_json_trace_file(self, filepath: str | Path) -> None:
+        """Give a trace that another profiler wrote to all trace handlers."""
+        for handler in self._trace_handlers:
+            handler.process_chrome_json_trace_file(Path(filepath))
+
+    # Markers in torch's own trace
+
+    def begin_native(self, name: str, categories: Sequence[str]) -> Any:
+        """Open a marker in torch's trace, where there is one."""
+        return None if self.torch_profiler is None else self.torch_profiler.begin_marker(name, categories)
+
+    def end_native(self, opened: Any) -> None:
+        """Close what `begin_native` opened."""
+        if self.torch_profiler is not None and opened is not None:
+            self.torch_profiler.end_marker(opened)
+
+    def note_instant(self, name: str, categories: Sequence[str]) -> None:
+        """Put a moment into torch's trace."""
+        if self.torch_profiler is not None and self.torch_profiler.tracer is not None:
+            self.torch_profiler.tracer.instant(name, categories=categories)
+
+    def note_counter(self, name: str, values: Mapping[str, float], unit: str | None) -> None:
+        """Put values into torch's trace."""
+        if self.torch_profiler is not None and self.torch_profiler.tracer is not None:
+            self.torch_profiler.tracer.counter(name, values, unit=unit)
+
+
+class _Clock(Callback):
+    """Asks the schedule, once for each batch."""
+
+    def __init__(self, profiler: Profiler) -> None:
+        self._profiler = profiler
+
+    def init(self, state: State, logger: Any = None) -> None:
+        self._profiler.update_action()
+
+    def batch_end(self, state: State, logger: Any = None) -> None:
+        self._profiler.update_action()
+
+    def epoch_end(self, state: State, logger: Any = None) -> None:
+        self._profiler.update_action()
+
+    def close(self, state: State, logger: Any = None) -> None:
+        self._profiler.action = ProfilerAction.SKIP

@@ -1,0 +1,271 @@
+"""Composer's TorchProfiler, recorded by a `Tracer`: the same names, and none of the ways to lose a trace."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch.profiler import ProfilerAction as TorchAction
+
+from ..errors import SaveError
+from ..identity import current_place, local_world_size
+from ..template import formatted, packed
+from ..tracer import Tracer
+from ..uploads import upload
+from .actions import TORCH_ACTIONS, ProfilerAction
+from .folders import claimed, name_values, run_values
+from .trace_handler import Callback
+
+if TYPE_CHECKING:
+    from torch.profiler import profile
+
+    from .state import State, Timestamp
+
+_LOG = logging.getLogger("kinetoscope")
+
+MEMORY_NEEDS = ("record_shapes", "profile_memory", "with_stack")
+"""What must be recorded for a picture of what memory was used for."""
+
+_TABLE_ROWS = 20
+_TABLE_ORDERS = ("cpu_time_total", "self_cpu_memory_usage", "self_device_time_total")
+
+
+class TorchProfiler(Callback):
+    """Records by torch.profiler what the schedule of the state's `Profiler` says.
+
+    Each rank saves `{folder}/{filename}` when a batch whose action is ACTIVE_AND_SAVE is complete. The names are format
+    strings with these variables: run_name, rank, local_rank, world_size, local_world_size, node_rank; in the names of
+    files also epoch, batch, batch_in_epoch, sample, sample_in_epoch, token, token_in_epoch, which count what is
+    complete, and total_wct, epoch_wct, batch_wct in seconds. A variable that isn't known stays as it is written.
+
+    Args:
+        folder: Where traces go.
+        filename: Of a trace; may have folders of its own.
+        remote_file_name: Of its copy elsewhere: a URL, or a name below the state's `remote`. None for no copy.
+        memory_filename: Of a picture of what memory was used for, which ends in `.html`; None for none.
+        memory_remote_file_name: Of the picture's copy.
+        overwrite: Whether older files may be in the folder.
+        use_gzip: Whether traces are compressed; `.gz` is added to names that don't end in it.
+        record_shapes: Sizes of the operators' inputs.
+        profile_memory: Allocations and releases.
+        with_stack: Call stacks.
+        with_flops: Estimates of operations.
+        num_traces_to_keep: How many traces stay here after they were saved and copied; -1 for all. Copies elsewhere
+            stay for ever.
+
+    Raises:
+        ValueError: A picture is wanted that can't be made.
+    """
+
+    def __init__(
+        self,
+        folder: str = "{run_name}/torch_traces",
+        filename: str = "rank{rank}.{batch}.pt.trace.json",
+        remote_file_name: str | None = "{run_name}/torch_traces/rank{rank}.{batch}.pt.trace.json",
+        *,
+        memory_filename: str | None = None,
+        memory_remote_file_name: str | None = "{run_name}/torch_memory_traces/rank{rank}.{batch}.pt.trace.memory.html",
+        overwrite: bool = False,
+        use_gzip: bool = False,
+        record_shapes: bool = False,
+        profile_memory: bool = True,
+        with_stack: bool = False,
+        with_flops: bool = True,
+        num_traces_to_keep: int = -1,
+    ) -> None:
+        self.folder, self.overwrite, self.num_traces_to_keep = folder, overwrite, num_traces_to_keep
+        self.filename = packed(filename) if use_gzip else filename
+        self.remote_file_name = packed(remote_file_name) if use_gzip and remote_file_name else remote_file_name
+        self.memory_filename, self.memory_remote_file_name = memory_filename, memory_remote_file_name
+        self._options: dict[str, Any] = {
+            "record_shapes": record_shapes,
+            "profile_memory": profile_memory,
+            "with_stack": with_stack,
+            "with_flops": with_flops,
+        }
+        if memory_filename is not None:
+            if not memory_filename.endswith(".html"):
+                raise ValueError(f"memory_filename={memory_filename!r}: the picture is a page, so it ends in .html.")
+            missing = [f"{name}=True" for name in MEMORY_NEEDS if not self._options[name]]
+            if missing:
+                raise ValueError(f"memory_filename needs {', '.join(missing)}.")
+        self.saved_traces: list[tuple[Timestamp, list[Path]]] = []
+        """When each trace was saved, and the files of all ranks; a file is there on its rank's machine only."""
+        self.tracer: Tracer | None = None
+        self._state: State | None = None
+        self._stamps: dict[int, Timestamp] = {}
+        self._averages: Any = None
+
+    def init(self, state: State, logger: Any = None) -> None:
+        """Take the folder, and begin.
+
+        Raises:
+            FileExistsError: Files are in the folder, and may not be overwritten.
+        """
+        self._state = state
+        folder = claimed(self.folder, state, overwrite=self.overwrite)
+        logdir, run = split(folder)
+        self.tracer = Tracer(
+            logdir,
+            run=run,
+            schedule=_ByState(state),
+            file=formatted(self.filename, {"run_name": state.run_name}),
+            remote_file=remote_name(self.remote_file_name, state),
+            keep=self.num_traces_to_keep,
+            overwrite=True,  # the folder is ours, which was checked the documented way
+            on_saved=self._saved,
+            on_window=self._window,
+            scalars=False,
+            system=(),  # SystemProfiler does it, as far as it was asked to
+            progress=state.start.progress,
+            **self._options,
+        )
+        self.tracer.__enter__()
+        self.tracer.preset_metadata_json("global_rank", str(current_place().global_rank))
+
+    def batch_end(self, state: State, logger: Any = None) -> None:
+        """Go on to the next batch; a window that is complete is saved."""
+        if self.tracer is not None:
+            self._stamps[int(state.timestamp.batch)] = state.timestamp
+            samples, tokens = state.last_counts
+            self.tracer.step(samples=samples, tokens=tokens)
+            self._forget_stamps()
+
+    def batch_start(self, state: State, logger: Any = None) -> None:
+        """Begin a batch."""
+        if self.tracer is not None:
+            self.tracer.begin_step()
+
+    def epoch_end(self, state: State, logger: Any = None) -> None:
+        """End the window with the epoch. Whether another epoch follows, the next batch will say."""
+        if self.tracer is not None:
+            self.tracer.epoch(goes_on=False)
+
+    def close(self, state: State, logger: Any = None) -> None:
+        """Save a window that is under way, and log where the last one's time went."""
+        tracer, self.tracer = self.tracer, None
+        if tracer is not None:
+            self._stamps[int(state.timestamp.batch)] = state.timestamp
+            tracer.__exit__(None, None, None)
+            self._log_tables()
+
+    # Markers
+
+    def begin_marker(self, name: str, categories: Sequence[str]) -> Any:
+        """Open a marker in the trace."""
+        if self.tracer is None:
+            return None
+        marker = self.tracer.marker(name, categories=categories, actions=tuple(TorchAction))
+        marker.start()
+        return marker
+
+    def end_marker(self, opened: Any) -> None:
+        """Close what `begin_marker` opened."""
+        opened.finish()
+
+    # What becomes of windows
+
+    def _saved(self, path: Path, window: Mapping[str, Any]) -> None:
+        state = self._state
+        if state is None:
+            return
+        stamp = self._stamps.get(int(window.get("span") or 0), state.timestamp)
+        self.saved_traces.append((stamp, _of_all_ranks(path, self.filename, state, stamp)))
+        if self.num_traces_to_keep >= 0:
+            del self.saved_traces[: max(0, len(self.saved_traces) - self.num_traces_to_keep)]
+        if state.profiler is not None:
+            state.profiler.record_chrome_json_trace_file(path)
+
+    def _forget_stamps(self) -> None:
+        """Keep the times of the last saves, whose traces may still be being written."""
+        wanted = sorted(self._stamps)
+        for batch in wanted[: max(0, len(wanted) - 10_000)]:
+            del self._stamps[batch]
+
+    def _window(self, profiler: profile) -> None:
+        """Take from torch's profiler what only it has, while it has the window."""
+        if _LOG.isEnabledFor(logging.INFO):
+            self._averages = profiler.key_averages()
+        self._draw_memory(profiler)
+
+    def _log_tables(self) -> None:
+        """Log the last window's operators by time and memory, for those who listen."""
+        averages, self._averages = self._averages, None
+        for order in _TABLE_ORDERS if averages is not None else ():
+            _LOG.info("By %s:\n%s", order, averages.table(sort_by=order, row_limit=_TABLE_ROWS))
+
+    def _draw_memory(self, profiler: profile) -> None:
+        """Draw what memory was used for."""
+        state = self._state
+        if self.memory_filename is None or state is None:
+            return
+        values = name_values(state, state.timestamp)
+        path = Path(formatted(self.folder, values)) / formatted(self.memory_filename, values).lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # what torch recommends instead is for CUDA alone
+            profiler.export_memory_timeline(str(path))
+        if not path.is_file():
+            _LOG.warning("No picture of the memory: torch draws it by matplotlib, which isn't installed.")
+            return
+        url = remote_name(self.memory_remote_file_name, state)
+        if url is not None:
+            threading.Thread(target=_copy, args=(path, formatted(url, values)), daemon=True).start()
+
+
+class _ByState:
+    """A schedule for a Tracer that asks the state's profiler."""
+
+    per = "epoch"
+    """No window goes on beyond its epoch."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def __call__(self, _: int) -> TorchAction:
+        profiler = self._state.profiler
+        return TORCH_ACTIONS[profiler.action if profiler is not None else ProfilerAction.SKIP]
+
+
+def split(folder: Path) -> tuple[Path, str]:
+    """Return a folder as a logdir and a run in it: TensorBoard's name of the run, if the logdir is what it is given."""
+    parts = folder.parts
+    depth = 2 if len(parts) > 1 and parts[-1] == "torch_traces" and not parts[-2].startswith((".", os.sep)) else 1
+    return Path(*parts[:-depth]), "/".join(parts[-depth:])
+
+
+def remote_name(template: str | None, state: State) -> str | None:
+    """Return the URL that a remote file's name stands for; None where there is no place to copy to."""
+    if template is None:
+        return None
+    template = formatted(template, run_values(state))
+    if "://" in template:
+        return template
+    return None if state.remote is None else f"{state.remote.rstrip('/')}/{template.lstrip('/')}"
+
+
+def _of_all_ranks(path: Path, template: str, state: State, stamp: Timestamp) -> list[Path]:
+    """The files of all ranks, by rank."""
+    place, on_node = current_place(), local_world_size()
+    own = Path(formatted(template, name_values(state, stamp)).lstrip("/"))
+    folder = path.parents[len(own.parts) - 1]
+    paths = []
+    for rank in range(place.world_size):
+        values = {**name_values(state, stamp), "rank": rank}
+        if on_node:
+            values |= {"local_rank": rank % on_node, "node_rank": rank // on_node}
+        paths.append(folder / formatted(template, values).lstrip("/"))
+    paths[place.global_rank] = path
+    return paths
+
+
+def _copy(path: Path, url: str) -> None:
+    try:
+        upload(path, url, overwrite=True)
+    except SaveError as error:
+        _LOG.warning("%s", error)

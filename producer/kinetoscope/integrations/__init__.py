@@ -1,0 +1,11 @@
+"""Callbacks for trainers: each is a thin module that feeds a `Tracer`, imported by whoever has the trainer.
+
+lightning     TracerCallback for lightning.pytorch.Trainer
+transformers  TracerCallback for transformers.Trainer
+accelerate    recording and steps for loops with an Accelerator
+mmengine      TracerHook for mmengine.runner.Runner
+composer      TracerCallback and ProfilerCallback for composer.Trainer
+torchtitan    published, for Profiler.Config.trace_post_processor
+
+Importing this package imports none of them.
+"""

@@ -1,0 +1,109 @@
+"""For Lightning: `Trainer(callbacks=[TracerCallback("runs", schedule=cyclic(wait=5, active=3))])`.
+
+Steps are batches of the training. Where the trainer has no profiler of its own, Lightning's names for what it does
+(`[pl][profile]run_training_batch` and so on) are markers in the trace, which is what viewers with a Lightning page
+look for. Both packages will do: `lightning` and `pytorch_lightning`.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from .loop import Loop
+
+if TYPE_CHECKING:
+    import os
+
+    from ..annotations import Marker
+
+if ("pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules) or find_spec("lightning") is None:
+    from pytorch_lightning.callbacks import Callback
+    from pytorch_lightning.profilers import PassThroughProfiler, Profiler
+else:
+    from lightning.pytorch.callbacks import Callback
+    from lightning.pytorch.profilers import PassThroughProfiler, Profiler
+
+
+class TracerCallback(Callback):  # type: ignore[misc]
+    """Records trainings.
+
+    Args:
+        logdir: As for `Tracer`; by default the trainer's `log_dir`, or else its `default_root_dir`.
+        batch_size: Samples of a batch, for the throughput; or what tells it of one.
+        options: The other arguments of `Tracer`.
+
+    Raises:
+        UsageError: Arguments that can't work.
+    """
+
+    def __init__(self, logdir: str | os.PathLike[str] | None = None, *, batch_size: Any = None, **options: Any) -> None:
+        self._loop, self._batch_size = Loop(logdir, options), batch_size
+        self._names: _Names | None = None
+
+    @property
+    def tracer(self) -> Any:
+        """The Tracer of the training that runs, or ran last; None before the first."""
+        return self._loop.tracer
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Begin."""
+        self._loop.begin(trainer.log_dir or trainer.default_root_dir)
+        if self._loop.is_open and self._loop.tracer is not None:
+            self._loop.tracer.preset_metadata_json("Framework", '"pytorch-lightning"')
+            if isinstance(trainer.profiler, PassThroughProfiler):
+                self._names = _Names(self._loop.tracer, trainer.profiler)
+                trainer.profiler = self._names
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """Count a batch."""
+        size = self._batch_size
+        self._loop.step(samples=size(batch) if callable(size) else size)
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Count an epoch."""
+        self._loop.epoch()
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        """End."""
+        self._end(trainer)
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """Save what there is."""
+        self._end(trainer, exception)
+
+    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """End, if nobody has."""
+        self._end(trainer)
+
+    def _end(self, trainer: Any, error: BaseException | None = None) -> None:
+        if self._names is not None:
+            trainer.profiler = self._names.before
+            self._names = None
+        self._loop.end(error)
+
+
+class _Names(Profiler):  # type: ignore[misc]
+    """Lightning's names for what it does, as markers."""
+
+    def __init__(self, tracer: Any, before: Any) -> None:
+        super().__init__(dirpath=None, filename=None)
+        self._tracer = tracer
+        self.before = before
+        self._open: dict[str, list[Marker]] = {}
+
+    def start(self, action_name: str) -> None:
+        """Something begins."""
+        marker = self._tracer.marker(f"[pl][profile]{action_name}")
+        marker.start()
+        self._open.setdefault(action_name, []).append(marker)
+
+    def stop(self, action_name: str) -> None:
+        """It ends."""
+        if self._open.get(action_name):
+            self._open[action_name].pop().finish()
+
+    def summary(self) -> str:
+        """Nothing to print."""
+        return ""

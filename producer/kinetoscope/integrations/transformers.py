@@ -1,0 +1,64 @@
+"""For Hugging Face's Trainer: `Trainer(…, callbacks=[TracerCallback("runs", schedule=cyclic(wait=5, active=3))])`.
+
+A step is an optimizer's, as everywhere in that Trainer: with gradient accumulation it has several batches. The Trainer
+tells callbacks nothing when a training fails; what was recorded is saved when the program ends.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transformers import TrainerCallback
+
+from .loop import Loop
+
+if TYPE_CHECKING:
+    import os
+
+
+class TracerCallback(TrainerCallback):  # type: ignore[misc]
+    """Records trainings.
+
+    Args:
+        logdir: As for `Tracer`; by default the folder `runs` in the training's `output_dir`.
+        options: The other arguments of `Tracer`.
+
+    Raises:
+        UsageError: Arguments that can't work.
+    """
+
+    def __init__(self, logdir: str | os.PathLike[str] | None = None, **options: Any) -> None:
+        self._loop = Loop(logdir, options)
+        self._tokens = 0
+
+    @property
+    def tracer(self) -> Any:
+        """The Tracer of the training that runs, or ran last; None before the first."""
+        return self._loop.tracer
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Begin."""
+        name = getattr(args, "run_name", None)
+        named = {"run": name} if isinstance(name, str) and name and "/" not in name and name[0] != "." else {}
+        self._tokens = _tokens(state)
+        self._loop.begin(Path(args.output_dir) / "runs", **named)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Count an optimizer's step."""
+        before, self._tokens = self._tokens, _tokens(state)
+        samples = args.per_device_train_batch_size * args.gradient_accumulation_steps
+        self._loop.step(samples=samples, tokens=(self._tokens - before) or None)
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Count an epoch."""
+        self._loop.epoch()
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """End."""
+        self._loop.end()
+
+
+def _tokens(state: Any) -> int:
+    """How many tokens the Trainer has counted, where it was told to."""
+    return int(getattr(state, "num_input_tokens_seen", 0) or 0)

@@ -1,0 +1,206 @@
+"""The process that writes a run's curves: `python -m kinetoscope.scalar_writer FOLDER`, with notes on standard input.
+
+A note is a JSON array on a line: `["step", unix_s, batch, duration_s, samples, tokens]` or
+`["window", unix_s, batch, path]`. When the notes end, so does the process, once the last window's trace is there or
+has been waited for long enough. It never imports torch; TensorBoard's own code writes the records.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from .scalars import OURS
+
+WAITS_FOR_TRACE_S = 300.0
+POLLS_EVERY_S = 0.5
+
+_DESCRIPTIONS = {
+    "steps/duration_s": "Wall time of each step on rank 0, from the end of one to the end of the next, in seconds.",
+    "steps/samples_per_s": "Samples of rank 0's batch / wall time of the step.",
+    "steps/tokens_per_s": "Tokens of rank 0's batch / wall time of the step.",
+    "windows/step_s": "Mean length of the complete steps of each recorded window, in seconds.",
+}
+_PART = "Mean time of a recorded step that went to this, in seconds; the parts add up to windows/step_s."
+
+
+class EventFile:
+    """An event file of TensorBoard that grows. Its first record says what it is; each tag's first one what it means.
+
+    Raises:
+        ImportError: TensorBoard isn't installed.
+        OSError: The file can't be made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        from tensorboard.compat.proto import event_pb2
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}{OURS}"
+        self._file: IO[bytes] = (folder / name).open("wb")
+        self._records = RecordWriter(self._file)
+        self._described: set[str] = set()
+        self._records.write(event_pb2.Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
+
+    def write(self, wall_time: float, step: int, values: dict[str, float]) -> None:
+        """Add a point to each of these curves."""
+        from tensorboard.compat.proto import event_pb2, summary_pb2
+
+        summary = summary_pb2.Summary()
+        for tag, value in values.items():
+            added = summary.value.add(tag=tag, simple_value=value)
+            if tag not in self._described:
+                self._described.add(tag)
+                added.metadata.plugin_data.plugin_name = "scalars"
+                added.metadata.summary_description = _DESCRIPTIONS.get(tag, _PART)
+        event = event_pb2.Event(wall_time=wall_time, step=step, summary=summary)
+        self._records.write(event.SerializeToString())
+
+    def flush(self) -> None:
+        """Let readers see what was written."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """End the file."""
+        self._file.close()
+
+
+def step_values(duration_s: float, samples: int | None, tokens: int | None) -> dict[str, float]:
+    """The points of one step; a throughput only where the program counts."""
+    values = {"steps/duration_s": duration_s}
+    if duration_s > 0:
+        values |= {"steps/samples_per_s": samples / duration_s} if samples else {}
+        values |= {"steps/tokens_per_s": tokens / duration_s} if tokens else {}
+    return values
+
+
+def breakdown(path: str) -> dict[str, float]:
+    """The parts of the average step in a trace, as the viewer computes them; nothing where it can't tell."""
+    command = [sys.executable, "-c", "from kinetoscope_tb.cli import main; main()"]
+    try:
+        answer = subprocess.run(
+            [*command, "view", "overview", path, "--format", "json"], capture_output=True, timeout=600, check=True
+        )
+        told = json.loads(answer.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return {}
+    return window_values(told)
+
+
+def window_values(answer: dict[str, Any]) -> dict[str, float]:
+    """The points of one window, from the view's answer."""
+    data = answer.get("data", {})
+    means = zip(data.get("category", ()), data.get("mean_ns", ()), strict=True)
+    return {f"windows/{_tag(category)}_s": mean / 1e9 for category, mean in means if mean is not None}
+
+
+def _tag(category: str) -> str:
+    return re.sub(r"\W+", "_", category.strip()).lower()
+
+
+class Notes:
+    """What comes in, read by a thread, so that windows are looked for meanwhile."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._lines: queue.Queue[bytes | None] = queue.Queue()
+        self._stream = stream
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in self._stream:
+            self._lines.put(line)
+        self._lines.put(None)
+
+    def next(self, timeout: float) -> list[Any] | None:
+        """The next note; an empty one if none came in time, None if there will be no more."""
+        try:
+            line = self._lines.get(timeout=timeout)
+        except queue.Empty:
+            return []
+        if line is None:
+            self._lines.put(None)
+            return None
+        with suppress(ValueError):
+            note = json.loads(line)
+            return note if isinstance(note, list) else []
+        return []
+
+
+class Curves:
+    """Makes points of notes. The file is made with the first point."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: EventFile | None = None
+        self._windows: list[tuple[float, int, str, float]] = []
+
+    @property
+    def waits(self) -> bool:
+        """Whether some window's trace isn't there yet."""
+        return bool(self._windows)
+
+    def add(self, note: list[Any]) -> None:
+        """Take a note."""
+        kind, unix_s, batch, *rest = note
+        if kind == "step":
+            self._write(unix_s, batch, step_values(*rest))
+        elif kind == "window":
+            self._windows.append((unix_s, batch, rest[0], time.monotonic() + WAITS_FOR_TRACE_S))
+
+    def look(self) -> None:
+        """Add the windows whose traces have appeared; forget those that nobody may expect any more."""
+        for window in list(self._windows):
+            unix_s, batch, path, until = window
+            is_there = Path(path).exists()
+            if is_there or time.monotonic() > until:
+                self._windows.remove(window)
+            if is_there:
+                self._write(unix_s, batch, breakdown(path))
+        self.flush()
+
+    def _write(self, unix_s: float, batch: int, values: dict[str, float]) -> None:
+        if not values:
+            return
+        if self._file is None:
+            self._file = EventFile(self._folder)
+        self._file.write(unix_s, batch, values)
+
+    def flush(self) -> None:
+        """Let readers see what there is."""
+        if self._file is not None:
+            self._file.flush()
+
+    def close(self) -> None:
+        """End the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+def main(folder: Path, stream: IO[bytes]) -> None:
+    """Write until the notes end."""
+    with suppress(OSError):
+        os.nice(10)  # the training goes first
+    notes, curves = Notes(stream), Curves(folder)
+    while (note := notes.next(POLLS_EVERY_S)) is not None or curves.waits:
+        if note:
+            curves.add(note)
+        else:
+            curves.look()
+            if note is None:
+                time.sleep(POLLS_EVERY_S)
+    curves.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.stdin.buffer)

@@ -1,0 +1,191 @@
+"""Each callback in a real training of its library, in a process of its own."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+QUIET = {
+    "KINETO_LOG_LEVEL": "99",
+    "TORCH_CPP_LOG_LEVEL": "ERROR",
+    "OMP_NUM_THREADS": "1",
+    "KINETOSCOPE_SCALARS": "off",
+    "HF_HUB_OFFLINE": "1",
+    "CUDA_VISIBLE_DEVICES": "",
+}
+
+HEAD = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+torch.set_num_threads(1)
+from kinetoscope import cyclic
+logdir = sys.argv[1]
+data = TensorDataset(torch.randn(16, 4), torch.randint(2, (16,)))
+schedule = cyclic(wait=1, warmup=1, active=2)
+"""
+
+LIGHTNING = """
+import logging
+logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+import lightning.pytorch as pl
+from kinetoscope.integrations.lightning import TracerCallback
+
+class Model(pl.LightningModule):
+    fails_at = None
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 2)
+    def training_step(self, batch, index):
+        if index == self.fails_at:
+            raise KeyError("on purpose")
+        return torch.nn.functional.cross_entropy(self.layer(batch[0]), batch[1])
+    def validation_step(self, batch, index):
+        self.layer(batch[0])
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+def fit(model, folder, **options):
+    tracer = TracerCallback(folder, run="run", schedule=schedule, batch_size=2, **options)
+    quiet = dict(logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
+    trainer = pl.Trainer(max_epochs=2, accelerator="cpu", callbacks=[tracer], default_root_dir=logdir, **quiet)
+    before = trainer.profiler
+    try:
+        trainer.fit(model, DataLoader(data, batch_size=2), DataLoader(data, batch_size=8))
+    except KeyError as error:
+        print("raised", error)
+    assert trainer.profiler is before
+    print(tracer.tracer.progress.batch, tracer.tracer.progress.epoch, tracer.tracer.progress.sample)
+
+fit(Model(), logdir)
+failing = Model()
+failing.fails_at = 3
+fit(failing, logdir + "/failed")
+"""
+
+TRANSFORMERS = """
+from transformers import Trainer, TrainingArguments
+from kinetoscope.integrations.transformers import TracerCallback
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 2)
+    def forward(self, x, labels):
+        out = self.layer(x)
+        return {"loss": torch.nn.functional.cross_entropy(out, labels), "logits": out}
+
+tracer = TracerCallback(logdir, schedule=schedule)
+arguments = TrainingArguments(
+    output_dir=logdir + "/out", run_name="run", num_train_epochs=2, per_device_train_batch_size=2,
+    gradient_accumulation_steps=2, report_to=[], use_cpu=True, save_strategy="no", disable_tqdm=True,
+    logging_strategy="no",
+)
+rows = [{"x": x, "labels": y} for x, y in data]
+Trainer(model=Model(), args=arguments, train_dataset=rows, callbacks=[tracer]).train()
+print("transformers", tracer.tracer.progress.batch, tracer.tracer.progress.epoch, tracer.tracer.progress.sample)
+"""
+
+ACCELERATE = """
+logdir += "/accelerate"
+from accelerate import Accelerator
+from kinetoscope.integrations.accelerate import recording, steps
+
+accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2, project_dir=logdir)
+model = torch.nn.Linear(4, 2)
+model, optimizer, loader = accelerator.prepare(model, torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(data, 2))
+with recording(accelerator, run="run", schedule=schedule) as tracer:
+    for epoch in range(2):
+        for x, y in steps(accelerator, tracer, loader, samples=lambda batch: len(batch[0])):
+            with accelerator.accumulate(model):
+                accelerator.backward(torch.nn.functional.cross_entropy(model(x), y))
+                optimizer.step()
+                optimizer.zero_grad()
+print("accelerate", tracer.progress.batch, tracer.progress.epoch, tracer.progress.sample)
+"""
+
+MMENGINE = """
+from mmengine.model import BaseModel
+from mmengine.runner import Runner
+import kinetoscope.integrations.mmengine
+
+class Model(BaseModel):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 2)
+    def forward(self, x, y, mode):
+        return {"loss": torch.nn.functional.cross_entropy(self.layer(x), y)}
+
+plan = dict(wait=1, warmup=1, active=2)
+hook = dict(type="TracerHook", logdir=logdir, run="run", schedule=plan, batch_size=2)
+runner = Runner(
+    Model(), work_dir=logdir + "/work", train_dataloader=DataLoader(data, 2), train_cfg=dict(by_epoch=True, max_epochs=2),
+    optim_wrapper=dict(optimizer=dict(type="SGD", lr=0.1)), custom_hooks=[hook], log_level="ERROR",
+    default_hooks=dict(checkpoint=None),
+)
+runner.train()
+tracer = next(h for h in runner.hooks if type(h).__name__ == "TracerHook").tracer
+print(tracer.progress.batch, tracer.progress.epoch, tracer.progress.sample)
+"""
+
+
+def needs(library):
+    return pytest.mark.skipif(find_spec(library) is None, reason=f"{library} isn't installed")
+
+
+def run(script, folder):
+    path = folder / "script.py"
+    path.write_text(HEAD + script)
+    done = subprocess.run(
+        [sys.executable, str(path), str(folder / "logdir")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | QUIET,
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def content(path):
+    return json.loads(gzip.decompress(path.read_bytes()))
+
+
+def names(trace):
+    return {event.get("name") for event in trace["traceEvents"]}
+
+
+@needs("lightning")
+def test_lightning_s_batches_are_steps_and_its_names_are_markers(tmp_path):
+    out = run(LIGHTNING, tmp_path)
+    assert out == ["16 2 32", "raised 'on purpose'", "3 0 6"]
+    trace = content(tmp_path / "logdir/run/rank0.4.pt.trace.json.gz")
+    assert trace["Framework"] == "pytorch-lightning"
+    assert {"ProfilerStep#2", "ProfilerStep#3", "[pl][profile]run_training_batch"} <= names(trace)
+    assert any("SingleDeviceStrategy.training_step" in str(name) for name in names(trace))
+    partial = content(tmp_path / "logdir/failed/run/rank0.3.pt.trace.json.gz")
+    assert partial["kinetoscope"]["reason"] == "exception: KeyError"
+
+
+@needs("transformers")
+@needs("accelerate")
+def test_a_step_of_transformers_and_accelerate_is_the_optimizer_s(tmp_path):
+    out = run(TRANSFORMERS + ACCELERATE, tmp_path)
+    assert [line for line in out if line[0] != "{"] == ["transformers 8 2 32", "accelerate 8 2 32"]
+    for folder in ("", "accelerate"):
+        trace = content(tmp_path / "logdir" / folder / "run/rank0.4.pt.trace.json.gz")
+        assert {"ProfilerStep#2", "ProfilerStep#3"} <= names(trace)
+        assert sum(event.get("name") == "aten::linear" for event in trace["traceEvents"]) == 4
+
+
+@needs("mmengine")
+def test_an_iteration_of_mmengine_is_a_step(tmp_path):
+    assert run(MMENGINE, tmp_path)[-1] == "16 2 32"
+    trace = content(tmp_path / "logdir/run/rank0.4.pt.trace.json.gz")
+    assert {"ProfilerStep#2", "ProfilerStep#3"} <= names(trace)

@@ -1,0 +1,108 @@
+"""Curves beside the traces: what TensorBoard reads is what the training did."""
+
+import io
+import json
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from kinetoscope import scalars
+from kinetoscope.progress import Progress
+from kinetoscope.scalar_writer import main, step_values, window_values
+from kinetoscope.scalars import Scalars, obstacle
+
+SAMPLE = Path(__file__).parents[3] / "samples/single_process/transformer/rank0.6.pt.trace.json.gz"
+
+
+def curves(folder):
+    """Step and value of each point, by tag."""
+    read = EventAccumulator(str(folder), size_guidance={"scalars": 0, "tensors": 0})
+    read.Reload()
+    return {
+        tag: [(e.step, round(float(e.tensor_proto.float_val[0]), 6)) for e in read.Tensors(tag)]
+        if tag in read.Tags()["tensors"]
+        else [(e.step, round(e.value, 6)) for e in read.Scalars(tag)]
+        for tag in [*read.Tags()["tensors"], *read.Tags()["scalars"]]
+    }
+
+
+def until(is_right):
+    deadline = time.monotonic() + 60
+    while not is_right():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def notes(*lines):
+    return io.BytesIO(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+
+
+def test_a_step_has_a_throughput_only_where_the_program_counts():
+    assert step_values(0.5, None, None) == {"steps/duration_s": 0.5}
+    assert step_values(0.5, 32, 0) == {"steps/duration_s": 0.5, "steps/samples_per_s": 64.0}
+    assert step_values(0.0, 32, 100) == {"steps/duration_s": 0.0}
+
+
+def test_a_window_s_parts_are_those_of_the_overview():
+    data = {"category": ["Kernel", "CPU Exec", "Step"], "mean_ns": [1_500_000, None, 2_000_000]}
+    assert window_values({"data": data}) == {"windows/kernel_s": 0.0015, "windows/step_s": 0.002}
+    assert window_values({"state": "missing"}) == {}
+
+
+def test_steps_and_windows_become_points_of_a_run(tmp_path):
+    trace = tmp_path / "run" / SAMPLE.name
+    trace.parent.mkdir()
+    shutil.copy(SAMPLE, trace)
+    main(
+        tmp_path / "run",
+        notes(
+            ["step", 1.0, 1, 0.5, 32, None],
+            ["window", 1.5, 6, str(trace)],
+            ["step", 2.0, 2, 0.25, 32, 64],
+            "no note",
+        ),
+    )
+    found = curves(tmp_path / "run")
+    assert found["steps/duration_s"] == [(1, 0.5), (2, 0.25)]
+    assert found["steps/samples_per_s"] == [(1, 64.0), (2, 128.0)]
+    assert found["steps/tokens_per_s"] == [(2, 256.0)]
+    parts = {tag: points for tag, points in found.items() if tag.startswith("windows/")}
+    ((step, length),) = parts.pop("windows/step_s")
+    assert step == 6
+    assert length > 0
+    assert sum(value for ((_, value),) in parts.values()) == pytest.approx(length, abs=1e-5)
+
+
+def test_the_training_only_notes_and_another_process_writes(tmp_path, monkeypatch):
+    monkeypatch.setattr(scalars, "EVERY_S", 0.01)
+    noted = Scalars(tmp_path / "run", Progress())
+    for batch in range(1, 4):
+        noted.step(
+            Progress(batch=batch, batch_in_epoch=batch, sample=8 * batch, sample_in_epoch=8, batch_wct=2.0), 1e9 + batch
+        )
+    noted.close()
+    until(lambda: (tmp_path / "run").exists() and len(curves(tmp_path / "run").get("steps/duration_s", ())) == 3)
+    found = curves(tmp_path / "run")
+    assert found["steps/duration_s"] == [(1, 2.0), (2, 2.0), (3, 2.0)]
+    assert found["steps/samples_per_s"] == [(1, 4.0), (2, 4.0), (3, 4.0)]
+    assert obstacle(tmp_path / "run") == ""
+
+
+def test_nothing_is_written_where_another_program_writes(tmp_path):
+    (tmp_path / "events.out.tfevents.1.host.1.0").touch()
+    assert "another program" in obstacle(tmp_path)
+    noted = Scalars(tmp_path, Progress())
+    noted.step(Progress(batch=1, batch_in_epoch=1), 1e9)
+    noted.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["events.out.tfevents.1.host.1.0"]
+
+
+def test_a_folder_that_can_t_be_made_costs_the_curves_alone(tmp_path, caplog):
+    (tmp_path / "file").touch()
+    noted = Scalars(tmp_path / "file" / "run", Progress())
+    noted.step(Progress(batch=1, batch_in_epoch=1), 1e9)
+    noted.close()
+    assert "can't be written" not in caplog.text
