@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
+from .errors import UsageError
 from .events import COUNTER, INSTANT
 from .hang import Hang
 from .identity import default_store, is_distributed
@@ -149,7 +150,13 @@ class Attendant:
         return self._triggers.running
 
     def request(self, request: Request) -> None:
-        """Ask for a window; any thread may."""
+        """Ask for a window; any thread may.
+
+        Raises:
+            UsageError: Nobody listens.
+        """
+        if not self._listens:
+            raise UsageError("This Tracer takes no requests: it was told requests=False.")
         self._triggers.request(request)
 
     def annotated(self, event: Event) -> None:

@@ -44,6 +44,8 @@ EXPECTED = {
     "exception-record": (20, {3: ([2, 3], "exception: KeyError", False)}),
     "own-handler": (7, {4: ([2, 3], "sigterm", False)}),
     "leaving-handler": (9, {3: ([2, 3], "sigterm", False)}),
+    "ignored": (0, {5: ([2, 3, 4], "schedule", True)}),
+    "handler-in-front": (8, {4: ([2, 3], "sigterm", False)}),
     "forked-dies": (0, {5: ([2, 3, 4], "schedule", True)}),
     "own-profiler-warmup": (0, {8: ([6, 7], "schedule", True)}),
 }

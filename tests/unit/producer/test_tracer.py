@@ -9,7 +9,7 @@ from torch.profiler import ProfilerAction, profile
 from torch.utils.data import DataLoader
 
 import kinetoscope
-from kinetoscope import ProfilerBusyError, ScheduleError, Tracer, UsageError, cyclic, trace_handler
+from kinetoscope import ProfilerBusyError, ScheduleError, Tracer, UsageError, cyclic, on_request, trace_handler
 
 NONE, WARMUP = ProfilerAction.NONE, ProfilerAction.WARMUP
 RECORD, SAVE = ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE
@@ -401,3 +401,46 @@ def test_a_handler_never_raises_into_torch(tmp_path, log):
         work()
     handler.close()
     assert len(log()) == 1
+
+
+def test_a_step_that_ends_in_an_optimizer_s_hook_is_refused(tmp_path):
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Tracer(tmp_path, run="run") as tracer:
+        hook = optimizer.register_step_post_hook(lambda *_: tracer.step())
+        model(torch.ones(1, 2)).sum().backward()
+        with pytest.raises(UsageError, match="hook of an optimizer"):
+            optimizer.step()
+        hook.remove()
+        optimizer.step()
+        tracer.step()
+    assert tracer.completed_steps == 1
+
+
+def test_a_window_on_request_has_its_own_options(tmp_path):
+    with Tracer(tmp_path, run="run", schedule=on_request, record_shapes=False) as tracer:
+        for step in range(12):
+            work()
+            if step == 2:
+                tracer.request(steps=2, profile_memory=True, record_shapes=True)
+            if step == 7:
+                threading.Thread(target=tracer.request, kwargs={"steps": 1, "warmup": 0}).start()
+            tracer.step()
+    traces = [content(path)["kinetoscope"] for path in tracer.saved_traces]
+    memory = [trace["options"]["profile_memory"] for trace in traces]
+    assert memory[:1] == [True]
+    assert (traces[0]["reason"], traces[0]["step_first"], traces[0]["step_last"]) == ("request", 4, 5)
+    assert memory[1:] in ([], [False])  # the thread may come too late
+
+
+def test_a_tracer_that_takes_no_requests_says_so(tmp_path):
+    with (
+        Tracer(tmp_path, run="run", schedule=on_request, requests=False) as tracer,
+        pytest.raises(UsageError, match="requests=False"),
+    ):
+        tracer.request(steps=1)
+    with (
+        Tracer(tmp_path, run="run2", schedule=on_request) as tracer,
+        pytest.raises(UsageError, match="steps=0"),
+    ):
+        tracer.request(steps=0)

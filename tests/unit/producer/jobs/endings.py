@@ -81,6 +81,24 @@ def with_a_handler_that_leaves(name):
     trained(name, "record", kills(signal.SIGTERM))
 
 
+def with_the_signal_ignored(name):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    trained(name, "record", kills(signal.SIGTERM))
+
+
+def with_a_handler_in_front(name):
+    """A handler that is installed later and calls the one before, as programs do: the program decides when it ends."""
+    told = []
+
+    def end(_tracer):
+        before = signal.getsignal(signal.SIGTERM)
+        signal.signal(signal.SIGTERM, lambda *received: (told.append(1), before(*received)))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    learned = trained(name, "record", end)
+    os._exit(8 if told == [1] and learned == 8 * 64 else 1)
+
+
 def a_forked_process_dies(name):
     """A forked process has our handler, but nothing of ours to save."""
 
@@ -168,6 +186,8 @@ ENDINGS = {
     "sigterm-during-save": during_the_save,
     "own-handler": with_a_handler_of_its_own,
     "leaving-handler": with_a_handler_that_leaves,
+    "ignored": with_the_signal_ignored,
+    "handler-in-front": with_a_handler_in_front,
     "forked-dies": a_forked_process_dies,
     "own-profiler": with_a_profiler_of_its_own,
     "own-profiler-warmup": while_warming_up_another_profiler_starts,
