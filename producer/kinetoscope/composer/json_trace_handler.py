@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import logging
 import os
+import queue
 import re
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ _LOG = logging.getLogger("kinetoscope")
 
 _HEAD_BYTES = 1 << 16
 _MOST_EVENTS = 1 << 20
+_PATIENCE_S = 120  # with what is being written at the end of a training
 _COMPLETED = re.compile(rb'"kinetoscope":\s*\{.*?"steps_completed":\s*(\d+)', re.DOTALL)
 
 
@@ -91,7 +92,8 @@ class JSONTraceHandler(TraceHandler):
         self._action = ProfilerAction.SKIP
         self._target = Path()
         self._place = Place()
-        self._writers: list[subprocess.Popen[bytes]] = []
+        self._jobs: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._writer: threading.Thread | None = None
 
     # The training
 
@@ -134,13 +136,12 @@ class JSONTraceHandler(TraceHandler):
         for window in self._waiting:  # what torch recorded of them was lost
             self._write(window)
         self._waiting.clear()
-        deadline = time.monotonic() + 60
-        for writer in self._writers:
-            try:
-                writer.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                _LOG.warning("%s are still being written, by a process that outlives this one.", self._target)
-        self._writers.clear()
+        if self._writer is not None:
+            self._jobs.put(None)
+            self._writer.join(_PATIENCE_S)
+            if self._writer.is_alive():
+                _LOG.warning("Not all files in %s could be written in %d s.", self._target, _PATIENCE_S)
+            self._writer = None
 
     # Events
 
@@ -241,28 +242,28 @@ class JSONTraceHandler(TraceHandler):
         return formatted(self.filename, values).lstrip("/")
 
     def _write(self, window: _Window) -> None:
-        """Have a process write the window's file, after those that were asked to write before."""
-        job = {**window.job, "events": window.events, "sources": window.sources}
+        """Have the window's file written, after those of the windows before."""
+        self._jobs.put({**window.job, "events": window.events, "sources": window.sources})
+        if self._writer is None:
+            self._writer = threading.Thread(
+                target=_written, args=(self._jobs,), name="kinetoscope-json-traces", daemon=True
+            )
+            self._writer.start()
+
+
+def _written(jobs: queue.Queue[dict[str, Any] | None]) -> None:
+    """Do one job after the other, each in a process of its own, until there is None: the work of a thread."""
+    while (job := jobs.get()) is not None:
         try:
-            writer = subprocess.Popen(
+            subprocess.run(
                 [sys.executable, "-m", "kinetoscope.chrome"],
-                stdin=subprocess.PIPE,
+                input=json.dumps(job, default=str).encode(),
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
+                check=True,
             )
-        except OSError as error:
-            _LOG.warning("%s wasn't written: %s", window.job["file"], error)
-            return
-        self._writers = [other for other in self._writers if other.poll() is None]
-        self._writers.append(writer)
-        threading.Thread(target=_send, args=(writer, job), daemon=True).start()
-
-
-def _send(writer: subprocess.Popen[bytes], job: Mapping[str, Any]) -> None:
-    try:
-        writer.communicate(json.dumps(job, default=str).encode())
-    except OSError as error:
-        _LOG.warning("%s wasn't written: %s", job["file"], error)
+        except (OSError, subprocess.SubprocessError) as error:
+            _LOG.warning("%s wasn't written: %s", job["file"], error)
 
 
 def _node_name(template: str, values: Mapping[str, Any]) -> str:
