@@ -41,6 +41,15 @@ def test_a_file_that_can_t_be_read_fails_and_the_others_are_told_of(kinetoscope,
     assert kinetoscope("check", str(logdir), "--run", "none")[0] == 1
 
 
+def test_what_the_recorder_says_is_lost_fails_too(kinetoscope, logdir):
+    outcome = {"state": "lost", "problem": "the disk is full"}
+    window = {"span": 9, "step_first": 5, "step_last": 8, "ranks": {"1": outcome}}
+    (logdir / "job/run.json").write_text(json.dumps({"schema": 1, "run": "job", "ranks": [], "windows": [window]}))
+    status, out, _ = kinetoscope("check", str(logdir))
+    assert status == 1
+    assert "the disk is full" in out
+
+
 def test_ranks_are_merged_into_a_file_that_opens(kinetoscope, logdir, tmp_path):
     out = tmp_path / "all.json.gz"
     status, said, err = kinetoscope("merge", str(logdir), str(out))

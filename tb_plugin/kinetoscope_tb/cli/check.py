@@ -31,7 +31,9 @@ def check(path: str, run: str | None, strict: bool, form: str) -> None:  # noqa:
     listing = list_given(path)
     verdicts = [verdict(file, trace) for file, trace in _traces(_files(listing, run))]
     by_run = {name: [one for one in verdicts if one.file.run == name] for name in listing.runs}
-    problems = {name: run_problems(group) for name, group in by_run.items() if group}
+    problems = {
+        name: [*_told(listing, name, strict=strict), *run_problems(group)] for name, group in by_run.items() if group
+    }
     unusable = [] if run else [f"{problem.path}: {problem.reason}" for problem in listing.problems]
     bad = [one for one in verdicts if one.state in ("unreadable", "loss") or (strict and one.state != "ok")]
     is_whole = not (bad or unusable or any(problems.values()))
@@ -41,6 +43,12 @@ def check(path: str, run: str | None, strict: bool, form: str) -> None:  # noqa:
         _print_text(verdicts, problems, unusable)
     if not is_whole:
         raise click.exceptions.Exit(1)
+
+
+def _told(listing: Listing, run: str, *, strict: bool) -> list[str]:
+    """What the run's recorder says of it: which ranks lost what, and why."""
+    levels = ("loss", "warning") if strict else ("loss",)
+    return [note.text for note in listing.notes.get(run, ()) if note.level in levels]
 
 
 def _files(listing: Listing, run: str | None) -> list[TraceFile]:
