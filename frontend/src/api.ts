@@ -70,6 +70,8 @@ export interface ViewEntry {
   curves: string[];
   series: string[];
   marks: string | null;
+  /** The columns whose values are the lines and the columns of a matrix. */
+  matrix: [string, string] | null;
   /** The columns of a histogram's lower and upper edges. */
   bins: [string, string] | null;
 }

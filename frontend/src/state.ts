@@ -94,6 +94,7 @@ const TIMELINE: ViewEntry = {
   curves: [],
   series: [],
   marks: null,
+  matrix: null,
   bins: null,
 };
 

@@ -75,6 +75,8 @@ class Table:
     - Curves: `curves` names the numeric columns that are drawn over the table's first INSTANT column, a value holding
       until the next row; `series` the columns that split the rows into lines of their own, `marks` a text column
       that says which rows are marked, and with what words.
+    - A matrix: `matrix` names the columns whose values are its lines and its columns; its cells are as dark as the
+      weight, or another number that is chosen.
     - A histogram: `bins` names the columns of the lower and the upper edge; its heights are the `charts`.
     """
 
@@ -88,6 +90,7 @@ class Table:
     series: ClassVar[tuple[str, ...]] = ()
     marks: ClassVar[str | None] = None
     bins: ClassVar[tuple[str, str] | None] = None
+    matrix: ClassVar[tuple[str, str] | None] = None
 
     def __init_subclass__(cls) -> None:
         if not cls.__doc__:
@@ -117,7 +120,16 @@ class Table:
 def _check_picture(table: type[Table]) -> None:
     name, kinds = table.__name__, {c.name: c.kind for c in table.columns}
     single, edges = [n for n in (table.weight, table.parent, table.marks) if n], table.bins or ()
-    named = {*table.key, *single, *table.charts, *table.flames, *table.curves, *table.series, *edges}
+    named = {
+        *table.key,
+        *single,
+        *table.charts,
+        *table.flames,
+        *table.curves,
+        *table.series,
+        *edges,
+        *(table.matrix or ()),
+    }
     if unknown := named - set(kinds):
         raise TypeError(f"{name} has no column {', '.join(sorted(unknown))}")
     if wordy := [n for n in (*table.charts, *table.flames, *table.curves, *edges) if kinds[n] not in NUMERIC]:
@@ -132,6 +144,8 @@ def _check_picture(table: type[Table]) -> None:
         raise TypeError(f"{name} has series or marks, but no curves to split or to mark")
     if table.marks and kinds[table.marks] is not TEXT:
         raise TypeError(f"{name}.{table.marks} must be a TEXT: it says what the marked rows are")
+    if table.matrix and not (set(table.matrix) <= set(table.key) and table.weight):
+        raise TypeError(f"{name}.matrix must be of columns of the key, and needs a weight")
     if edges and (len(edges) != 2 or kinds[edges[0]] is not kinds[edges[1]] or not table.charts):
         raise TypeError(f"{name}.bins needs a lower and an upper edge of one kind, and charts for the heights")
 

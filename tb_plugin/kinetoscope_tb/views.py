@@ -158,6 +158,7 @@ class View:
             "curves": list(table.curves),
             "series": list(table.series),
             "marks": table.marks,
+            "matrix": None if table.matrix is None else list(table.matrix),
             "bins": None if table.bins is None else list(table.bins),
         }
 

@@ -39,6 +39,7 @@ const entryOf = (id: string): ViewEntry => ({
   curves: [],
   series: [],
   marks: null,
+  matrix: null,
   bins: null,
 });
 

@@ -10,6 +10,7 @@ import { Bars } from "../widgets/bars.tsx";
 import { Curves } from "../widgets/curve.tsx";
 import { Donut, parts } from "../widgets/donut.tsx";
 import { Flame } from "../widgets/flame.tsx";
+import { Heat } from "../widgets/heat.tsx";
 import { Histogram } from "../widgets/histogram.tsx";
 import { PageParameters, Parameters } from "../widgets/parameters.tsx";
 import { prose } from "../widgets/prose.tsx";
@@ -50,6 +51,7 @@ function Charts({ ready, rows: { rows }, entry }: Drawn) {
 /** The picture above a table: the table's attributes say of which kind it is. */
 function Picture(drawn: Drawn) {
   const { entry } = drawn;
+  if (entry.matrix) return <Heat {...drawn} />;
   if (entry.bins) return <Histogram {...drawn} />;
   if (entry.charts.length) return <Charts {...drawn} />;
   if (drawn.ready.tree) return <Flame {...drawn} tree={drawn.ready.tree} />;

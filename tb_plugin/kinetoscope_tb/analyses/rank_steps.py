@@ -18,6 +18,7 @@ class RankSteps(Table):
     """One row is one step of one rank; computation, exposed communication, exposed copies and idle add up to it."""
 
     key, weight = ("worker", "step"), "own_ns"
+    matrix = ("worker", "step")
 
     worker = Column(TEXT, "The worker's name.")
     rank = Column(ID, "Its rank over the whole job, as the recording or the worker's name tells.")

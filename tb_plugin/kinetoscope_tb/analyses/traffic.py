@@ -17,6 +17,7 @@ class Traffic(Table):
     """One row is what one rank sent to another one by one kind of operation."""
 
     key, weight = ("sender", "receiver", "operation"), "sent_bytes"
+    matrix = ("sender", "receiver")
 
     sender = Column(ID, "The rank that sends, over the whole job.")
     receiver = Column(ID, "The rank that receives; an all-to-all sends a part to the rank itself too.")

@@ -21,6 +21,7 @@ from .check import check
 from .compare import compare
 from .event import event
 from .export import export
+from .index import index
 from .jobs import recover, status, trigger
 from .merge import merge
 from .publish import publish
@@ -224,7 +225,7 @@ def _print_answer(view: View, result: Any, form: str) -> None:  # pl.DataFrame |
         print_table(text_columns(view.table.columns, result))
 
 
-for command in (cache, check, compare, event, export, merge, publish, recover, report, status, trigger):
+for command in (cache, check, compare, event, export, index, merge, publish, recover, report, status, trigger):
     commands.add_command(command)
 
 

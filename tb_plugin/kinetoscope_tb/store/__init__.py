@@ -7,6 +7,7 @@ store     the questions
 loads     which traces are in memory, with what was computed from them
 files     a file as a trace, by way of the cache
 gathering many files as summaries, for views of whole runs; run_loads holds those of some runs
+crews     who reads many files
 workers   threads
 answers   loading, missing, or a table
 """
@@ -14,8 +15,9 @@ answers   loading, missing, or a table
 from __future__ import annotations
 
 from .answers import Loading, Missing, compute, compute_comparison, with_notes
+from .crews import crew, local_crew
 from .files import event_in, keep, open_or_read, read_trace
-from .gathering import Crew, files_of, local_crew, ranks_of, summaries
+from .gathering import Crew, files_of, ranks_of, summaries
 from .store import Store
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "Store",
     "compute",
     "compute_comparison",
+    "crew",
     "event_in",
     "files_of",
     "keep",

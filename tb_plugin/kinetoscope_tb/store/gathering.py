@@ -7,18 +7,14 @@ grow with the number of recordings.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
     Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
     wait,
 )
 from dataclasses import dataclass
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, Protocol
 
 from ..errors import KinetoscopeError, TraceError
@@ -56,27 +52,6 @@ class Crew:
 
     hands: Callable[[], Hands]
     at_once: int
-
-
-FEW = 16  # recordings that aren't worth the seconds in which processes start
-
-
-def local_crew(recordings: int, processes: int | None = None) -> Crew:
-    """Processes of this machine, one per core, or threads where there is little to do.
-
-    Args:
-        recordings: How many are to be read.
-        processes: How many; as many as there are cores if not given.
-    """
-    at_once = processes or os.cpu_count() or 1
-    if processes is None and recordings <= FEW:
-        return Crew(lambda: ThreadPoolExecutor(at_once), at_once)
-    return Crew(lambda: ProcessPoolExecutor(at_once, get_context("spawn"), _begin), at_once)
-
-
-def _begin() -> None:
-    """Keep Polars from starting a thread per core in each process; it looks at this when it is imported first."""
-    os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 
 def summary_of_file(path: str) -> Summary:
@@ -143,8 +118,10 @@ def read_all(files: Iterable[TraceFile], crew: Crew) -> Iterator[tuple[TraceFile
                     suspects.append(file)
                 else:
                     yield file, found
-        finally:
+        except BaseException:  # the caller wants no more
             hands.shutdown(wait=False, cancel_futures=True)
+            raise
+        hands.shutdown(wait=True)
 
 
 def _read_until_broken(
