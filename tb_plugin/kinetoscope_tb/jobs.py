@@ -59,7 +59,7 @@ class Job:
         if not any(rank.listens for rank in self.ranks if rank.state != "ended"):
             return "its Tracer was told requests=False"
         if states <= {"dead", "ended"}:
-            return "its processes are gone; `kinetoscope recover` makes a trace of what they left"
+            return "its processes are gone; kinetoscope recover RUN makes a trace of what they left"
         return f"it was last heard of {min(rank.age_s for rank in self.ranks):.0f} s ago"
 
     def plan_of(self, request: str) -> dict[str, Any] | None:

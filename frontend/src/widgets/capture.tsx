@@ -25,6 +25,7 @@ export function CaptureButton() {
     <>
       <button
         type="button"
+        class="ask"
         data-tip="Let a job that is running now record its next steps"
         onClick={() => (isOpen.value = true)}
       >

@@ -90,6 +90,15 @@ def test_a_signal_asks_for_a_window(jobs):
     assert (trace["kinetoscope"]["reason"], trace["kinetoscope"]["is_complete"]) == ("signal", True)
 
 
+def test_a_slow_step_has_the_next_ones_recorded(jobs):
+    folder, statuses = jobs
+    assert statuses["slow-step"] == 0
+    spans = traces_in(folder / "slow-step")
+    assert all(trace["kinetoscope"]["reason"] == "slow_step" for trace in spans.values())
+    assert 35 in {span for _, span in spans} or len(spans) == 1  # a busy machine may have made an earlier step slow
+    assert spans
+
+
 def test_what_sigkill_left_becomes_a_trace(jobs):
     folder, statuses = jobs
     run = folder / "sigkill"

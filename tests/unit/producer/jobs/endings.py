@@ -16,7 +16,7 @@ import torch
 import torch._inductor.config  # the profiler imports it when it first starts; here, it does so before the processes part
 from torch.profiler import profile, schedule
 
-from kinetoscope import Tracer, cyclic
+from kinetoscope import Tracer, cyclic, on_request
 
 FOLDER = Path(sys.argv[1])
 PLAN = {"wait": 1, "warmup": 1, "active": 3, "repeat": 1}
@@ -159,6 +159,15 @@ def on_a_signal_that_asks(name):
     os._exit(0 if tracer.saved_traces else 1)
 
 
+def after_a_slow_step(name):
+    """Nothing is scheduled and nobody asks, but one step takes much longer than the others."""
+    with Tracer(FOLDER, run=name, schedule=on_request, slow_step=3) as tracer:
+        for step in range(40):
+            work()
+            time.sleep(1.0 if step == 30 else 0.002)
+            tracer.step()
+
+
 def left_to_die(name):
     """SIGKILL: only the sidecar is left."""
     with Tracer(FOLDER, run=name, schedule=cyclic(**PLAN)) as tracer:
@@ -192,6 +201,7 @@ ENDINGS = {
     "own-profiler": with_a_profiler_of_its_own,
     "own-profiler-warmup": while_warming_up_another_profiler_starts,
     "sigusr1": on_a_signal_that_asks,
+    "slow-step": after_a_slow_step,
     "sigkill": left_to_die,
 }
 
