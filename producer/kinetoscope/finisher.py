@@ -84,7 +84,7 @@ class Finisher:
             else:
                 self._queue.remove(job)
             self._prune(job)
-        except (SaveError, OSError, EOFError, MemoryError) as error:
+        except Exception as error:  # noqa: BLE001  whatever is wrong with one job, the others are to be done
             self._failed(job, told, str(error) or type(error).__name__)
 
     def _publish(self, job: Job, told: dict[str, Any]) -> None:

@@ -70,6 +70,11 @@ class Finishing:
         self._pending.add(job.number)
         self._wake()
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether anything is to be heard of some window."""
+        return bool(self._pending)
+
     def listen(self) -> None:
         """Hear what the finisher says, without waiting for it; costs a microsecond."""
         if self._pending and self._finisher is not None:

@@ -191,6 +191,8 @@ class Recorder:
         Raises:
             ProfilerBusyError: Another profiler is recording; this window is left out.
         """
+        if self._action is action is ProfilerAction.NONE and not self._is_blocked:
+            return False  # nothing goes on and nothing begins: most steps of a training
         if closes and self._action is ProfilerAction.RECORD:
             self._action = ProfilerAction.RECORD_AND_SAVE
             if self._profiler is not None and self._profiler.current_action is ProfilerAction.RECORD:

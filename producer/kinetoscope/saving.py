@@ -150,8 +150,9 @@ class Saving:
 
     def listen(self) -> None:
         """Hear what became of windows; to be called now and then."""
-        with self._losses.kept_away("What became of a window is unknown"):
-            self._finishing.listen()
+        if self._finishing.is_pending:
+            with self._losses.kept_away("What became of a window is unknown"):
+                self._finishing.listen()
 
     def save(
         self,

@@ -101,6 +101,14 @@ def test_a_raw_file_that_is_no_trace_is_kept_and_the_next_window_is_saved(queue,
     assert states(tmp_path)[0][1]["raw"] == job.raw
 
 
+def test_a_fault_in_one_job_does_not_stop_the_others(queue, put, tmp_path):
+    put(0, metadata={"window": 0, "steps_completed": 3, "loss": float("nan")})
+    put(1)
+    Finisher(queue).work()
+    assert [(span, rank["state"]) for span, rank in states(tmp_path)] == [(3, "kept"), (6, "saved")]
+    assert "JSON" in states(tmp_path)[0][1]["problem"]
+
+
 def test_what_a_full_disk_refused_is_written_when_there_is_room(queue, put, tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
