@@ -1,4 +1,4 @@
-"""The process that writes Chrome JSON files: `python -m kinetoscope.chrome`, with a job as JSON on standard input.
+"""The process that writes Chrome JSON files: it is given a job as JSON on standard input.
 
 A rank's file is an array with one event a line, on Unix time in µs. The process of an event is the global rank, so that
 markers and torch's operators share one row; what isn't the recorded process itself, such as a GPU, keeps a process of
@@ -289,5 +289,6 @@ def work(job: Mapping[str, Any]) -> list[str]:
     return problems
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Be the process."""
     sys.stderr.writelines(f"{line}\n" for line in work(json.load(sys.stdin)))

@@ -1,4 +1,4 @@
-"""The process that writes a run's curves: `python -m kinetoscope.scalar_writer FOLDER`, with notes on standard input.
+"""The process that writes a run's curves: it is given the run's folder, and notes on standard input.
 
 A note is a JSON array on a line: `["step", unix_s, batch, duration_s, samples, tokens]` or
 `["window", unix_s, batch, path]`. When the notes end, so does the process, once the last window's trace is there or
@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+from .interpreter import command
 from .scalars import OURS
 
 WAITS_FOR_TRACE_S = 300.0
@@ -87,10 +88,13 @@ def step_values(duration_s: float, samples: int | None, tokens: int | None) -> d
 
 def breakdown(path: str) -> dict[str, float]:
     """The parts of the average step in a trace, as the viewer computes them; nothing where it can't tell."""
-    command = [sys.executable, "-c", "from kinetoscope_tb.cli import main; main()"]
+    statement = "from kinetoscope_tb.cli import main; main()"
     try:
         answer = subprocess.run(
-            [*command, "view", "overview", path, "--format", "json"], capture_output=True, timeout=600, check=True
+            command(statement, "view", "overview", path, "--format", "json"),
+            capture_output=True,
+            timeout=600,
+            check=True,
         )
         told = json.loads(answer.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
@@ -187,7 +191,7 @@ class Curves:
             self._file.close()
 
 
-def main(folder: Path, stream: IO[bytes]) -> None:
+def write(folder: Path, stream: IO[bytes]) -> None:
     """Write until the notes end."""
     with suppress(OSError):
         os.nice(10)  # the training goes first
@@ -202,5 +206,6 @@ def main(folder: Path, stream: IO[bytes]) -> None:
     curves.close()
 
 
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.stdin.buffer)
+def main() -> None:
+    """Be the process."""
+    write(Path(sys.argv[1]), sys.stdin.buffer)

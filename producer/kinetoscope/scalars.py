@@ -11,14 +11,15 @@ import json
 import logging
 import os
 import subprocess
-import sys
 import threading
 import time
+from collections import deque
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from .identity import place_from
+from .interpreter import command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -68,7 +69,7 @@ class Scalars:
 
     def __init__(self, folder: Path, start: Progress) -> None:
         self._folder, self._last = folder, start
-        self._notes: list[tuple[Any, ...]] = []
+        self._notes: deque[tuple[Any, ...]] = deque()
         self._more = threading.Event()
         self._is_closed = False
         self._process: subprocess.Popen[bytes] | None = None
@@ -113,7 +114,7 @@ class Scalars:
             _LOG.warning("The curves of steps can't be written any more: %s.", error)
 
     def _hand_over(self) -> None:
-        notes, self._notes = self._notes, []
+        notes = [self._notes.popleft() for _ in range(len(self._notes))]
         if not notes:
             return
         if self._process is None:
@@ -190,7 +191,7 @@ def _lines(notes: Iterable[tuple[Any, ...]]) -> bytes:
 def _started(folder: Path) -> subprocess.Popen[bytes]:
     """Start the process that writes, in a session of its own: Ctrl-C is for the training alone."""
     return subprocess.Popen(
-        [sys.executable, "-m", "kinetoscope.scalar_writer", os.fspath(folder)],
+        command("from kinetoscope.scalar_writer import main; main()", os.fspath(folder)),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

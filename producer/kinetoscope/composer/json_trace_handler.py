@@ -13,13 +13,13 @@ import os
 import queue
 import re
 import subprocess
-import sys
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..identity import Place, current_place, local_world_size
+from ..interpreter import command
 from ..template import formatted
 from .actions import ACTIVE, ProfilerAction
 from .folders import claimed, name_values
@@ -256,7 +256,7 @@ def _written(jobs: queue.Queue[dict[str, Any] | None]) -> None:
     while (job := jobs.get()) is not None:
         try:
             subprocess.run(
-                [sys.executable, "-m", "kinetoscope.chrome"],
+                command("from kinetoscope.chrome import main; main()"),
                 input=json.dumps(job, default=str).encode(),
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,

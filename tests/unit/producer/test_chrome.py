@@ -3,12 +3,12 @@
 import gzip
 import json
 import subprocess
-import sys
 import threading
 
 import pytest
 
 from kinetoscope.chrome import Source, merge, nanoseconds, shifted, work
+from kinetoscope.interpreter import command
 
 BASE = 1_790_857_026_000_000_000
 US = 1_000
@@ -168,10 +168,11 @@ def test_what_goes_wrong_is_said(tmp_path):
     assert "file/ba1-rank0.json" in problem
 
 
-def test_the_process_takes_a_job_and_needs_no_torch(tmp_path):
-    code = "import sys, runpy; runpy.run_module('kinetoscope.chrome', run_name='__main__'); assert 'torch' not in sys.modules"
+def test_the_process_takes_a_job_and_needs_no_torch_and_nothing_of_the_working_folder(tmp_path):
+    (tmp_path / "json.py").write_text("raise SystemExit('the training has a json.py of its own')")
+    statement = "from kinetoscope.chrome import main; main(); assert 'torch' not in sys.modules"
     told = json.dumps(job(tmp_path, events=[marker("i", BASE)]))
-    done = subprocess.run([sys.executable, "-c", code], input=told, text=True, capture_output=True)
+    done = subprocess.run(command(statement), input=told, text=True, capture_output=True, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(events_in(tmp_path / "ba1-rank0.json")) == 4
 

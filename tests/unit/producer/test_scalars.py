@@ -11,7 +11,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from kinetoscope import scalars
 from kinetoscope.progress import Progress
-from kinetoscope.scalar_writer import main, step_values, window_values
+from kinetoscope.scalar_writer import step_values, window_values, write
 from kinetoscope.scalars import Scalars, obstacle
 
 SAMPLE = Path(__file__).parents[3] / "samples/single_process/transformer/rank0.6.pt.trace.json.gz"
@@ -56,7 +56,7 @@ def test_steps_and_windows_become_points_of_a_run(tmp_path):
     trace = tmp_path / "run" / SAMPLE.name
     trace.parent.mkdir()
     shutil.copy(SAMPLE, trace)
-    main(
+    write(
         tmp_path / "run",
         notes(
             ["step", 1.0, 1, 0.5, 32, None],

@@ -1,0 +1,18 @@
+"""Processes of our own beside the training: the same Python and the same modules as here, and no others."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+_SAME_MODULES = "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
+
+
+def command(statement: str, *arguments: str) -> list[str]:
+    """Return what starts Python with a statement and `sys.argv[1:]`.
+
+    Neither the environment nor the working folder decides what is imported: a training's folder may hold a `queue.py`.
+    """
+    path = json.dumps([str(Path(__file__).parents[1]), *(entry for entry in sys.path if entry)])
+    return [sys.executable, "-I", "-S", "-c", _SAME_MODULES + statement, path, *arguments]
