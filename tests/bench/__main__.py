@@ -3,6 +3,7 @@
     make bench                                      about 45 minutes, nearly all of it the peers'
     make bench ARGS="--megabytes 340 --rounds 3"    one size
     make bench ARGS="--without-peers"               a few minutes
+    make bench ARGS="--ranks"                       runs of many ranks, nothing else
     make bench ARGS="--views"                       every view of a million events, nothing else
     make bench ARGS="--timeline"                    the timeline beside Perfetto, and one of 20 million slices, nothing else
     make bench ARGS="--producer"                    what recording costs a training, nothing else; some five minutes
@@ -29,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import indexing
 import timelines
 import training
 from generate import write
@@ -198,6 +200,7 @@ def main() -> None:
         "--timeline", action="store_true", help="measure nothing but the timeline; the first size alone"
     )
     parser.add_argument("--producer", action="store_true", help="measure nothing but the recorder")
+    parser.add_argument("--ranks", action="store_true", help="measure nothing but runs of many ranks")
     parser.add_argument("--steps", type=int, default=200, help="of each loop that the recorder is measured with")
     parser.add_argument("--slices", type=int, default=20_000_000, help="of the timeline of many ranks")
     parser.add_argument("--pictures", type=Path, help="where to save what the pages show")
@@ -210,6 +213,10 @@ def main() -> None:
         from recording import report_recording
 
         report_recording(arguments.rounds * PAIRS_A_ROUND, arguments.steps)
+        return
+    if arguments.ranks:
+        with tempfile.TemporaryDirectory() as folder:
+            indexing.report_indexing(Path(folder), arguments.rounds, verdict, measured)
         return
     if arguments.views:
         with tempfile.TemporaryDirectory() as folder:
@@ -237,6 +244,7 @@ def main() -> None:
             path.unlink()
         report_views(Path(folder))
         report_timelines(Path(folder), arguments)
+        indexing.report_indexing(Path(folder, "ranks"), arguments.rounds, verdict, measured)
     print("\ntime per event: " + ", ".join(f"{us:.2f} µs at {mb} MB" for mb, us in per_event.items()))
 
 

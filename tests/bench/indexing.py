@@ -1,0 +1,105 @@
+"""Runs of many ranks: how indexing scales with processes and with ranks, and how fast a thousand of them open.
+
+Run as a program, it measures what is opened: `indexing.py FOLDER RANKS` makes summaries of a simulated run in an empty
+cache, then opens the heat map from them, and prints the seconds as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))  # where the simulation is
+
+import ranks  # noqa: E402
+
+RANKS, MEGABYTES = 64, 20
+LEAST_EFFICIENCY, PROCESSES = 0.8, 2
+MANY, MOST_S = 1024, 2
+MOST_GROWTH = 1.2  # of the peak memory, from a quarter of the ranks to all
+SLICES_A_MEGABYTE = 7_300  # of what `ranks` writes
+
+
+def report_indexing(folder: Path, rounds: int, verdict: Callable[..., str], measured: Callable[..., object]) -> None:
+    """Print what indexing costs, and what opening a run of many ranks does."""
+    few, many = folder / "few", folder / "many"
+    ranks.write_ranks(many, RANKS * MEGABYTES * SLICES_A_MEGABYTE, RANKS)
+    few.mkdir()
+    for file in sorted(many.iterdir())[: RANKS // 4]:
+        os.link(file, few / file.name)
+    times: dict[int, list[float]] = {1: [], PROCESSES: []}
+    efficiencies, peaks = [], {}
+    _index(few, folder, PROCESSES, measured)  # compiles, and brings the files into memory
+    for _ in range(rounds):
+        for processes in times:
+            times[processes].append(_index(many, folder, processes, measured)[0])
+        efficiencies.append(times[1][-1] / times[PROCESSES][-1] / PROCESSES)
+    for what, where in ((RANKS // 4, few), (RANKS, many)):
+        peaks[what] = _index(where, folder, PROCESSES, measured)[1]
+    one, several = (statistics.median(found) for found in times.values())
+    efficiency = statistics.median(efficiencies)
+    print(f"\nindexing {RANKS} ranks of {MEGABYTES} MB: {one:.1f} s by 1 process, {several:.1f} s by {PROCESSES}")
+    print(f"  efficiency    {verdict(efficiency, LEAST_EFFICIENCY, '')}")
+    growth = peaks[RANKS] / peaks[RANKS // 4]
+    print(f"  peak memory   {peaks[RANKS // 4]:.0f} MB for {RANKS // 4} ranks, {peaks[RANKS]:.0f} MB for {RANKS}")
+    print(f"  growth        {verdict(growth, MOST_GROWTH, '', at_most=True)}")
+    cache = {"KINETOSCOPE_CACHE": str(folder / "kept")}
+    said = measured([sys.executable, __file__, str(folder / "simulated"), str(MANY)], cache).said  # type: ignore[attr-defined]
+    print(f"heat map of {MANY} ranks from summaries: {verdict(said['opened_s'], MOST_S, ' s', at_most=True)}")
+    print(f"  stragglers of the same {said['stragglers_s']:.2f} s, clocks {said['clocks_s']:.2f} s")
+
+
+def _index(run: Path, folder: Path, processes: int, measured: Callable[..., object]) -> tuple[float, float]:
+    """(seconds, megabytes of the largest process) of indexing into an empty cache."""
+    cache = folder / "cache"
+    shutil.rmtree(cache, ignore_errors=True)
+    program = "from kinetoscope_tb.cli import main; main()"
+    command = [sys.executable, "-c", program, "index", str(run), "--processes", str(processes)]
+    found = measured(command, {"KINETOSCOPE_CACHE": str(cache)})
+    return found.seconds, found.megabytes  # type: ignore[attr-defined]
+
+
+def main() -> None:
+    """Make summaries, open them, print."""
+    from kinetoscope_tb.analyses import RUN_VIEWS
+    from kinetoscope_tb.cache import configured
+    from kinetoscope_tb.discovery import list_given
+    from kinetoscope_tb.store import compute, files_of, local_crew, ranks_of, summaries
+    from kinetoscope_tb.web import encode
+    from simulated import Truth, simulated, summary_of
+
+    folder, count, cache = Path(sys.argv[1]), int(sys.argv[2]), configured()
+    assert cache is not None
+    made = simulated(Truth(ranks=count, steps=10, groups=_mesh(count)))
+    folder.mkdir(parents=True)
+    for rank in range(count):
+        (folder / f"rank{rank}.1.pt.trace.json").write_text('{"traceEvents": []}')
+    listing = list_given(str(folder))
+    for file in listing.files:
+        cache.write_summary(summary_of(made, int(file.worker.removeprefix("rank"))), file.path, file.stamp)
+    said = {}
+    begun = time.perf_counter()
+    files = files_of(listing, listing.files[0], "span")
+    run = ranks_of(listing, files[0], files, summaries(files, cache, local_crew(1)))
+    for name, view in (("opened_s", "rank_steps"), ("stragglers_s", "stragglers"), ("clocks_s", "clocks")):
+        encode.text(encode.view_answer(RUN_VIEWS[view], compute(RUN_VIEWS[view], run, {})))
+        said[name] = time.perf_counter() - begun
+        begun = time.perf_counter()
+    print(json.dumps(said))
+
+
+def _mesh(count: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Groups of eight neighbours, and those of the same place in them."""
+    near = [(f"tp{i}", tuple(range(8 * i, 8 * i + 8))) for i in range(count // 8)]
+    return (*near, *((f"dp{i}", tuple(range(i, count, 8))) for i in range(8)))
+
+
+if __name__ == "__main__":
+    main()
