@@ -138,6 +138,9 @@ class Saving:
             if self._place is not None or is_late:
                 place = self._place or current_place()
                 self._settled = (place, self._logdir / self._run.name)
+                if self._place is None:  # else it was told
+                    with self._losses.kept_away("The run's manifest couldn't be begun"):
+                        self._describe(state=RECORDING)
         return self._settled
 
     def begin_window(self, step: int, options: Mapping[str, Any]) -> None:

@@ -279,6 +279,15 @@ def test_a_kill_loses_only_what_was_being_recorded_and_is_named(tmp_path, scratc
     until(lambda: not list(scratch.iterdir()))
 
 
+def test_the_manifest_tells_of_a_process_before_its_first_window(tmp_path):
+    with Tracer(tmp_path, run="run", schedule=cyclic(wait=10, active=1)) as tracer:
+        tracer.step()
+        until((tmp_path / "run" / "run.json").exists)
+        (rank,) = told(tmp_path)["ranks"]
+        assert rank["state"] == "recording"
+        assert Path(rank["queue"]).is_dir()  # whoever finds the run finds what remains to be written
+
+
 def test_a_signal_to_the_whole_group_saves_what_was_recorded_and_marks_it(tmp_path, scratch):
     code, _, err = run(tmp_path, scratch, "group")
     assert code in (-signal.SIGINT, 130), err
