@@ -159,6 +159,7 @@ def _fit(ends: _Ends, island: Rows) -> _Fit:
     weight, one = np.ones(ends.at.size), np.ones(ends.at.size)
     away = ends.at - ends.middle[ends.clock]
     shift, drift, residual = np.zeros(ends.clocks), np.zeros(ends.clocks), np.zeros(ends.at.size)
+    can_drift = np.bincount(ends.clock, minlength=1).max() >= FEWEST_FOR_DRIFT
     for turn in range(_ROUNDS if ends.at.size else 0):
         at = ends.at + drift[ends.clock] * away + shift[ends.clock]
         shift = shift + _solved(ends, at, weight, one, island)
@@ -169,6 +170,8 @@ def _fit(ends: _Ends, island: Rows) -> _Fit:
             weight /= weight.max()
         else:
             weight = np.square(np.clip(1 - np.square(residual / (_TUKEY * scale)), 0, None))
+        if not can_drift:
+            continue
         at = ends.at + shift[ends.clock]
         drift = _standing_out(ends, away, _solved(ends, at, weight, away, island), weight, scale)
     return _Fit(shift, drift, _errors(ends, residual, weight, island), residual)
