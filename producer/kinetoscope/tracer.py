@@ -240,12 +240,12 @@ class Tracer(Loop):
         Tracer._live = None
         self._saving.reason = self._attendant.told_to_end or reason
         self._stop()
-        self._instruments.close()
         self._attendant.end(self._saving.reason)
         shortfall, steps = self._shortfall(), self.completed_steps
         self._saving.close(timeout_s, reason=self._saving.reason, problem=shortfall, steps_completed=steps)
         with self._losses.kept_away("The curves of steps couldn't be ended"):
             self._curves.close()
+        self._instruments.close()  # last: a signal that comes while it waits finds all else done
         saved, lost = len(self._saving.saved), self._losses.count
         if shortfall is not None:
             _LOG.warning("%s.", shortfall)
