@@ -66,18 +66,20 @@ def recorded(folder, run):
     """The viewer's trace and torch's profiler of three calls of a function."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
+    handler = trace_handler(folder, run="run")
     run()  # what is imported while torch records has names that torch can't read back (torch 2.13)
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU],
         with_stack=True,
         with_modules=True,
-        on_trace_ready=trace_handler(folder, run="run"),
+        on_trace_ready=handler,
         experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True),
     ) as profiler:
         for _ in range(3):
             run()
     torch.set_num_threads(threads)
-    (path,) = folder.glob("run/*")
+    handler.close()
+    (path,) = handler.saved_traces
     return read(path), profiler
 
 

@@ -23,6 +23,7 @@ import torch
 from torch.profiler import schedule, tensorboard_trace_handler
 
 from kinetoscope import trace_handler
+from kinetoscope.handler import TraceHandler
 from kinetoscope_tb.analyses import VIEWS
 from kinetoscope_tb.analyses.operators import operators
 from kinetoscope_tb.analyses.operators_by_shape import operators_by_shape
@@ -128,14 +129,12 @@ class Recorded:
 
 def record(recording, folder):
     """The viewer's traces and torch's rows of the same recording."""
-    saved, cycles, known = recording.saving(str(folder)), [], set()
+    handler, rows = recording.saving(str(folder)), []
 
     def save(profiler):
-        saved(profiler)
-        (path,) = {*folder.rglob("*.pt.trace.json*")} - known
-        known.add(path)
+        handler(profiler)
         averages = partial(profiler.key_averages, group_by_overload_name=True)
-        cycles.append((path, {name: averages(**options) for name, options in GROUPINGS.items()}))
+        rows.append({name: averages(**options) for name, options in GROUPINGS.items()})
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -144,7 +143,10 @@ def record(recording, folder):
     ) as profiler:
         recording.work(4, profiler)
     torch.set_num_threads(threads)
-    return Recorded([Cycle(read(path), rows) for path, rows in cycles], profiler)
+    if isinstance(handler, TraceHandler):
+        handler.close()
+    paths = sorted(folder.rglob("*.pt.trace.json*"))  # their names have the number of steps, or a time
+    return Recorded([Cycle(read(path), of) for path, of in zip(paths, rows, strict=True)], profiler)
 
 
 @pytest.fixture(scope="module", params=RECORDINGS)

@@ -39,12 +39,12 @@ def recording(tmp_path_factory):
     folder = tmp_path_factory.mktemp("logdir")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    with torch.profiler.profile(
-        activities=CPU, profile_memory=True, on_trace_ready=trace_handler(folder, run="run")
-    ) as profiler:
+    handler = trace_handler(folder, run="run")
+    with torch.profiler.profile(activities=CPU, profile_memory=True, on_trace_ready=handler) as profiler:
         alive = training()
     torch.set_num_threads(threads)
-    (path,) = folder.glob("run/*")
+    handler.close()
+    (path,) = handler.saved_traces
     tree = profiler.profiler.kineto_results.experimental_event_tree()
     assert alive
     return (
