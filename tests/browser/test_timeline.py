@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from browser.timeline_page import Drawn
+from browser.timeline_page import Drawn, rests
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def test_a_click_selects_a_slice_and_the_address_brings_it_back(app: App):
     drawn.click(STREAM, 325_000)
     drawn.says(f"selected: {KERNEL}, Kernel, 30.00 µs, at 310.0 µs")
     page = drawn.page
+    expect(page).to_have_url(re.compile("slice="))
     page.reload()
     app.settle()
     drawn.says(f"selected: {KERNEL}, Kernel, 30.00 µs, at 310.0 µs")
@@ -186,7 +187,7 @@ def test_tracks_fold_pin_and_filter_and_the_address_keeps_it(app: App):
     page.get_by_role("searchbox", name="Filter tracks").fill("nothing like it")
     expect(page.get_by_role("list", name="Tracks", exact=True).get_by_role("listitem")).to_have_count(0)
     page.get_by_role("searchbox", name="Filter tracks").fill("")
-    page.wait_for_timeout(300)
+    rests(page)
     page.reload()
     app.settle()
     expect(python).to_have_attribute("aria-expanded", "true")
