@@ -115,13 +115,12 @@ class Loop(Surface):
         """
         if self._enabled:
             self._check_place("count epochs")
-            self._end_epoch(goes_on=goes_on and self._ranges.is_step_open)
+            if not goes_on:
+                self._ranges.end_step(is_complete=False)
+            self._end_epoch(goes_on=self._ranges.is_step_open)
 
     def _end_epoch(self, *, goes_on: bool) -> None:
-        is_news = self._counter.end_epoch()
-        if not goes_on:
-            self._ranges.end_step(is_complete=False)
-        if is_news and is_per_epoch(self._schedule):
+        if self._counter.end_epoch() and is_per_epoch(self._schedule):
             self._ranges.end_step(is_complete=False)
             self._move(closes=True)
             self._resume(goes_on=goes_on)
