@@ -6,18 +6,17 @@ to the machine's own disk.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .finisher import finish_left_over
+from .interpreter import command
 from .jobs import PROCESS, STATE, Job, Queue, read_json, write_json
 from .manifest import SAVING
 
@@ -27,11 +26,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("kinetoscope")
 
 _MOST_STARTS = 3
-# The same modules as here, whatever the environment or the folder says; and none that Python would look for besides.
-_PROGRAM = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[3]); "
-    "from kinetoscope.finisher import main; main(sys.argv[1], int(sys.argv[2]))"
-)
+_PROGRAM = "from kinetoscope.finisher import main; main(sys.argv[1], int(sys.argv[2]))"
 
 
 class Finishing:
@@ -122,12 +117,10 @@ class Finishing:
                 self._wake()
 
     def _start(self) -> None:
-        path = json.dumps([str(Path(__file__).parents[1]), *(entry for entry in sys.path if entry)])
-        command = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(self.queue.folder), str(os.getpid()), path]
         try:
             with (self.queue.folder / "finisher.log").open("ab") as log:
                 self._finisher = subprocess.Popen(
-                    command,
+                    command(_PROGRAM, str(self.queue.folder), str(os.getpid())),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,

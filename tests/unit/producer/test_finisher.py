@@ -5,11 +5,12 @@ import gzip
 import json
 import os
 import socket
+import sys
 from dataclasses import replace
 
 import pytest
 
-from kinetoscope import SaveError, finisher, finishing
+from kinetoscope import SaveError, finisher
 from kinetoscope.finisher import Finisher, finish_left_over
 from kinetoscope.finishing import Finishing
 from kinetoscope.jobs import PROCESS, Job, Queue, write_json
@@ -206,7 +207,7 @@ def test_only_one_works_on_a_queue(queue, put):
 @pytest.mark.parametrize("executable", ["/missing/python", "/bin/false"], ids=["can't start", "dies"])
 def test_without_a_finisher_the_end_of_the_training_finishes(tmp_path, scratch, monkeypatch, executable):
     outcomes = []
-    monkeypatch.setattr(finishing.sys, "executable", executable)
+    monkeypatch.setattr(sys, "executable", executable)
     finishing_ = Finishing(outcomes.append)
     raw = finishing_.queue.folder / "0000.raw.json"
     raw.write_text(TRACE)
