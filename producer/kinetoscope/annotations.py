@@ -25,6 +25,7 @@ from .markers import Ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
+    from types import FrameType
 
     from typing_extensions import Self
 
@@ -34,6 +35,8 @@ _LOG = logging.getLogger("kinetoscope")
 
 T = TypeVar("T")
 P = ParamSpec("P")
+
+_ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 ACTIONS = (ProfilerAction.WARMUP, ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 """In which of the schedule's phases a marker is recorded, unless the program says otherwise."""
@@ -155,9 +158,17 @@ class Annotations:
 
 
 def _in_coroutine() -> bool:
-    """Whether this runs in an event loop, where others run in between."""
+    """Whether a coroutine is among the callers: while it waits, others run in between.
+
+    A loop alone says nothing: there is one around a whole program where other code drives it, as Playwright does.
+    """
     asyncio = sys.modules.get("asyncio")
-    return asyncio is not None and asyncio._get_running_loop() is not None
+    if asyncio is None or asyncio._get_running_loop() is None:
+        return False
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not frame.f_code.co_flags & _ASYNCHRONOUS:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _kept(value: Any, *, may_wait: bool) -> Any:

@@ -38,7 +38,16 @@ class Recorded:
         return start, start + round(event.get("dur", 0) * 1000)
 
 
-def test_markers_of_other_threads_coroutines_and_with_arguments_have_tracks_of_their_own(tmp_path):
+@pytest.fixture
+def no_loop():
+    """A thread without an event loop: browser tests in the same process leave theirs."""
+    loop = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    yield
+    asyncio._set_running_loop(loop)
+
+
+def test_markers_of_other_threads_coroutines_and_with_arguments_have_tracks_of_their_own(tmp_path, no_loop):
     async def task(name, marker):
         with marker, tracer.marker(name):
             work()

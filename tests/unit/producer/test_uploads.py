@@ -34,11 +34,17 @@ def s3(monkeypatch):
         s3fs.S3FileSystem.clear_instance_cache()
         server.client = boto3.client("s3")
         server.client.create_bucket(Bucket="bucket")
+        empty(server)
         yield server
-        for name in names(server):  # the next server has the same memory
-            server.client.delete_object(Bucket="bucket", Key=name)
+        empty(server)
         server.client.close()
         s3fs.S3FileSystem.clear_instance_cache()
+
+
+def empty(s3):
+    """Removes what is there: all servers of a process have the same memory."""
+    for name in names(s3):
+        s3.client.delete_object(Bucket="bucket", Key=name)
 
 
 def names(s3):
