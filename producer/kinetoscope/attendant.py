@@ -99,16 +99,19 @@ class Attendant:
         self._open()
 
     def end(self, reason: str) -> None:
-        """The recording is over."""
+        """The recording is over; there is a rescue until `leave`."""
         self._signal.remove()
-        if self._rescue is not None:
-            self._rescue.end()
         if self._watch is not None:
             self._watch.end()
         try:
             self._sidecar.close(reason)
         except OSError as error:
             _LOG.debug("The recording's sidecar couldn't be closed: %s", error)
+
+    def leave(self) -> None:
+        """All is said, and signals do what they did before."""
+        if self._rescue is not None:
+            self._rescue.end()
 
     def held(self) -> AbstractContextManager[None]:
         """Keep signals away from what the block does."""

@@ -60,7 +60,8 @@ class TraceHandler:
             timeout_s: How long at most; by default two minutes. What isn't written then is written all the same.
         """
         atexit.unregister(self.close)
-        self._saving.close(timeout_s, reason="end")
+        self._saving.end(reason="end")
+        self._saving.close(timeout_s)
 
 
 def trace_handler(

@@ -105,8 +105,8 @@ class Saving:
         self._window_start: tuple[int | None, int | None] = (None, None)
         self._finishing = Finishing(self._became)
         self._largest_bytes = 0
-        self._is_ended = False
         self._files: set[str] = set()
+        self._is_ended = False
         self._started_ns = time.time_ns()
         self.recorded = 0
         """How many windows ended."""
@@ -309,18 +309,22 @@ class Saving:
             ended_ns=time.time_ns(),
         )
 
-    def close(self, timeout_s: float | None = None, **news: Any) -> None:
-        """Wait for what is being written, but no longer than `timeout_s`, by default `CLOSE_S` or `SIGNAL_S`.
+    def end(self, **news: Any) -> None:
+        """Say good-bye, once: there will be no more windows.
 
         Args:
-            timeout_s: Seconds.
             news: What the manifest says of the process's end.
         """
-        with self._losses.kept_away("What is being written couldn't be waited for"):
+        with self._losses.kept_away("The end couldn't be told"):
             if not self._is_ended:
                 self._is_ended = True
                 self._describe(state=ENDED, recording_since_step=None, **news)
-            usual_s = SIGNAL_S if str(news.get("reason")).startswith("sig") else CLOSE_S
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Wait for what is being written, but no longer than `timeout_s`, by default `CLOSE_S` or `SIGNAL_S`."""
+        self.end()
+        with self._losses.kept_away("What is being written couldn't be waited for"):
+            usual_s = SIGNAL_S if self.reason.startswith("sig") else CLOSE_S
             left = self._finishing.close(usual_s if timeout_s is None else timeout_s)
             if left:
                 _LOG.warning("%d traces are still being written, by a process that outlives this one.", left)

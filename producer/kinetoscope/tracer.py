@@ -236,13 +236,16 @@ class Tracer(Loop):
     def _close(self, reason: str, timeout_s: float | None = None) -> None:
         if Tracer._live is not self:
             return  # a signal closed it, or the program
-        atexit.unregister(self._at_exit)
-        Tracer._live = None
-        self._saving.reason = self._attendant.told_to_end or reason
-        self._stop()
-        self._attendant.end(self._saving.reason)
-        shortfall, steps = self._shortfall(), self.completed_steps
-        self._saving.close(timeout_s, reason=self._saving.reason, problem=shortfall, steps_completed=steps)
+        with self._attendant.held():  # a signal that ends the process meanwhile finds all said
+            atexit.unregister(self._at_exit)
+            Tracer._live = None
+            self._saving.reason = self._attendant.told_to_end or reason
+            self._stop()
+            self._attendant.end(self._saving.reason)
+            shortfall, steps = self._shortfall(), self.completed_steps
+            self._saving.end(reason=self._saving.reason, problem=shortfall, steps_completed=steps)
+        self._attendant.leave()
+        self._saving.close(timeout_s)
         with self._losses.kept_away("The curves of steps couldn't be ended"):
             self._curves.close()
         self._instruments.close()  # last: a signal that comes while it waits finds all else done

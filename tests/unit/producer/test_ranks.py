@@ -19,14 +19,14 @@ JOB = Path(__file__).parent / "jobs" / "ranks.py"
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
 
-def until(condition, process, limit_s=120):
-    """Wait for what a job does; return it."""
+def until(condition, process=None, limit_s=120):
+    """Wait for what a job does, or its finishers after it; return it."""
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
         value = condition()
         if value:
             return value
-        assert process.poll() is None, ended(process)
+        assert process is None or process.poll() is None, ended(process)
         time.sleep(0.05)
     raise AssertionError("the job didn't do it in time")
 
@@ -87,7 +87,7 @@ def test_all_ranks_record_the_same_steps_on_request_and_what_they_have_when_one_
         assert count == 3
         assert steps == tuple(range(steps[0], steps[0] + 3))
         assert any(event["name"] == "exchange" for event in traces["rank1"]["traceEvents"])
-    (partial,) = set(run.glob("*.gz")) - known
+    (partial,) = until(lambda: set(run.glob("*.gz")) - known)
     assert partial.name.startswith("rank0.")
     ((_, trace),) = [item for item in traces_in(run).items() if item[1]["kinetoscope"]["is_complete"] is False]
     assert trace["kinetoscope"]["reason"] in ("sigterm", "exception: RuntimeError", "exception: DistBackendError")
@@ -106,6 +106,7 @@ def test_when_a_rank_raises_the_others_save_what_they_have(tmp_path):
         code, _, err = ended(process)
     assert code != 0
     assert "this rank dies" in err
+    until(lambda: len(traces_in(run)) == 2)
     told = {worker: trace["kinetoscope"] for (worker, _), trace in traces_in(run).items()}
     assert set(told) == {"rank0", "rank1"}
     assert told["rank1"]["reason"] == "exception: RuntimeError"
