@@ -33,6 +33,16 @@ class S3:
         self.asked.append(request)
         return (self.answer(request) or self._moto)(environ, start)
 
+    @property
+    def environ(self) -> dict[str, str]:
+        """The usual environment variables that lead to it."""
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+
     def ranges(self) -> list[str]:
         """The parts of objects that were asked for."""
         return [request.headers["Range"] for request in self.asked if "Range" in request.headers]

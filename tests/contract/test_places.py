@@ -31,12 +31,7 @@ def s3(monkeypatch):
     import s3fs
 
     with S3().running() as server:
-        for name, value in {
-            "AWS_ENDPOINT_URL": server.url,
-            "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }.items():
+        for name, value in server.environ.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(ahead, "WAITS_S", (0, 0))
         s3fs.S3FileSystem.clear_instance_cache()

@@ -1,3 +1,5 @@
+import logging
+
 import pytest
 
 
@@ -7,3 +9,9 @@ def scratch(tmp_path_factory, monkeypatch):
     folder = tmp_path_factory.mktemp("scratch")
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     return folder
+
+
+@pytest.fixture
+def log(caplog):
+    caplog.set_level(logging.INFO, "kinetoscope")
+    return lambda: [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]

@@ -3,7 +3,6 @@
 import contextlib
 import gzip
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -58,12 +57,6 @@ def save(saving, steps, export=write, **more):
 
 def told(tmp_path, run="run"):
     return json.loads((tmp_path / run / "run.json").read_text())
-
-
-@pytest.fixture
-def log(caplog):
-    caplog.set_level(logging.INFO, "kinetoscope")
-    return lambda: [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
 
 
 def until(condition):

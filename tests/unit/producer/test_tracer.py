@@ -1,6 +1,5 @@
 import gzip
 import json
-import logging
 import threading
 
 import pytest
@@ -9,7 +8,7 @@ from torch.profiler import ProfilerAction, profile
 from torch.utils.data import DataLoader
 
 import kinetoscope
-from kinetoscope import ProfilerBusyError, ScheduleError, Tracer, UsageError, cyclic, on_request, trace_handler
+from kinetoscope import ProfilerBusyError, ScheduleError, Tracer, UsageError, cyclic, on_request
 
 NONE, WARMUP = ProfilerAction.NONE, ProfilerAction.WARMUP
 RECORD, SAVE = ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE
@@ -31,12 +30,6 @@ def names(trace):
 
 def work(_batch=None):
     return torch.ones(4, 4).relu().sum()
-
-
-@pytest.fixture
-def log(caplog):
-    caplog.set_level(logging.INFO, "kinetoscope")
-    return lambda: [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
 
 
 def test_a_relative_logdir_is_below_the_folder_that_the_program_began_in(tmp_path, monkeypatch):
@@ -363,44 +356,6 @@ def test_a_schedule_that_fails_later_ends_the_recording_only(tmp_path, log):
     assert tracer.completed_steps == 5
     assert log() == ["The profiler failed, so nothing more is recorded: ZeroDivisionError: division by zero"]
     assert [path.name for path in tracer.saved_traces] == ["rank0.2.pt.trace.json.gz"]
-
-
-# A program's own profiler
-
-
-def test_a_handler_saves_the_program_s_own_profiler_s_windows(tmp_path):
-    schedule = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
-    handler = trace_handler(tmp_path, run="run")
-    with profile(schedule=schedule, on_trace_ready=handler, with_flops=True) as profiler:
-        for _ in range(5):
-            work()
-            profiler.step()
-    handler.close()
-    assert handler.saved_traces == (tmp_path / "run" / "rank0.4.pt.trace.json.gz",)
-    told = content(tmp_path / "run" / "rank0.4.pt.trace.json.gz")["kinetoscope"]
-    assert (told["global_rank"], told["step_last"], told["run"]) == (0, 3, "run")
-    assert told["options"]["with_flops"]
-    assert not told["options"]["record_shapes"]
-    assert told["options"]["activities"] == ["CPU"]
-
-
-def test_a_handler_names_the_worker_as_it_is_told(tmp_path, log):
-    handler = trace_handler(tmp_path, run="run", worker="{trainer}")
-    with profile(on_trace_ready=handler):
-        work()
-    handler.close()
-    assert [path.name for path in handler.saved_traces] == ["{trainer}.0.pt.trace.json.gz"]
-    with pytest.raises(UsageError, match="worker"):
-        trace_handler(tmp_path, worker="a/b")
-
-
-def test_a_handler_never_raises_into_torch(tmp_path, log):
-    (tmp_path / "file").touch()
-    handler = trace_handler(tmp_path / "file", run="run")
-    with profile(on_trace_ready=handler):
-        work()
-    handler.close()
-    assert len(log()) == 1
 
 
 def test_a_step_that_ends_in_an_optimizer_s_hook_is_refused(tmp_path):

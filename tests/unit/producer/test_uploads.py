@@ -23,13 +23,7 @@ def s3(monkeypatch):
     import s3fs
 
     with S3().running() as server:
-        for name, value in {
-            "AWS_ENDPOINT_URL": server.url,
-            "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_MAX_ATTEMPTS": "1",
-        }.items():
+        for name, value in {**server.environ, "AWS_MAX_ATTEMPTS": "1"}.items():
             monkeypatch.setenv(name, value)
         s3fs.S3FileSystem.clear_instance_cache()
         server.client = boto3.client("s3")
