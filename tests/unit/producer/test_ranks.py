@@ -59,8 +59,13 @@ def window(process, run, ranks, known):
     }
 
 
-def all_recording(run, ranks):
-    return lambda: [s for s in rank_statuses(run) if s.is_recording][ranks - 1 :]
+def recording(run, request, ranks):
+    """Whether so many ranks are in the window of a request; a status may still tell of an earlier window."""
+    return lambda: len([s for s in rank_statuses(run) if s.is_recording and request.id in requests_of(s)]) == ranks
+
+
+def requests_of(status):
+    return [value["request"] for kind, value, _ in status.news if kind == "recording"]
 
 
 def test_all_ranks_record_the_same_steps_on_request_and_what_they_have_when_one_is_killed(tmp_path):
@@ -71,8 +76,9 @@ def test_all_ranks_record_the_same_steps_on_request_and_what_they_have_when_one_
         pid = rank_statuses(run)[2].pid
         os.kill(pid, signal.SIGUSR1)
         second = window(process, run, 4, known)
-        write(run, Request(steps=10_000, ranks=(0, 3)))
-        until(all_recording(run, 2), process)
+        request = Request(steps=10_000, ranks=(0, 3))
+        write(run, request)
+        until(recording(run, request, 2), process)
         last = rank_statuses(run)[3]
         os.kill(last.pid, signal.SIGKILL)
         code, _, _ = ended(process)
@@ -100,8 +106,9 @@ def test_all_ranks_record_the_same_steps_on_request_and_what_they_have_when_one_
 
 def test_when_a_rank_raises_the_others_save_what_they_have(tmp_path):
     with torchrun(tmp_path, 2) as (process, run):
-        write(run, Request(steps=10_000))
-        until(all_recording(run, 2), process)
+        request = Request(steps=10_000)
+        write(run, request)
+        until(recording(run, request, 2), process)
         (tmp_path / "crash").write_text("1")
         code, _, err = ended(process)
     assert code != 0
