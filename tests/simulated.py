@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from build import TraceBuilder
+from kinetoscope_tb.dependencies import CLASSES, LEGS
 from kinetoscope_tb.ranks import Member, Ranks, Summary
 from kinetoscope_tb.ranks.groups import spelled
 from kinetoscope_tb.ranks.model import CALLS, GROUPS, STEPS, TRAFFIC
@@ -184,7 +185,22 @@ def summary_of(made: Made, rank: int) -> Summary:
         orient="row",
     )
     facts = {"rank": rank, "world_size": truth.ranks, "origin_ns": BASE_NS + origin, "devices": [[0, "GPU"]]}
-    return Summary(facts, steps, calls, groups, pl.DataFrame(schema=TRAFFIC))
+    return Summary(facts, steps, calls, groups, pl.DataFrame(schema=TRAFFIC), legs_of(steps, calls))
+
+
+def legs_of(steps, calls):
+    """A rank does one thing after the other: it computes from the end of a call, or the step's begin, to the next."""
+    ended = {step: (NONE, start) for step, start in enumerate(steps["start_ns"])}
+    legs = []
+    for call, (step, start, dur) in enumerate(calls.select("step", "start_ns", "dur_ns").rows()):
+        since, at = ended[step]
+        legs.append((step, call, since, 0, [start - at] + [0] * (len(CLASSES) - 1)))
+        ended[step] = call, start + dur
+    last = [
+        (step, NONE, ended[step][0], 0, [start + total - ended[step][1]] + [0] * (len(CLASSES) - 1))
+        for step, (start, total) in enumerate(steps.select("start_ns", "total_ns").rows())
+    ]
+    return pl.DataFrame([*last, *legs], schema=LEGS, orient="row")
 
 
 def run_of(made: Made) -> Ranks:

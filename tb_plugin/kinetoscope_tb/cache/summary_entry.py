@@ -18,7 +18,7 @@ from ..ranks import Summary
 from .entry import BrokenEntry, footer_of, write_footer
 
 MAGIC = b"kinetoscope ranks\n"
-_FRAMES = ("steps", "calls", "groups", "traffic")
+_FRAMES = ("steps", "calls", "groups", "traffic", "legs")
 
 
 def write(file: IO[bytes], summary: Summary, source: dict[str, Any]) -> None:

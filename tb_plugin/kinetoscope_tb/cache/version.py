@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
-MODULES = ("intervals.py", "kernel_names.py", "tensor_cores.py", "tables.py", "errors.py")
-SOURCES = ("reader", "trace", "timeline", "ranks", "cache", "storage", *MODULES)
+MODULES = ("intervals.py", "kernel_names.py", "call_names.py", "tensor_cores.py", "tables.py", "errors.py")
+SOURCES = ("reader", "trace", "timeline", "dependencies", "ranks", "cache", "storage", *MODULES)
 """All that reading a trace runs; a test holds that it imports nothing else."""
 
 

@@ -4,6 +4,7 @@ from .classes import CLASSES, ON_DEVICE
 from .edges import INFERRED, REASONS
 from .frames import python_around
 from .graph import Graph
+from .legs import LEGS, legs
 from .names import NAMELESS, Names, Places
 from .path import critical_path
 from .what_if import WhatIf
@@ -11,6 +12,7 @@ from .what_if import WhatIf
 __all__ = [
     "CLASSES",
     "INFERRED",
+    "LEGS",
     "NAMELESS",
     "ON_DEVICE",
     "REASONS",
@@ -19,5 +21,6 @@ __all__ = [
     "Places",
     "WhatIf",
     "critical_path",
+    "legs",
     "python_around",
 ]

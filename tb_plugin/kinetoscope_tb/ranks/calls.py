@@ -7,7 +7,7 @@ long it took. Where only one of both was recorded, the row says what that one kn
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import polars as pl
@@ -33,14 +33,16 @@ _ON_HOST = ("gloo:", "mpi:")
 
 
 @dataclass(frozen=True)
-class _Calls:
-    """Calls before they are rows: what tells each of them, NONE where it wasn't recorded.
+class Found:
+    """Calls before they are rows: what tells each of them, NONE where it wasn't recorded. Order: begin of the call.
 
     Attributes:
         op: The operator that kernels hang on: a row of host_events.
         said: A row of trace.collectives.
         named: A row of host_events whose name and inputs tell what the metadata doesn't.
         kernel: The first of its device rows.
+        last: The one of them that ended last.
+        timed: The row of host_events that it begins and ends with, if that is no device row.
         start: When it began to move data.
         end: When it had.
     """
@@ -49,22 +51,29 @@ class _Calls:
     said: Rows
     named: Rows
     kernel: Rows
+    last: Rows
+    timed: Rows
     start: Ints
     end: Ints
 
+    @classmethod
+    def of(cls, trace: Trace) -> Found:
+        """Return the calls of a trace."""
+        found = _found(trace)
+        order = np.argsort(_begin(trace, found), kind="stable")
+        return cls(**{field.name: getattr(found, field.name)[order] for field in fields(cls)})
 
-def calls(trace: Trace, groups: Groups) -> pl.DataFrame:
+
+def calls(trace: Trace, found: Found, groups: Groups) -> pl.DataFrame:
     """The frame CALLS; `groups` gets the groups that occur."""
-    found = _found(trace)
     said = trace.collectives
-    order = np.argsort(_begin(trace, found), kind="stable")
     kinds = _kinds(trace, found)
     is_timed = found.end >= found.start
     _, _, message, dtype = sizes_of(trace, found.said, found.named, kinds)
     exposed = (found.end - found.start) - length_within(computing(trace), found.start, found.end)
     to, come = (take(said[name].to_numpy(), found.said) for name in ("target_rank", "source_rank"))
     peer = np.where((kinds == "send").to_numpy(), to, np.where((kinds == "recv").to_numpy(), come, NONE))
-    rows = pl.DataFrame(
+    return pl.DataFrame(
         {
             "kind": kinds,
             "group": groups.of(trace, found.said),
@@ -80,10 +89,9 @@ def calls(trace: Trace, groups: Groups) -> pl.DataFrame:
         },
         schema=CALLS,
     )
-    return rows[order]
 
 
-def _found(trace: Trace) -> _Calls:
+def _found(trace: Trace) -> Found:
     """Every call: those of operators with metadata, those of a backend's ranges, and kernels that belong to neither."""
     host, device, said = trace.host_events, trace.device_events, trace.collectives
     parent = host["parent"].to_numpy()
@@ -97,24 +105,24 @@ def _found(trace: Trace) -> _Calls:
     op = np.concatenate([op_told, np.where(around >= 0, around, ranges)[ranges_alone]])
     said_of = np.concatenate([told, np.full(int(ranges_alone.sum()), NONE, np.int32)])
     named = np.concatenate([_first_inside(around, ranges, op_told), ranges[ranges_alone]])
-    kernel, start, end, alone = _kernels_of(trace, op)
+    kernel, last, start, end, alone = _kernels_of(trace, op)
     _, first = np.unique(op, return_index=True)  # several ranges inside one operator are parts of one call
     first.sort()
-    op, said_of, named, kernel = op[first], said_of[first], named[first], kernel[first]
-    start, end = start[first], end[first]
-    if not device["is_communication"].any():
-        start, end = _host_times(host, named, op, start, end)
-    elif (on_host := _is_named(host, named, _ON_HOST) & (kernel < 0)).any():
-        times = _host_times(host, named, op, start, end)
-        start, end = np.where(on_host, times[0], start), np.where(on_host, times[1], end)
+    op, said_of, named, kernel, last = op[first], said_of[first], named[first], kernel[first], last[first]
+    timed = np.where(named >= 0, named, op)  # the backend's own range, which does the work, else the operator
+    if device["is_communication"].any():
+        timed = np.where(_is_named(host, named, _ON_HOST) & (kernel < 0), timed, NONE).astype(np.int32)
+    start, end = _host_times(host, timed, start[first], end[first])
     begin, dur = device["start_ns"].to_numpy()[alone], device["dur_ns"].to_numpy()[alone]
     none = np.full(alone.size, NONE, np.int32)
     told_by = _said_of_kernels(trace, alone)
-    return _Calls(
+    return Found(
         np.concatenate([op, none]),
         np.concatenate([said_of, told_by]),
         np.concatenate([named, none]),
         np.concatenate([kernel, alone]),
+        np.concatenate([last, alone]),
+        np.concatenate([timed, none]),
         np.concatenate([start, begin]),
         np.concatenate([end, begin + dur]),
     )
@@ -149,8 +157,8 @@ def _first_inside(around: Rows, ranges: Rows, ops: Rows) -> Rows:
     return found
 
 
-def _kernels_of(trace: Trace, ops: Rows) -> tuple[Rows, Ints, Ints, Rows]:
-    """Per operator the first kernel, when the first began and the last ended; and the kernels of no such operator.
+def _kernels_of(trace: Trace, ops: Rows) -> tuple[Rows, Rows, Ints, Ints, Rows]:
+    """Per operator the first and the last kernel, when that began and this ended; and the kernels of no such operator.
 
     A kernel may hang on a range below or around the operator: what torch launched from is the innermost operator.
     """
@@ -164,14 +172,17 @@ def _kernels_of(trace: Trace, ops: Rows) -> tuple[Rows, Ints, Ints, Rows]:
     call = place[holder]
     begin = device["start_ns"].to_numpy()[rows]
     ends = begin + device["dur_ns"].to_numpy()[rows]
-    kernel = np.full(ops.size, NONE, np.int32)
+    kernel, last = np.full(ops.size, NONE, np.int32), np.full(ops.size, NONE, np.int32)
     start, end = np.full(ops.size, np.iinfo(np.int64).max), np.full(ops.size, NONE, np.int64)
     mine = call >= 0
     kernel[call[mine][::-1]] = rows[mine][::-1]  # rows are in order of their start: the first stays
+    by_end = np.argsort(ends, kind="stable")
+    by_end = by_end[mine[by_end]]
+    last[call[by_end]] = rows[by_end]
     np.minimum.at(start, call[mine], begin[mine])
     np.maximum.at(end, call[mine], ends[mine])
     start[kernel < 0] = 0
-    return kernel, start, end, rows[~mine]
+    return kernel, last, start, end, rows[~mine]
 
 
 def _said_of_kernels(trace: Trace, kernels: Rows) -> Rows:
@@ -183,9 +194,8 @@ def _said_of_kernels(trace: Trace, kernels: Rows) -> Rows:
     return place[kernels]
 
 
-def _host_times(host: pl.DataFrame, named: Rows, op: Rows, start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """When the host's range began and ended: the backend's own, which does the work, else the operator's."""
-    row = np.where(named >= 0, named, op)
+def _host_times(host: pl.DataFrame, row: Rows, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """When the host's range began and ended, where there is one; else as told."""
     begin = host["start_ns"].to_numpy()
     return (
         np.where(row >= 0, take(begin, row, 0), start),
@@ -193,7 +203,7 @@ def _host_times(host: pl.DataFrame, named: Rows, op: Rows, start: Ints, end: Int
     )
 
 
-def _begin(trace: Trace, found: _Calls) -> Ints:
+def _begin(trace: Trace, found: Found) -> Ints:
     """When the program made the call, as far as that is known; else when its kernel began."""
     host = take(trace.host_events["start_ns"].to_numpy(), np.where(found.op >= 0, found.op, found.named), -1)
     launch = take(trace.device_events["launch"].to_numpy(), found.kernel)
@@ -201,7 +211,7 @@ def _begin(trace: Trace, found: _Calls) -> Ints:
     return np.where(host >= 0, host, np.where(launched >= 0, launched, found.start))
 
 
-def _kinds(trace: Trace, found: _Calls) -> pl.Series:
+def _kinds(trace: Trace, found: Found) -> pl.Series:
     """The metadata's word, else that of the host's range, else that of the kernel."""
     host = trace.host_events["name"]
     names = (
@@ -221,14 +231,14 @@ def _kinds_of_names(names: pl.Series) -> pl.Series:
     return names.replace_strict(known, default=None, return_dtype=pl.String)
 
 
-def _step(trace: Trace, found: _Calls) -> NDArray[np.int32]:
+def _step(trace: Trace, found: Found) -> NDArray[np.int32]:
     """The step in which the call was made."""
     begin, steps = _begin(trace, found), trace.steps
     step = (np.searchsorted(steps["host_start_ns"].to_numpy(), begin, "right") - 1).astype(np.int32)
     return np.where(begin < take(steps["host_end_ns"].to_numpy(), step), step, NONE).astype(np.int32)
 
 
-def _offset(trace: Trace, found: _Calls) -> Ints:
+def _offset(trace: Trace, found: Found) -> Ints:
     """Of its kernel's event, else of its range's."""
     host = take(trace.host_events["offset"].to_numpy(), np.where(found.named >= 0, found.named, found.op))
     device = take(trace.device_events["offset"].to_numpy(), found.kernel)

@@ -61,6 +61,7 @@ class Summary:
         calls: CALLS.
         groups: GROUPS.
         traffic: TRAFFIC.
+        legs: LEGS of `dependencies`; its meetings are rows of `calls`.
     """
 
     facts: Mapping[str, Any]
@@ -68,3 +69,4 @@ class Summary:
     calls: pl.DataFrame
     groups: pl.DataFrame
     traffic: pl.DataFrame
+    legs: pl.DataFrame

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ..dependencies import Graph, legs
 from ..intervals import exclusive_lengths, length_within
 from ..trace import Trace
 from ..trace.breakdown import breakdown
 from ..trace.exposure import exposure
 from ..trace.idle import Windows
+from ..trace.lookup import take
 from .activity import computing, transferring
-from .calls import calls
+from .calls import Found, calls
 from .groups import Groups
 from .model import STEPS, Summary
 from .traffic import traffic
@@ -25,11 +27,12 @@ _FACTS = ("host", "local_rank", "node_rank", "local_world_size", "mesh", "clock"
 def summary(trace: Trace) -> Summary:
     """What is kept of a recording."""
     groups = Groups(trace)
-    rows = calls(trace, groups)
+    found = Found.of(trace)
+    rows = calls(trace, found, groups)
     every = np.arange(trace.collectives.height, dtype=np.int32)
     of_said = pl.Series(groups.of(trace, every), dtype=pl.Int32)
     frame = groups.frame()
-    return Summary(_facts(trace), _steps(trace), rows, frame, traffic(trace, frame, of_said, rows))
+    return Summary(_facts(trace), _steps(trace), rows, frame, traffic(trace, frame, of_said, rows), _legs(trace, found))
 
 
 def _facts(trace: Trace) -> dict[str, Any]:
@@ -46,6 +49,16 @@ def _facts(trace: Trace) -> dict[str, Any]:
         "backend": meta.distributed.get("backend"),
         "devices": [[device, names.get(device)] for device in used],
     }
+
+
+def _legs(trace: Trace, found: Found) -> pl.DataFrame:
+    """The frame LEGS: the meetings are the calls."""
+    graph = Graph.of(trace)
+    nodes, points = graph.nodes, graph.nodes.points
+    on_device = found.kernel >= 0
+    start = np.where(on_device, found.kernel + nodes.starts.start, take(points.start, found.timed))
+    end = np.where(on_device, found.last + nodes.ends.start, take(points.end, found.timed))
+    return legs(trace, graph, start, end)
 
 
 def _steps(trace: Trace) -> pl.DataFrame:
