@@ -19,7 +19,7 @@ demo: $(VENV)/demo.installed  ## record a real training on two processes and sho
 
 test: $(VENV)/develop.installed  ## run all tests; ARGS="-k name" runs some
 	cd frontend && $(BIN)/deno test --frozen --permit-no-files
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile $(ARGS)
 
 fuzz: $(VENV)/develop.installed  ## read 10 000 damaged traces; CASES=… and FIRST=… choose others
 	KINETOSCOPE_FUZZ_CASES=$(or $(CASES),10000) KINETOSCOPE_FUZZ_FIRST=$(or $(FIRST),0) $(BIN)/python -m pytest tests/property/reader/test_fuzz.py $(ARGS)
