@@ -126,6 +126,8 @@ class Clock:
         # Each process of a job makes its Tracers in the same order: the n-th of each belong together.
         self._key = f"kinetoscope/clock/{next(_count)}"
         self._thread: threading.Thread | None = None
+        self.is_settled = False
+        """Whether torch.distributed was there, so that `settle` has nothing to do any more."""
         self._over, self._wanted, self._first = threading.Event(), threading.Event(), threading.Event()
         self._offset: Offset | None = None
         self._waker: Any = None
@@ -138,14 +140,10 @@ class Clock:
             self._first.wait(0.2)  # a first measurement takes some milliseconds
         return self._offset
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether `settle` has nothing to do now."""
-        return self._thread is not None or not is_distributed()
-
     def settle(self) -> None:
         """Begin, once torch.distributed is there."""
-        if self._thread is None and not self._over.is_set() and is_distributed():
+        if not self.is_settled and not self._over.is_set() and is_distributed():
+            self.is_settled = True
             place = current_place()
             if place.world_size > 1:
                 self._thread = threading.Thread(target=self._run, args=(place,), name="kinetoscope-clock", daemon=True)

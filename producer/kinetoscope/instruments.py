@@ -28,18 +28,25 @@ class Instruments:
         self._clock = Clock()
         self._phase = ProfilerAction.NONE
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether `settle` has nothing to do any more."""
+        return self._clock.is_settled
+
+    def settle(self) -> None:
+        """Begin to compare clocks, once torch.distributed is there."""
+        with self._losses.kept_away("Clocks couldn't be compared"):
+            self._clock.settle()
+
     def enter(self, phase: ProfilerAction, *, begins: bool) -> None:
         """Note what the profiler does from now on, and whether a window begins with it."""
         before, self._phase = self._phase, phase
-        if before is phase and not begins and self._clock.is_settled:
-            return  # most steps of most trainings
-        with self._losses.kept_away("Clocks couldn't be compared"):
-            self._clock.settle()
-            if begins or phase is ProfilerAction.WARMUP:
-                self._clock.measure()
+        if before is phase and not begins:
+            return
+        if begins or phase is ProfilerAction.WARMUP:
+            self._clock.measure()
         with self._losses.kept_away("The system's counters couldn't be read"):
-            if before is not phase or begins:
-                self._system.enter(reads=phase is not ProfilerAction.NONE, is_first=not current_place().local_rank)
+            self._system.enter(reads=phase is not ProfilerAction.NONE, is_first=not current_place().local_rank)
 
     def read(self) -> None:
         """Read the system's counters once more: a window ends."""

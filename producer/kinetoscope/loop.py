@@ -41,7 +41,7 @@ class Loop(Surface):
     @property
     def completed_steps(self) -> int:
         """How many steps are complete, also before a resumed training went on."""
-        return self._counter.progress.batch
+        return self._counter.batch
 
     @property
     def _has_stepped(self) -> bool:
@@ -93,8 +93,8 @@ class Loop(Surface):
             UsageError: On another thread, outside the Tracer's `with`, or in a hook of an optimizer.
         """
         if self._enabled:
-            self._check_place("count steps")
-            if self.completed_steps - self._counter.start.batch < _CHECKED_STEPS and is_inside_optimizer():
+            counter = self._counter
+            if counter.batch - counter.start.batch < _CHECKED_STEPS and is_inside_optimizer():
                 raise UsageError(
                     "step() was called by a hook of an optimizer, in the middle of its step; call it at the top level "
                     "of the loop, after optimizer.step()."
@@ -128,19 +128,18 @@ class Loop(Surface):
     def _advance(self, samples: int | None, tokens: int | None, *, is_last: bool) -> None:
         self._check_place("count steps")
         self._ranges.end_step()
-        self._counter.end_batch(samples, tokens)
-        self._end_step()
+        self._end_step(self._counter.end_batch(samples, tokens), samples, tokens)
         self._move(closes=is_last and self._counter.end_epoch() and is_per_epoch(self._schedule))
         self._resume(goes_on=not is_last)
 
     def _resume(self, *, goes_on: bool) -> None:
         self._begin_step()
         if goes_on:
-            self._ranges.begin_step(self.completed_steps)
+            self._ranges.begin_step(self._counter.batch)
         else:
             self._ranges.resume()
 
-    def _end_step(self) -> None:
+    def _end_step(self, dur_ns: int, samples: int | None, tokens: int | None) -> None:
         """A step is complete; `completed_steps` counts it."""
         raise NotImplementedError
 

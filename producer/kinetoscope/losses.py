@@ -31,8 +31,12 @@ class Losses:
         try:
             yield
         except Exception as error:  # noqa: BLE001  whatever it is, the training is worth more
-            detail = str(error) if isinstance(error, SaveError) else f"{type(error).__name__}: {error}"
-            self.note(f"{what}: {detail}")
-            _LOG.debug("%s", what, exc_info=error)
+            self.keep_away(what, error)
             if give_up is not None:
                 give_up()
+
+    def keep_away(self, what: str, error: Exception) -> None:
+        """Note an exception under the heading `what`: what `kept_away` does, where a block for it costs too much."""
+        detail = str(error) if isinstance(error, SaveError) else f"{type(error).__name__}: {error}"
+        self.note(f"{what}: {detail}")
+        _LOG.debug("%s", what, exc_info=error)

@@ -103,43 +103,47 @@ class Ranges:
         self.is_recording = False
         self.step_times_ns: list[tuple[int, int, int]] = []
         """Number, start and end of each complete step that was recorded, in Unix time, until somebody clears it."""
+        self._number: int | None = None
+        self._start_ns = 0
         self._step: Range | None = None
-        self._step_number, self._step_start_ns = 0, 0
         self._markers: list[Range] = []
 
     @property
     def is_step_open(self) -> bool:
         """Whether a step has begun and not ended."""
-        return self._step is not None
+        return self._number is not None
 
     def begin_step(self, number: int) -> None:
         """Open the step's range; nothing, if one is open."""
-        if self._step is None:
-            self.pause()
-            # The name by which readers of traces know a step.
-            self._step = Range(f"ProfilerStep#{number}")
-            self._step_number, self._step_start_ns = number, time.time_ns()
-            self.resume()
+        if self._number is None:
+            if self.is_recording:
+                self.pause()
+            self._number, self._start_ns = number, time.time_ns()
+            if self.is_recording:
+                self.resume()
 
     def end_step(self, *, is_complete: bool = True) -> None:
         """Close the step's range. No marker is recorded until `resume` or the next step."""
-        if is_complete and self._step is not None and self.is_recording:
-            self.step_times_ns.append((self._step_number, self._step_start_ns, time.time_ns()))
+        if self.is_recording and is_complete and self._number is not None:
+            self.step_times_ns.append((self._number, self._start_ns, time.time_ns()))
         self.pause()
-        self._step = None
+        self._step = self._number = None
 
     def pause(self) -> None:
         """End what is recorded, without closing it, but for what is over."""
-        for marker in reversed(self._markers):
-            marker.end()
-        self._markers = [marker for marker in self._markers if not marker.is_over]
+        if self._markers:
+            for marker in reversed(self._markers):
+                marker.end()
+            self._markers = [marker for marker in self._markers if not marker.is_over]
         if self._step is not None:
             self._step.end()
 
     def resume(self) -> None:
         """Record again what is open."""
         if self.is_recording:
-            if self._step is not None:
+            if self._number is not None:
+                # The name by which readers of traces know a step.
+                self._step = self._step or Range(f"ProfilerStep#{self._number}")
                 self._step.begin()
             for marker in self._markers:
                 marker.begin()

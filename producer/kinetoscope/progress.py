@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from .errors import UsageError
@@ -59,7 +59,7 @@ class Progress:
 
 
 class ProgressCounter:
-    """Counts a training's progress.
+    """Counts a training's progress: a few numbers that grow, of which a `Progress` is made when somebody asks.
 
     Args:
         start: What was complete before: where a resumed training goes on.
@@ -67,61 +67,75 @@ class ProgressCounter:
     """
 
     def __init__(self, start: Progress | None = None, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
-        self._progress = self._start = start or Progress()
+        self.start = start = start or Progress()
+        """What was complete before anything was counted here."""
+        self._progress: Progress | None = start
+        self.epoch, self.batch, self.batch_in_epoch = start.epoch, start.batch, start.batch_in_epoch
+        self._sample, self._sample_in_epoch = start.sample, start.sample_in_epoch
+        self._token, self._token_in_epoch = start.token, start.token_in_epoch
+        self._total_ns, self._epoch_ns, self._batch_ns = (
+            round(seconds * 1e9) for seconds in (start.total_wct, start.epoch_wct, start.batch_wct)
+        )
         self._clock_ns = clock_ns
-        self._total_ns, self._epoch_ns = (round(s * 1e9) for s in (self._progress.total_wct, self._progress.epoch_wct))
         self._last_ns = clock_ns()
 
     @property
     def progress(self) -> Progress:
         """What is complete now."""
+        if self._progress is None:
+            self._progress = Progress(
+                epoch=self.epoch,
+                batch=self.batch,
+                batch_in_epoch=self.batch_in_epoch,
+                sample=self._sample,
+                sample_in_epoch=self._sample_in_epoch,
+                token=self._token,
+                token_in_epoch=self._token_in_epoch,
+                total_wct=self._total_ns / 1e9,
+                epoch_wct=self._epoch_ns / 1e9,
+                batch_wct=self._batch_ns / 1e9,
+            )
         return self._progress
-
-    @property
-    def start(self) -> Progress:
-        """What was complete before anything was counted here."""
-        return self._start
 
     def begin(self) -> None:
         """Let the first batch begin now."""
         self._last_ns = self._clock_ns()
 
-    def end_batch(self, samples: int | None = None, tokens: int | None = None) -> None:
-        """Count a batch, which begins where the last one ended.
+    def end_batch(self, samples: int | None = None, tokens: int | None = None) -> int:
+        """Count a batch, which begins where the last one ended; return how many ns it took.
 
         Args:
             samples: How many samples it held; None adds nothing.
             tokens: How many tokens it held; None adds nothing.
+
+        Raises:
+            UsageError: A negative number.
         """
-        now_ns, was = self._clock_ns(), self._progress
+        if samples or tokens:
+            self._add(samples or 0, tokens or 0)
+        self._progress = None
+        self.batch += 1
+        self.batch_in_epoch += 1
+        now_ns = self._clock_ns()
         batch_ns, self._last_ns = now_ns - self._last_ns, now_ns
+        self._batch_ns = batch_ns
         self._total_ns += batch_ns
         self._epoch_ns += batch_ns
-        samples, tokens = samples or 0, tokens or 0
-        self._progress = Progress(
-            epoch=was.epoch,
-            batch=was.batch + 1,
-            batch_in_epoch=was.batch_in_epoch + 1,
-            sample=was.sample + samples,
-            sample_in_epoch=was.sample_in_epoch + samples,
-            token=was.token + tokens,
-            token_in_epoch=was.token_in_epoch + tokens,
-            total_wct=self._total_ns / 1e9,
-            epoch_wct=self._epoch_ns / 1e9,
-            batch_wct=batch_ns / 1e9,
-        )
+        return batch_ns
+
+    def _add(self, samples: int, tokens: int) -> None:
+        if samples < 0 or tokens < 0:
+            raise UsageError(f"samples={samples!r}, tokens={tokens!r}: no batch holds less than none.")
+        self._sample += samples
+        self._sample_in_epoch += samples
+        self._token += tokens
+        self._token_in_epoch += tokens
 
     def end_epoch(self) -> bool:
         """Count an epoch; return whether there was one: without a batch since the last one there was none."""
-        if not self._progress.batch_in_epoch:
+        if not self.batch_in_epoch:
             return False
-        self._epoch_ns = 0
-        self._progress = replace(
-            self._progress,
-            epoch=self._progress.epoch + 1,
-            batch_in_epoch=0,
-            sample_in_epoch=0,
-            token_in_epoch=0,
-            epoch_wct=0.0,
-        )
+        self._progress = None
+        self.epoch += 1
+        self.batch_in_epoch = self._sample_in_epoch = self._token_in_epoch = self._epoch_ns = 0
         return True

@@ -160,6 +160,10 @@ class Recorder:
         """Whether the profiler does nothing in this step."""
         return self._action is ProfilerAction.NONE
 
+    def rests(self, action: ProfilerAction) -> bool:
+        """Whether nothing goes on, and nothing begins with a step that is treated like `action`: `move` needn't be."""
+        return self._action is action is ProfilerAction.NONE and not self._is_blocked
+
     def start(self, action: ProfilerAction) -> None:
         """Begin the first step, which is to be treated like `action`.
 
@@ -191,8 +195,6 @@ class Recorder:
         Raises:
             ProfilerBusyError: Another profiler is recording; this window is left out.
         """
-        if self._action is action is ProfilerAction.NONE and not self._is_blocked:
-            return False  # nothing goes on and nothing begins: most steps of a training
         if closes and self._action is ProfilerAction.RECORD:
             self._action = ProfilerAction.RECORD_AND_SAVE
             if self._profiler is not None and self._profiler.current_action is ProfilerAction.RECORD:

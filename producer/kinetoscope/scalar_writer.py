@@ -1,7 +1,7 @@
 """The process that writes a run's curves: it is given the run's folder, and notes on standard input.
 
-A note is a JSON array on a line: `["step", unix_s, batch, duration_s, samples, tokens]` or
-`["window", unix_s, batch, path]`. When the notes end, so does the process, once the last window's trace is there or
+A line is a JSON array of notes: `["step", unix_ns, batch, dur_ns, samples, tokens]` or
+`["window", unix_ns, batch, path]`. When the notes end, so does the process, once the last window's trace is there or
 has been waited for long enough. It never imports torch; TensorBoard's own code writes the records.
 """
 
@@ -117,28 +117,26 @@ class Notes:
     """What comes in, read by a thread, so that windows are looked for meanwhile."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self._lines: queue.Queue[bytes | None] = queue.Queue()
+        self._notes: queue.Queue[list[Any] | None] = queue.Queue()
         self._stream = stream
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
         for line in self._stream:
-            self._lines.put(line)
-        self._lines.put(None)
+            with suppress(ValueError):
+                for note in json.loads(line):
+                    self._notes.put(note)
+        self._notes.put(None)
 
     def next(self, timeout: float) -> list[Any] | None:
         """The next note; an empty one if none came in time, None if there will be no more."""
         try:
-            line = self._lines.get(timeout=timeout)
+            note = self._notes.get(timeout=timeout)
         except queue.Empty:
             return []
-        if line is None:
-            self._lines.put(None)
-            return None
-        with suppress(ValueError):
-            note = json.loads(line)
-            return note if isinstance(note, list) else []
-        return []
+        if note is None:
+            self._notes.put(None)
+        return note
 
 
 class Curves:
@@ -156,11 +154,12 @@ class Curves:
 
     def add(self, note: list[Any]) -> None:
         """Take a note."""
-        kind, unix_s, batch, *rest = note
+        kind, unix_ns, batch, *rest = note
         if kind == "step":
-            self._write(unix_s, batch, step_values(*rest))
+            dur_ns, *counts = rest
+            self._write(unix_ns / 1e9, batch, step_values(dur_ns / 1e9, *counts))
         elif kind == "window":
-            self._windows.append((unix_s, batch, rest[0], time.monotonic() + WAITS_FOR_TRACE_S))
+            self._windows.append((unix_ns / 1e9, batch, rest[0], time.monotonic() + WAITS_FOR_TRACE_S))
 
     def look(self) -> None:
         """Add the windows whose traces have appeared; forget those that nobody may expect any more."""

@@ -22,11 +22,10 @@ from .identity import place_from
 from .interpreter import command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from .identity import Place
-    from .progress import Progress
 
 _LOG = logging.getLogger("kinetoscope")
 
@@ -41,6 +40,12 @@ SWITCH = "KINETOSCOPE_SCALARS"
 
 OURS = ".kinetoscope"
 """How the names of our event files end."""
+
+Step = tuple[str, int, int, int, int | None, int | None]
+"""A note: `step`, when it was completed in Unix ns, how many were, ns that it took, samples and tokens if counted."""
+
+_NOTES_A_LINE = 100
+"""How many are encoded at once: that takes half the time, but holds the interpreter."""
 
 
 def is_wanted() -> bool:
@@ -64,11 +69,10 @@ class Scalars:
 
     Args:
         folder: The run's folder.
-        start: What was complete before the first step.
     """
 
-    def __init__(self, folder: Path, start: Progress) -> None:
-        self._folder, self._last = folder, start
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._notes: deque[tuple[Any, ...]] = deque()
         self._more = threading.Event()
         self._is_closed = False
@@ -76,19 +80,16 @@ class Scalars:
         self._thread = threading.Thread(target=self._pass_on, name="kinetoscope-scalars", daemon=True)
         self._thread.start()
 
-    def step(self, progress: Progress, unix_s: float) -> None:
-        """Note a step that was completed at a moment."""
-        if self._is_closed:
-            return
-        samples, tokens = progress.sample - self._last.sample, progress.token - self._last.token
-        self._last = progress
-        self._notes.append(("step", unix_s, progress.batch, progress.batch_wct, samples, tokens))
+    def step(self, note: Step) -> None:
+        """Note a step."""
+        if not self._is_closed:
+            self._notes.append(note)
 
     def window(self, path: str | os.PathLike[str], steps_completed: int) -> None:
         """Note that a window is being saved as `path`."""
         if self._is_closed:
             return
-        self._notes.append(("window", time.time(), steps_completed, os.fspath(path)))
+        self._notes.append(("window", time.time_ns(), steps_completed, os.fspath(path)))
 
     def close(self, timeout: float = 10.0) -> None:
         """Pass on what was noted last; wait for that at most so many seconds. The other process ends by itself."""
@@ -125,7 +126,7 @@ class Scalars:
                 return
             self._process = _started(self._folder)
         if self._process.stdin is not None:
-            self._process.stdin.write(_lines(notes))
+            self._process.stdin.writelines(_lines(notes))
             self._process.stdin.flush()
 
 
@@ -135,25 +136,25 @@ class Curves:
     Args:
         settled: Tells this process's place and its run's folder, or None while they may still change; `is_late` says
             that a process which isn't in a group yet never will be.
-        start: What was complete before the first step.
         is_on: Whether curves are wanted at all.
     """
 
-    def __init__(self, settled: Callable[..., tuple[Place, Path] | None], start: Progress, *, is_on: bool) -> None:
-        self._settled, self._start = settled, start
+    def __init__(self, settled: Callable[..., tuple[Place, Path] | None], *, is_on: bool) -> None:
+        self._settled = settled
         self._is_on = is_on and is_wanted()
-        self._early: list[tuple[float, Progress]] = []
+        self._early: list[Step] = []
         self._scalars: Scalars | None = None
 
-    def step(self, progress: Progress) -> None:
-        """Note the step that has just been completed."""
+    def step(self, completed: int, dur_ns: int, samples: int | None, tokens: int | None) -> None:
+        """Note the step that has just been completed; `completed` counts it."""
         if not self._is_on:
             return
+        note = ("step", time.time_ns(), completed, dur_ns, samples, tokens)
         if self._scalars is None:
-            self._early.append((time.time(), progress))
+            self._early.append(note)
             self._begin()
         else:
-            self._scalars.step(progress, time.time())
+            self._scalars.step(note)
 
     def window(self, path: Path, steps_completed: int) -> None:
         """Note a window that was saved."""
@@ -179,13 +180,14 @@ class Curves:
         if place.global_rank:
             self._is_on = False
             return
-        self._scalars = Scalars(folder, self._start)
-        for unix_s, progress in early:
-            self._scalars.step(progress, unix_s)
+        self._scalars = Scalars(folder)
+        for note in early:
+            self._scalars.step(note)
 
 
-def _lines(notes: Iterable[tuple[Any, ...]]) -> bytes:
-    return b"".join(json.dumps(note).encode() + b"\n" for note in notes)
+def _lines(notes: Sequence[tuple[Any, ...]]) -> Iterator[bytes]:
+    for start in range(0, len(notes), _NOTES_A_LINE):
+        yield json.dumps(notes[start : start + _NOTES_A_LINE]).encode() + b"\n"
 
 
 def _started(folder: Path) -> subprocess.Popen[bytes]:

@@ -12,14 +12,14 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
+from torch.profiler import ProfilerAction
+
 from .errors import ScheduleError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from torch.profiler import ProfilerAction
-
-    from .progress import Progress
+    from .progress import Progress, ProgressCounter
 
     Schedule = Callable[[int], ProfilerAction]
 
@@ -60,8 +60,6 @@ class Cyclic:
 
     def __call__(self, step: int) -> ProfilerAction:
         """Return what to do during `step`, counted from 0; defined as torch.profiler.schedule defines it."""
-        from torch.profiler import ProfilerAction
-
         begun = step - self.skip_first + (self.wait if self.skip_first_wait else 0)
         cycle, place = divmod(begun, self.wait + self.warmup + self.active)
         if step < self.skip_first or 0 < self.repeat <= cycle or place < self.wait:
@@ -115,7 +113,7 @@ def is_per_epoch(schedule: Schedule | None) -> bool:
     return getattr(schedule, "per", "run") == "epoch"
 
 
-def place_in(schedule: Schedule | None, now: Progress, start: Progress) -> int:
+def place_in(schedule: Schedule | None, now: Progress | ProgressCounter, start: Progress) -> int:
     """Return the number by which a schedule knows the batch that comes next.
 
     It counts what this process does: a training that goes on from a checkpoint begins with 0, once; the epochs after
@@ -142,7 +140,7 @@ class WindowLimit:
             raise ScheduleError(f"max_window_s={most_s!r}: a window needs some time.")
         self._most_s, self._clock_s = most_s, clock_s
         self._start_s: float | None = None
-        self._before = ""
+        self._before = ProfilerAction.NONE
         self.reason: str | None = None
         """Why the next step isn't recorded though the schedule says so."""
 
@@ -151,14 +149,13 @@ class WindowLimit:
 
         When a window's time is over, nothing is recorded until the schedule begins another one.
         """
-        from torch.profiler import ProfilerAction
-
-        name, before, self._before = action.name, self._before, action.name
-        self.reason = None
-        if self._most_s is None or not name.startswith("RECORD"):
+        if self._most_s is None:
+            return action
+        before, self._before, self.reason = self._before, action, None
+        if action not in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE):
             self._start_s = None
             return action
-        if self._start_s is None or before == "RECORD_AND_SAVE":
+        if self._start_s is None or before is ProfilerAction.RECORD_AND_SAVE:
             self._start_s = self._clock_s()
         elif self._clock_s() - self._start_s > self._most_s:
             self.reason = "max_window_s"
@@ -174,6 +171,14 @@ def steps_needed(schedule: Schedule | None) -> int | None:
     if schedule is None or getattr(schedule, "__qualname__", "") != "schedule.<locals>.schedule_fn":
         return None
     return next((step + 1 for step in range(1_000_000) if schedule(step).name == "RECORD_AND_SAVE"), None)
+
+
+def shortfall(schedule: Schedule | None, made: int, *, has_stepped: bool) -> str:
+    """Say why there is no window after the steps that a loop made; `has_stepped` if it or its epochs were told."""
+    needed = steps_needed(schedule)
+    wanted = "recorded none of the steps" if needed is None else f"needs {needed} steps"
+    advice = "" if has_stepped else "; call step() after each, or loop over steps(loader)"
+    return f"0 windows: the schedule {wanted}, the loop made {made}{advice}"
 
 
 def description(schedule: Schedule | None) -> object:

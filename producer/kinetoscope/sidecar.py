@@ -40,6 +40,9 @@ _TOUCH_S = 2.0
 _MOST_WAITING = 100_000
 
 
+_encoded = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
+
+
 def sidecar_file(run: Path, rank: int) -> Path:
     """The sidecar of a rank."""
     return run / WORK / f"rank{rank}.jsonl"
@@ -194,7 +197,8 @@ class Sidecar:
             self.add("o", shown, time.time_ns())
         lines = []
         while self._waiting:
-            lines.append(_text(self._waiting.popleft()))
+            line = self._waiting.popleft()
+            lines.append(_step_text(*line[1:]) if line[0] == "s" else _text(line))
         return lines
 
     def _append(self, file: Path, text: str) -> None:
@@ -221,6 +225,11 @@ class Sidecar:
         return len(text)
 
 
+def _step_text(number: int, start_ns: int, end_ns: int) -> str:
+    """Return `_text` of a step, as most lines are, in a fifth of the time, since it holds the interpreter."""
+    return f'["s",{number},{start_ns},{end_ns}]\n'
+
+
 def _text(value: Any) -> str:
     """One line of JSON. What isn't JSON becomes text: a program's counter may hold anything."""
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=str) + "\n"
+    return _encoded(value) + "\n"

@@ -21,7 +21,7 @@ from .attendant import Attendant
 from .errors import ProfilerBusyError, ScheduleError, UsageError
 from .events import EventLog
 from .handler import folder
-from .identity import Run
+from .identity import Run, is_distributed
 from .instruments import Instruments
 from .loop import Loop
 from .losses import Losses
@@ -30,7 +30,7 @@ from .progress import Progress, ProgressCounter
 from .recorder import Activities, Options, Recorder
 from .saving import Destination, Saving
 from .scalars import Curves
-from .schedule import WindowLimit, checked_schedule, description, place_in, steps_needed
+from .schedule import WindowLimit, checked_schedule, description, place_in, shortfall
 from .system import KINDS, SystemCounters
 from .template import TRACE
 from .triggers import on_request
@@ -160,7 +160,7 @@ class Tracer(Loop):
         name = Run(run, target, overwrite=overwrite)
         self._saving = Saving(target, name, self._losses, facts, destination, self._saved)
         self._on_saved, self._on_window = on_saved, on_window
-        self._curves = Curves(self._saving.settled, progress or Progress(), is_on=scalars and enabled)
+        self._curves = Curves(self._saving.settled, is_on=scalars and enabled)
         self._ranges = Ranges()
         self._annotations = Annotations(EventLog(), self._ranges)
         self._attendant = Attendant(
@@ -202,7 +202,7 @@ class Tracer(Loop):
         self._owner = _here()
         Tracer._live = self
         atexit.register(self._at_exit)
-        self._saving.settle()
+        self._settle()
         self._annotations.open(self._owner)
         self._attendant.begin(self._close)
         self._begin_window(action, begins=recorder.is_recording)
@@ -272,20 +272,16 @@ class Tracer(Loop):
         """Say why no window was recorded though nothing failed; None if one was, or something did."""
         if self._saving.recorded or self._losses.count or self._schedule is on_request:
             return None
-        made = f"the loop made {self.completed_steps - self._counter.start.batch}"
-        if not self._has_stepped:
-            made += "; call step() after each, or loop over steps(loader)"
-        needed = steps_needed(self._schedule)
-        wanted = "recorded none of the steps" if needed is None else f"needs {needed} steps"
-        return f"0 windows: the schedule {wanted}, {made}"
+        made = self._counter.batch - self._counter.start.batch
+        return shortfall(self._schedule, made, has_stepped=self._has_stepped)
 
     # From step to step
 
-    def _end_step(self) -> None:
+    def _end_step(self, dur_ns: int, samples: int | None, tokens: int | None) -> None:
         self._window_batches += 1
-        self._curves.step(self.progress)
-        recorder = self._recorder
-        self._attendant.stepped(self.completed_steps - 1, is_idle=recorder is None or recorder.is_idle)
+        completed, recorder = self._counter.batch, self._recorder
+        self._curves.step(completed, dur_ns, samples, tokens)
+        self._attendant.stepped(completed - 1, is_idle=recorder is None or recorder.is_idle)
 
     def _begin_step(self) -> None:
         self._attendant.step_begins()
@@ -294,24 +290,38 @@ class Tracer(Loop):
         recorder, attendant = self._recorder, self._attendant
         if recorder is None:
             return
-        self._annotations.until_ns = time.time_ns()
         if attendant.told_to_end:
             self._saving.reason = attendant.told_to_end
             self._stop()
             return
-        with self._losses.kept_away("The profiler failed, so nothing more is recorded", give_up=self._stop):
-            action, begins = self._action(), False
-            if closes or self._limit.reason:
-                self._saving.reason = self._limit.reason or "epoch"
-            try:
-                with attendant.held():
-                    drops = closes and not self._window_batches
-                    begins = recorder.move(action, self._options_now(), closes=closes, drops=drops)
-            except ProfilerBusyError as error:
-                self._losses.note(str(error))
-            self._begin_window(action, begins=begins)
-        self._saving.settle()
+        try:
+            action = self._action()
+            if not recorder.rests(action):  # as it does in most steps of a training
+                self._turn(recorder, action, closes=closes)
+        except Exception as error:  # noqa: BLE001  whatever it is, the training is worth more
+            self._losses.keep_away("The profiler failed, so nothing more is recorded", error)
+            self._stop()
+        self._settle()
         self._saving.listen()
+
+    def _turn(self, recorder: Recorder, action: ProfilerAction, *, closes: bool) -> None:
+        """Let the profiler do something in the step that is over, or in the next one."""
+        self._annotations.until_ns, begins = time.time_ns(), False
+        if closes or self._limit.reason:
+            self._saving.reason = self._limit.reason or "epoch"
+        try:
+            with self._attendant.held():
+                drops = closes and not self._window_batches
+                begins = recorder.move(action, self._options_now(), closes=closes, drops=drops)
+        except ProfilerBusyError as error:
+            self._losses.note(str(error))
+        self._begin_window(action, begins=begins)
+
+    def _settle(self) -> None:
+        """Learn who is who while torch.distributed can tell."""
+        if not self._instruments.is_settled and is_distributed():
+            self._saving.settle()
+            self._instruments.settle()
 
     def _begin_window(self, action: ProfilerAction, *, begins: bool) -> None:
         """Go on with what the profiler does from now on; `begins` if a window begins with it."""
@@ -330,11 +340,11 @@ class Tracer(Loop):
     def _action(self) -> ProfilerAction:
         if self._schedule is None:
             return self._limit.limited(ProfilerAction.RECORD)
-        step = place_in(self._schedule, self._counter.progress, self._counter.start)
+        step = place_in(self._schedule, self._counter, self._counter.start)
         action = self._schedule(step)
         if not isinstance(action, ProfilerAction):
             raise ScheduleError(f"The schedule returned {action!r} for step {step}; it must return a ProfilerAction.")
-        return self._attendant.action(self.completed_steps, self._limit.limited(action))
+        return self._attendant.action(self._counter.batch, self._limit.limited(action))
 
     def _options_now(self) -> Options:
         plan = self._attendant.plan
@@ -374,10 +384,11 @@ class Tracer(Loop):
         self._losses.note("The program started a profiler of its own inside a window, which ended there.")
 
     def _check_place(self, what: str) -> None:
+        if self._owner == (os.getpid(), threading.get_ident()):
+            return
         if self._owner is None:
             raise UsageError(f"A Tracer can't {what} outside its `with`.")
-        if self._owner != _here():
-            raise UsageError(f"Only the thread that entered a Tracer can {what}: torch.profiler belongs to it.")
+        raise UsageError(f"Only the thread that entered a Tracer can {what}: torch.profiler belongs to it.")
 
 
 def _here() -> tuple[int, int]:

@@ -55,7 +55,8 @@ class Pace:
 
     def is_slow(self, dur_ns: int, now_s: float) -> bool:
         """Take a step's duration; return whether it is slow. After a slow one there is none for `COOLDOWN_S`."""
-        is_slow = self._is_outlier(dur_ns) and now_s >= self._quiet_until
+        is_slow = self._slow_step is not None and self._is_outlier(dur_ns, self._slow_step)
+        is_slow = is_slow and now_s >= self._quiet_until
         if is_slow:
             self._quiet_until = now_s + COOLDOWN_S
         self._kept.append(dur_ns)
@@ -64,10 +65,10 @@ class Pace:
             self.median_ns = int(statistics.median(self._kept))
         return is_slow
 
-    def _is_outlier(self, dur_ns: int) -> bool:
-        if self._slow_step is None or self.median_ns is None or self._added < _LEAST_STEPS:
+    def _is_outlier(self, dur_ns: int, slow_step: float) -> bool:
+        if self.median_ns is None or self._added < _LEAST_STEPS:
             return False
-        return dur_ns > self._slow_step * self.median_ns and dur_ns > self.median_ns + _FLOOR_NS
+        return dur_ns > slow_step * self.median_ns and dur_ns > self.median_ns + _FLOOR_NS
 
 
 class Job(Protocol):

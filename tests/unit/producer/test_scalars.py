@@ -10,10 +10,10 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from kinetoscope import scalars
-from kinetoscope.progress import Progress
 from kinetoscope.scalar_writer import step_values, window_values, write
 from kinetoscope.scalars import Scalars, obstacle
 
+S = 10**9
 SAMPLE = Path(__file__).parents[3] / "samples/single_process/transformer/rank0.6.pt.trace.json.gz"
 
 
@@ -37,7 +37,7 @@ def until(is_right):
 
 
 def notes(*lines):
-    return io.BytesIO(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    return io.BytesIO(b"".join(line.encode() + b"\n" for line in lines))
 
 
 def test_a_step_has_a_throughput_only_where_the_program_counts():
@@ -59,10 +59,9 @@ def test_steps_and_windows_become_points_of_a_run(tmp_path):
     write(
         tmp_path / "run",
         notes(
-            ["step", 1.0, 1, 0.5, 32, None],
-            ["window", 1.5, 6, str(trace)],
-            ["step", 2.0, 2, 0.25, 32, 64],
-            "no note",
+            json.dumps([["step", S, 1, S // 2, 32, None], ["window", 2 * S, 6, str(trace)]]),
+            "no notes",
+            json.dumps([["step", 3 * S, 2, S // 4, 32, 64]]),
         ),
     )
     found = curves(tmp_path / "run")
@@ -78,11 +77,9 @@ def test_steps_and_windows_become_points_of_a_run(tmp_path):
 
 def test_the_training_only_notes_and_another_process_writes(tmp_path, monkeypatch):
     monkeypatch.setattr(scalars, "EVERY_S", 0.01)
-    noted = Scalars(tmp_path / "run", Progress())
+    noted = Scalars(tmp_path / "run")
     for batch in range(1, 4):
-        noted.step(
-            Progress(batch=batch, batch_in_epoch=batch, sample=8 * batch, sample_in_epoch=8, batch_wct=2.0), 1e9 + batch
-        )
+        noted.step(("step", S + batch, batch, 2 * S, 8, None))
     noted.close()
     until(lambda: (tmp_path / "run").exists() and len(curves(tmp_path / "run").get("steps/duration_s", ())) == 3)
     found = curves(tmp_path / "run")
@@ -94,15 +91,15 @@ def test_the_training_only_notes_and_another_process_writes(tmp_path, monkeypatc
 def test_nothing_is_written_where_another_program_writes(tmp_path):
     (tmp_path / "events.out.tfevents.1.host.1.0").touch()
     assert "another program" in obstacle(tmp_path)
-    noted = Scalars(tmp_path, Progress())
-    noted.step(Progress(batch=1, batch_in_epoch=1), 1e9)
+    noted = Scalars(tmp_path)
+    noted.step(("step", S, 1, 2 * S, None, None))
     noted.close()
     assert [path.name for path in tmp_path.iterdir()] == ["events.out.tfevents.1.host.1.0"]
 
 
 def test_a_folder_that_can_t_be_made_costs_the_curves_alone(tmp_path, caplog):
     (tmp_path / "file").touch()
-    noted = Scalars(tmp_path / "file" / "run", Progress())
-    noted.step(Progress(batch=1, batch_in_epoch=1), 1e9)
+    noted = Scalars(tmp_path / "file" / "run")
+    noted.step(("step", S, 1, 2 * S, None, None))
     noted.close()
     assert "can't be written" not in caplog.text

@@ -55,7 +55,16 @@ def recorded(logdir, *, keep=-1, timeout_s=LIMIT_S):
         for _ in tracer.steps(range(2)):
             torch.ones(2)
         tracer.close(timeout_s)
-    return [window["ranks"]["0"] for window in json.loads((logdir / "run" / "run.json").read_text())["windows"]]
+    manifest = logdir / "run" / "run.json"
+    until(manifest.exists)  # the finisher writes it when it has started
+    return [window["ranks"]["0"] for window in json.loads(manifest.read_text())["windows"]]
+
+
+def until(is_true):
+    end = time.monotonic() + LIMIT_S
+    while not is_true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_each_trace_and_the_manifest_are_copied(s3, tmp_path):
@@ -88,10 +97,7 @@ def test_the_training_does_not_wait_for_a_slow_place(s3, tmp_path, scratch):
     assert [window["state"] for window in windows if window["state"] != "saving"] in ([], ["saved"], ["saved"] * 2)
     assert names(s3) == []
     free.set()
-    end = time.monotonic() + LIMIT_S
-    while len(names(s3)) < 3 or list(scratch.iterdir()):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    until(lambda: len(names(s3)) == 3 and not list(scratch.iterdir()))
 
 
 def test_a_place_that_fails_is_asked_again_with_growing_pauses(s3, tmp_path, monkeypatch):
