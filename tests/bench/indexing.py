@@ -18,6 +18,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))  # where the simulation is
 
+from isal import igzip  # noqa: E402
+
 import ranks  # noqa: E402
 
 RANKS, MEGABYTES = 64, 20
@@ -30,46 +32,71 @@ SLICES_A_MEGABYTE = 7_300  # of what `ranks` writes
 def report_indexing(folder: Path, rounds: int, verdict: Callable[..., str], measured: Callable[..., object]) -> None:
     """Print what indexing costs, and what opening a run of many ranks does."""
     few, many = folder / "few", folder / "many"
-    ranks.write_ranks(many, RANKS * MEGABYTES * SLICES_A_MEGABYTE, RANKS)
+    _write(many)
     few.mkdir()
     for file in sorted(many.iterdir())[: RANKS // 4]:
         os.link(file, few / file.name)
     times: dict[int, list[float]] = {1: [], PROCESSES: []}
-    efficiencies, peaks = [], {}
-    _index(few, folder, PROCESSES, measured)  # compiles, and brings the files into memory
+    peaks = {RANKS // 4: _index(few, folder, PROCESSES, measured)[1]}  # compiles, and brings files into memory
+    efficiencies = []
     for _ in range(rounds):
         for processes in times:
-            times[processes].append(_index(many, folder, processes, measured)[0])
+            seconds, peaks[RANKS] = _index(many, folder, processes, measured)
+            times[processes].append(seconds)
         efficiencies.append(times[1][-1] / times[PROCESSES][-1] / PROCESSES)
-    for what, where in ((RANKS // 4, few), (RANKS, many)):
-        peaks[what] = _index(where, folder, PROCESSES, measured)[1]
     one, several = (statistics.median(found) for found in times.values())
     efficiency = statistics.median(efficiencies)
     print(f"\nindexing {RANKS} ranks of {MEGABYTES} MB: {one:.1f} s by 1 process, {several:.1f} s by {PROCESSES}")
     print(f"  efficiency    {verdict(efficiency, LEAST_EFFICIENCY, '')}")
-    growth = peaks[RANKS] / peaks[RANKS // 4]
-    print(f"  peak memory   {peaks[RANKS // 4]:.0f} MB for {RANKS // 4} ranks, {peaks[RANKS]:.0f} MB for {RANKS}")
-    print(f"  growth        {verdict(growth, MOST_GROWTH, '', at_most=True)}")
+    for who in ("parent", "worker"):
+        fewer, more = (peaks[count][f"{who}_mb"] for count in (RANKS // 4, RANKS))
+        grown = verdict(more / fewer, MOST_GROWTH, "×", at_most=True)
+        print(f"  peak memory   {who}: {fewer:.0f} MB for {RANKS // 4} ranks, {more:.0f} MB for {RANKS}: {grown}")
     cache = {"KINETOSCOPE_CACHE": str(folder / "kept")}
     said = measured([sys.executable, __file__, str(folder / "simulated"), str(MANY)], cache).said  # type: ignore[attr-defined]
     print(f"heat map of {MANY} ranks from summaries: {verdict(said['opened_s'], MOST_S, ' s', at_most=True)}")
     print(f"  stragglers of the same {said['stragglers_s']:.2f} s, clocks {said['clocks_s']:.2f} s")
 
 
-def _index(run: Path, folder: Path, processes: int, measured: Callable[..., object]) -> tuple[float, float]:
-    """(seconds, megabytes of the largest process) of indexing into an empty cache."""
+def _write(folder: Path) -> None:
+    """The ranks' files: those of the first one, who says of itself that it is another."""
+    ranks.write_ranks(folder, MEGABYTES * SLICES_A_MEGABYTE, 1)
+    first = folder / "rank0.1.pt.trace.json.gz"
+    with igzip.open(first) as file:
+        text = file.read()
+    before, said, rest = text.partition(b'"rank": 0, "world_size": 1')
+    assert said
+    for rank in range(RANKS):
+        with igzip.open(folder / f"rank{rank}.1.pt.trace.json.gz", "wb", compresslevel=1) as file:
+            file.write(before + f'"rank": {rank}, "world_size": {RANKS}'.encode())
+            file.write(rest)
+
+
+_PROGRAM = """
+import atexit, json, resource
+from kinetoscope_tb.cli import main
+def peaks():
+    whose = {"parent_mb": resource.RUSAGE_SELF, "worker_mb": resource.RUSAGE_CHILDREN}
+    print(json.dumps({who: resource.getrusage(which).ru_maxrss / 1024 for who, which in whose.items()}))
+atexit.register(peaks)
+main()
+"""
+
+
+def _index(run: Path, folder: Path, processes: int, measured: Callable[..., object]) -> tuple[float, dict[str, float]]:
+    """(seconds, megabytes of the parent and of the largest worker) of indexing into an empty cache."""
     cache = folder / "cache"
     shutil.rmtree(cache, ignore_errors=True)
-    program = "from kinetoscope_tb.cli import main; main()"
-    command = [sys.executable, "-c", program, "index", str(run), "--processes", str(processes)]
+    command = [sys.executable, "-c", _PROGRAM, "index", str(run), "--processes", str(processes)]
     found = measured(command, {"KINETOSCOPE_CACHE": str(cache)})
-    return found.seconds, found.megabytes  # type: ignore[attr-defined]
+    return found.seconds, found.said  # type: ignore[attr-defined]
 
 
 def main() -> None:
     """Make summaries, open them, print."""
     from kinetoscope_tb.analyses import RUN_VIEWS
     from kinetoscope_tb.cache import configured
+    from kinetoscope_tb.cache.summary_entry import packed
     from kinetoscope_tb.discovery import list_given
     from kinetoscope_tb.store import compute, files_of, local_crew, ranks_of, summaries
     from kinetoscope_tb.web import encode
@@ -83,7 +110,7 @@ def main() -> None:
         (folder / f"rank{rank}.1.pt.trace.json").write_text('{"traceEvents": []}')
     listing = list_given(str(folder))
     for file in listing.files:
-        cache.write_summary(summary_of(made, int(file.worker.removeprefix("rank"))), file.path, file.stamp)
+        cache.write_summary(packed(summary_of(made, int(file.worker.removeprefix("rank")))), file.path, file.stamp)
     said = {}
     begun = time.perf_counter()
     files = files_of(listing, listing.files[0], "span")

@@ -81,4 +81,4 @@ def test_a_cluster_sums_up_all_though_one_of_its_workers_is_killed(logdir):
                 if not found:
                     os.kill(victim, signal.SIGKILL)
                 found[file.worker] = type(one).__name__
-    assert found == {f"rank{rank}": "NotATrace" if rank == 3 else "Summary" for rank in range(RANKS)}
+    assert found == {f"rank{rank}": "NotATrace" if rank == 3 else "PackedSummary" for rank in range(RANKS)}

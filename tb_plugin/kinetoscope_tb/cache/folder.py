@@ -2,6 +2,7 @@
 
     <key>.trace            an entry: a trace
     <key>.timeline         an entry: a timeline
+    <key>.ranks            an entry: a summary, for views of many ranks
     <key>.<random>.part    an entry that is being written, or whose process was killed
 
 An entry's modification time says when it was last used.
@@ -31,9 +32,9 @@ from urllib.parse import urlsplit
 from ..storage import is_url
 
 if TYPE_CHECKING:
-    from ..ranks import Summary
     from ..timeline import Timeline
     from ..trace import Trace
+    from .summary_entry import PackedSummary
 
 Held = TypeVar("Held")
 
@@ -44,6 +45,7 @@ OFF = "off"
 LARGEST = 4 << 30
 SHARE_OF_FREE_DISK = 20  # one part in
 ABANDONED_AFTER_S = 3600
+LOOKED_AT_EVERY_S = 10  # so often, while entries are written, how much room there is: a folder may hold thousands
 FEWEST_EVENTS = 20_000  # of a file on this disk: they are read in 0.1 s, and an entry is opened in 0.02 s
 
 _ENTRY = re.compile(r"[0-9a-f]{40}\.(?:trace|timeline|ranks)")
@@ -74,6 +76,7 @@ class Cache:
         self.folder = folder
         self._capacity_bytes = capacity_bytes
         self._has_complained = False
+        self._room_bytes, self._looked_at = 0, float("-inf")
 
     def open(self, path: str, stamp: Any) -> Trace | None:
         """The trace that was read from this path when it had this stamp; None if it must be read anew."""
@@ -87,7 +90,7 @@ class Cache:
 
         return self._opened(path, stamp, TIMELINE, opened)
 
-    def open_summary(self, path: str, stamp: Any) -> Summary | None:
+    def open_summary(self, path: str, stamp: Any) -> PackedSummary | None:
         """The summary of the trace that was read from this path when it had this stamp; None if it must be made."""
         from .summary_entry import opened
 
@@ -105,7 +108,7 @@ class Cache:
 
         self._write_or_complain(path, stamp, TIMELINE, write, timeline)
 
-    def write_summary(self, summary: Summary, path: str, stamp: Any) -> None:
+    def write_summary(self, summary: PackedSummary, path: str, stamp: Any) -> None:
         """Keep a summary; if that isn't possible, say so once and go on."""
         from .summary_entry import write
 
@@ -159,6 +162,9 @@ class Cache:
 
     def _makes_room_for(self, size: int) -> bool:
         """Remove what was abandoned, and entries, the one used longest ago first; False if there can't be room."""
+        if size <= self._room_bytes and time.monotonic() < self._looked_at + LOOKED_AT_EVERY_S:
+            self._room_bytes -= size
+            return True
         capacity = self.capacity_bytes()
         if size > capacity:
             return False
@@ -172,6 +178,7 @@ class Cache:
             if held + size <= capacity:
                 break
             held -= info.st_size * _remove(entry)
+        self._room_bytes, self._looked_at = capacity - held - size, time.monotonic()
         return True
 
     def capacity_bytes(self) -> int:

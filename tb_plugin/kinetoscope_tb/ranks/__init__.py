@@ -5,8 +5,8 @@ summary     a trace as a summary: groups, sizes, calls, traffic, activity; colle
 run         summaries side by side: matching, waits, clocks
 """
 
-from .model import Summary
+from .model import FRAMES, Summary
 from .run import Member, Ranks
 from .summary import summary
 
-__all__ = ["Member", "Ranks", "Summary", "summary"]
+__all__ = ["FRAMES", "Member", "Ranks", "Summary", "summary"]

@@ -3,7 +3,8 @@
 Each rank's time t is t + shift (+ drift × t) on the common axis; each collective c ends there at one unknown time. The
 shifts that leave the least between both are found by least squares, over and over with less weight for ends that stay
 far off (Tukey's biweight), so that some collectives which end raggedly move nothing. The collectives' own ends are
-eliminated, so what is solved is as large as the number of clocks.
+eliminated, so what is solved is as large as the number of clocks; and it is solved by conjugate gradients, which never
+write down the equations: of a thousand ranks that takes a moment.
 
 Collectives that run on the host (gloo) end when the system lets a thread run, milliseconds apart: there ranks of one
 machine are taken to share its clock, and only machines are set against each other. Ranks that no chain of collectives
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,11 +28,11 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 FEWEST_FOR_DRIFT = 12
-MOST_TERMS = 3 << 30  # of the normal equations: ranks² × collectives
+MOST_ENDS = 1 << 20
 _ROUNDS = 8
 _TUKEY = 4.685  # × the scale: 95 % as good as plain least squares on Gaussian noise
-_AT_ONCE = 1 << 12
 _LITTLE = 1e-10
+_EXACT = 1e-11  # of what is left to solve
 _STANDS_OUT = 5.0  # standard errors of a slope
 _SCALE = 1.4826  # from the median of absolute deviations to a standard deviation
 
@@ -48,13 +50,25 @@ CLOCKS = {
 
 @dataclass(frozen=True)
 class _Ends:
-    """Ends of collectives: by which clock, of which collective, and when in its time."""
+    """Ends of collectives: by which clock, of which collective, and when in its time; of each collective its group."""
 
     clock: Rows
     match: Rows
     at: Floats
+    group: Rows
     clocks: int
-    matches: int
+
+    @property
+    def matches(self) -> int:
+        """How many collectives."""
+        return self.group.size
+
+    @cached_property
+    def meetings(self) -> tuple[Rows, Rows, Rows]:
+        """(clock, collective) of each pair that there is, once, and of each end which one it is."""
+        pairs, of_end = np.unique(self.match * max(1, self.clocks) + self.clock, return_inverse=True)
+        match, clock = np.divmod(pairs, max(1, self.clocks))
+        return clock, match, of_end
 
     @property
     def middle(self) -> Floats:
@@ -127,17 +141,19 @@ def _ends(calls: pl.DataFrame, unit: Rows, base: Rows) -> tuple[Rows, _Ends]:
     known = calls.filter(
         pl.col("match").is_not_null() & (pl.col("dur_ns") >= 0) & pl.col("kind").is_in(SYNCHRONISING)
     ).filter(pl.len().over("match") > 1)
-    every = known.select("match", "group").unique("match").sort("group", "match")
-    room = max(64, MOST_TERMS // max(1, units * units))
-    if every.height > room:
-        most = max(4, room // every["group"].n_unique())
+    if known.height > MOST_ENDS:
+        every = known.group_by("match").agg(pl.col("group").first(), size=pl.len()).sort("group", "match")
+        share = MOST_ENDS // every["group"].n_unique()
         nth, count = pl.int_range(pl.len()).over("group"), pl.len().over("group")
+        most = pl.max_horizontal(4, share // pl.col("size").max().over("group"))
         kept = every.filter((count <= most) | ((nth * most) // count != ((nth - 1) * most) // count))
         known = known.join(kept, "match", "semi", maintain_order="left")
     number = known["match"].rank("dense").cast(pl.Int64).to_numpy() - 1
     member = known["member"].cast(pl.Int64).to_numpy()
     at = ((known["start_ns"] + known["dur_ns"]).to_numpy() + base[member]).astype(np.float64)
-    return member, _Ends(unit[member], number, at, units, int(number.max(initial=-1)) + 1)
+    group = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
+    group[number] = known["group"].to_numpy()
+    return member, _Ends(unit[member], number, at, group, units)
 
 
 def _islands(ends: _Ends) -> Rows:
@@ -182,12 +198,87 @@ def _solved(ends: _Ends, at: Floats, weight: Floats, lever: Floats, island: Rows
 
     The lever is 1 for shifts, and the time from the middle for drifts.
     """
-    pull = np.bincount(ends.clock, weight * lever * (at - _common(ends, at, weight)), ends.clocks)
-    normal, stays = _normal(ends, weight, lever, island)
-    free, found = np.flatnonzero(~stays), np.zeros(ends.clocks)
-    if free.size:
-        found[free] = np.linalg.solve(_ridged(normal, free), -pull[free])
-    return found
+    pull: NDArray[Any] = np.bincount(ends.clock, weight * lever * (at - _common(ends, at, weight)), ends.clocks)
+    equations = _Equations.of(ends, weight, lever, island)
+    return equations.solved(-pull)
+
+
+@dataclass(frozen=True)
+class _Equations:
+    """The normal equations without the collectives' own ends: own × what is asked for − what its collectives take.
+
+    Attributes:
+        ends: Of which.
+        own: Of each clock the weight of its ends.
+        pull: Of each meeting of a clock with a collective its weight ÷ the root of the collective's.
+        diagonal: Of the equations.
+        is_free: Whether a clock is moved; else others are told by it, or nothing tells it.
+    """
+
+    ends: _Ends
+    own: Floats
+    pull: Floats
+    diagonal: Floats
+    is_free: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, ends: _Ends, weight: Floats, lever: Floats, island: Rows) -> _Equations:
+        """Return those of ends with these weights."""
+        clock, match, of_end = ends.meetings
+        total = np.maximum(np.bincount(ends.match, weight, ends.matches), 1e-12)
+        own: NDArray[Any] = np.bincount(ends.clock, weight * lever * lever, ends.clocks)
+        pull = np.bincount(of_end, weight * lever, clock.size) / np.sqrt(total[match])
+        diagonal: NDArray[Any] = own - np.bincount(clock, pull * pull, ends.clocks)
+        is_free = (island != np.arange(ends.clocks)) & (diagonal > _LITTLE * own)
+        return cls(ends, own, pull, diagonal, is_free)
+
+    def times(self, values: Floats) -> Floats:
+        """The left side; a little is added to the diagonal.
+
+        So clocks whose every tie got no weight stay where they are. What that takes from the others the next round
+        adds.
+        """
+        clock, match, _ = self.ends.meetings
+        taken = np.bincount(match, self.pull * values[clock], self.ends.matches)
+        left = (self.own + _LITTLE * self.diagonal) * values - np.bincount(
+            clock, self.pull * taken[match], self.ends.clocks
+        )
+        return np.where(self.is_free, left, 0.0)
+
+    def solved(self, right: Floats) -> Floats:
+        """What the equations hold for, by conjugate gradients scaled by the diagonal; 0 for clocks that aren't free."""
+        scale = np.where(self.is_free, 1 / np.where(self.is_free, self.diagonal, 1.0), 0.0)
+        found, rest = np.zeros(right.size), np.where(self.is_free, right, 0.0)
+        step = scale * rest
+        size = enough = float(rest @ step)
+        enough *= _EXACT**2
+        for _ in range(2 * right.size):
+            if size <= enough or size <= 0:
+                break
+            along = self.times(step)
+            length = size / float(step @ along)
+            found += length * step
+            rest -= length * along
+            scaled = scale * rest
+            size, before = float(rest @ scaled), size
+            step = scaled + size / before * step
+        return found
+
+    def spread(self) -> Floats:
+        """The root of the inverse's diagonal, for clocks that are free; NaN for others."""
+        clock, match, _ = self.ends.meetings
+        normal: NDArray[Any] = np.diag(self.own + _LITTLE * self.diagonal)
+        group = self.ends.group[match]
+        order = np.argsort(group, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+            clocks, column = np.unique(clock[rows], return_inverse=True)
+            first, row = np.unique(match[rows], return_inverse=True)
+            pulls = np.zeros((first.size, clocks.size))
+            pulls[row, column] = self.pull[rows]
+            normal[np.ix_(clocks, clocks)] -= pulls.T @ pulls
+        free, found = np.flatnonzero(self.is_free), np.full(self.own.size, np.nan)
+        found[free] = np.sqrt(np.maximum(np.diag(np.linalg.inv(normal[np.ix_(free, free)])), 0))
+        return found
 
 
 def _common(ends: _Ends, at: Floats, weight: Floats) -> Floats:
@@ -201,43 +292,18 @@ def _residual(ends: _Ends, at: Floats, weight: Floats) -> Floats:
     return at - _common(ends, at, weight)
 
 
-def _normal(ends: _Ends, weight: Floats, lever: Floats, island: Rows) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """(the normal equations without the collectives' own ends, which clocks stay because others are told by them)."""
-    total = np.maximum(np.bincount(ends.match, weight, ends.matches), 1e-12)
-    normal: NDArray[Any] = np.diag(np.bincount(ends.clock, weight * lever * lever, ends.clocks))
-    order = np.argsort(ends.match, kind="stable")
-    for first in range(0, ends.matches, _AT_ONCE):
-        low, high = np.searchsorted(ends.match[order], (first, first + _AT_ONCE))
-        rows = order[low:high]
-        shares = np.zeros((min(_AT_ONCE, ends.matches - first), ends.clocks))
-        share = (weight * lever)[rows] / np.sqrt(total[ends.match[rows]])
-        np.add.at(shares, (ends.match[rows] - first, ends.clock[rows]), share)
-        normal = normal - shares.T @ shares
-    return normal, (island == np.arange(ends.clocks)) | (np.diag(normal) <= 0)
-
-
-def _ridged(normal: NDArray[Any], free: Rows) -> NDArray[Any]:
-    """The equations of some clocks, with a little added to the diagonal.
-
-    So clocks whose every tie got no weight stay where they are. What that takes from the others the next round adds.
-    """
-    own = normal[np.ix_(free, free)]
-    own[np.diag_indices(free.size)] *= 1 + _LITTLE
-    return own
-
-
 def _errors(ends: _Ends, residual: Floats, weight: Floats, island: Rows) -> Floats:
     """Three standard errors of each shift against the first clock of its island; NaN where nothing tells.
 
     That is the square root of the inverse's diagonal, times the spread of the ends, for as many ends as are left when
     each collective and each clock has taken one.
     """
-    normal, stays = _normal(ends, weight, np.ones(ends.at.size), island)
-    freedom = ends.at.size - ends.matches - int((~stays).sum())
-    error, free = np.where(island == np.arange(ends.clocks), 0.0, np.nan), np.flatnonzero(~stays)
-    if freedom > 0 and free.size:
-        spread = max(1.0, _SCALE * float(np.median(np.abs(residual)))) * np.sqrt(ends.at.size / freedom)
-        error[free] = 3 * spread * np.sqrt(np.maximum(np.diag(np.linalg.inv(_ridged(normal, free))), 0))
+    equations = _Equations.of(ends, weight, np.ones(ends.at.size), island)
+    freedom = ends.at.size - ends.matches - int(equations.is_free.sum())
+    error = np.where(island == np.arange(ends.clocks), 0.0, np.nan)
+    if freedom > 0 and equations.is_free.any():
+        noise = max(1.0, _SCALE * float(np.median(np.abs(residual)))) * np.sqrt(ends.at.size / freedom)
+        error = np.where(equations.is_free, 3 * noise * equations.spread(), error)
     return error
 
 

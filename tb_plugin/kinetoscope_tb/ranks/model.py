@@ -11,6 +11,8 @@ from typing import Any
 
 import polars as pl
 
+from ..dependencies import LEGS
+
 STEPS = {
     "step": pl.String,
     "start_ns": pl.Int64,
@@ -49,6 +51,15 @@ GROUPS = {
 
 TRAFFIC = {"peer": pl.Int64, "kind": pl.String, "bytes": pl.Int64, "calls": pl.Int64}
 """One row is what this rank sent to another one by one kind of call that tells the receiver."""
+
+FRAMES: Mapping[str, dict[str, Any]] = {
+    "steps": STEPS,
+    "calls": CALLS,
+    "groups": GROUPS,
+    "traffic": TRAFFIC,
+    "legs": LEGS,
+}
+"""The frames of a summary, with their columns."""
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
-    from ..ranks import Summary
+    from ..cache.summary_entry import PackedSummary
 
 LOCAL, DASK = "local", "dask://"
 FEW = 16  # recordings that aren't worth the seconds in which processes start
 PATIENCE_S = 20  # until a cluster must have answered
-_JOBS_EACH = 2  # that wait at each thread of a cluster, so that none is idle while an answer travels
+JOBS_EACH = 2  # that are given to each process or thread, so that none is idle while an answer travels
 
 
 def local_crew(recordings: int, processes: int | None = None) -> Crew:
@@ -33,7 +33,7 @@ def local_crew(recordings: int, processes: int | None = None) -> Crew:
     at_once = processes or os.cpu_count() or 1
     if processes is None and recordings <= FEW:
         return Crew(lambda: ThreadPoolExecutor(at_once), at_once)
-    return Crew(lambda: ProcessPoolExecutor(at_once, get_context("spawn"), _begin), at_once)
+    return Crew(lambda: ProcessPoolExecutor(at_once, get_context("spawn"), _begin), at_once * JOBS_EACH)
 
 
 def _begin() -> None:
@@ -47,9 +47,9 @@ class _Executor:
     def __init__(self, executor: Any) -> None:
         self._executor = executor
 
-    def submit(self, job: Callable[[str], Summary], path: str, /) -> Future[Summary]:
+    def submit(self, job: Callable[[str], PackedSummary], path: str, /) -> Future[PackedSummary]:
         """What the job will return or raise."""
-        future: Future[Summary] = self._executor.submit(job, path)
+        future: Future[PackedSummary] = self._executor.submit(job, path)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
@@ -84,4 +84,4 @@ def crew(engine: str, recordings: int, processes: int | None = None) -> Iterator
         threads = sum(client.nthreads().values())
         if not threads:
             raise BadParameter(f"The Dask cluster at {address} has no workers. Start some: dask worker {address}.")
-        yield Crew(lambda: _Executor(client.get_executor(pure=False)), threads * _JOBS_EACH)
+        yield Crew(lambda: _Executor(client.get_executor(pure=False)), threads * JOBS_EACH)

@@ -1,8 +1,9 @@
 """Many recordings as summaries: from the cache, or read anew, wherever an executor does that.
 
-A recording that can't be read, or that takes its process down with it, is told as such and stops nobody else. No more
-are read at the same time than the executor has hands for, and what was read is given up at once, so memory doesn't
-grow with the number of recordings.
+Whoever reads a recording hands its summary back as bytes, which are small, and are written as they are. A recording
+that can't be read, or that takes its process down with it, is told as such and stops nobody else. No more are read at
+the same time than the executor has hands for, and what was read is given up at once, so memory doesn't grow with the
+number of recordings. The largest are read first: nobody is busy with one when all others are done.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ..cache import Cache
+    from ..cache.summary_entry import PackedSummary
     from ..discovery import Listing, TraceFile
-    from ..ranks import Ranks, Summary
+    from ..ranks import Ranks
 
 DIED = "the process that read it ended, perhaps for want of memory. Record fewer steps, or read fewer at a time."
 
@@ -34,7 +36,7 @@ DIED = "the process that read it ended, perhaps for want of memory. Record fewer
 class Hands(Protocol):
     """What reads recordings: an executor of concurrent.futures, or the store's threads."""
 
-    def submit(self, job: Callable[[str], Summary], path: str, /) -> Future[Summary]:
+    def submit(self, job: Callable[[str], PackedSummary], path: str, /) -> Future[PackedSummary]:
         """What the job will return or raise."""
 
     def shutdown(self, wait: bool = ..., *, cancel_futures: bool = ...) -> None:  # noqa: FBT001  # as executors have it
@@ -54,20 +56,21 @@ class Crew:
     at_once: int
 
 
-def summary_of_file(path: str) -> Summary:
+def summary_of_file(path: str) -> PackedSummary:
     """Read a recording, with one thread, since others are read beside it.
 
     Raises:
         TraceError: The file can't be used.
     """
+    from ..cache.summary_entry import packed
     from ..ranks import summary
 
-    return summary(read_trace(path, threads=1))
+    return packed(summary(read_trace(path, threads=1)))
 
 
 def summaries(
     files: Sequence[TraceFile], cache: Cache | None, crew: Crew, tell: Callable[[int], None] = lambda _: None
-) -> Iterator[tuple[TraceFile, Summary | KinetoscopeError]]:
+) -> Iterator[tuple[TraceFile, PackedSummary | KinetoscopeError]]:
     """Each file with its summary, or why there is none, in any order; what was read is kept in the cache.
 
     Args:
@@ -93,7 +96,7 @@ def summaries(
         yield file, found
 
 
-def keep_summary(summary: Summary, file: TraceFile, cache: Cache) -> None:
+def keep_summary(summary: PackedSummary, file: TraceFile, cache: Cache) -> None:
     """Write a summary to the cache, unless its file changed in between."""
     from ..cache import may_be_kept
 
@@ -102,13 +105,13 @@ def keep_summary(summary: Summary, file: TraceFile, cache: Cache) -> None:
         cache.write_summary(summary, file.path, file.stamp)
 
 
-def read_all(files: Iterable[TraceFile], crew: Crew) -> Iterator[tuple[TraceFile, Summary | KinetoscopeError]]:
+def read_all(files: Iterable[TraceFile], crew: Crew) -> Iterator[tuple[TraceFile, PackedSummary | KinetoscopeError]]:
     """Read each file, in any order.
 
     When an executor breaks, nobody knows whose reading it was. So each of those that were being read then is read again
     alone, and the one that breaks the executor alone is left out.
     """
-    waiting = deque(files)
+    waiting = deque(sorted(files, key=lambda file: -file.bytes))
     suspects: deque[TraceFile] = deque()
     while waiting or suspects:
         hands = crew.hands()
@@ -126,9 +129,9 @@ def read_all(files: Iterable[TraceFile], crew: Crew) -> Iterator[tuple[TraceFile
 
 def _read_until_broken(
     hands: Hands, waiting: deque[TraceFile], suspects: deque[TraceFile], at_once: int
-) -> Iterator[tuple[TraceFile, Summary | KinetoscopeError | BrokenExecutor]]:
+) -> Iterator[tuple[TraceFile, PackedSummary | KinetoscopeError | BrokenExecutor]]:
     """Read what waits; of files that were being read when the executor broke, that it did."""
-    running: dict[Future[Summary], TraceFile] = {}
+    running: dict[Future[PackedSummary], TraceFile] = {}
     was_alone, is_broken = False, False
     while not is_broken and (waiting or suspects or running):
         while not was_alone and len(running) < (1 if suspects else at_once) and (waiting or suspects):
@@ -147,7 +150,7 @@ def _read_until_broken(
         yield file, found
 
 
-def _outcome(future: Future[Summary], path: str) -> Summary | KinetoscopeError | BrokenExecutor:
+def _outcome(future: Future[PackedSummary], path: str) -> PackedSummary | KinetoscopeError | BrokenExecutor:
     """What a job came to; whatever a cluster's executor raises of itself is told of the recording."""
     error = future.exception()
     if error is None:
@@ -161,7 +164,7 @@ def ranks_of(
     listing: Listing,
     asked: TraceFile,
     files: Sequence[TraceFile],
-    found: Iterable[tuple[TraceFile, Summary | KinetoscopeError]],
+    found: Iterable[tuple[TraceFile, PackedSummary | KinetoscopeError]],
 ) -> Ranks:
     """The recordings side by side, in the order of the listing; `asked` is the one whose span is looked at."""
     from ..ranks import Member, Ranks
@@ -171,9 +174,8 @@ def ranks_of(
     for file in files:
         one = outcome[file.path]
         place = list(listing.runs[file.run][file.worker]).index(file.span)
-        failed = isinstance(one, KinetoscopeError)
-        summary, problem = (None, str(one)) if failed else (one, "")
-        members.append(Member(file.worker, file.span, place, summary, problem))  # type: ignore[arg-type]
+        summary, problem = (None, str(one)) if isinstance(one, KinetoscopeError) else (one.summary, "")
+        members.append(Member(file.worker, file.span, place, summary, problem))
     return Ranks(asked.run, tuple(members), list(listing.runs[asked.run][asked.worker]).index(asked.span))
 
 

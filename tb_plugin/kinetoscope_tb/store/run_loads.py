@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ..cache import Cache
+    from ..cache.summary_entry import PackedSummary
     from ..discovery import Listing, TraceFile
-    from ..ranks import Ranks, Summary
+    from ..ranks import Ranks
     from ..views import View
     from .answers import Missing
 
@@ -47,7 +48,7 @@ class _Threads:
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
 
-    def submit(self, job: Callable[[str], Summary], path: str, /) -> Future[Summary]:
+    def submit(self, job: Callable[[str], PackedSummary], path: str, /) -> Future[PackedSummary]:
         """What the job will return or raise."""
         return self._workers.submit(job, path)
 

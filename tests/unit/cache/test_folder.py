@@ -141,7 +141,7 @@ def test_what_killed_processes_left_is_removed_after_an_hour(cache):
     for path, age in ((old, ABANDONED_AFTER_S + 60), (young, ABANDONED_AFTER_S - 60)):
         path.write_text("half an entry")
         os.utime(path, (time.time() - age,) * 2)
-    cache.write(a_trace(), "/b", STAMP)
+    Cache(cache.folder).write(a_trace(), "/b", STAMP)  # one that hasn't looked a moment ago
     assert (old.exists(), young.exists()) == (False, True)
 
 

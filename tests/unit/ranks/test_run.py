@@ -128,6 +128,26 @@ def test_clocks_follow_chains_of_groups_and_drifts():
     assert np.allclose(slow, -(made.drift - made.drift[0]), atol=3e-6)
 
 
+def test_clocks_follow_a_long_chain_of_pairs():
+    chain = tuple((f"p{i}", (i, i + 1)) for i in range(63))
+    made = simulated(Truth(ranks=64, steps=10, groups=chain, compute_ns=100_000, clocks_ns=10**9))
+    run = run_of(made)
+    assert run.clocks["island"].unique().to_list() == [0]
+    error = run.clocks["error_ns"].to_numpy()
+    assert (np.diff(error) > 0).all()  # each link adds its own
+    assert (error_of(made, run)[1:] <= 1.5 * error[1:]).all()
+
+
+def test_of_very_many_ends_a_part_of_each_group_tells(monkeypatch):
+    made = simulated(Truth(ranks=16, steps=30, groups=MESH))
+    every = run_of(made).clocks["collectives"].to_list()
+    monkeypatch.setattr("kinetoscope_tb.ranks.clocks.MOST_ENDS", 320)
+    run = run_of(made)
+    assert every == [60] * 16
+    assert run.clocks["collectives"].to_list() == [20] * 16  # 320 ends ÷ 8 groups ÷ 4 ranks = 10, of both of its groups
+    assert (error_of(made, run)[1:] <= 1.5 * run.clocks["error_ns"].to_numpy()[1:]).all()
+
+
 def test_ragged_ends_do_not_move_a_clock():
     made = simulated(Truth(ranks=4, steps=20, jitter_ns=500))
     made.end[3:6, 2] += 5e6

@@ -3,10 +3,14 @@
 import os
 import signal
 from concurrent.futures import BrokenExecutor, Future
+from dataclasses import replace
 
+import polars as pl
 import pytest
 
 from kinetoscope_tb.cache import Cache
+from kinetoscope_tb.cache.entry import BrokenEntry
+from kinetoscope_tb.cache.summary_entry import PackedSummary, packed
 from kinetoscope_tb.discovery import Logdir, list_traces
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.store import Crew, files_of, local_crew, ranks_of, summaries
@@ -86,11 +90,45 @@ def test_an_entry_that_was_damaged_is_made_anew(logdir, tmp_path):
     assert {one.path for one in cache.entries()} == {files[0].path}
 
 
+def test_what_others_made_up_is_no_summary(logdir):
+    _, files = listed(logdir)
+    made = summary_of_file(files[0].path).summary
+    assert packed(made).summary.calls.equals(made.calls)
+
+    def altered(**frames):
+        return packed(replace(made, **frames))
+
+    wrong = [
+        altered(calls=made.calls.with_columns(group=pl.lit(9, pl.Int32))),
+        altered(calls=made.calls.with_columns(step=pl.lit(-2, pl.Int32))),
+        altered(calls=made.calls.with_columns(dur_ns=pl.lit(None, pl.Int64))),
+        altered(steps=made.steps.rename({"idle_ns": "other_ns"})),
+        altered(facts={**made.facts, "origin_ns": "0"}),
+        altered(facts={**made.facts, "rank": 2**70}),
+        altered(facts={**made.facts, "devices": [[1, 2, 3]]}),
+        altered(facts={}),
+        PackedSummary(b""),
+        PackedSummary(b"\xff" * 100),
+        PackedSummary(packed(made).data[: len(packed(made).data) // 2]),
+    ]
+    for one in wrong:
+        with pytest.raises(BrokenEntry):
+            _ = one.summary
+
+
+def test_the_largest_are_read_first(logdir):
+    _, files = listed(logdir)
+    seen = []
+    list(read_all(files, Crew(lambda: Hands(seen=seen), 1)))
+    sizes = {file.path: file.bytes for file in files}
+    assert [sizes[path] for path in seen] == sorted(sizes.values(), reverse=True)
+
+
 def test_who_takes_its_process_down_is_found_and_stops_nobody(logdir):
     _, files = listed(logdir)
     found = dict(read_all(files, Crew(lambda: Hands(deadly=("rank1",)), 3)))
     outcome = {file.worker: type(one).__name__ for file, one in found.items()}
-    assert outcome == {"rank0": "Summary", "rank1": "TraceError", "rank2": "NotATrace", "rank3": "Summary"}
+    assert outcome == {"rank0": "PackedSummary", "rank1": "TraceError", "rank2": "NotATrace", "rank3": "PackedSummary"}
     died = next(one for file, one in found.items() if file.worker == "rank1")
     assert "process" in str(died)
 
@@ -110,7 +148,7 @@ def test_real_processes_read_and_one_may_be_killed(logdir, monkeypatch):
     assert sorted(found) == ["rank0", "rank1", "rank2", "rank3"]
     assert isinstance(found["rank1"], TraceError)
     assert "rank2" in str(found["rank2"])
-    assert found["rank3"].calls.height == 3
+    assert found["rank3"].summary.calls.height == 3
 
 
 def test_a_run_has_the_recordings_of_a_span_or_all(tmp_path):
