@@ -36,6 +36,8 @@ from . import (
     operators_by_shape,
     overview,
     pace,
+    path_across_ranks,
+    path_across_ranks_stretches,
     python_calls,
     queue_length,
     rank_steps,
@@ -91,6 +93,8 @@ RUN_VIEWS = {
     for view in (
         rank_steps.VIEW,
         stragglers.VIEW,
+        path_across_ranks.VIEW,
+        path_across_ranks_stretches.VIEW,
         communication.VIEW,
         collectives.VIEW,
         pace.VIEW,

@@ -30,14 +30,10 @@ class Pace(Table):
 
 def pace(ranks: Ranks) -> pl.DataFrame:
     """Worker by worker in order of time: the sixteen that are behind most."""
-    aligned = ranks.steps.join(ranks.clocks.select("member", "shift_ns", "drift", "middle_ns"), "member").join(
+    aligned = ranks.steps.with_columns(start_ns=ranks.on_one_clock(ranks.steps, "start_ns")).join(
         ranks.workers.select("member", "worker", "rank"), "member"
     )
-    away = (pl.col("start_ns") - pl.col("middle_ns")).cast(pl.Float64)
-    begin = pl.col("start_ns") + pl.col("shift_ns") + (pl.col("drift") * away).round().cast(pl.Int64)
-    rows = aligned.with_columns(start_ns=begin).with_columns(
-        behind_ns=pl.col("start_ns") - pl.col("start_ns").min().over("step")
-    )
+    rows = aligned.with_columns(behind_ns=pl.col("start_ns") - pl.col("start_ns").min().over("step"))
     late = rows.group_by("worker").agg(pl.col("behind_ns").sum(), pl.col("rank").first())
     shown = late.sort("behind_ns", "rank", descending=[True, False]).head(MOST_CURVES)
     kept = rows.join(shown.select("worker"), "worker", "semi").sort("rank", "worker", "start_ns")

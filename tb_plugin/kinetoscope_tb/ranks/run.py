@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..dependencies import LEGS
 from ..trace import NONE
 from ..trace.lookup import take, texts
 from .clocks import clocks
@@ -139,8 +140,8 @@ class Ranks:
     def calls(self) -> pl.DataFrame:
         """CALLS with `member`, `place`, `rank`, `step_name`, and what `matched` and `waited` add."""
         calls = self._stacked([summary.calls for _, summary in self.readable], CALLS)
-        steps_before = np.cumsum([0, *(summary.steps.height for _, summary in self.readable)])[:-1]
-        groups_before = np.cumsum([0, *(summary.groups.height for _, summary in self.readable)])[:-1]
+        steps_before = _before([summary.steps.height for _, summary in self.readable])
+        groups_before = _before([summary.groups.height for _, summary in self.readable])
         counts = [summary.calls.height for _, summary in self.readable]
         step, group = calls["step"].to_numpy(), calls["group"].to_numpy()
         numbers = pl.concat([pl.Series(dtype=pl.Int32), *self._groups_and_numbers[1]]).to_numpy()
@@ -155,6 +156,19 @@ class Ranks:
         return waited(matched(named))
 
     @cached_property
+    def legs(self) -> pl.DataFrame:
+        """LEGS with `member` and `place`; `step` is a row of `steps`, `meeting` and `since` are rows of `calls`."""
+        legs = self._stacked([summary.legs for _, summary in self.readable], LEGS)
+        heights = [summary.legs.height for _, summary in self.readable]
+        steps = np.repeat(_before([summary.steps.height for _, summary in self.readable]), heights)
+        calls = np.repeat(_before([summary.calls.height for _, summary in self.readable]), heights)
+        moved = [
+            pl.Series(name, np.where((rows := legs[name].to_numpy()) >= 0, rows + by, NONE), dtype=pl.Int32)
+            for name, by in (("step", steps), ("meeting", calls), ("since", calls))
+        ]
+        return legs.with_columns(moved)
+
+    @cached_property
     def matches(self) -> pl.DataFrame:
         """MATCHES."""
         return matches(self.calls, self.groups)
@@ -167,6 +181,14 @@ class Ranks:
             for member in self.members
         ]
         return clocks(self.calls, self.workers["origin_ns"].to_list(), machines)
+
+    def on_one_clock(self, rows: pl.DataFrame, column: str) -> pl.Series:
+        """Instants of rows with a `member`, each on its own clock, on the clock of the first member."""
+        told = rows.select("member", column).join(self.clocks, "member", "left", maintain_order="left")
+        away = (pl.col(column) - pl.col("middle_ns")).cast(pl.Float64)
+        return told.select(
+            pl.col(column) + pl.col("shift_ns") + (pl.col("drift") * away).round().cast(pl.Int64)
+        ).to_series()
 
     @cached_property
     def traffic(self) -> pl.DataFrame:
@@ -192,6 +214,11 @@ class Ranks:
         return pl.concat([pl.DataFrame(schema=schema), *frames]).with_columns(
             member=pl.Series(member, dtype=pl.Int32), place=pl.Series(place, dtype=pl.Int32)
         )
+
+
+def _before(heights: Sequence[int]) -> NDArray[np.int64]:
+    """How many rows lie above each of some frames below each other."""
+    return np.cumsum([0, *heights])[:-1]
 
 
 def _whole(value: Any) -> int | None:

@@ -1,0 +1,232 @@
+"""The graphs of all ranks as one: legs of each rank between its calls, and calls that are one collective on all.
+
+A collective begins to move data when the last of its ranks has come, and ends on all of them together. So what decides
+on a rank's call is the start of the call of the rank that came last; who that is and how long the others waited is
+told without clocks (`waits`). A call of which that isn't known decides for itself: its time is its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numba import njit
+from numpy.typing import NDArray
+
+from ..trace import NONE
+from .run import Ranks
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+NOISE = 3  # × the median distance of ends from the common ones
+_NEVER = np.iinfo(np.int64).min // 2
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """Calls, steps and legs of all ranks side by side: rows of `calls`, `steps` and `legs` of Ranks.
+
+    Attributes:
+        ranks: Whose.
+        start: When each call began, on its rank's clock.
+        dur: How long each call lasted.
+        wait: How much of it was waiting for the last rank; 0 where that isn't told.
+        noise: A shorter wait is none.
+        is_split: Whether the wait is told, and all ranks of the group are there.
+        last: For each call that of the rank that came last, or itself.
+        unit: Calls of one collective have the same number; the numbers are in such an order that what decides comes
+            before what it decides on.
+        since: The call that each leg begins with, or NONE; likewise `early`, `spent` [leg, class] and `member`.
+        of_call: For each call its first leg; one more entry says where the last one's end.
+        of_step: Likewise for each step.
+    """
+
+    ranks: Ranks
+    start: Ints
+    dur: Ints
+    wait: Ints
+    noise: Ints
+    is_split: Bools
+    last: Ints
+    unit: Ints
+    since: Ints
+    early: Ints
+    spent: Ints
+    member: Ints
+    of_call: Ints
+    of_step: Ints
+
+    @classmethod
+    def of(cls, ranks: Ranks) -> Reduced:
+        """Return the graphs of a run, of the recordings that are side by side."""
+        legs = ranks.legs.with_columns(nth=pl.int_range(pl.len()))
+        legs = legs.sort(pl.col("meeting") >= 0, pl.col("meeting"), "step", "nth")
+        since, meeting, step = (legs[name].to_numpy().astype(np.int64) for name in ("since", "meeting", "step"))
+        steps = int((meeting < 0).sum())
+        of_step = np.searchsorted(step[:steps], np.arange(ranks.steps.height + 1))
+        of_call = steps + np.searchsorted(meeting[steps:], np.arange(ranks.calls.height + 1))
+        calls = _split(ranks)
+        unit, is_one = _units(calls["match"].to_numpy(), since, of_call)
+        wait = np.where(is_one, calls["wait_ns"].to_numpy(), 0)
+        return cls(
+            ranks,
+            start=calls["start_ns"].to_numpy(),
+            dur=calls["dur_ns"].to_numpy(),
+            wait=wait,
+            noise=calls["noise"].to_numpy(),
+            is_split=is_one & calls["is_whole"].to_numpy(),
+            last=np.where(is_one, calls["last"].to_numpy(), np.arange(wait.size)),
+            unit=unit,
+            since=since,
+            early=legs["early_ns"].to_numpy(),
+            spent=legs["spent_ns"].to_numpy(),
+            member=legs["member"].to_numpy().astype(np.int64),
+            of_call=of_call,
+            of_step=of_step,
+        )
+
+    @cached_property
+    def target(self) -> Ints:
+        """The call at whose start each leg ends, or NONE."""
+        return np.repeat(np.arange(NONE, self.dur.size), [self.of_call[0], *np.diff(self.of_call)])
+
+    @cached_property
+    def length(self) -> Ints:
+        """How long each leg is."""
+        length: Ints = self.spent.sum(axis=1)
+        return length
+
+    def shift_of_steps(self, saved: Ints, cut: Ints) -> Ints:
+        """By how much each rank's steps would end later, if legs took less by `saved` and data in calls by `cut`.
+
+        Each step is laid out anew alone: whatever was over when it began stays where it was. A collective begins to
+        move data when the last of its ranks has come then, be it the one that came last or another one.
+        """
+        step = np.repeat(np.arange(self.of_step.size - 1), np.diff(self.of_step))
+        window = np.concatenate([step, self._step_of_calls()[self.target[self.of_call[0] :]]])
+        own = (self.since >= 0) & (self._step_of_calls()[self.since] == window)
+        since = np.where(own, self.since, NONE)
+        order = np.argsort(self.unit, kind="stable")
+        ends: Ints = _shifted(order, self.unit, self.of_call, since, self.early + saved, self.wait, cut)
+        found: Ints = _latest(self.of_step, since, self.early + saved, ends)
+        return found
+
+    def _step_of_calls(self) -> Ints:
+        """The step in whose window each call starts, as its legs say; NONE where it has none."""
+        found = np.full(self.dur.size + 1, NONE, np.int64)
+        legs = self.ranks.legs.filter(pl.col("meeting") >= 0)
+        found[legs["meeting"].to_numpy()] = legs["step"].to_numpy()
+        return found
+
+
+def _split(ranks: Ranks) -> pl.DataFrame:
+    """The calls with `match` (NONE: decides for itself), `wait_ns`, `last`, `noise` and `is_whole`; in order."""
+    spread = ranks.clocks.select("member", residual=pl.col("residual_ns").fill_null(0.0))
+    sizes = ranks.matches.select("match", is_whole=(pl.col("size") < 0) | (pl.col("members") >= pl.col("size")))
+    calls = ranks.calls.with_row_index("row").join(spread, "member", "left", maintain_order="left")
+    calls = calls.with_columns(match=pl.when(pl.col("wait_ns").is_not_null()).then("match"))
+    calls = calls.join(sizes, "match", "left", maintain_order="left")
+    is_one = pl.col("match").is_not_null()
+    return calls.with_columns(
+        last=pl.when(is_one).then(pl.col("row").sort_by("wait_ns", "row").first().over("match")).otherwise("row"),
+        noise=(NOISE * pl.col("residual").max().over("match")).round(),
+    ).select(
+        "start_ns",
+        "dur_ns",
+        pl.col("match").fill_null(NONE).cast(pl.Int64),
+        pl.col("wait_ns").fill_null(0),
+        pl.col("last").cast(pl.Int64),
+        pl.col("noise").cast(pl.Int64),
+        pl.col("is_whole").fill_null(value=False),
+    )
+
+
+def _units(match: Ints, since: Ints, of_call: Ints) -> tuple[Ints, Bools]:
+    """(the unit of each call, whether it is one with others).
+
+    Calls that were matched across each other, so that each would decide on the other, decide for themselves.
+    """
+    match = match.copy()
+    while True:
+        alone = np.flatnonzero(match < 0)
+        numbers = np.where(match >= 0, match, 0)
+        numbers[alone] = numbers.max(initial=-1) + 1 + np.arange(alone.size)
+        _, unit = np.unique(numbers, return_inverse=True)
+        place = _order(unit.astype(np.int64), since, of_call)
+        crossed = (place[unit] < 0) & (match >= 0)
+        if not crossed.any():
+            return place[unit], match >= 0
+        match[crossed] = NONE
+
+
+@njit(cache=True, nogil=True)
+def _order(unit, since, of_call):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """For each unit its place in an order in which all that decides on it comes before it, or -1 if there is none."""
+    units = unit.max() + 1 if unit.size else 0
+    waits = np.zeros(units, np.int64)
+    first = np.zeros(units + 1, np.int64)  # of the units that each one decides on
+    for c in range(unit.size):
+        for leg in range(of_call[c], of_call[c + 1]):
+            if since[leg] >= 0:
+                waits[unit[c]] += 1
+                first[unit[since[leg]] + 1] += 1
+    first = np.cumsum(first)
+    fill = first[:-1].copy()
+    after = np.empty(first[-1], np.int64)
+    for c in range(unit.size):
+        for leg in range(of_call[c], of_call[c + 1]):
+            if since[leg] >= 0:
+                after[fill[unit[since[leg]]]] = unit[c]
+                fill[unit[since[leg]]] += 1
+    place = np.full(units, -1, np.int64)
+    ready = np.flatnonzero(waits == 0)
+    queue = np.empty(units, np.int64)
+    queue[: ready.size] = ready
+    count = ready.size
+    k = 0
+    while k < count:
+        u = queue[k]
+        place[u] = k
+        k += 1
+        for i in range(first[u], first[u + 1]):
+            waits[after[i]] -= 1
+            if waits[after[i]] == 0:
+                queue[count] = after[i]
+                count += 1
+    return place
+
+
+@njit(cache=True, nogil=True)
+def _shifted(order, unit, of_call, since, early, wait, cut):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """By how much each call would end later; `order` are the calls in the order of their units."""
+    ends = np.zeros(order.size, np.int64)
+    i = 0
+    while i < order.size:
+        stop = i
+        begins = _NEVER
+        while stop < order.size and unit[order[stop]] == unit[order[i]]:
+            c = order[stop]
+            start = 0 if of_call[c] == of_call[c + 1] else _NEVER
+            for leg in range(of_call[c], of_call[c + 1]):
+                before = ends[since[leg]] if since[leg] >= 0 else 0
+                start = max(start, before - early[leg])
+            begins = max(begins, start - wait[c])
+            stop += 1
+        for k in range(i, stop):
+            ends[order[k]] = begins - cut[order[k]]
+        i = stop
+    return ends
+
+
+@njit(cache=True, nogil=True)
+def _latest(of_step, since, early, ends):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """By how much each step would end later; a step without a leg stays where it is."""
+    found = np.zeros(of_step.size - 1, np.int64)
+    for s in range(found.size):
+        for leg in range(of_step[s], of_step[s + 1]):
+            before = ends[since[leg]] if since[leg] >= 0 else 0
+            at = before - early[leg]
+            found[s] = at if leg == of_step[s] else max(found[s], at)
+    return found

@@ -1,0 +1,85 @@
+"""Paths across ranks of runs whose truth is known."""
+
+import polars as pl
+import pytest
+
+from kinetoscope_tb.analyses import RUN_VIEWS
+from kinetoscope_tb.ranks import Member, Ranks, summary
+from kinetoscope_tb.ranks.paths import Paths
+from simulated import Truth, run_of, simulated, trace_of
+
+
+def path(run, **given):
+    return RUN_VIEWS["path_across_ranks"].run(run, **given)
+
+
+def adds_up(run):
+    paths = Paths.of(run)
+    each = paths.stretches.group_by("step").agg(pl.col("dur_ns").sum())
+    return dict(each.rows()) == dict(enumerate(paths.steps["total_ns"]))
+
+
+def test_the_straggler_carries_the_path_and_speeding_it_up_saves_until_the_next_one():
+    run = run_of(simulated(Truth(late={(2, None): 5_000_000}, noise=0.0)))
+    first = path(run, by="rank", percent="100").row(0, named=True)
+    assert first["worker"] == "rank2"
+    assert first["path_frac"] > 0.85
+    assert abs(first["saved_ns"] - 5_000_000) < 20_000  # then the others' work of 10 ms is on the path
+    assert adds_up(run)
+
+
+def test_those_who_wait_for_the_straggler_would_save_nothing():
+    run = run_of(simulated(Truth(late={(2, None): 5_000_000})))
+    paths = Paths.of(run)
+    assert [int(paths.saved_in_legs(None, rank, 100).max()) for rank in (0, 1, 3)] == [0, 0, 0]
+
+
+def test_a_slow_link_is_transfer_of_its_group():
+    groups = (("dp", (0, 1, 2, 3)), ("tp", (0, 1)), ("tq", (2, 3)))
+    run = run_of(simulated(Truth(groups=groups, slow={2: 30}, compute_ns=2_000_000)))
+    first = path(run, by="collective").row(0, named=True)
+    assert first["collective"] == "all_reduce, tq · ranks 2-3"
+    assert first["path_frac"] > 0.7
+    assert path(run, by="part")["part"][0] == "transfer"
+    assert adds_up(run)
+
+
+def test_a_late_rank_of_another_group_is_followed_over_two_collectives():
+    groups = (("tp", (0, 1)), ("dp", (1, 2)))
+    run = run_of(simulated(Truth(ranks=3, groups=groups, late={(0, None): 8_000_000}, noise=0.0, jitter_ns=0)))
+    frame = RUN_VIEWS["path_across_ranks_stretches"].run(run, step="0")
+    told = frame.filter(pl.col("part") != "before the step").select("worker", "part", "until").rows()
+    assert told == [
+        ("rank0", "computation", "all_reduce #0, tp · ranks 0-1"),
+        ("rank1", "transfer", "all_reduce #0, tp · ranks 0-1"),
+        ("rank1", "computation", "all_reduce #0, dp · ranks 1-2"),
+        ("rank1", "transfer", "all_reduce #0, dp · ranks 1-2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "truth", [Truth(missing=(2,)), Truth(missing=(0, 3)), Truth(lost=((1, 2, 0),), is_numbered=False)]
+)
+def test_with_missing_ranks_or_lost_calls_the_path_adds_up_and_says_what_it_cannot_tell(truth):
+    run = run_of(simulated(truth))
+    assert adds_up(run)
+    parts = path(run, per="step").filter(pl.col("part") == "collective")["step"].to_list()
+    assert parts == ([str(step) for step in range(truth.steps)] if truth.missing else ["2"])
+
+
+def test_calls_that_were_matched_across_each_other_decide_for_themselves():
+    run = run_of(simulated(Truth(ranks=2, steps=2, groups=(("a", (0, 1)), ("b", (0, 1))), late={(1, None): 3_000_000})))
+    crossed = run.calls.with_columns(match=pl.when(pl.col("member") == 1).then(pl.col("match") ^ 1).otherwise("match"))
+    vars(run)["calls"] = crossed
+    assert adds_up(run)
+    assert path(run)["part"].to_list()[0] == "computation"
+
+
+def test_the_traces_of_a_run_tell_the_same_path_as_the_truth():
+    made = simulated(Truth(ranks=3, steps=4, late={(1, None): 5_000_000}, groups=(("0", (0, 1, 2)),)))
+    members = [Member(f"rank{r}", "1", 0, summary(trace_of(made, r).build())) for r in range(3)]
+    run = Ranks("r", tuple(members))
+    assert adds_up(run)
+    first = path(run, by="rank and part").row(0, named=True)
+    assert (first["worker"], first["part"]) == ("rank1", "computation")
+    assert first["path_frac"] > 0.8
