@@ -109,8 +109,9 @@ class Profile:
 
     def _ranks(self, scope: str) -> Ranks:
         files = files_of(self._listing, self._file, scope)
-        crew = local_crew(len(files), processes=None)
-        return ranks_of(self._listing, self._file, files, summaries(files, configured(), crew))
+        notes: list[str] = []
+        found = summaries(files, configured(), local_crew(len(files)), complain=notes.append)
+        return ranks_of(self._listing, self._file, files, found, notes)
 
     def compare(
         self, base: Profile, view: str = "operators", /, columns: Sequence[str] = (), **parameters: str | int

@@ -73,13 +73,14 @@ def _write(folder: Path) -> None:
 
 
 _PROGRAM = """
-import atexit, json, resource
+import json, os, resource, sys
 from kinetoscope_tb.cli import main
-def peaks():
+try:
+    main(sys.argv[1:])
+except SystemExit as end:
     whose = {"parent_mb": resource.RUSAGE_SELF, "worker_mb": resource.RUSAGE_CHILDREN}
-    print(json.dumps({who: resource.getrusage(which).ru_maxrss / 1024 for who, which in whose.items()}))
-atexit.register(peaks)
-main()
+    print(json.dumps({who: resource.getrusage(which).ru_maxrss / 1024 for who, which in whose.items()}), flush=True)
+    os._exit(end.code)
 """
 
 

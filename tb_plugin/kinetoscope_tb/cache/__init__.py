@@ -2,6 +2,7 @@
 
 folder      where entries lie, which there are, which must go
 entry       one trace as one file
+pack        summaries of many recordings as one file, beside them
 version     changes whenever the code that makes traces does
 
 An entry is found by its trace's path, its stamp (what changes when the file does) and the version. It is written under

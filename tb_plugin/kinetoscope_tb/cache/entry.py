@@ -22,6 +22,7 @@ from ..trace import Trace
 
 MAGIC = b"kinetoscope trace\n"
 _TAIL = struct.Struct(f"<QI{len(MAGIC)}s")
+TAIL_BYTES = _TAIL.size
 _LONGEST_FOOTER = 1 << 30
 
 
@@ -161,6 +162,18 @@ def _restored(kind: Any, stored: Any) -> Any:
     return frozenset(stored) if get_origin(kind) is frozenset else stored
 
 
+def footer_length(end: bytes, magic: bytes) -> int:
+    """How long the footer is, by the last TAIL_BYTES of an entry.
+
+    Raises:
+        BrokenEntry: It is no such entry.
+    """
+    length, _, found = _TAIL.unpack(end) if len(end) == _TAIL.size else (0, 0, b"")
+    if found != magic or length > _LONGEST_FOOTER:
+        raise BrokenEntry("it has no footer")
+    return int(length)
+
+
 def footer_of(file: IO[bytes], magic: bytes) -> dict[str, Any]:
     """The footer of an entry of this kind.
 
@@ -171,9 +184,10 @@ def footer_of(file: IO[bytes], magic: bytes) -> dict[str, Any]:
     if end < _TAIL.size + len(MAGIC):
         raise BrokenEntry("it is too short")
     file.seek(end - _TAIL.size)
-    length, checksum, found = _TAIL.unpack(file.read(_TAIL.size))
+    tail = file.read(_TAIL.size)
+    length, checksum = footer_length(tail, magic), _TAIL.unpack(tail)[1]
     start = end - _TAIL.size - length
-    if found != magic or length > _LONGEST_FOOTER or start < len(magic):
+    if start < len(magic):
         raise BrokenEntry("it has no footer")
     text = _bytes(file, _Section(start, length, checksum))
     footer = json.loads(text)

@@ -21,10 +21,20 @@ def reader_version() -> str:
     """
     import polars as pl
 
-    digest = hashlib.sha256(pl.__version__.encode())
+    return hashlib.sha256(f"{pl.__version__} {sources_version()}".encode()).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def sources_version() -> str:
+    """A digest of the sources: the same on all machines that have this version of Kinetoscope.
+
+    Raises:
+        OSError: The sources can't be read, as in a frozen application.
+    """
+    digest = hashlib.sha256()
     for name in SOURCES:
         path = PACKAGE / name
         for source in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(f"\0{source.relative_to(PACKAGE).as_posix()}\0".encode())
-            digest.update(source.read_bytes())
+            digest.update(source.read_bytes().replace(b"\r\n", b"\n"))
     return digest.hexdigest()

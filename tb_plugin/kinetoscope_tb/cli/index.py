@@ -29,26 +29,41 @@ MOST_TOLD = 20
     help="Who reads: processes of this machine, or the Dask cluster of this scheduler; its workers see the same paths.",
 )
 @click.option("--processes", type=click.IntRange(min=1), help="How many processes here; one per core if not given.")
-def index(path: str, run: str | None, engine: str, processes: int | None) -> None:
+@click.option(
+    "--beside", is_flag=True, help="Put the summaries beside the recordings too, for whoever opens the run elsewhere."
+)
+def index(path: str, run: str | None, engine: str, processes: int | None, beside: bool) -> None:  # noqa: FBT001
     """Sum up every recording of a run, so that the views of its ranks open at once, here and in TensorBoard.
 
     What was summed up stays in the cache (KINETOSCOPE_CACHE names its folder), so what is begun again goes on where it
     was. A recording that can't be read is told, and stops nothing.
+
+    With --beside they also go into the folders of the recordings, as kinetoscope.summaries, on this disk or far away:
+    others open the run from there, and read no recording that is as it was.
     """
     from ..cache import configured
     from ..discovery import list_given
     from ..store import crew, summaries
+    from ..store.beside import Beside
 
     cache = configured()
-    if cache is None:
+    if cache is None and not beside:
         raise BadParameter("The cache is off, and that is where summaries go. Name a folder with KINETOSCOPE_CACHE.")
     files = _files(list_given(path), run)
     began, broken = time.monotonic(), []
-    with crew(engine, len(files), processes) as hands, counted(len(files), "recordings") as tell:
-        for file, found in summaries(files, cache, hands, tell):
+    notes: list[str] = []
+    with (
+        Beside() as packs,
+        crew(engine, len(files), processes) as hands,
+        counted(len(files), "recordings") as tell,
+    ):
+        for file, found in summaries(files, cache, hands, tell, notes.append):
             if isinstance(found, KinetoscopeError):
                 broken.append((file, found))
-    _tell(files, broken, time.monotonic() - began)
+            elif beside:
+                packs.add(file, found)
+        notes += packs.put()
+    _tell(files, broken, time.monotonic() - began, notes)
 
 
 def _files(listing: Listing, run: str | None) -> Sequence[TraceFile]:
@@ -57,11 +72,18 @@ def _files(listing: Listing, run: str | None) -> Sequence[TraceFile]:
     return [file for file in listing.files if run in (None, file.run)]
 
 
-def _tell(files: Sequence[TraceFile], broken: Sequence[tuple[TraceFile, KinetoscopeError]], seconds: float) -> None:
+def _tell(
+    files: Sequence[TraceFile],
+    broken: Sequence[tuple[TraceFile, KinetoscopeError]],
+    seconds: float,
+    notes: Sequence[str],
+) -> None:
     from .text_table import visible
 
     read = "1 recording" if len(files) == 1 else f"{len(files):,} recordings"
     click.echo(f"{read}, {len(files) - len(broken):,} of them summed up, in {seconds:.1f} s.")
+    for note in notes[:MOST_TOLD]:
+        click.echo(visible(note), err=True)
     for file, error in broken[:MOST_TOLD]:
         click.echo(f"{visible(file.shown)}: {visible(str(error))}", err=True)
     if len(broken) > MOST_TOLD:

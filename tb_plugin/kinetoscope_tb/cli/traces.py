@@ -82,8 +82,10 @@ def side_by_side(listing: Listing, file: TraceFile, scope: str) -> Ranks:
     from ..store import files_of, local_crew, ranks_of, summaries
 
     files = files_of(listing, file, scope)
+    notes: list[str] = []
     with counted(len(files), "recordings") as tell:
-        return ranks_of(listing, file, files, summaries(files, configured(), local_crew(len(files)), tell))
+        found = summaries(files, configured(), local_crew(len(files)), tell, notes.append)
+        return ranks_of(listing, file, files, found, notes)
 
 
 @contextmanager

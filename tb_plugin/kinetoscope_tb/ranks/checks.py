@@ -20,6 +20,15 @@ def run_findings(ranks: Ranks) -> Iterator[Finding]:
 
 
 def _of_members(ranks: Ranks) -> Iterator[Finding]:
+    if ranks.notes:
+        told = " ".join(ranks.notes[:3])
+        yield Finding(
+            "summaries_unused",
+            len(ranks.notes),
+            f"Summaries beside the recordings can't be used, so these are read. {told} Make them anew: "
+            "kinetoscope index --beside.",
+            level="note",
+        )
     missing = ranks.missing_ranks
     if missing:
         yield Finding(

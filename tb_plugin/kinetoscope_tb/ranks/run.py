@@ -54,11 +54,13 @@ class Ranks:
         run: Its name.
         members: In the order of the page; those that can't be read too.
         place: Of the recordings that were asked for, where the members are of several.
+        notes: What is to be told of how the summaries were found.
     """
 
     run: str
     members: tuple[Member, ...]
     place: int = 0
+    notes: tuple[str, ...] = ()
 
     def holds(self, part: str) -> bool:
         """Whether there is any row of `steps`, `calls`, `matches` or `traffic`; `several`: whether two can be read."""

@@ -5,6 +5,7 @@ What the bytes mean is the reader's business, which files are traces is discover
 places      a URL → its file system, or which package is missing; errors of every library in words
 folders     what lies under a path
 files       a file as bytes
+replacing   a file that is written
 ahead       a remote file, fetched ahead of whoever reads it
 """
 
@@ -13,5 +14,17 @@ from __future__ import annotations
 from .files import StoredFile, stored_bytes
 from .folders import Entry, Folder, entry_at, folders
 from .places import is_url, last_part, words
+from .replacing import replaced
 
-__all__ = ["Entry", "Folder", "StoredFile", "entry_at", "folders", "is_url", "last_part", "stored_bytes", "words"]
+__all__ = [
+    "Entry",
+    "Folder",
+    "StoredFile",
+    "entry_at",
+    "folders",
+    "is_url",
+    "last_part",
+    "replaced",
+    "stored_bytes",
+    "words",
+]

@@ -8,6 +8,7 @@ loads     which traces are in memory, with what was computed from them
 files     a file as a trace, by way of the cache
 gathering many files as summaries, for views of whole runs; run_loads holds those of some runs
 crews     who reads many files
+beside    summaries that lie beside their recordings
 workers   threads
 answers   loading, missing, or a table
 """

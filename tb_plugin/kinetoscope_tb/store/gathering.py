@@ -69,7 +69,11 @@ def summary_of_file(path: str) -> PackedSummary:
 
 
 def summaries(
-    files: Sequence[TraceFile], cache: Cache | None, crew: Crew, tell: Callable[[int], None] = lambda _: None
+    files: Sequence[TraceFile],
+    cache: Cache | None,
+    crew: Crew,
+    tell: Callable[[int], None] = lambda _: None,
+    complain: Callable[[str], None] = lambda _: None,
 ) -> Iterator[tuple[TraceFile, PackedSummary | KinetoscopeError]]:
     """Each file with its summary, or why there is none, in any order; what was read is kept in the cache.
 
@@ -78,21 +82,32 @@ def summaries(
         cache: Where summaries are kept.
         crew: Who reads what isn't there.
         tell: Is told how many are done.
+        complain: Is told why summaries beside the recordings can't be used.
     """
-    missing, done = [], 0
+    for done, found in enumerate(_found(files, cache, crew, complain), 1):
+        tell(done)
+        yield found
+
+
+def _found(
+    files: Sequence[TraceFile], cache: Cache | None, crew: Crew, complain: Callable[[str], None]
+) -> Iterator[tuple[TraceFile, PackedSummary | KinetoscopeError]]:
+    """From the cache, from beside the recordings, and read anew."""
+    from .beside import summaries_beside
+
+    missing = {}
     for file in files:
         kept = None if cache is None else cache.open_summary(file.path, file.stamp)
         if kept is None:
-            missing.append(file)
+            missing[file.path] = file
         else:
-            done += 1
-            tell(done)
             yield file, kept
-    for file, found in read_all(missing, crew):
+    for file, kept in summaries_beside(list(missing.values()), complain):
+        del missing[file.path]
+        yield file, kept
+    for file, found in read_all(missing.values(), crew):
         if cache is not None and not isinstance(found, KinetoscopeError):
             keep_summary(found, file, cache)
-        done += 1
-        tell(done)
         yield file, found
 
 
@@ -165,8 +180,12 @@ def ranks_of(
     asked: TraceFile,
     files: Sequence[TraceFile],
     found: Iterable[tuple[TraceFile, PackedSummary | KinetoscopeError]],
+    notes: Sequence[str] = (),
 ) -> Ranks:
-    """The recordings side by side, in the order of the listing; `asked` is the one whose span is looked at."""
+    """The recordings side by side, in the order of the listing; `asked` is the one whose span is looked at.
+
+    `notes` is what is to be told of how they were found, and is looked at when they are.
+    """
     from ..ranks import Member, Ranks
 
     outcome = {file.path: one for file, one in found}
@@ -176,7 +195,7 @@ def ranks_of(
         place = list(listing.runs[file.run][file.worker]).index(file.span)
         summary, problem = (None, str(one)) if isinstance(one, KinetoscopeError) else (one.summary, "")
         members.append(Member(file.worker, file.span, place, summary, problem))
-    return Ranks(asked.run, tuple(members), list(listing.runs[asked.run][asked.worker]).index(asked.span))
+    return Ranks(asked.run, tuple(members), list(listing.runs[asked.run][asked.worker]).index(asked.span), tuple(notes))
 
 
 def files_of(listing: Listing, file: TraceFile, scope: str) -> list[TraceFile]:

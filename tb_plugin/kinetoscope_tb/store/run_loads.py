@@ -107,7 +107,8 @@ class RunLoads:
 
         run.begun = time.monotonic()
         crew = Crew(lambda: _Threads(self._readers), min(MOST_READERS, os.cpu_count() or 1))
-        return ranks_of(listing, asked, files, summaries(files, self._cache, crew, note))
+        notes: list[str] = []
+        return ranks_of(listing, asked, files, summaries(files, self._cache, crew, note, notes.append), notes)
 
     def _progress(self, run: _Run) -> Loading:
         """How many of the recordings were summed up."""

@@ -1,0 +1,141 @@
+"""Summaries that lie beside their recordings, as somebody asked for: whoever opens the run next needs to read none.
+
+They are written by `kinetoscope index --beside` alone. What they are of is held against what lies there now: a
+recording that changed since is read, and so is one of which another version of Kinetoscope tells.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import zlib
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..cache import pack
+from ..cache.entry import BrokenEntry
+from ..errors import TraceError
+from ..storage import entry_at, is_url, last_part, replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from ..cache.summary_entry import PackedSummary
+    from ..discovery import TraceFile
+
+_AT_ONCE = 8  # recordings that are looked at: far away each look takes a moment
+
+
+def pack_of(path: str) -> str:
+    """Where summaries of a recording lie, if anybody put them there."""
+    if is_url(path):
+        return f"{path.rpartition('/')[0]}/{pack.FILE_NAME}"
+    return str(Path(path).with_name(pack.FILE_NAME))
+
+
+def summaries_beside(
+    files: Iterable[TraceFile], complain: Callable[[str], None]
+) -> Iterator[tuple[TraceFile, PackedSummary]]:
+    """Those recordings of which true summaries lie beside them; why others can't be used is told."""
+    by_pack: dict[str, list[TraceFile]] = defaultdict(list)
+    for file in files:
+        by_pack[pack_of(file.path)].append(file)
+    for path, mine in by_pack.items():
+        try:
+            places = pack.places_in(path)
+            if places is None:
+                continue
+            chosen = _true_ones(mine, places)
+            named = [file for file in mine if last_part(file.path) in places]
+            if len(chosen) < len(named):
+                changed = next(file for file in named if last_part(file.path) not in chosen)
+                complain(f"{path} tells of {len(named) - len(chosen)} recordings that changed since: {changed.shown} …")
+            for place, kept in pack.summaries_in(path, (places[name] for name in chosen)):
+                yield chosen[place.name], kept
+        except (BrokenEntry, TraceError) as error:
+            complain(f"{path} can't be used: {error}")
+
+
+def _true_ones(files: Sequence[TraceFile], places: dict[str, pack.Place]) -> dict[str, TraceFile]:
+    """By name the files that are what was summed up: untouched since, or copied as they were."""
+    told = [(file, places[last_part(file.path)]) for file in files if last_part(file.path) in places]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return {place.name: file for (file, place), true in zip(told, pool.map(_is_true, told), strict=True) if true}
+
+
+def _is_true(told: tuple[TraceFile, pack.Place]) -> bool:
+    file, place = told
+    if file.bytes != place.bytes:
+        return False
+    if file.stamp[-1] and pack.as_stored(file.stamp) == place.stamp:
+        return True
+    try:
+        return pack.content_key(file.path, file.bytes) == place.key
+    except TraceError:  # whoever reads it tells why
+        return False
+
+
+class Beside:
+    """Summaries on their way to the folders of their recordings, where they are put when all are there.
+
+    Until then they lie in a temporary folder, so that memory doesn't grow with their number.
+    """
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="kinetoscope-")
+        self._places: dict[str, list[tuple[TraceFile, pack.Place]]] = defaultdict(list)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._folder.cleanup()
+
+    def add(self, file: TraceFile, kept: PackedSummary) -> None:
+        """Take a summary."""
+        places = self._places[pack_of(file.path)]
+        with self._spool(pack_of(file.path)).open("ab") as spool:
+            if not places:
+                spool.write(pack.MAGIC)
+            start = spool.tell()
+            spool.write(kept.data)
+        checksum, stamp = zlib.crc32(kept.data), pack.as_stored(file.stamp)
+        places.append((file, pack.Place(last_part(file.path), file.bytes, stamp, "", start, len(kept.data), checksum)))
+
+    def put(self) -> list[str]:
+        """Write one file into each folder; where that failed, and why."""
+        problems = []
+        for path, told in self._places.items():
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                places = [place for place in pool.map(_with_key, told) if place is not None]
+            try:
+                with replaced(path) as file, self._spool(path).open("rb") as spool:
+                    shutil.copyfileobj(spool, file, 1 << 20)
+                    pack.write_end(file, places)
+            except OSError as error:
+                problems.append(f"{path} can't be written: {error.strerror or error}.")
+        return problems
+
+    def _spool(self, path: str) -> Path:
+        number = list(self._places).index(path)
+        return Path(self._folder.name, str(number))
+
+
+def _with_key(told: tuple[TraceFile, pack.Place]) -> pack.Place | None:
+    """None if the recording changed while it was summed up, or is gone."""
+    file, place = told
+    entry = entry_at(file.path)
+    if entry is None or entry.stamp != file.stamp:
+        return None
+    try:
+        return replace(place, key=pack.content_key(file.path, file.bytes))
+    except TraceError:
+        return None
