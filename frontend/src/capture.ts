@@ -10,6 +10,8 @@ export interface RankStatus {
   completed: number | null;
   step_s: number | null;
   is_recording: boolean;
+  /** Whether it records where a request names no ranks. */
+  records: boolean;
   age_s: number;
   /** Kind, value and Unix time in nanoseconds, the oldest first. */
   news: [kind: string, value: unknown, ns: number][];
@@ -95,7 +97,7 @@ export function courseOf(job: Job, request: string, lastNs: number, listed: Run 
     return { phase: "asked", words: "Asked. The job looks once a second." };
   }
   const end = plan.first + plan.request.steps;
-  const wanted = job.ranks.filter(({ rank }) => plan.request.ranks?.includes(rank) ?? true);
+  const wanted = job.ranks.filter(({ rank, records }) => plan.request.ranks?.includes(rank) ?? records);
   const span = String(end);
   const files = listed?.workers.filter(({ spans }) => spans.some(({ name }) => name === span)).length ?? 0;
   if (files) {

@@ -9,6 +9,7 @@ const rank = (changes: Partial<RankStatus> = {}): RankStatus => ({
   completed: 40,
   step_s: 0.25,
   is_recording: false,
+  records: true,
   age_s: 1,
   news: [],
   ...changes,

@@ -11,6 +11,8 @@ import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from torch.profiler import ProfilerAction
+
 from . import __version__
 from .errors import UsageError
 from .events import COUNTER, INSTANT
@@ -24,11 +26,9 @@ from .triggers import Triggers
 from .watch import Task, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
-
-    from torch.profiler import ProfilerAction
 
     from .events import Event
     from .identity import Place
@@ -144,13 +144,31 @@ class Attendant:
         self._hang.step_begins(self._completed)
 
     def action(self, step: int, scheduled: ProfilerAction) -> ProfilerAction:
-        """Return what to do during `step`: what the schedule says, unless somebody asked for something else."""
-        return self._triggers.action(step, scheduled) if self._listens else scheduled
+        """Return what to do during `step`: what the schedule says, unless somebody asked for something else.
+
+        A rank that isn't chosen does nothing unless it was asked by its number.
+        """
+        action = self._triggers.action(step, scheduled) if self._listens else scheduled
+        if action is ProfilerAction.NONE or self._saving.selection.is_here or self.plan is not None:
+            return action
+        return ProfilerAction.NONE
 
     @property
     def plan(self) -> Plan | None:
         """The plan on whose behalf the profiler runs."""
         return self._triggers.running
+
+    @property
+    def reason(self) -> str:
+        """Why the profiler runs, if it does."""
+        plan = self.plan
+        return "schedule" if plan is None else plan.request.reason
+
+    def window_begins(self, step: int, options: Mapping[str, Any]) -> None:
+        """A window begins now, with a step; `options` is what the profiler was told to record."""
+        request = None if self.plan is None else self.plan.request
+        self._saving.begin_window(step, options, None if request is None else request.ranks)
+        self.note("recording", {"step": step, "request": None if request is None else request.id})
 
     def request(self, request: Request) -> None:
         """Ask for a window; any thread may.
@@ -164,7 +182,7 @@ class Attendant:
 
     def annotated(self, event: Event) -> None:
         """Take what the program says of itself. A tensor on a device isn't read for this: nobody waits for it here."""
-        if not self._has_sidecar:
+        if not self._has_sidecar or not (self._saving.selection.is_here or self.plan is not None):
             return
         name, tid, start_ns = event.name, event.tid, event.start_ns
         if event.kind == COUNTER:
@@ -192,7 +210,8 @@ class Attendant:
         if not self._has_sidecar or settled is None:
             return
         place, folder = settled
-        self._sidecar.open(folder, place.global_rank, _facts(place, folder))
+        facts = {**_facts(place, folder), "records": self._saving.selection.is_here}
+        self._sidecar.open(folder, place.global_rank, facts)
 
 
 def _facts(place: Place, folder: Path) -> dict[str, Any]:
@@ -221,6 +240,9 @@ class _Job:
     def rank_and_size(self) -> tuple[int, int] | None:
         settled = self._saving.settled()
         return None if settled is None else (settled[0].global_rank, settled[0].world_size)
+
+    def is_chosen(self) -> bool:
+        return self._saving.selection.is_here
 
     def boards(self) -> list[Board]:
         settled = self._saving.settled()

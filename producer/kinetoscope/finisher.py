@@ -187,7 +187,7 @@ class Finisher:
 
 
 def _window(job: Job) -> dict[str, Any]:
-    keys = ("window", "step_first", "step_last", "started_ns", "ended_ns", "reason")
+    keys = ("window", "step_first", "step_last", "started_ns", "ended_ns", "reason", "ranks")
     told = {key: job.metadata.get(key) for key in keys}
     told |= {"file": job.file, "window": job.number, "span": job.metadata.get("steps_completed", 0)}
     return {**told, "state": manifest.SAVING}

@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .attempts import claimed, token_from
@@ -19,7 +20,6 @@ from .naming import folder_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from torch._C._distributed_c10d import Store
 
@@ -167,8 +167,26 @@ def default_store() -> Store | None:
 
 
 def _agreed(store: Store, key: str, proposal: str) -> str:
-    """Return the first of all processes' proposals."""
+    """Return the first of all processes' proposals.
+
+    torchrun's store outlives the processes that it starts anew, with all that an earlier attempt left there (torch
+    2.13). A group comes about when all its processes run, so what is older than this one is of another attempt.
+    """
+    mine = f"{time.time_ns()} {proposal}"
     try:
-        return store.compare_set(key, "", proposal).decode()
-    except (RuntimeError, NotImplementedError):  # a store that can't, or whose server is gone
+        found = store.compare_set(key, "", mine).decode()
+        if int(found.partition(" ")[0]) < _process_start_ns():
+            found = store.compare_set(key, found, mine).decode()
+    except (RuntimeError, NotImplementedError, ValueError):  # a store that can't, or whose server is gone
         return proposal
+    return found.partition(" ")[2]
+
+
+def _process_start_ns() -> int:
+    """When this process began, in Unix time; 0 where the system doesn't tell."""
+    try:
+        told = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        since_boot_ns = int(told[19]) * 10**9 // os.sysconf("SC_CLK_TCK")  # proc(5): field 22
+        return time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME) + since_boot_ns
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0

@@ -12,6 +12,7 @@ from .mesh import current_coordinates
 
 if TYPE_CHECKING:
     from .losses import Losses
+    from .selection import Selection
     from .system import SystemCounters
 
 
@@ -21,10 +22,11 @@ class Instruments:
     Args:
         losses: Takes what goes wrong.
         system: The system's counters.
+        selection: Which ranks record.
     """
 
-    def __init__(self, losses: Losses, system: SystemCounters) -> None:
-        self._losses, self._system = losses, system
+    def __init__(self, losses: Losses, system: SystemCounters, selection: Selection) -> None:
+        self._losses, self._system, self._selection = losses, system, selection
         self._clock = Clock()
         self._phase = ProfilerAction.NONE
 
@@ -46,7 +48,8 @@ class Instruments:
         if begins or phase is ProfilerAction.WARMUP:
             self._clock.measure()
         with self._losses.kept_away("The system's counters couldn't be read"):
-            self._system.enter(reads=phase is not ProfilerAction.NONE, is_first=not current_place().local_rank)
+            is_first = self._selection.is_first_of_node(current_place())
+            self._system.enter(reads=phase is not ProfilerAction.NONE, is_first=is_first)
 
     def read(self) -> None:
         """Read the system's counters once more: a window ends."""

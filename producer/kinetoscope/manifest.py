@@ -83,7 +83,7 @@ def manifest(statuses: list[dict[str, Any]]) -> dict[str, Any]:
     current = {status["global_rank"]: status for status in statuses if status.get("attempt") == newest}
     first = current[min(current)]
     size = max(first.get("world_size") or 1, max(current) + 1)
-    expected = [rank for rank in first.get("ranks") or range(size) if isinstance(rank, int)]
+    expected = _expected(current.values(), range(size))
     return {
         "schema": SCHEMA,
         **{key: first.get(key) for key in _SHARED},
@@ -98,6 +98,13 @@ def manifest(statuses: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def _expected(told: Iterable[dict[str, Any]], otherwise: Iterable[int]) -> list[int]:
+    """The ranks that shall record, by what each process knows of them; `otherwise` if none says so."""
+    known = [each["ranks"] for each in told if isinstance(each.get("ranks"), list)]
+    found = {rank for ranks in known for rank in ranks} if known else otherwise
+    return sorted(rank for rank in found if isinstance(rank, int))
+
+
 def _rank(rank: int, status: dict[str, Any] | None) -> dict[str, Any]:
     if status is None:
         return {"rank": rank, "state": SILENT, "reason": "no process of this rank has reported anything"}
@@ -109,7 +116,7 @@ def _window(span: int, statuses: dict[int, dict[str, Any]], expected: Iterable[i
     told = {rank: window for rank, status in statuses.items() for window in status["windows"] if window["span"] == span}
     first = told[min(told)]
     ranks = {rank: _outcome(told[rank]) for rank in told}
-    for rank in expected:
+    for rank in _expected(told.values(), expected):
         if rank not in ranks:
             ranks[rank] = _absence(statuses.get(rank))
     return {
@@ -120,7 +127,7 @@ def _window(span: int, statuses: dict[int, dict[str, Any]], expected: Iterable[i
 
 
 def _outcome(window: dict[str, Any]) -> dict[str, Any]:
-    apart = {"span", *_OF_A_WINDOW}
+    apart = {"span", "ranks", *_OF_A_WINDOW}
     return {key: value for key, value in window.items() if key not in apart and value is not None}
 
 

@@ -65,7 +65,8 @@ class Recording:
         told: What else the recording tells: `markers`, the program's name and the categories of each recorded name;
             `counters`, the unit of each counter that has one; `step_times_ns`, number, start and end of each step
             in Unix time; `progress`; `dropped`, how many own events there was no room for; `clock`, see `Offset`, None
-            if it wasn't compared; `mesh`, the rank's coordinates by dimension.
+            if it wasn't compared; `mesh`, the rank's coordinates by dimension; `ranks`, all that this process knows to
+            record this window, None if all do.
     """
 
     run: str

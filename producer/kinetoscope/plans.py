@@ -56,9 +56,9 @@ class Plan:
         """Return the plan with another first step of the profiler."""
         return replace(self, first=begin + self.request.warmup)
 
-    def is_for(self, rank: int) -> bool:
-        """Whether a rank records."""
-        return self.request.ranks is None or rank in self.request.ranks
+    def is_for(self, rank: int, *, is_chosen: bool) -> bool:
+        """Whether a rank records: those that the request names, else those that the Tracer chose."""
+        return is_chosen if self.request.ranks is None else rank in self.request.ranks
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""

@@ -128,7 +128,7 @@ def _recovered(run: Path, file: Path, states: dict[tuple[str, int], Any], *, for
     if head is None:
         return Recovered(file, problem="its first line doesn't say who wrote it")
     lines = _whole(lines_of(file))
-    if any(line[0] == "e" for line in lines):
+    if any(line[0] == "e" for line in lines) or not _has_recorded(head, lines):
         return Recovered(file)
     status = states.get((str(head["host"]), int(head["pid"])))
     if status is not None and status.state in ("running", "silent") and not force:
@@ -147,6 +147,11 @@ def _recovered(run: Path, file: Path, states: dict[tuple[str, int], Any], *, for
     file.replace(file.with_suffix(".recovered"))
     older.unlink(missing_ok=True)
     return Recovered(file, target, steps=len(steps))
+
+
+def _has_recorded(head: dict[str, Any], lines: Sequence[list[Any]]) -> bool:
+    """Whether a process is one of those that record, or was asked to."""
+    return head.get("records") is not False or any(line[:2] == ["n", "recording"] for line in lines)
 
 
 def _whole(lines: Sequence[list[Any]]) -> list[list[Any]]:

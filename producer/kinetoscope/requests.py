@@ -117,6 +117,22 @@ def parsed(data: bytes) -> Request:
     return request_from(value)
 
 
+def rank_numbers(text: str) -> list[int]:
+    """Return the ranks that a text such as `0,8-15` names, in order.
+
+    Raises:
+        UsageError: It names none.
+    """
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = (piece.strip() for piece in part.partition("-"))
+        ends = (first, last if dash else first)
+        if not all(end.isascii() and end.isdigit() and len(end) < 8 for end in ends) or int(ends[1]) < int(ends[0]):
+            raise UsageError(f"{text!r} names no ranks; try 0,8-15.")
+        numbers.update(range(int(ends[0]), int(ends[1]) + 1))
+    return sorted(numbers)
+
+
 def write(run: Path, request: Request) -> Path:
     """Leave a request for the job that records into the run's folder; return the file.
 

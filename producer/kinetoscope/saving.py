@@ -21,12 +21,13 @@ from .identity import Place, Run, current_place, is_distributed, local_world_siz
 from .jobs import Job, write_json
 from .manifest import ENDED, KEPT, LOST, NAME, RECORDING
 from .metadata import Recording, Window, process_facts
+from .selection import Selection
 from .template import TRACE, formatted, place_values, variables
 from .uploads import object_url
 from .writer import check_raw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from .losses import Losses
 
@@ -87,6 +88,7 @@ class Saving:
         facts: What every trace of this process says of its recording: `schedule`.
         destination: Where traces are put.
         on_saved: Is called with each trace's path, and what the manifest says of it, on the training's thread.
+        selection: Which ranks record. Of one that doesn't nothing is told, and no process is started for it.
     """
 
     def __init__(
@@ -97,12 +99,17 @@ class Saving:
         facts: Mapping[str, Any],
         destination: Destination | None = None,
         on_saved: Callable[[Path, Mapping[str, Any]], None] | None = None,
+        selection: Selection | None = None,
     ) -> None:
+        self.selection = selection or Selection()
+        """Which ranks record."""
         self._logdir, self._run, self._losses, self._facts = logdir, run, losses, facts
         self._destination, self._on_saved = destination or Destination(), on_saved
         self._place: Place | None = None
         self._settled: tuple[Place, Path] | None = None
         self._window_start: tuple[int | None, int | None] = (None, None)
+        self._window_ranks: Collection[int] | None = None
+        self._has_begun = False
         self._finishing = Finishing(self._became)
         self._largest_bytes = 0
         self._files: set[str] = set()
@@ -143,13 +150,24 @@ class Saving:
                         self._describe(state=RECORDING)
         return self._settled
 
-    def begin_window(self, step: int, options: Mapping[str, Any]) -> None:
-        """A window begins now, with `step`; `options` is what the profiler was told to record."""
-        self.options = options
+    def begin_window(self, step: int, options: Mapping[str, Any], ranks: Collection[int] | None = None) -> None:
+        """A window begins now.
+
+        Args:
+            step: Its first step.
+            options: What the profiler was told to record.
+            ranks: The ranks that were asked by their number; None for those that are chosen.
+        """
+        self.options, self._window_ranks, self._has_begun = options, ranks, True
         self._window_start = (step, time.time_ns())
         if self._settled is not None:
             with self._losses.kept_away("The beginning of a window couldn't be told"):
                 self._describe(recording_since_step=step)
+
+    @property
+    def is_unwanted(self) -> bool:
+        """Whether the window began before it was known that this rank isn't chosen, and nobody asked for it."""
+        return self._window_ranks is None and not self.selection.is_here
 
     def listen(self) -> None:
         """Hear what became of windows; to be called now and then."""
@@ -195,6 +213,8 @@ class Saving:
             raise SaveError("nobody knows its rank")
         place, folder = settled
         self.recorded += 1
+        ranks = self.selection.among(place) if self._window_ranks is None else sorted(self._window_ranks)
+        told = {**told, "ranks": ranks}
         recording = Recording(
             run=self._run.name, place=place, window=window, options=self.options, told=told, **self._facts
         )
@@ -253,8 +273,11 @@ class Saving:
 
     def _describe(self, **news: Any) -> None:
         """Tell the finisher what is true of the process."""
+        if not self.selection.is_here and not self._has_begun:
+            return
         place = self._place or current_place()
         facts = {
+            "ranks": self.selection.among(place),
             "folder": str(self._logdir / self._run.name),
             "version": __version__,
             "run": self._run.name,

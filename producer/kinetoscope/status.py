@@ -36,6 +36,7 @@ class RankStatus:
         step_s: How long the last step took.
         is_recording: Whether a window is open.
         listens: Whether it takes requests.
+        records: Whether it is one of the ranks that record; False for one that only does so if a request names it.
         age_s: Seconds since it wrote.
         news: The last pieces of news: kind, value and Unix time in nanoseconds.
     """
@@ -50,6 +51,7 @@ class RankStatus:
     step_s: float | None
     is_recording: bool
     listens: bool
+    records: bool
     age_s: float
     news: tuple[tuple[str, Any, int], ...] = field(default=())
 
@@ -109,6 +111,7 @@ def _status(file: Path, now_s: float) -> RankStatus:
         step_s=(steps[-1][3] - steps[-1][2]) / 1e9 if steps else None,
         is_recording=ended is None and windows[-1:] == ["recording"],
         listens=ended is None and bool(head.get("listens")),
+        records=head.get("records") is not False,
         age_s=age_s,
         news=tuple(news[-20:]),
     )

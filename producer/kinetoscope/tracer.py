@@ -21,7 +21,7 @@ from .attendant import Attendant
 from .errors import ProfilerBusyError, ScheduleError, UsageError
 from .events import EventLog
 from .handler import folder
-from .identity import Run, is_distributed
+from .identity import Run, current_place, is_distributed
 from .instruments import Instruments
 from .loop import Loop
 from .losses import Losses
@@ -31,6 +31,7 @@ from .recorder import Activities, Options, Recorder
 from .saving import Destination, Saving
 from .scalars import Curves
 from .schedule import WindowLimit, checked_schedule, description, place_in, shortfall
+from .selection import Ranks, Selection
 from .system import KINDS, SystemCounters
 from .template import TRACE
 from .triggers import on_request
@@ -61,6 +62,7 @@ class Tracer(Loop):
         schedule: What to do in each step: `cyclic(...)`, `torch.profiler.schedule(...)`, or any such function. Without
             one, all that happens inside the `with` is one window.
         enabled: False makes a Tracer that does nothing at all.
+        ranks: Those that record, all by default: numbers, `0,8-15`, `per-node`, `per-group:tp`, or a function of one.
         remote: The URL of a folder that is to be like the logdir, such as `s3://bucket/runs`; each trace is copied
             there when it is written.
         keep: How many of the newest traces of each process stay in the logdir; -1 for all. With `remote`, those that
@@ -112,6 +114,7 @@ class Tracer(Loop):
         run: str | None = None,
         schedule: Schedule | None = None,
         enabled: bool = True,
+        ranks: Ranks | None = None,
         remote: str | None = None,
         keep: int = -1,
         overwrite: bool = False,
@@ -157,8 +160,8 @@ class Tracer(Loop):
         self._losses = Losses()
         target, facts = folder(logdir), {"schedule": description(schedule)}
         destination = Destination(file=file, remote=remote, remote_file=remote_file, keep=keep, overwrite=overwrite)
-        name = Run(run, target, overwrite=overwrite)
-        self._saving = Saving(target, name, self._losses, facts, destination, self._saved)
+        name, self._selection = Run(run, target, overwrite=overwrite), Selection(ranks)
+        self._saving = Saving(target, name, self._losses, facts, destination, self._saved, self._selection)
         self._on_saved, self._on_window = on_saved, on_window
         self._curves = Curves(self._saving.settled, is_on=scalars and enabled)
         self._ranges = Ranges()
@@ -173,7 +176,7 @@ class Tracer(Loop):
         )
         self._annotations.log.listener = self._attendant.annotated
         counters = SystemCounters(self._annotations.log, self._annotations.units, system, system_interval_s)
-        self._instruments = Instruments(self._losses, counters)
+        self._instruments = Instruments(self._losses, counters, self._selection)
         self._counter, self._limit = ProgressCounter(progress), WindowLimit(max_window_s)
         self._keeps_events, self._window_batches = keep_events, 0
         self._preset, self._metadata = {}, {}
@@ -272,6 +275,8 @@ class Tracer(Loop):
         """Say why no window was recorded though nothing failed; None if one was, or something did."""
         if self._saving.recorded or self._losses.count or self._schedule is on_request:
             return None
+        if not self._selection.is_here:
+            return self._selection.why_nobody(current_place())
         made = self._counter.batch - self._counter.start.batch
         return shortfall(self._schedule, made, has_stepped=self._has_stepped)
 
@@ -325,21 +330,19 @@ class Tracer(Loop):
 
     def _begin_window(self, action: ProfilerAction, *, begins: bool) -> None:
         """Go on with what the profiler does from now on; `begins` if a window begins with it."""
-        recorder, plan = self._recorder, self._attendant.plan
+        recorder = self._recorder
         if begins or recorder is None or recorder.is_idle:
-            self._saving.reason = "schedule" if plan is None else plan.request.reason
+            self._saving.reason = self._attendant.reason
         if begins:
-            self._saving.begin_window(self.completed_steps, self._options_now().to_json())
+            self._attendant.window_begins(self.completed_steps, self._options_now().to_json())
             self._window_batches = 0
-            request = None if plan is None else plan.request.id
-            self._attendant.note("recording", {"step": self.completed_steps, "request": request})
         self._ranges.is_recording = recorder is not None and recorder.is_recording
         self._annotations.enter(action, begins=begins)
         self._instruments.enter(action, begins=begins)
 
     def _action(self) -> ProfilerAction:
         if self._schedule is None:
-            return self._limit.limited(ProfilerAction.RECORD)
+            return self._limit.limited(ProfilerAction.RECORD if self._selection.is_here else ProfilerAction.NONE)
         step = place_in(self._schedule, self._counter, self._counter.start)
         action = self._schedule(step)
         if not isinstance(action, ProfilerAction):
@@ -353,6 +356,8 @@ class Tracer(Loop):
     # Saving
 
     def _save(self, profiler: profile, is_as_planned: bool) -> None:  # noqa: FBT001  # the Recorder's way
+        if self._saving.is_unwanted:
+            return
         self._instruments.read()
         told, own = self._annotations.window()
         values = self.progress.to_json()

@@ -77,6 +77,9 @@ class Job(Protocol):
     def rank_and_size(self) -> tuple[int, int] | None:
         """Return this process's rank and how many there are; None while that isn't known."""
 
+    def is_chosen(self) -> bool:
+        """Return whether this process records where nobody names ranks."""
+
     def boards(self) -> list[Board]:
         """Return the boards that all ranks read; a new plan goes to the last one."""
 
@@ -151,8 +154,9 @@ class Triggers:
 
     def _beginning(self, plan: Plan, step: int, scheduled: ProfilerAction) -> ProfilerAction:
         place = self._job.rank_and_size()
-        if step >= plan.end or place is None or not plan.is_for(place[0]):
-            if place is None or plan.is_for(place[0]):
+        is_for_us = place is None or plan.is_for(place[0], is_chosen=self._job.is_chosen())
+        if step >= plan.end or place is None or not is_for_us:
+            if is_for_us:
                 _LOG.warning("Steps %d to %d were asked for too late to be recorded.", plan.first, plan.end - 1)
                 self._note("missed", plan.request.id)
             self._end()

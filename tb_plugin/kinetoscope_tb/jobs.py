@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kinetoscope.errors import UsageError
-from kinetoscope.requests import WORK, Request, request_from, write
+from kinetoscope.requests import WORK, Request, rank_numbers, request_from, write
 from kinetoscope.status import RankStatus, rank_statuses
 
 from .errors import BadParameter, KinetoscopeError, NotFound, RequestError
@@ -131,6 +131,18 @@ def ask(job: Job, value: object, reason: str) -> Request:
     except OSError as error:
         raise KinetoscopeError(f"The request couldn't be left in {job.folder / WORK}: {error.strerror}.") from error
     return request
+
+
+def ranks_in(text: str) -> list[int]:
+    """Return the ranks that a text such as `0,8-15` names.
+
+    Raises:
+        BadParameter: It names none.
+    """
+    try:
+        return rank_numbers(text)
+    except UsageError as error:
+        raise BadParameter(str(error)) from error
 
 
 def _folders(logdirs: Sequence[Logdir]) -> Iterator[tuple[str, Path]]:

@@ -30,6 +30,7 @@ class Verdict:
         findings: Losses and warnings; notes change no number and are left out.
         rank: Its rank, if it says so.
         world_size: How many ranks its job has, if it says so.
+        ranks: Which of them were to record, as far as it knows; None for all.
         window_ns: Unix times of the recording's first and last moment, by rank 0's clock where the recorder measured
             the difference; None if it can't be read.
     """
@@ -39,6 +40,7 @@ class Verdict:
     findings: tuple[Finding, ...] = ()
     rank: int | None = None
     world_size: int | None = None
+    ranks: tuple[int, ...] | None = None
     window_ns: tuple[int, int] | None = None
 
     @property
@@ -60,6 +62,7 @@ def verdict(file: TraceFile, trace: Trace | KinetoscopeError) -> Verdict:
         findings=tuple(finding for finding in findings(trace) if finding.level != "note"),
         rank=trace.meta.rank,
         world_size=trace.meta.world_size,
+        ranks=trace.meta.ranks,
         window_ns=(zero + start, zero + end),
     )
 
@@ -89,9 +92,11 @@ def _span_problems(group: Sequence[Verdict], size: int | None) -> Iterator[str]:
     if twice:
         yield f"more than one file says that it is {_listed(twice)}."
     if size is not None and len(ranks) == len(group):
-        missing = sorted(set(range(size)) - set(ranks))
+        told = [one.ranks for one in group]
+        expected = set(range(size)) if None in told else {rank for known in told for rank in known or ()}
+        missing = sorted(expected - set(ranks))
         if missing:
-            yield f"of {size} ranks {len(missing)} left no trace: {_listed(missing)}."
+            yield f"of {len(expected)} ranks {len(missing)} left no trace: {_listed(missing)}."
     windows = [(one.window_ns, one.file.worker) for one in group if one.window_ns and one.window_ns[0]]
     if len(windows) > 1:
         last_start, late = max((window[0], worker) for window, worker in windows)

@@ -31,6 +31,17 @@ def test_a_whole_run_passes_and_one_without_a_rank_doesn_t(kinetoscope, logdir):
     assert [(t["worker"], t["state"]) for t in answer["traces"]] == [("rank0", "ok")]
 
 
+def test_a_run_of_chosen_ranks_is_whole(kinetoscope, tmp_path):
+    for rank in (0, 2):
+        top = {"kinetoscope": {"global_rank": rank, "world_size": 4, "ranks": [0, 2]}}
+        text = TraceBuilder(**top).op("aten::mm", 0, 10).window(0, 100).text()
+        put(tmp_path, f"runs/job/rank{rank}.5.pt.trace.json", text=text)
+    assert kinetoscope("check", str(tmp_path / "runs"))[0] == 0
+    (tmp_path / "runs/job/rank2.5.pt.trace.json").unlink()
+    status, out, _ = kinetoscope("check", str(tmp_path / "runs"))
+    assert (status, "Span 5: of 2 ranks 1 left no trace: rank 2." in out) == (1, True)
+
+
 def test_a_file_that_can_t_be_read_fails_and_the_others_are_told_of(kinetoscope, logdir):
     put(logdir, "job/rank2.5.pt.trace.json", text="")
     put(logdir, "other/rank0.5.pt.trace.json", text="no trace")

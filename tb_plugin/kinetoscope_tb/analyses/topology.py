@@ -28,8 +28,10 @@ def topology(ranks: Ranks) -> pl.DataFrame:
     """Ranks in order, those without a recording too."""
     problems = [member.problem or None for member in ranks.members]
     there = ranks.workers.with_columns(problem=pl.Series(problems, dtype=pl.String))
-    absent = pl.DataFrame({"rank": ranks.missing_ranks}, schema={"rank": pl.Int64}).with_columns(
-        problem=pl.lit("There is no recording of it.")
+    absent = pl.DataFrame({"rank": ranks.absent_ranks}, schema={"rank": pl.Int64}).with_columns(
+        problem=pl.when(pl.col("rank").is_in(ranks.missing_ranks))
+        .then(pl.lit("There is no recording of it."))
+        .otherwise(pl.lit("The program chose not to record it."))
     )
     calls = ranks.calls.group_by("member").agg(calls=pl.len())
     rows = (

@@ -32,11 +32,11 @@ def trigger(run: Path, on: tuple[str, ...], off: tuple[str, ...], wait_s: float 
 
     The job takes the request within a second; where it has several ranks, they begin some seconds later together.
     """
-    from ..jobs import ask, job_in
+    from ..jobs import ask, job_in, ranks_in
 
     job = job_in(run)
     options = {**dict.fromkeys(on, True), **dict.fromkeys(off, False)}
-    ranks = None if numbers["ranks"] is None else _numbers(numbers["ranks"])
+    ranks = None if numbers["ranks"] is None else ranks_in(numbers["ranks"])
     request = ask(job, {**numbers, "ranks": ranks, "options": options}, "command")
     click.echo(f"Asked {_place(job)} for {request.steps} steps.")
     if wait_s is not None:
@@ -59,7 +59,7 @@ def status(run: Path, form: str) -> None:
     for rank in job.ranks:
         step = "no step yet" if rank.completed is None else f"{rank.completed} steps"
         ended = f" ({rank.reason})" if rank.reason else ""
-        recording = ", recording" if rank.is_recording else ""
+        recording = ", recording" if rank.is_recording else "" if rank.records else ", not one that records"
         heard = "" if rank.state == "ended" else f", heard {rank.age_s:.0f} s ago"
         click.echo(visible(f"rank {rank.rank}: {rank.state}{ended}, {step}{recording}{heard}, {rank.host} {rank.pid}"))
         if rank.hanging is not None:
@@ -104,22 +104,6 @@ def recover(run: Path, force: bool) -> None:  # noqa: FBT001  # click's way
         raise KinetoscopeError("Not everything could be recovered.")
 
 
-def _numbers(text: str) -> list[int]:
-    """The ranks that a text such as `0,8-15` names.
-
-    Raises:
-        BadParameter: It names none.
-    """
-    numbers: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        ends = (first, last or first)
-        if not all(end.isascii() and end.isdigit() and len(end) < 8 for end in ends) or (dash and not last):
-            raise click.BadParameter(f"{text!r} names no ranks; try 0,8-15.")
-        numbers.extend(range(int(ends[0]), int(ends[1]) + 1))
-    return numbers
-
-
 def _place(job: Job) -> str:
     alive = [rank for rank in job.ranks if rank.state == "running"]
     completed = max((rank.completed or 0 for rank in alive), default=0)
@@ -139,7 +123,7 @@ def _wait(run: Path, request: str, deadline: float) -> None:
         plan = job.plan_of(request)
         if plan is not None:
             files = sorted(run.glob(f"*.{plan['first'] + plan['request']['steps']}.pt.trace.json.gz"))
-            if len(files) >= len(plan["request"]["ranks"] or job.ranks):
+            if len(files) >= len(plan["request"]["ranks"] or [rank for rank in job.ranks if rank.records]):
                 for file in files:
                     click.echo(str(file))
                 return

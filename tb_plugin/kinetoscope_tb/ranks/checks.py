@@ -15,6 +15,7 @@ from .run import Ranks
 def run_findings(ranks: Ranks) -> Iterator[Finding]:
     """Everything that changes what the run's numbers mean."""
     yield from _of_members(ranks)
+    yield from _of_absent(ranks)
     yield from _of_steps(ranks)
     yield from _of_calls(ranks)
 
@@ -28,15 +29,6 @@ def _of_members(ranks: Ranks) -> Iterator[Finding]:
             f"Summaries beside the recordings can't be used, so these are read. {told} Make them anew: "
             "kinetoscope index --beside.",
             level="note",
-        )
-    missing = ranks.missing_ranks
-    if missing:
-        yield Finding(
-            "missing_ranks",
-            len(missing),
-            f"There are no recordings of ranks {spelled(missing)}. That others wait for them is seen, why they are "
-            "late is not; of their groups' collectives, waits are the least that they can have been.",
-            level="loss",
         )
     broken = [member for member in ranks.members if member.summary is None]
     if broken:
@@ -58,6 +50,28 @@ def _of_members(ranks: Ranks) -> Iterator[Finding]:
             len(untold),
             "Recordings don't tell their rank, so it is taken from the worker's name, or its place in the list. Start "
             "the profiler after torch.distributed.init_process_group.",
+            level="note",
+        )
+
+
+def _of_absent(ranks: Ranks) -> Iterator[Finding]:
+    """Ranks without a recording."""
+    missing = ranks.missing_ranks
+    if missing:
+        yield Finding(
+            "missing_ranks",
+            len(missing),
+            f"There are no recordings of ranks {spelled(missing)}. That others wait for them is seen, why they are "
+            "late is not; of their groups' collectives, waits are the least that they can have been.",
+            level="loss",
+        )
+    unasked = sorted({*ranks.absent_ranks} - {*missing})
+    if unasked:
+        yield Finding(
+            "ranks_not_chosen",
+            len(unasked),
+            f"The program chose not to record ranks {spelled(unasked)}. Of their groups' collectives, waits are the "
+            "least that they can have been.",
             level="note",
         )
 

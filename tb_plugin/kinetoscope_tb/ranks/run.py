@@ -198,11 +198,20 @@ class Ranks:
         return self._stacked([summary.traffic for _, summary in self.readable], TRAFFIC)
 
     @property
-    def missing_ranks(self) -> list[int]:
+    def absent_ranks(self) -> list[int]:
         """The ranks of the job of which there is no recording."""
         size = max((size for size in self.workers["world_size"].to_list() if size is not None), default=0)
         there = set(self.workers["rank"].to_list())
         return [rank for rank in range(min(size, _MOST_RANKS)) if rank not in there]
+
+    @property
+    def missing_ranks(self) -> list[int]:
+        """Those of `absent_ranks` that were to record, by what the recordings say."""
+        told = [summary.facts.get("ranks") for _, summary in self.readable]
+        if not told or not all(isinstance(known, list) for known in told):
+            return self.absent_ranks
+        chosen = {rank for known in told for rank in known or ()}
+        return [rank for rank in self.absent_ranks if rank in chosen]
 
     def _sizes(self, group: NDArray[np.int32]) -> pl.Series:
         sizes = self.groups["size"].to_numpy()

@@ -44,6 +44,7 @@ def _facts(trace: Trace) -> dict[str, Any]:
         **producer,
         "rank": meta.rank,
         "world_size": meta.world_size,
+        "ranks": None if meta.ranks is None else list(meta.ranks),
         "origin_ns": trace.origin_ns,
         "window": list(trace.window),
         "backend": meta.distributed.get("backend"),

@@ -75,6 +75,14 @@ class Meta:
                 return value
         return None
 
+    @property
+    def ranks(self) -> tuple[int, ...] | None:
+        """The ranks of which our recorder knew that they record this window, too; None if it doesn't tell of any."""
+        told = self.producer.get("ranks")
+        if not isinstance(told, list):
+            return None
+        return tuple(rank for rank in told if isinstance(rank, int) and not isinstance(rank, bool))
+
     def has_option(self, name: str) -> bool:
         """Whether the file says that an option of the profiler was on; torch before 2.0 says nothing of them."""
         options = self.producer.get("options")

@@ -1,5 +1,6 @@
 import re
 import threading
+import time
 
 import pytest
 import torch.distributed as dist
@@ -73,6 +74,12 @@ def test_processes_agree_on_the_first_proposal():
         thread.join()
     assert len(names) == 8
     assert len(set(names)) == 1
+
+
+def test_what_an_earlier_attempt_left_in_the_store_counts_for_nothing():
+    store = dist.HashStore()
+    store.set("run", f"{time.time_ns() - 10**18} of processes that are gone")
+    assert [_agreed(store, "run", proposal) for proposal in ("first", "second")] == ["first", "first"]
 
 
 def test_torch_distributed_tells_the_place(tmp_path, monkeypatch):

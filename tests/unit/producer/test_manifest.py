@@ -57,6 +57,20 @@ def test_ranks_that_shall_not_record_are_not_missed():
     assert list(told["windows"][0]["ranks"]) == ["0", "2"]
 
 
+def test_where_nobody_knows_all_ranks_that_record_each_tells_of_itself():
+    told = manifest([status(1, window(4), size=4, ranks=[1]), status(3, window(4), size=4, ranks=[3])])
+    assert told["ranks_expected"] == [1, 3]
+    assert [rank["rank"] for rank in told["ranks"]] == [1, 3]
+
+
+def test_a_window_that_was_asked_of_some_ranks_misses_no_others():
+    asked = window(4, ranks=[0, 2])
+    told = manifest([status(0, asked, window(9), size=3), status(1, window(9), size=3), status(2, window(9), size=3)])
+    assert [list(w["ranks"]) for w in told["windows"]] == [["0", "2"], ["0", "1", "2"]]
+    assert told["windows"][0]["ranks"]["2"]["state"] == "missing"
+    assert told["windows"][0]["ranks"]["0"] == {"state": "saved"}
+
+
 def test_only_the_newest_attempt_counts():
     told = manifest([status(0, window(4)), status(1, window(2), attempt="b", started_ns=5)])
     assert [w["span"] for w in told["windows"]] == [2]

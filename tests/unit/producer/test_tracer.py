@@ -111,6 +111,7 @@ def test_a_trace_tells_how_it_came_about(tmp_path):
         "dropped": 0,
         "clock": None,
         "mesh": {},
+        "ranks": None,
     }
 
 

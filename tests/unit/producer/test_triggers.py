@@ -34,13 +34,17 @@ class Shared:
 class Rank:
     """One process: its triggers, its steps, and what the profiler was told in each."""
 
-    def __init__(self, rank=0, size=1, board=None, schedule=on_request, step_s=1.0):
+    def __init__(self, rank=0, size=1, board=None, schedule=on_request, step_s=1.0, is_chosen_one=True):
+        self.is_chosen_one = is_chosen_one
         self.place, self.board, self.schedule, self.step_s = (rank, size), board, schedule, step_s
         self.waiting, self.news, self.actions = [], [], []
         self.triggers = Triggers(self, lambda kind, value: self.news.append((kind, value)))
 
     def rank_and_size(self):
         return self.place
+
+    def is_chosen(self):
+        return self.is_chosen_one
 
     def boards(self):
         return [] if self.board is None else [self.board]
@@ -71,6 +75,23 @@ def test_a_process_alone_records_from_its_next_step_on():
         rank.step()
     assert rank.actions == [NONE] * 5 + [WARMUP, RECORD, RECORD, SAVE, NONE, NONE]
     assert [kind for kind, _ in rank.news] == ["plan"]
+
+
+@pytest.mark.parametrize(("ranks", "recording"), [(None, [1]), ((0, 2), [0, 2])])
+def test_who_is_not_chosen_records_only_if_a_request_names_it(ranks, recording):
+    board = Shared()
+    job = [Rank(number, 3, board, is_chosen_one=number == 1) for number in range(3)]
+    for rank in job:
+        for _ in range(3):
+            rank.step()
+    job[1].waiting.append(Request(steps=2, ranks=ranks))
+    for rank in (job[1], *job):
+        rank.triggers.poll()
+    for rank in job:
+        for _ in range(12):
+            rank.step()
+    assert [rank.place[0] for rank in job if recorded(rank.actions)] == recording
+    assert not any(kind == "missed" for rank in job for kind, _ in rank.news)
 
 
 def test_a_window_of_the_schedule_goes_first():

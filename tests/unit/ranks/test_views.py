@@ -154,6 +154,19 @@ def test_alone_a_rank_tells_at_least_how_fast_the_link_is():
     assert row["algorithm_bytes_per_s"] < 40e9
 
 
+def test_ranks_that_were_not_to_record_are_not_missing():
+    made = simulated(Truth(ranks=5, missing=(1, 3, 4)))
+    members = run_of(made).members
+    for member in members:
+        member.summary.facts["ranks"] = [0, 2, 3]
+    run = Ranks("run", members)
+    rows = RUN_VIEWS["run_health"].run(run).select("rule", "level", "count").rows()
+    assert rows == [("missing_ranks", "loss", 1), ("ranks_not_chosen", "note", 2)]
+    problems = dict(RUN_VIEWS["topology"].run(run).select("rank", "problem").rows())
+    assert problems[3] == "There is no recording of it."
+    assert problems[1] == problems[4] == "The program chose not to record it."
+
+
 def test_what_is_missing_is_said():
     lost = run_of(simulated(Truth(ranks=5, missing=(1, 3), lost=((0, 2, 0),), is_numbered=False)))
     rules = dict(RUN_VIEWS["run_health"].run(lost).select("rule", "count").rows())

@@ -1,0 +1,68 @@
+"""A training of two ranks over gloo that torchrun starts anew when one dies, as one does in the first attempt.
+
+Run by torchrun as `attempts.py FOLDER`. After it trained the second time, only rank 1 is to record; then rank 0 is
+asked to, by its number.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.testing._internal.distributed import fake_pg  # noqa: F401  the backend that talks to nobody
+
+from kinetoscope import Tracer, cyclic
+from kinetoscope.requests import Request, write
+
+FOLDER = Path(sys.argv[1])
+
+
+def work():
+    dist.all_reduce(torch.ones(8))
+
+
+def is_any(flag):
+    """Whether any rank says so; all of them learn it."""
+    told = torch.tensor(int(bool(flag)))
+    dist.all_reduce(told)
+    return bool(told)
+
+
+def only_one():
+    with Tracer(FOLDER, run="chosen", ranks="1", schedule=cyclic(wait=1, warmup=1, active=2)) as tracer:
+        for step in range(100_000):
+            work()
+            if step == 5 and rank == 0:
+                assert not tracer.saved_traces
+                write(FOLDER / "chosen", Request(steps=2, ranks=(0,)))
+            tracer.step()
+            if is_any(rank == 0 and tracer.saved_traces):
+                break
+
+
+def training():
+    with Tracer(FOLDER, schedule=cyclic(wait=1, warmup=1, active=2, repeat=0)) as tracer:
+        for step in range(8):
+            torch.ones(8).relu()
+            if step == 6 and attempt == 0:
+                while not tracer.saved_traces:  # what was complete is to be there
+                    time.sleep(0.01)
+                (FOLDER / f"waits{rank}").touch()
+                while rank == 0 or not (FOLDER / "waits0").exists():  # rank 0 until it is told to end
+                    time.sleep(0.01)
+                os._exit(3)
+            tracer.step()
+
+
+torch.set_num_threads(1)
+rank, attempt = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+# torchrun's own store has all that the attempt before left there: gloo would sometimes look for processes that are gone.
+store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
+dist.init_process_group("fake", store=store, rank=rank, world_size=2)
+training()
+dist.destroy_process_group()
+dist.init_process_group("gloo", init_method=f"file://{FOLDER}/store", rank=rank, world_size=2)
+only_one()
+dist.destroy_process_group()
