@@ -311,16 +311,16 @@ class Tracer(Loop):
 
     def _turn(self, recorder: Recorder, action: ProfilerAction, *, closes: bool) -> None:
         """Let the profiler do something in the step that is over, or in the next one."""
-        self._annotations.until_ns, begins = time.time_ns(), False
-        if closes or self._limit.reason:
-            self._saving.reason = self._limit.reason or "epoch"
-        try:
-            with self._attendant.held():
+        with self._attendant.held():  # a signal's handler closes what is open, so it finds nothing half done
+            self._annotations.until_ns, begins = time.time_ns(), False
+            if closes or self._limit.reason:
+                self._saving.reason = self._limit.reason or "epoch"
+            try:
                 drops = closes and not self._window_batches
                 begins = recorder.move(action, self._options_now(), closes=closes, drops=drops)
-        except ProfilerBusyError as error:
-            self._losses.note(str(error))
-        self._begin_window(action, begins=begins)
+            except ProfilerBusyError as error:
+                self._losses.note(str(error))
+            self._begin_window(action, begins=begins)
 
     def _settle(self) -> None:
         """Learn who is who while torch.distributed can tell."""
