@@ -251,6 +251,7 @@ def trace_of(made: Made, rank: int) -> TraceBuilder:
                 trace.launch(now + 12_000, 1000, correlation + 1)
                 kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
                 trace.kernel(kernel, start, stop - start, correlation + 1, stream=20)
+                trace.launch(now + 14_000, stop - now - 14_000, 10**6 + correlation, name="cudaDeviceSynchronize")
             correlation += 2
             now = stop
     return trace

@@ -89,6 +89,10 @@ export function extremes({ times }: Panel, { values }: Line, from: number, to: n
   return found;
 }
 
+/** The row that makes a line by itself: the last one, whose value holds for no time, if the one before has none. */
+export const alone = (values: (number | null)[]): number[] =>
+  values.length && values.at(-1) !== null && (values.at(-2) ?? null) === null ? [values.length - 1] : [];
+
 /** From where to where a value axis goes: zero is always on it. */
 export function span(lines: Line[], kind: Kind): [number, number] {
   let [low, high] = [0, kind === "fraction" ? 1 : 0];

@@ -59,16 +59,19 @@ function HealthBadge() {
   );
 }
 
+/** Where the trace is from: asked for on its overview alone, since views of a run don't wait for any trace. */
+function Context() {
+  const { run, worker, span } = placeLabels.value;
+  return <>{useContext() || `${run} · ${worker} · ${span}`}</>;
+}
+
 function Head() {
   const entry = drawnEntry.value!;
-  const context = useContext();
-  const { run, worker, span } = placeLabels.value;
-  const isOverview = entry.id === "overview";
   return (
     <header class="head">
       <div>
         <h1>{entry.title}</h1>
-        <p>{isOverview ? context || `${run} · ${worker} · ${span}` : prose(entry.doc)}</p>
+        <p>{entry.id === "overview" ? <Context /> : prose(entry.doc)}</p>
       </div>
       <HealthBadge />
     </header>

@@ -14,6 +14,8 @@ export interface RowSlices {
   gaps?: string;
   /** Whether it is about the critical path, so that it is drawn. */
   isOfPath?: boolean;
+  /** In whose recording, if the row says it. */
+  worker?: string;
 }
 
 type Row = (column: string) => Value;
@@ -54,6 +56,7 @@ function findOf(view: string, row: Row): Find | null {
 /** For rows with a time: its begin, and its length or its end where that is known. */
 const TIMES: [begin: string, length: string | null, end: string | null][] = [
   ["allocated_ns", null, "released_ns"],
+  ["start_ns", "stretch_ns", null],
   ["start_ns", "dur_ns", null],
   ["start_ns", "total_ns", null],
   ["time_ns", "dur_ns", null],
@@ -72,13 +75,19 @@ function rangeOf(row: Row): RowSlices["range"] {
   return null;
 }
 
+/** Views whose times are on the clock of another worker's recording. */
+const OFF_THE_CLOCK = ["pace"];
+
 /** What of the timeline a row is about; null where it is about none of it. */
 export function slicesOfRow(view: string, row: Row): RowSlices | null {
+  if (OFF_THE_CLOCK.includes(view)) return null;
   if (view === "advice") return slicesOfAdvice(String(row("rule")), String(row("view")), String(row("filter") ?? ""));
   const find = findOf(view, row);
   const range = rangeOf(row);
-  const isOfPath = view.startsWith("critical_path");
-  return find || range ? { find, range, ...(isOfPath && { isOfPath }) } : null;
+  const isOfPath = view.startsWith("critical_path") || view.startsWith("path_across_ranks");
+  const worker = range && row("worker");
+  const whose = typeof worker === "string" && { worker };
+  return find || range ? { find, range, ...(isOfPath && { isOfPath }), ...whose } : null;
 }
 
 /** Of views whose rows advice points to: the category of the slices whose names their filter is about. */

@@ -168,8 +168,19 @@ export function openRows(id: string, filter: string) {
 
 const ROOM = 0.15; // of a time that is shown at both of its sides
 
-/** Opens the timeline with the slices that are found in sight, and the time that they are about. */
-export function openTimeline({ find, range, gaps, isOfPath }: RowSlices) {
+/** The recording of another worker that is of the same span as the shown one, or in the same place among its own. */
+export function besideIn(worker: string): Address {
+  const { run, worker: shown, span } = trace.peek();
+  const workers = listing.peek()?.runs.find(({ name }) => name === run)?.workers ?? [];
+  const spans = (name: string) => workers.find((one) => one.name === name)?.spans ?? [];
+  const nth = spans(shown).findIndex(({ name }) => name === span);
+  const same = spans(worker).find(({ name }) => name === span) ?? spans(worker)[nth];
+  return placeIn(run, worker, same?.name);
+}
+
+/** Opens the timeline with the slices that are found in sight, and the time and the worker that they are about. */
+export function openTimeline({ find, range, gaps, isOfPath, worker }: RowSlices) {
+  if (worker && worker !== trace.peek().worker) openTrace(besideIn(worker));
   openView("timeline");
   const room = range ? Math.max(50, (range.to - range.from) * ROOM) : 0;
   const time = range && { from: String(Math.round(range.from - room)), to: String(Math.round(range.to + room)) };
@@ -202,6 +213,9 @@ function rememberSteps(answer: TraceState) {
   spanSteps.value = { ...spanSteps.peek(), [JSON.stringify([run, worker, span])]: steps };
 }
 
+/** Whether what is shown is of the trace itself: views of a run need its summaries alone, and must not wait for it. */
+const isOfTrace = computed(() => openEntry.value?.scope === "recording");
+
 function followTrace() {
   let stop = new AbortController();
   let before = "";
@@ -213,7 +227,7 @@ function followTrace() {
     if (key !== before) traceState.value = null;
     before = key;
     const { run, worker, span } = trace.peek();
-    if (!span) return;
+    if (!span || !isOfTrace.value) return;
     void follow<TraceState>("state", { run, worker, span }, (answer) => {
       traceState.value = answer;
       rememberSteps(answer);

@@ -1,7 +1,7 @@
 import { deepStrictEqual as same } from "node:assert/strict";
 import type { Column, Table, ViewEntry } from "../src/api.ts";
 import { ready } from "../src/columns.ts";
-import { extremes, marksAround, marksWithin, panels, rowAt, span, told } from "../src/curves.ts";
+import { alone, extremes, marksAround, marksWithin, panels, rowAt, span, told } from "../src/curves.ts";
 
 const column = (name: string, kind: Column["kind"]): Column => ({ name, kind, doc: "What it is." });
 const columns = [
@@ -83,4 +83,12 @@ Deno.test("a moment is told with exact numbers, and with all that lies within it
   );
   same(told(drawn[0]!, 2000, 1900, 2100).includes("peak"), false);
   same(told(drawn[0]!, 10, 0, 20).split("\n").at(-1), "Reserved: not known");
+});
+
+Deno.test("a value is drawn as a point where no line can show it", () => {
+  same(alone([5]), [0]);
+  same(alone([1, null, 5]), [2]);
+  same(alone([1, 5]), []);
+  same(alone([5, null]), []);
+  same(alone([]), []);
 });

@@ -47,3 +47,15 @@ Deno.test("advice leads to the slices of its filter, to its gaps, or to those of
   const row: Record<string, Value> = { rule: "data_loading", view: "steps", filter: null };
   same(slicesOfRow("advice", (column) => row[column] ?? null)?.find, { category: "DataLoader" });
 });
+
+Deno.test("a row that says whose it is leads to that recording, unless its times are on another one's clock", () => {
+  const row = { worker: "rank3", step: "2", start_ns: 100, total_ns: 50 };
+  same(of("rank_steps", row), { find: null, range: { from: 100, to: 150 }, worker: "rank3" });
+  is(of("pace", row), null);
+  same(of("path_across_ranks_stretches", { worker: "rank3", start_ns: 100, dur_ns: 5, stretch_ns: 60 }), {
+    find: null,
+    range: { from: 100, to: 160 },
+    isOfPath: true,
+    worker: "rank3",
+  });
+});

@@ -13,6 +13,7 @@ from simulated import Truth, simulated, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from playwright.sync_api import Page
 
@@ -49,3 +50,45 @@ def test_the_straggler_comes_first(page: Page, many: str) -> None:
     first = page.locator("tr.row").first
     expect(first).to_contain_text("rank4", timeout=60_000)
     expect(first).to_contain_text("straggler")
+
+
+def test_views_of_a_run_do_not_wait_for_the_selected_trace(page: Page, many: str) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{many}{ENTRY}{address(view='stragglers', run='run', worker='rank0', span='1')}")
+    expect(page.locator("tr.row").first).to_contain_text("rank4", timeout=60_000)
+    assert any("view=stragglers" in url for url in asked)
+    assert not [url for url in asked if "/state" in url or "view=environment" in url or "view=health" in url]
+    page.get_by_role("button", name="Trace health").or_(page.get_by_role("button", name="Health")).first.click()
+    expect(page.get_by_role("button", name="Trace health:")).to_be_visible(timeout=60_000)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_overview_names_the_straggler_and_leads_to_it(page: Page, many: str, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.goto(f"{many}{ENTRY}{address(view='overview', run='run', worker='rank0', span='1')}")
+    verdict = page.get_by_label("Ranks", exact=True)
+    expect(verdict).to_contain_text("Rank 4 is slow", timeout=60_000)
+    expect(verdict).to_contain_text("in 4 of 4 steps")
+    verdict.get_by_role("button", name="Stragglers").click()
+    expect(page.locator("tr.row").first).to_contain_text("rank4", timeout=60_000)
+
+
+def test_the_path_across_ranks_lies_on_the_straggler_and_leads_to_its_timeline(page: Page, many: str) -> None:
+    page.goto(
+        f"{many}{ENTRY}{address(view='path_across_ranks', run='run', worker='rank0', span='1', **{'set.by': 'rank'})}"
+    )
+    expect(page.locator("tr.row").first).to_contain_text("rank4", timeout=60_000)
+    part = page.get_by_label("Stretches of the path across ranks", exact=True).first
+    stretch = part.locator("tr.row").filter(has_text="rank4").first
+    expect(stretch).to_contain_text("computation", timeout=60_000)
+    stretch.click()
+    part.get_by_role("button", name="Show in the timeline").click()
+    expect(page.get_by_label("Worker")).to_have_value("rank4")
+
+
+def test_the_pace_of_a_single_step_is_drawn_as_points(page: Page, tmp_path: Path) -> None:
+    write(simulated(Truth(ranks=3, steps=1)), tmp_path / "run")
+    with serving(f"--logdir={tmp_path}") as server:
+        page.goto(f"{server.base}{ENTRY}{address(view='pace', run='run', worker='rank0', span='1')}")
+        expect(page.locator(".plot circle.dot")).to_have_count(3, timeout=60_000)

@@ -36,7 +36,7 @@ interface Piece {
 }
 
 /** Keeps numbers and their units on one line. */
-const unbroken = (text: string) => text.replace(/(\d) (?=%|[nµm]?s\b|[KMGT]i?B\b)/g, "$1\u00a0");
+export const unbroken = (text: string) => text.replace(/(\d) (?=%|[nµm]?s\b|[KMGT]i?B\b)/g, "$1\u00a0");
 
 function pieces({ data }: Table): Piece[] {
   const text = (name: string, i: number) => unbroken(String(data[name]![i] ?? ""));

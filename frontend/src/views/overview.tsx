@@ -7,6 +7,7 @@ import { SavePicture } from "../widgets/save.tsx";
 import { Answered } from "../widgets/waiting.tsx";
 import { Verdict, WhatToDo } from "./advice.tsx";
 import { AverageStep } from "./average_step.tsx";
+import { RunVerdict } from "./run_verdict.tsx";
 import { StepsChart } from "./steps_chart.tsx";
 import { Tiles } from "./tiles.tsx";
 import { type Unit, unitOf } from "./unit.ts";
@@ -121,24 +122,27 @@ export function Overview() {
   const listed = steps.answer?.state === "ready" ? steps.answer : steps.earlier;
   const unit = unitOf((listed?.data.step ?? []) as string[], (listed?.data.is_complete ?? []) as boolean[]);
   return (
-    <Answered shown={overview} title="Overview">
-      {(table) => (
-        <>
-          <Verdict shown={advice} isWhole={unit.isWhole} />
-          <Tiles overview={table} gpus={gpus} memory={memory} unit={unit} />
-          <div class="pair">
-            <Steps shown={steps} unit={unit} />
-            <Card title={unit.name} note={`${unit.counted && `${unit.counted}; `}parts add up`} isPicture>
-              <AverageStep data={table.data} whole={unit.isWhole ? "Recording" : "Step"} />
+    <>
+      <RunVerdict />
+      <Answered shown={overview} title="Overview">
+        {(table) => (
+          <>
+            <Verdict shown={advice} isWhole={unit.isWhole} />
+            <Tiles overview={table} gpus={gpus} memory={memory} unit={unit} />
+            <div class="pair">
+              <Steps shown={steps} unit={unit} />
+              <Card title={unit.name} note={`${unit.counted && `${unit.counted}; `}parts add up`} isPicture>
+                <AverageStep data={table.data} whole={unit.isWhole ? "Recording" : "Step"} />
+              </Card>
+            </div>
+            <Card title="What to do" note="largest saving first; savings are upper bounds and may overlap">
+              <Answered shown={advice} title="Advice">{(found) => <WhatToDo data={found} />}</Answered>
             </Card>
-          </div>
-          <Card title="What to do" note="largest saving first; savings are upper bounds and may overlap">
-            <Answered shown={advice} title="Advice">{(found) => <WhatToDo data={found} />}</Answered>
-          </Card>
-          <Provenance />
-        </>
-      )}
-    </Answered>
+            <Provenance />
+          </>
+        )}
+      </Answered>
+    </>
   );
 }
 

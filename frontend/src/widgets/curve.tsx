@@ -3,7 +3,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import { extremes, marksAround, marksWithin, type Panel, panels, rowAt, span, told } from "../curves.ts";
 import { decimal, quantity, type Scale, scaleFor } from "../format.ts";
 import { zoomTo } from "../state.ts";
-import { Opened } from "./curve_marks.tsx";
+import { Opened, Points } from "./curve_marks.tsx";
 import { textWidth, useWidth } from "./measure.ts";
 import type { Drawn } from "./rows.ts";
 import { SavePicture } from "./save.tsx";
@@ -191,6 +191,7 @@ function Lines({ panel, frame }: { panel: Panel; frame: Frame }) {
     <>
       {outlines.map(({ area }, i) => i === 0 && <path key={i} class={`area line${i}`} d={area} />)}
       {outlines.map(({ line }, i) => <path key={i} class={`line line${i % 4}`} d={line} />)}
+      <Points panel={panel} frame={frame} />
     </>
   );
 }

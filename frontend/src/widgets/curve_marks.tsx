@@ -1,5 +1,5 @@
 import type { ViewEntry } from "../api.ts";
-import type { Panel } from "../curves.ts";
+import { alone, type Panel } from "../curves.ts";
 import { label } from "../format.ts";
 import { address, openEntry, pageOf, parametersOf, useAnswer } from "../state.ts";
 import type { Frame } from "./curve.tsx";
@@ -11,6 +11,23 @@ interface Place {
 }
 
 const prefixOf = ({ id }: ViewEntry) => (id === openEntry.value?.id ? "" : `${id}.`);
+
+/** Values that hold for no time, as those of a recording of one step do: points, where there is no line. */
+export const Points = ({ panel, frame }: Place) => (
+  <>
+    {panel.lines.map(({ name, values }, line) =>
+      alone(values).map((row) => (
+        <circle
+          key={`${name} ${row}`}
+          class={`dot line${line % 4}`}
+          cx={frame.x(panel.times[row]!)}
+          cy={frame.y(values[row]!)}
+          r="3.5"
+        />
+      ))
+    )}
+  </>
+);
 
 /** The moments of the rows that are open on the page: when an opened allocation began and ended. */
 export function Opened(place: Place) {

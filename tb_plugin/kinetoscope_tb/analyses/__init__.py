@@ -41,6 +41,7 @@ from . import (
     python_calls,
     queue_length,
     rank_steps,
+    run_advice,
     run_health,
     steps,
     stragglers,
@@ -92,6 +93,7 @@ RUN_VIEWS = {
     view.id: view
     for view in (
         rank_steps.VIEW,
+        run_advice.VIEW,
         stragglers.VIEW,
         path_across_ranks.VIEW,
         path_across_ranks_stretches.VIEW,

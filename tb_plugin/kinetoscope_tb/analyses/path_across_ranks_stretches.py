@@ -29,7 +29,7 @@ class PathAcrossRanksStretches(Table):
     dur_ns = Column(DURATION, "How much of the stretch is this part; what comes when within it isn't told.")
     share_frac = Column(FRACTION, "The same / the step.")
     start_ns = Column(INSTANT, "When the stretch begins, in the worker's own recording.")
-    max_stretch_ns = Column(DURATION, "How long the stretch is, with all its parts.")
+    stretch_ns = Column(DURATION, "How long the stretch is, with all its parts.", adds_up=False)
     since = Column(
         TEXT,
         "The collective that ends when it begins, with its number in its group, or the step's begin; of a collective "
@@ -72,7 +72,7 @@ def path_across_ranks_stretches(ranks: Ranks, *, step: str | None = None) -> pl.
         dur_ns="dur_ns",
         share_frac=fraction(pl.col("dur_ns"), pl.lit(whole)),
         start_ns="start_ns",
-        max_stretch_ns="stretch_ns",
+        stretch_ns="stretch_ns",
         since=pl.when(pl.col("part") != BEFORE).then(pl.col("since_text").fill_null("the step begins")),
         until=pl.when(pl.col("part") == BEFORE)
         .then(pl.lit("the step begins"))
