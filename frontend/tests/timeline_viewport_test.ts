@@ -34,6 +34,7 @@ const meta = (steps: [number, number, boolean][], device: number[] | null): Meta
   window: [0, 1000],
   origin_ns: "0",
   clock_error_ns: null,
+  clock_offset_ns: null,
   slices: 0,
   labels: 0,
   categories: [],

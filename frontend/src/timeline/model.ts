@@ -51,6 +51,8 @@ export interface Meta {
   origin_ns: string;
   /** By how much the clock may differ from that of the run's other workers; null where nobody measured it. */
   clock_error_ns: number | null;
+  /** By how much it is ahead of it, which `origin_ns` is corrected by; null where nobody measured it. */
+  clock_offset_ns: number | null;
   slices: number;
   labels: number;
   categories: string[];

@@ -10,6 +10,8 @@ import { batch, computed, effect, signal, untracked } from "@preact/signals";
 import { type Failed, follow, type Loading, type Query } from "../api.ts";
 import type { Address } from "../host.ts";
 import { address, go, listing, placeIn, trace } from "../state.ts";
+import { clocks, followClocks } from "./clock_answers.ts";
+import { clockShift, MOST_WORKERS } from "./clocks.ts";
 import { Labels } from "./labels.ts";
 import type {
   Brief,
@@ -122,10 +124,20 @@ export const sources = computed((): Source[] => {
     const meta = metas.value[worker];
     if (meta?.state !== "ready") return [];
     const place = placeOf(worker);
-    const clock = Number(BigInt(meta.origin_ns) - BigInt(own.origin_ns));
+    const clock = clockShift(meta, own, clocks.value[worker], clocks.value[main.value]);
     const shift_ns = clock + (shifts.value[worker] ?? 0);
     return [{ id: worker, place, stamp: meta.stamp, meta, labels: labelsOf(place, meta), shift_ns }];
   });
+});
+
+/** Whose clocks are asked for: those of the run, if any that is shown wasn't measured, and there are few enough. */
+const unmeasured = computed(() => {
+  const run = texts.run.value, worker = main.value, span = texts.span.value;
+  const size = listing.value?.runs.find(({ name }) => name === run)?.workers.length ?? 0;
+  const shown = shownWorkers.value.map((one) => metas.value[one]);
+  const isUntold = shown.some((meta) => meta?.state === "ready" && meta.clock_error_ns === null);
+  const isAsked = shown.length > 1 && size <= MOST_WORKERS && isUntold;
+  return isAsked ? JSON.stringify({ run, worker, span }) : "";
 });
 
 export const sourceOf = (id: string): Source | undefined => sources.value.find((source) => source.id === id);
@@ -363,6 +375,13 @@ function followFind(): () => void {
 /** Begins to follow the address and the sources; returns what ends it. */
 export function startTimeline(): () => void {
   written = "";
-  const ends = [followSources(), followAddress(), followViewport(), followSelection(), followFind()];
+  const ends = [
+    followSources(),
+    followClocks(unmeasured),
+    followAddress(),
+    followViewport(),
+    followSelection(),
+    followFind(),
+  ];
   return () => ends.forEach((end) => end());
 }

@@ -6,6 +6,8 @@ import { address, listing, viewTitle } from "../state.ts";
 import { ProgressLine } from "../widgets/waiting.tsx";
 import { alignText, commonSteps } from "./align.ts";
 import { align, alignBy, followAlign, unaligned } from "./aligning.ts";
+import { clocks } from "./clock_answers.ts";
+import { clockWords } from "./clocks.ts";
 import { findWords } from "./finds.ts";
 import { main, shownWorkers, showWorkers, sources, startAnew, unready } from "./state.ts";
 
@@ -77,10 +79,17 @@ function Workers({ workers }: { workers: string[] }) {
   );
 }
 
-/** How sure it is where a worker's clock puts it, where that was measured. */
+/** How sure it is where a worker's clock puts it, and who says so. */
 function ClockNote({ worker }: { worker: string }) {
-  const error = sources.value.find((source) => source.id === worker)?.meta.clock_error_ns ?? null;
-  return error ? <span class="quiet">· clock measured to {quantity(error, "duration")}</span> : null;
+  const meta = sources.value.find((source) => source.id === worker)?.meta;
+  const said = meta && worker !== main.value ? clockWords(meta, clocks.value[worker]) : null;
+  if (!said) return null;
+  return (
+    <span class="quiet">
+      · {said.text}
+      {said.error_ns !== null && ` ${quantity(said.error_ns, "duration")}`}
+    </span>
+  );
 }
 
 /** The choice, in a box that opens from a button and closes by Escape or a click elsewhere. */

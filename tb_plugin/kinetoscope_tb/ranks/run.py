@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from ..dependencies import LEGS
 from ..trace import NONE
 from ..trace.lookup import take, texts
+from ..trace.meta import told_clock
 from .clocks import clocks
 from .groups import group_label
 from .matching import matched, matches
 from .model import CALLS, GROUPS, STEPS, TRAFFIC, Summary
+from .offsets import offsets
 from .waits import waited
 
 _MOST_RANKS = 1 << 20
@@ -177,12 +179,15 @@ class Ranks:
 
     @cached_property
     def clocks(self) -> pl.DataFrame:
-        """CLOCKS of all members."""
+        """OFFSETS of all members."""
         machines = [
             member.summary.facts.get("host") if member.summary and not member.summary.facts.get("devices") else None
             for member in self.members
         ]
-        return clocks(self.calls, self.workers["origin_ns"].to_list(), machines)
+        origin_ns = self.workers["origin_ns"].to_list()
+        facts = [{} if member.summary is None else member.summary.facts for member in self.members]
+        measured = [told_clock(fact.get("clock")) for fact in facts]
+        return offsets(clocks(self.calls, origin_ns, machines), origin_ns, measured)
 
     def on_one_clock(self, rows: pl.DataFrame, column: str) -> pl.Series:
         """Instants of rows with a `member`, each on its own clock, on the clock of the first member."""

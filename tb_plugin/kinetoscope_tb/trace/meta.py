@@ -22,6 +22,13 @@ class Marks:
     forms: frozenset[str] = frozenset()
 
 
+def told_clock(told: Any) -> tuple[int, int] | None:
+    """The offset of a clock and its error in ns, as our recorder writes them; None for anything else."""
+    values = [told.get(key) for key in ("offset_ns", "error_ns")] if isinstance(told, Mapping) else []
+    numbers = [v for v in values if isinstance(v, int) and not isinstance(v, bool) and abs(v) < 2**62]
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else None
+
+
 @dataclass(frozen=True)
 class Meta:
     """What the file says beside its events.
@@ -51,10 +58,7 @@ class Meta:
 
         None where our recorder hasn't measured it.
         """
-        told = self.producer.get("clock")
-        values = [told.get(key) for key in ("offset_ns", "error_ns")] if isinstance(told, Mapping) else []
-        numbers = [v for v in values if isinstance(v, int) and not isinstance(v, bool) and abs(v) < 2**62]
-        return (numbers[0], numbers[1]) if len(numbers) == 2 else None
+        return told_clock(self.producer.get("clock"))
 
     @property
     def distributed(self) -> Mapping[str, Any]:

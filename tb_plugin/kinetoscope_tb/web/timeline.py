@@ -49,6 +49,7 @@ def _meta(trace: Trace, timeline: Timeline) -> dict[str, Any]:
     return {
         "window": timeline.window,
         "origin_ns": str(trace.common_origin_ns),
+        "clock_offset_ns": None if trace.meta.clock is None else trace.meta.clock[0],
         "clock_error_ns": None if trace.meta.clock is None else trace.meta.clock[1],
         "slices": timeline.size,
         "labels": len(timeline.labels.texts),

@@ -163,6 +163,59 @@ def test_ranks_without_a_common_collective_keep_their_wall_clocks():
     assert clocks["shift_ns"][2] == origin[2] - origin[0]
 
 
+def with_clocks(made, measured, wrong=0):
+    """The run, whose recorder measured some ranks' clocks against rank 0's."""
+    members = []
+    for rank in range(made.truth.ranks):
+        summary = summary_of(made, rank)
+        if rank in measured:
+            told = {
+                "offset_ns": int(made.offset[rank] - made.offset[0]) + wrong * (rank > 0),
+                "error_ns": 40_000 * (rank > 0),
+            }
+            summary = replace(summary, facts={**summary.facts, "clock": told})
+        members.append(Member(f"rank{rank}", "1", 0, summary))
+    return Ranks("r", tuple(members))
+
+
+def test_what_was_measured_counts_before_what_collectives_tell():
+    made = simulated(Truth(ranks=4, steps=10, clocks_ns=10**9))
+    run = with_clocks(made, range(4), wrong=30_000)
+    clocks = run.clocks
+    assert clocks["source"].to_list() == ["measurement"] * 4
+    assert np.allclose(error_of(made, run), [0, 30_000, 30_000, 30_000], atol=2)
+    assert clocks["error_ns"].to_list() == [0, 40_000, 40_000, 40_000]
+    # The collectives agree among themselves: three are off by 30 µs, and the median of the four is theirs.
+    assert np.allclose(clocks["differs_ns"].to_numpy(), [-30_000, 0, 0, 0], atol=5_000)
+
+
+def test_who_was_not_measured_is_told_beside_those_who_were():
+    made = simulated(Truth(ranks=6, steps=10, groups=(("a", (0, 1, 2)), ("b", (3, 4))), clocks_ns=10**9))
+    run = with_clocks(made, (1, 2, 4))
+    assert run.clocks["source"].to_list() == [
+        "collectives",
+        *["measurement"] * 2,
+        "collectives",
+        "measurement",
+        "wall clock",
+    ]
+    assert (error_of(made, run)[:5] < 20_000).all()  # 3 and 4 share no collective with the others
+    alone = with_clocks(made, (1,)).clocks
+    assert alone["source"].to_list() == ["reference", *["collectives"] * 2, "reference", "collectives", "wall clock"]
+
+
+def test_what_is_no_measurement_is_none():
+    made = simulated(Truth(ranks=2))
+    wrong = [{"offset_ns": "0", "error_ns": 1}, {"offset_ns": 2**70, "error_ns": 1}]
+    members = [
+        Member(
+            f"rank{rank}", "1", 0, replace(kept := summary_of(made, rank), facts={**kept.facts, "clock": wrong[rank]})
+        )
+        for rank in range(2)
+    ]
+    assert Ranks("r", tuple(members)).clocks["source"].to_list() == ["reference", "collectives"]
+
+
 def test_a_rank_that_cannot_be_read_stops_nobody():
     made = simulated(Truth(ranks=3))
     members = [Member(f"rank{r}", "1", 0, summary_of(made, r)) for r in (0, 2)]

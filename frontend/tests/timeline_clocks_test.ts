@@ -1,0 +1,38 @@
+import { deepStrictEqual as assertEquals } from "node:assert/strict";
+import type { ViewAnswer } from "../src/api.ts";
+import { clockShift, clocksIn, clockWords } from "../src/timeline/clocks.ts";
+import type { Meta } from "../src/timeline/model.ts";
+
+const meta = (origin_ns: string, offset: number | null = null, error: number | null = null) =>
+  ({ origin_ns, clock_offset_ns: offset, clock_error_ns: error }) as Meta;
+const clock = (ahead_ns: number, told_by = "collectives") => ({ ahead_ns, error_ns: 2000, told_by });
+
+Deno.test("a worker is where its clock puts it while nobody tells how far that is off", () => {
+  assertEquals(clockShift(meta("1700000000000005000"), meta("1700000000000000000"), undefined, undefined), 5000);
+});
+
+Deno.test("what collectives tell of both clocks is taken off", () => {
+  const own = meta("1700000000000000000"), other = meta("1700000000000005000");
+  assertEquals(clockShift(other, own, clock(3000), clock(1000)), 3000);
+});
+
+Deno.test("a measured clock, whose origin is corrected already, is corrected once", () => {
+  const own = meta("1700000000000000000", 0, 0), other = meta("1700000000000005000", 700, 40);
+  assertEquals(clockShift(other, own, clock(700, "measurement"), clock(0, "measurement")), 5000);
+  assertEquals(clockShift(other, own, undefined, undefined), 5000);
+});
+
+Deno.test("who says so is told", () => {
+  assertEquals(clockWords(meta("0", 7, 40), undefined), { text: "clock measured to", error_ns: 40 });
+  assertEquals(clockWords(meta("0", 0, 0), undefined), null);
+  assertEquals(clockWords(meta("0"), clock(1)), { text: "clock told by collectives to", error_ns: 2000 });
+  assertEquals(clockWords(meta("0"), clock(1, "wall clock"))?.error_ns, null);
+  assertEquals(clockWords(meta("0"), clock(0, "reference")), null);
+});
+
+Deno.test("clocks are read from the view's columns", () => {
+  const data = { worker: ["a"], ahead_ns: [5], error_ns: [null], told_by: ["wall clock"] };
+  const answer = { state: "ready", data } as unknown as ViewAnswer;
+  assertEquals(clocksIn(answer), { a: { ahead_ns: 5, error_ns: null, told_by: "wall clock" } });
+  assertEquals(clocksIn({ state: "missing", hint: "" }), {});
+});
