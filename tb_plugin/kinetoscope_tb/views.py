@@ -32,6 +32,14 @@ class Recorded(Protocol):
         """Whether that part isn't empty."""
 
 
+class Shared(Protocol):
+    """What several views of a trace begin with."""
+
+    @property
+    def held_bytes(self) -> int:
+        """How much memory it takes."""
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One keyword-only argument of a view; it chooses rows, never columns.
@@ -87,6 +95,8 @@ class View:
         within: What it looks at when it is asked about some steps alone, as comparing does: the `rows` that belong to
             them, or whatever is active in their `windows` (for what is measured along the time axis). A view of the
             whole `recording` can't be asked that, nor can one whose rows are `steps` or `moments`.
+        shares: Makes what the function and those of other views begin with; whoever computes several views of a trace
+            at the same time has it made first, once. It keeps what it made with the trace.
         scope: What it is a function of: one `recording` (a Trace), or Ranks: all workers' recordings of the same
             `span`, or every recording of the `run`.
     """
@@ -103,6 +113,7 @@ class View:
     detail_of: str | None = None
     within: Within = "rows"
     scope: Scope = "recording"
+    shares: Callable[..., Shared] | None = None
 
     @property
     def id(self) -> str:

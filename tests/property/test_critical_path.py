@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from programs import Launch, Op, Sync, Wait
 
 from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.dependencies import Graph, Names, Places, WhatIf, critical_path
+from kinetoscope_tb.dependencies import Explanation, Graph, Names, Places, WhatIf, critical_path
 from kinetoscope_tb.trace import NONE
 from strategies import builders
 
@@ -128,3 +128,14 @@ def test_only_what_is_on_the_path_can_save_anything(program):
         own = path.filter(is_named(trace, Places.of_path(path), name))
         on_path = own.select(pl.col("end_ns") - pl.col("start_ns")).to_series().sum()
         assert saved[0] <= on_path
+
+
+@few
+@given(builders())
+def test_an_explanation_is_made_once_and_says_what_its_parts_say(builder):
+    trace = builder.build()
+    explained = Explanation.of(trace)
+    assert Explanation.of(trace) is explained
+    assert explained.path.equals(critical_path(trace, Graph.of(trace)))
+    assert explained.what_if.part.tolist() == WhatIf.of(trace, Graph.of(trace)).part.tolist()
+    assert explained.held_bytes > 0

@@ -17,8 +17,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from ..dependencies import CLASSES, ON_DEVICE, Graph, WhatIf
-from ..dependencies import critical_path as paths_of
+from ..dependencies import CLASSES, ON_DEVICE, Explanation
 from ..tables import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ..trace import Trace
 from ..trace.lookup import fraction
@@ -60,10 +59,9 @@ def critical_path(
     percent: Literal["50", "10", "20", "30", "75", "90", "100"] = "50",
 ) -> pl.DataFrame:
     """Steps in order; of each the part first that the path has most of."""
-    graph = Graph.of(trace)
-    what_if = WhatIf.of(trace, graph)
+    explanation = Explanation.of(trace)
+    what_if, path = explanation.what_if, explanation.path
     saved = np.array([what_if.saved_by_part(part, int(percent)) for part in range(len(CLASSES))])
-    path = paths_of(trace, graph)
     spent, stretches = np.zeros_like(saved), np.zeros_like(saved)
     at = path["class"].to_numpy(), path["step"].to_numpy()
     np.add.at(spent, at, (path["end_ns"] - path["start_ns"]).to_numpy())
@@ -109,6 +107,7 @@ VIEW = View(
     title="Critical path",
     group="Overview",
     within="recording",
+    shares=Explanation.of,
     needs="work",
     hint="Nothing was recorded that ran: pass ProfilerActivity.CPU, and that of the device, among the activities.",
 )

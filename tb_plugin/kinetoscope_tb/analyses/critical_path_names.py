@@ -11,8 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..dependencies import CLASSES, NAMELESS, Graph, Names, Places, WhatIf
-from ..dependencies import critical_path as paths_of
+from ..dependencies import CLASSES, NAMELESS, Explanation, Names, Places
 from ..tables import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ..trace import Trace
 from ..trace.lookup import fraction
@@ -55,9 +54,10 @@ def critical_path_names(
     percent: Literal["50", "10", "20", "30", "75", "90", "100"] = "50",
 ) -> pl.DataFrame:
     """What the path has most of first."""
-    graph = Graph.of(trace)
-    names, what_if, counted = Names.of(trace), WhatIf.of(trace, graph), counted_steps(trace)
-    path = paths_of(trace, graph).filter(pl.col("step").is_in(counted))
+    explanation = Explanation.of(trace)
+    graph, what_if = explanation.graph, explanation.what_if
+    names, counted = Names.of(trace), counted_steps(trace)
+    path = explanation.path.filter(pl.col("step").is_in(counted))
     keys = _keys(names, Places.of_path(path), path["class"].to_numpy(), by)
     found, number, stretches = np.unique(keys, return_inverse=True, return_counts=True)
     spent = np.zeros(found.size, np.int64)
@@ -108,6 +108,7 @@ VIEW = View(
     title="On the critical path",
     group="Overview",
     within="recording",
+    shares=Explanation.of,
     needs="work",
     hint="Nothing was recorded that ran: pass ProfilerActivity.CPU, and that of the device, among the activities.",
     part_of="critical_path",

@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ..dependencies import CLASSES, INFERRED, REASONS, Graph, Names, Places, python_around
-from ..dependencies import critical_path as paths_of
+from ..dependencies import CLASSES, INFERRED, REASONS, Explanation, Names, Places, python_around
 from ..tables import BOOL, DURATION, ID, INSTANT, TEXT, Column, Table
 from ..trace import NONE, Trace
 from ..trace.lookup import texts
@@ -45,12 +44,13 @@ def critical_path_stretches(
 ) -> pl.DataFrame:
     """The longest stretches first; with from_ns or to_ns those that reach into that time."""
     steps = trace.steps["name"]
-    path = paths_of(trace, Graph.of(trace))
+    path = Explanation.of(trace).path
     wanted = [pl.col("end_ns") > from_ns] if from_ns is not None else []
     wanted += [pl.col("start_ns") < to_ns] if to_ns is not None else []
     wanted += [pl.col("step").is_in(np.flatnonzero((steps == step).to_numpy()))] if step is not None else []
     path = path.with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns")).filter(pl.lit(value=True), *wanted)
-    path = path.sort("dur_ns", "start_ns", descending=[True, False]).head(MOST_ROWS)
+    path = path.top_k(MOST_ROWS, by=[pl.col("dur_ns"), -pl.col("start_ns")])
+    path = path.sort("dur_ns", "start_ns", descending=[True, False])
     around = python_around(trace, *(path[column].to_numpy() for column in ("thread", "start_ns", "end_ns")))
     names, places = Names.of(trace), Places.of_path(path)
     row = pl.when(pl.col("thread") == NONE).then("device_event").replace(NONE, None)
@@ -82,6 +82,7 @@ VIEW = View(
     title="Stretches of the critical path",
     group="Overview",
     within="moments",
+    shares=Explanation.of,
     needs="work",
     hint="Nothing was recorded that ran: pass ProfilerActivity.CPU, and that of the device, among the activities.",
     part_of="critical_path",

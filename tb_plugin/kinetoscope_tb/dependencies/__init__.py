@@ -2,6 +2,7 @@
 
 from .classes import CLASSES, ON_DEVICE
 from .edges import INFERRED, REASONS
+from .explanation import Explanation
 from .frames import python_around
 from .graph import Graph
 from .legs import LEGS, legs
@@ -16,6 +17,7 @@ __all__ = [
     "NAMELESS",
     "ON_DEVICE",
     "REASONS",
+    "Explanation",
     "Graph",
     "Names",
     "Places",

@@ -73,7 +73,7 @@ def own_classes(trace: Trace, graph: Graph) -> Codes:
     found = np.full(nodes.time.size, BETWEEN, np.int8)
     inner, _ = inner_before(graph)
     found[: inner.size] = take(range_classes(trace), inner, missing=BETWEEN)
-    edge = graph.latest()[nodes.starts]
+    edge = graph.latest[nodes.starts]
     kind = np.where(edge >= 0, graph.kind[np.maximum(edge, 0)], NONE) if graph.kind.size else edge
     in_call = np.isin(kind, IN_CALLS)
     since = nodes.time[graph.before[edge]]
@@ -94,7 +94,7 @@ def inner_before(graph: Graph) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     thread, inner = points.thread.copy(), np.full(points.inner.size, NONE, np.int32)
     inner[1:] = points.inner[:-1]
     inner[points.first[:-1][np.diff(points.first) > 0]] = NONE
-    edge = graph.latest()[: inner.size]
+    edge = graph.latest[: inner.size]
     given = np.flatnonzero(edge >= 0)
     given = given[graph.kind[edge[given]] == Kind.HAND_OVER]
     giver = graph.before[edge[given]]

@@ -16,6 +16,7 @@ own delay. A row that began while its launching call was going on (CALL) could n
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numba import njit
@@ -72,6 +73,7 @@ class Graph:
         own = nodes.time - _arrivals(edges, nodes.time)
         return cls(nodes, own, first, edges.before, edges.lag, edges.kind)
 
+    @cached_property
     def latest(self) -> Ints:
         """For each node the edge that it waited for longest, or NONE; of two the one that was over later."""
         found: Ints = _latest(self.first, self.before, self.lag, self.nodes.time)

@@ -51,7 +51,7 @@ def legs(trace: Trace, graph: Graph, start: Ints, end: Ints) -> pl.DataFrame:
     window[(window < 0) | (nodes.time > stop[window])] = NONE
     ended_by = np.full(nodes.time.size, NONE, np.int32)
     ended_by[end[end >= 0]] = np.flatnonzero(end >= 0)
-    times = nodes.order, graph.first, graph.before, graph.lag, nodes.time, graph.own, graph.latest()
+    times = nodes.order, graph.first, graph.before, graph.lag, nodes.time, graph.own, graph.latest
     since, over, parent = _ways(*times, window, begin, ended_by, MOST_ENDS)
     meeting = np.flatnonzero((start >= 0) & (window[start] >= 0))
     targets = np.concatenate([np.arange(nodes.step_ends.start, nodes.step_ends.stop), start[meeting]])

@@ -47,7 +47,7 @@ class Places:
         row = np.full(nodes.time.size, NONE, np.int32)
         row[nodes.starts] = row[nodes.ends] = np.arange(nodes.rows)
         call = np.where(inner >= hosts, inner - hosts, NONE).astype(np.int32)
-        edge = graph.latest()
+        edge = graph.latest
         in_call = np.flatnonzero(edge >= 0)
         in_call = in_call[np.isin(graph.kind[edge[in_call]], IN_CALLS)]
         call[in_call] = trace.device_events["launch"].to_numpy()[row[in_call]]

@@ -35,13 +35,12 @@ PATH = {
 """One row is one stretch of a step's path. Order: step, time."""
 
 
-def critical_path(trace: Trace, graph: Graph) -> pl.DataFrame:
-    """The critical paths (PATH) of all steps."""
+def critical_path(trace: Trace, graph: Graph, parts: NDArray[np.int8] | None = None) -> pl.DataFrame:
+    """The critical paths (PATH) of all steps; `parts` are the nodes' own_classes, if they are known."""
     starts, ends = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
     nodes = graph.nodes
-    found = _walked(graph.latest(), graph.before, nodes.time, nodes.step_ends.start, starts, ends)
-    order = np.lexsort((found[2], found[3]))
-    node, edge, start, step = (column[order] for column in found)
+    found = _walked(graph.latest, graph.before, nodes.time, nodes.step_ends.start, starts, ends)
+    node, edge, start, step = (column[::-1] for column in found)
     end = ends[step]
     end[:-1] = np.where(step[:-1] == step[1:], start[1:], end[:-1])
     kind = take(graph.kind, edge, missing=Kind.ITSELF)
@@ -49,7 +48,7 @@ def critical_path(trace: Trace, graph: Graph) -> pl.DataFrame:
         "step": step,
         "start_ns": start,
         "end_ns": end,
-        "class": own_classes(trace, graph)[node],
+        "class": (own_classes(trace, graph) if parts is None else parts)[node],
         "kind": kind,
         **_whereabouts(trace, graph, node, kind),
     }
@@ -93,14 +92,14 @@ def _merged(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 @njit(cache=True, nogil=True)
 def _walked(latest, before, time, first_end, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Return (node, edge that led to it, start, step) of each stretch; of a step the last one first."""
+    """Return (node, edge that led to it, start, step) of each stretch; the last one of the last step first."""
     size = 1024
     node = np.empty(size, np.int64)
     edge = np.empty(size, np.int64)
     begin = np.empty(size, np.int64)
     step = np.empty(size, np.int64)
     count = 0
-    for s in range(start.size):
+    for s in range(start.size - 1, -1, -1):
         v = first_end + s
         at = end[s]
         while at > start[s]:

@@ -49,17 +49,17 @@ class WhatIf:
     after: Ints
 
     @classmethod
-    def of(cls, trace: Trace, graph: Graph) -> WhatIf:
-        """Return the recording as it is."""
+    def of(cls, trace: Trace, graph: Graph, parts: NDArray[np.int8] | None = None) -> WhatIf:
+        """Return the recording as it is; `parts` are the nodes' own_classes, if they are known."""
         start, end = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
         part_of_kind = np.array([LAGS.get(kind, NONE) for kind in Kind], np.int8)
         after = np.repeat(np.arange(graph.nodes.time.size), np.diff(graph.first))
-        parts = own_classes(trace, graph), part_of_kind[graph.kind]
-        return cls(graph, int(start[0]), end - start, *parts, after)
+        own = own_classes(trace, graph) if parts is None else parts
+        return cls(graph, int(start[0]), end - start, own, part_of_kind[graph.kind], after)
 
     def delays(self) -> Ints:
         """How long each node's own delay is, with the lag of what it waited for longest if both are of one class."""
-        delay, edge = self.graph.own.copy(), self.graph.latest()
+        delay, edge = self.graph.own.copy(), self.graph.latest
         waits = np.flatnonzero(edge >= 0)
         waits = waits[self.lag_part[edge[waits]] == self.part[waits]]
         delay[waits] += self.graph.lag[edge[waits]]
@@ -75,6 +75,8 @@ class WhatIf:
 
     def _saved(self, nodes: NDArray[np.bool_], edges: NDArray[np.bool_], percent: int) -> Ints:
         graph = self.graph
+        if not (nodes.any() or edges.any()):
+            return np.zeros_like(self.recorded)
         times = graph.times(_less(graph.own, nodes, percent), _less(graph.lag, edges, percent), self.since)
         return self.recorded - (times[graph.nodes.step_ends] - times[graph.nodes.step_starts])
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from concurrent.futures import Future
 
     import polars as pl
 
     from ..compare import Comparison
     from ..discovery import TraceFile
     from ..trace import Trace
-    from ..views import Recorded, View
+    from ..views import Recorded, Shared, View
+
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,13 @@ class Missing:
 def compute(view: View, recorded: Recorded, arguments: Mapping[str, object]) -> pl.DataFrame | Missing:
     """What the view says of the trace, or of the run."""
     return Missing(view.hint) if view.is_missing(recorded) else view.table.of(view.run(recorded, **arguments))
+
+
+def compute_after(shared: Future[Shared] | None, compute: Callable[..., Result], *arguments: object) -> Result:
+    """What a function returns, as soon as what it begins with is made."""
+    if shared is not None:
+        shared.result()
+    return compute(*arguments)
 
 
 def with_notes(view: View, answer: pl.DataFrame | Missing, file: TraceFile) -> pl.DataFrame | Missing:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..reader import Progress
     from ..timeline import Timeline
     from ..trace import Trace
+    from ..views import Shared
 
 MOST_RESULTS = 64  # of one trace; a dragged zoom asks for another with each move
 MOST_TO_KEEP = 4  # traces and timelines that wait to be written to the cache; each is held in memory until then
@@ -39,6 +40,7 @@ class Load:
     trace: Future[Trace] = field(default_factory=Future)
     results: OrderedDict[Any, Future[Any]] = field(default_factory=OrderedDict)
     timeline: Future[Timeline] | None = None
+    shared: dict[Any, Future[Shared]] = field(default_factory=dict)
     held_bytes: int = 0
     stage: str = "waiting"
     read_bytes: int = 0
@@ -120,6 +122,19 @@ class Loads:
             if load.timeline is None:
                 load.timeline = self._analysts.submit(self._arrange, file, load, trace)
             return load.timeline
+
+    def shared(self, file: TraceFile, trace: Trace, make: Callable[..., Shared]) -> Future[Shared]:
+        """What several questions about a file's trace begin with, begun at the first call; it goes with the trace."""
+        with self._lock:
+            load = self._loads.get(file.path) or Load(file.stamp, file.bytes, 0.0)  # it was dropped in the meantime
+            if make not in load.shared:
+                load.shared[make] = self._analysts.submit(self._make, load, make, trace)
+            return load.shared[make]
+
+    def _make(self, load: Load, make: Callable[..., Shared], trace: Trace) -> Shared:
+        made = make(trace)
+        self._hold(load, made.held_bytes)
+        return made
 
     def _arrange(self, file: TraceFile, load: Load, trace: Trace) -> Timeline:
         timeline, is_new = open_or_arrange(file, trace, self._cache)

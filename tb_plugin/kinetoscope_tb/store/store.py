@@ -8,7 +8,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..discovery import Heads, Listing, Logdir, Manifests, TraceFile, list_traces
-from .answers import Loading, Missing, compute, compute_comparison, with_notes
+from .answers import Loading, Missing, compute, compute_after, compute_comparison, with_notes
 from .files import event_in, read_trace
 from .loads import MOST_RESULTS, Loads
 from .run_loads import RunLoads
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..reader.event import Event, EventTexts
     from ..timeline import Timeline
     from ..trace import Trace
-    from ..views import View
+    from ..views import Shared, View
 
 Result = TypeVar("Result")
 
@@ -127,8 +127,12 @@ class Store:
         if isinstance(trace, Loading):
             return trace
         key = (view.id, tuple(sorted(arguments.items())))
-        result: Future[pl.DataFrame | Missing] = self._loads.result(file, key, compute, view, trace, arguments)
+        question = self._shared(file, trace, view.shares), compute, view, trace, arguments
+        result: Future[pl.DataFrame | Missing] = self._loads.result(file, key, compute_after, *question)
         return with_notes(view, result.result(), file) if is_done(result, self._patience_s) else Loading("analysing")
+
+    def _shared(self, file: TraceFile, trace: Trace, make: Callable[..., Shared] | None) -> Future[Shared] | None:
+        return None if make is None else self._loads.shared(file, trace, make)
 
     def run_frame(
         self, view: View, file: TraceFile, arguments: Mapping[str, object]
@@ -147,6 +151,7 @@ class Store:
         question: Callable[..., Result],
         *arguments: Hashable,
         most: int = MOST_RESULTS,
+        shares: Callable[..., Shared] | None = None,
     ) -> Result | Loading:
         """What a function says of the trace in a file and of its timeline, computed at the first call.
 
@@ -156,6 +161,7 @@ class Store:
             question: Called with the trace, the timeline and the arguments.
             arguments: Whatever else it asks.
             most: How many answers to it are kept: few, if they are large.
+            shares: Makes what the function begins with, as a view says it.
 
         Raises:
             TraceError: The file can't be used.
@@ -167,7 +173,8 @@ class Store:
         if isinstance(timeline, Loading):
             return timeline
         key = ("timeline", name, *arguments)
-        result: Future[Result] = self._loads.result(file, key, question, trace, timeline, *arguments, most=most)
+        asked = self._shared(file, trace, shares), question, trace, timeline, *arguments
+        result: Future[Result] = self._loads.result(file, key, compute_after, *asked, most=most)
         return result.result() if is_done(result, self._patience_s) else Loading("analysing")
 
     def timeline(self, file: TraceFile) -> Timeline | Loading:

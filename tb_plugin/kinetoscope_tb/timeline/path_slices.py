@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..dependencies import CLASSES, NAMELESS, REASONS, Graph, Names, Places, critical_path
+from ..dependencies import CLASSES, NAMELESS, REASONS, Explanation, Names, Places
 from ..trace import NONE, Trace
 from ..trace.lookup import take
 from ..trace.step_rows import counted_steps
@@ -27,7 +27,7 @@ def path_row(trace: Trace, timeline: Timeline, key: Mapping[str, Any]) -> NDArra
 
     The key has some of step, start_ns, part and name; without a step the complete steps are meant.
     """
-    path = critical_path(trace, Graph.of(trace))
+    path = Explanation.of(trace).path
     step, part, name = key.get("step", "all"), key.get("part"), key.get("name")
     steps = counted_steps(trace)
     if step != "all" or trace.steps["name"].to_list() == ["all"]:
@@ -75,7 +75,7 @@ class PathSlices:
     @classmethod
     def of(cls, trace: Trace, timeline: Timeline) -> PathSlices:
         """Return the paths of a trace."""
-        path = critical_path(trace, Graph.of(trace))
+        path = Explanation.of(trace).path
         part = path["class"].to_numpy()
         number = _slices(timeline, Places.of_path(path))
         is_wait = np.isin(part, [CLASSES.index(name) for name in WAITS])

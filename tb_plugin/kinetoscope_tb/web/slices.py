@@ -134,7 +134,9 @@ def _path(store: Store, request: Request) -> object:
     file = file_as_known(store, query)
     if isinstance(file, Loading):
         return encode.loading(file)
-    path = store.about(file, "path", _path_slices, most=1)
+    from ..dependencies import Explanation
+
+    path = store.about(file, "path", _path_slices, most=1, shares=Explanation.of)
     if isinstance(path, Loading):
         return encode.loading(path)
     timeline = store.timeline(file)

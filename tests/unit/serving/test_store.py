@@ -116,6 +116,25 @@ def test_a_view_is_computed_once_for_the_same_parameters():
     assert len(calls) == 1
 
 
+def test_what_several_views_begin_with_is_made_once_before_them_and_counts_as_held():
+    made = []
+
+    def make(trace):
+        made.append(trace)
+        return SimpleNamespace(held_bytes=7_000)
+
+    def begun(trace, n):
+        assert made == [trace]
+        return counted(trace)
+
+    views = [View(begun, table=Counted, title="Begun", group="Host", shares=make) for _ in range(6)]
+    held = store(Reader())
+    with ThreadPoolExecutor(6) as pool:
+        frames = [pool.submit(held.frame, view, file(), {"n": n}) for n, view in enumerate(views)]
+    assert [frame.exception() for frame in frames] == [None] * 6
+    assert held._loads.load(file()).held_bytes >= 7_000
+
+
 def test_of_the_many_results_of_one_trace_those_used_longest_ago_are_forgotten():
     computed = []
     loads = Loads(None, None, Reader(), lambda: 0.0)
