@@ -21,12 +21,12 @@ A step of a rank stands out alone if its excess exceeds what noise reaches in an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from .noise import EFFICIENCY, OF_MEDIAN, SPREAD, quantile, spread_of
 from .step_rows import PARTS, own_parts
 
 Floats = NDArray[np.float64]
@@ -35,10 +35,6 @@ FALSE_ALARMS = 0.01  # in how many runs noise alone may name anybody
 LEAST_FRAC, LEAST_ONCE_FRAC = 0.02, 0.05
 FEW_RANKS = 8
 FEWEST_STEPS = 3
-FEW_TO_COUNT = 16  # degrees of freedom below which medians say too little
-_SPREAD = 1.4826
-_OF_MEDIAN = 1.2533  # standard error of a median ÷ that of a mean
-_EFFICIENCY = 0.37  # of the median absolute deviation
 CAUSES = dict(
     zip(
         PARTS,
@@ -158,39 +154,15 @@ def _judged(matrix: _Matrix) -> pl.DataFrame:
 def _thresholds(over: Floats, typical: Floats, step_ns: float) -> tuple[float, float]:
     """(the typical excess, the excess of one step) beyond which noise is no explanation."""
     ranks, steps = over.shape
-    spread, freedom = _noise(over)
+    spread, freedom = spread_of(over)
     of_ranks = 0.0
     if ranks >= FEW_RANKS:
-        of_ranks = _SPREAD * float(np.median(np.abs(typical - np.median(typical))))
-    t = _quantile(FALSE_ALARMS / ranks, freedom)
-    among_ranks = _quantile(FALSE_ALARMS / ranks, _EFFICIENCY * ranks) * of_ranks
-    named = max(LEAST_FRAC * step_ns, t * _OF_MEDIAN * spread / np.sqrt(steps), among_ranks)
-    alone = max(LEAST_ONCE_FRAC * step_ns, _quantile(FALSE_ALARMS / over.size, freedom) * spread, among_ranks)
+        of_ranks = SPREAD * float(np.median(np.abs(typical - np.median(typical))))
+    t = quantile(FALSE_ALARMS / ranks, freedom)
+    among_ranks = quantile(FALSE_ALARMS / ranks, EFFICIENCY * ranks) * of_ranks
+    named = max(LEAST_FRAC * step_ns, t * OF_MEDIAN * spread / np.sqrt(steps), among_ranks)
+    alone = max(LEAST_ONCE_FRAC * step_ns, quantile(FALSE_ALARMS / over.size, freedom) * spread, among_ranks)
     return named, alone
-
-
-def _noise(over: Floats) -> tuple[float, float]:
-    """(the standard deviation of excesses from step to step, its degrees of freedom).
-
-    Told by the median change from one step to the next, which knows nothing of typical excesses; unless there are so
-    few steps and ranks that a median would say nothing. Of two ranks, what one exceeds the other falls short of, so
-    they count as one.
-    """
-    ranks, steps = over.shape
-    freedom = (ranks if ranks > 2 else 1) * (steps - 1)
-    if freedom < FEW_TO_COUNT:
-        around = over - np.nanmean(over, axis=1)[:, None]
-        return float(np.sqrt(np.nanmean(around**2) * steps / (steps - 1))), freedom
-    change = float(np.nanmedian(np.abs(np.diff(over, axis=1))))
-    return _SPREAD * change / np.sqrt(2), _EFFICIENCY * freedom
-
-
-def _quantile(tail: float, freedom: float) -> float:
-    """Student's t beyond which lies `tail`, by the expansion of Cornish and Fisher (Abramowitz and Stegun 26.7.5)."""
-    z = NormalDist().inv_cdf(1 - tail)
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    return z + first / freedom + second / freedom**2
 
 
 def _causes(
