@@ -170,6 +170,20 @@ class Attendant:
         self._saving.begin_window(step, options, None if request is None else request.ranks)
         self.note("recording", {"step": step, "request": None if request is None else request.id})
 
+    def gives_way(self, step: int, *, is_recording: bool) -> None:
+        """The program starts a profiler of its own in a step, in a window or in the warm-up before it."""
+        if not is_recording:
+            self.left_out(step, "The program started a profiler of its own before a window, which is left out.")
+            return
+        self._saving.reason = "another profiler"
+        self._losses.note("The program started a profiler of its own inside a window, which ended there.")
+
+    def left_out(self, step: int, problem: str) -> None:
+        """A window that was to begin about a step doesn't."""
+        self._losses.note(problem)
+        self._saving.left_out(step, problem)
+        self.note("left out", {"step": step, "problem": problem})
+
     def request(self, request: Request) -> None:
         """Ask for a window; any thread may.
 

@@ -1,67 +1,135 @@
 """Profilers that the program starts itself while a recording is under way.
 
 torch has one session. A second profiler takes it over, without a word, and exporting the first one afterwards is a
-segmentation fault (torch 2.13). So a recording has to end before another profiler begins, and to know that it does.
+segmentation fault; so is starting one on another thread while a session is open or prepared (torch 2.13). So a
+recording has to end before another profiler begins, and to know that it does.
 """
 
 from __future__ import annotations
 
 import functools
+import gc
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from torch.autograd import profiler
+
+from .errors import ProfilerBusyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_STARTS = ("_prepare_trace", "_start_trace")
+_STARTS, _STOP = ("_prepare_trace", "_start_trace"), "__exit__"
+
+PATIENCE_S = 10.0
+"""How long a profiler on another thread waits for the end of the training's step, where the recording gives way."""
 
 
 class ForeignProfilers:
-    """Calls a function before a profiler that isn't ours takes the session, on the thread that made this.
+    """Keeps profilers that aren't ours, and the recording, out of each other's way.
 
-    Where this torch has no such methods, nothing is noticed.
+    One that starts on the thread that made this ends the recording at once. On another thread, which may not touch
+    ours, it waits until a step ends. Where this torch has no such methods, nothing is noticed.
 
     Args:
-        before: Is called before another profiler starts.
+        before: Is called before another profiler starts on this thread.
+        is_open: Tells whether the recording has a session, or has prepared one.
     """
 
-    def __init__(self, before: Callable[[], None]) -> None:
-        self._before = before
+    def __init__(self, before: Callable[[], None], is_open: Callable[[], bool]) -> None:
+        self._before, self._is_open = before, is_open
         self._thread = threading.get_ident()
         self._own = 0
         self._replaced: dict[str, Any] = {}
+        self._active: WeakSet[Any] = WeakSet()
+        self._waiting = 0
+        self._turn = threading.Condition()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether another profiler has the session, or waits for it, on any thread."""
+        return bool(self._waiting or self._active)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether one waits for the end of the step."""
+        return self._waiting > 0
 
     @contextmanager
     def none_in(self) -> Iterator[None]:
-        """In the block, profilers start on our own behalf."""
-        self._own += 1
-        try:
-            yield
-        finally:
-            self._own -= 1
+        """In the block, profilers start on our own behalf, and none on other threads."""
+        with self._turn:
+            self._own += 1
+            try:
+                yield
+            finally:
+                self._own -= 1
+                self._turn.notify_all()
 
     def begin(self) -> None:
-        """Look out for them from now on."""
-        for name in _STARTS:
-            start = getattr(profiler.profile, name, None)
-            if start is not None and name not in self._replaced:
-                self._replaced[name] = start
-                setattr(profiler.profile, name, self._noticing(start))
+        """Look out for them from now on; some may run already."""
+        if self._replaced:
+            return
+        for name, noticing in ((_STARTS[0], self._starting), (_STARTS[1], self._starting), (_STOP, self._stopping)):
+            method = getattr(profiler.profile, name, None)
+            if method is not None:
+                self._replaced[name] = method
+                setattr(profiler.profile, name, noticing(method))
+        self._active.update(other for other in gc.get_objects() if type(other) is profiler.profile and _runs(other))
 
     def end(self) -> None:
         """Leave torch as it was."""
-        for name, start in self._replaced.items():
-            setattr(profiler.profile, name, start)
+        for name, method in self._replaced.items():
+            setattr(profiler.profile, name, method)
         self._replaced = {}
 
-    def _noticing(self, start: Callable[..., object]) -> Callable[..., object]:
+    def _starting(self, start: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(start)
-        def noticed(*args: Any, **kwargs: Any) -> object:
-            if not self._own and threading.get_ident() == self._thread:
+        def noticed(other: Any, *args: Any, **kwargs: Any) -> object:
+            if threading.get_ident() != self._thread:
+                with self._turn:
+                    self._wait()
+                    self._active.add(other)
+                    return start(other, *args, **kwargs)
+            if not self._own:
                 self._before()
-            return start(*args, **kwargs)
+                self._active.add(other)
+            return start(other, *args, **kwargs)
 
         return noticed
+
+    def _stopping(self, stop: Callable[..., object]) -> Callable[..., object]:
+        @functools.wraps(stop)
+        def noticed(other: Any, *args: Any, **kwargs: Any) -> object:
+            try:
+                return stop(other, *args, **kwargs)
+            finally:
+                self._active.discard(other)
+
+        return noticed
+
+    def _wait(self) -> None:
+        """Wait until the recording has given way.
+
+        Raises:
+            ProfilerBusyError: It didn't: the training's thread may itself be waiting for this one.
+        """
+        deadline = time.monotonic() + PATIENCE_S
+        self._waiting += 1
+        try:
+            while self._is_open():
+                if not self._turn.wait(max(0.0, deadline - time.monotonic())):
+                    raise ProfilerBusyError(
+                        "A Tracer is recording on another thread, and its step didn't end in time: two profilers at "
+                        "once would crash the process."
+                    )
+        finally:
+            self._waiting -= 1
+
+
+def _runs(other: Any) -> bool:
+    """Whether a profiler was started and not stopped since."""
+    return bool(getattr(other, "entered", False)) and getattr(other, "kineto_results", None) is None

@@ -24,7 +24,18 @@ _MOST_ROUNDS = 20
 _MANY, _PAUSE_A_RANK_S, _LONGEST_PAUSE_S = 64, 0.005, 5.0
 _VERSIONS = ("version", "torch_version", "cuda_version", "python_version")
 _SHARED = ("run", "attempt", *_VERSIONS, "argv", "schedule", "options")
-_OF_A_RANK = ("host", "pid", "local_rank", "node_rank", "state", "reason", "problem", "steps_completed", "queue")
+_OF_A_RANK = (
+    "host",
+    "pid",
+    "local_rank",
+    "node_rank",
+    "state",
+    "reason",
+    "problem",
+    "steps_completed",
+    "queue",
+    "left_out",
+)
 _OF_A_WINDOW = ("step_first", "step_last", "started_ns", "ended_ns")
 
 # What a process is doing, and what became of a window on a rank.
@@ -118,7 +129,7 @@ def _window(span: int, statuses: dict[int, dict[str, Any]], expected: Iterable[i
     ranks = {rank: _outcome(told[rank]) for rank in told}
     for rank in _expected(told.values(), expected):
         if rank not in ranks:
-            ranks[rank] = _absence(statuses.get(rank))
+            ranks[rank] = _absence(statuses.get(rank), first)
     return {
         "span": span,
         **{key: first.get(key) for key in _OF_A_WINDOW},
@@ -131,10 +142,23 @@ def _outcome(window: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in window.items() if key not in apart and value is not None}
 
 
-def _absence(status: dict[str, Any] | None) -> dict[str, Any]:
+def _is_about(step: Any, window: dict[str, Any], warmup: int) -> bool:
+    """Whether what happened before a step kept a window from being recorded, which ends with its `step_last`."""
+    first, last = window.get("step_first"), window.get("step_last")
+    if not (isinstance(step, int) and isinstance(first, int) and isinstance(last, int)):
+        return False
+    return first - warmup <= step <= last
+
+
+def _absence(status: dict[str, Any] | None, window: dict[str, Any]) -> dict[str, Any]:
     if status is None:
         problem = "nothing was reported: it can't reach this folder, or died early"
         return {"state": MISSING, "problem": problem}
+    schedule = status.get("schedule")
+    warmup = schedule.get("warmup", 1) if isinstance(schedule, dict) else 1
+    for left in status.get("left_out") or ():
+        if _is_about(left.get("step"), window, warmup):
+            return {"state": MISSING, "problem": left.get("problem")}
     if status.get("state") == RECORDING:
         return {"state": SAVING}
     return {"state": MISSING, "problem": status.get("problem") or f"it had {status.get('state')} before"}

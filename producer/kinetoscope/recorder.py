@@ -125,7 +125,8 @@ class Recorder:
         options: What to record.
         on_window: Is given torch's profiler when a window has ended, and whether it ended where it was meant to;
             exports it and must not raise.
-        on_foreign: Is called before a window ends because the program starts a profiler of its own.
+        on_foreign: Is called before a window ends because the program starts a profiler of its own; is told whether
+            any of it is recorded.
         keeps_events: Whether the last window stays in memory until the next one begins, for `finished`.
     """
 
@@ -133,13 +134,13 @@ class Recorder:
         self,
         options: Options,
         on_window: Callable[[profile, bool], None],
-        on_foreign: Callable[[], None],
+        on_foreign: Callable[[bool], None],
         *,
         keeps_events: bool = False,
     ) -> None:
         self._options = options
         self._on_window, self._on_foreign = on_window, on_foreign
-        self._foreign = ForeignProfilers(self._give_way)
+        self._foreign = ForeignProfilers(self._give_way, lambda: self._is_open)
         self._is_as_planned = False
         self.keeps_events = keeps_events or options.acc_events
         self._is_dropped = False
@@ -160,6 +161,11 @@ class Recorder:
         """Whether the profiler does nothing in this step."""
         return self._action is ProfilerAction.NONE
 
+    @property
+    def _is_open(self) -> bool:
+        """Whether our profiler has torch's session, or has prepared one."""
+        return self._profiler is not None and self._action is not ProfilerAction.NONE and not self._is_blocked
+
     def rests(self, action: ProfilerAction) -> bool:
         """Whether nothing goes on, and nothing begins with a step that is treated like `action`: `move` needn't be."""
         return self._action is action is ProfilerAction.NONE and not self._is_blocked
@@ -170,11 +176,12 @@ class Recorder:
         Raises:
             ProfilerBusyError: Another profiler is recording.
         """
-        if is_profiler_active():
+        self._foreign.begin()
+        if is_profiler_active() or (self._foreign.is_active and action is not ProfilerAction.NONE):
+            self._foreign.end()
             raise ProfilerBusyError("Another profiler is recording in this process; stop it before you start a Tracer.")
         _import_ahead()
         self._renew(action)
-        self._foreign.begin()
 
     @property
     def profiler(self) -> profile | None:
@@ -207,18 +214,36 @@ class Recorder:
             before = ProfilerAction.NONE
         if self._is_blocked or self._profiler is None:
             return False
-        if before in _IDLE and action is not ProfilerAction.NONE and is_profiler_active():
+        with self._foreign.none_in():
+            return self._turn(self._profiler, before, action, options) and begins
+
+    def _turn(self, profiler: profile, before: ProfilerAction, action: ProfilerAction, options: Options) -> bool:
+        """Go from one action to the next; return whether that was possible.
+
+        Raises:
+            ProfilerBusyError: Another profiler is recording; this window is left out.
+        """
+        if self._foreign.is_waiting and before in (ProfilerAction.WARMUP, ProfilerAction.RECORD):
+            self._action = before
+            self._give_way()
+            self._action = action
+            return False
+        is_taken = before in _IDLE and is_profiler_active()
+        if before is not ProfilerAction.RECORD and action is not ProfilerAction.NONE:
+            is_taken |= self._foreign.is_active
+        if is_taken and before in _IDLE and action is not ProfilerAction.NONE:
             self._block(before)
-        if before is ProfilerAction.RECORD and action in _IDLE and self._profiler.current_action is before:
-            self._profiler.current_action = ProfilerAction.RECORD_AND_SAVE  # torch would throw the recording away
+        if before is ProfilerAction.RECORD and action in _IDLE and profiler.current_action is before:
+            profiler.current_action = ProfilerAction.RECORD_AND_SAVE  # torch would throw the recording away
         self._is_as_planned = True
         try:
-            with self._foreign.none_in():
-                is_open = before in (ProfilerAction.WARMUP, ProfilerAction.RECORD)
-                self._go_on(self._profiler, action, options, is_open=is_open)
+            is_open = before in (ProfilerAction.WARMUP, ProfilerAction.RECORD)
+            self._go_on(profiler, ProfilerAction.NONE if is_taken else action, options, is_open=is_open)
         finally:
             self._is_as_planned = False
-        return begins
+        if is_taken and action is not ProfilerAction.NONE:
+            self._block(ProfilerAction.NONE)
+        return True
 
     def _go_on(self, profiler: profile, action: ProfilerAction, options: Options, *, is_open: bool) -> None:
         if options == self._options or is_open or action is ProfilerAction.NONE:
@@ -241,7 +266,8 @@ class Recorder:
         profiler, self._profiler, self._action = self._profiler, None, ProfilerAction.NONE
         self._planned, self._is_dropped = ProfilerAction.NONE, drops
         if profiler is not None:
-            profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            with self._foreign.none_in():
+                profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
     def _renew(self, action: ProfilerAction) -> None:
         self._planned = self._action = action
@@ -265,7 +291,7 @@ class Recorder:
         action, profiler = self._action, self._profiler
         if profiler is None or action is ProfilerAction.NONE or self._is_blocked:
             return
-        self._on_foreign()
+        self._on_foreign(action in _RECORDING)
         if action in _RECORDING:
             with self._foreign.none_in():
                 profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]

@@ -38,6 +38,7 @@ CLOSE_S = 120.0
 SIGNAL_S = 20.0
 """How long it waits when a signal ends it: launchers kill half a minute after they have asked."""
 
+_MOST_LEFT_OUT = 20
 _LEAST_ROOM_BYTES = 32 << 20
 
 
@@ -110,6 +111,7 @@ class Saving:
         self._window_start: tuple[int | None, int | None] = (None, None)
         self._window_ranks: Collection[int] | None = None
         self._has_begun = False
+        self._left_out: list[dict[str, Any]] = []
         self._finishing = Finishing(self._became)
         self._largest_bytes = 0
         self._files: set[str] = set()
@@ -168,6 +170,13 @@ class Saving:
     def is_unwanted(self) -> bool:
         """Whether the window began before it was known that this rank isn't chosen, and nobody asked for it."""
         return self._window_ranks is None and not self.selection.is_here
+
+    def left_out(self, step: int, problem: str) -> None:
+        """A window that was to begin about a step isn't recorded."""
+        self._left_out = [*self._left_out, {"step": step, "problem": problem}][-_MOST_LEFT_OUT:]
+        if self._settled is not None:
+            with self._losses.kept_away("That a window is left out couldn't be told"):
+                self._describe()
 
     def listen(self) -> None:
         """Hear what became of windows; to be called now and then."""
@@ -288,6 +297,7 @@ class Saving:
             "options": self.options,
             "argv": sys.argv,
             "started_ns": self._started_ns,
+            "left_out": self._left_out,
         }
         if self._destination.remote is not None:
             values = place_values(place, self._run.name, local_world_size())

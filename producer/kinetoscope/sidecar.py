@@ -10,7 +10,8 @@ file, from which `kinetoscope recover` makes a trace. It is also how others see 
     ["o", [label, …], ns]                   markers that are open, the outermost first
     ["i", label, tid, ns]                   an instant
     ["c", name, ns, {series: number}]       a counter
-    ["n", kind, value, ns]                  news: `recording`, `saved`, `plan`, `missed`, `refused`, `hanging`
+    ["n", kind, value, ns]                  news: `recording`, `saved`, `plan`, `missed`, `refused`, `hanging`,
+                                            `left out`
     ["e", reason, ns]                       the process closed its recording in good order
 
 Times are Unix time in nanoseconds. The last line may be cut off. The file is touched every two seconds. When it grows

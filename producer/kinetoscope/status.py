@@ -61,6 +61,11 @@ class RankStatus:
         told = [value for kind, value, _ in self.news if kind == "hanging" and isinstance(value, dict)]
         return told[-1] if told and told[-1].get("step") == (self.completed or 0) and self.state != "ended" else None
 
+    @property
+    def left_out(self) -> tuple[dict[str, Any], ...]:
+        """The windows that it should have recorded and didn't: the step about which each was to begin, and why."""
+        return tuple(value for kind, value, _ in self.news if kind == "left out" and isinstance(value, dict))
+
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
         return {**asdict(self), "news": [list(piece) for piece in self.news]}

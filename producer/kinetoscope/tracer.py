@@ -319,7 +319,7 @@ class Tracer(Loop):
                 drops = closes and not self._window_batches
                 begins = recorder.move(action, self._options_now(), closes=closes, drops=drops)
             except ProfilerBusyError as error:
-                self._losses.note(str(error))
+                self._attendant.left_out(self.completed_steps, str(error))
             self._begin_window(action, begins=begins)
 
     def _settle(self) -> None:
@@ -382,11 +382,10 @@ class Tracer(Loop):
         if self._on_saved is not None:
             self._on_saved(path, window)
 
-    def _give_way(self) -> None:
+    def _give_way(self, is_recording: bool) -> None:  # noqa: FBT001  # the Recorder's way
         self._ranges.pause()
         self._ranges.is_recording = False
-        self._saving.reason = "another profiler"
-        self._losses.note("The program started a profiler of its own inside a window, which ended there.")
+        self._attendant.gives_way(self.completed_steps, is_recording=is_recording)
 
     def _check_place(self, what: str) -> None:
         if self._owner == (os.getpid(), threading.get_ident()):

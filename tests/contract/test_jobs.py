@@ -35,6 +35,13 @@ def test_a_job_s_status_is_told_in_words_and_as_json(kinetoscope, tmp_path):
     assert (json.loads(out)["ranks"][0]["completed"], json.loads(out)["why_deaf"]) == (7, "")
 
 
+def test_a_window_that_was_left_out_is_named_with_the_reason(kinetoscope, tmp_path):
+    sidecar = recording(tmp_path)
+    sidecar.note("left out", {"step": 4, "problem": "Another profiler is recording."})
+    sidecar.write()
+    assert "  no window from step 4 on: Another profiler is recording.\n" in kinetoscope("status", str(tmp_path))[1]
+
+
 def test_a_step_that_hangs_is_shown_with_where_it_stands(kinetoscope, tmp_path):
     sidecar = recording(tmp_path)
     sidecar.note("hanging", {"step": 7, "seconds": 130, "stack": ["dist.py:9 all_reduce", "train.py:3 main"]})

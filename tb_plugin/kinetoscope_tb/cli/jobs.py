@@ -62,6 +62,8 @@ def status(run: Path, form: str) -> None:
         recording = ", recording" if rank.is_recording else "" if rank.records else ", not one that records"
         heard = "" if rank.state == "ended" else f", heard {rank.age_s:.0f} s ago"
         click.echo(visible(f"rank {rank.rank}: {rank.state}{ended}, {step}{recording}{heard}, {rank.host} {rank.pid}"))
+        for left in rank.left_out:
+            click.echo(visible(f"  no window from step {left.get('step')} on: {left.get('problem')}"))
         if rank.hanging is not None:
             click.echo(visible(f"  step {rank.hanging['step']} hangs for {rank.hanging['seconds']} s or more, in"))
             for frame in rank.hanging["stack"][:5]:

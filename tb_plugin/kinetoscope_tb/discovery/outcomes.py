@@ -83,10 +83,17 @@ def _read(entry: Entry) -> tuple[Note, ...] | None:
 def _of_run(told: dict[str, Any]) -> Iterator[Note]:
     """What became of processes, beside their windows."""
     by_problem: dict[tuple[str, str], list[int]] = defaultdict(list)
+    missed: dict[str, list[int]] = defaultdict(list)
     for rank in _dicts(told.get("ranks")):
         number, problem, state = rank.get("rank"), rank.get("problem"), rank.get("state")
         if isinstance(number, int) and isinstance(problem, str) and isinstance(state, str):
             by_problem[state, problem].append(number)
+        if isinstance(number, int):
+            for left in _dicts(rank.get("left_out")):
+                if isinstance(left.get("step"), int) and isinstance(left.get("problem"), str):
+                    missed[f"no window from step {left['step']} on: {left['problem']}"].append(number)
+    for said, ranks in missed.items():
+        yield Note("window_left_out", "warning", _sentence(_named(ranks), said), "", len(ranks))
     for (state, problem), ranks in by_problem.items():
         is_killed = state == KILLED
         rule, level = ("rank_killed", "warning") if is_killed else ("rank_problem", "note")

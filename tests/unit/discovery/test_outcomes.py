@@ -81,6 +81,7 @@ def test_a_run_without_a_trace_is_a_problem_that_says_why(tmp_path):
         '{"schema": "x"}',
         "[" * 100_000,
         '{"schema": 1, "ranks": [3, {"rank": "x", "problem": 1}], "windows": {"a": 1}}',
+        '{"schema": 1, "ranks": [{"rank": 1, "left_out": [3, {"step": [], "problem": 1}]}, {"rank": 2, "left_out": {}}]}',
         '{"schema": 1, "windows": [{"span": "x"}, {"span": 1, "ranks": [1]}, {"span": 1, "ranks": {"x": {}, "1": 2}}]}',
         '{"schema": 1, "windows": [{"span": 5, "ranks": {"0": {"state": ["lost"], "upload": {"state": 1}}}}]}',
     ],

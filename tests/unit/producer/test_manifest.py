@@ -40,8 +40,11 @@ def test_windows_of_all_ranks_meet_by_their_span():
         (status(1, state="recording"), "saving", None),
         (status(1, state="killed", problem="killed while it recorded"), "missing", "killed while it recorded"),
         (status(1), "missing", "it had ended before"),
+        (status(1, state="recording", left_out=[{"step": 1, "problem": "busy"}]), "missing", "busy"),
+        (status(1, state="recording", left_out=[{"step": 0, "problem": "busy"}, {"step": 4}]), "saving", None),
+        (status(1, left_out=[{"step": 0, "problem": "busy"}], schedule={"warmup": 2}), "missing", "busy"),
     ],
-    ids=["silent", "at work", "killed", "ended"],
+    ids=["silent", "at work", "killed", "ended", "left out", "left others out", "left out in the warm-up"],
 )
 def test_a_rank_without_a_window_says_why(other, state, problem):
     told = manifest([status(0, window(4)), *([other] if other else [])])
