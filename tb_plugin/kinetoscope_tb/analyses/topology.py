@@ -1,6 +1,8 @@
-"""Topology: which rank ran on which machine and device, and in which process groups it is."""
+"""Topology: which rank ran on which machine and device, where it is in the job's mesh, and in which process groups."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import polars as pl
 
@@ -19,6 +21,9 @@ class Topology(Table):
     worker = Column(TEXT, "The worker's name; missing if it has no recording.")
     host = Column(TEXT, "The machine, where it is known.")
     device = Column(TEXT, "The devices that it used: number and name.")
+    mesh = Column(
+        TEXT, "Its coordinate on each axis of the job's device mesh, such as dp 0, tp 1; where our recorder tells it."
+    )
     groups = Column(TEXT, "The process groups in whose collectives it was seen, or that others say it is in.")
     calls = Column(COUNT, "How many collectives and transfers it took part in.")
     problem = Column(TEXT, "Why its recording can't be used.")
@@ -27,7 +32,11 @@ class Topology(Table):
 def topology(ranks: Ranks) -> pl.DataFrame:
     """Ranks in order, those without a recording too."""
     problems = [member.problem or None for member in ranks.members]
-    there = ranks.workers.with_columns(problem=pl.Series(problems, dtype=pl.String))
+    facts = [{} if member.summary is None else member.summary.facts for member in ranks.members]
+    there = ranks.workers.with_columns(
+        problem=pl.Series(problems, dtype=pl.String),
+        mesh=pl.Series([_coordinates(fact.get("mesh")) for fact in facts], dtype=pl.String),
+    )
     absent = pl.DataFrame({"rank": ranks.absent_ranks}, schema={"rank": pl.Int64}).with_columns(
         problem=pl.when(pl.col("rank").is_in(ranks.missing_ranks))
         .then(pl.lit("There is no recording of it."))
@@ -40,6 +49,13 @@ def topology(ranks: Ranks) -> pl.DataFrame:
         .sort("rank", "worker", nulls_last=True)
     )
     return Topology.of(rows.select(Topology.schema().names()).cast(Topology.schema()))
+
+
+def _coordinates(mesh: Any) -> str | None:
+    """A rank's place in the mesh as people read it, from what a file tells; None if it tells none."""
+    axes = mesh.items() if isinstance(mesh, dict) else ()
+    told = [f"{axis} {at}" for axis, at in axes if isinstance(at, int) and not isinstance(at, bool)]
+    return ", ".join(told) or None
 
 
 def _groups(ranks: Ranks) -> pl.DataFrame:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from ..trace import Finding
+from .collective_kinds import PEER_TO_PEER
 from .groups import spelled
 from .run import Ranks
 
@@ -94,7 +95,7 @@ def _of_steps(ranks: Ranks) -> Iterator[Finding]:
 
 def _of_calls(ranks: Ranks) -> Iterator[Finding]:
     calls = ranks.calls
-    lost = calls.filter(pl.col("dur_ns") < 0)
+    lost = _lost(calls)
     if lost.height:
         yield Finding(
             "transfers_lost",
@@ -120,6 +121,14 @@ def _of_calls(ranks: Ranks) -> Iterator[Finding]:
             unknown.height,
             "The process group of some calls isn't told, and the job has several, so they are matched with nobody's.",
         )
+
+
+def _lost(calls: pl.DataFrame) -> pl.DataFrame:
+    """Calls without times; but for sends and receives that one kernel does together (batch_isend_irecv)."""
+    together = calls.filter((pl.col("kind") == "send_recv") & (pl.col("dur_ns") >= 0)).select("member", "step")
+    untimed = calls.filter(pl.col("dur_ns") < 0)
+    is_pair = pl.col("kind").is_in(PEER_TO_PEER)
+    return pl.concat([untimed.filter(~is_pair), untimed.filter(is_pair).join(together, ["member", "step"], "anti")])
 
 
 def _some(names: Sequence[str]) -> str:

@@ -3,7 +3,11 @@
 By group and number where the metadata tells both. Else by group, kind, size and order: over the whole recording if all
 ranks made as many such calls in the same steps, else step by step. Where a rank made more or fewer of them in a step
 than most, one of its rows is lost and nobody can tell which: its calls of that kind in that step stay alone, and the
-others are matched without it. Sends are matched with receives by their two ranks, in order within a step.
+others are matched without it.
+
+Sends are matched with receives by their two ranks. Torch counts a rank's sends and receives together, group by group,
+so both ends have the same number only where both ranks do as many of them: in groups of two, and in rings. Where that
+is so in every step of which no row is lost, they are matched by number; else in order within a step.
 """
 
 from __future__ import annotations
@@ -98,16 +102,64 @@ def _by_step(rows: pl.DataFrame, alike: list[str]) -> pl.DataFrame:
 
 
 def _pairs(rows: pl.DataFrame) -> pl.DataFrame:
-    """Keys of sends and receives: whoever sends to whom, in order, in steps in which both sides made as many."""
+    """Keys of sends and receives: whoever sends to whom, by number or in order."""
     is_send = pl.col("kind") == "send"
-    ends = rows.filter((pl.col("peer") >= 0) & pl.col("step_name").is_not_null()).with_columns(
+    ends = rows.filter(pl.col("peer") >= 0).with_columns(
         pair=pl.concat_str(
             pl.when(is_send).then("rank").otherwise("peer"),
             pl.lit(">"),
             pl.when(is_send).then("peer").otherwise("rank"),
         )
     )
-    alike = ["place", "group", "pair", "step_name"]
+    told = _told_by_number(ends, is_send)
+    numbered = ends.join(told, _PAIR, "semi", nulls_equal=True, maintain_order="left")
+    ordered = ends.join(told, _PAIR, "anti", nulls_equal=True, maintain_order="left")
+    return pl.concat(
+        [
+            numbered.select(
+                "row",
+                "member",
+                "place",
+                "group",
+                kind=pl.lit("transfer"),
+                number=pl.concat_str("pair", pl.lit("#"), pl.col("nth").cast(pl.String)),
+                within=pl.int_range(pl.len()).over(*_PAIR, "nth", "kind"),
+            ),
+            _pairs_by_step(ordered, is_send),
+        ]
+    )
+
+
+_PAIR = ["place", "group", "pair"]
+
+
+def _told_by_number(ends: pl.DataFrame, is_send: pl.Expr) -> pl.DataFrame:
+    """The pairs whose sends and receives have the same numbers in every step in which both made as many."""
+    sent, came = (pl.col("nth").filter(side).sort().cast(pl.String).str.join(",") for side in (is_send, ~is_send))
+    steps = (
+        ends.filter(pl.col("step_name").is_not_null())
+        .group_by(*_PAIR, "step_name")
+        .agg(
+            is_whole=is_send.sum() == (~is_send).sum(),
+            is_same=sent == came,
+            least=pl.col("nth").min(),
+        )
+    )
+    return (
+        steps.group_by(_PAIR)
+        .agg(
+            is_told=pl.col("is_whole").any() & (pl.col("is_same") | ~pl.col("is_whole")).all(),
+            least=pl.col("least").min(),
+        )
+        .filter(pl.col("is_told") & (pl.col("least") >= 0))
+        .select(_PAIR)
+    )
+
+
+def _pairs_by_step(ends: pl.DataFrame, is_send: pl.Expr) -> pl.DataFrame:
+    """Keys of sends and receives in order, in steps in which both sides made as many."""
+    ends = ends.filter(pl.col("step_name").is_not_null())
+    alike = [*_PAIR, "step_name"]
     both = (
         ends.group_by(alike)
         .agg(sends=is_send.sum(), receives=(~is_send).sum())
