@@ -157,8 +157,10 @@ def _walked(rows, end, total, on_step, on_call, of_step, of_call, since, length,
     for s in range(rows.size):
         left, at, until, on = total[s], end[s], none, on_step[s]
         first, stop = of_step[rows[s]], of_step[rows[s] + 1]
+        hops = 0
         while left > 0:
-            if first == stop:
+            hops += 1
+            if first == stop or hops > dur.size + 1:  # more than there are calls: the legs were made up
                 found.append((s, _BEFORE, none, on, at - left, left, none, until))
                 break
             c = since[first]

@@ -1,12 +1,15 @@
 """Paths across ranks of runs whose truth is known."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
 from kinetoscope_tb.analyses import RUN_VIEWS
+from kinetoscope_tb.dependencies import CLASSES
 from kinetoscope_tb.ranks import Member, Ranks, summary
 from kinetoscope_tb.ranks.paths import Paths
-from simulated import Truth, run_of, simulated, trace_of
+from simulated import Truth, run_of, simulated, summary_of, trace_of
 
 
 def path(run, **given):
@@ -83,3 +86,14 @@ def test_the_traces_of_a_run_tell_the_same_path_as_the_truth():
     first = path(run, by="rank and part").row(0, named=True)
     assert (first["worker"], first["part"]) == ("rank1", "computation")
     assert first["path_frac"] > 0.8
+
+
+def test_legs_that_were_made_up_to_lead_in_a_circle_end_the_path():
+    made = simulated(Truth(ranks=2, steps=1, groups=(("a", (0, 1)), ("b", (0, 1)))))
+    turned = pl.DataFrame({"since": [1, 1, 0]}, schema={"since": pl.Int32})["since"]
+    whole = [summary_of(made, rank) for rank in range(2)]
+    nothing = [[0] * len(CLASSES)] * 3
+    spent = pl.Series("spent_ns", nothing, dtype=whole[0].legs["spent_ns"].dtype)
+    made_up = [replace(one, legs=one.legs.with_columns(turned, spent)) for one in whole]
+    made_up = [replace(one, calls=one.calls.with_columns(dur_ns=pl.lit(0, pl.Int64))) for one in made_up]
+    assert adds_up(Ranks("r", tuple(Member(f"rank{rank}", "1", 0, one) for rank, one in enumerate(made_up))))
