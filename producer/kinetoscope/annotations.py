@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from torch.profiler import ProfilerAction
 
+from .added import plain_events
 from .errors import UsageError
 from .events import COUNTER, INSTANT, NATIVE, RANGE, Event, EventLog
 from .markers import Ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from types import FrameType
 
     from typing_extensions import Self
@@ -63,6 +64,8 @@ class Annotations:
         """What the profiler does now."""
         self.units: dict[str, str] = {}
         """The unit of each counter that has one."""
+        self.added: list[str | list[dict[str, Any]]] = []
+        """Traces of other tools for the window that is saved next: paths, and events."""
         self.until_ns = 0
         """When the window ended that is about to be saved."""
         self._owner: tuple[int, int] | None = None
@@ -93,6 +96,7 @@ class Annotations:
     def window(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return (what a window's metadata tell of its events, the events) of the window that ended."""
         own = self.log.taken(self.until_ns or time.time_ns())
+        own["added"], self.added = self.added, []
         told = {
             "markers": self.ranges.names.labels,
             "counters": {name: {"unit": unit} for name, unit in self.units.items()},
@@ -151,6 +155,18 @@ class Annotations:
             self._complain(f"Counter {name!r} was left out: {error}")
             return
         self.log.add(Event(COUNTER, name, (), threading.get_native_id(), time.time_ns(), None, args))
+
+    def add_trace(self, trace: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> None:
+        """Take a trace of another tool for the window that is saved next."""
+        if not self.is_open:
+            return
+        if isinstance(trace, str | os.PathLike):
+            self.added.append(os.path.abspath(trace))  # noqa: PTH100  nothing is looked up
+            return
+        try:
+            self.added.append(plain_events(trace))
+        except (TypeError, ValueError) as error:
+            self._complain(f"A trace wasn't added: {error}")
 
     def _complain(self, problem: str) -> None:
         _LOG.log(logging.DEBUG if self._has_complained else logging.WARNING, "%s", problem)

@@ -252,11 +252,11 @@ def _json(head: dict[str, Any], event: Event, pid: int, tid: int, base_ns: int) 
         args["categories"] = ",".join(event.categories)
     if args:
         values["args"] = args
-    text = json.dumps(values, allow_nan=False)[:-1] + f', "ts": {_microseconds(event.start_ns - base_ns)}'
-    return text + ("}" if event.dur_ns is None else f', "dur": {_microseconds(event.dur_ns)}}}')
+    text = json.dumps(values, allow_nan=False)[:-1] + f', "ts": {microseconds(event.start_ns - base_ns)}'
+    return text + ("}" if event.dur_ns is None else f', "dur": {microseconds(event.dur_ns)}}}')
 
 
-def _microseconds(ns: int) -> str:
+def microseconds(ns: int) -> str:
     """Nanoseconds as a JSON number of microseconds, exact: a float would lose the last digits of a long time."""
     whole, rest = divmod(abs(ns), 1000)
     return f"{'-' if ns < 0 else ''}{whole}.{rest:03d}"

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
+from .added import added_events
 from .errors import SaveError
 from .events import chrome_events
 from .metadata import KEY
@@ -50,9 +52,15 @@ class Damage:
 
     repaired: int = 0
     dropped: int = 0
+    unread: list[str] = field(default_factory=list)
+    """What was to be added and couldn't be read."""
 
     def __str__(self) -> str:
         """What was done about it; empty if there was none."""
+        said = [self._told(), f"not added: {', '.join(self.unread)}" if self.unread else ""]
+        return "; ".join(filter(None, said))
+
+    def _told(self) -> str:
         parts = [f"{self.repaired} repaired"] * bool(self.repaired) + [f"{self.dropped} left out"] * bool(self.dropped)
         return f"the profiler wrote events that are no JSON: {' and '.join(parts)}" if parts else ""
 
@@ -64,7 +72,8 @@ def splice(source: BinaryIO, target: Sink, metadata: Mapping[str, Any], own: Map
         source: The trace.
         target: Takes the copy.
         metadata: What the trace says about its recording.
-        own: What the program says itself, from `EventLog.taken`; its `metadata` become keys at the top.
+        own: What the program says itself, from `EventLog.taken`; its `metadata` become keys at the top, and what other
+            tools recorded is in `added`.
 
     Raises:
         SaveError: `source` doesn't hold a trace, or ends in its middle.
@@ -86,7 +95,9 @@ def splice(source: BinaryIO, target: Sink, metadata: Mapping[str, Any], own: Map
     base_ns = parsed.get("baseTimeNanoseconds", 0)
     is_empty = _is_empty(source, rest)
     separator = b"\n"
-    for text in chrome_events(own or {}, base_ns if isinstance(base_ns, int) else 0):
+    base_ns = base_ns if isinstance(base_ns, int) else 0
+    others = added_events(own or {}, base_ns, damage.unread)
+    for text in chain(chrome_events(own or {}, base_ns), others):
         target.write(separator + text.encode("ascii"))
         separator = b",\n"
     if separator != b"\n":

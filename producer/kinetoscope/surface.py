@@ -79,6 +79,15 @@ class Surface:
         """
         self._annotations.counter(name, {**(values or {}), **more}, unit)
 
+    def add_trace(self, trace: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> None:
+        """Put what another tool recorded meanwhile into the window that is saved next, as processes of its own.
+
+        Args:
+            trace: A file in Chrome's format, plain or gzip, which must stay until the window is written; or events as
+                that format has them, with `ts` in µs since 1970.
+        """
+        self._annotations.add_trace(trace)
+
     def request(self, steps: int = 3, *, warmup: int = 1, at: int | None = None, **options: bool) -> None:
         """Record the next steps, on all ranks, beside what the schedule records. Any thread may ask.
 
