@@ -8,7 +8,7 @@ import pytest
 from kinetoscope_tb.analyses import RUN_VIEWS
 from kinetoscope_tb.dependencies import CLASSES
 from kinetoscope_tb.ranks import Member, Ranks, summary
-from kinetoscope_tb.ranks.paths import Paths
+from kinetoscope_tb.ranks.paths import PARTS, Paths
 from simulated import Truth, run_of, simulated, summary_of, trace_of
 
 
@@ -29,6 +29,16 @@ def test_the_straggler_carries_the_path_and_speeding_it_up_saves_until_the_next_
     assert first["path_frac"] > 0.85
     assert abs(first["saved_ns"] - 5_000_000) < 20_000  # then the others' work of 10 ms is on the path
     assert adds_up(run)
+
+
+def test_the_picture_of_ranks_and_steps_holds_all_of_the_path_but_its_transfers():
+    run = run_of(simulated(Truth(late={(2, None): 5_000_000}, missing=(1,))))
+    paths, frame = Paths.of(run), RUN_VIEWS["path_by_rank"].run(run)
+    of_all = paths.stretches.filter(pl.col("part") == PARTS.index("transfer"))["dur_ns"].sum()
+    assert frame["path_ns"].sum() + of_all == paths.steps["total_ns"].sum()
+    assert frame.height == 3 * 6
+    assert frame.filter(pl.col("path_frac") > 0.8)["worker"].to_list() == ["rank2"] * 6
+    assert set(frame.filter(pl.col("worker") == "rank2")["part"]) == {"computation"}
 
 
 def test_those_who_wait_for_the_straggler_would_save_nothing():
