@@ -160,7 +160,7 @@ export function Heat({ entry, table, ready, rows: { rows } }: Drawn) {
   );
   if (!column || !matrix || !matrix.lines.length) return null;
   const lineHeight = Math.max(1, Math.min(TALLEST, Math.floor(HEIGHT / matrix.lines.length)));
-  const longest = Math.max(...matrix.lines.slice(0, 400).map((name) => textWidth(nameOf(name), 12)));
+  const longest = Math.max(...matrix.lines.map((name) => textWidth(nameOf(name), 12)));
   const chart = { matrix, column, left: Math.min(LABEL, longest + 14), width, lineHeight };
   const row = marked < matrix.rows.length ? matrix.rows[marked] ?? -1 : -1;
   const { low, high } = inkRange(column.values);

@@ -63,7 +63,7 @@ def _of_absent(ranks: Ranks) -> Iterator[Finding]:
             "missing_ranks",
             len(missing),
             f"There are no recordings of ranks {spelled(missing)}. That others wait for them is seen, why they are "
-            "late is not; of their groups' collectives, waits are the least that they can have been.",
+            "late is not; of their groups' collectives, the transfer is taken to be at most that of others like them.",
             level="loss",
         )
     unasked = sorted({*ranks.absent_ranks} - {*missing})

@@ -62,6 +62,13 @@ def test_a_slow_rank_is_named_although_others_are_missing_and_calls_are_lost():
         ]
 
 
+def test_who_waits_for_a_rank_without_a_recording_is_no_culprit():
+    """Rank 9 waits for rank 5 in dp1 and so comes late to tp2, and nobody recorded that."""
+    made = simulated(Truth(ranks=16, steps=8, groups=MESH, late={(5, None): 8_000_000}, missing=(9,)))
+    named = verdicts(step_rows(run_of(made))).filter(pl.col("verdict") == "straggler")
+    assert named["member"].to_list() == [5]
+
+
 def test_one_slow_step_is_not_a_slow_rank():
     frame = judged(ranks=8, steps=8, late={(3, 4): 20_000_000})
     assert named(frame) == []
