@@ -2,7 +2,8 @@
 
 A collective begins to move data when the last of its ranks has come, and ends on all of them together. So what decides
 on a rank's call is the start of the call of the rank that came last; who that is and how long the others waited is
-told without clocks (`waits`). A call of which that isn't known decides for itself: its time is its own.
+told without clocks (`waits`). A receive waits until its send has begun: that takes clocks, and is told where it is more
+than they may be wrong. A call of which it isn't known decides for itself: its time is its own.
 """
 
 from __future__ import annotations
@@ -123,15 +124,16 @@ class Reduced:
 
 def _split(ranks: Ranks) -> pl.DataFrame:
     """The calls with `match` (NONE: decides for itself), `wait_ns`, `last`, `noise` and `is_whole`; in order."""
-    spread = ranks.clocks.select("member", residual=pl.col("residual_ns").fill_null(0.0))
+    clocks = ranks.clocks.select("member", "error_ns", residual=pl.col("residual_ns").fill_null(0.0))
     sizes = ranks.matches.select("match", is_whole=(pl.col("size") < 0) | (pl.col("members") >= pl.col("size")))
-    calls = ranks.calls.with_row_index("row").join(spread, "member", "left", maintain_order="left")
+    calls = ranks.calls.with_row_index("row").join(clocks, "member", "left", maintain_order="left")
+    calls = calls.with_columns(noise=(NOISE * pl.col("residual").max().over("match")).round())
+    calls = _received(calls.with_columns(at=ranks.on_one_clock(calls, "start_ns")))
     calls = calls.with_columns(match=pl.when(pl.col("wait_ns").is_not_null()).then("match"))
     calls = calls.join(sizes, "match", "left", maintain_order="left")
     is_one = pl.col("match").is_not_null()
     return calls.with_columns(
         last=pl.when(is_one).then(pl.col("row").sort_by("wait_ns", "row").first().over("match")).otherwise("row"),
-        noise=(NOISE * pl.col("residual").max().over("match")).round(),
     ).select(
         "start_ns",
         "dur_ns",
@@ -141,6 +143,20 @@ def _split(ranks: Ranks) -> pl.DataFrame:
         pl.col("noise").cast(pl.Int64),
         pl.col("is_whole").fill_null(value=False),
     )
+
+
+def _received(calls: pl.DataFrame) -> pl.DataFrame:
+    """The calls with the wait of receives whose send began later, beyond the clocks' errors; that of the send is 0."""
+    is_send, is_recv = pl.col("kind") == "send", pl.col("kind") == "recv"
+    is_pair = pl.col("match").is_not_null() & (is_send | is_recv) & (pl.col("dur_ns") >= 0)
+    sure = pl.col("error_ns").filter(is_pair).sum() + pl.col("noise").max()
+    has_both = (pl.col("error_ns").filter(is_send & is_pair).count() == 1) & (
+        pl.col("error_ns").filter(is_recv & is_pair).count() == 1
+    )
+    late = pl.col("at").filter(is_send).first() - pl.col("at").filter(is_recv).first()
+    told = pl.when((has_both & (late > sure)).over("match") & is_pair).then(late.over("match"))
+    wait = pl.when(told.is_not_null()).then(pl.when(is_recv).then(pl.min_horizontal(told, "dur_ns")).otherwise(0))
+    return calls.with_columns(wait_ns=pl.coalesce("wait_ns", wait))
 
 
 def _units(match: Ints, since: Ints, of_call: Ints) -> tuple[Ints, Bools]:

@@ -6,10 +6,11 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.analyses import RUN_VIEWS
-from kinetoscope_tb.dependencies import CLASSES
-from kinetoscope_tb.ranks import Member, Ranks, summary
+from kinetoscope_tb.dependencies import CLASSES, LEGS
+from kinetoscope_tb.ranks import Member, Ranks, Summary, summary
+from kinetoscope_tb.ranks.model import CALLS, GROUPS, STEPS, TRAFFIC
 from kinetoscope_tb.ranks.paths import PARTS, Paths
-from simulated import Truth, run_of, simulated, summary_of, trace_of
+from simulated import NONE, Truth, run_of, simulated, summary_of, trace_of
 
 
 def path(run, **given):
@@ -107,3 +108,59 @@ def test_legs_that_were_made_up_to_lead_in_a_circle_end_the_path():
     made_up = [replace(one, legs=one.legs.with_columns(turned, spent)) for one in whole]
     made_up = [replace(one, calls=one.calls.with_columns(dur_ns=pl.lit(0, pl.Int64))) for one in made_up]
     assert adds_up(Ranks("r", tuple(Member(f"rank{rank}", "1", 0, one) for rank, one in enumerate(made_up))))
+
+
+MS = 1_000_000
+
+
+def of_a_pipeline(rank, ahead, since=1.0):
+    """Rank 0 computes for 8 ms and sends; rank 1 has waited since 1 ms, computes for 1.5 ms; both reduce."""
+    kinds = [("send", 1, 8.0, 9.5), ("all_reduce", NONE, 9.5, 12.0)]
+    spent = [8.0, 0.0, 0.0]
+    if rank == 1:
+        kinds = [("recv", 0, since, 9.5), ("all_reduce", NONE, 11.0, 12.0)]
+        spent = [since, 1.5, 0.0]
+    rows, legs = [], []
+    for step in range(4):
+        base, first = step * 12 * MS + ahead, len(rows)
+        rows += [
+            (kind, 0, NONE, 4, "Float", peer, base + int(a * MS), int((b - a) * MS), 0, step, 0)
+            for kind, peer, a, b in kinds
+        ]
+        ends = zip([first, first + 1, NONE], [NONE, first, first + 1], spent, strict=True)
+        legs += [(step, end, since, 0, [int(ms * MS)] + [0] * (len(CLASSES) - 1)) for end, since, ms in ends]
+    steps = pl.DataFrame({"step": list("0123"), "start_ns": [step * 12 * MS + ahead for step in range(4)]})
+    steps = steps.with_columns([pl.lit(0).alias(name) for name in list(STEPS)[2:-1]], is_complete=pl.lit(value=True))
+    return Summary(
+        {"rank": rank, "world_size": 2, "origin_ns": 0, "devices": [[0, "GPU"]]},
+        steps.with_columns(total_ns=pl.lit(12 * MS)).select(*STEPS).cast(STEPS),
+        pl.DataFrame(rows, schema=CALLS, orient="row"),
+        pl.DataFrame([("pp", None, 2, "0-1")], schema=GROUPS, orient="row"),
+        pl.DataFrame(schema=TRAFFIC),
+        pl.DataFrame(sorted(legs, key=lambda leg: leg[1]), schema=LEGS, orient="row"),
+    )
+
+
+def test_a_receive_leads_to_the_rank_that_sends_late():
+    members = [Member(f"rank{r}", "1", 0, of_a_pipeline(r, ahead)) for r, ahead in enumerate((0, 700_000))]
+    run = Ranks("r", tuple(members))
+    frame = RUN_VIEWS["path_across_ranks_stretches"].run(run, step="2")
+    assert frame.select("worker", "part", "dur_ns").rows() == [
+        ("rank0", "computation", 8 * MS),
+        ("rank1", "transfer", 1_500_000),
+        ("rank1", "computation", 1_500_000),
+        ("rank0", "transfer", MS),
+    ]
+    paths = Paths.of(run)
+    assert paths.saved_in_legs(0, 0, 50).tolist() == [4 * MS] * 4  # the receive began at 1 ms
+    assert paths.saved_in_legs(0, 0, 100).tolist() == [7 * MS] * 4
+
+
+def test_a_receive_that_began_after_its_send_stays_where_it_is():
+    run = Ranks("r", tuple(Member(f"rank{r}", "1", 0, of_a_pipeline(r, 0, since=8.5)) for r in range(2)))
+    frame = RUN_VIEWS["path_across_ranks_stretches"].run(run, step="2")
+    assert frame.select("worker", "part", "dur_ns").rows()[:2] == [
+        ("rank1", "computation", 8_500_000),
+        ("rank1", "collective", MS),
+    ]
+    assert adds_up(run)
