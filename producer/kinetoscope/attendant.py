@@ -23,6 +23,7 @@ from .requests import WORK, taken
 from .rescue import Rescue, SignalHandler
 from .sidecar import Sidecar
 from .triggers import Triggers
+from .unanswered import UnansweredSignals
 from .watch import Task, Watch
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Attendant:
         self._rescue: Rescue | None = None
         self._signal = SignalHandler("SIGUSR1", self._signalled)
         self._hang = Hang(self._sidecar.note, lambda: self._triggers.pace.median_ns)
+        self._unanswered = UnansweredSignals(self._is_deaf_to)
         self._watch: Watch | None = None
         self._step_start_ns = 0
         self._completed = 0
@@ -93,6 +95,8 @@ class Attendant:
             if self._rescues:
                 self._rescue = Rescue(save)
                 self._rescue.begin()
+                self._unanswered.begin()
+                tasks.append(Task("Looking for signals that nobody answers", self._unanswered.look, 0.5))
             if tasks:
                 self._watch = Watch(tasks)
                 self._watch.begin()
@@ -103,6 +107,7 @@ class Attendant:
         self._signal.remove()
         if self._watch is not None:
             self._watch.end()
+        self._unanswered.end()
         try:
             self._sidecar.close(reason)
         except OSError as error:
@@ -212,6 +217,11 @@ class Attendant:
         """Take a piece of news for those who watch the job."""
         if self._has_sidecar:
             self._sidecar.note(kind, value)
+
+    def _is_deaf_to(self, signal: str) -> None:
+        """The process was told to end and doesn't: say so, and where it stands, before it is killed."""
+        self._hang.tell()
+        self._saving.told_to_end(signal)
 
     def _signalled(self, handler: SignalHandler) -> None:
         self._triggers.signal()

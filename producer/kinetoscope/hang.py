@@ -46,12 +46,18 @@ class Hang:
 
     def look(self) -> None:
         """Note where the training stands, if its step takes longer than two minutes and ten usual ones."""
-        number, since = self._began
-        lasts_s = self._clock() - since
-        limit_s = max(LONGEST_S, _TIMES_USUAL * (self._usual_ns() or 0) / 1e9)
+        if self._lasts_s() > max(LONGEST_S, _TIMES_USUAL * (self._usual_ns() or 0) / 1e9):
+            self.tell()
+
+    def tell(self) -> None:
+        """Note where the training stands, unless that was told of this step."""
+        number, lasts_s = self._began[0], self._lasts_s()
         frame = sys._current_frames().get(self._thread)
-        if lasts_s > limit_s and self._told != number and frame is not None:
+        if self._told != number and frame is not None:
             self._told = number
             frames = traceback.extract_stack(frame)[-_MOST_FRAMES:]
             stack = [f"{entry.filename}:{entry.lineno} {entry.name}" for entry in reversed(frames)]
             self._note("hanging", {"step": number, "seconds": round(lasts_s), "stack": stack})
+
+    def _lasts_s(self) -> float:
+        return self._clock() - self._began[1]

@@ -171,6 +171,11 @@ class Saving:
         """Whether the window began before it was known that this rank isn't chosen, and nobody asked for it."""
         return self._window_ranks is None and not self.selection.is_here
 
+    def told_to_end(self, signal: str) -> None:
+        """A signal told the process to end, and nobody answers it. Another thread may say so: the training's hangs."""
+        if self._settled is not None:
+            self._describe(reason=signal)
+
     def left_out(self, step: int, problem: str) -> None:
         """A window that was to begin about a step isn't recorded."""
         self._left_out = [*self._left_out, {"step": step, "problem": problem}][-_MOST_LEFT_OUT:]
