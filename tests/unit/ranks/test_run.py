@@ -8,6 +8,7 @@ import pytest
 
 from kinetoscope_tb.discovery import list_given
 from kinetoscope_tb.ranks import Member, Ranks, summary
+from kinetoscope_tb.ranks.paths import PARTS, Paths
 from kinetoscope_tb.reader import read
 from real_traces import FOLDER, MISSING
 from simulated import Truth, run_of, simulated, summary_of, trace_of
@@ -263,3 +264,10 @@ def test_a_real_run_agrees_with_an_obvious_recomputation():
         + run.steps["exposed_copies_ns"]
         + run.steps["idle_ns"]
     ).to_list() == run.steps["total_ns"].to_list()
+    paths = Paths.of(run)
+    assert paths.steps["total_ns"].to_list() == [paths.stretches["dur_ns"].sum()]
+    each = paths.stretches.unique("number", maintain_order=True)
+    late = each.filter(pl.col("part") == PARTS.index("before the step"))
+    begins = run.on_one_clock(run.steps, "start_ns")
+    waited = begins[late["member"][0]] - begins[paths.steps["member"][0]]
+    assert abs(late["stretch_ns"][0] - waited) < 100_000  # clocks are told, stretches are counted
