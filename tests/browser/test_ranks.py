@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from browser.app import address
+from browser.app import address, watched
 from contract.running import serving
 from playwright.sync_api import expect
 
+from kinetoscope_tb.analyses import RUN_VIEWS
 from simulated import Truth, simulated, write
 
 if TYPE_CHECKING:
@@ -101,3 +102,34 @@ def test_the_timeline_lays_ranks_on_one_clock_that_nobody_measured(page: Page, m
     workers = page.get_by_role("group", name="Workers")
     expect(workers.locator("li", has_text="rank4")).to_contain_text("clock told by collectives to", timeout=60_000)
     expect(workers.locator("li", has_text="rank0")).to_contain_text("times are on its clock")
+
+
+PAIRS = tuple((f"tp{i}", (2 * i, 2 * i + 1)) for i in range(4))
+SHARDS = tuple((f"dp{i}", tuple(range(i, 8, 2))) for i in range(2))
+SAID = {  # what stands in the first row of each view, or instead of rows
+    "rank_steps": "rank0",
+    "stragglers": "rank5",
+    "communication": "all_reduce",
+    "links": "tp2 · ranks 4-5",
+    "collectives": "all_reduce",
+    "topology": "rank0",
+    "clocks": "reference",
+    "run_health": "missing_ranks",
+    "path_across_ranks": "computation",
+}
+
+
+def test_every_view_of_a_run_of_eight_ranks_says_something(page: Page, tmp_path: Path) -> None:
+    truth = Truth(ranks=8, steps=4, groups=PAIRS + SHARDS, slow={2: 1.6}, late={(5, None): 3_000_000}, missing=(3,))
+    write(simulated(truth), tmp_path / "run")
+    with serving(f"--logdir={tmp_path}") as server, watched(page, server.base):
+        for number, view in enumerate(one for one in RUN_VIEWS.values() if not (one.part_of or one.detail_of)):
+            page.emulate_media(color_scheme=("light", "dark")[number % 2])  # type: ignore[arg-type]
+            page.goto("about:blank")
+            page.goto(f"{server.base}{ENTRY}{address(view=view.id, run='run', worker='rank0', span='1')}")
+            expect(page.get_by_role("heading", level=1)).to_have_text(view.title, timeout=60_000)
+            shown = page.locator("tr.row, .plot svg, .notice, .finding, .sentence").first
+            expect(shown).to_be_visible(timeout=60_000)
+            expect(page.locator(".skeleton, [aria-busy=true]")).to_have_count(0, timeout=60_000)
+            if view.id in SAID:
+                expect(page.locator("tr.row").first).to_contain_text(SAID[view.id])

@@ -64,5 +64,6 @@ VIEW = View(
     scope="span",
     within="recording",
     needs="matches",
-    hint="No collective was found on two ranks. Record several ranks of a run at the same time.",
+    hint="Links can be compared where several groups, or pairs, of ranks do the same with messages of one size, three "
+    "times or more. Record all ranks, for several steps.",
 )

@@ -23,20 +23,25 @@ def waited(calls: pl.DataFrame) -> pl.DataFrame:
     taken to be its wait first: `exposed_wait_ns` is the most that waiting can have cost.
     """
     is_timed = pl.col("dur_ns") >= 0
-    can_tell = is_timed & pl.col("match").is_not_null() & pl.col("kind").is_in(SYNCHRONISING)
-    shortest = pl.col("dur_ns").filter(is_timed).min().over("match")
-    several = (is_timed.sum() > 1).over("match")
-    told = can_tell & several
-    is_whole = (is_timed.sum() >= pl.col("group_size").first()).over("match") & (pl.col("group_size") > 0)
+    is_matched = pl.col("match").is_not_null()
+    can_tell = is_timed & pl.col("kind").is_in(SYNCHRONISING) & (pl.col("group_size") != 1)
+    several = is_matched & (is_timed.sum() > 1).over("match")
+    is_whole = several & (is_timed.sum() >= pl.col("group_size").first()).over("match") & (pl.col("group_size") > 0)
+    shortest = pl.when(is_matched).then(pl.col("dur_ns").filter(is_timed).min().over("match")).otherwise("dur_ns")
     typical = pl.col("shortest").filter("is_whole").median().over("kind", "bytes", "group_size").round().cast(pl.Int64)
+    told = can_tell & (several | pl.col("typical").is_not_null())
     return (
-        calls.with_columns(shortest=pl.when(told).then(shortest), is_whole=told & is_whole)
+        calls.with_columns(shortest=pl.when(can_tell).then(shortest), is_whole=can_tell & is_whole)
+        .with_columns(typical=typical)
         .with_columns(
-            transfer_ns=pl.when("is_whole").then("shortest").otherwise(pl.min_horizontal("shortest", typical)),
+            transfer_ns=pl.when(~told)
+            .then(None)
+            .when("is_whole")
+            .then("shortest")
+            .otherwise(pl.min_horizontal("shortest", "typical")),
         )
-        .with_columns(transfer_ns=pl.when(pl.col("shortest").is_not_null()).then("transfer_ns"))
         .with_columns(wait_ns=pl.col("dur_ns") - pl.col("transfer_ns"))
         .with_columns(exposed_wait_ns=pl.min_horizontal("wait_ns", pl.col("exposed_ns").replace(NONE, None)))
         .with_columns(exposed_wait_ns=pl.when(told).then("exposed_wait_ns"))
-        .drop("shortest", "is_whole")
+        .drop("shortest", "is_whole", "typical")
     )

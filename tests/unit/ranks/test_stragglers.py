@@ -69,6 +69,16 @@ def test_who_waits_for_a_rank_without_a_recording_is_no_culprit():
     assert named["member"].to_list() == [5]
 
 
+def test_who_is_the_only_one_recorded_of_its_group_is_no_culprit():
+    """Rank 3 waits for rank 5 in dp1, and rank 2, its only mate in tp1, for rank 3."""
+    pairs = tuple((f"tp{i}", (2 * i, 2 * i + 1)) for i in range(4))
+    groups = (*pairs, *((f"dp{i}", tuple(range(i, 8, 2))) for i in range(2)))
+    made = simulated(Truth(ranks=8, steps=8, groups=groups, late={(5, None): 6_000_000}, missing=(3,)))
+    run = run_of(made)
+    named = verdicts(step_rows(run)).filter(pl.col("verdict") == "straggler")
+    assert run.workers["rank"].gather(named["member"]).to_list() == [5]
+
+
 def test_one_slow_step_is_not_a_slow_rank():
     frame = judged(ranks=8, steps=8, late={(3, 4): 20_000_000})
     assert named(frame) == []
