@@ -11,7 +11,6 @@ import functools
 import gc
 import threading
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -20,12 +19,34 @@ from torch.autograd import profiler
 from .errors import ProfilerBusyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
 _STARTS, _STOP = ("_prepare_trace", "_start_trace"), "__exit__"
 
 PATIENCE_S = 10.0
 """How long a profiler on another thread waits for the end of the training's step, where the recording gives way."""
+
+
+class _Own:
+    """Blocks, also within each other, in which profilers are our own; each recorded step has one.
+
+    Args:
+        turn: Is held in them.
+    """
+
+    def __init__(self, turn: threading.Condition) -> None:
+        self._turn = turn
+        self.depth = 0
+
+    def __enter__(self) -> None:
+        self._turn.acquire()
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+        self._turn.notify_all()
+        self._turn.release()
 
 
 class ForeignProfilers:
@@ -42,11 +63,11 @@ class ForeignProfilers:
     def __init__(self, before: Callable[[], None], is_open: Callable[[], bool]) -> None:
         self._before, self._is_open = before, is_open
         self._thread = threading.get_ident()
-        self._own = 0
         self._replaced: dict[str, Any] = {}
         self._active: WeakSet[Any] = WeakSet()
         self._waiting = 0
         self._turn = threading.Condition()
+        self._own = _Own(self._turn)
 
     @property
     def is_active(self) -> bool:
@@ -58,16 +79,9 @@ class ForeignProfilers:
         """Whether one waits for the end of the step."""
         return self._waiting > 0
 
-    @contextmanager
-    def none_in(self) -> Iterator[None]:
+    def none_in(self) -> AbstractContextManager[None]:
         """In the block, profilers start on our own behalf, and none on other threads."""
-        with self._turn:
-            self._own += 1
-            try:
-                yield
-            finally:
-                self._own -= 1
-                self._turn.notify_all()
+        return self._own
 
     def begin(self) -> None:
         """Look out for them from now on; some may run already."""
@@ -94,7 +108,7 @@ class ForeignProfilers:
                     self._wait()
                     self._active.add(other)
                     return start(other, *args, **kwargs)
-            if not self._own:
+            if not self._own.depth:
                 self._before()
                 self._active.add(other)
             return start(other, *args, **kwargs)

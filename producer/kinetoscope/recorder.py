@@ -246,7 +246,7 @@ class Recorder:
         return True
 
     def _go_on(self, profiler: profile, action: ProfilerAction, options: Options, *, is_open: bool) -> None:
-        if options == self._options or is_open or action is ProfilerAction.NONE:
+        if is_open or action is ProfilerAction.NONE or options == self._options:
             self._planned = action
             if self.finished is not None and action is not ProfilerAction.NONE:
                 self._forget()
