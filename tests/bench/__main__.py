@@ -6,7 +6,7 @@
     make bench ARGS="--ranks"                       runs of many ranks, nothing else
     make bench ARGS="--views"                       every view of a million events, nothing else
     make bench ARGS="--timeline"                    the timeline beside Perfetto, and one of 20 million slices, nothing else
-    make bench ARGS="--producer"                    what recording costs a training, nothing else; some five minutes
+    make bench ARGS="--producer"                    what recording costs a training, nothing else; two minutes
     make bench ARGS="--timeline --megabytes 13 --slices 800000 --rounds 1"    the same, small
 
 The peers get a virtual environment of their own, since their dependencies are theirs.
@@ -49,7 +49,7 @@ PEAK_MB, PEAK_BYTES_PER_EVENT = 150, 120
 REOPEN_S_PER_MILLION = 0.2
 VIEWS_AT = 260  # megabytes of the made-up training: a million events
 VIEW_S, AGAIN_MS = 1, 50
-PAIRS_A_ROUND = 7  # of the recorder's loops, which are short
+PAIRS_A_ROUND = 10  # of the recorder's loops, which are short
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ def main() -> None:
     )
     parser.add_argument("--producer", action="store_true", help="measure nothing but the recorder")
     parser.add_argument("--ranks", action="store_true", help="measure nothing but runs of many ranks")
-    parser.add_argument("--steps", type=int, default=200, help="of each loop that the recorder is measured with")
+    parser.add_argument("--steps", type=int, default=50, help="of each loop that the recorder is measured with")
     parser.add_argument("--slices", type=int, default=20_000_000, help="of the timeline of many ranks")
     parser.add_argument("--pictures", type=Path, help="where to save what the pages show")
     arguments = parser.parse_args()

@@ -1,7 +1,10 @@
 """What recording costs a training: a small real one with and without the Tracer, in turn, in one process.
 
-Both of a pair run one after the other, each first in every second pair, so that a machine that warms up or is busy for
-a while favours neither. What is said of all pairs is the median of their ratios.
+Each pair is two short loops of the same steps, one after the other, each first in every second pair, so that a machine
+that warms up or is busy for a while favours neither. What is said of all pairs is the median of their ratios.
+
+One Tracer is open all the time, as in a training. So the loop that it isn't told of has its threads beside it, too:
+what they use meanwhile is taken off that loop's time, as if all of it had held the training up.
 """
 
 from __future__ import annotations
@@ -11,9 +14,12 @@ import os
 import statistics
 import sys
 import tempfile
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
@@ -23,12 +29,16 @@ from torch.profiler import ProfilerAction, profile, tensorboard_trace_handler
 from kinetoscope import Tracer
 
 MOST_OUTSIDE, MOST_INSIDE, MOST_HELD = 1.005, 1.02, 0.5
-BATCH, WIDTH, LAYERS = 64, 512, 8
+BATCH, WIDTH, LAYERS = 64, 256, 8
 WARMUP = 1
+UNMEASURED = 3  # steps at the beginning of each loop, whose caches are another's
+WAITS_S = 60.0
+
+T = TypeVar("T")
 
 
 class Training:
-    """Steps of a perceptron on one thread, of some 10 ms each."""
+    """Steps of a perceptron on one thread, of a few milliseconds each."""
 
     def __init__(self) -> None:
         torch.set_num_threads(1)
@@ -46,9 +56,34 @@ class Training:
         self._optimizer.zero_grad()
 
 
-def never(_step: int) -> ProfilerAction:
-    """A schedule that records nothing."""
-    return ProfilerAction.NONE
+class Cost(NamedTuple):
+    """What a step of a loop took, in seconds.
+
+    Args:
+        a_step: All of it.
+        boundary: What is called after it.
+        threads: The processor's time that the Tracer's threads used meanwhile.
+    """
+
+    a_step: float
+    boundary: float
+    threads: float
+
+
+class Windows:
+    """A schedule that records nothing until it is told to."""
+
+    def __init__(self) -> None:
+        self._actions: deque[ProfilerAction] = deque()
+
+    def __call__(self, _step: int) -> ProfilerAction:
+        """Return what to do in the next step."""
+        return self._actions.popleft() if self._actions else ProfilerAction.NONE
+
+    def begin(self, steps: int) -> None:
+        """Record so many steps, after a warm-up."""
+        schedule = one_window(steps)
+        self._actions.extend(schedule(step) for step in range(WARMUP + steps))
 
 
 def one_window(steps: int) -> Callable[[int], ProfilerAction]:
@@ -56,48 +91,75 @@ def one_window(steps: int) -> Callable[[int], ProfilerAction]:
     return torch.profiler.schedule(wait=0, warmup=WARMUP, active=steps, repeat=1)
 
 
-def seconds_a_step(training: Training, steps: int, boundary: Callable[[], object] | None = None) -> float:
-    """How long a step takes, with what is called after each."""
-    began = time.perf_counter()
-    for _ in range(steps):
-        training.step()
-        if boundary is not None:
-            boundary()
-    return (time.perf_counter() - began) / steps
+def nothing() -> None:
+    """What a bare loop calls after each step."""
 
 
-def outside(training: Training, steps: int, folder: Path) -> float:
-    """Seconds a step with a Tracer that isn't recording."""
-    with Tracer(folder, schedule=never) as tracer:
-        return seconds_a_step(training, steps, tracer.step)
+def threads_s() -> float:
+    """The processor's time that the Tracer's threads have used."""
+    own = [thread for thread in threading.enumerate() if thread.name.startswith("kinetoscope")]
+    return sum(time.clock_gettime(time.pthread_getcpuclockid(thread.ident or 0)) for thread in own)
 
 
-def window(training: Training, steps: int, boundary: Callable[[], object]) -> tuple[float, float]:
-    """Seconds a recorded step, and seconds that the end of the window holds the training."""
-    for _ in range(WARMUP + 1):
+def loop(training: Training, steps: int, boundary: Callable[[], object]) -> Cost:
+    """What a step costs, with what is called after each."""
+    for _ in range(UNMEASURED):
         training.step()
         boundary()
-    a_step = seconds_a_step(training, steps - 2, boundary)
+    clock, at_boundary, threads = time.perf_counter, 0.0, threads_s()
+    began = clock()
+    for _ in range(steps):
+        training.step()
+        ended = clock()
+        boundary()
+        at_boundary += clock() - ended
+    return Cost((clock() - began) / steps, at_boundary / steps, (threads_s() - threads) / steps)
+
+
+def window(training: Training, steps: int, boundary: Callable[[], object]) -> tuple[Cost, float]:
+    """What a recorded step costs, and how many seconds the end of the window holds the training."""
+    for _ in range(WARMUP):
+        training.step()
+        boundary()
+    cost = loop(training, steps - UNMEASURED - 1, boundary)
     training.step()
     began = time.perf_counter()
     boundary()
-    return a_step, time.perf_counter() - began
+    return cost, time.perf_counter() - began
 
 
-def ours(training: Training, steps: int, folder: Path) -> tuple[float, float]:
+def ours(training: Training, steps: int, tracer: Tracer, windows: Windows) -> tuple[Cost, float]:
     """A window of the Tracer's."""
-    with Tracer(folder, schedule=one_window(steps)) as tracer:
-        return window(training, steps, tracer.step)  # the file is finished when the `with` ends, outside of the measure
+    saved = len(tracer.saved_traces)
+    windows.begin(steps)
+    tracer.step()
+    costs = window(training, steps, tracer.step)
+    # The file is finished by another process, beside which nothing is measured.
+    waited_for(lambda: len(tracer.saved_traces) > saved)
+    return costs
 
 
-def torchs(training: Training, steps: int, folder: Path) -> tuple[float, float]:
+def torchs(training: Training, steps: int, folder: Path) -> tuple[Cost, float]:
     """A window of torch's own profiler with the same options."""
     handler = tensorboard_trace_handler(str(folder), use_gzip=True)
     with profile(schedule=one_window(steps), on_trace_ready=handler, record_shapes=True) as profiler:
         return window(training, steps, profiler.step)
 
 
-def pairs(rounds: int, first: Callable[[], object], second: Callable[[], object]) -> Iterator[tuple[object, object]]:
+def waited_for(is_true: Callable[[], bool], meanwhile: Callable[[], object] = lambda: time.sleep(0.01)) -> None:
+    """Wait until something is true.
+
+    Raises:
+        TimeoutError: It didn't become true.
+    """
+    until = time.monotonic() + WAITS_S
+    while not is_true():
+        if time.monotonic() > until:
+            raise TimeoutError("The Tracer's other processes didn't do their work.")
+        meanwhile()
+
+
+def pairs(rounds: int, first: Callable[[], T], second: Callable[[], T]) -> Iterator[tuple[T, T]]:
     """Both, in turn; who begins changes."""
     for number in range(rounds):
         if number % 2:
@@ -107,32 +169,74 @@ def pairs(rounds: int, first: Callable[[], object], second: Callable[[], object]
             yield first(), second()
 
 
+def outside(training: Training, rounds: int, steps: int, folder: Path) -> list[tuple[Cost, Cost]]:
+    """Steps that a Tracer is told of and doesn't record, and bare ones."""
+    with Tracer(folder, schedule=lambda _: ProfilerAction.NONE) as tracer:
+
+        def told() -> Cost:
+            return loop(training, steps, tracer.step)
+
+        waited_for(lambda: any(folder.rglob("events.out.tfevents*")), told)  # all its processes have started
+        return list(pairs(rounds, told, lambda: loop(training, steps, nothing)))
+
+
+def inside(training: Training, rounds: int, steps: int, folder: Path) -> list[tuple[tuple[Cost, float], ...]]:
+    """Windows of a Tracer, and of torch.profiler.
+
+    Without curves, each of which would be summed up by another process while the next window is measured; what a step
+    costs with them is in `outside`.
+    """
+    windows = Windows()
+    with Tracer(folder, schedule=windows, keep=1, scalars=False) as tracer:
+
+        def one_of_ours() -> tuple[Cost, float]:
+            return ours(training, steps, tracer, windows)
+
+        one_of_ours()
+        torchs(training, steps, folder / "torch")
+        return list(pairs(rounds, one_of_ours, lambda: torchs(training, steps, folder / "torch")))
+
+
+def quartiles(values: list[float], scale: float, digits: int) -> str:
+    """The median of some values, and their quartiles."""
+    low, middle, high = (f"{value * scale:.{digits}f}" for value in statistics.quantiles(values, n=4))
+    return f"{middle} ({low} to {high})"
+
+
 def report(what: str, ratios: list[float], most: float) -> None:
     """Print a median with its quartiles, and whether it is within its bound."""
-    low, middle, high = statistics.quantiles(ratios, n=4)
-    verdict = "ok" if middle <= most else "TOO MUCH"
-    print(f"{what:58} {middle:7.4f}× ({low:.4f} to {high:.4f}, {len(ratios)} pairs; at most {most}×) {verdict}")
+    verdict = "ok" if statistics.median(ratios) <= most else "TOO MUCH"
+    print(f"{what:58} {quartiles(ratios, 1, 4)}×, {len(ratios)} pairs; at most {most}×: {verdict}")
+
+
+def report_steps(what: str, both: list[tuple[Cost, Cost]], most: float, other: str) -> None:
+    """Print how two kinds of steps compare; the Tracer's threads count against the first kind, whenever they ran."""
+    quicker = [second.a_step - second.threads for _, second in both]
+    ratios = [first.a_step / alone for (first, _), alone in zip(both, quicker, strict=True)]
+    added = [first.a_step - alone for (first, _), alone in zip(both, quicker, strict=True)]
+    report(what, ratios, most)
+    print(f"    {other}: {quartiles([second.a_step for _, second in both], 1e3, 3)} ms")
+    print(f"    added to it: {quartiles(added, 1e6, 1)} µs")
+    print(
+        f"    inside tracer.step(): {quartiles([first.boundary for first, _ in both], 1e6, 1)} µs,"
+        f" there: {quartiles([second.boundary for _, second in both], 1e6, 1)} µs"
+    )
+    print(f"    the Tracer's threads: {quartiles([first.threads for first, _ in both], 1e6, 1)} µs a step")
+    sys.stdout.flush()
 
 
 def report_recording(rounds: int, steps: int) -> None:
     """Measure and print all three."""
     logging.getLogger("kinetoscope").setLevel(logging.ERROR)
     training = Training()
-    seconds_a_step(training, steps)
+    loop(training, steps, nothing)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        ratios = [
-            with_it / bare
-            for with_it, bare in pairs(
-                rounds, lambda: outside(training, steps, folder), lambda: seconds_a_step(training, steps)
-            )
-        ]
-        report("a step outside a window / a bare one", ratios, MOST_OUTSIDE)
-        both = list(
-            pairs(rounds, lambda: ours(training, steps, folder), lambda: torchs(training, steps, folder / "torch"))
-        )
-    report("a recorded step / torch.profiler's", [a[0] / b[0] for a, b in both], MOST_INSIDE)
+        beside = outside(training, rounds * 4, steps, Path(name, "outside"))
+        report_steps("a step outside a window / a bare one", beside, MOST_OUTSIDE, "a bare step")
+        both = inside(training, rounds, steps, Path(name, "inside"))
+    costs = [(a[0], b[0]) for a, b in both]
+    report_steps("a recorded step / torch.profiler's", costs, MOST_INSIDE, "a step that torch.profiler records")
     report("held by a save / tensorboard_trace_handler(use_gzip=True)", [a[1] / b[1] for a, b in both], MOST_HELD)
-    held = statistics.median(a[1] for a, _ in both), statistics.median(b[1] for _, b in both)
-    print(f"a save of {steps} steps holds the training for {held[0]:.3f} s, torch's for {held[1]:.3f} s")
+    held = [quartiles([pair[place][1] for pair in both], 1e3, 1) for place in (0, 1)]
+    print(f"    a window of {steps} steps holds the training for {held[0]} ms, torch's for {held[1]} ms")
     sys.stdout.flush()
