@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .identity import Place
     from .losses import Losses
     from .plans import Board, Plan
+    from .progress import Step
     from .requests import Request
     from .saving import Saving
 
@@ -53,6 +54,7 @@ class Attendant:
         rescues: Whether to save before a signal ends the process, and to keep a sidecar.
         slow_step: A step that takes so many times the usual asks for a window; None for none.
         open_markers: Returns the labels of the markers that are open now.
+        began: Returns which step is under way, and when it began by the monotonic clock in ns.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Attendant:
         rescues: bool,
         slow_step: float | None,
         open_markers: Callable[[], list[str]],
+        began: Callable[[], tuple[int, int]],
     ) -> None:
         self._saving, self._losses, self._listens, self._rescues = saving, losses, listens, rescues
         self._has_sidecar = listens or rescues
@@ -71,11 +74,15 @@ class Attendant:
         self._triggers = Triggers(_Job(saving), self._sidecar.note, slow_step)
         self._rescue: Rescue | None = None
         self._signal = SignalHandler("SIGUSR1", self._signalled)
-        self._hang = Hang(self._sidecar.note, lambda: self._triggers.pace.median_ns)
+        self._hang = Hang(self._sidecar.note, began, lambda: self._triggers.pace.median_ns)
         self._unanswered = UnansweredSignals(self._is_deaf_to)
         self._watch: Watch | None = None
         self._step_start_ns = 0
-        self._completed = 0
+        self._took = self._triggers.pace.took if slow_step is None else self._triggers.took
+        self.takers: list[Callable[[Step], None]] = [self._sidecar.take] if self._has_sidecar else []
+        """What takes each complete step; at best no function of Python's, whose way through the caches is long."""
+        self.told_to_end: str | None = None
+        """The signal after which nothing more shall be recorded; the program ends when it sees fit."""
 
     def begin(self, save: Callable[[str], None]) -> None:
         """Be there from now on.
@@ -93,7 +100,7 @@ class Attendant:
                 self._signal.install()
                 tasks.append(Task("Looking for requests", self._triggers.poll, 1.0))
             if self._rescues:
-                self._rescue = Rescue(save)
+                self._rescue = Rescue(save, self._tell_to_end)
                 self._rescue.begin()
                 self._unanswered.begin()
                 tasks.append(Task("Looking for signals that nobody answers", self._unanswered.look, 0.5))
@@ -122,31 +129,35 @@ class Attendant:
         """Keep signals away from what the block does."""
         return nullcontext() if self._rescue is None else self._rescue.held()
 
-    @property
-    def told_to_end(self) -> str | None:
-        """The signal after which nothing more shall be recorded; the program ends when it sees fit."""
-        return None if self._rescue is None else self._rescue.told_to_end
+    def _tell_to_end(self, reason: str) -> None:
+        self.told_to_end = reason
 
-    def stepped(self, number: int, *, is_idle: bool) -> None:
+    def stepped(self, number: int, dur_ns: int, samples: int | None, tokens: int | None, *, is_idle: bool) -> None:
         """A step is complete.
 
         Args:
             number: Which one.
+            dur_ns: How long after the one before.
+            samples: How many it held, if the program says so.
+            tokens: The same.
             is_idle: Whether no profiler ran in it.
         """
-        now = time.time_ns()
-        self._completed = number + 1
-        if self._has_sidecar:
-            self._sidecar.add("s", number, self._step_start_ns, now)
-            if not self._sidecar.is_open:
-                self._open(is_late=True)
+        start, now = self._step_start_ns, time.time_ns()
+        self._step_start_ns = now
+        step = ("s", number, start, now, dur_ns, samples, tokens)
+        for take in self.takers:
+            take(step)
         if is_idle:
-            self._triggers.took(now - self._step_start_ns)
+            self._took(now - start)
+
+    def look(self) -> None:
+        """Begin the sidecar if that wasn't possible before; to be called between steps, now and then."""
+        if not self._sidecar.is_open:
+            self._open(is_late=True)
 
     def step_begins(self) -> None:
-        """The next step begins now: what lies between the two is the recording's own time."""
+        """The next step begins now, not with the end of the last one: what lies between is the recording's own time."""
         self._step_start_ns = time.time_ns()
-        self._hang.step_begins(self._completed)
 
     def action(self, step: int, scheduled: ProfilerAction) -> ProfilerAction:
         """Return what to do during `step`: what the schedule says, unless somebody asked for something else.

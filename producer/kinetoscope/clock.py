@@ -126,8 +126,7 @@ class Clock:
         # Each process of a job makes its Tracers in the same order: the n-th of each belong together.
         self._key = f"kinetoscope/clock/{next(_count)}"
         self._thread: threading.Thread | None = None
-        self.is_settled = False
-        """Whether torch.distributed was there, so that `settle` has nothing to do any more."""
+        self._is_settled = False
         self._over, self._wanted, self._first = threading.Event(), threading.Event(), threading.Event()
         self._offset: Offset | None = None
         self._waker: Any = None
@@ -142,8 +141,8 @@ class Clock:
 
     def settle(self) -> None:
         """Begin, once torch.distributed is there."""
-        if not self.is_settled and not self._over.is_set() and is_distributed():
-            self.is_settled = True
+        if not self._is_settled and not self._over.is_set() and is_distributed():
+            self._is_settled = True
             place = current_place()
             if place.world_size > 1:
                 self._thread = threading.Thread(target=self._run, args=(place,), name="kinetoscope-clock", daemon=True)

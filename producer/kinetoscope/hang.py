@@ -25,24 +25,21 @@ class Hang:
 
     Args:
         note: Takes the news.
+        began: Returns which step began last, on the thread that makes this, and when by the clock.
         usual_ns: Returns how long a step takes; None while that isn't known.
-        clock: Seconds.
+        clock_ns: A clock.
     """
 
     def __init__(
         self,
         note: Callable[[str, object], None],
+        began: Callable[[], tuple[int, int]],
         usual_ns: Callable[[], int | None],
-        clock: Callable[[], float] = time.monotonic,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        self._note, self._usual_ns, self._clock = note, usual_ns, clock
+        self._note, self._began, self._usual_ns, self._clock_ns = note, began, usual_ns, clock_ns
         self._thread = threading.get_ident()
-        self._began = (0, clock())
         self._told: int | None = None
-
-    def step_begins(self, number: int) -> None:
-        """Take that a step begins now, on the thread that made this."""
-        self._began = (number, self._clock())
 
     def look(self) -> None:
         """Note where the training stands, if its step takes longer than two minutes and ten usual ones."""
@@ -51,7 +48,7 @@ class Hang:
 
     def tell(self) -> None:
         """Note where the training stands, unless that was told of this step."""
-        number, lasts_s = self._began[0], self._lasts_s()
+        number, lasts_s = self._began()[0], self._lasts_s()
         frame = sys._current_frames().get(self._thread)
         if self._told != number and frame is not None:
             self._told = number
@@ -60,4 +57,4 @@ class Hang:
             self._note("hanging", {"step": number, "seconds": round(lasts_s), "stack": stack})
 
     def _lasts_s(self) -> float:
-        return self._clock() - self._began[1]
+        return (self._clock_ns() - self._began()[1]) / 1e9

@@ -30,11 +30,6 @@ class Instruments:
         self._clock = Clock()
         self._phase = ProfilerAction.NONE
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether `settle` has nothing to do any more."""
-        return self._clock.is_settled
-
     def settle(self) -> None:
         """Begin to compare clocks, once torch.distributed is there."""
         with self._losses.kept_away("Clocks couldn't be compared"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,7 +11,6 @@ from torch.autograd.profiler import record_function
 from .batches import Count, counted, length, wait_name
 from .errors import UsageError
 from .recorder import is_inside_optimizer
-from .schedule import is_per_epoch
 from .surface import Surface
 
 if TYPE_CHECKING:
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from .markers import Ranges
     from .progress import Progress, ProgressCounter
-    from .schedule import Schedule
 
 T = TypeVar("T")
+
+_LOOKS_EVERY_S = 0.2
 
 _CHECKED_STEPS = 3
 """Whoever steps at a wrong place does so from the first step on."""
@@ -31,7 +32,11 @@ class Loop(Surface):
 
     _counter: ProgressCounter
     _ranges: Ranges
-    _schedule: Schedule | None
+    _is_per_epoch: bool
+    _is_idle = True
+    """Whether no profiler runs in this step."""
+    _looks_s = 0.0
+    """When to look around, by the monotonic clock."""
 
     @property
     def progress(self) -> Progress:
@@ -94,7 +99,7 @@ class Loop(Surface):
         """
         if self._enabled:
             counter = self._counter
-            if counter.batch - counter.start.batch < _CHECKED_STEPS and is_inside_optimizer():
+            if counter.here < _CHECKED_STEPS and is_inside_optimizer():
                 raise UsageError(
                     "step() was called by a hook of an optimizer, in the middle of its step; call it at the top level "
                     "of the loop, after optimizer.step()."
@@ -120,33 +125,36 @@ class Loop(Surface):
             self._end_epoch(goes_on=self._ranges.is_step_open)
 
     def _end_epoch(self, *, goes_on: bool) -> None:
-        if self._counter.end_epoch() and is_per_epoch(self._schedule):
+        if self._counter.end_epoch() and self._is_per_epoch:
             self._ranges.end_step(is_complete=False)
             self._move(closes=True)
             self._resume(goes_on=goes_on)
 
     def _advance(self, samples: int | None, tokens: int | None, *, is_last: bool) -> None:
         self._check_place("count steps")
-        self._ranges.end_step()
-        self._end_step(self._counter.end_batch(samples, tokens), samples, tokens)
-        self._move(closes=is_last and self._counter.end_epoch() and is_per_epoch(self._schedule))
-        self._resume(goes_on=not is_last)
+        counter, was_idle = self._counter, self._is_idle
+        if is_last or not was_idle:
+            self._ranges.end_step()
+        dur_ns = counter.end_batch(samples, tokens)
+        self._attendant.stepped(counter.batch - 1, dur_ns, samples, tokens, is_idle=self._is_idle)
+        if time.monotonic() >= self._looks_s:
+            self._looks_s = time.monotonic() + _LOOKS_EVERY_S
+            self._look()
+        self._move(closes=is_last and self._counter.end_epoch() and self._is_per_epoch)
+        if is_last or not was_idle or not self._is_idle:  # else all is as before, as in most steps of a training
+            self._resume(goes_on=not is_last)
 
     def _resume(self, *, goes_on: bool) -> None:
-        self._begin_step()
+        self._attendant.step_begins()
         if goes_on:
             self._ranges.begin_step(self._counter.batch)
         else:
             self._ranges.resume()
 
-    def _end_step(self, dur_ns: int, samples: int | None, tokens: int | None) -> None:
-        """A step is complete; `completed_steps` counts it."""
+    def _look(self) -> None:
+        """Do what has to be done between two steps now and then."""
         raise NotImplementedError
 
     def _move(self, *, closes: bool) -> None:
         """Go on to what the schedule says of the next step; `closes` if no window goes on beyond this point."""
-        raise NotImplementedError
-
-    def _begin_step(self) -> None:
-        """The program goes on."""
         raise NotImplementedError

@@ -126,7 +126,8 @@ class Ranges:
         """Close the step's range. No marker is recorded until `resume` or the next step."""
         if self.is_recording and is_complete and self._number is not None:
             self.step_times_ns.append((self._number, self._start_ns, time.time_ns()))
-        self.pause()
+        if self._step is not None or self._markers:
+            self.pause()
         self._step = self._number = None
 
     def pause(self) -> None:
@@ -137,6 +138,11 @@ class Ranges:
             self._markers = [marker for marker in self._markers if not marker.is_over]
         if self._step is not None:
             self._step.end()
+
+    def stop(self) -> None:
+        """End what is recorded, and record no more."""
+        self.pause()
+        self.is_recording = False
 
     def resume(self) -> None:
         """Record again what is open."""
@@ -169,6 +175,11 @@ class Ranges:
         if self.is_recording:
             for marker in inner:
                 marker.begin()
+
+    def forget(self) -> None:
+        """Forget the markers that are over, as `pause` does; between two steps that aren't recorded nobody calls it."""
+        if not self.is_recording:
+            self.pause()
 
     @staticmethod
     def abandon(opened: Range) -> None:

@@ -12,6 +12,10 @@ from typing import Any
 
 from .errors import UsageError
 
+Step = tuple[str, int, int, int, int, int | None, int | None]
+"""A complete step: `s`, its number, start and end in Unix ns, the ns since the end of the one before, and its samples
+and tokens where the program counts them. A plain tuple, since the training's thread makes one at each step."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
@@ -71,13 +75,20 @@ class ProgressCounter:
         """What was complete before anything was counted here."""
         self._progress: Progress | None = start
         self.epoch, self.batch, self.batch_in_epoch = start.epoch, start.batch, start.batch_in_epoch
+        self.here = self.here_in_epoch = 0
+        """How many of those batches were counted here: the numbers by which schedules know the one that comes next.
+
+        A training that goes on from a checkpoint begins with 0, once; the epochs after the one that it lay in are
+        whole ones.
+        """
         self._sample, self._sample_in_epoch = start.sample, start.sample_in_epoch
         self._token, self._token_in_epoch = start.token, start.token_in_epoch
         self._total_ns, self._epoch_ns, self._batch_ns = (
             round(seconds * 1e9) for seconds in (start.total_wct, start.epoch_wct, start.batch_wct)
         )
         self._clock_ns = clock_ns
-        self._last_ns = clock_ns()
+        self.last_ns = clock_ns()
+        """When the last batch ended, by that clock."""
 
     @property
     def progress(self) -> Progress:
@@ -99,7 +110,7 @@ class ProgressCounter:
 
     def begin(self) -> None:
         """Let the first batch begin now."""
-        self._last_ns = self._clock_ns()
+        self.last_ns = self._clock_ns()
 
     def end_batch(self, samples: int | None = None, tokens: int | None = None) -> int:
         """Count a batch, which begins where the last one ended; return how many ns it took.
@@ -116,8 +127,10 @@ class ProgressCounter:
         self._progress = None
         self.batch += 1
         self.batch_in_epoch += 1
+        self.here += 1
+        self.here_in_epoch += 1
         now_ns = self._clock_ns()
-        batch_ns, self._last_ns = now_ns - self._last_ns, now_ns
+        batch_ns, self.last_ns = now_ns - self.last_ns, now_ns
         self._batch_ns = batch_ns
         self._total_ns += batch_ns
         self._epoch_ns += batch_ns
@@ -137,5 +150,6 @@ class ProgressCounter:
             return False
         self._progress = None
         self.epoch += 1
-        self.batch_in_epoch = self._sample_in_epoch = self._token_in_epoch = self._epoch_ns = 0
+        self.batch_in_epoch = self.here_in_epoch = 0
+        self._sample_in_epoch = self._token_in_epoch = self._epoch_ns = 0
         return True

@@ -158,17 +158,13 @@ class Recorder:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the profiler does nothing in this step."""
-        return self._action is ProfilerAction.NONE
+        """Whether the profiler does nothing in this step: if it needn't in the next one either, that needs no `move`."""
+        return self._action is ProfilerAction.NONE and not self._is_blocked
 
     @property
     def _is_open(self) -> bool:
         """Whether our profiler has torch's session, or has prepared one."""
         return self._profiler is not None and self._action is not ProfilerAction.NONE and not self._is_blocked
-
-    def rests(self, action: ProfilerAction) -> bool:
-        """Whether nothing goes on, and nothing begins with a step that is treated like `action`: `move` needn't be."""
-        return self._action is action is ProfilerAction.NONE and not self._is_blocked
 
     def start(self, action: ProfilerAction) -> None:
         """Begin the first step, which is to be treated like `action`.

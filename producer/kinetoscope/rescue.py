@@ -170,14 +170,13 @@ class Rescue:
 
     Args:
         save: Stops the recording and saves it; is given the reason.
+        tell: Takes the signal that told the process to end, where the program decides when.
     """
 
-    def __init__(self, save: Callable[[str], None]) -> None:
-        self._save = save
+    def __init__(self, save: Callable[[str], None], tell: Callable[[str], None]) -> None:
+        self._save, self._tell = save, tell
         self._handlers = [SignalHandler(name, self._signalled) for name in ENDING]
         self._held = _Held()
-        self.told_to_end: str | None = None
-        """The signal that told the process to end while the program decides when."""
 
     def begin(self) -> None:
         """Be there from now on."""
@@ -200,7 +199,7 @@ class Rescue:
         if handler.name == "SIGINT" and not handler.has_program_s_own:
             handler.pass_on()  # KeyboardInterrupt, which goes through the Tracer's `with`
         elif handler.has_program_s_own or not handler.is_outermost:
-            self.told_to_end = reason
+            self._tell(reason)
             handler.pass_on()
         else:
             self._save(reason)

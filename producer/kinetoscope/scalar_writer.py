@@ -1,8 +1,9 @@
 """The process that writes a run's curves: it is given the run's folder, and notes on standard input.
 
-A line is a JSON array of notes: `["step", unix_ns, batch, dur_ns, samples, tokens]` or
-`["window", unix_ns, batch, path]`. When the notes end, so does the process, once the last window's trace is there or
-has been waited for long enough. It never imports torch; TensorBoard's own code writes the records.
+A line is a JSON array of notes. A step is `["s", number, start_ns, end_ns, dur_ns, samples, tokens]`, which is a
+`progress.Step`; a window is `["window", unix_ns, batch, path]`. When the notes end, so does the process, once the last
+window's trace is there or has been waited for long enough. It never imports torch; TensorBoard's own code writes the
+records.
 """
 
 from __future__ import annotations
@@ -154,12 +155,13 @@ class Curves:
 
     def add(self, note: list[Any]) -> None:
         """Take a note."""
-        kind, unix_ns, batch, *rest = note
-        if kind == "step":
-            dur_ns, *counts = rest
-            self._write(unix_ns / 1e9, batch, step_values(dur_ns / 1e9, *counts))
+        kind, *rest = note
+        if kind == "s":
+            number, _, end_ns, dur_ns, samples, tokens = rest
+            self._write(end_ns / 1e9, number + 1, step_values(dur_ns / 1e9, samples, tokens))
         elif kind == "window":
-            self._windows.append((unix_ns / 1e9, batch, rest[0], time.monotonic() + WAITS_FOR_TRACE_S))
+            unix_ns, batch, path = rest
+            self._windows.append((unix_ns / 1e9, batch, path, time.monotonic() + WAITS_FOR_TRACE_S))
 
     def look(self) -> None:
         """Add the windows whose traces have appeared; forget those that nobody may expect any more."""

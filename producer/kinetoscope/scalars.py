@@ -26,23 +26,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .identity import Place
+    from .progress import Step
 
 _LOG = logging.getLogger("kinetoscope")
 
 EVERY_S = 2.0
 """How often the other process hears of new steps."""
 
-_MOST_EARLY = 100_000
-"""Steps that are kept until it is known which rank this is."""
+_MOST_NOTES = 100_000
+"""How many are kept until it is known which rank this is, or while the other process doesn't read."""
 
 SWITCH = "KINETOSCOPE_SCALARS"
 """The environment variable that is `off` where no curves are wanted."""
 
 OURS = ".kinetoscope"
 """How the names of our event files end."""
-
-Step = tuple[str, int, int, int, int | None, int | None]
-"""A note: `step`, when it was completed in Unix ns, how many were, ns that it took, samples and tokens if counted."""
 
 _NOTES_A_LINE = 100
 """How many are encoded at once: that takes half the time, but holds the interpreter."""
@@ -69,31 +67,25 @@ class Scalars:
 
     Args:
         folder: The run's folder.
+        notes: What has been noted already, and will be: steps, and windows.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._notes: deque[tuple[Any, ...]] = deque()
+    def __init__(self, folder: Path, notes: deque[tuple[Any, ...]]) -> None:
+        self._folder, self._notes = folder, notes
         self._more = threading.Event()
-        self._is_closed = False
+        self.is_closed = False
+        """Whether nothing more is written."""
         self._process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._pass_on, name="kinetoscope-scalars", daemon=True)
         self._thread.start()
 
-    def step(self, note: Step) -> None:
-        """Note a step."""
-        if not self._is_closed:
-            self._notes.append(note)
-
     def window(self, path: str | os.PathLike[str], steps_completed: int) -> None:
         """Note that a window is being saved as `path`."""
-        if self._is_closed:
-            return
         self._notes.append(("window", time.time_ns(), steps_completed, os.fspath(path)))
 
     def close(self, timeout: float = 10.0) -> None:
         """Pass on what was noted last; wait for that at most so many seconds. The other process ends by itself."""
-        self._is_closed = True
+        self.is_closed = True
         self._more.set()
         self._thread.join(timeout)
         if self._process is not None:
@@ -105,7 +97,7 @@ class Scalars:
     def _pass_on(self) -> None:
         """Hand over what was noted, every now and then: the work of the thread."""
         try:
-            while not self._is_closed:
+            while not self.is_closed:
                 self._more.wait(EVERY_S)
                 self._hand_over()
             self._hand_over()
@@ -122,7 +114,7 @@ class Scalars:
             problem = obstacle(self._folder)
             if problem:
                 _LOG.info("No curves of steps for TensorBoard: %s.", problem)
-                self._is_closed = True
+                self.is_closed = True
                 return
             self._process = _started(self._folder)
         if self._process.stdin is not None:
@@ -136,53 +128,59 @@ class Curves:
     Args:
         settled: Tells this process's place and its run's folder, or None while they may still change; `is_late` says
             that a process which isn't in a group yet never will be.
+        takers: What takes each complete step: the curves do, as long as there are any.
         is_on: Whether curves are wanted at all.
     """
 
-    def __init__(self, settled: Callable[..., tuple[Place, Path] | None], *, is_on: bool) -> None:
-        self._settled = settled
-        self._is_on = is_on and is_wanted()
-        self._early: list[Step] = []
+    def __init__(
+        self,
+        settled: Callable[..., tuple[Place, Path] | None],
+        takers: list[Callable[[Step], None]],
+        *,
+        is_on: bool,
+    ) -> None:
+        self._settled, self._takers = settled, takers
+        self._notes: deque[tuple[Any, ...]] = deque(maxlen=_MOST_NOTES)
+        self._take = self._notes.append
         self._scalars: Scalars | None = None
+        self._is_on = is_on and is_wanted()
+        if self._is_on:
+            takers.append(self._take)
 
-    def step(self, completed: int, dur_ns: int, samples: int | None, tokens: int | None) -> None:
-        """Note the step that has just been completed; `completed` counts it."""
-        if not self._is_on:
-            return
-        note = ("step", time.time_ns(), completed, dur_ns, samples, tokens)
-        if self._scalars is None:
-            self._early.append(note)
-            self._begin()
-        else:
-            self._scalars.step(note)
+    def look(self) -> None:
+        """Begin if it is known by now where, or end if nothing can be written; to be called now and then."""
+        if self._is_on and self._scalars is None:
+            self._begin(is_late=place_from(os.environ).world_size == 1)
+        if self._is_on and self._scalars is not None and self._scalars.is_closed:
+            self._end()
 
     def window(self, path: Path, steps_completed: int) -> None:
         """Note a window that was saved."""
-        if self._scalars is not None:
+        if self._is_on and self._scalars is not None:
             self._scalars.window(path, steps_completed)
 
     def close(self) -> None:
         """Pass on what was noted last."""
-        if self._is_on and self._early:
+        if self._is_on and self._scalars is None and self._notes:
             self._begin(is_late=True)
-        self._is_on = False
+        self._end()
         if self._scalars is not None:
             self._scalars.close()
 
-    def _begin(self, *, is_late: bool = False) -> None:
-        """Begin, if it is known by now where."""
-        settled = self._settled(is_late=is_late or place_from(os.environ).world_size == 1)
+    def _begin(self, *, is_late: bool) -> None:
+        settled = self._settled(is_late=is_late)
         if settled is None:
-            self._is_on = len(self._early) < _MOST_EARLY
             return
         place, folder = settled
-        early, self._early = self._early, []
         if place.global_rank:
+            self._end()
+        else:
+            self._scalars = Scalars(folder, self._notes)
+
+    def _end(self) -> None:
+        if self._is_on:
             self._is_on = False
-            return
-        self._scalars = Scalars(folder)
-        for note in early:
-            self._scalars.step(note)
+            self._takers.remove(self._take)
 
 
 def _lines(notes: Sequence[tuple[Any, ...]]) -> Iterator[bytes]:

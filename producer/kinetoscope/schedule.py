@@ -19,8 +19,6 @@ from .errors import ScheduleError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .progress import Progress, ProgressCounter
-
     Schedule = Callable[[int], ProfilerAction]
 
 
@@ -113,17 +111,6 @@ def is_per_epoch(schedule: Schedule | None) -> bool:
     return getattr(schedule, "per", "run") == "epoch"
 
 
-def place_in(schedule: Schedule | None, now: Progress | ProgressCounter, start: Progress) -> int:
-    """Return the number by which a schedule knows the batch that comes next.
-
-    It counts what this process does: a training that goes on from a checkpoint begins with 0, once; the epochs after
-    the one that the checkpoint lay in are whole ones.
-    """
-    if not is_per_epoch(schedule):
-        return now.batch - start.batch
-    return now.batch_in_epoch - (start.batch_in_epoch if now.epoch == start.epoch else 0)
-
-
 class WindowLimit:
     """Ends windows that last too long.
 
@@ -141,6 +128,8 @@ class WindowLimit:
         self._most_s, self._clock_s = most_s, clock_s
         self._start_s: float | None = None
         self._before = ProfilerAction.NONE
+        self.is_set = most_s is not None
+        """Whether there is a limit."""
         self.reason: str | None = None
         """Why the next step isn't recorded though the schedule says so."""
 

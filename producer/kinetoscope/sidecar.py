@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from .progress import Step
+
 _LOG = logging.getLogger("kinetoscope")
 
 MOST_BYTES = 4 << 20
@@ -138,6 +140,11 @@ class Sidecar:
         """Take a line. Any thread may call it; it does nothing but keep it."""
         self._waiting.append(line)
 
+    @property
+    def take(self) -> Callable[[Step], None]:
+        """Takes a step as `add` does its lines, and is no function of Python's: it is called at each step."""
+        return self._waiting.append
+
     def note(self, kind: str, value: object) -> None:
         """Take a piece of news."""
         self.add("n", kind, value, time.time_ns())
@@ -199,7 +206,7 @@ class Sidecar:
         lines = []
         while self._waiting:
             line = self._waiting.popleft()
-            lines.append(_step_text(*line[1:]) if line[0] == "s" else _text(line))
+            lines.append(_step_text(*line[1:4]) if line[0] == "s" else _text(line))
         return lines
 
     def _append(self, file: Path, text: str) -> None:

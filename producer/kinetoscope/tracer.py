@@ -21,7 +21,7 @@ from .attendant import Attendant
 from .errors import ProfilerBusyError, ScheduleError, UsageError
 from .events import EventLog
 from .handler import folder
-from .identity import Run, current_place, is_distributed
+from .identity import Run, current_place
 from .instruments import Instruments
 from .loop import Loop
 from .losses import Losses
@@ -30,7 +30,7 @@ from .progress import Progress, ProgressCounter
 from .recorder import Activities, Options, Recorder
 from .saving import Destination, Saving
 from .scalars import Curves
-from .schedule import WindowLimit, checked_schedule, description, place_in, shortfall
+from .schedule import WindowLimit, checked_schedule, description, is_per_epoch, shortfall
 from .selection import Ranks, Selection
 from .system import KINDS, SystemCounters
 from .template import TRACE
@@ -144,6 +144,7 @@ class Tracer(Loop):
         progress: Progress | None = None,
     ) -> None:
         self._schedule, self._enabled = checked_schedule(schedule), enabled
+        self._is_per_epoch = is_per_epoch(schedule)
         self._options = Options(
             activities=None if activities is None else tuple(activities),
             record_shapes=record_shapes,
@@ -163,7 +164,6 @@ class Tracer(Loop):
         name, self._selection = Run(run, target, overwrite=overwrite), Selection(ranks)
         self._saving = Saving(target, name, self._losses, facts, destination, self._saved, self._selection)
         self._on_saved, self._on_window = on_saved, on_window
-        self._curves = Curves(self._saving.settled, is_on=scalars and enabled)
         self._ranges = Ranges()
         self._annotations = Annotations(EventLog(), self._ranges)
         self._attendant = Attendant(
@@ -173,12 +173,14 @@ class Tracer(Loop):
             rescues=rescue,
             slow_step=slow_step,
             open_markers=self._annotations.log.open_names,
+            began=lambda: (self._counter.batch, self._counter.last_ns),
         )
+        self._curves = Curves(self._saving.settled, self._attendant.takers, is_on=scalars and enabled)
         self._annotations.log.listener = self._attendant.annotated
         counters = SystemCounters(self._annotations.log, self._annotations.units, system, system_interval_s)
         self._instruments = Instruments(self._losses, counters, self._selection)
         self._counter, self._limit = ProgressCounter(progress), WindowLimit(max_window_s)
-        self._keeps_events, self._window_batches = keep_events, 0
+        self._keeps_events, self._window_first = keep_events, 0
         self._preset, self._metadata = {}, {}
 
     @property
@@ -205,7 +207,8 @@ class Tracer(Loop):
         self._owner = _here()
         Tracer._live = self
         atexit.register(self._at_exit)
-        self._settle()
+        self._saving.settle()
+        self._instruments.settle()
         self._annotations.open(self._owner)
         self._attendant.begin(self._close)
         self._begin_window(action, begins=recorder.is_recording)
@@ -259,8 +262,8 @@ class Tracer(Loop):
             _LOG.warning("%d recordings were lost, %d saved.", lost, saved)
 
     def _stop(self) -> None:
-        self._ranges.pause()
-        self._ranges.is_recording = False
+        self._ranges.stop()
+        self._is_idle = True
         self._annotations.until_ns = time.time_ns()
         recorder, self._recorder = self._recorder, None
         # A window that began with the end of the loop's last step holds nothing.
@@ -268,7 +271,7 @@ class Tracer(Loop):
         with self._losses.kept_away("The recording couldn't be stopped"):
             if recorder is not None:
                 with self._attendant.held():
-                    recorder.stop(drops=is_over and not self._window_batches)
+                    recorder.stop(drops=is_over and self._window_first == self._counter.batch)
         self._annotations.close()
 
     def _shortfall(self) -> str | None:
@@ -277,65 +280,59 @@ class Tracer(Loop):
             return None
         if not self._selection.is_here:
             return self._selection.why_nobody(current_place())
-        made = self._counter.batch - self._counter.start.batch
-        return shortfall(self._schedule, made, has_stepped=self._has_stepped)
+        return shortfall(self._schedule, self._counter.here, has_stepped=self._has_stepped)
 
     # From step to step
 
-    def _end_step(self, dur_ns: int, samples: int | None, tokens: int | None) -> None:
-        self._window_batches += 1
-        completed, recorder = self._counter.batch, self._recorder
-        self._curves.step(completed, dur_ns, samples, tokens)
-        self._attendant.stepped(completed - 1, is_idle=recorder is None or recorder.is_idle)
-
-    def _begin_step(self) -> None:
+    def _look(self) -> None:
+        with self._losses.kept_away("The recording is not looked after"):
+            self._saving.settle()
+            self._instruments.settle()
+            self._ranges.forget()
+            self._attendant.look()
+            self._curves.look()
+            self._saving.listen()
         self._attendant.step_begins()
 
     def _move(self, *, closes: bool) -> None:
-        recorder, attendant = self._recorder, self._attendant
+        recorder, told_to_end = self._recorder, self._attendant.told_to_end
         if recorder is None:
             return
-        if attendant.told_to_end:
-            self._saving.reason = attendant.told_to_end
+        if told_to_end:
+            self._saving.reason = told_to_end
             self._stop()
             return
         try:
             action = self._action()
-            if not recorder.rests(action):  # as it does in most steps of a training
+            if not self._is_idle or action is not ProfilerAction.NONE:  # in few steps of a training
                 self._turn(recorder, action, closes=closes)
         except Exception as error:  # noqa: BLE001  whatever it is, the training is worth more
             self._losses.keep_away("The profiler failed, so nothing more is recorded", error)
             self._stop()
-        self._settle()
-        self._saving.listen()
 
     def _turn(self, recorder: Recorder, action: ProfilerAction, *, closes: bool) -> None:
         """Let the profiler do something in the step that is over, or in the next one."""
+        self._ranges.end_step()  # where nothing was recorded, it is one that began long ago
         with self._attendant.held():  # a signal's handler closes what is open, so it finds nothing half done
             self._annotations.until_ns, begins = time.time_ns(), False
             if closes or self._limit.reason:
                 self._saving.reason = self._limit.reason or "epoch"
             try:
-                drops = closes and not self._window_batches
+                drops = closes and self._window_first == self._counter.batch
                 begins = recorder.move(action, self._options_now(), closes=closes, drops=drops)
             except ProfilerBusyError as error:
                 self._attendant.left_out(self.completed_steps, str(error))
             self._begin_window(action, begins=begins)
 
-    def _settle(self) -> None:
-        """Learn who is who while torch.distributed can tell."""
-        if not self._instruments.is_settled and is_distributed():
-            self._saving.settle()
-            self._instruments.settle()
-
     def _begin_window(self, action: ProfilerAction, *, begins: bool) -> None:
         """Go on with what the profiler does from now on; `begins` if a window begins with it."""
         recorder = self._recorder
-        if begins or recorder is None or recorder.is_idle:
+        self._is_idle = recorder is None or recorder.is_idle
+        if begins or self._is_idle:
             self._saving.reason = self._attendant.reason
         if begins:
             self._attendant.window_begins(self.completed_steps, self._options_now().to_json())
-            self._window_batches = 0
+            self._window_first = self._counter.batch
         self._ranges.is_recording = recorder is not None and recorder.is_recording
         self._annotations.enter(action, begins=begins)
         self._instruments.enter(action, begins=begins)
@@ -343,11 +340,14 @@ class Tracer(Loop):
     def _action(self) -> ProfilerAction:
         if self._schedule is None:
             return self._limit.limited(ProfilerAction.RECORD if self._selection.is_here else ProfilerAction.NONE)
-        step = place_in(self._schedule, self._counter, self._counter.start)
+        counter = self._counter
+        step = counter.here_in_epoch if self._is_per_epoch else counter.here
         action = self._schedule(step)
         if not isinstance(action, ProfilerAction):
             raise ScheduleError(f"The schedule returned {action!r} for step {step}; it must return a ProfilerAction.")
-        return self._attendant.action(self._counter.batch, self._limit.limited(action))
+        if self._limit.is_set:
+            action = self._limit.limited(action)
+        return self._attendant.action(counter.batch, action)
 
     def _options_now(self) -> Options:
         plan = self._attendant.plan
@@ -383,8 +383,7 @@ class Tracer(Loop):
             self._on_saved(path, window)
 
     def _give_way(self, is_recording: bool) -> None:  # noqa: FBT001  # the Recorder's way
-        self._ranges.pause()
-        self._ranges.is_recording = False
+        self._ranges.stop()
         self._attendant.gives_way(self.completed_steps, is_recording=is_recording)
 
     def _check_place(self, what: str) -> None:

@@ -51,24 +51,31 @@ class Pace:
         self._kept: deque[int] = deque(maxlen=_KEPT_STEPS)
         self._added = 0
         self._quiet_until = 0.0
-        self.median_ns: int | None = None
+        self._usual_ns: int | None = None
+        self.took = self._kept.append
+        """Takes a step's duration, where nobody asks whether it is slow."""
+
+    @property
+    def median_ns(self) -> int | None:
+        """How long a step usually takes; None while that isn't known."""
+        return int(statistics.median(self._kept)) if self._kept else None
 
     def is_slow(self, dur_ns: int, now_s: float) -> bool:
         """Take a step's duration; return whether it is slow. After a slow one there is none for `COOLDOWN_S`."""
-        is_slow = self._slow_step is not None and self._is_outlier(dur_ns, self._slow_step)
-        is_slow = is_slow and now_s >= self._quiet_until
+        is_slow = self._is_outlier(dur_ns) and now_s >= self._quiet_until
         if is_slow:
             self._quiet_until = now_s + COOLDOWN_S
         self._kept.append(dur_ns)
         self._added += 1
         if self._added <= _LEAST_STEPS or not self._added % _REFRESH:
-            self.median_ns = int(statistics.median(self._kept))
+            self._usual_ns = self.median_ns
         return is_slow
 
-    def _is_outlier(self, dur_ns: int, slow_step: float) -> bool:
-        if self.median_ns is None or self._added < _LEAST_STEPS:
+    def _is_outlier(self, dur_ns: int) -> bool:
+        usual_ns = self._usual_ns
+        if self._slow_step is None or usual_ns is None or self._added < _LEAST_STEPS:
             return False
-        return dur_ns > slow_step * self.median_ns and dur_ns > self.median_ns + _FLOOR_NS
+        return dur_ns > self._slow_step * usual_ns and dur_ns > usual_ns + _FLOOR_NS
 
 
 class Job(Protocol):
@@ -203,8 +210,9 @@ class Triggers:
             self._wanted.clear()
         elif place[1] > 1:
             self._look()
-            if self._plan is None and self._wanted and self.pace.median_ns is not None:
-                self._propose(self._wanted[0], self.pace.median_ns / 1e9)
+            usual_ns = self.pace.median_ns
+            if self._plan is None and self._wanted and usual_ns is not None:
+                self._propose(self._wanted[0], usual_ns / 1e9)
 
     def _take_request(self) -> None:
         try:

@@ -56,6 +56,28 @@ def test_a_resumed_training_goes_on_where_it_was():
     assert (now.epoch, now.batch, now.batch_in_epoch, now.total_wct, now.epoch_wct) == (2, 22, 2, 93.0, 7.0)
 
 
+def test_a_schedule_counts_from_where_a_training_goes_on_and_epochs_from_their_start():
+    counter = ProgressCounter(Progress(epoch=2, batch=25, batch_in_epoch=5))
+    counted = [(counter.here, counter.here_in_epoch)]
+    for _ in range(2):
+        counter.end_batch()
+    counted.append((counter.here, counter.here_in_epoch))
+    counter.end_epoch()
+    for _ in range(3):
+        counter.end_batch()
+    counted.append((counter.here, counter.here_in_epoch))
+    assert counted == [(0, 0), (2, 2), (5, 3)]
+    assert (counter.batch, counter.batch_in_epoch, counter.progress.epoch) == (30, 3, 3)
+
+
+def test_a_batch_of_less_than_nothing_is_refused_and_not_counted():
+    counter = ProgressCounter(Progress(sample=100))
+    for counts in ({"samples": -1}, {"tokens": -1, "samples": 1}):
+        with pytest.raises(UsageError, match="less than none"):
+            counter.end_batch(**counts)
+    assert counter.progress == Progress(sample=100)
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [({"batch": -1}, "batch=-1"), ({"batch": 3, "batch_in_epoch": 4}, "batch_in_epoch=4 is more than batch=3")],

@@ -4,6 +4,7 @@ import io
 import json
 import shutil
 import time
+from collections import deque
 from pathlib import Path
 
 import pytest
@@ -59,9 +60,9 @@ def test_steps_and_windows_become_points_of_a_run(tmp_path):
     write(
         tmp_path / "run",
         notes(
-            json.dumps([["step", S, 1, S // 2, 32, None], ["window", 2 * S, 6, str(trace)]]),
+            json.dumps([["s", 0, 0, S, S // 2, 32, None], ["window", 2 * S, 6, str(trace)]]),
             "no notes",
-            json.dumps([["step", 3 * S, 2, S // 4, 32, 64]]),
+            json.dumps([["s", 1, 2 * S, 3 * S, S // 4, 32, 64]]),
         ),
     )
     found = curves(tmp_path / "run")
@@ -77,9 +78,7 @@ def test_steps_and_windows_become_points_of_a_run(tmp_path):
 
 def test_the_training_only_notes_and_another_process_writes(tmp_path, monkeypatch):
     monkeypatch.setattr(scalars, "EVERY_S", 0.01)
-    noted = Scalars(tmp_path / "run")
-    for batch in range(1, 4):
-        noted.step(("step", S + batch, batch, 2 * S, 8, None))
+    noted = Scalars(tmp_path / "run", deque(("s", number, 0, S + number, 2 * S, 8, None) for number in range(3)))
     noted.close()
     until(lambda: (tmp_path / "run").exists() and len(curves(tmp_path / "run").get("steps/duration_s", ())) == 3)
     found = curves(tmp_path / "run")
@@ -91,15 +90,13 @@ def test_the_training_only_notes_and_another_process_writes(tmp_path, monkeypatc
 def test_nothing_is_written_where_another_program_writes(tmp_path):
     (tmp_path / "events.out.tfevents.1.host.1.0").touch()
     assert "another program" in obstacle(tmp_path)
-    noted = Scalars(tmp_path)
-    noted.step(("step", S, 1, 2 * S, None, None))
+    noted = Scalars(tmp_path, deque([("s", 0, 0, S, S, None, None)]))
     noted.close()
     assert [path.name for path in tmp_path.iterdir()] == ["events.out.tfevents.1.host.1.0"]
 
 
 def test_a_folder_that_can_t_be_made_costs_the_curves_alone(tmp_path, caplog):
     (tmp_path / "file").touch()
-    noted = Scalars(tmp_path / "file" / "run")
-    noted.step(("step", S, 1, 2 * S, None, None))
+    noted = Scalars(tmp_path / "file" / "run", deque([("s", 0, 0, S, S, None, None)]))
     noted.close()
     assert "can't be written" not in caplog.text

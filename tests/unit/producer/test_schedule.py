@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from torch.profiler import ProfilerAction
 
 from kinetoscope import Cyclic, ScheduleError, cyclic
-from kinetoscope.progress import Progress
-from kinetoscope.schedule import WindowLimit, description, place_in, steps_needed
+from kinetoscope.schedule import WindowLimit, description, steps_needed
 
 SMALL = st.integers(0, 4)
 CYCLES = st.fixed_dictionaries(
@@ -60,14 +59,6 @@ def test_a_trace_can_tell_its_schedule():
     assert description(Cyclic(**numbers)) == {**numbers, "skip_first_wait": False, "per": "run"}
     assert description(None) is None
     assert "schedule" in description(torch_schedule(wait=0, warmup=0, active=1))
-
-
-def test_a_schedule_counts_from_where_a_training_goes_on_and_epochs_from_their_start():
-    start = Progress(epoch=2, batch=25, batch_in_epoch=5)
-    here, later = Progress(epoch=2, batch=27, batch_in_epoch=7), Progress(epoch=3, batch=33, batch_in_epoch=3)
-    per_run, per_epoch = cyclic(), cyclic(per="epoch")
-    assert [place_in(schedule, here, start) for schedule in (per_run, per_epoch, None)] == [2, 2, 2]
-    assert [place_in(schedule, later, start) for schedule in (per_run, per_epoch)] == [8, 3]
 
 
 def test_a_window_that_lasts_too_long_ends_and_the_next_one_has_its_own_time():
