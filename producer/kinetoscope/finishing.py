@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .finisher import finish_left_over
-from .interpreter import command
+from .interpreter import command, leave_alone
 from .jobs import PROCESS, STATE, Job, Queue, read_json, write_json
 from .manifest import SAVING
 
@@ -160,7 +160,7 @@ class Finishing:
                 finisher.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 write_json(self._queue.folder / PROCESS, {**self._process, "is_alone": True})
-                _left_alone.append(finisher)
+                leave_alone(finisher)
                 self._finisher = None
                 return len(self._pending)
             self._learn()
@@ -172,6 +172,3 @@ class Finishing:
         if not self._queue.jobs():
             shutil.rmtree(self._queue.folder, ignore_errors=True)
         return len(self._pending)
-
-
-_left_alone: list[subprocess.Popen[bytes]] = []

@@ -158,7 +158,7 @@ class Recorder:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the profiler does nothing in this step: if it needn't in the next one either, that needs no `move`."""
+        """Whether the profiler does nothing in this step: no `move` is needed if it needn't in the next one either."""
         return self._action is ProfilerAction.NONE and not self._is_blocked
 
     @property

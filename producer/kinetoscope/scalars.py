@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from .identity import place_from
-from .interpreter import command
+from .interpreter import command, leave_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -89,10 +89,7 @@ class Scalars:
         self._more.set()
         self._thread.join(timeout)
         if self._process is not None:
-            # It goes on with the last window's breakdown and needs nobody: this one must not complain of it at exit.
-            with suppress(OSError):
-                self._process.poll()
-            self._process.returncode = self._process.returncode or 0
+            leave_alone(self._process)  # it goes on with the last window's breakdown
 
     def _pass_on(self) -> None:
         """Hand over what was noted, every now and then: the work of the thread."""
