@@ -149,6 +149,8 @@ class Attendant:
             take(step)
         if is_idle:
             self._took(now - start)
+        else:
+            self._triggers.pace.profiled_ns = now - start
 
     def look(self) -> None:
         """Begin the sidecar if that wasn't possible before; to be called between steps, now and then."""

@@ -54,11 +54,18 @@ class Pace:
         self._usual_ns: int | None = None
         self.took = self._kept.append
         """Takes a step's duration, where nobody asks whether it is slow."""
+        self.profiled_ns: int | None = None
+        """How long the last step took that a profiler ran in."""
 
     @property
     def median_ns(self) -> int | None:
         """How long a step usually takes; None while that isn't known."""
         return int(statistics.median(self._kept)) if self._kept else None
+
+    @property
+    def about_ns(self) -> int | None:
+        """About how long a step takes: where a profiler runs in all of them, as long as it does with it."""
+        return self.median_ns or self.profiled_ns
 
     def is_slow(self, dur_ns: int, now_s: float) -> bool:
         """Take a step's duration; return whether it is slow. After a slow one there is none for `COOLDOWN_S`."""
@@ -118,6 +125,8 @@ class Triggers:
         self._number = 0
         self._completed = 0
         self._is_signalled = False
+        self._before = ProfilerAction.NONE
+        self._follows_window = self._skips_window = False
 
     @property
     def running(self) -> Plan | None:
@@ -145,9 +154,19 @@ class Triggers:
     def action(self, step: int, scheduled: ProfilerAction) -> ProfilerAction:
         """Return what to do during `step`: what the schedule says, unless a plan says otherwise.
 
-        A window of the schedule goes first; the plan moves behind it, on all ranks alike.
+        A window of the schedule goes first; the plan moves behind it, on all ranks alike. Where the next one follows
+        directly, the plan takes its place, and the schedule goes on with the one after that.
         """
-        self._completed = step
+        before, self._before, self._completed = self._before, scheduled, step
+        if self._plan is None and not self._wanted and not self._skips_window:
+            return scheduled  # as in most steps of a training
+        self._follows_window = before is ProfilerAction.RECORD_AND_SAVE
+        action = self._planned(step, scheduled)
+        if self._skips_window and not self._is_under_way:
+            self._skips_window = not self._follows_window and scheduled is not ProfilerAction.NONE
+        return ProfilerAction.NONE if self._skips_window and not self._is_under_way else action
+
+    def _planned(self, step: int, scheduled: ProfilerAction) -> ProfilerAction:
         if self._plan is None:
             place = self._job.rank_and_size() if self._wanted else None
             if place is not None and place[1] == 1:
@@ -168,9 +187,10 @@ class Triggers:
                 self._note("missed", plan.request.id)
             self._end()
             return scheduled
-        if scheduled is not ProfilerAction.NONE:
+        if scheduled is not ProfilerAction.NONE and not self._follows_window:
             self._plan = plan.moved(step + 1)
             return scheduled
+        self._skips_window = scheduled is not ProfilerAction.NONE
         self._is_under_way = True
         return _action(plan, step)
 
@@ -210,7 +230,7 @@ class Triggers:
             self._wanted.clear()
         elif place[1] > 1:
             self._look()
-            usual_ns = self.pace.median_ns
+            usual_ns = self.pace.about_ns
             if self._plan is None and self._wanted and usual_ns is not None:
                 self._propose(self._wanted[0], usual_ns / 1e9)
 

@@ -103,6 +103,35 @@ def test_a_window_of_the_schedule_goes_first():
     assert rank.actions == [NONE, NONE, WARMUP, RECORD, SAVE, WARMUP, RECORD, SAVE, NONE, NONE]
 
 
+def test_a_schedule_that_never_rests_gives_way_behind_a_window():
+    rank = Rank(schedule=cyclic(wait=0, warmup=1, active=2, repeat=0))
+    rank.step()
+    rank.triggers.request(Request(steps=3, warmup=1))
+    for _ in range(12):
+        rank.step()
+    window = [WARMUP, RECORD, SAVE]
+    # Asked for in the first window, it takes the place of the second one, and of the third, which it cuts into.
+    assert rank.actions == [*window, WARMUP, RECORD, RECORD, SAVE, NONE, NONE, *window, WARMUP]
+    assert [kind for kind, _ in rank.news] == ["plan"]
+
+
+@pytest.mark.parametrize("wait", [0, 1])
+def test_ranks_whose_steps_are_all_profiled_agree_on_a_request_too(wait):
+    board = Shared()
+    job = [Rank(number, 2, board, schedule=cyclic(wait=0, warmup=wait, active=2, repeat=0)) for number in range(2)]
+    for rank in job:
+        rank.triggers.pace.profiled_ns = 10**9  # a step was profiled, and none wasn't
+        rank.actions.append(rank.triggers.action(0, rank.schedule(0)))
+    job[0].waiting.append(Request(steps=2, warmup=0))
+    for rank in (*job, *job):
+        rank.triggers.poll()
+    for rank in job:
+        for number in range(1, 14):
+            rank.actions.append(rank.triggers.action(number, rank.schedule(number)))
+    assert job[0].actions == job[1].actions
+    assert [kind for rank in job for kind, _ in rank.news] == ["plan", "plan"]
+
+
 def test_while_a_window_is_under_way_others_ask_in_vain():
     rank = Rank()
     rank.step()
