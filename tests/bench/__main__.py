@@ -3,7 +3,7 @@
     make bench                                      about 45 minutes, nearly all of it the peers'
     make bench ARGS="--megabytes 340 --rounds 3"    one size
     make bench ARGS="--without-peers"               a few minutes
-    make bench ARGS="--ranks"                       runs of many ranks, nothing else
+    make bench ARGS="--ranks"                       runs of many ranks, nothing else; some three minutes
     make bench ARGS="--views"                       every view of a million events, nothing else
     make bench ARGS="--timeline"                    the timeline beside Perfetto, and one of 20 million slices, nothing else
     make bench ARGS="--producer"                    what recording costs a training, nothing else; two minutes

@@ -31,7 +31,9 @@ class Links(Table):
     threshold_frac = Column(
         FRACTION, "From where on it is called slow: 10 %, or what noise reaches on any link in one run of a hundred."
     )
-    transfer_ns = Column(DURATION, "Its typical transfer, the median over its calls: no waiting for late ranks in it.")
+    transfer_ns = Column(
+        DURATION, "Its typical transfer, the median over its calls: no waiting for late ranks in it.", adds_up=False
+    )
     others_ns = Column(DURATION, "The median of the typical transfers of the others.", adds_up=False)
     algorithm_bytes_per_s = Column(BYTE_RATE, "Message ÷ typical transfer.")
     calls = Column(COUNT, "Of how many calls the transfer is known.")

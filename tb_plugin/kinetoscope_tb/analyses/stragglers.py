@@ -31,7 +31,11 @@ class Stragglers(Table):
         "`straggler`: typically slower than the threshold; `slow at times`: single steps stand out of the noise; "
         "`waits`: for a straggler, longer than the threshold; `in step`: none of these.",
     )
-    cause = Column(TEXT, "The part of its own time that exceeds that of the others most, in its slow steps.")
+    cause = Column(
+        TEXT,
+        "The part of its own time that exceeds that of the others most, in its slow steps. If it is moving data, the "
+        "view Links tells which link is slow.",
+    )
     excess_ns = Column(
         DURATION, "Its own time less the median of the other ranks', in the typical step; negative: faster than they."
     )

@@ -81,6 +81,8 @@ def places_in(path: str) -> dict[str, Place] | None:
     if entry is None:
         return None
     size = entry.bytes or 0
+    if size < TAIL_BYTES:
+        raise BrokenEntry("it is too short")
     end = stored_bytes(path, max(0, size - TAIL_BYTES), TAIL_BYTES)
     length = footer_length(end, MAGIC) + TAIL_BYTES + len(MAGIC)
     if length > size:
