@@ -171,6 +171,8 @@ def _unknown(ranks: Ranks) -> dict[str, Any]:
 def _absent(ranks: Ranks) -> str:
     """That others may be slow of whom nothing is known."""
     missing = ranks.missing_ranks
+    if len(missing) == 1:
+        return f" Of rank {missing[0]} there is no recording: whether it is slow isn't known."
     return f" Of ranks {spelled(missing)} there is no recording: whether they are slow isn't known." if missing else ""
 
 

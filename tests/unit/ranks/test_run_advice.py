@@ -43,7 +43,7 @@ def test_single_slow_steps_are_no_slow_rank():
 def test_missing_ranks_and_too_few_steps_are_said():
     (row,) = said(run_of(simulated(Truth(ranks=4, missing=(3,)))))
     assert row["rule"] == "no_straggler"
-    assert row["evidence"].endswith("Of ranks 3 there is no recording: whether they are slow isn't known.")
+    assert row["evidence"].endswith("Of rank 3 there is no recording: whether it is slow isn't known.")
     assert said(run_of(simulated(Truth(ranks=2, steps=2))))[0]["rule"] == "unknown"
 
 
