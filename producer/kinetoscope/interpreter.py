@@ -20,19 +20,20 @@ def command(statement: str, *arguments: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", _SAME_MODULES + statement, path, *arguments]
 
 
-_left: list[subprocess.Popen[bytes]] = []
+left: list[subprocess.Popen[bytes]] = []
+"""Processes that were left alone, as far as nobody knows that they have ended."""
 
 
 def leave_alone(process: subprocess.Popen[bytes]) -> None:
     """Let a process end by itself, whenever that is; where Python warns of resources, it doesn't of this one."""
     if process.stdout is not None:
         process.stdout.close()  # nobody reads it any more
-    if not _left:
+    if not left:
         atexit.register(_forget)
-    _left[:] = [*(other for other in _left if other.poll() is None), process]
+    left[:] = [*(other for other in left if other.poll() is None), process]
 
 
 def _forget() -> None:
-    for process in _left:
+    for process in left:
         if process.poll() is None:
             process.returncode = 0

@@ -2,6 +2,8 @@ import logging
 
 import pytest
 
+from kinetoscope import interpreter
+
 
 @pytest.fixture(autouse=True)
 def scratch(tmp_path_factory, monkeypatch):
@@ -9,6 +11,14 @@ def scratch(tmp_path_factory, monkeypatch):
     folder = tmp_path_factory.mktemp("scratch")
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def no_process_left():
+    """Waits for the processes that a test's recordings left alone: the next test has the machine for itself."""
+    yield
+    for process in interpreter.left:
+        process.wait(60)
 
 
 @pytest.fixture
