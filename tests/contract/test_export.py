@@ -113,3 +113,33 @@ def test_the_command_says_what_is_wrong_and_leaves_no_file(kinetoscope, logdir, 
     assert (status, out) == (1, "")
     assert "Error: " in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_program_says_of_itself_is_in_the_file(kinetoscope, tmp_path):
+    """Counters from the value at the range's start on, with their units; moments; what isn't known is left out."""
+    rows = [
+        {"ph": "C", "name": "loss", "pid": 100, "ts": ts, "args": args}
+        for ts, args in ((0, {"train": 4}), (2, {"train": 0.25, "eval": None}), (3, {"eval": 1}), (9, {"train": 0}))
+    ]
+    rows += [{"ph": "C", "name": "link", "pid": 100, "ts": 2, "args": {"link": 1024}}]
+    rows += [{"ph": "i", "s": "t", "cat": "user_instant", "name": 'é"', "pid": 100, "tid": 7, "ts": 2}]
+    slices = [{"ph": "X", "cat": "cpu_op", "name": "op", "pid": 100, "tid": 7, "ts": 0, "dur": 10}]
+    said = {"counters": {"link": {"unit": "bytes/s"}}, "global_rank": 0}
+    trace = {"schemaVersion": 1, "baseTimeNanoseconds": 10**18, "kinetoscope": said, "traceEvents": [*slices, *rows]}
+    (tmp_path / "rank0.1.pt.trace.json").write_text(json.dumps(trace))
+    out = tmp_path / "out.json.gz"
+    status, _, err = kinetoscope(
+        "export", str(tmp_path / "rank0.1.pt.trace.json"), str(out), "--from", "1us", "--to", "4us"
+    )
+    assert (status, err) == (0, "")
+    events = json.loads(gzip.decompress(out.read_bytes()))["traceEvents"]
+    counters = sorted((e["name"], e["ts"], e["args"]) for e in events if e["ph"] == "C")
+    first = min(e["ts"] for e in events if e["ph"] == "X")
+    assert [(name, ts - first, args) for name, ts, args in counters] == [
+        ("link (bytes/s)", 2, {"link": 1024}),
+        ("loss", 1, {"train": 4}),
+        ("loss", 2, {"train": 0.25}),
+        ("loss", 3, {"eval": 1}),
+    ]
+    assert [e["name"] for e in events if e["ph"] == "i"] == ['é"']
+    assert len({e["pid"] for e in events if e["ph"] in "CiX"}) == 1

@@ -102,6 +102,7 @@ export = click.Command(
     help="""Write a recording's timeline to OUT.json.gz, which Perfetto and chrome://tracing open and draw whole.
 
     Perfetto leaves out slices of PyTorch's own files that overlap others in part, such as steps recorded with stacks;
-    here these have threads of their own. `memory` is a curve for each device.
+    here these have threads of their own. `memory` is a curve for each device; counters and
+    moments that the program told are always there.
     """,
 )

@@ -1,4 +1,4 @@
-"""Levels of memory as the counters of Chrome's JSON, many at once."""
+"""Levels of memory, and what the file itself counts, as the counters of Chrome's JSON, many at once."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..trace import Trace
 from ..trace.memory_levels import DeviceMemory, device_memories
 from .event_texts import Texts, events, json_text
+from .told_counters import Told
 
 _AT_ONCE = 1 << 17
 
@@ -33,6 +34,35 @@ def memory_counters(trace: Trace, window: tuple[int | None, int | None], pid: in
         for first in range(inside.start, inside.stop, _AT_ONCE):
             some = slice(first, min(first + _AT_ONCE, inside.stop))
             yield _counters(memory, some, memory.time_ns[some] + shift_ns, pid)
+
+
+def told_texts(told: Told, window: tuple[int | None, int | None], pid: int, shift_ns: int) -> Iterator[bytes]:
+    """The values of one series, from that at the window's start on. Where a value isn't known, none is written.
+
+    Args:
+        told: The series.
+        window: On the trace's clock.
+        pid: The process that the counter belongs to.
+        shift_ns: From the trace's times to the file's.
+    """
+    at, value = told.curve
+    first = 0 if window[0] is None else max(0, int(np.searchsorted(at, window[0], "right")) - 1)
+    last = at.size if window[1] is None else int(np.searchsorted(at, window[1], "right"))
+    at, value = at[first:last], value[first:last]
+    if window[0] is not None:
+        at = np.maximum(at, window[0])
+    is_known = np.isfinite(value)
+    at, value = at[is_known] + shift_ns, value[is_known]
+    unit = "bytes" + told.unit if told.kind == "bytes" else told.unit
+    name = told.counter + (f" ({unit})" if unit else "")
+    fixed = Texts.of([',\n{"ph":"C"']), Texts.of([f',"name":{json_text(name)}']), Texts.of([f',"pid":{pid},"ts":'])
+    for begin in range(0, at.size, _AT_ONCE):
+        some = slice(begin, begin + _AT_ONCE)
+        numbers = pl.DataFrame({"value": value[some]})
+        said = pl.concat_str(pl.lit(f',"args":{{{json_text(told.series)}:'), "value", pl.lit("}}"))
+        same = np.zeros(at[some].size, np.int64)
+        texts = (*fixed, Texts.of_series(numbers.select(said).to_series()))
+        yield events(texts, (same, same, same, np.arange(same.size)), np.array([True]), (at[some], same))
 
 
 def _counters(memory: DeviceMemory, records: slice, at: NDArray[np.int64], pid: int) -> bytes:

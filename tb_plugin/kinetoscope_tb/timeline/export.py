@@ -1,8 +1,8 @@
 """The timeline as a file for other viewers: compact JSON in Chrome's form, packed with gzip.
 
 What the file holds is what a viewer can draw: slices on threads on which they nest, so that none is dropped (nested.py
-says why); of memory its levels as counters, not a mark for each allocation; times of all workers on one clock. A slice
-that lies in the range in part is written as a whole.
+says why); of memory its levels as counters, not a mark for each allocation; the counters that the recording has itself;
+times of all workers on one clock. A slice that lies in the range in part is written as a whole.
 
 Text is made and packed portion by portion, so a trace of any size takes little memory.
 """
@@ -22,10 +22,11 @@ from ..trace import Trace
 from ..trace.model import NONE
 from .argument_texts import ArgumentTexts
 from .arrow_texts import arrows
-from .counter_texts import memory_counters
+from .counter_texts import memory_counters, told_texts
 from .event_texts import Texts, events, heads, json_text, names
 from .model import Timeline, Track
 from .nested import Threads, begun_before, portion
+from .told_counters import told_counters
 
 Extra = Literal["args", "memory", "flows"]
 EXTRAS: tuple[Extra, ...] = get_args(Extra)
@@ -182,6 +183,12 @@ class _Writer:
             yield from self._process("memory")
             pid = self._processes["memory"]
             yield from memory_counters(trace, (window.from_ns, window.to_ns), pid, self._shift_ns)
+        for told in told_counters(trace):
+            names = (name for name in self._processes if name.startswith(f"{told.process} · "))
+            process = next(names, told.process)
+            yield from self._process(process)
+            at = self._processes[process]
+            yield from told_texts(told, (window.from_ns, window.to_ns), at, self._shift_ns)
         if "flows" in self._extras:
             threads = Texts.of(map(_on, self._places))
             yield from arrows(trace, self._timeline, (self._place_of, threads), self._numbers, self._shift_ns)

@@ -20,7 +20,9 @@ class Told:
     """One series.
 
     Args:
-        name: The counter's and the series'.
+        counter: What the program calls it.
+        series: Which of its values.
+        name: Both in words.
         process: What it belongs to, in words.
         kind: How its values are written.
         unit: What follows them; empty for none.
@@ -28,6 +30,8 @@ class Told:
         curve: When it changes, and what it is from then on; NaN where it isn't known.
     """
 
+    counter: str
+    series: str
     name: str
     process: str
     kind: Literal["bytes", "fraction", "number"]
@@ -57,7 +61,7 @@ def told_counters(trace: Trace) -> Iterator[Told]:
         kind, unit = _kind(units.get(name, ""), numbers)
         words = name if series in (name, "value", "") else f"{name} · {series}"
         bounds = (float(numbers.min()), float(numbers.max()))
-        yield Told(words, f"process {process}", kind, unit, bounds, (at[rows], value[rows]))
+        yield Told(name, series or "value", words, f"process {process}", kind, unit, bounds, (at[rows], value[rows]))
 
 
 def _units(producer: Mapping[str, Any]) -> dict[str, str]:
