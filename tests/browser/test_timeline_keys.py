@@ -85,7 +85,8 @@ def pixels(drawn: Drawn, worker: int, start: int, end: int) -> list[int]:
 
 def test_pointing_at_a_collective_marks_it_on_the_other_ranks(app: App):
     drawn = Drawn(app, run="ranks", worker="rank0", span="5", ranks="rank1")
-    other = (900_000, 940_000)  # the other rank's first collective
+    other = (300_000, 340_000)  # its first collective too, since by these the clocks are told to be 0.6 ms apart
+    drawn.until(lambda: pixels(drawn, 0, *other) == pixels(drawn, 1, *other))
     before = pixels(drawn, 1, *other)
     drawn.page.mouse.move(*drawn.spot(STREAM, 320_000))
     drawn.until(lambda: pixels(drawn, 1, *other) != before)
