@@ -22,7 +22,7 @@ from torch.profiler import ProfilerAction
 from .added import plain_events
 from .errors import UsageError
 from .events import COUNTER, INSTANT, NATIVE, RANGE, Event, EventLog
-from .markers import Ranges
+from .markers import Ranges, itt_mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -142,6 +142,7 @@ class Annotations:
         if self.is_open:
             tid, now = threading.get_native_id(), time.time_ns()
             self.log.add(Event(INSTANT, name, categories, tid, now, None, dict(args) if args else None))
+            itt_mark(name)
 
     def counter(self, name: str, values: Mapping[str, Any], unit: str | None = None) -> None:
         """Say what some values are now."""

@@ -3,6 +3,9 @@
 kineto writes a name into the JSON as it is: one quote makes the whole file unreadable, and of a name with a character
 beyond ASCII nothing is left but `unknown` (torch 2.13). So a range is recorded under a plain name, and the trace's
 metadata says what the program called it.
+
+What is recorded is an ITT range as well, under the same name, where torch was built with ITT: VTune and its like show
+it beside what they measure. While none of them watches, such a call does nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +16,12 @@ import unicodedata
 from typing import Any
 
 from torch.autograd.profiler import record_function
+from torch.profiler import itt
 
 _SUBSTITUTES = str.maketrans({'"': "'", "\\": "/", "\t": " ", "\n": " ", "\r": " "})
 _LONGEST = 200
 _MOST_NAMES = 10_000
+_HAS_ITT = itt.is_available()  # type: ignore[no-untyped-call]
 
 
 def plain_name(text: str) -> str:
@@ -26,6 +31,12 @@ def plain_name(text: str) -> str:
     plain = re.sub(r"[^ -~]", "?", bare)[:_LONGEST].strip()
     # A marker of that name would count as a step of the training.
     return f"marker {plain}" if plain.startswith("ProfilerStep") else plain or "marker"
+
+
+def itt_mark(name: str) -> None:
+    """Tell VTune and its like, if one watches, that something happens now on this thread."""
+    if _HAS_ITT:
+        itt.mark(plain_name(name))  # type: ignore[no-untyped-call]
 
 
 class MarkerNames:
@@ -83,10 +94,14 @@ class Range:
             self.was_recorded = True
             self._record = record_function(self.name)
             self._record.__enter__()  # type: ignore[no-untyped-call]
+            if _HAS_ITT:
+                itt.range_push(self.name)  # type: ignore[no-untyped-call]
 
     def end(self) -> None:
         """Record no more."""
         if self._record is not None:
+            if _HAS_ITT:
+                itt.range_pop()  # type: ignore[no-untyped-call]
             self._record.__exit__(None, None, None)
             self._record = None
 

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinetoscope.markers import MarkerNames, plain_name
+from kinetoscope import markers
+from kinetoscope.markers import MarkerNames, Ranges, itt_mark, plain_name
 
 
 @given(st.text())
@@ -38,3 +39,59 @@ def test_each_marker_has_its_own_recorded_name(labels):
 )
 def test_names_stay_as_readable_as_they_can(label, recorded):
     assert plain_name(label) == recorded
+
+
+class Itt:
+    """What a tool that listens to ITT is told of one thread: ranges end in the reverse order of their beginning."""
+
+    def __init__(self):
+        self.open, self.told = [], []
+
+    def range_push(self, name):
+        self.open.append(name)
+        self.told.append(("push", name))
+
+    def range_pop(self):
+        self.told.append(("pop", self.open.pop()))
+
+    def mark(self, name):
+        self.told.append(("mark", name))
+
+
+def test_what_is_recorded_is_told_as_itt_ranges_that_nest(monkeypatch):
+    itt = Itt()
+    monkeypatch.setattr(markers, "itt", itt)
+    monkeypatch.setattr(markers, "_HAS_ITT", True)
+    ranges = Ranges()
+    unrecorded = ranges.begin("before")
+    ranges.end(unrecorded)
+    ranges.is_recording = True
+    ranges.begin_step(3)
+    outer, inner = ranges.begin("épreuve"), ranges.begin("inner")
+    ranges.end(outer)
+    itt_mark('a "checkpoint"')
+    ranges.end_step()
+    ranges.end(inner)
+    assert itt.told == [
+        ("push", "ProfilerStep#3"),
+        ("push", "epreuve"),
+        ("push", "inner"),
+        ("pop", "inner"),
+        ("pop", "epreuve"),
+        ("push", "inner"),
+        ("mark", "a 'checkpoint'"),
+        ("pop", "inner"),
+        ("pop", "ProfilerStep#3"),
+    ]
+
+
+def test_a_torch_without_itt_is_told_nothing(monkeypatch):
+    itt = Itt()
+    monkeypatch.setattr(markers, "itt", itt)
+    monkeypatch.setattr(markers, "_HAS_ITT", False)
+    ranges = Ranges()
+    ranges.is_recording = True
+    ranges.begin_step(0)
+    ranges.end_step()
+    itt_mark("now")
+    assert itt.told == []
