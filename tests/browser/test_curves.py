@@ -83,7 +83,9 @@ def test_keys_go_from_row_to_row_and_zoom(opened: Page):
     opened.keyboard.press("+")
     opened.wait_for_function("location.hash.includes('set.to_ns=450')")
     expect(opened.locator(".zoom")).to_be_visible()
+    App(opened).settle()  # the curve of the chosen time is drawn anew
     plot(opened).focus()
+    expect(plot(opened)).to_be_focused()
     opened.keyboard.press("0")
     expect(opened.locator(".zoom")).to_have_count(0)
 
