@@ -8,7 +8,7 @@ from torch.profiler import ProfilerAction, profile
 from torch.utils.data import DataLoader
 
 import kinetoscope
-from kinetoscope import ProfilerBusyError, ScheduleError, Tracer, UsageError, cyclic, on_request
+from kinetoscope import ProfilerBusyError, ScheduleError, Tracer, UsageError, cyclic
 
 NONE, WARMUP = ProfilerAction.NONE, ProfilerAction.WARMUP
 RECORD, SAVE = ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE
@@ -371,34 +371,3 @@ def test_a_step_that_ends_in_an_optimizer_s_hook_is_refused(tmp_path):
         optimizer.step()
         tracer.step()
     assert tracer.completed_steps == 1
-
-
-def test_a_window_on_request_has_its_own_options(tmp_path):
-    with Tracer(tmp_path, run="run", schedule=on_request, record_shapes=False) as tracer:
-        for step in range(12):
-            work()
-            if step == 2:
-                tracer.request(steps=2, profile_memory=True, record_shapes=True)
-            if step == 7:
-                other = threading.Thread(target=tracer.request, kwargs={"steps": 1, "warmup": 0})
-                other.start()
-                other.join()
-            tracer.step()
-    traces = [content(path)["kinetoscope"] for path in tracer.saved_traces]
-    assert [(t["reason"], t["step_first"], t["step_last"], t["options"]["profile_memory"]) for t in traces] == [
-        ("request", 4, 5, True),
-        ("request", 8, 8, False),
-    ]
-
-
-def test_a_tracer_that_takes_no_requests_says_so(tmp_path):
-    with (
-        Tracer(tmp_path, run="run", schedule=on_request, requests=False) as tracer,
-        pytest.raises(UsageError, match="requests=False"),
-    ):
-        tracer.request(steps=1)
-    with (
-        Tracer(tmp_path, run="run2", schedule=on_request) as tracer,
-        pytest.raises(UsageError, match="steps=0"),
-    ):
-        tracer.request(steps=0)
