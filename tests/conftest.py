@@ -14,6 +14,12 @@ os.environ["KINETOSCOPE_SCALARS"] = "off"  # but for tests about them: a process
 os.environ["KINETOSCOPE_CACHE"] = "off"  # for processes that tests start too; those about the cache name a folder
 
 
+def pytest_make_parametrize_id(val: object) -> None:
+    """Wants a name for gzip's bytes: they hold the time, and pytest's processes must agree about what a test is called."""
+    if isinstance(val, bytes) and val.startswith(b"\x1f\x8b\x08"):
+        raise pytest.UsageError('gzip\'s bytes hold the time: name the case, pytest.param(gzip.compress(…), id="…")')
+
+
 @pytest.fixture(scope="session")
 def traces() -> Path:
     """The folder of real traces."""

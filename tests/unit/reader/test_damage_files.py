@@ -104,7 +104,18 @@ def test_an_unfinished_file_is_read_and_said_to_be_one(tmp_path):
     assert rules(trace) == {"unfinished_file": 1, "truncated": 1}
 
 
-@pytest.mark.parametrize("data", [b"", b" \n", b"\0" * 5000, b"\xef\xbb\xbf", gzip.compress(b""), b"\x1f\x8b", b"BZh9"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b" \n",
+        b"\0" * 5000,
+        b"\xef\xbb\xbf",
+        pytest.param(gzip.compress(b""), id="gzip of nothing"),
+        b"\x1f\x8b",
+        b"BZh9",
+    ],
+)
 def test_a_file_without_anything_in_it_is_no_trace(tmp_path, data):
     with pytest.raises(NotATrace):
         of(tmp_path, "t.json", data)
