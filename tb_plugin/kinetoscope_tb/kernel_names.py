@@ -22,6 +22,7 @@ _COMMUNICATION_KERNEL = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _COMMUNICATION_RANGE = re.compile(r"record_param_comms$|c10d::|(?:nccl|rccl|gloo|xccl|ccl|oneccl|hccl|ucc|mpi):")
+_QUEUED = re.compile(r"\b(?:nccl|rccl|xccl|hccl)(?![a-z])")
 
 
 def operator_of(name: str) -> str:
@@ -38,6 +39,14 @@ def is_communication_kernel(name: str) -> bool:
 def is_communication_range(name: str) -> bool:
     """Whether a host operator or annotation of this name is a collective or a point-to-point transfer."""
     return bool(_COMMUNICATION_RANGE.match(name))
+
+
+def is_queued_communication(text: str) -> bool:
+    """Whether the name of a host range, or the name of a backend, is of one that puts its work into a device's queue.
+
+    Then the host's range, such as nccl:all_reduce, is over before the data moves, and doesn't tell how long that takes.
+    """
+    return bool(_QUEUED.search(text))
 
 
 def is_data_loading(name: str) -> bool:

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..intervals import Ints, capped_integrals, exclusive_lengths, length_within
-from ..kernel_names import is_communication_range, is_data_loading
+from ..kernel_names import is_communication_range, is_data_loading, is_queued_communication
 from ..trace.breakdown import intervals_of
 from ..trace.lookup import by_name
 from . import words
@@ -59,12 +59,16 @@ def copies(facts: Facts) -> Iterator[Advice | Cleared]:
     )
 
 
-def communication(facts: Facts) -> Iterator[Advice | Cleared]:
+def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     """Communication that no computation hides."""
     trace = facts.trace
     on_device = facts.has_device and bool(trace.device_events["is_communication"].any())
-    on_host = by_name(trace.host_events["name"], is_communication_range)
+    names = trace.host_events["name"]
+    on_host = by_name(names, is_communication_range)
     if facts.hides_device or not (on_device or on_host.any()):
+        return
+    if not on_device and by_name(names, is_queued_communication)[on_host].any():
+        yield Unknown("what communication costs", "only the host's calls were recorded, not how long data moved")
         return
     lengths = facts.exposed["exposed communication"] if on_device else _on_host(facts, on_host)
     if cleared := facts.cleared("communication", lengths, "exposed communication", _EXPOSED):

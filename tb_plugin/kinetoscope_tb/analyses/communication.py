@@ -58,7 +58,7 @@ def communication(ranks: Ranks) -> pl.DataFrame:
             ranks=pl.col("rank").n_unique(),
             lost=(~is_timed).sum(),
             unmatched=pl.col("match").is_null().sum(),
-            total_ns=pl.col("dur_ns").filter(is_timed).sum(),
+            total_ns=pl.when(is_timed.any()).then(pl.col("dur_ns").filter(is_timed).sum()),
             mean_ns=pl.col("dur_ns").filter(is_timed).mean().round(),
             mean_transfer_ns=pl.col("transfer_ns").mean().round(),
             mean_wait_ns=pl.col("wait_ns").mean().round(),
@@ -70,7 +70,8 @@ def communication(ranks: Ranks) -> pl.DataFrame:
     )
     rate = pl.when(pl.col("moving") > 0).then(pl.col("message_bytes") * pl.col("counted") / pl.col("moving") * 1e9)
     rows = rows.with_columns(algorithm_bytes_per_s=rate).with_columns(bus_bytes_per_s=rate * _bus_factors(rows))
-    ordered = rows.sort("total_ns", "operation", "group", "message_bytes", descending=[True, False, False, False])
+    order, falls = ("total_ns", "operation", "group", "message_bytes"), [True, False, False, False]
+    ordered = rows.sort(*order, descending=falls, nulls_last=[True, False, False, False])
     return Communication.of(ordered.select(Communication.schema().names()).cast(Communication.schema()))
 
 

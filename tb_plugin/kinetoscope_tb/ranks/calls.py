@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..intervals import Ints, length_within
+from ..kernel_names import is_queued_communication
 from ..trace import NONE, Trace
 from ..trace.lookup import by_name, take, texts
 from ..trace.nesting import nearest
@@ -28,7 +29,7 @@ Mask = NDArray[np.bool_]
 
 _COMMS = "record_param_comms"
 _BACKEND_RANGE = re.compile(r"(nccl|rccl|gloo|xccl|oneccl|ccl|hccl|ucc|mpi):(?P<what>\w+)")
-_ON_HOST = ("gloo:", "mpi:")
+_ON_HOST = re.compile(r"(gloo|mpi):")
 """Backends that move the data in their own threads, so that the host range is how long it takes."""
 
 
@@ -109,9 +110,7 @@ def _found(trace: Trace) -> Found:
     _, first = np.unique(op, return_index=True)  # several ranges inside one operator are parts of one call
     first.sort()
     op, said_of, named, kernel, last = op[first], said_of[first], named[first], kernel[first], last[first]
-    timed = np.where(named >= 0, named, op)  # the backend's own range, which does the work, else the operator
-    if device["is_communication"].any():
-        timed = np.where(_is_named(host, named, _ON_HOST) & (kernel < 0), timed, NONE).astype(np.int32)
+    timed = np.where(_is_timed_by_host(trace, named) & (kernel < 0), np.where(named >= 0, named, op), NONE)
     start, end = _host_times(host, timed, start[first], end[first])
     begin, dur = device["start_ns"].to_numpy()[alone], device["dur_ns"].to_numpy()[alone]
     none = np.full(alone.size, NONE, np.int32)
@@ -122,7 +121,7 @@ def _found(trace: Trace) -> Found:
         np.concatenate([named, none]),
         np.concatenate([kernel, alone]),
         np.concatenate([last, alone]),
-        np.concatenate([timed, none]),
+        np.concatenate([timed.astype(np.int32), none]),
         np.concatenate([start, begin]),
         np.concatenate([end, begin + dur]),
     )
@@ -139,9 +138,18 @@ def _is_backend_call(name: str) -> bool:
     return bool(found) and not NOT_A_CALL.match(found["what"])  # type: ignore[index]
 
 
-def _is_named(host: pl.DataFrame, rows: Rows, begins: tuple[str, ...]) -> Mask:
-    named = by_name(host["name"], lambda name: name.startswith(begins)).astype(bool)
-    return take(named, rows, missing=False).astype(bool)
+def _is_timed_by_host(trace: Trace, named: Rows) -> Mask:
+    """Whether the backend's own range, or without one the operator, is how long a call without kernels takes.
+
+    It isn't where the work goes into a device's queue: there it is how long it took to put it in. Where the backend
+    isn't known and the device shows communication, or the job talks through a device, it is taken to be so.
+    """
+    names = trace.host_events["name"]
+    if trace.device_events["is_communication"].any():
+        return take(by_name(names, lambda name: bool(_ON_HOST.match(name))), named, missing=False).astype(bool)
+    is_queued = is_queued_communication(str(trace.meta.distributed.get("backend", "")))
+    queued = take(by_name(names, is_queued_communication), named, missing=is_queued)
+    return ~queued.astype(bool)
 
 
 def _first_inside(around: Rows, ranges: Rows, ops: Rows) -> Rows:

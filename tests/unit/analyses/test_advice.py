@@ -164,6 +164,22 @@ def test_gradients_of_gpus_that_travel_by_gloo():
     assert "nccl" in row(machine.steps(step), "gloo")["action"]
 
 
+@pytest.mark.parametrize(("device", "unknown"), [(True, "communication costs"), (False, "the device did")])
+def test_nccl_of_which_the_kernels_are_missing_is_neither_gloo_nor_timed(device, unknown):
+    machine = Machine() if device else Machine(None)
+
+    def step(_):
+        if device:
+            computing(machine, 20)
+        else:
+            machine.op("aten::mm", lambda: machine.work(5 * MS))
+        machine.annotation("nccl:all_reduce", lambda: machine.work(3 * MS))
+
+    trace = machine.steps(step)
+    assert not {"gloo", "communication"} & set(found(trace))
+    assert f"It can't be told what {unknown}" in row(trace, "nothing_to_fix")["evidence"]
+
+
 def test_gloo_between_processes_without_gpus_is_only_communication():
     def step(machine):
         machine.op("aten::mm", lambda: machine.work(5 * MS))

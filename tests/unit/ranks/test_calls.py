@@ -20,9 +20,9 @@ def comms(name, elements=256, dtype="Float", group="0", **more):
     }
 
 
-def distributed(*groups, rank=1, world=4):
+def distributed(*groups, rank=1, world=4, backend="nccl"):
     config = [{"pg_name": name, "pg_desc": "", "pg_size": len(ranks), "ranks": ranks} for name, ranks in groups]
-    return TraceBuilder(distributedInfo={"backend": "nccl", "rank": rank, "world_size": world, "pg_config": config})
+    return TraceBuilder(distributedInfo={"backend": backend, "rank": rank, "world_size": world, "pg_config": config})
 
 
 def test_a_call_is_its_operator_with_the_times_of_its_kernels():
@@ -116,6 +116,27 @@ def test_on_the_host_a_call_lasts_as_long_as_the_backend_takes():
     )
     step = summary(trace).steps.row(0, named=True)
     assert (step["computation_ns"], step["exposed_communication_ns"], step["idle_ns"]) == (100, 205, 195)
+
+
+@pytest.mark.parametrize("backend", ["nccl", "rccl", "xccl", "hccl"])
+def test_a_call_that_only_went_into_a_device_s_queue_has_no_times(backend):
+    shape = {"Input Dims": [[100]], "Input type": ["float"]}
+    trace = distributed().annotation(f"{backend}:all_reduce", 100, 7, **shape).kernel("gemm", 200, 50).build()
+    same(
+        summary(trace).calls,
+        """
+        kind        bytes  dur_ns  exposed_ns
+        all_reduce  400    -1      -1
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    ("backend", "dur_ns"), [("gloo", 5), ("nccl", -1), ("cpu:gloo,cuda:nccl", -1), ("undefined", 5), (None, 5)]
+)
+def test_a_call_without_a_backend_s_range_is_of_the_job_s_backend(backend, dur_ns):
+    trace = distributed(backend=backend).op("record_param_comms", 0, 5, **comms("allreduce")).build()
+    assert summary(trace).calls["dur_ns"].to_list() == [dur_ns]
 
 
 def test_without_a_name_the_group_is_the_only_one_or_unknown():
