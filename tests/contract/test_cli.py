@@ -145,6 +145,7 @@ def test_names_choose_and_then_nothing_is_said(kinetoscope, logdir):
 
 FAILURES = [
     (["view", "nothing", "LOGDIR"], "not_found"),
+    (["view", "LOGDIR", "steps"], "bad_parameter"),
     (["view", "steps", "LOGDIR/gone"], "logdir_error"),
     (["view", "steps", "LOGDIR", "--run", "gone"], "not_found"),
     (["view", "steps", "LOGDIR", "--run", "a", "--worker", "rank9"], "not_found"),

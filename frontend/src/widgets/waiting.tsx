@@ -21,7 +21,7 @@ function told({ stage, fraction, bytes_per_second, seconds_left }: Progress): st
 export function ProgressLine({ progress }: { progress: Progress | null }) {
   const text = progress ? told(progress) : "Waiting for the answer";
   return (
-    <p role="status">
+    <p class="progress" role="status">
       <progress max={1} value={progress?.fraction ?? undefined} aria-label="Progress" />
       {text}
     </p>

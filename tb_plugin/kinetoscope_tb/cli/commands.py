@@ -11,11 +11,12 @@ import os
 import sys
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from ..errors import KinetoscopeError, NotFound
+from ..errors import BadParameter, KinetoscopeError, NotFound
 from .cache import cache
 from .check import check
 from .compare import compare
@@ -155,6 +156,8 @@ class _ViewGroup(click.Group):
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command:
         from ..analyses import EVERY_VIEW
 
+        if cmd_name not in EVERY_VIEW and Path(cmd_name).exists():
+            raise BadParameter(f"The view comes before the path: kinetoscope view VIEW {cmd_name}.")
         if cmd_name not in EVERY_VIEW:
             raise NotFound("view", cmd_name, EVERY_VIEW)
         return _ViewCommand(EVERY_VIEW[cmd_name])
