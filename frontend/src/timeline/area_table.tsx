@@ -3,7 +3,6 @@
 import { useMemo, useRef } from "preact/hooks";
 import type { Failed, Loading, Table, ViewEntry } from "../api.ts";
 import { type Ready, ready as prepared } from "../columns.ts";
-import { exact, plural, quantity } from "../format.ts";
 import { SlotContext, useSlotOf } from "../slot.ts";
 import { RowDetail } from "../widgets/row_detail.tsx";
 import { useRows } from "../widgets/rows.ts";
@@ -12,6 +11,8 @@ import { DataTable } from "../widgets/table.tsx";
 import { FilterBox, Sums } from "../widgets/tools.tsx";
 import { Failure, Skeleton } from "../widgets/waiting.tsx";
 import { useAsked } from "./asking.ts";
+import { chosenMark, isFull, keep } from "./kept.ts";
+import { AreaWords, MarkList } from "./mark_list.tsx";
 import type { Area } from "./places.ts";
 import { roomy } from "./ranges.ts";
 import { area, setArea, setFind, type Source, sourceOf, sources, zoomToRange } from "./state.ts";
@@ -110,15 +111,19 @@ function OfSource({ source, chosen: { from, to, tracks } }: { source: Source; ch
   );
 }
 
-function Head({ chosen: { from, to, tracks } }: { chosen: Area }) {
-  const [start, end] = [from, to].map((time) => quantity(time, "instant"));
+function Head({ chosen }: { chosen: Area }) {
   return (
     <div class="tools range">
-      <span data-tip={`${exact(Math.round(from), "instant")} to ${exact(Math.round(to), "instant")}`}>
-        <b>Δt {quantity(Math.round(to - from), "duration")}</b>, from {start} to {end}, on{" "}
-        {tracks.length ? plural(tracks.length, "track") : "all tracks"}
-      </span>
-      <button type="button" onClick={() => zoomToRange(roomy({ from, to }))}>Zoom in on it</button>
+      <AreaWords area={chosen} />
+      <button type="button" onClick={() => zoomToRange(roomy(chosen))}>Zoom in on it</button>
+      <button
+        type="button"
+        disabled={chosenMark.value !== null || isFull.value}
+        data-tip="Keep this mark while others are made (⇧M)"
+        onClick={() => keep(chosen)}
+      >
+        {chosenMark.value ? `Kept as ${chosenMark.value.letter}` : "Keep"}
+      </button>
       <button type="button" onClick={() => setArea(null)}>Clear</button>
     </div>
   );
@@ -128,16 +133,20 @@ export function AreaTable() {
   const chosen = area.value;
   if (!chosen) {
     return (
-      <p class="quiet">
-        Drag over tracks, or over the ruler for all of them, or press <kbd>R</kbd>{" "}
-        for the time of the selected slice: what ran there stands here then, by name.
-      </p>
+      <div class="area-table">
+        <MarkList />
+        <p class="quiet">
+          Drag over tracks, or over the ruler for all of them, or press <kbd>R</kbd>{" "}
+          for the time of the selected slice: what ran there stands here then, by name.
+        </p>
+      </div>
     );
   }
   const places = chosen.tracks.length ? chosen.tracks.map(({ source }) => source) : sources.value.map(({ id }) => id);
   const shown = [...new Set(places)];
   return (
     <div class="area-table">
+      <MarkList />
       <Head chosen={chosen} />
       {shown.map((id) => {
         const source = sourceOf(id);

@@ -9,6 +9,8 @@ import { commandsOf, followHeldKeys } from "./commands.ts";
 import { Gutter, Scrollbar } from "./gutter.tsx";
 import { Hands } from "./hands.ts";
 import { followGaps } from "./idle.ts";
+import { followLatest, kept } from "./kept.ts";
+import { MarkLabels } from "./mark_labels.tsx";
 import { isWaiting, laid, mode, scroll, shown } from "./scene.ts";
 import { area, detail, found, selection, settled, steps } from "./state.ts";
 import { duration } from "./times.ts";
@@ -64,6 +66,7 @@ const described = computed(() => {
     parts.push(`selected: ${facts.name}, ${facts.category}, ${duration(facts.dur_ns)}, at ${duration(facts.start_ns)}`);
   }
   if (area.value) parts.push(`area of ${duration(area.value.to - area.value.from)}`);
+  if (kept.value.length) parts.push(plural(kept.value.length, "kept mark"));
   const hits = Object.values(found.value?.answers ?? {}).map((answer) => answer.state === "ready" ? answer.count : 0);
   if (hits.length) parts.push(`${decimal(hits.reduce((sum, count) => sum + count, 0))} found`);
   return parts.join("; ");
@@ -95,7 +98,7 @@ export function Canvas() {
     const view = new View(canvas.current!, head.current!);
     view.start();
     commands.value = commandsOf(view);
-    const ends = [followGaps(), followHeldKeys(view), new Hands(view).listen(), () => view.stop()];
+    const ends = [followGaps(), followLatest(), followHeldKeys(view), new Hands(view).listen(), () => view.stop()];
     return () => ends.forEach((end) => end());
   }, []);
   return (
@@ -103,6 +106,7 @@ export function Canvas() {
       <div class="above">
         <Corner />
         <canvas ref={head} class="head-canvas" aria-hidden="true" />
+        <MarkLabels />
       </div>
       <div class="tracks">
         <Gutter />

@@ -4,10 +4,12 @@ import { awaitsSecond, type Commands, isField } from "../widgets/keys.ts";
 import { linesInSight, nsPerPixel } from "./geometry.ts";
 import { rangeOf, scrollBy } from "./hands.ts";
 import { nearest } from "./boxes.ts";
+import { chosenMark, keep, latestArea, remove } from "./kept.ts";
 import { axisOf, type Band, LANE, lineOf } from "./layout.ts";
 import type { Brief } from "./model.ts";
 import type { Push } from "./motion.ts";
 import { turnPath } from "./paths.ts";
+import type { Area } from "./places.ts";
 import { roomy } from "./ranges.ts";
 import { geometry, laid, mode, pointed, size } from "./scene.ts";
 import {
@@ -128,13 +130,22 @@ function vertical(view: View, isDown: boolean) {
   selectIn(view, others, middle, 12 * nsPerPixel(geometry()));
 }
 
-function mark(isOnAll: boolean) {
+/** The time of the selection, on its track; null while it isn't known exactly. */
+function selectedArea(): Area | null {
   const one = selected();
-  if (!one || detail.peek()?.state !== "ready") return; // what is drawn of it isn't exact
-  setArea({
-    ...rangeOf(one.source, one.brief),
-    tracks: isOnAll ? [] : [{ source: one.source, track: one.brief.track }],
-  });
+  if (!one || detail.peek()?.state !== "ready") return null; // what is drawn of it isn't exact
+  return { ...rangeOf(one.source, one.brief), tracks: [{ source: one.source, track: one.brief.track }] };
+}
+
+/** Marks the selection; with shift keeps it, or the area if that is what was chosen last. */
+function mark(isOnAll: boolean, isKept: boolean) {
+  const chosen = (isKept ? latestArea() : null) ?? selectedArea();
+  if (chosen) (isKept ? keep : setArea)(isOnAll ? { ...chosen, tracks: [] } : chosen);
+}
+
+function removeChosen() {
+  const chosen = chosenMark.peek();
+  if (chosen) remove(chosen);
 }
 
 function pinHere(view: View) {
@@ -171,10 +182,12 @@ export function commandsOf(view: View): Commands {
     PageDown: () => scrollBy(page()),
     "]": () => along(true),
     "[": () => along(false),
-    m: () => mark(false),
-    M: () => mark(false),
-    r: () => mark(true),
-    R: () => mark(true),
+    m: ({ shiftKey }) => mark(false, shiftKey),
+    M: ({ shiftKey }) => mark(false, shiftKey),
+    r: ({ shiftKey }) => mark(true, shiftKey),
+    R: ({ shiftKey }) => mark(true, shiftKey),
+    Delete: removeChosen,
+    Backspace: removeChosen,
     p: () => pinHere(view),
     P: () => pinHere(view),
     c: turnPath,

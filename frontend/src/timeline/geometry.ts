@@ -20,7 +20,7 @@ export interface Geometry {
   scroll: number;
 }
 
-export const xOf = ({ width, range }: Geometry, time: number): number =>
+export const xOf = ({ width, range }: Pick<Geometry, "width" | "range">, time: number): number =>
   ((time - range.from) / (range.to - range.from)) * width;
 
 export const timeAt = ({ width, range }: Geometry, x: number): number =>

@@ -9,6 +9,8 @@ export const KEYS: [keys: string, meaning: string][] = [
   ["⇧↑ ⇧↓", "The slice above or below the selection"],
   ["[ ]", "Back and forth along the arrows of the selection"],
   ["M R", "Mark the time of the selection on its track, or on all; dragging marks any"],
+  ["⇧M ⇧R", "Mark it and keep the mark; after dragging, keep what was dragged"],
+  ["Del", "Remove the kept mark that is chosen; a click on its letter in the ruler chooses it"],
   ["P", "Pin the track under the pointer, or that of the selection"],
   ["C", "Show or hide the critical path of each step"],
   ["/", "Search; Enter and ⇧Enter go to the next and the previous hit"],

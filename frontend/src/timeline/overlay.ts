@@ -4,7 +4,7 @@ import { LETTERS } from "./body.ts";
 import { type Box, boxOf, type Geometry, linesInSight, topOf, xOf } from "./geometry.ts";
 import type { Gap } from "./idle.ts";
 import type { Brief } from "./model.ts";
-import { css, type Palette } from "./palette.ts";
+import { type Colour, css, type Palette } from "./palette.ts";
 import type { Area } from "./places.ts";
 import type { Source } from "./state.ts";
 import { duration } from "./times.ts";
@@ -70,10 +70,39 @@ export class Overlay {
 
   /** The chosen time, over the tracks that it is for; without any, over all. */
   area(geometry: Geometry, chosen: Area, { accent, surface }: Palette) {
+    const seen = this.stretch(geometry, chosen, accent, 0.13);
+    if (!seen) return;
+    this.pen.fillStyle = css(accent, 0.8);
+    for (const x of seen) this.pen.fillRect(Math.round(x) - (x === seen[1] ? 1 : 0), 0, 1, geometry.height);
+    const [left, right] = seen;
+    const middle = (Math.max(0, left) + Math.min(geometry.width, right)) / 2;
+    this.tag(duration(chosen.to - chosen.from), middle, accent, surface);
+  }
+
+  /** A kept time: its bounds over all tracks as broken lines, a fainter tint over its own. */
+  kept(geometry: Geometry, mark: Area, { mark: ink }: Palette) {
+    const seen = this.stretch(geometry, mark, ink, 0.09);
+    if (!seen) return;
+    const { pen } = this;
+    pen.strokeStyle = css(ink, 0.85);
+    pen.lineWidth = 1;
+    pen.setLineDash([5, 3]);
+    pen.beginPath();
+    for (const x of seen) {
+      const at = Math.round(x) + (x === seen[1] ? -0.5 : 0.5);
+      pen.moveTo(at, 0);
+      pen.lineTo(at, geometry.height);
+    }
+    pen.stroke();
+    pen.setLineDash([]);
+  }
+
+  /** Tints a time on its tracks; tells its edges in pixels, or nothing where it is out of sight. */
+  private stretch(geometry: Geometry, chosen: Area, ink: Colour, alpha: number): [number, number] | null {
     const { pen } = this;
     const left = xOf(geometry, chosen.from), right = xOf(geometry, chosen.to);
-    if (right < 0 || left > geometry.width) return;
-    pen.fillStyle = css(accent, 0.13);
+    if (right < 0 || left > geometry.width) return null;
+    pen.fillStyle = css(ink, alpha);
     if (!chosen.tracks.length) pen.fillRect(left, 0, right - left, geometry.height);
     else {
       const isChosen = new Set(chosen.tracks.map(({ source, track }) => `${track}.${source}`));
@@ -84,14 +113,7 @@ export class Overlay {
         }
       });
     }
-    pen.fillStyle = css(accent, 0.8);
-    for (const x of [left, right]) pen.fillRect(Math.round(x) - (x === right ? 1 : 0), 0, 1, geometry.height);
-    this.tag(
-      duration(chosen.to - chosen.from),
-      (Math.max(0, left) + Math.min(geometry.width, right)) / 2,
-      accent,
-      surface,
-    );
+    return [left, right];
   }
 
   private tag(text: string, middle: number, accent: Palette["accent"], surface: Palette["surface"]) {

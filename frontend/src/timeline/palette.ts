@@ -21,6 +21,8 @@ export interface Palette {
   quiet: Colour;
   accent: Colour;
   warning: Colour;
+  /** Times that are kept. */
+  mark: Colour;
   /** The activity of devices and of the host. */
   strip: { device: Colour; host: Colour };
   /** By category, then shade. */
@@ -55,7 +57,7 @@ export function paletteOf(element: HTMLElement, categories: string[]): Palette {
     probe.style.color = name;
     return (getComputedStyle(probe).color.match(/[\d.]+/g) ?? ["0", "0", "0"]).slice(0, 3).map(Number) as Colour;
   };
-  const [surface, panel, line, text, quiet, accent, warning] = [
+  const [surface, panel, line, text, quiet, accent, warning, mark] = [
     "var(--surface)",
     "var(--panel)",
     "var(--line)",
@@ -63,7 +65,8 @@ export function paletteOf(element: HTMLElement, categories: string[]): Palette {
     "var(--quiet)",
     "var(--accent)",
     "var(--warning)",
-  ].map(read) as [Colour, Colour, Colour, Colour, Colour, Colour, Colour];
+    "var(--mark)",
+  ].map(read) as [Colour, Colour, Colour, Colour, Colour, Colour, Colour, Colour];
   const inks = categories.map((category) => {
     const ink = read(inkOf(category));
     return SHADES.map((shade) => mixed(ink, surface, shade));
@@ -73,7 +76,7 @@ export function paletteOf(element: HTMLElement, categories: string[]): Palette {
     host: mixed(read("var(--cpu-exec)"), surface, 0.25),
   };
   probe.remove();
-  return { isDark: luminance(surface) < 0.2, surface, panel, line, text, quiet, accent, warning, strip, inks };
+  return { isDark: luminance(surface) < 0.2, surface, panel, line, text, quiet, accent, warning, mark, strip, inks };
 }
 
 /** The shade of a name: the same wherever it occurs. */

@@ -14,6 +14,10 @@ export interface TrackPlace {
 export interface Area extends Range {
   tracks: TrackPlace[];
 }
+/** An area that is kept, and the letter by which it is called. */
+export interface Mark extends Area {
+  letter: string;
+}
 export interface Selected {
   source: string;
   slice: number;
@@ -50,7 +54,8 @@ export function selectionIn(text: string, main: string): Selected | null {
 export function rangeOf(from: string | undefined, to: string | undefined): Range | null {
   if (!from || !to) return null;
   const range = { from: Number(from), to: Number(to) };
-  return Number.isFinite(range.from) && range.from < range.to ? range : null;
+  const isExact = [range.from, range.to].every((time) => Math.abs(time) <= Number.MAX_SAFE_INTEGER);
+  return isExact && range.from < range.to ? range : null;
 }
 
 export const areaText = ({ from, to, tracks }: Area, main: string): string =>
@@ -63,6 +68,33 @@ export function areaIn(text: string, main: string): Area | null {
   if (!range) return null;
   const places = listIn(tracks.join("~")).map((part) => numberIn(part, main)).filter((place) => place !== null);
   return { ...range, tracks: places.map(({ source, number }) => ({ source, track: number })) };
+}
+
+const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+export const marksText = (marks: Mark[], main: string): string =>
+  listText(marks.map((mark) => `${mark.letter}~${areaText(mark, main)}`));
+
+/** The kept areas; what can't be read is left out, and of several with one letter all but the first. */
+export function marksIn(text: string, main: string): Mark[] {
+  const found = new Map<string, Mark>();
+  for (const part of listIn(text)) {
+    const [, letter, rest] = /^([A-Z])~(.*)$/s.exec(part) ?? [];
+    const area = rest === undefined ? null : areaIn(rest, main);
+    if (area && !found.has(letter!)) found.set(letter!, { ...area, letter: letter! });
+  }
+  return [...found.values()];
+}
+
+/** The first letter that no mark has; null if all are taken. */
+export const freeLetter = (marks: Mark[]): string | null =>
+  [...LETTERS].find((letter) => marks.every((mark) => mark.letter !== letter)) ?? null;
+
+/** Whether both are the same time on the same tracks. */
+export function isSameArea(a: Area, b: Area): boolean {
+  const text = ({ tracks, ...range }: Area) =>
+    areaText({ ...range, tracks: [] }, "") + tracks.map(({ source, track }) => `${track}.${source}`).sort().join(" ");
+  return text(a) === text(b);
 }
 
 export const findText = (find: Find | null): string => find ? JSON.stringify(find) : "";

@@ -1,5 +1,5 @@
 /**
- * What the timeline shows. The address holds it all: `from`, `to`, `slice`, `area`, `find`, `critical`, `ranks`,
+ * What the timeline shows. The address holds it all: `from`, `to`, `slice`, `area`, `marks`, `find`, `critical`, `ranks`,
  * `folded`, `pins`.
  *
  * Times here are ns on the common clock: that of the trace that the page is about. A source is one worker's trace; its

@@ -7,6 +7,7 @@ import { boxAt, type Edge, type Hit, lanesAt, snapped } from "./boxes.ts";
 import { type Geometry, lineAt, nsPerPixel, timeAt } from "./geometry.ts";
 import { Head, HEAD_HEIGHT, type HeadState } from "./head.ts";
 import { gaps } from "./idle.ts";
+import { kept } from "./kept.ts";
 import type { Line } from "./layout.ts";
 import { Lettering } from "./lettering.ts";
 import { Motion } from "./motion.ts";
@@ -102,6 +103,7 @@ export class View {
           selection,
           detail,
           area,
+          kept,
           draft,
           found,
           hover,
@@ -203,6 +205,7 @@ export class View {
     this.overlay.rules(place, palette);
     this.overlay.gaps(place, list, gaps.peek(), palette);
     const chosen = draft.peek() ?? area.peek();
+    for (const mark of kept.peek()) this.overlay.kept(place, mark, palette);
     if (chosen) this.overlay.area(place, chosen, palette);
     for (const source of list) {
       const stretches = paths.peek()[source.id];

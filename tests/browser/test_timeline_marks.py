@@ -1,0 +1,100 @@
+"""Marks of the timeline that are kept: they stay drawn, come back with the address, are chosen again and removed."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from browser.timeline_page import Drawn
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from browser.app import App
+    from playwright.sync_api import Locator
+
+STREAM = "stream 7"
+KERNEL = "Kernel, 30.00 µs, at 310.0 µs"
+
+
+def labels(drawn: Drawn) -> Locator:
+    """The letters in the ruler."""
+    return drawn.page.get_by_role("list", name="Kept marks").locator("button[aria-pressed]")
+
+
+def is_violet(ink: tuple[int, int, int]) -> bool:
+    """Whether it is the ink of kept marks, which is neither that of the area nor that of idle gaps."""
+    red, green, blue = ink
+    return green < min(red, blue)
+
+
+def drag(drawn: Drawn, start: int, end: int) -> None:
+    drawn.page.mouse.move(*drawn.spot(STREAM, start))
+    drawn.page.mouse.down()
+    drawn.page.mouse.move(*drawn.spot(STREAM, end), steps=4)
+    drawn.page.mouse.up()
+
+
+def test_marks_are_kept_chosen_again_and_removed(app: App):
+    drawn = Drawn(app, end=500_000, slice="2")
+    drawn.says(KERNEL)
+    page = drawn.page
+    page.keyboard.press("Shift+M")
+    expect(labels(drawn)).to_have_text(["A 30.00 µs"])
+    expect(labels(drawn)).to_have_attribute("aria-pressed", "true")
+    page.wait_for_function("/area=310000~340000~0(&|$)/.test(location.hash)")
+    page.keyboard.press(",")
+    drawn.says("Kernel, 20.00 µs, at 210.0 µs")
+    page.keyboard.press("Shift+R")
+    expect(labels(drawn)).to_have_text(["B 20.00 µs", "A 30.00 µs"])
+    drag(drawn, 400_000, 470_000)
+    drawn.says("2 kept marks")
+    expect(labels(drawn)).to_have_count(2)
+    expect(labels(drawn).and_(page.locator("[aria-pressed=true]"))).to_have_count(0)
+    page.wait_for_function("/marks=A~310000~340000~0,B~210000~230000~(&|$)/.test(decodeURIComponent(location.hash))")
+    page.reload()
+    app.settle()
+    expect(labels(drawn)).to_have_text(["B 20.00 µs", "A 30.00 µs"])
+    labels(drawn).nth(1).click()
+    page.wait_for_function("/area=310000~340000~0(&|$)/.test(location.hash)")
+    expect(page.get_by_role("button", name="Kept as A")).to_be_visible()
+    page.keyboard.press("Delete")
+    expect(labels(drawn)).to_have_text(["B 20.00 µs"])
+    page.wait_for_function("!location.hash.includes('.area=')")
+    page.go_back()
+    expect(labels(drawn)).to_have_count(2)
+    page.get_by_role("list", name="Kept marks").get_by_role("button", name="Remove mark B").click()
+    expect(labels(drawn)).to_have_text(["A 30.00 µs"])
+
+
+def test_what_was_dragged_last_is_what_is_kept(app: App):
+    drawn = Drawn(app, slice="2")
+    drawn.says(KERNEL)
+    page = drawn.page
+    drag(drawn, 500_000, 700_000)
+    page.wait_for_function("location.hash.includes('.area=')")
+    area = drawn.place("area")
+    page.keyboard.press("Shift+M")
+    drawn.says("1 kept mark")
+    expect(page.get_by_role("button", name="Kept as A")).to_be_visible()
+    page.wait_for_function("location.hash.includes('.marks=')")
+    assert drawn.place("area") == area
+    kept = page.get_by_role("region", name="Kept", exact=True)
+    page.keyboard.press("Shift+R")
+    drawn.says("2 kept marks")
+    expect(kept.get_by_role("listitem").last).to_contain_text("on all tracks")
+    kept.get_by_role("button", name="Choose mark A").click()
+    expect(page.get_by_role("button", name="Kept as A")).to_be_visible()
+    kept.get_by_role("button", name="Remove all 2").click()
+    expect(kept).to_have_count(0)
+    expect(labels(drawn)).to_have_count(0)
+
+
+def test_marks_of_the_address_are_read_as_text_and_drawn_where_they_are(app: App):
+    good, *bad = "A~700000~900000~", "B~9~5~", "<img src=x onerror=alert(1)>~0~9~", "C~0~1e999~", "A~0~9~"
+    drawn = Drawn(app, marks=",".join([good, *bad]))
+    expect(labels(drawn)).to_have_text(["A 200.0 µs"])
+    drawn.until(lambda: is_violet(drawn.ink(STREAM, 790_000)))
+    assert not is_violet(drawn.ink(STREAM, 610_000))
+    drawn.page.keyboard.press("0")
+    drawn.comes_to(lambda _start, end: end > 3_000_000)
+    expect(labels(drawn)).to_have_text([re.compile("^A")])
