@@ -54,7 +54,7 @@ Deno.test("counters stand with their device, those of the host with its first pr
   });
   const tracks = [track("GPU 0", 0), track("GPU 1", 1), track("process 1", null), track("process 2", null)];
   const counters = [counter(0, 1), counter(1, null)];
-  const wishes = { main: "rank0", turned: new Set<string>(), pins: [], filter: parseFilter("") };
+  const wishes = { main: "rank0", turned: new Set<string>(), pins: [], order: [], filter: parseFilter("") };
   const { lines } = layoutOf([{ id: "rank0", tracks, counters }], wishes);
   same(lines.filter(({ id }) => /^[pc]/.test(id)).map(({ id }) => id), [
     "p0",

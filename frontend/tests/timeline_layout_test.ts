@@ -1,6 +1,6 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import { parseFilter } from "../src/order.ts";
-import { axisOf, foldsAround, LANE, layoutOf, lineOf, type Wishes } from "../src/timeline/layout.ts";
+import { axisOf, foldsAround, groupsOf, LANE, layoutOf, lineOf, type Wishes } from "../src/timeline/layout.ts";
 import { cut, Lettering, shortName } from "../src/timeline/lettering.ts";
 import type { Part, Track } from "../src/timeline/model.ts";
 import { areaIn, areaText, findIn, listIn, listText, numberIn, numberText, rangeOf } from "../src/timeline/places.ts";
@@ -32,6 +32,7 @@ const laid = (wishes: Partial<Wishes> = {}, ids = ["rank0"]) =>
     main: "rank0",
     turned: new Set(),
     pins: [],
+    order: [],
     filter: parseFilter(""),
     ...wishes,
   });
@@ -85,8 +86,55 @@ Deno.test("workers are stacked, and those beside the main one say so in their na
   is(lines.find(({ id }) => id === "a4.rank1")!.isFolded, true);
 });
 
+Deno.test("siblings stand as wished: workers, processes, threads; what is wished of others changes nothing", () => {
+  const heads = (order: string[], ids = ["rank0"], wishes: Partial<Wishes> = {}) =>
+    laid({ order, ...wishes }, ids).lines.filter(({ group }) => group).map(({ id }) => id);
+  same(heads([]), ["p0", "a0", "p1", "a1", "a4", "p5"]);
+  same(heads(["a4"]), ["p0", "a0", "p1", "a4", "a1", "p5"]);
+  same(heads(["p5", "p1", "nobody", "a0"]), ["p5", "p1", "a1", "a4", "p0", "a0"]);
+  same(heads(["s.rank1"], ["rank0", "rank1"], { turned: new Set(["s", "s.rank1"]) }), ["s.rank1", "s"]);
+  same(heads(["a4"], ["rank0"], { filter: parseFilter("1") }), ["p1", "a4", "a1"]);
+});
+
+Deno.test("what is moved keeps its folds and its part: the thread that does most stays open among workers", () => {
+  const { lines } = laid({ order: ["a4", "a4.rank1"] }, ["rank0", "rank1"]);
+  same(["a1", "a4", "a1.rank1", "a4.rank1"].map((id) => lines.find((line) => line.id === id)!.isFolded), [
+    false,
+    true,
+    false,
+    true,
+  ]);
+});
+
+Deno.test("pinned threads stand in the order of the pins, whosever they are", () => {
+  const { pinned, lines } = laid({ pins: ["a4.rank1", "a0", "a4"] }, ["rank0", "rank1"]);
+  same(pinned.map(({ id, group }) => [id, group]), [["a4.rank1", "pins"], ["a0", "pins"], ["a4", "pins"]]);
+  is(lines.some(({ id }) => id === "p0"), false);
+});
+
+Deno.test("a process keeps its name in the address when its first thread is pinned or filtered away", () => {
+  same(laid({ pins: ["a1"] }).lines.map(({ id }) => id), ["p0", "a0", "p1", "a4", "p5"]);
+  const { lines } = laid({ filter: parseFilter("re:process 1 2$") });
+  same(lines.map(({ id }) => id), ["p1", "a4"]);
+});
+
+Deno.test("those who can change places are known with those that aren't shown", () => {
+  const sources = ["rank0", "rank1"].map((id) => ({ id, tracks: TRACKS, counters: [] }));
+  same(Object.fromEntries(groupsOf(sources, "rank0")), {
+    sources: ["s", "s.rank1"],
+    s: ["p0", "p1", "p5"],
+    p0: ["a0"],
+    p1: ["a1", "a4"],
+    p5: ["a5"],
+    "s.rank1": ["p0.rank1", "p1.rank1", "p5.rank1"],
+    "p0.rank1": ["a0.rank1"],
+    "p1.rank1": ["a1.rank1", "a4.rank1"],
+    "p5.rank1": ["a5.rank1"],
+  });
+});
+
 Deno.test("what hides a track is known from the inside out", () => {
-  const wishes = { main: "rank0", turned: new Set<string>(), pins: [], filter: parseFilter("") };
+  const wishes = { main: "rank0", turned: new Set<string>(), pins: [], order: [], filter: parseFilter("") };
   same(foldsAround({ id: "rank0", tracks: TRACKS }, 3, wishes), ["t3", "a1", "p1", "s"]);
 });
 

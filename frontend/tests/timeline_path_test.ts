@@ -18,7 +18,7 @@ const track = (name: string, part: Part, lanes: number, stream: number | null): 
   slices: 9,
 });
 const tracks = [track("stream 7", "work", 1, 7), track("1", "calls", 3, null)];
-const wishes = { main: "rank0", turned: new Set<string>(), pins: [], filter: parseFilter("") };
+const wishes = { main: "rank0", turned: new Set<string>(), pins: [], order: [], filter: parseFilter("") };
 const laid = layoutOf([{ id: "rank0", tracks, counters: [] }], wishes);
 const geometry = { width: 1000, height: 600, range: { from: 0, to: 1000 }, laid, scroll: 0 };
 const source = { id: "rank0", shift_ns: 0, meta: { tracks } } as unknown as Source;

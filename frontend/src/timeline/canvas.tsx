@@ -11,7 +11,8 @@ import { Hands } from "./hands.ts";
 import { followGaps } from "./idle.ts";
 import { followLatest, kept } from "./kept.ts";
 import { MarkLabels } from "./mark_labels.tsx";
-import { isWaiting, laid, mode, scroll, shown } from "./scene.ts";
+import { orderNaturally } from "./moving.ts";
+import { isWaiting, laid, mode, order, scroll, shown } from "./scene.ts";
 import { area, detail, found, selection, settled, steps } from "./state.ts";
 import { duration } from "./times.ts";
 import { Tooltip } from "./tooltip.tsx";
@@ -85,7 +86,16 @@ function Corner() {
           go({ tracks: value });
         }}
       />
-      <span class="quiet">{duration(settled.value.to - settled.value.from)} shown</span>
+      <div class="foot">
+        {order.value.length
+          ? (
+            <button type="button" class="link" data-tip="Put what was moved back in its place" onClick={orderNaturally}>
+              Natural order
+            </button>
+          )
+          : <i />}
+        <span class="quiet">{duration(settled.value.to - settled.value.from)} shown</span>
+      </div>
     </div>
   );
 }

@@ -5,9 +5,10 @@ import { linesInSight, nsPerPixel } from "./geometry.ts";
 import { rangeOf, scrollBy } from "./hands.ts";
 import { nearest } from "./boxes.ts";
 import { chosenMark, keep, latestArea, remove } from "./kept.ts";
-import { axisOf, type Band, LANE, lineOf } from "./layout.ts";
+import { axisOf, type Band, LANE, type Line, lineOf } from "./layout.ts";
 import type { Brief } from "./model.ts";
 import type { Push } from "./motion.ts";
+import { moveBy } from "./moving.ts";
 import { turnPath } from "./paths.ts";
 import type { Area } from "./places.ts";
 import { roomy } from "./ranges.ts";
@@ -148,12 +149,32 @@ function removeChosen() {
   if (chosen) remove(chosen);
 }
 
+/** The line of the tree in which an element is. */
+function lineAround(element: Element | null): Line | undefined {
+  const { pinned, lines } = laid.peek(), head = element?.closest<HTMLElement>(".track");
+  return head ? [...pinned, ...lines].find(({ id }) => id === head.dataset.line) : undefined;
+}
+
+/** The line that was gone to by keyboard, else the one under the pointer, else that of the focus or of the selection. */
+function lineHere(view: View): Line | undefined {
+  const { x, y, isOver } = pointed.peek();
+  const over = isOver ? view.at(x, y)?.line : undefined, one = selected();
+  return lineAround(document.querySelector(".track :focus-visible")) ??
+    lineAround(document.querySelector(".track:hover")) ?? over ?? lineAround(document.activeElement) ??
+    (one ? lineOf(laid.peek(), one.source, one.brief.track) : undefined);
+}
+
 function pinHere(view: View) {
-  const one = selected(), { x, y, isOver } = pointed.peek();
-  const over = isOver ? view.at(x, y)?.line : undefined;
-  const line = over ?? (one ? lineOf(laid.peek(), one.source, one.brief.track) : undefined);
+  const line = lineHere(view);
   const axis = line && axisOf(laid.peek(), line);
-  if (axis) pin(axis.id);
+  if (axis?.group) pin(axis.id);
+}
+
+/** Moves the line, or the thread that it is a part of. */
+function moveHere(view: View, down: boolean) {
+  const line = lineHere(view);
+  const moved = line && (line.group ? line : axisOf(laid.peek(), line));
+  if (moved) moveBy(moved, down);
 }
 
 /** Takes back one thing: what was done last comes first. */
@@ -197,6 +218,8 @@ export function commandsOf(view: View): Commands {
     "2": tool("pan"),
     "3": tool("zoom"),
     "4": tool("area"),
+    "⌥ArrowUp": () => moveHere(view, false),
+    "⌥ArrowDown": () => moveHere(view, true),
     "⇧ArrowUp": () => vertical(view, false),
     "⇧ArrowDown": () => vertical(view, true),
   };

@@ -1,21 +1,38 @@
 /** The tree of sources, processes, threads and streams at the left of the canvas. */
 
-import { axisOf, type Laid, type Line } from "./layout.ts";
+import { axisOf, type Laid, type Line, PINS } from "./layout.ts";
+import { carried, takeHold } from "./moving.ts";
 import { laid, scroll, size } from "./scene.ts";
 import { pin, turn } from "./state.ts";
 
+const LONG = 22; // letters of a title that may not have room
+
+/** What can't be read of a line, and what can be done with it. */
+const tipOf = ({ title, group }: Line): string | undefined =>
+  [title.length > LONG ? title : "", group ? "Drag it, or press Alt+↑ or Alt+↓, to move it" : ""].filter(Boolean).join(
+    "\n",
+  ) ||
+  undefined;
+
 function Entry({ line, top }: { line: Line; top: number }) {
-  const { id, kind, title, note, height, canFold, isFolded, isPinned, isAside } = line;
+  const { id, kind, title, note, height, canFold, isFolded, isPinned, isAside, group } = line;
   const axis = (kind === "axis" && !id.startsWith("c")) || isPinned ? axisOf(laid.value, line) : undefined;
+  const isCarried = carried.value?.id === id;
   return (
-    <li class={`track of-${kind} ${isAside ? "aside" : ""}`} style={{ top: `${top}px`, height: `${height}px` }}>
+    <li
+      class={`track of-${kind} ${isAside ? "aside" : ""} ${group ? "moves" : ""} ${isCarried ? "carried" : ""}`}
+      style={{ top: `${top}px`, height: `${height}px` }}
+      data-line={id}
+      onPointerDown={(event) => takeHold(event, line)}
+    >
       {canFold
         ? (
           <button
             type="button"
             class="plain name"
             aria-expanded={!isFolded}
-            data-tip={title.length > 22 ? title : undefined}
+            aria-keyshortcuts={group ? "Alt+ArrowUp Alt+ArrowDown" : undefined}
+            data-tip={tipOf(line)}
             onClick={() => turn([id])}
           >
             <span class="sign" aria-hidden="true">{isFolded ? "▸" : "▾"}</span>
@@ -24,7 +41,7 @@ function Entry({ line, top }: { line: Line; top: number }) {
           </button>
         )
         : (
-          <span class="name" data-tip={title.length > 22 ? title : undefined}>
+          <span class="name" data-tip={tipOf(line)}>
             <span class="title">{title}</span>
           </span>
         )}
@@ -50,6 +67,14 @@ function near({ lines, pinnedHeight }: Laid): Line[] {
   return lines.filter(({ y, height }) => y + height > from && y < to);
 }
 
+/** Where what is dragged would go. */
+function DropMark() {
+  const { value } = carried;
+  if (!value) return null;
+  const top = value.top + (value.group === PINS ? 0 : laid.value.pinnedHeight - scroll.value);
+  return <i class="drop" aria-hidden="true" style={{ top: `${top}px` }} />;
+}
+
 export function Gutter() {
   const { pinned, pinnedHeight } = laid.value;
   return (
@@ -60,6 +85,7 @@ export function Gutter() {
       <ul class="scrolled" aria-label="Tracks" style={{ top: `${pinnedHeight}px` }}>
         {near(laid.value).map((line) => <Entry key={line.id} line={line} top={line.y - scroll.value} />)}
       </ul>
+      <DropMark />
     </div>
   );
 }

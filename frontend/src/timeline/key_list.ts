@@ -12,6 +12,7 @@ export const KEYS: [keys: string, meaning: string][] = [
   ["⇧M ⇧R", "Mark it and keep the mark; after dragging, keep what was dragged"],
   ["Del", "Remove the kept mark that is chosen; a click on its letter in the ruler chooses it"],
   ["P", "Pin the track under the pointer, or that of the selection"],
+  ["Alt+↑ Alt+↓", "Move the worker, process, thread or stream up or down; dragging its name does so too"],
   ["C", "Show or hide the critical path of each step"],
   ["/", "Search; Enter and ⇧Enter go to the next and the previous hit"],
   ["Q", "Open or close the drawer"],

@@ -2,6 +2,7 @@
 
 import { type Filter, isLetThrough } from "../order.ts";
 import type { Counter, Part, Track } from "./model.ts";
+import { inOrder } from "./sequence.ts";
 
 export const LANE = 18;
 const TITLE = 22;
@@ -37,6 +38,8 @@ export interface Line {
   canFold: boolean;
   isFolded: boolean;
   isPinned: boolean;
+  /** Among whom it can be moved: what they are in; empty where it can't. */
+  group: string;
   /** Whether it holds nothing but marks of tools. */
   isAside: boolean;
   band: Band | null;
@@ -59,7 +62,10 @@ export interface Drawn {
 export interface Wishes {
   main: string;
   turned: ReadonlySet<string>;
+  /** In their order. */
   pins: string[];
+  /** Of siblings the first ones, where these don't stand in their natural order. */
+  order: string[];
   filter: Filter;
 }
 
@@ -68,6 +74,7 @@ interface Axis {
   id: string;
   title: string;
   process: string;
+  processId: string;
   tracks: number[];
   isDevice: boolean;
 }
@@ -101,11 +108,36 @@ function threadTitle({ name, pid, tid, stream }: Track): string {
 function axesOf({ tracks, id: source }: Pick<Drawn, "id" | "tracks">, main: string): Axis[] {
   const numbers = tracks.map((_, track) => track);
   const end = source === main ? "" : `.${source}`;
-  return runs(numbers, (track) => JSON.stringify([tracks[track]!.process, tracks[track]!.name])).map((of) => {
-    const first = tracks[of[0]!]!;
-    const isDevice = first.stream !== null;
-    return { id: `a${of[0]}${end}`, title: threadTitle(first), process: first.process, tracks: of, isDevice };
-  });
+  return runs(numbers, (track) => tracks[track]!.process).flatMap((inside) =>
+    runs(inside, (track) => tracks[track]!.name).map((of) => {
+      const first = tracks[of[0]!]!;
+      return {
+        id: `a${of[0]}${end}`,
+        title: threadTitle(first),
+        process: first.process,
+        processId: `p${inside[0]}${end}`,
+        tracks: of,
+        isDevice: first.stream !== null,
+      };
+    })
+  );
+}
+
+const sourceId = (source: string, main: string): string => (source === main ? "s" : `s.${source}`);
+
+/** The groups of those that can change places: the workers, what is pinned, and else by the id of what they are in. */
+const SOURCES = "sources";
+export const PINS = "pins";
+
+/** Who stand in each group, in their natural order; those that are filtered or pinned too. */
+export function groupsOf(sources: Drawn[], main: string): Map<string, string[]> {
+  const groups = new Map([[SOURCES, sources.map(({ id }) => sourceId(id, main))]]);
+  for (const source of sources) {
+    const processes = runs(axesOf(source, main), ({ processId }) => processId);
+    groups.set(sourceId(source.id, main), processes.map((axes) => axes[0]!.processId));
+    for (const axes of processes) groups.set(axes[0]!.processId, axes.map(({ id }) => id));
+  }
+  return groups;
 }
 
 /** The track that stands for an axis, or for a process, that is folded. */
@@ -141,6 +173,7 @@ class Layout {
       canFold: false,
       isFolded: false,
       isPinned: false,
+      group: "",
       isAside: false,
       band: null,
       curve: null,
@@ -153,7 +186,8 @@ class Layout {
     const isPinned = this.wishes.pins.includes(axis.id);
     const isFolded = this.isFolded(axis.id, isQuiet);
     const title = isPinned ? `${axis.title} · ${axis.process}` : axis.title;
-    const line = { id: axis.id, kind: "axis" as const, title, isPinned, isFolded };
+    const group = isPinned ? PINS : axis.processId;
+    const line = { id: axis.id, kind: "axis" as const, title, isPinned, isFolded, group };
     const canFold = axis.tracks.length > 1 || source.tracks[axis.tracks[0]!]!.lanes > 1;
     if (isFolded) {
       this.add({ ...line, canFold, band: band(source, foremost(source.tracks, axis.tracks), true) });
@@ -203,47 +237,44 @@ function isQuiet(axis: Axis, at: number, sources: number): boolean {
   return sources > 1 && !axis.isDevice && at > 0;
 }
 
-function lay(layout: Layout, source: Drawn, axes: Axis[], sources: number) {
-  let hadHost = false;
-  for (const process of runs(axes, (axis) => axis.process)) {
-    const id = process[0]!.id.replace(/^a/, "p");
-    const numbers = process.flatMap(({ tracks }) => tracks);
-    const aside = isAside(source.tracks, process);
-    const isFolded = layout.isFolded(id, aside);
+function lay(layout: Layout, source: Drawn, axes: Axis[], { main, order }: Wishes, sources: number) {
+  const processes = runs(axes, ({ processId }) => processId).map((threads) => {
+    const isAsideHere = isAside(source.tracks, threads), id = threads[0]!.processId;
+    return { id, threads, isAside: isAsideHere, isFolded: layout.isFolded(id, isAsideHere) };
+  });
+  const firstHost = processes.find(({ threads, isFolded }) => !threads[0]!.isDevice && !isFolded);
+  for (const process of inOrder(processes, ({ id }) => id, order)) {
+    const { id, threads, isAside, isFolded } = process;
+    const numbers = threads.flatMap(({ tracks }) => tracks);
     const mini = isFolded ? band(source, foremost(source.tracks, numbers), true) : null;
-    layout.add({
-      id,
-      kind: "process",
-      title: process[0]!.process,
-      canFold: true,
-      isFolded,
-      isAside: aside,
-      band: mini,
-    });
+    const title = threads[0]!.process, group = sourceId(source.id, main);
+    layout.add({ id, kind: "process", title, canFold: true, isFolded, isAside, group, band: mini });
     if (isFolded) continue;
-    process.forEach((axis, at) => layout.axis(source, axis, isQuiet(axis, at, sources)));
-    const isFirstHost: boolean = !hadHost && !process[0]!.isDevice;
-    hadHost ||= isFirstHost;
-    layout.counters(source, id, countersOf(source, process, isFirstHost), sources);
+    const quiet = new Set(threads.filter((axis, at) => isQuiet(axis, at, sources)));
+    for (const axis of inOrder(threads, (axis) => axis.id, order)) layout.axis(source, axis, quiet.has(axis));
+    layout.counters(source, id, countersOf(source, threads, process === firstHost), sources);
   }
 }
 
 /** All lines with their places, from the top of the pinned ones and of the others. */
 export function layoutOf(sources: Drawn[], wishes: Wishes): Laid {
   const pinned = new Layout(wishes), others = new Layout(wishes);
-  for (const source of sources) {
-    const axes = axesOf(source, wishes.main).filter(({ title, process }) =>
-      isLetThrough(wishes.filter, `${source.id} ${process} ${title}`)
-    );
-    const isHeld = ({ id }: Axis) => wishes.pins.includes(id);
-    for (const axis of axes.filter(isHeld)) pinned.axis(source, axis, false);
+  const { main, pins, order, filter } = wishes;
+  const isHeld = ({ id }: Axis) => pins.includes(id);
+  const shown = sources.map((source) => ({
+    source,
+    id: sourceId(source.id, main),
+    axes: axesOf(source, main).filter(({ title, process }) => isLetThrough(filter, `${source.id} ${process} ${title}`)),
+  }));
+  const held = shown.flatMap(({ source, axes }) => axes.filter(isHeld).map((axis) => ({ source, axis })));
+  for (const { source, axis } of inOrder(held, ({ axis }) => axis.id, pins)) pinned.axis(source, axis, false);
+  for (const { source, id, axes } of inOrder(shown, ({ id }) => id, order)) {
     if (sources.length > 1) {
-      const id = `s${source.id === wishes.main ? "" : `.${source.id}`}`;
       const isFolded = others.isFolded(id, false);
-      others.add({ id, kind: "source", title: source.id, canFold: true, isFolded });
+      others.add({ id, kind: "source", title: source.id, canFold: true, isFolded, group: SOURCES });
       if (isFolded) continue;
     }
-    lay(others, source, axes.filter((axis) => !isHeld(axis)), sources.length);
+    lay(others, source, axes.filter((axis) => !isHeld(axis)), wishes, sources.length);
   }
   return { pinned: pinned.lines, pinnedHeight: pinned.y, lines: others.lines, height: others.y };
 }
@@ -257,9 +288,8 @@ export function foldsAround(source: Pick<Drawn, "id" | "tracks">, track: number,
   const axes = axesOf(source, wishes.main);
   const axis = axes.find(({ tracks }) => tracks.includes(track));
   if (!axis) return [];
-  const process = runs(axes, ({ process }) => process).find((of) => of.includes(axis))!;
   const end = source.id === wishes.main ? "" : `.${source.id}`;
-  return [`t${track}${end}`, axis.id, process[0]!.id.replace(/^a/, "p"), `s${end}`];
+  return [`t${track}${end}`, axis.id, axis.processId, sourceId(source.id, wishes.main)];
 }
 
 /** The thread or stream that a line belongs to: itself, or the nearest one above. */

@@ -4,23 +4,34 @@ import { computed, signal } from "@preact/signals";
 import { parseFilter } from "../order.ts";
 import { address } from "../state.ts";
 import type { Geometry } from "./geometry.ts";
-import { foldsAround, layoutOf, lineOf, type Wishes } from "./layout.ts";
+import { type Drawn, foldsAround, groupsOf, layoutOf, lineOf, type Wishes } from "./layout.ts";
 import type { Brief, Counter } from "./model.ts";
-import type { Area } from "./places.ts";
+import { type Area, listIn } from "./places.ts";
 import { main, pins, sources, turn, turned, viewport } from "./state.ts";
 
 const words = computed(() => address.value.tracks ?? "");
+
+const orderText = computed(() => address.value.order ?? "");
+
+/** Which siblings were moved to the front of theirs: `inOrder` reads it. */
+export const order = computed(() => listIn(orderText.value));
 
 const wishes = computed((): Wishes => ({
   main: main.value,
   turned: turned.value,
   pins: pins.value,
+  order: order.value,
   filter: parseFilter(words.value),
 }));
 
-export const laid = computed(() =>
-  layoutOf(sources.value.map(({ id, meta }) => ({ id, tracks: meta.tracks, counters: meta.counters })), wishes.value)
+const drawn = computed((): Drawn[] =>
+  sources.value.map(({ id, meta }) => ({ id, tracks: meta.tracks, counters: meta.counters }))
 );
+
+export const laid = computed(() => layoutOf(drawn.value, wishes.value));
+
+/** Who stands beside whom, in the natural order. */
+export const groups = computed(() => groupsOf(drawn.value, main.value));
 
 export const size = signal({ width: 0, height: 0 });
 export const scroll = signal(0);

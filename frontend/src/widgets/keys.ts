@@ -36,10 +36,11 @@ export const isField = (target: EventTarget | null) =>
   target instanceof Element && target.closest("input, select, textarea, dialog, [role=slider]") !== null;
 
 function press(event: KeyboardEvent) {
-  if (event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return;
+  if (event.ctrlKey || event.metaKey || isField(event.target)) return;
   if (event.key === "Enter" && event.target instanceof Element && event.target.closest("button, summary")) return;
-  const shifted = event.shiftKey && `⇧${event.key}`;
-  const name = shifted && holder(shifted) ? shifted : prefix + event.key;
+  const held = event.altKey ? `⌥${event.key}` : event.shiftKey && `⇧${event.key}`;
+  if (event.altKey && !holder(`⌥${event.key}`)) return;
+  const name = held && holder(held) ? held : prefix + event.key;
   prefix = !prefix && event.key === "g" ? "g " : "";
   const entry = holder(name);
   if (!entry) return;
