@@ -188,7 +188,8 @@ export function openTimeline({ find, range, gaps, isOfPath, worker }: RowSlices)
   go({ ...(find && { find: JSON.stringify(find) }), ...time, ...shown });
 }
 
-const OF_TRACE = /^set\.(from|to)_ns$|^(from|to|slice|area|marks|ranks|align|folded|pins|order)$|(^|\.)(row|open)$/;
+const OF_TRACE =
+  /^set\.(from|to)_ns$|^(from|to|slice|area|marks|against|ranks|align|folded|pins|order)$|(^|\.)(row|open)$/;
 
 /** Goes to another trace: filters and orders stay; what was opened, and times, belong to the trace before. */
 export function openTrace(place: Address) {

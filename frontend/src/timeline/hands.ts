@@ -2,6 +2,7 @@
 
 import { type Geometry, linesInSight, nsPerPixel, timeAt } from "./geometry.ts";
 import { GRIP, RULER, STEPS, STRIP, stripTime, stripX } from "./head.ts";
+import { chooseStep, compareStep } from "./kept.ts";
 import type { Brief, SliceFacts } from "./model.ts";
 import type { Area, Range, TrackPlace } from "./places.ts";
 import { held, moved, roomy, zoomed } from "./ranges.ts";
@@ -175,14 +176,15 @@ export class Hands {
     hover.value = counted.value = null;
   }
 
-  private clickHead({ offsetX, offsetY }: PointerEvent) {
+  private clickHead({ offsetX, offsetY, shiftKey }: PointerEvent) {
     if (offsetY < STEPS.top - 2) {
       const { from, to } = viewport.peek();
       const middle = stripTime({ width: size.peek().width, whole: whole.peek() }, offsetX);
       return zoomToRange({ from: middle - (to - from) / 2, to: middle + (to - from) / 2 });
     }
     const step = this.stepAt(offsetX, offsetY);
-    setArea(step && { ...step, tracks: [] });
+    if (!step) setArea(null);
+    else (shiftKey ? compareStep : chooseStep)(step);
   }
 
   private stepAt(x: number, y: number): Range | null {

@@ -1,8 +1,11 @@
-/** The areas that are kept. The address holds them under `marks`; what is removed comes back with the browser's "back". */
+/**
+ * The areas that are kept. The address holds them under `marks`, and under `against` the letter of the one that the
+ * chosen area is compared with; what is removed comes back with the browser's "back".
+ */
 
 import { computed, effect } from "@preact/signals";
 import { address, go } from "../state.ts";
-import { type Area, areaText, freeLetter, isSameArea, type Mark, marksIn, marksText } from "./places.ts";
+import { type Area, areaText, freeLetter, isSameArea, type Mark, marksIn, marksText, type Range } from "./places.ts";
 import { area, main, selection } from "./state.ts";
 
 const text = computed(() => address.value.marks ?? "");
@@ -18,6 +21,32 @@ export const chosenMark = computed((): Mark | null => {
 /** Whether no letter is left for another mark. */
 export const isFull = computed(() => freeLetter(kept.value) === null);
 
+const against = computed(() => address.value.against ?? "");
+
+/** The mark that the chosen area is compared with; null for none, and where that is the area itself. */
+export const base = computed((): Mark | null =>
+  kept.value.find(({ letter }) => letter === against.value && letter !== chosenMark.value?.letter) ?? null
+);
+
+/** Compares with the mark of this letter; with none without one. */
+export const compareWith = (letter: string) => go({ against: letter });
+
+/** Chooses a step, and compares it with nothing. */
+export const chooseStep = (step: Range) => go({ area: areaText({ ...step, tracks: [] }, main.peek()), against: "" });
+
+/** Chooses a step and compares it, on the same tracks: with the base, else with what was chosen, which is kept for it. */
+export function compareStep(step: Range) {
+  const own = main.peek(), marks = kept.peek(), chosen = area.peek();
+  const known = base.peek() ?? (chosen && marks.find((mark) => isSameArea(mark, chosen)));
+  const letter = known?.letter ?? freeLetter(marks);
+  const first = known ?? chosen;
+  if (!first || !letter) return chooseStep(step);
+  const text = areaText({ ...step, tracks: first.tracks }, own);
+  if (areaText(first, own) === text) return chooseStep(step);
+  const all = known ? marks : [...marks, { ...first, letter }];
+  go({ area: text, marks: marksText(all, own), against: letter });
+}
+
 /** Chooses an area and keeps it; one that is kept already, and one too many, is chosen only. */
 export function keep(chosen: Area) {
   const before = kept.peek(), own = main.peek();
@@ -30,10 +59,11 @@ export function keep(chosen: Area) {
 export function remove({ letter }: Mark) {
   const rest = kept.peek().filter((mark) => mark.letter !== letter);
   const isChosen = chosenMark.peek()?.letter === letter;
-  go({ marks: marksText(rest, main.peek()), ...(isChosen && { area: "" }) }, "push");
+  const isBase = against.peek() === letter;
+  go({ marks: marksText(rest, main.peek()), ...(isChosen && { area: "" }), ...(isBase && { against: "" }) }, "push");
 }
 
-export const removeAll = () => go({ marks: "", ...(chosenMark.peek() && { area: "" }) }, "push");
+export const removeAll = () => go({ marks: "", against: "", ...(chosenMark.peek() && { area: "" }) }, "push");
 
 let isAreaLatest = false;
 

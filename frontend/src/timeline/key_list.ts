@@ -11,6 +11,7 @@ export const KEYS: [keys: string, meaning: string][] = [
   ["M R", "Mark the time of the selection on its track, or on all; dragging marks any"],
   ["⇧M ⇧R", "Mark it and keep the mark; after dragging, keep what was dragged"],
   ["Del", "Remove the kept mark that is chosen; a click on its letter in the ruler chooses it"],
+  ["Click ⇧Click", "On a step: mark its time; compare another step with it, by name"],
   ["P", "Pin the track under the pointer, or that of the selection"],
   ["Alt+↑ Alt+↓", "Move the worker, process, thread or stream up or down; dragging its name does so too"],
   ["C", "Show or hide the critical path of each step"],

@@ -1,6 +1,6 @@
 /**
- * What the timeline shows. The address holds it all: `from`, `to`, `slice`, `area`, `marks`, `find`, `critical`, `ranks`,
- * `folded`, `pins`, `order`.
+ * What the timeline shows. The address holds it all: `from`, `to`, `slice`, `area`, `marks`, `against`, `find`, `critical`,
+ * `ranks`, `folded`, `pins`, `order`.
  *
  * Times here are ns on the common clock: that of the trace that the page is about. A source is one worker's trace; its
  * own times plus its `shift_ns` are on the common clock.
