@@ -52,6 +52,29 @@ def test_shift_and_arrows_go_from_lane_to_lane(app: App):
     drawn.says("selected: ProfilerStep#1")
 
 
+def test_every_goal_of_an_arrow_is_reached(app: App):
+    drawn = Drawn(app, slice="2", drawer="260")
+    drawn.says(KERNEL)
+    page = drawn.page
+    page.keyboard.press("Shift+ArrowDown")
+    drawn.says("selected: ProfilerStep#1")
+    place = page.locator(".details .trail")
+    expect(page.get_by_role("article", name="Slice ProfilerStep#1")).to_be_visible()
+    for nth, start in enumerate(("110.0", "210.0", "310.0", "110.0")):
+        page.keyboard.press("]")  # a kernel leads nowhere: then the next one of those of the step
+        drawn.says(f"at {start} µs")
+        expect(place).to_contain_text(f"{nth % 3 + 1} of 3 that ProfilerStep#1 leads to")
+    page.keyboard.press("Shift+{")
+    drawn.says("at 310.0 µs")
+    page.keyboard.press("Shift+}")
+    drawn.says("at 110.0 µs")
+    page.keyboard.press("[")
+    drawn.says("selected: cudaLaunchKernel")
+    expect(place).to_contain_text("1 of 2 that lead to")
+    page.keyboard.press("[")
+    drawn.says("selected: aten::relu")
+
+
 def test_r_marks_on_all_tracks_what_m_marks_on_one(app: App):
     drawn = Drawn(app, slice="2")
     drawn.says(KERNEL)

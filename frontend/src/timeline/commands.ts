@@ -29,6 +29,7 @@ import {
   whole,
   zoomToRange,
 } from "./state.ts";
+import { along, beside as besideOnTrail } from "./trail.ts";
 import type { View } from "./view.ts";
 
 const HELD: Record<string, Push> = { KeyW: "in", KeyS: "out", KeyA: "left", KeyD: "right" };
@@ -73,17 +74,6 @@ function focus() {
   const isCentred = Math.abs(middle - (from + to) / 2) < length * 0.01;
   if (isCentred || range.to - range.from > length || !one) return zoomToRange(roomy(range, 0.15));
   zoomToRange({ from: middle - length / 2, to: middle + length / 2 });
-}
-
-/** Along the arrows: to what the selection led to, or to what led to it. */
-function along(forth: boolean) {
-  const chosen = selection.peek(), known = detail.peek();
-  if (!chosen || known?.state !== "ready") return;
-  const arrows = known.arrows.filter(({ from, to }) => (forth ? from : to).slice === chosen.slice)
-    .map(({ from, to }) => forth ? to : from);
-  const work = forth ? known.launched?.slices[0] : known.launched_by?.call ?? known.launched_by?.op;
-  const goal = work ?? arrows[0];
-  if (goal) void jumpTo(chosen.source, goal.slice, goal);
 }
 
 interface Lane {
@@ -203,6 +193,8 @@ export function commandsOf(view: View): Commands {
     PageDown: () => scrollBy(page()),
     "]": () => along(true),
     "[": () => along(false),
+    "}": () => besideOnTrail(1),
+    "{": () => besideOnTrail(-1),
     m: ({ shiftKey }) => mark(false, shiftKey),
     M: ({ shiftKey }) => mark(false, shiftKey),
     r: ({ shiftKey }) => mark(true, shiftKey),

@@ -1,7 +1,7 @@
 /** All that is known of the selected slice. */
 
 import { useEffect, useState } from "preact/hooks";
-import { exact, percent, quantity } from "../format.ts";
+import { decimal, exact, percent, quantity, shortened } from "../format.ts";
 import { catalogue, openRows, viewTitle } from "../state.ts";
 import { copy } from "../widgets/copy.ts";
 import { EventDetail } from "../widgets/event_detail.tsx";
@@ -14,8 +14,10 @@ import { SameNamed } from "./same_name.tsx";
 import { JumpContext } from "./slice_link.tsx";
 import { detail, jumpTo, selection, setFind, type Source, sourceOf } from "./state.ts";
 import { stepOf } from "./steps.ts";
+import { trail } from "./trail.ts";
 
 const TOLD_MS = 2000;
+const LONGEST = 60;
 
 /** Copies the name, and says so. */
 function CopyName({ name }: { name: string }) {
@@ -30,6 +32,20 @@ function CopyName({ name }: { name: string }) {
       <button type="button" onClick={() => copy(name).then(() => tell(true))}>Copy name</button>
       <span class="quiet" role="status">{told ? "Copied" : ""}</span>
     </>
+  );
+}
+
+/** Which of several goals of an arrow this is. */
+function TrailWords() {
+  const { value } = trail;
+  if (!value || value.goals.length < 2) return null;
+  const { name, forth, at, goals } = value;
+  const of = shortened(name, LONGEST);
+  return (
+    <p class="quiet trail">
+      {decimal(at + 1)} of {decimal(goals.length)} that {forth ? `${of} leads to` : `lead to ${of}`}; <kbd>⇧]</kbd>{" "}
+      goes to the next
+    </p>
   );
 }
 
@@ -61,6 +77,7 @@ function Head({ facts, source }: { facts: SliceFacts; source: Source }) {
         </button>
         <CopyName name={name} />
       </div>
+      <TrailWords />
     </header>
   );
 }
