@@ -85,8 +85,25 @@ export interface Progress {
 export type Loading = { state: "loading"; progress: Progress | null };
 /** `code` is the server's, or "unreachable" if there was no answer to read. */
 export type Failed = { state: "failed"; code: string; message: string };
+/** What the part of a file holds that is read: numbers that the rest can only raise. */
+export interface PartialRead {
+  fraction: number;
+  events: number;
+  kinds: { kind: string; events: number }[];
+  span_ns: number | null;
+  steps: number;
+  step_ns: number | null;
+  operators: NamedTime[];
+  kernels: NamedTime[];
+  facts: { fact: string; value: string }[];
+}
+export interface NamedTime {
+  name: string;
+  count: number;
+  total_ns: number;
+}
 export type TraceState =
-  | Loading
+  | (Loading & { partial?: PartialRead })
   | Failed
   | {
     state: "ready";

@@ -1,37 +1,17 @@
-import type { ComponentChildren } from "preact";
-import type { Table } from "../api.ts";
+import { useRef } from "preact/hooks";
+import type { PartialRead, Table } from "../api.ts";
 import { CATEGORIES } from "../categories.ts";
 import { decimal, plural, type Value } from "../format.ts";
-import { catalogue, openView, type Shown, useAnswer } from "../state.ts";
-import { SavePicture } from "../widgets/save.tsx";
+import { catalogue, openView, type Shown, trace, traceState, useAnswer } from "../state.ts";
 import { Answered } from "../widgets/waiting.tsx";
 import { Verdict, WhatToDo } from "./advice.tsx";
 import { AverageStep } from "./average_step.tsx";
+import { Card } from "./card.tsx";
 import { RunVerdict } from "./run_verdict.tsx";
+import { SoFar } from "./so_far.tsx";
 import { StepsChart } from "./steps_chart.tsx";
 import { Tiles } from "./tiles.tsx";
 import { type Unit, unitOf } from "./unit.ts";
-
-interface CardProps {
-  title: string;
-  note?: string;
-  /** Whether it is a picture, which can be saved. */
-  isPicture?: boolean;
-  children: ComponentChildren;
-}
-
-function Card({ title, note, isPicture = false, children }: CardProps) {
-  return (
-    <section class="card">
-      <header>
-        <h2>{title}</h2>
-        <span>{note}</span>
-        {isPicture && <SavePicture title={title} />}
-      </header>
-      {children}
-    </section>
-  );
-}
 
 function Steps({ shown, unit }: { shown: Shown; unit: Unit }) {
   const table = shown.answer?.state === "ready" ? shown.answer : shown.earlier;
@@ -112,6 +92,15 @@ function Provenance() {
   );
 }
 
+/** What is known of the selected trace while it is read, until its overview is there; null if it is read soon. */
+function usePartial(): PartialRead | null {
+  const last = useRef<{ key: string; partial: PartialRead } | null>(null);
+  const key = JSON.stringify(trace.value);
+  const state = traceState.value;
+  if (state?.state === "loading" && state.partial) last.current = { key, partial: state.partial };
+  return last.current?.key === key ? last.current.partial : null;
+}
+
 /** The answers first: what to do about the step, how long it takes, what it is made of, what to distrust. */
 export function Overview() {
   const overview = useAnswer("overview");
@@ -121,6 +110,16 @@ export function Overview() {
   const steps = useAnswer("steps");
   const listed = steps.answer?.state === "ready" ? steps.answer : steps.earlier;
   const unit = unitOf((listed?.data.step ?? []) as string[], (listed?.data.is_complete ?? []) as boolean[]);
+  const partial = usePartial();
+  const waiting = overview.answer ?? { state: "loading", progress: null };
+  if (partial && waiting.state === "loading") {
+    return (
+      <>
+        <RunVerdict />
+        <SoFar partial={partial} progress={waiting.progress} />
+      </>
+    );
+  }
   return (
     <>
       <RunVerdict />

@@ -9,6 +9,7 @@ import polars as pl
 
 from ..tables import TEXT, Column, Table
 from ..trace import Trace
+from ..trace.meta import Meta
 from ..trace.torch_version import torch_version, writer
 from ..views import View
 
@@ -41,6 +42,13 @@ def _machine(trace: Trace) -> list[tuple[str, object]]:
         ("Device", ", ".join(devices) if used.len() else "CPU"),
         ("Devices used", used.len() or None),
         ("torch", torch_version(trace)),
+        *told_of_the_job(meta),
+    ]
+
+
+def told_of_the_job(meta: Meta) -> list[tuple[str, object]]:
+    """What the file says beside its events; None where it doesn't."""
+    return [
         ("CUDA", meta.producer.get("cuda_version") or _version(meta.top.get("cuda_runtime_version"))),
         ("ROCm", _version(meta.top.get("hip_runtime_version"))),
         ("Python", meta.producer.get("python_version")),

@@ -21,6 +21,7 @@ marks       details of the text that tell who wrote it
 oddities    what is odd about the texts
 strict      a trace written anew as strict JSON
 parts       all of it, on one time axis, with findings
+beginning   what can be said before all of it is read
 """
 
 from __future__ import annotations
@@ -28,15 +29,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 from ..trace.assemble import assemble
 from ..trace.model import Finding, Trace
-from .ingest import default_threads, ingested
+from .beginning import Beginning, Seen
+from .ingest import Ingested, default_threads, ingested
 from .marks import Samples
 from .parts import parts_of
 from .source import Source
 
-__all__ = ["Progress", "read", "read_blocks"]
+__all__ = ["Beginning", "Progress", "read", "read_blocks"]
 
 
 @dataclass(frozen=True)
@@ -47,11 +51,14 @@ class Progress:
         stage: `reading`, then `linking`.
         read_bytes: How much of the file, as it is stored, was read.
         total_bytes: Size of the file, or None if it isn't known.
+        beginning: Tells what was read so far, while `reading`; only whoever is told of the progress may call it, before
+            returning, since the next piece changes what it looks at.
     """
 
     stage: str
     read_bytes: int
     total_bytes: int | None
+    beginning: Callable[[], Beginning] | None = None
 
 
 def read(
@@ -75,9 +82,9 @@ def read(
     """
     source = Source(os.fspath(path), block_bytes)
 
-    def report(stage: str) -> None:
+    def report(stage: str, beginning: Callable[[], Beginning] | None) -> None:
         if progress:
-            progress(Progress(stage, source.file.read_bytes, source.file.size_bytes))
+            progress(Progress(stage, source.file.read_bytes, source.file.size_bytes, beginning))
 
     with source as blocks:
         return _trace(blocks, source.path, threads, report, source.findings)
@@ -99,17 +106,28 @@ def read_blocks(
             done += len(block)
             yield bytes(block)
 
-    def report(stage: str) -> None:
+    def report(stage: str, beginning: Callable[[], Beginning] | None) -> None:
         if progress:
-            progress(Progress(stage, done, None))
+            progress(Progress(stage, done, None, beginning))
 
     return _trace(counted(), path, threads, report, [])
 
 
-def _trace(
-    blocks: Iterable[bytes], path: str, threads: int | None, report: Callable[[str], None], findings: list[Finding]
-) -> Trace:
+_Report: TypeAlias = Callable[[str, Callable[[], Beginning] | None], None]
+
+
+def _trace(blocks: Iterable[bytes], path: str, threads: int | None, report: _Report, findings: list[Finding]) -> Trace:
     samples = Samples()
-    found = ingested(samples.passing(blocks), path, threads or default_threads(), lambda: report("reading"))
-    report("linking")
+    found = _ingested(samples.passing(blocks), path, threads, report)
+    report("linking", None)
     return assemble(parts_of(found, path, findings, samples.marks()))
+
+
+def _ingested(blocks: Iterable[bytes], path: str, threads: int | None, report: _Report) -> Ingested:
+    """The events; what was counted on the way for whoever waits is gone before they are put together."""
+    seen = Seen()
+
+    def progress(found: Ingested) -> None:
+        report("reading", partial(seen.beginning, found))
+
+    return ingested(blocks, path, threads or default_threads(), progress)

@@ -60,7 +60,7 @@ def ingested(
     blocks: Iterable[bytes],
     path: str,
     threads: int,
-    progress: Callable[[], None],
+    progress: Callable[[Ingested], None],
     into: Any = None,
     taken: Taken = sorted_events,
 ) -> Ingested:
@@ -70,7 +70,7 @@ def ingested(
         blocks: The text.
         path: What messages call it.
         threads: How many threads scan.
-        progress: Called after each piece.
+        progress: Called after each piece with what was found so far.
         into: What the events are appended to, if not to `Sorted`.
         taken: What makes of the events what is appended.
 
@@ -100,7 +100,7 @@ def ingested(
                 found.tally.note(LOST, 1, found.end - len(rest))
                 rest = b""
             needed = 2 * len(rest)  # so that what a long event costs stays in proportion to its length
-            progress()
+            progress(found)
         if not ended and rest:
             job = pool.submit(scan, memoryview(rest), found.end - len(rest), is_last=True)
             rest, ended = _take(found, job.result(), memoryview(rest))

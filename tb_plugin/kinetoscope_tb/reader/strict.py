@@ -148,7 +148,7 @@ def repair(path: str, out: str) -> Repaired:
             chain([head + first], stream),
             path,
             default_threads(),
-            lambda: None,
+            lambda _: None,
             into=_Events(file, result),
             taken=event_texts,
         )

@@ -93,7 +93,7 @@ def merge(files: Sequence[TraceFile], out: IO[bytes], note: Callable[[TraceFile]
 def _read(path: str, into: Any) -> tuple[bytes, bytes]:
     """Append the texts of a file's events, a few at a time; the text before and after the events."""
     with Source(path, _BLOCK_BYTES) as blocks:
-        found = ingested(blocks, path, default_threads(), lambda: None, into=into, taken=event_texts)
+        found = ingested(blocks, path, default_threads(), lambda _: None, into=into, taken=event_texts)
     return found.head, found.tail
 
 

@@ -10,12 +10,12 @@ gathering many files as summaries, for views of whole runs; run_loads holds thos
 crews     who reads many files
 beside    summaries that lie beside their recordings
 workers   threads
-answers   loading, missing, or a table
+answers   loading, partly known, missing, or a table
 """
 
 from __future__ import annotations
 
-from .answers import Loading, Missing, compute, compute_comparison, with_notes
+from .answers import Loading, Missing, Partial, compute, compute_comparison, with_notes
 from .crews import crew, local_crew
 from .files import event_in, keep, open_or_read, read_trace
 from .gathering import Crew, files_of, ranks_of, summaries
@@ -25,6 +25,7 @@ __all__ = [
     "Crew",
     "Loading",
     "Missing",
+    "Partial",
     "Store",
     "compute",
     "compute_comparison",

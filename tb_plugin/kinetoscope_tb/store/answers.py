@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ..compare import Comparison
     from ..discovery import TraceFile
+    from ..reader import Beginning
     from ..trace import Trace
     from ..views import Recorded, Shared, View
 
@@ -28,6 +29,19 @@ class Loading:
     fraction: float | None = None
     bytes_per_second: float | None = None
     seconds_left: float | None = None
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What is known of a file while it is read; no view is ever made of it.
+
+    Args:
+        fraction: How much of the file that is.
+        beginning: What that part holds.
+    """
+
+    fraction: float
+    beginning: Beginning
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .answers import Loading
+from .answers import Loading, Partial
 from .files import keep, open_or_arrange, open_or_read
 from .workers import Workers
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ..views import Shared
 
 MOST_RESULTS = 64  # of one trace; a dragged zoom asks for another with each move
+UNTOLD_S, LONG_LEFT_S = 2.0, 5.0  # a reading that took so long, and will take so long still, tells what it has seen
+TELL_EVERY_S = 1.0
+LARGEST_SHARE_TOLD = 0.03  # of the reading's time
 MOST_TO_KEEP = 4  # traces and timelines that wait to be written to the cache; each is held in memory until then
 
 
@@ -44,10 +47,29 @@ class Load:
     held_bytes: int = 0
     stage: str = "waiting"
     read_bytes: int = 0
+    partial: Partial | None = None
+    first_read: tuple[float, int] | None = None
+    tells_at: float = 0.0
 
-    def note(self, progress: Progress) -> None:
-        """Take the reader's word for how far it is."""
+    def note(self, progress: Progress, clock: Callable[[], float]) -> None:
+        """Take the reader's word for how far it is; of a file that takes long, for what it has seen, too."""
         self.stage, self.read_bytes = progress.stage, progress.read_bytes
+        now = clock()
+        if progress.beginning is not None and self._has_long_to_go(now):
+            beginning, done = progress.beginning(), clock()
+            self.partial = Partial(min(self.read_bytes / self.file_bytes, 1.0), beginning)
+            self.tells_at = done + max(TELL_EVERY_S, (done - now) / LARGEST_SHARE_TOLD)
+
+    def _has_long_to_go(self, now: float) -> bool:
+        """Whether to say now what was seen: judged from the first piece on, since the reader may be compiled before."""
+        if self.first_read is None:
+            self.first_read = now, self.read_bytes
+        begun, begun_bytes = self.first_read
+        elapsed, read_bytes = now - begun, self.read_bytes - begun_bytes
+        if elapsed < UNTOLD_S or now < self.tells_at or read_bytes <= 0:
+            return False
+        left_s = (self.file_bytes - self.read_bytes) * elapsed / read_bytes
+        return self.partial is not None or left_s > LONG_LEFT_S
 
     def progress(self, now: float) -> Loading:
         """How far the reading is, as far as that is known."""
@@ -158,7 +180,8 @@ class Loads:
     def _read_and_make_room(self, file: TraceFile, load: Load) -> Trace:
         load.begun = self._clock()
         load.stage = "opening"
-        trace, is_new = open_or_read(file, self._cache, load.note, self._read)
+        trace, is_new = open_or_read(file, self._cache, lambda progress: load.note(progress, self._clock), self._read)
+        load.partial = None
         if is_new and self._cache is not None:
             self._keep(keep, trace, file, self._cache)
         self._hold(load, held_bytes(trace))

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..discovery import Heads, Listing, Logdir, Manifests, TraceFile, list_traces
-from .answers import Loading, Missing, compute, compute_after, compute_comparison, with_notes
+from .answers import Loading, Missing, Partial, compute, compute_after, compute_comparison, with_notes
 from .files import event_in, read_trace
 from .loads import MOST_RESULTS, Loads
 from .run_loads import RunLoads
@@ -116,6 +116,10 @@ class Store:
         if not is_done(load.trace, self._patience_s):
             return load.progress(self._clock())
         return load.trace.result()
+
+    def partial(self, file: TraceFile) -> Partial | None:
+        """What is known of a file that is being read, and will be for some time; None of any other."""
+        return self._loads.load(file).partial
 
     def frame(self, view: View, file: TraceFile, arguments: Mapping[str, object]) -> pl.DataFrame | Loading | Missing:
         """A view of the trace in a file, computed at the first call.

@@ -51,7 +51,7 @@ def _state(store: Store, request: Request) -> object:
     trace, views = store.trace(file), _catalogue()
     others = _others(store, file)
     if isinstance(trace, Loading):
-        return encode.loading(trace)
+        return encode.reading(trace, store.partial(file))
     health = store.frame(views["health"], file, {})
     return (
         encode.loading(health)

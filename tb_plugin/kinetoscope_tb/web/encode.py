@@ -9,7 +9,7 @@ from zlib import crc32
 
 from ..discovery import run_labels, span_labels
 from ..errors import KinetoscopeError
-from ..store import Loading, Missing
+from ..store import Loading, Missing, Partial
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,6 +89,35 @@ def _lacks(view: View, trace: Trace, has_no_ranks: bool) -> bool:  # noqa: FBT00
 def loading(progress: Loading) -> dict[str, Any]:
     """How far the answer is."""
     return {"state": "loading", "progress": asdict(progress)}
+
+
+def reading(progress: Loading, known: Partial | None) -> dict[str, Any]:
+    """How far a trace is, and what is known of it meanwhile, if that takes long."""
+    return loading(progress) if known is None else {**loading(progress), "partial": partial(known)}
+
+
+def partial(known: Partial) -> dict[str, Any]:
+    """What a part of a file holds: counts and sums that the rest will raise, and what stands before the events."""
+    from ..analyses.environment import told_of_the_job
+
+    seen = known.beginning
+    devices = sorted({str(device.get("name") or "") for device in seen.meta.devices} - {""})
+    facts = [
+        ("Devices of the machine", ", ".join(devices)),
+        ("torch", seen.meta.producer.get("torch_version")),
+        *told_of_the_job(seen.meta),
+    ]
+    return {
+        "fraction": known.fraction,
+        "events": seen.events,
+        "kinds": [{"kind": kind, "events": events} for kind, events in seen.kinds.items()],
+        "span_ns": seen.span_ns,
+        "steps": seen.steps,
+        "step_ns": seen.step_ns,
+        "operators": [asdict(one) for one in seen.operators],
+        "kernels": [asdict(one) for one in seen.kernels],
+        "facts": [{"fact": name, "value": str(value)} for name, value in facts if value not in (None, "")],
+    }
 
 
 def view_answer(view: View, result: pl.DataFrame | Loading | Missing) -> dict[str, Any]:

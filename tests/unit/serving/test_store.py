@@ -10,6 +10,7 @@ import pytest
 
 from kinetoscope_tb.discovery import Logdir, TraceFile
 from kinetoscope_tb.errors import TraceError
+from kinetoscope_tb.reader import Progress
 from kinetoscope_tb.store import Loading, Missing, Store, read_trace
 from kinetoscope_tb.store.loads import MOST_RESULTS, Loads
 from kinetoscope_tb.tables import COUNT, Column, Table
@@ -30,7 +31,7 @@ class Reader:
 
     def __call__(self, path, progress):
         self.calls.append(path)
-        progress(SimpleNamespace(stage="reading", read_bytes=25, total_bytes=100))
+        progress(Progress("reading", 25, 100))
         self.reports.set()
         assert self.free.wait(LONG_S)
         if "bad" in path:
