@@ -11,19 +11,15 @@ import atexit
 import logging
 import os
 import threading
-import time
 from typing import TYPE_CHECKING, Any, ClassVar
-
-from torch.profiler import ProfilerAction, profile
 
 from .annotations import Annotations
 from .attendant import Attendant
-from .errors import ProfilerBusyError, ScheduleError, UsageError
+from .errors import ProfilerBusyError, UsageError
 from .events import EventLog
 from .handler import folder
 from .identity import Run, current_place
 from .instruments import Instruments
-from .loop import Loop
 from .losses import Losses
 from .markers import Ranges
 from .progress import Progress, ProgressCounter
@@ -35,12 +31,14 @@ from .selection import Ranks, Selection
 from .system import KINDS, SystemCounters
 from .template import TRACE
 from .triggers import on_request
+from .windows import Windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
     from types import TracebackType
 
+    from torch.profiler import profile
     from typing_extensions import Self
 
     from .schedule import Schedule
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("kinetoscope")
 
 
-class Tracer(Loop):
+class Tracer(Windows):
     """Records traces of a training, one file per rank and window.
 
         with Tracer("runs", schedule=cyclic(wait=10, warmup=2, active=3)) as tracer:
@@ -261,19 +259,6 @@ class Tracer(Loop):
         elif lost > 1:
             _LOG.warning("%d recordings were lost, %d saved.", lost, saved)
 
-    def _stop(self) -> None:
-        self._ranges.stop()
-        self._is_idle = True
-        self._annotations.until_ns = time.time_ns()
-        recorder, self._recorder = self._recorder, None
-        # A window that began with the end of the loop's last step holds nothing.
-        is_over = self._has_stepped and not self._ranges.is_step_open
-        with self._losses.kept_away("The recording couldn't be stopped"):
-            if recorder is not None:
-                with self._attendant.held():
-                    recorder.stop(drops=is_over and self._window_first == self._counter.batch)
-        self._annotations.close()
-
     def _shortfall(self) -> str | None:
         """Say why no window was recorded though nothing failed; None if one was, or something did."""
         if self._saving.recorded or self._losses.count or self._schedule is on_request:
@@ -281,8 +266,6 @@ class Tracer(Loop):
         if not self._selection.is_here:
             return self._selection.why_nobody(current_place())
         return shortfall(self._schedule, self._counter.here, has_stepped=self._has_stepped)
-
-    # From step to step
 
     def _look(self) -> None:
         with self._losses.kept_away("The recording is not looked after"):
@@ -294,97 +277,10 @@ class Tracer(Loop):
             self._saving.listen()
         self._attendant.step_begins()
 
-    def _move(self, *, closes: bool) -> None:
-        recorder, told_to_end = self._recorder, self._attendant.told_to_end
-        if recorder is None:
-            return
-        if told_to_end:
-            self._saving.reason = told_to_end
-            self._stop()
-            return
-        try:
-            action = self._action()
-            if not self._is_idle or action is not ProfilerAction.NONE:  # in few steps of a training
-                self._turn(recorder, action, closes=closes)
-        except Exception as error:  # noqa: BLE001  whatever it is, the training is worth more
-            self._losses.keep_away("The profiler failed, so nothing more is recorded", error)
-            self._stop()
-
-    def _turn(self, recorder: Recorder, action: ProfilerAction, *, closes: bool) -> None:
-        """Let the profiler do something in the step that is over, or in the next one."""
-        self._ranges.end_step()  # where nothing was recorded, it is one that began long ago
-        with self._attendant.held():  # a signal's handler closes what is open, so it finds nothing half done
-            self._annotations.until_ns, begins = time.time_ns(), False
-            if closes or self._limit.reason:
-                self._saving.reason = self._limit.reason or "epoch"
-            try:
-                drops = closes and self._window_first == self._counter.batch
-                begins = recorder.move(action, self._options_now(), closes=closes, drops=drops)
-            except ProfilerBusyError as error:
-                self._attendant.left_out(self.completed_steps, str(error))
-            self._begin_window(action, begins=begins)
-
-    def _begin_window(self, action: ProfilerAction, *, begins: bool) -> None:
-        """Go on with what the profiler does from now on; `begins` if a window begins with it."""
-        recorder = self._recorder
-        self._is_idle = recorder is None or recorder.is_idle
-        if begins or self._is_idle:
-            self._saving.reason = self._attendant.reason
-        if begins:
-            self._attendant.window_begins(self.completed_steps, self._options_now().to_json())
-            self._window_first = self._counter.batch
-        self._ranges.is_recording = recorder is not None and recorder.is_recording
-        self._annotations.enter(action, begins=begins)
-        self._instruments.enter(action, begins=begins)
-
-    def _action(self) -> ProfilerAction:
-        if self._schedule is None:
-            return self._limit.limited(ProfilerAction.RECORD if self._selection.is_here else ProfilerAction.NONE)
-        counter = self._counter
-        step = counter.here_in_epoch if self._is_per_epoch else counter.here
-        action = self._schedule(step)
-        if not isinstance(action, ProfilerAction):
-            raise ScheduleError(f"The schedule returned {action!r} for step {step}; it must return a ProfilerAction.")
-        if self._limit.is_set:
-            action = self._limit.limited(action)
-        return self._attendant.action(counter.batch, action)
-
-    def _options_now(self) -> Options:
-        plan = self._attendant.plan
-        return self._options if plan is None else self._options.changed(plan.request.options)
-
-    # Saving
-
-    def _save(self, profiler: profile, is_as_planned: bool) -> None:  # noqa: FBT001  # the Recorder's way
-        if self._saving.is_unwanted:
-            return
-        self._instruments.read()
-        told, own = self._annotations.window()
-        values = self.progress.to_json()
-        own["metadata"] = {**self._preset, **self._metadata}
-        self._metadata.clear()
-        self._saving.save(
-            profiler.export_chrome_trace,
-            self.completed_steps,
-            is_whole=not self._ranges.is_step_open,
-            is_complete=is_as_planned or (self._schedule is None and self._saving.reason == "end"),
-            values=values,
-            told={**told, "progress": values, **self._instruments.told()},
-            own=own,
-        )
-        self._attendant.note("saved", self.completed_steps)
-        if self._on_window is not None:
-            with self._losses.kept_away("on_window failed"):
-                self._on_window(profiler)
-
     def _saved(self, path: Path, window: Mapping[str, Any]) -> None:
         self._curves.window(path, int(window.get("span") or 0))
         if self._on_saved is not None:
             self._on_saved(path, window)
-
-    def _give_way(self, is_recording: bool) -> None:  # noqa: FBT001  # the Recorder's way
-        self._ranges.stop()
-        self._attendant.gives_way(self.completed_steps, is_recording=is_recording)
 
     def _check_place(self, what: str) -> None:
         if self._owner == (os.getpid(), threading.get_ident()):
