@@ -1,23 +1,21 @@
 """What the machine and the process use now: numbers of the kernel, of torch's allocator and of the GPU's driver.
 
-A reading is a level (bytes in use) or a sum that only grows (bytes sent so far), whose rate is what matters. Linux
-tells all of it in /proc; elsewhere psutil does, where it is installed. Nothing waits for a GPU.
+A reading is a level (bytes in use) or a sum that only grows (bytes sent so far), whose rate is what matters. Nothing
+waits for a GPU.
 """
 
 from __future__ import annotations
 
-import os
-import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .machine import Machine
 
 Readings = Iterable["Reading"]
 
-_SECTOR_BYTES = 512  # of /proc/diskstats, whatever the disk's own sectors are
-_PARTS_OF_DISKS = re.compile(r"(loop|ram|zram|sr|fd|dm-|md)\d*|(sd|vd|xvd|hd)[a-z]+\d+|(nvme\d+n\d+|mmcblk\d+)p\d+")
 _IDLE_GPU = 1  # of NVML's reasons for a lower clock: there is nothing to do
 
 
@@ -42,92 +40,59 @@ class Reading:
     whole: float | None = None
 
 
-def has_proc() -> bool:
-    """Whether this is a Linux that tells."""
-    return Path("/proc/stat").exists() and Path("/proc/self/statm").exists()
+def cpu(machine: Machine) -> Readings:
+    """The share of all processors' time that is used."""
+    busy, whole = machine.processors()
+    yield Reading("cpu", "used", busy, "fraction", is_sum=True, whole=whole)
 
 
-def cpu(proc: Path = Path("/proc")) -> Readings:
-    """The share of all cores' time that is used, on Linux."""
-    fields = [int(text) for text in (proc / "stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]]
-    idle = fields[3] + fields[4]  # idle, waiting for disks
-    yield Reading("cpu", "used", sum(fields) - idle, "fraction", is_sum=True, whole=sum(fields))
+def memory(machine: Machine) -> Readings:
+    """The machine's memory in use, and what it has swapped out."""
+    told = machine.memory()
+    yield Reading("memory", "used", told["virtual"].used, "bytes")
+    yield Reading("swap", "used", told["swap"].used, "bytes")
 
 
-def memory(proc: Path = Path("/proc")) -> Readings:
-    """The machine's memory in use, on Linux: all but what the kernel could give to a process."""
-    text = (proc / "meminfo").read_text(encoding="ascii")
-    kib = {name: int(number) for name, number in re.findall(r"^(\w+):\s+(\d+) kB", text, re.MULTILINE)}
-    yield Reading("memory", "used", (kib["MemTotal"] - kib["MemAvailable"]) * 1024, "bytes")
-    yield Reading("swap", "used", (kib["SwapTotal"] - kib["SwapFree"]) * 1024, "bytes")
+def disk(machine: Machine) -> Readings:
+    """What each disk reads and writes, and its share of time with anything to do."""
+    for name, told in machine.disks().items():
+        yield Reading(f"disk/{name}", "read", told.read_bytes, "bytes/s", is_sum=True)
+        yield Reading(f"disk/{name}", "written", told.write_bytes, "bytes/s", is_sum=True)
+        if told.busy_time is not None:
+            yield Reading(f"disk/{name} busy", "busy", told.busy_time / 1000, "fraction", is_sum=True)
 
 
-def disk(proc: Path = Path("/proc")) -> Readings:
-    """What each disk reads and writes, and its share of time with anything to do, on Linux."""
-    for line in (proc / "diskstats").read_text(encoding="ascii").splitlines():
-        fields = line.split()
-        if len(fields) < 13 or _PARTS_OF_DISKS.fullmatch(fields[2]):
-            continue
-        name = f"disk/{fields[2]}"
-        yield Reading(name, "read", int(fields[5]) * _SECTOR_BYTES, "bytes/s", is_sum=True)
-        yield Reading(name, "written", int(fields[9]) * _SECTOR_BYTES, "bytes/s", is_sum=True)
-        yield Reading(f"{name} busy", "busy", int(fields[12]) / 1000, "fraction", is_sum=True)
+def network(machine: Machine) -> Readings:
+    """What each network interface receives and sends."""
+    for name, told in machine.cards().items():
+        yield Reading(f"network/{name}", "received", told.received, "bytes/s", is_sum=True)
+        yield Reading(f"network/{name}", "sent", told.sent, "bytes/s", is_sum=True)
 
 
-def network(proc: Path = Path("/proc")) -> Readings:
-    """What each network interface but the loopback receives and sends, on Linux."""
-    for line in (proc / "net" / "dev").read_text(encoding="ascii").splitlines()[2:]:
-        name, _, rest = line.partition(":")
-        fields = rest.split()
-        if name.strip() != "lo":
-            yield Reading(f"network/{name.strip()}", "received", int(fields[0]), "bytes/s", is_sum=True)
-            yield Reading(f"network/{name.strip()}", "sent", int(fields[8]), "bytes/s", is_sum=True)
+def process(machine: Machine) -> Readings:
+    """What this process uses: processors and memory."""
+    seconds, resident = machine.process()
+    yield Reading("process cpu", "cores", seconds, "cores", is_sum=True)
+    yield Reading("process memory", "resident", resident, "bytes")
 
 
-def process(proc: Path = Path("/proc")) -> Readings:
-    """What this process uses, on Linux: cores and memory."""
-    times = os.times()
-    yield Reading("process cpu", "cores", times.user + times.system, "cores", is_sum=True)
-    pages = int((proc / "self" / "statm").read_text(encoding="ascii").split()[1])
-    yield Reading("process memory", "resident", pages * os.sysconf("SC_PAGE_SIZE"), "bytes")
+def allocator() -> tuple[int, Mapping[str, int]] | None:
+    """Return (the current CUDA device, what torch's allocator tells of it); None if the program uses none.
 
-
-def by_psutil(what: str) -> Readings:
-    """The same of any system, by psutil: `what` is the name of one of the functions above.
-
-    Raises:
-        ImportError: psutil isn't installed.
+    Asks nothing of the device.
     """
-    import psutil  # type: ignore[import-untyped, import-not-found, unused-ignore]
-
-    if what == "cpu":
-        times = psutil.cpu_times()
-        idle = times.idle + getattr(times, "iowait", 0.0)
-        yield Reading("cpu", "used", sum(times) - idle, "fraction", is_sum=True, whole=sum(times))
-    elif what == "memory":
-        all_of_it = psutil.virtual_memory()
-        yield Reading("memory", "used", all_of_it.total - all_of_it.available, "bytes")
-        yield Reading("swap", "used", psutil.swap_memory().used, "bytes")
-    elif what == "disk":
-        for name, io in (psutil.disk_io_counters(perdisk=True) or {}).items():
-            yield Reading(f"disk/{name}", "read", io.read_bytes, "bytes/s", is_sum=True)
-            yield Reading(f"disk/{name}", "written", io.write_bytes, "bytes/s", is_sum=True)
-    elif what == "network":
-        for name, io in psutil.net_io_counters(pernic=True).items():
-            yield Reading(f"network/{name}", "received", io.bytes_recv, "bytes/s", is_sum=True)
-            yield Reading(f"network/{name}", "sent", io.bytes_sent, "bytes/s", is_sum=True)
-    else:
-        own = psutil.Process()
-        yield Reading("process cpu", "cores", sum(own.cpu_times()[:2]), "cores", is_sum=True)
-        yield Reading("process memory", "resident", own.memory_info().rss, "bytes")
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is None or not cuda.is_initialized():
+        return None
+    return cuda.current_device(), cuda.memory_stats()
 
 
 def torch_memory() -> Readings:
-    """What torch's allocator holds of the current CUDA device, if the program uses one; asks nothing of the device."""
-    cuda = getattr(sys.modules.get("torch"), "cuda", None)
-    if cuda is None or not cuda.is_initialized():
+    """What torch's allocator holds of the current CUDA device, if the program uses one."""
+    told = allocator()
+    if told is None:
         return
-    device, stats = cuda.current_device(), cuda.memory_stats()
+    device, stats = told
     for series, key in (("allocated", "allocated_bytes.all.current"), ("reserved", "reserved_bytes.all.current")):
         if key in stats:
             yield Reading(f"gpu {device} memory", series, stats[key], "bytes")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from . import readings
 from .errors import UsageError
 from .events import COUNTER, Event
+from .machine import this_machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -167,12 +168,14 @@ class SystemCounters:
 
 
 def _sources(kinds: Collection[str], *, is_first: bool) -> dict[str, Callable[[], Iterable[Reading]]]:
-    """What reads each kind: /proc where there is one, else psutil. One process reads for its machine."""
+    """What reads each kind. One process reads for its machine."""
     found: dict[str, Callable[[], Iterable[Reading]]] = {}
-    has_proc = readings.has_proc()
-    for kind in kinds:
-        if kind == "gpu":
-            found |= {"torch's memory": readings.torch_memory, "the GPU": readings.gpu}
-        elif is_first or kind not in _OF_THE_MACHINE:
-            found[kind] = getattr(readings, kind) if has_proc else partial(readings.by_psutil, kind)
-    return found
+    if "gpu" in kinds:
+        found |= {"torch's memory": readings.torch_memory, "the GPU": readings.gpu}
+    try:
+        machine = this_machine()
+    except ImportError as error:
+        _LOG.debug("No counters of the machine: %s", error)
+        return found
+    of_kernel = [kind for kind in kinds if kind != "gpu" and (is_first or kind not in _OF_THE_MACHINE)]
+    return {**found, **{kind: partial(getattr(readings, kind), machine) for kind in of_kernel}}

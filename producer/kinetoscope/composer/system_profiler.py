@@ -5,22 +5,21 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import torch
-
+from ..machine import this_machine
+from ..readings import Reading, allocator
+from ..system import Rates
 from .trace_handler import Callback
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..machine import Machine
     from .profiler import Profiler
     from .state import State
 
 _LOG = logging.getLogger("kinetoscope")
-
-Reading = tuple[str, dict[str, float], str]
-"""A counter's name, its values by series, and their unit."""
 
 _GB, _KB = 1e9, 1e3
 _CUDA = {  # Composer's words: torch's statistic, and whether it is in bytes
@@ -42,10 +41,10 @@ class SystemProfiler(Callback):
     Whatever grows for ever, such as bytes sent, is given as its growth per second.
 
     Args:
-        profile_cpu: `cpu`: percent of all processors' time.
+        profile_cpu: `cpu`: percent of all processors' time since the reading before.
         profile_memory: `memory/virtual` and `memory/swap` of the machine, and `memory/cuda/…` of this process's device.
-        profile_disk: `disk/{disk}/{what}` of each disk.
-        profile_net: `network/{card}/kb_sent` and `kb_recv` of each card that isn't idle.
+        profile_disk: `disk/{disk}/{what}` of each disk; partitions are a part of one.
+        profile_net: `network/{card}/kb_sent` and `kb_recv` of each card but the loopback.
         stats_thread_interval_seconds: How often.
     """
 
@@ -68,12 +67,12 @@ class SystemProfiler(Callback):
         if state.profiler is None or self._thread is not None:
             return
         try:
-            psutil = import_module("psutil")
+            machine = this_machine()
         except ImportError:
             _LOG.warning("No counters of the machine: install psutil.")
             return
         self._thread = threading.Thread(
-            target=self._read, args=(state.profiler, psutil), name="kinetoscope-system", daemon=True
+            target=self._read, args=(state.profiler, machine), name="kinetoscope-system", daemon=True
         )
         self._thread.start()
 
@@ -83,12 +82,12 @@ class SystemProfiler(Callback):
         if self._thread is not None:
             self._thread.join(5)
 
-    def _read(self, profiler: Profiler, psutil: Any) -> None:
+    def _read(self, profiler: Profiler, machine: Machine) -> None:
         """Read until the end: the work of the thread."""
-        rates = Rates()
+        rates = Rates(self.stats_thread_interval_seconds)
         while True:
             try:
-                for name, values, unit in self.readings(psutil, rates, time.monotonic()):
+                for name, values, unit in self.counters(machine, rates, time.time_ns()):
                     profiler.marker(name, categories=("system",)).counter(values, unit=unit)
             except Exception as error:  # noqa: BLE001  a counter that can't be read must not end the training
                 _LOG.warning("No more counters of the machine: %s: %s", type(error).__name__, error)
@@ -96,50 +95,41 @@ class SystemProfiler(Callback):
             if self._ended.wait(self.stats_thread_interval_seconds):
                 return
 
-    def readings(self, psutil: Any, rates: Rates, now_s: float) -> Iterator[Reading]:
-        """Return what the counters are now."""
+    def counters(self, machine: Machine, rates: Rates, now_ns: int) -> Iterator[tuple[str, dict[str, float], str]]:
+        """Return what is known now: each counter's name, its values by series, and their unit."""
+        found = list(self.readings(machine))
+        units = {reading.counter: reading.unit for reading in found}
+        known: dict[str, dict[str, float]] = {}
+        for counter, _, series, value in rates.values(now_ns, found):
+            if value is not None:
+                known.setdefault(counter, {})[series] = value
+        for counter, values in known.items():
+            yield counter, values, units[counter]
+
+    def readings(self, machine: Machine) -> Iterator[Reading]:
+        """Return what the machine tells now, under Composer's names."""
         if self.profile_cpu:
-            yield "cpu", {"cpu_percent": psutil.cpu_percent()}, "percent"
+            busy, whole = machine.processors()
+            yield Reading("cpu", "cpu_percent", 100 * busy, "percent", is_sum=True, whole=whole)
         if self.profile_memory:
-            yield from _memory(psutil)
+            yield from _memory(machine)
         if self.profile_disk:
-            for disk, told in (psutil.disk_io_counters(perdisk=True) or {}).items():
-                for field, per_s in rates.of(f"disk/{disk}", told._asdict(), now_s):
+            for disk, told in machine.disks().items():
+                for field, value in told._asdict().items():
                     unit = "bytes/s" if "bytes" in field else "ms/s" if "time" in field else "1/s"
-                    yield f"disk/{disk}/{field}", {f"{field}_per_s": per_s}, unit
+                    if value is not None:
+                        yield Reading(f"disk/{disk}/{field}", f"{field}_per_s", value, unit, is_sum=True)
         if self.profile_net:
-            for card, told in psutil.net_io_counters(pernic=True).items():
-                sent = {"kb_sent": told.bytes_sent / _KB, "kb_recv": told.bytes_recv / _KB}
-                for field, per_s in rates.of(f"network/{card}", sent, now_s):
-                    yield f"network/{card}/{field}", {f"{field}_per_s": per_s}, "kB/s"
+            for card, passed in machine.cards().items():
+                for field, value in (("kb_sent", passed.sent), ("kb_recv", passed.received)):
+                    yield Reading(f"network/{card}/{field}", f"{field}_per_s", value / _KB, "kB/s", is_sum=True)
 
 
-class Rates:
-    """Growth per second of what only grows."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, tuple[float, float]] = {}
-
-    def of(self, name: str, values: Mapping[str, float], now_s: float) -> Iterator[tuple[str, float]]:
-        """Return each value's growth per second since it was last asked for; nothing the first time.
-
-        A value that has shrunk began anew.
-        """
-        for field, value in values.items():
-            key = f"{name}/{field}"
-            before = self._last.get(key)
-            self._last[key] = (now_s, value)
-            if before is not None and now_s > before[0] and value >= before[1]:
-                yield field, (value - before[1]) / (now_s - before[0])
-
-
-def _memory(psutil: Any) -> Iterator[Reading]:
-    for name, told in (("virtual", psutil.virtual_memory()), ("swap", psutil.swap_memory())):
-        fields = {field: value / _GB for field, value in told._asdict().items() if field in ("total", "used", "free")}
-        yield f"memory/{name}", {f"{field}_gb": value for field, value in fields.items()}, "GB"
-    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        told = torch.cuda.memory_stats()
+def _memory(machine: Machine) -> Iterator[Reading]:
+    for name, told in machine.memory().items():
+        for field, value in told._asdict().items():
+            yield Reading(f"memory/{name}", f"{field}_gb", value / _GB, "GB")
+    for _, stats in filter(None, [allocator()]):
         for word, (statistic, is_bytes) in _CUDA.items():
-            value = told.get(statistic, 0)
-            values = {f"{word}_gb": value / _GB} if is_bytes else {word: float(value)}
-            yield f"memory/cuda/{word}", values, "GB" if is_bytes else "count"
+            value, name = stats.get(statistic, 0), f"memory/cuda/{word}"
+            yield Reading(name, f"{word}_gb", value / _GB, "GB") if is_bytes else Reading(name, word, value, "count")

@@ -8,9 +8,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from kinetoscope import Tracer, UsageError, cyclic, readings
+from kinetoscope import Tracer, UsageError, cyclic, machine, readings
+from kinetoscope.machine import Disk, Linux, Memory
 from kinetoscope.readings import Reading
-from kinetoscope.system import KINDS, Rates
+from kinetoscope.system import KINDS, Rates, _sources
 
 S = 10**9
 
@@ -39,25 +40,28 @@ def told(found):
 
 
 def test_linux_tells_what_the_machine_uses(proc):
-    (cpu,) = readings.cpu(proc)
+    linux = Linux(proc)
+    (cpu,) = readings.cpu(linux)
     assert (cpu.value, cpu.whole, cpu.unit) == (150, 1000, "fraction")
-    assert told(readings.memory(proc)) == {
+    assert linux.memory()["virtual"] == Memory(1000 * 1024, 600 * 1024, 1024)
+    assert told(readings.memory(linux)) == {
         ("memory", "used"): (600 * 1024, "bytes", False),
         ("swap", "used"): (6 * 1024, "bytes", False),
     }
-    disks = told(readings.disk(proc))
+    assert linux.disks()["sda"] == Disk(1, 3, 200 * 512, 400 * 512, 5, 6, 1500)
+    disks = told(readings.disk(linux))
     assert {name for name, _ in disks} == {"disk/sda", "disk/sda busy", "disk/nvme0n1", "disk/nvme0n1 busy"}
     assert disks["disk/sda", "read"] == (200 * 512, "bytes/s", True)
     assert disks["disk/sda", "written"] == (400 * 512, "bytes/s", True)
     assert disks["disk/sda busy", "busy"] == (1.5, "fraction", True)
-    assert told(readings.network(proc)) == {
+    assert told(readings.network(linux)) == {
         ("network/eth0", "received"): (1000, "bytes/s", True),
         ("network/eth0", "sent"): (2000, "bytes/s", True),
     }
 
 
 def test_psutil_tells_the_same_where_there_is_no_proc(monkeypatch):
-    io = SimpleNamespace(read_bytes=1, write_bytes=2, bytes_recv=3, bytes_sent=4)
+    io = SimpleNamespace(read_count=7, write_count=8, read_bytes=1, write_bytes=2, bytes_recv=3, bytes_sent=4)
 
     class Times(tuple):
         idle, iowait = 6.0, 1.0
@@ -68,18 +72,29 @@ def test_psutil_tells_the_same_where_there_is_no_proc(monkeypatch):
         "psutil",
         SimpleNamespace(
             cpu_times=lambda: Times((3.0, 6.0, 1.0)),
-            virtual_memory=lambda: SimpleNamespace(total=10, available=4),
-            swap_memory=lambda: SimpleNamespace(used=1),
+            virtual_memory=lambda: SimpleNamespace(total=10, available=4, free=3),
+            swap_memory=lambda: SimpleNamespace(total=9, used=1, free=8),
             disk_io_counters=lambda perdisk: {"disk0": io},
-            net_io_counters=lambda pernic: {"en0": io},
+            net_io_counters=lambda pernic: {"en0": io, "lo0": io},
             Process=lambda: own,
         ),
     )
-    found = [r for what in ("cpu", "memory", "disk", "network", "process") for r in readings.by_psutil(what)]
+    monkeypatch.setattr(machine, "has_proc", lambda: False)
+    here = machine.this_machine()
+    assert here.disks() == {"disk0": Disk(7, 8, 1, 2)}
+    assert here.memory() == {"virtual": Memory(10, 6, 3), "swap": Memory(9, 1, 8)}
+    found = [r for what in ("cpu", "memory", "disk", "network", "process") for r in getattr(readings, what)(here)]
     assert {(r.counter, r.series, r.value) for r in found} == {
         ("cpu", "used", 3.0), ("memory", "used", 6), ("swap", "used", 1), ("disk/disk0", "read", 1), ("disk/disk0", "written", 2),
         ("network/en0", "received", 3), ("network/en0", "sent", 4), ("process cpu", "cores", 3.0), ("process memory", "resident", 5),
     }  # fmt: skip
+
+
+def test_without_either_the_gpu_s_counters_are_left(monkeypatch):
+    monkeypatch.setattr(machine, "has_proc", lambda: False)
+    monkeypatch.setitem(sys.modules, "psutil", None)
+    assert list(_sources(KINDS, is_first=True)) == ["torch's memory", "the GPU"]
+    assert list(_sources(("cpu",), is_first=True)) == []
 
 
 def test_the_driver_tells_of_the_gpu_what_it_can(monkeypatch):
@@ -147,7 +162,7 @@ def counters(tracer):
     return trace["kinetoscope"]["counters"], [e for e in trace["traceEvents"] if e["ph"] == "C"]
 
 
-@pytest.mark.skipif(not readings.has_proc(), reason="no /proc here")
+@pytest.mark.skipif(not machine.has_proc(), reason="no /proc here")
 def test_a_window_has_the_system_s_counters_however_short_it_is(tmp_path):
     with Tracer(tmp_path, run="run", schedule=cyclic(warmup=1, active=1), system_interval_s=60) as tracer:
         for _ in range(2):
@@ -163,7 +178,7 @@ def test_a_window_has_the_system_s_counters_however_short_it_is(tmp_path):
 
 
 def test_what_can_not_be_read_is_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(readings, "cpu", lambda: 1 / 0)
+    monkeypatch.setattr(readings, "cpu", lambda _: 1 / 0)
     with Tracer(tmp_path, run="run", system=("cpu", "process")) as tracer:
         torch.ones(2).relu()
     assert {e["name"] for e in counters(tracer)[1]} <= {"process cpu", "process memory"}
