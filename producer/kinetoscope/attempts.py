@@ -37,8 +37,17 @@ def token_from(environ: Mapping[str, str], number: int) -> str:
     """
     for names in _JOBS:
         if names[0] in environ:
-            return "/".join([*(environ.get(name, "") for name in names), str(number)])
+            return "/".join([*(environ.get(name, "") for name in names), _launcher(environ), str(number)])
     return uuid.uuid4().hex
+
+
+def _launcher(environ: Mapping[str, str]) -> str:
+    """Return what tells one torchrun from the next, where one alone starts all processes; else nothing.
+
+    By default torchrun calls each job `none` and has it meet at the same port; only its folder for errors is new.
+    """
+    file, size = environ.get("TORCHELASTIC_ERROR_FILE", ""), environ.get("WORLD_SIZE")
+    return str(Path(file).parents[1]) if len(Path(file).parents) > 2 and size == environ.get("LOCAL_WORLD_SIZE") else ""
 
 
 def claimed(logdir: Path, name: str, token: str, *, overwrite: bool = False) -> str:

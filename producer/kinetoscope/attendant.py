@@ -18,7 +18,7 @@ from .errors import UsageError
 from .events import COUNTER, INSTANT
 from .hang import Hang
 from .identity import default_store, is_distributed
-from .plans import FolderBoard, StoreBoard
+from .plans import FolderBoard, StoreBoard, board_key
 from .requests import WORK, taken
 from .rescue import Rescue, SignalHandler
 from .sidecar import Sidecar
@@ -270,7 +270,7 @@ class _Job:
     def __init__(self, saving: Saving) -> None:
         self._saving = saving
         # Each process of a job makes its Tracers in the same order: the n-th of each belong together.
-        self._key = str(next(_count))
+        self._number = next(_count)
         self._folder_board: FolderBoard | None = None
         self._store_board: StoreBoard | None = None
 
@@ -283,14 +283,17 @@ class _Job:
 
     def boards(self) -> list[Board]:
         settled = self._saving.settled()
-        if self._folder_board is None and settled is not None:
-            self._folder_board = FolderBoard(settled[1] / WORK / "plans", self._key)
+        if settled is None:
+            return []
+        key = board_key(self._saving.attempt, self._number)
+        if self._folder_board is None:
+            self._folder_board = FolderBoard(settled[1] / WORK / "plans", key)
         if not is_distributed():
             self._store_board = None  # its server may be gone
         elif self._store_board is None:
             store = default_store()
             if store is not None:
-                self._store_board = StoreBoard(store, f"kinetoscope/plan/{self._key}")
+                self._store_board = StoreBoard(store, f"kinetoscope/plan/{key}")
         return [board for board in (self._folder_board, self._store_board) if board is not None]
 
     def asked(self) -> Request | None:

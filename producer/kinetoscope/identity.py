@@ -9,6 +9,7 @@ import itertools
 import os
 import sys
 import time
+import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,7 +140,7 @@ class Run:
             store, key = default_store() if is_distributed() else None, f"kinetoscope/run/{self._number}"
             name, token = self._given or self._started, token_from(os.environ, self._number)
             if store is not None:
-                token = _agreed(store, f"{key}/token", token)
+                token = _agreed(store, f"{key}/token", f"{token}/{uuid.uuid4().hex}", otherwise=token)
                 name = self._given or _agreed(store, key, name)
             self.token, wanted = token, name
             with suppress(OSError):  # the finisher will say that nothing can be written there
@@ -166,8 +167,8 @@ def default_store() -> Store | None:
     return None if find is None else find()
 
 
-def _agreed(store: Store, key: str, proposal: str) -> str:
-    """Return the first of all processes' proposals.
+def _agreed(store: Store, key: str, proposal: str, otherwise: str | None = None) -> str:
+    """Return the first of all processes' proposals; where nothing can be agreed on, `otherwise` or one's own.
 
     torchrun's store outlives the processes that it starts anew, with all that an earlier attempt left there (torch
     2.13). A group comes about when all its processes run, so what is older than this one is of another attempt.
@@ -178,7 +179,7 @@ def _agreed(store: Store, key: str, proposal: str) -> str:
         if int(found.partition(" ")[0]) < _process_start_ns():
             found = store.compare_set(key, found, mine).decode()
     except (RuntimeError, NotImplementedError, ValueError):  # a store that can't, or whose server is gone
-        return proposal
+        return proposal if otherwise is None else otherwise
     return found.partition(" ")[2]
 
 

@@ -7,12 +7,12 @@ ranks know of it in time; no rank waits for another.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
-import time
 import uuid
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .errors import UsageError
@@ -25,7 +25,6 @@ LEAD_S = 3.0
 """Ranks look at the boards once a second; the rest is for a slow network."""
 
 LEAST_LEAD = 2
-STALE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -35,12 +34,10 @@ class Plan:
     Args:
         first: The first step that is recorded, counted from 0.
         request: What was asked for.
-        created_ns: Unix time.
     """
 
     first: int
     request: Request
-    created_ns: int = field(default_factory=time.time_ns)
 
     @property
     def begin(self) -> int:
@@ -77,10 +74,10 @@ def plan_from(text: str) -> Plan:
     """
     try:
         value = json.loads(text[:MOST_BYTES])
-        first, created = value["first"], value["created_ns"]
-        if not isinstance(first, int) or not isinstance(created, int) or first < 0:
-            raise UsageError(f"A plan that says first={first!r}, created_ns={created!r} is none.")
-        return Plan(first, request_from(value["request"]), created)
+        first = value["first"]
+        if not isinstance(first, int) or first < 0:
+            raise UsageError(f"A plan that says first={first!r} is none.")
+        return Plan(first, request_from(value["request"]))
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, UsageError):
             raise
@@ -101,6 +98,19 @@ def first_step(request: Request, completed: int, step_s: float | None, *, is_alo
     return -(-earliest // request.roundup) * request.roundup
 
 
+def board_key(attempt: str, number: int) -> str:
+    """Return what tells the plans of one recorder from all others, a name of plain letters.
+
+    The place that all ranks read may outlive them: torchrun's store keeps what an attempt left there when it starts the
+    next one, and so does a run's folder that is used again. A plan of that time is for steps that are over.
+
+    Args:
+        attempt: What the processes of an attempt have in common, and no others; see `identity.Run`.
+        number: Which of each process's recorders it is.
+    """
+    return f"{hashlib.sha256(attempt.encode()).hexdigest()[:16]}.{number}"
+
+
 class Board(Protocol):
     """Texts under numbers, which all ranks see; a number's text never changes."""
 
@@ -116,7 +126,7 @@ class FolderBoard:
 
     Args:
         folder: The folder.
-        key: What tells this recorder from others that write into the same folder.
+        key: What tells this recorder from others that write into the same folder; see `board_key`.
     """
 
     def __init__(self, folder: Path, key: str) -> None:
@@ -162,7 +172,7 @@ class StoreBoard:
 
     Args:
         store: The store. A connection of its own is made where this torch can, so that nobody waits for its lock.
-        key: What tells this recorder from others of the same processes.
+        key: What tells this recorder from others that use the store; see `board_key`.
     """
 
     def __init__(self, store: Any, key: str) -> None:

@@ -152,6 +152,11 @@ class Saving:
                         self._describe(state=RECORDING)
         return self._settled
 
+    @property
+    def attempt(self) -> str:
+        """What the processes of this attempt of the run have in common; empty before that is settled."""
+        return self._run.token
+
     def begin_window(self, step: int, options: Mapping[str, Any], ranks: Collection[int] | None = None) -> None:
         """A window begins now.
 

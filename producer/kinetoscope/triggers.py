@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from torch.profiler import ProfilerAction
 
 from .errors import UsageError
-from .plans import STALE_S, Plan, first_step, plan_from
+from .plans import Plan, first_step, plan_from
 from .requests import Request
 
 if TYPE_CHECKING:
@@ -118,7 +118,6 @@ class Triggers:
     def __init__(self, job: Job, note: Callable[[str, object], None], slow_step: float | None = None) -> None:
         self._job, self._note = job, note
         self.pace = Pace(slow_step)
-        self._started_ns = time.time_ns()
         self._wanted: deque[Request] = deque(maxlen=16)
         self._plan: Plan | None = None
         self._is_under_way = False
@@ -265,8 +264,7 @@ class Triggers:
             plan = plan_from(text)
         except UsageError as error:
             _LOG.warning("A plan was left out: %s", error)
-            return
-        if plan.created_ns > self._started_ns - STALE_S * 1e9:  # else it is of a job that ran here before
+        else:
             self._adopt(plan)
 
 

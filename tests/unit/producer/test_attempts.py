@@ -52,3 +52,14 @@ def test_a_restart_has_another_token_and_ranks_of_one_attempt_have_the_same():
     assert token_from(first, 0) != token_from({**first, "TORCHELASTIC_RESTART_COUNT": "1"}, 0)
     assert token_from(first, 0) != token_from(first, 1)
     assert token_from({}, 0) != token_from({}, 0)
+
+
+def test_two_jobs_that_torchrun_calls_none_have_different_tokens():
+    def token(folder, rank, size="2"):
+        file = f"/tmp/torchelastic_a/{folder}/attempt_0/{rank}/error.json"
+        job = {"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": "0", "MASTER_PORT": "29500"}
+        return token_from({**job, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": size, "TORCHELASTIC_ERROR_FILE": file}, 0)
+
+    assert token("none_x", 0) == token("none_x", 1)
+    assert token("none_x", 0) != token("none_y", 0)
+    assert token("none_x", 0, "1") == token("none_y", 1, "1")  # each machine has a folder of its own

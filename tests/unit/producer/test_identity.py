@@ -5,7 +5,7 @@ import time
 import pytest
 import torch.distributed as dist
 
-from kinetoscope import UsageError
+from kinetoscope import UsageError, identity
 from kinetoscope.identity import Place, Run, _agreed, checked_run, current_place, place_from, run_from
 
 LAUNCHED = ("RUN_NAME", "PT_PROFILER_JOB_NAME", "TORCHELASTIC_RUN_ID", "SLURM_JOB_NAME", "SLURM_JOB_ID")
@@ -80,6 +80,35 @@ def test_what_an_earlier_attempt_left_in_the_store_counts_for_nothing():
     store = dist.HashStore()
     store.set("run", f"{time.time_ns() - 10**18} of processes that are gone")
     assert [_agreed(store, "run", proposal) for proposal in ("first", "second")] == ["first", "first"]
+
+
+def test_two_jobs_that_meet_at_the_same_port_have_a_folder_each(tmp_path, monkeypatch):
+    for name, value in {**TORCHRUN, "TORCHELASTIC_RUN_ID": "none", "MASTER_PORT": "29500"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(identity, "is_distributed", lambda: True)
+
+    def names(store):
+        monkeypatch.setattr(identity, "default_store", lambda: store)
+        ranks = []
+        for _ in range(2):
+            monkeypatch.setattr(identity, "_count", iter([0]))  # each process makes its first recorder
+            ranks.append(Run("resnet", tmp_path))
+        return [(run.name, run.token) for run in ranks]
+
+    (one, same), (two, alike) = names(dist.HashStore()), names(dist.HashStore())
+    assert one == same
+    assert two == alike
+    assert (one[0], two[0]) == ("resnet", "resnet.1")
+    assert one[1] != two[1]
+
+
+def test_where_the_store_is_gone_the_launcher_s_words_are_what_all_have_in_common():
+    class Gone:
+        def compare_set(self, *_):
+            raise RuntimeError("Connection reset by peer")
+
+    assert _agreed(Gone(), "run/token", "mine") == "mine"
+    assert _agreed(Gone(), "run/token", "mine", otherwise="the launcher's") == "the launcher's"
 
 
 def test_torch_distributed_tells_the_place(tmp_path, monkeypatch):

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.profiler import ProfilerAction
 
-from kinetoscope import UsageError, cyclic, on_request
+from kinetoscope import UsageError, attendant, cyclic, identity, on_request
 from kinetoscope.plans import FolderBoard, Plan, StoreBoard, first_step, plan_from
 from kinetoscope.requests import Request
+from kinetoscope.selection import Selection
 from kinetoscope.triggers import COOLDOWN_S, Pace, Triggers
 
 NONE, WARMUP = ProfilerAction.NONE, ProfilerAction.WARMUP
@@ -225,10 +226,10 @@ def test_ranks_that_are_not_asked_record_nothing():
     assert [recorded(rank.actions) for rank in ranks] == [[], [5, 6]]
 
 
-def test_what_is_no_plan_or_of_an_earlier_job_is_left_out():
+def test_what_is_no_plan_is_left_out():
     rank = Rank(size=2, board=Shared())
     rank.board.propose(0, "{}")
-    rank.board.propose(1, Plan(3, Request(), created_ns=1).to_text())
+    rank.board.propose(1, '{"first": -1, "request": {}}')
     rank.board.propose(2, Plan(4, Request(steps=1)).to_text())
     for _ in range(3):
         rank.triggers.poll()
@@ -288,6 +289,41 @@ def test_of_many_proposals_for_a_number_the_first_one_is_the_plan(tmp_path, kind
     assert len(said) == 6
     assert set(said) == {board().read(0)}
     assert board().read(1) is None
+
+
+class Place:
+    """What a process knows of itself before it has seen anybody: its rank, its run's folder, and its attempt."""
+
+    def __init__(self, rank, folder, attempt):
+        self.rank, self.folder, self.attempt, self.selection = rank, folder, attempt, Selection()
+
+    def settled(self):
+        return identity.Place(self.rank, 2, self.rank), self.folder
+
+
+@pytest.mark.parametrize("has_store", [True, False])
+def test_a_plan_of_an_earlier_attempt_is_no_plan_of_this_one_however_soon_it_begins(tmp_path, monkeypatch, has_store):
+    store = dist.HashStore()  # torchrun's outlives an attempt, and the folder may be used again
+    monkeypatch.setattr(attendant, "is_distributed", lambda: has_store)
+    monkeypatch.setattr(attendant, "default_store", lambda: store)
+
+    def started(rank, attempt):
+        monkeypatch.setattr(attendant, "_count", iter([0]))  # each process makes its first recorder
+        job = attendant._Job(Place(rank, tmp_path / "run", attempt))
+        triggers = Triggers(job, lambda *_: None)
+        triggers.action(0, NONE)
+        triggers.took(10**9)
+        return triggers
+
+    asked, other = started(0, "first"), started(1, "first")
+    asked.request(Request(steps=2, warmup=0))
+    for triggers in (asked, other):
+        triggers.poll()
+    later = [started(rank, "second") for rank in range(2)]
+    for triggers in later:
+        triggers.poll()
+    actions = [[NONE, *(triggers.action(step, NONE) for step in range(1, 9))] for triggers in (asked, other, *later)]
+    assert [recorded(each) for each in actions] == [[5, 6], [5, 6], [], []]
 
 
 @given(st.text(max_size=80))
