@@ -28,9 +28,9 @@ WAITS_FOR_TRACE_S = 300.0
 POLLS_EVERY_S = 0.5
 
 _DESCRIPTIONS = {
-    "steps/duration_s": "Wall time of each step on rank 0, from the end of one to the end of the next, in seconds.",
-    "steps/samples_per_s": "Samples of rank 0's batch / wall time of the step.",
-    "steps/tokens_per_s": "Tokens of rank 0's batch / wall time of the step.",
+    "steps/duration_s": "Wall time of each step on this rank, from the end of one to the end of the next, in seconds.",
+    "steps/samples_per_s": "Samples of this rank's batch / wall time of the step.",
+    "steps/tokens_per_s": "Tokens of this rank's batch / wall time of the step.",
     "windows/step_s": "Mean length of the complete steps of each recorded window, in seconds.",
 }
 _PART = "Mean time of a recorded step that went to this, in seconds; the parts add up to windows/step_s."
@@ -39,12 +39,19 @@ _PART = "Mean time of a recorded step that went to this, in seconds; the parts a
 class EventFile:
     """An event file of TensorBoard that grows. Its first record says what it is; each tag's first one what it means.
 
+    Where the folder has older files, of a training that goes on from a checkpoint, TensorBoard forgets what they say of
+    the first step that this one tells of and all later ones: those were lost, and made again.
+
+    Args:
+        folder: Where to.
+        step: The number of the first point.
+
     Raises:
         ImportError: TensorBoard isn't installed.
         OSError: The file can't be made.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, step: int = 0) -> None:
         from tensorboard.compat.proto import event_pb2
         from tensorboard.summary.writer.record_writer import RecordWriter
 
@@ -53,7 +60,9 @@ class EventFile:
         self._file: IO[bytes] = (folder / name).open("wb")
         self._records = RecordWriter(self._file)
         self._described: set[str] = set()
-        self._records.write(event_pb2.Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
+        begun = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+        for told in ({"file_version": "brain.Event:2"}, {"step": step, "session_log": begun}):
+            self._records.write(event_pb2.Event(wall_time=time.time(), **told).SerializeToString())
 
     def write(self, wall_time: float, step: int, values: dict[str, float]) -> None:
         """Add a point to each of these curves."""
@@ -178,7 +187,7 @@ class Curves:
         if not values:
             return
         if self._file is None:
-            self._file = EventFile(self._folder)
+            self._file = EventFile(self._folder, batch)
         self._file.write(unix_s, batch, values)
 
     def flush(self) -> None:

@@ -2,7 +2,8 @@
 
 They lie in the run's folder, beside its traces, so that the run has one name in both tabs. The training's thread only
 notes numbers; another process (`scalar_writer`) makes an event file of them, since TensorBoard's own writer would hold
-the interpreter for some 50 µs a step. Only rank 0 writes: the events of two files in one folder would hide each other.
+the interpreter for some 50 µs a step. Rank 0 writes; other ranks do where they are asked to, into folders of their own,
+`{run}/rank3`: the events of two files in one folder would hide each other.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from .errors import UsageError
 from .identity import place_from
 from .interpreter import command, leave_alone
+from .naming import worker_of_rank
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,6 +41,9 @@ _MOST_NOTES = 100_000
 
 SWITCH = "KINETOSCOPE_SCALARS"
 """The environment variable that is `off` where no curves are wanted."""
+
+ALL = "all"
+"""What is asked for where each rank shall write curves."""
 
 OURS = ".kinetoscope"
 """How the names of our event files end."""
@@ -120,13 +126,16 @@ class Scalars:
 
 
 class Curves:
-    """The curves of one Tracer: none unless this process turns out to be rank 0 of its job. Nothing in it raises.
+    """The curves of one Tracer: none unless this process turns out to be a rank that writes some. Nothing in it raises.
 
     Args:
         settled: Tells this process's place and its run's folder, or None while they may still change; `is_late` says
             that a process which isn't in a group yet never will be.
         takers: What takes each complete step: the curves do, as long as there are any.
-        is_on: Whether curves are wanted at all.
+        wanted: Whether rank 0 writes some; `all` if every rank does.
+
+    Raises:
+        UsageError: It is neither.
     """
 
     def __init__(
@@ -134,13 +143,16 @@ class Curves:
         settled: Callable[..., tuple[Place, Path] | None],
         takers: list[Callable[[Step], None]],
         *,
-        is_on: bool,
+        wanted: bool | str,
     ) -> None:
-        self._settled, self._takers = settled, takers
+        if wanted not in (True, False, ALL):
+            raise UsageError(f"scalars={wanted!r}: True for the curves of rank 0, {ALL!r} for all ranks', or False.")
+        self._settled, self._takers, self._of_all = settled, takers, wanted == ALL
+        self._has_windows = False
         self._notes: deque[tuple[Any, ...]] = deque(maxlen=_MOST_NOTES)
         self._take = self._notes.append
         self._scalars: Scalars | None = None
-        self._is_on = is_on and is_wanted()
+        self._is_on = bool(wanted) and is_wanted()
         if self._is_on:
             takers.append(self._take)
 
@@ -152,8 +164,8 @@ class Curves:
             self._end()
 
     def window(self, path: Path, steps_completed: int) -> None:
-        """Note a window that was saved."""
-        if self._is_on and self._scalars is not None:
+        """Note a window that was saved. Rank 0's breakdown is enough: it takes the viewer seconds to make one."""
+        if self._is_on and self._scalars is not None and self._has_windows:
             self._scalars.window(path, steps_completed)
 
     def close(self) -> None:
@@ -169,10 +181,11 @@ class Curves:
         if settled is None:
             return
         place, folder = settled
-        if place.global_rank:
+        rank, self._has_windows = place.global_rank, not place.global_rank
+        if rank and not self._of_all:
             self._end()
         else:
-            self._scalars = Scalars(folder, self._notes)
+            self._scalars = Scalars(folder / worker_of_rank(rank) if rank else folder, self._notes)
 
     def _end(self) -> None:
         if self._is_on:

@@ -11,7 +11,7 @@ import atexit
 import logging
 import os
 import threading
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from .annotations import Annotations
 from .attendant import Attendant
@@ -72,7 +72,8 @@ class Tracer(Windows):
         remote_file: The URL of each trace's copy, with the same variables, instead of `remote`.
         on_saved: Is called with each trace's path, and what run.json says of it, between two steps or at the end.
         on_window: Is given torch's profiler when a window is complete, while its events are in memory.
-        scalars: Whether rank 0 writes curves of all steps and windows for TensorBoard's Scalars tab, beside the traces.
+        scalars: Whether rank 0 writes curves of all steps and windows for TensorBoard's Scalars tab, beside the traces;
+            `all` if the other ranks are to write those of their steps, too.
         activities: Like the ones below, as torch.profiler.profile defines it.
         record_shapes: Sizes of the operators' inputs.
         profile_memory: Allocations and releases.
@@ -120,7 +121,7 @@ class Tracer(Windows):
         remote_file: str | None = None,
         on_saved: Callable[[Path, Mapping[str, Any]], None] | None = None,
         on_window: Callable[[profile], None] | None = None,
-        scalars: bool = True,
+        scalars: bool | Literal["all"] = True,
         activities: Activities | None = None,
         record_shapes: bool = True,
         profile_memory: bool = False,
@@ -173,7 +174,7 @@ class Tracer(Windows):
             open_markers=self._annotations.log.open_names,
             began=lambda: (self._counter.batch, self._counter.last_ns),
         )
-        self._curves = Curves(self._saving.settled, self._attendant.takers, is_on=scalars and enabled)
+        self._curves = Curves(self._saving.settled, self._attendant.takers, wanted=enabled and scalars)
         self._annotations.log.listener = self._attendant.annotated
         counters = SystemCounters(self._annotations.log, self._annotations.units, system, system_interval_s)
         self._instruments = Instruments(self._losses, counters, self._selection)

@@ -50,19 +50,21 @@ class Model(pl.LightningModule):
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), lr=0.1)
 
-def fit(model, folder, **options):
-    tracer = TracerCallback(folder, run="run", schedule=schedule, batch_size=2, **options)
+def fit(model, folder, epochs=2, checkpoint=None):
+    tracer = TracerCallback(folder, run="run", schedule=schedule, batch_size=2)
     quiet = dict(logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
-    trainer = pl.Trainer(max_epochs=2, accelerator="cpu", callbacks=[tracer], default_root_dir=logdir, **quiet)
+    trainer = pl.Trainer(max_epochs=epochs, accelerator="cpu", callbacks=[tracer], default_root_dir=logdir, **quiet)
     before = trainer.profiler
     try:
-        trainer.fit(model, DataLoader(data, batch_size=2), DataLoader(data, batch_size=8))
+        trainer.fit(model, DataLoader(data, batch_size=2), DataLoader(data, batch_size=8), ckpt_path=checkpoint)
     except KeyError as error:
         print("raised", error)
     assert trainer.profiler is before
     print(tracer.tracer.progress.batch, tracer.tracer.progress.epoch, tracer.tracer.progress.sample)
+    return trainer
 
-fit(Model(), logdir)
+fit(Model(), logdir).save_checkpoint("after")
+fit(Model(), logdir, epochs=3, checkpoint="after")
 failing = Model()
 failing.fails_at = 3
 fit(failing, logdir + "/failed")
@@ -80,15 +82,17 @@ class Model(torch.nn.Module):
         out = self.layer(x)
         return {"loss": torch.nn.functional.cross_entropy(out, labels), "logits": out}
 
-tracer = TracerCallback(logdir, schedule=schedule)
-arguments = TrainingArguments(
-    output_dir=logdir + "/out", run_name="run", num_train_epochs=2, per_device_train_batch_size=2,
-    gradient_accumulation_steps=2, report_to=[], use_cpu=True, save_strategy="no", disable_tqdm=True,
-    logging_strategy="no",
-)
 rows = [{"x": x, "labels": y} for x, y in data]
-Trainer(model=Model(), args=arguments, train_dataset=rows, callbacks=[tracer]).train()
-print("transformers", tracer.tracer.progress.batch, tracer.tracer.progress.epoch, tracer.tracer.progress.sample)
+for epochs, resumes in ((2, False), (3, True)):
+    tracer = TracerCallback(logdir, schedule=schedule)
+    arguments = TrainingArguments(
+        output_dir=logdir + "/out", run_name="run", num_train_epochs=epochs, per_device_train_batch_size=2,
+        gradient_accumulation_steps=2, report_to=[], use_cpu=True, save_strategy="epoch", disable_tqdm=True,
+        logging_strategy="no",
+    )
+    training = Trainer(model=Model(), args=arguments, train_dataset=rows, callbacks=[tracer])
+    training.train(resume_from_checkpoint=resumes)
+    print("transformers", tracer.tracer.progress.batch, tracer.tracer.progress.epoch, tracer.tracer.progress.sample)
 """
 
 ACCELERATE = """
@@ -164,7 +168,9 @@ def names(trace):
 @needs("lightning")
 def test_lightning_s_batches_are_steps_and_its_names_are_markers(tmp_path):
     out = run(LIGHTNING, tmp_path)
-    assert out == ["16 2 32", "raised 'on purpose'", "3 0 6"]
+    assert out == ["16 2 32", "24 3 48", "raised 'on purpose'", "3 0 6"]
+    resumed = content(tmp_path / "logdir/run.1/rank0.20.pt.trace.json.gz")
+    assert {"ProfilerStep#18", "ProfilerStep#19"} <= names(resumed)
     trace = content(tmp_path / "logdir/run/rank0.4.pt.trace.json.gz")
     assert trace["Framework"] == "pytorch-lightning"
     assert {"ProfilerStep#2", "ProfilerStep#3", "[pl][profile]run_training_batch"} <= names(trace)
@@ -177,7 +183,12 @@ def test_lightning_s_batches_are_steps_and_its_names_are_markers(tmp_path):
 @needs("accelerate")
 def test_a_step_of_transformers_and_accelerate_is_the_optimizer_s(tmp_path):
     out = run(TRANSFORMERS + ACCELERATE, tmp_path)
-    assert [line for line in out if line[0] != "{"] == ["transformers 8 2 32", "accelerate 8 2 32"]
+    assert [line for line in out if line[0] != "{"] == [
+        "transformers 8 2 32",
+        "transformers 12 3 48",
+        "accelerate 8 2 32",
+    ]
+    assert {"ProfilerStep#10", "ProfilerStep#11"} <= names(content(tmp_path / "logdir/run.1/rank0.12.pt.trace.json.gz"))
     for folder in ("", "accelerate"):
         trace = content(tmp_path / "logdir" / folder / "run/rank0.4.pt.trace.json.gz")
         assert {"ProfilerStep#2", "ProfilerStep#3"} <= names(trace)

@@ -42,7 +42,8 @@ class TracerCallback(Callback):  # type: ignore[misc]
     def fit_start(self, state: Any, logger: Any) -> None:
         """Begin."""
         self._before = _counts(state)
-        self._loop.begin("runs", run=state.run_name)
+        progress = timestamp_of(state.timestamp).progress
+        self._loop.begin("runs", run=state.run_name, progress=progress)
 
     def batch_end(self, state: Any, logger: Any) -> None:
         """Count a batch."""

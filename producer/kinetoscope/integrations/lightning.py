@@ -11,6 +11,7 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from ..progress import Progress
 from .loop import Loop
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class TracerCallback(Callback):  # type: ignore[misc]
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Begin."""
-        self._loop.begin(trainer.log_dir or trainer.default_root_dir)
+        self._loop.begin(trainer.log_dir or trainer.default_root_dir, progress=_progress(trainer, self._batch_size))
         if self._loop.is_open and self._loop.tracer is not None:
             self._loop.tracer.preset_metadata_json("Framework", '"pytorch-lightning"')
             if isinstance(trainer.profiler, PassThroughProfiler):
@@ -82,6 +83,13 @@ class TracerCallback(Callback):  # type: ignore[misc]
             trainer.profiler = self._names.before
             self._names = None
         self._loop.end(error)
+
+
+def _progress(trainer: Any, batch_size: Any) -> Progress:
+    """What was complete before: a training that goes on from a checkpoint has batches behind it."""
+    batches = trainer.fit_loop.epoch_loop.batch_progress.total.completed
+    samples = batches * batch_size if isinstance(batch_size, int) else 0
+    return Progress(epoch=trainer.current_epoch, batch=batches, sample=samples)
 
 
 class _Names(Profiler):  # type: ignore[misc]

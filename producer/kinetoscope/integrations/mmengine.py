@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 
+from ..progress import Progress
 from .loop import Loop
 
 if TYPE_CHECKING:
@@ -55,7 +56,11 @@ class TracerHook(Hook):  # type: ignore[misc]
 
     def before_train(self, runner: Any) -> None:
         """Begin."""
-        self._loop.begin(runner.log_dir)
+        self._loop.begin(runner.log_dir, progress=self._progress(runner))
+
+    def _progress(self, runner: Any) -> Progress:
+        """What was complete before: a training that goes on from a checkpoint has iterations behind it."""
+        return Progress(epoch=runner.epoch, batch=runner.iter, sample=runner.iter * (self._batch_size or 0))
 
     def after_train_iter(
         self, runner: Any, batch_idx: int, data_batch: Any = None, outputs: Mapping[str, Any] | None = None

@@ -1,7 +1,8 @@
 """For Hugging Face's Trainer: `Trainer(…, callbacks=[TracerCallback("runs", schedule=cyclic(wait=5, active=3))])`.
 
 A step is an optimizer's, as everywhere in that Trainer: with gradient accumulation it has several batches. The Trainer
-tells callbacks nothing when a training fails; what was recorded is saved when the program ends.
+tells callbacks nothing when a training fails; what was recorded is saved when the program ends. A training that goes on
+from a checkpoint goes on counting where that was made.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback
 
+from ..progress import Progress
 from .loop import Loop
 
 if TYPE_CHECKING:
@@ -42,13 +44,12 @@ class TracerCallback(TrainerCallback):  # type: ignore[misc]
         name = getattr(args, "run_name", None)
         named = {"run": name} if isinstance(name, str) and name and "/" not in name and name[0] != "." else {}
         self._tokens = _tokens(state)
-        self._loop.begin(Path(args.output_dir) / "runs", **named)
+        self._loop.begin(Path(args.output_dir) / "runs", progress=_progress(args, state), **named)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Count an optimizer's step."""
         before, self._tokens = self._tokens, _tokens(state)
-        samples = args.per_device_train_batch_size * args.gradient_accumulation_steps
-        self._loop.step(samples=samples, tokens=(self._tokens - before) or None)
+        self._loop.step(samples=_samples(args), tokens=(self._tokens - before) or None)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Count an epoch."""
@@ -57,6 +58,17 @@ class TracerCallback(TrainerCallback):  # type: ignore[misc]
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """End."""
         self._loop.end()
+
+
+def _progress(args: Any, state: Any) -> Progress:
+    """What was complete before: a training that goes on from a checkpoint has steps behind it."""
+    steps = int(state.global_step or 0)
+    return Progress(epoch=int(state.epoch or 0), batch=steps, sample=steps * _samples(args), token=_tokens(state))
+
+
+def _samples(args: Any) -> int:
+    """How many samples an optimizer's step takes on each rank."""
+    return int(args.per_device_train_batch_size * args.gradient_accumulation_steps)
 
 
 def _tokens(state: Any) -> int:

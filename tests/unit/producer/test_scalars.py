@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from kinetoscope import scalars
+from kinetoscope import Tracer, UsageError, scalar_writer, scalars
+from kinetoscope.identity import Place
 from kinetoscope.scalar_writer import step_values, window_values, write
 from kinetoscope.scalars import Scalars, obstacle
 
@@ -85,6 +86,52 @@ def test_the_training_only_notes_and_another_process_writes(tmp_path, monkeypatc
     assert found["steps/duration_s"] == [(1, 2.0), (2, 2.0), (3, 2.0)]
     assert found["steps/samples_per_s"] == [(1, 4.0), (2, 4.0), (3, 4.0)]
     assert obstacle(tmp_path / "run") == ""
+
+
+def test_a_training_that_goes_on_in_the_folder_goes_on_with_the_curve_where_its_checkpoint_was(tmp_path, monkeypatch):
+    for process, steps in ((1, range(6)), (2, range(4, 8))):
+        monkeypatch.setattr(scalar_writer.os, "getpid", lambda process=process: process)
+        write(tmp_path, notes(json.dumps([["s", step, 0, S, process * S, None, None] for step in steps])))
+    assert curves(tmp_path)["steps/duration_s"] == [*((n, 1.0) for n in range(1, 5)), *((n, 2.0) for n in range(5, 9))]
+
+
+@pytest.mark.parametrize(
+    ("rank", "wanted", "folder"),
+    [(0, True, "run"), (0, "all", "run"), (3, "all", "run/rank3"), (3, True, None), (0, False, None)],
+)
+def test_rank_0_writes_and_others_where_they_are_asked_to(tmp_path, monkeypatch, rank, wanted, folder):
+    monkeypatch.setenv(scalars.SWITCH, "on")
+    begun, takers = [], []
+    monkeypatch.setattr(scalars, "Scalars", lambda folder, notes: begun.append((folder, notes)))
+    each = scalars.Curves(lambda is_late: (Place(rank, 4), tmp_path / "run"), takers, wanted=wanted)
+    each.look()
+    assert [path.relative_to(tmp_path).as_posix() for path, _ in begun] == ([] if folder is None else [folder])
+
+
+def test_only_rank_0_has_the_windows_taken_apart(tmp_path, monkeypatch):
+    monkeypatch.setenv(scalars.SWITCH, "on")
+    noted = []
+
+    class Taken:
+        is_closed = False
+
+        def __init__(self, *_):
+            pass
+
+        def window(self, path, steps):
+            noted.append((path, steps))
+
+    monkeypatch.setattr(scalars, "Scalars", Taken)
+    for rank in range(2):
+        each = scalars.Curves(lambda is_late, rank=rank: (Place(rank, 2), tmp_path), [], wanted="all")
+        each.look()
+        each.window(tmp_path / f"rank{rank}", 5)
+    assert noted == [(tmp_path / "rank0", 5)]
+
+
+def test_curves_of_nobody_knows_whom_are_refused(tmp_path):
+    with pytest.raises(UsageError, match="scalars='each'"):
+        Tracer(tmp_path, scalars="each")
 
 
 def test_nothing_is_written_where_another_program_writes(tmp_path):
