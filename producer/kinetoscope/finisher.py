@@ -54,6 +54,7 @@ class Finisher:
         }
         self._tried: set[int] = set()
         self._reported: object = None
+        self._earlier: list[dict[str, Any]] | None = None
 
     def work(self) -> None:
         """Do all that can be done: first what makes traces, then uploads. A job that failed isn't tried again."""
@@ -142,10 +143,23 @@ class Finisher:
         if job.keep < 0:
             return
         present = [w for _, w in sorted(self._windows.items()) if w.get("path") and not w.get("pruned")]
+        self._prune_earlier(Path(job.folder), job.keep - len(present), {Path(w["path"]) for w in present})
         for window in present[: max(0, len(present) - job.keep)]:
             if window.get("upload", {}).get("state", "uploaded") == "uploaded":
                 Path(window["path"]).unlink(missing_ok=True)
                 window["pruned"] = True
+
+    def _prune_earlier(self, folder: Path, room: int, own: set[Path]) -> None:
+        """Delete the oldest traces of this rank's earlier attempts in the same folder but for as many as there is room.
+
+        Only what still is the file that such an attempt wrote: what the program or somebody else has put in its place
+        stays.
+        """
+        earlier = [each for each in self._earlier or () if _is_as_written(folder, each, own)]
+        for each in earlier[: max(0, len(earlier) - max(0, room))]:
+            (folder / each["file"]).unlink(missing_ok=True)
+            earlier.remove(each)
+        self._earlier = earlier
 
     def report(self, *, is_killed: bool = False) -> None:
         """Write down what became of the windows, for the training, the run's manifest and the next finisher."""
@@ -164,8 +178,10 @@ class Finisher:
 
     def _publish_status(self, process: dict[str, Any], windows: list[dict[str, Any]], *, is_killed: bool) -> None:
         folder, private = Path(process["folder"]), ("folder", "remote", "is_alone")
+        if self._earlier is None:
+            self._earlier = manifest.earlier_traces(folder, process["global_rank"], process.get("attempt"))
         facts = {key: value for key, value in process.items() if key not in private}
-        status = {**facts, "queue": str(self._queue.folder), "updated_ns": time.time_ns()}
+        status = {**facts, "queue": str(self._queue.folder), "updated_ns": time.time_ns(), "earlier": self._earlier}
         if is_killed:
             status |= {"state": manifest.KILLED, "problem": _last_words(process)}
         shown = [{key: value for key, value in window.items() if key not in ("path", "window")} for window in windows]
@@ -184,6 +200,17 @@ class Finisher:
         self.report(is_killed=is_killed)
         self._mirror()
         return [self._windows[number] for number in sorted(self._windows)]
+
+
+def _is_as_written(folder: Path, trace: dict[str, Any], own: set[Path]) -> bool:
+    """Whether a trace of an earlier attempt is still there, below the run's folder and as long as it was."""
+    name, path = str(trace.get("file")), folder / str(trace.get("file"))
+    if path in own or ".." in Path(name).parts or Path(name).is_absolute():
+        return False
+    try:
+        return path.is_file() and path.stat().st_size == trace.get("bytes")
+    except OSError:
+        return False
 
 
 def _window(job: Job) -> dict[str, Any]:

@@ -48,15 +48,45 @@ def status_folder(run: Path) -> Path:
     return run / ".work" / "status"
 
 
+def _status_file(run: Path, rank: int) -> Path:
+    return status_folder(run) / f"rank{rank}.json"
+
+
+def _is_of_later_attempt(found: Any, status: dict[str, Any]) -> bool:
+    """Whether what is there tells of an attempt that began later: a slow copy of the one before outlives it."""
+    if not isinstance(found, dict) or found.get("attempt") == status.get("attempt"):
+        return False
+    return (found.get("started_ns") or 0) > (status.get("started_ns") or 0)
+
+
+def earlier_traces(run: Path, rank: int, attempt: object) -> list[dict[str, Any]]:
+    """Return what earlier attempts of a rank saved into the run's folder, oldest first: each one's `file` and `bytes`.
+
+    As the rank's own status tells, if that is another attempt's. What waits for its copy elsewhere is left out.
+    """
+    status = read_json(_status_file(run, rank))
+    if not isinstance(status, dict):
+        return []
+    before = [each for each in status.get("earlier") or () if isinstance(each, dict)]
+    if status.get("attempt") == attempt:
+        return before
+    windows = [window for window in status.get("windows") or () if isinstance(window, dict)]
+    saved = [w for w in windows if w.get("state") in (SAVED, PARTIAL) and not w.get("pruned")]
+    done = [w for w in saved if (w.get("upload") or {}).get("state", "uploaded") == "uploaded"]
+    return [*before, *({"file": window.get("file"), "bytes": window.get("bytes")} for window in done)]
+
+
 def write_status(run: Path, rank: int, status: dict[str, Any]) -> None:
-    """Write a process's status, and compile the run.
+    """Write a process's status, and compile the run; nothing if a later attempt has begun in this folder.
 
     Raises:
         OSError: The run's folder doesn't allow it.
     """
     folder = status_folder(run)
     folder.mkdir(parents=True, exist_ok=True)
-    own = folder / f"rank{rank}.json"
+    own = _status_file(run, rank)
+    if _is_of_later_attempt(read_json(own), status):
+        return
     write_json(own, status)
     size = status.get("world_size") or 1
     if size > _MANY:

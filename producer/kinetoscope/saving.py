@@ -50,7 +50,7 @@ class Destination:
         file: The name in the run's folder, with `template`'s variables; what ends in `.gz` is compressed.
         remote: The URL of a folder that is to be like the logdir: each run has a folder there. None for none.
         remote_file: The URL of each trace instead, with variables.
-        keep: How many of the process's newest traces stay in the run's folder; -1 for all. One that shall be uploaded
+        keep: How many of the rank's newest traces stay in the run's folder; -1 for all. One that shall be uploaded
             stays until it is.
         overwrite: Whether the run takes its folder even if traces are there, and replaces those of the same name.
 

@@ -63,8 +63,8 @@ class Tracer(Windows):
         ranks: Those that record, all by default: numbers, `0,8-15`, `per-node`, `per-group:tp`, or a function of one.
         remote: The URL of a folder that is to be like the logdir, such as `s3://bucket/runs`; each trace is copied
             there when it is written.
-        keep: How many of the newest traces of each process stay in the logdir; -1 for all. With `remote`, those that
-            aren't copied yet stay too.
+        keep: How many of each rank's newest traces stay in the run's folder; -1 for all. With `remote`, those that
+            aren't copied yet stay too. With `overwrite`, those of earlier attempts count, too.
         overwrite: Whether to record into the run's folder even if it holds traces; those of the same names are
             replaced.
         file: What a trace is called in its run's folder, with Composer's variables (`template`); what ends in `.gz` is

@@ -175,6 +175,55 @@ def test_the_newest_are_kept_and_none_goes_before_it_is_elsewhere(put, queue, tm
         assert [url for _, url in uploads] == [f"s3://bucket/trace{number}" for number in range(4)]
 
 
+def attempt(queue, name, **facts):
+    """Let the queue be of another attempt of the rank, which is told to overwrite."""
+    process = json.loads((queue.folder / PROCESS).read_text())
+    write_json(queue.folder / PROCESS, {**process, "attempt": name, "started_ns": ord(name), **facts})
+    (queue.folder / "state.json").unlink(missing_ok=True)
+    return Finisher(queue)
+
+
+def test_traces_of_earlier_attempts_in_the_folder_count_among_those_that_are_kept(queue, put, tmp_path):
+    run = tmp_path / "run"
+    for name, spans in (("a", [3, 6, 9]), ("b", [9, 12]), ("c", [15])):
+        work = attempt(queue, name)
+        for number, span in enumerate(spans):
+            put(number, keep=3, overwrite=True, file=f"rank0.{span}.pt.trace.json.gz")
+            work.work()
+        if name == "a":
+            (run / "rank1.3.pt.trace.json.gz").write_text("another rank's")
+    assert traces(tmp_path) == [f"rank{name}.pt.trace.json.gz" for name in ("0.12", "0.15", "0.9", "1.3")]
+
+
+def test_what_was_put_in_the_place_of_an_earlier_trace_and_what_lies_elsewhere_stays(queue, put, tmp_path, uploads):
+    run, other = tmp_path / "run", tmp_path / "other.gz"
+    work = attempt(queue, "a")
+    for number in range(4):
+        put(number, remote="s3://refuses/x" if number == 2 else None)
+    work.work()
+    (run / "rank0.6.pt.trace.json.gz").write_text("the program's own")
+    other.write_bytes(b"1234")
+    status = run / ".work" / "status" / "rank0.json"
+    said = json.loads(status.read_text())
+    windows = [{"state": "saved", "file": file, "bytes": 4} for file in ("../other.gz", str(other), None)]
+    write_json(status, {**said, "windows": [*said["windows"], *windows, "no window"]})
+    for left in queue.jobs():
+        queue.remove(left)
+    work = attempt(queue, "b")
+    put(9, keep=1, overwrite=True)
+    work.work()
+    assert traces(tmp_path) == [f"rank0.{span}.pt.trace.json.gz" for span in (30, 6, 9)]  # 9 waits for its copy
+    assert other.exists()
+
+
+def test_a_finisher_of_an_earlier_attempt_that_comes_late_says_nothing_over_the_later_one(queue, put, tmp_path):
+    attempt(queue, "b").report()
+    put(0)
+    attempt(queue, "a").work()
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["attempt"] == "b"
+    assert traces(tmp_path) == ["rank0.3.pt.trace.json.gz"]
+
+
 def test_traces_are_written_before_any_is_uploaded(put, queue, tmp_path, uploads):
     for number in range(2):
         put(number, remote=f"s3://bucket/{number}")
