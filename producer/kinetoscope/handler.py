@@ -7,12 +7,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .destination import Destination
 from .errors import UsageError
 from .identity import Run
 from .losses import Losses
 from .naming import TraceName
 from .recorder import options_of
-from .saving import Destination, Saving
+from .saving import Saving
 from .template import TRACE
 
 if TYPE_CHECKING:

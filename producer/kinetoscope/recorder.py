@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
+from inspect import signature
 from types import FrameType
 from typing import Any
 
@@ -24,6 +25,7 @@ from .foreign import ForeignProfilers
 
 Activities = Iterable[Any]  # of ProfilerActivity, or of {ProfilerActivity: [names of event types]} from torch 2.13
 
+_KNOWS_TRACE_IDS = "custom_trace_id_callback" in signature(profile.__init__).parameters
 _IDLE = (ProfilerAction.NONE, ProfilerAction.WARMUP)
 _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
@@ -44,9 +46,11 @@ class Options:
     custom_trace_id_callback: Callable[[], str] | None = None
     post_processing_timeout_s: float | None = None
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments for torch.profiler.profile."""
+    def arguments(self, trace_id: Callable[[], str]) -> dict[str, Any]:
+        """Return the arguments for torch.profiler.profile; `trace_id` names a window where the program doesn't."""
         arguments = dict(vars(self))
+        if self.custom_trace_id_callback is None and _KNOWS_TRACE_IDS:
+            arguments["custom_trace_id_callback"] = trace_id
         for name in ("custom_trace_id_callback", "post_processing_timeout_s"):
             if arguments[name] is None:  # torch 2.4 doesn't know it
                 del arguments[name]
@@ -127,6 +131,7 @@ class Recorder:
             exports it and must not raise.
         on_foreign: Is called before a window ends because the program starts a profiler of its own; is told whether
             any of it is recorded.
+        trace_id: Returns what the window is called that is about to begin; must not raise.
         keeps_events: Whether the last window stays in memory until the next one begins, for `finished`.
     """
 
@@ -135,11 +140,12 @@ class Recorder:
         options: Options,
         on_window: Callable[[profile, bool], None],
         on_foreign: Callable[[bool], None],
+        trace_id: Callable[[], str],
         *,
         keeps_events: bool = False,
     ) -> None:
         self._options = options
-        self._on_window, self._on_foreign = on_window, on_foreign
+        self._on_window, self._on_foreign, self._trace_id = on_window, on_foreign, trace_id
         self._foreign = ForeignProfilers(self._give_way, lambda: self._is_open)
         self._is_as_planned = False
         self.keeps_events = keeps_events or options.acc_events
@@ -268,7 +274,7 @@ class Recorder:
     def _renew(self, action: ProfilerAction) -> None:
         self._planned = self._action = action
         self._profiler = profile(
-            schedule=lambda _step: self._planned, on_trace_ready=self._ready, **self._options.arguments()
+            schedule=lambda _step: self._planned, on_trace_ready=self._ready, **self._options.arguments(self._trace_id)
         )
         self._profiler.record_steps = False  # the steps' ranges are the Tracer's: it knows which step is the last
         with self._foreign.none_in():

@@ -10,19 +10,21 @@ import logging
 import shutil
 import sys
 import time
-from dataclasses import asdict, dataclass
+import uuid
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .errors import SaveError, UsageError
+from .destination import Destination
+from .errors import SaveError
 from .finishing import Finishing
 from .identity import Place, Run, current_place, is_distributed, local_world_size
 from .jobs import Job, write_json
 from .manifest import ENDED, KEPT, LOST, NAME, RECORDING
 from .metadata import Recording, Window, process_facts
 from .selection import Selection
-from .template import TRACE, formatted, place_values, variables
+from .template import formatted, place_values, variables
 from .uploads import object_url
 from .writer import check_raw
 
@@ -40,43 +42,6 @@ SIGNAL_S = 20.0
 
 _MOST_LEFT_OUT = 20
 _LEAST_ROOM_BYTES = 32 << 20
-
-
-@dataclass(frozen=True, kw_only=True)
-class Destination:
-    """Where traces are put.
-
-    Args:
-        file: The name in the run's folder, with `template`'s variables; what ends in `.gz` is compressed.
-        remote: The URL of a folder that is to be like the logdir: each run has a folder there. None for none.
-        remote_file: The URL of each trace instead, with variables.
-        keep: How many of the rank's newest traces stay in the run's folder; -1 for all. One that shall be uploaded
-            stays until it is.
-        overwrite: Whether the run takes its folder even if traces are there, and replaces those of the same name.
-
-    Raises:
-        UsageError: A template whose braces don't match, or a number below -1.
-    """
-
-    file: str = TRACE
-    remote: str | None = None
-    remote_file: str | None = None
-    keep: int = -1
-    overwrite: bool = False
-
-    def __post_init__(self) -> None:
-        for template in (self.file, self.remote or "", self.remote_file or ""):
-            try:
-                variables(template)
-            except ValueError as error:
-                raise UsageError(f"{template!r} is no format string: {error}.") from error
-        if self.keep < -1:
-            raise UsageError(f"keep={self.keep}: it is a number of traces, or -1 for all.")
-
-    @property
-    def kept(self) -> int:
-        """How many traces stay: at least one, where there is no other place for them."""
-        return 1 if self.keep == 0 and self.remote is None and self.remote_file is None else self.keep
 
 
 class Saving:
@@ -156,6 +121,18 @@ class Saving:
     def attempt(self) -> str:
         """What the processes of this attempt of the run have in common; empty before that is settled."""
         return self._run.token
+
+    def trace_id(self, window: str) -> str:
+        """Return an id that all ranks give to a window, in the form of torch's own, without asking one another.
+
+        Whoever doesn't know yet which run this is gives it one of its own.
+
+        Args:
+            window: What tells it from the others of this attempt on all ranks alike: the step that it begins with.
+        """
+        known = self.settled()
+        told = uuid.uuid4() if known is None else uuid.uuid5(uuid.NAMESPACE_OID, f"{self.attempt}/{window}")
+        return f"{told.int:032X}"
 
     def begin_window(self, step: int, options: Mapping[str, Any], ranks: Collection[int] | None = None) -> None:
         """A window begins now.

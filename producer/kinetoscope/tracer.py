@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from .annotations import Annotations
 from .attendant import Attendant
+from .destination import Destination
 from .errors import ProfilerBusyError, UsageError
 from .events import EventLog
 from .handler import folder
@@ -24,7 +25,7 @@ from .losses import Losses
 from .markers import Ranges
 from .progress import Progress, ProgressCounter
 from .recorder import Activities, Options, Recorder
-from .saving import Destination, Saving
+from .saving import Saving
 from .scalars import Curves
 from .schedule import WindowLimit, checked_schedule, description, is_per_epoch, shortfall
 from .selection import Ranks, Selection
@@ -87,7 +88,7 @@ class Tracer(Windows):
         rescue: Whether to save what is recorded before SIGTERM, SIGHUP or Ctrl-C end the process, and to keep a small
             file beside the traces, from which `kinetoscope recover` makes a trace after SIGKILL.
         acc_events: Whether `events()` and `key_averages()` add up all windows.
-        custom_trace_id_callback: Makes each window's trace id.
+        custom_trace_id_callback: Makes each window's trace id; by default all ranks give a window the same one.
         post_processing_timeout_s: After how long `events()` and `key_averages()` give what they have.
         keep_events: Whether the last window stays in memory until the next one begins, for `key_averages()`,
             `events()`, `export_stacks()` and `export_memory_timeline()`.
@@ -200,7 +201,7 @@ class Tracer(Windows):
         if live is not None and live._owner is not None and live._owner[0] == os.getpid():
             raise ProfilerBusyError("Another Tracer is active in this process; there can be only one.")
         action = self._action()
-        recorder = Recorder(self._options, self._save, self._give_way, keeps_events=self._keeps_events)
+        recorder = Recorder(self._options, self._save, self._give_way, self._trace_id, keeps_events=self._keeps_events)
         recorder.start(action)
         self._recorder = self._last_recorder = recorder
         self._owner = _here()

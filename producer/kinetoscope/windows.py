@@ -99,6 +99,10 @@ class Windows(Loop):
         plan = self._attendant.plan
         return self._options if plan is None else self._options.changed(plan.request.options)
 
+    def _trace_id(self) -> str:
+        plan = self._attendant.plan
+        return self._saving.trace_id(str(self.completed_steps) if plan is None else plan.request.id)
+
     def _stop(self) -> None:
         self._ranges.stop()
         self._is_idle = True

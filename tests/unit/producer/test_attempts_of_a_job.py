@@ -38,6 +38,10 @@ def test_each_attempt_of_torchrun_has_a_folder_with_its_traces(logdir):
             assert trace["kinetoscope"]["run"] == run.name
             assert steps_of(trace) == ([span - 2, span - 1] if span != 6 else [6])
     assert told(first)["attempt"] != told(second)["attempt"]
+    spans = [(run, span) for run, spans in ((first, (4, 6)), (second, (4, 8))) for span in spans]
+    ids = [{t["trace_id"] for (_, each), t in traces_in(run).items() if each == span} for run, span in spans]
+    assert [len(each) for each in ids] == [1, 1, 1, 1]  # all ranks call a window the same
+    assert len(set.union(*ids)) == 4
     assert [rank["state"] for rank in told(second)["ranks"]] == ["ended", "ended"]
     ended_by, died = told(first)["ranks"]
     assert (ended_by["state"], ended_by["reason"]) == ("ended", "sigterm")

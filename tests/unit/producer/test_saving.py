@@ -14,10 +14,11 @@ import pytest
 import torch
 
 from kinetoscope import Tracer, UsageError, cyclic
+from kinetoscope.destination import Destination
 from kinetoscope.finisher import finish_left_over
 from kinetoscope.identity import Place
 from kinetoscope.losses import Losses
-from kinetoscope.saving import Destination, Saving
+from kinetoscope.saving import Saving
 
 TRACE = '{"baseTimeNanoseconds": 0, "traceEvents": []}'
 LIMIT_S = 60
