@@ -105,15 +105,20 @@ def counted(total: int, of_what: str) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def _progress_bar(file: TraceFile) -> Iterator[Callable[[Progress], None] | None]:
+    """What takes the reader's word for how far it is, and draws it where somebody looks: share, rate and time left."""
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
     from rich.markup import escape
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
     from rich.progress import Progress as Bar
 
     from .text_table import visible
 
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(escape(visible(file.shown)), total=file.bytes or None)
-        yield lambda progress: bar.update(task, completed=progress.read_bytes)
+    words = TextColumn("{task.description}")
+    columns = (words, BarColumn(), TaskProgressColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    name = escape(visible(file.shown))
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"opening {name}", total=file.bytes or None)
+        yield lambda progress: bar.update(task, completed=progress.read_bytes, description=f"{progress.stage} {name}")
