@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
@@ -21,7 +22,7 @@ from torch.profiler import ProfilerAction
 
 from .added import plain_events
 from .errors import UsageError
-from .events import COUNTER, INSTANT, NATIVE, RANGE, Event, EventLog
+from .events import COUNTER, INSTANT, MOST_OPEN, NATIVE, RANGE, Event, EventLog
 from .markers import Ranges, itt_mark
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ _LOG = logging.getLogger("kinetoscope")
 T = TypeVar("T")
 P = ParamSpec("P")
 
+_MOST_ADDED = 64
 _ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 ACTIONS = (ProfilerAction.WARMUP, ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
@@ -64,8 +66,8 @@ class Annotations:
         """What the profiler does now."""
         self.units: dict[str, str] = {}
         """The unit of each counter that has one."""
-        self.added: list[str | list[dict[str, Any]]] = []
-        """Traces of other tools for the window that is saved next: paths, and events."""
+        self.added: deque[str | list[dict[str, Any]]] = deque(maxlen=_MOST_ADDED)
+        """Traces of other tools for the window that is saved next: paths, and events. The last ones stay."""
         self.until_ns = 0
         """When the window ended that is about to be saved."""
         self._owner: tuple[int, int] | None = None
@@ -95,8 +97,11 @@ class Annotations:
 
     def window(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return (what a window's metadata tell of its events, the events) of the window that ended."""
-        own = self.log.taken(self.until_ns or time.time_ns())
-        own["added"], self.added = self.added, []
+        until_ns = self.until_ns or time.time_ns()
+        own = self.log.taken(until_ns)
+        self.log.begin_window(until_ns)  # what the program's events hold, such as values on a device, is of no more use
+        own["added"] = list(self.added)
+        self.added.clear()
         told = {
             "markers": self.ranges.names.labels,
             "counters": {name: {"unit": unit} for name, unit in self.units.items()},
@@ -119,7 +124,9 @@ class Annotations:
         if wanted is not None and self.phase not in wanted:
             return None
         event = Event(RANGE, marker.label, marker.categories, threading.get_native_id(), time.time_ns(), 0, marker.args)
-        self.log.begin(event)
+        if not self.log.begin(event):
+            self._complain(f"Marker {marker.label!r} was left out: {MOST_OPEN} are open; some are never finished.")
+            return None
         is_native = owner[1] == threading.get_ident() and marker.args is None and not _in_coroutine()
         return Opened(event, self.ranges.begin(marker.label, marker.categories) if is_native else None)
 
@@ -141,7 +148,8 @@ class Annotations:
         """Say that something happens now."""
         if self.is_open:
             tid, now = threading.get_native_id(), time.time_ns()
-            self.log.add(Event(INSTANT, name, categories, tid, now, None, dict(args) if args else None))
+            kept = dict(args) if args and self.phase in ACTIONS else None  # else no window will have it
+            self.log.add(Event(INSTANT, name, categories, tid, now, None, kept))
             itt_mark(name)
 
     def counter(self, name: str, values: Mapping[str, Any], unit: str | None = None) -> None:

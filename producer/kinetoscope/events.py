@@ -26,6 +26,7 @@ INSTANT = "instant"
 COUNTER = "counter"
 
 MOST_PER_THREAD = 1 << 16
+MOST_OPEN = 1 << 12
 _MOST_RINGS = 256
 
 
@@ -82,9 +83,15 @@ class EventLog:
         self.listener: Callable[[Event], None] | None = None
         """Is given each event, on the thread that adds it."""
 
-    def begin(self, event: Event) -> None:
-        """Note that a range is open: until it is added, `taken` has it as long as it is."""
+    def begin(self, event: Event) -> bool:
+        """Note that a range is open: until it is added, `taken` has it as long as it is.
+
+        False if so many are open that nobody can mean to end them.
+        """
+        if len(self._open) >= MOST_OPEN:
+            return False
         self._open[id(event)] = event
+        return True
 
     def end(self, event: Event, kind: str) -> None:
         """Add the range that `begin` was given, which ends now."""
@@ -167,9 +174,9 @@ def _number(value: Any) -> float | None:
     """A counter's value; None for what is none: infinities, and tensors of more than one number."""
     try:
         number = value if isinstance(value, int) else float(value)
-    except (TypeError, ValueError, RuntimeError):
+        return number if math.isfinite(number) else None
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # the last one is for an int beyond all floats
         return None
-    return number if math.isfinite(number) else None
 
 
 def _value(value: Any) -> Any:
@@ -177,7 +184,10 @@ def _value(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
-    return str(value)
+    try:
+        return str(value)
+    except Exception as error:  # noqa: BLE001  an object of the program's that can't say what it is
+        return f"({type(value).__name__}: {type(error).__name__})"
 
 
 # Chrome's JSON

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 MOST_KEPT_BYTES = 1 << 30
 """How much of raw files stays on the machine's disk, for traces that couldn't be written."""
 
+MOST_PRUNED = 100
+"""How many windows are still told of after their traces were deleted again: a recording may go on for months."""
+
 _MOST_ATTEMPTS = 3  # a job in which the finisher itself died so often is given up
 _LOOK_S = 2.0
 
@@ -52,6 +55,7 @@ class Finisher:
         self._windows: dict[int, dict[str, Any]] = {
             window["window"]: window for window in (state or {}).get("windows", [])
         }
+        self._pruned_to: int = (state or {}).get("pruned_to", -1)
         self._tried: set[int] = set()
         self._reported: object = None
         self._earlier: list[dict[str, Any]] | None = None
@@ -148,6 +152,9 @@ class Finisher:
             if window.get("upload", {}).get("state", "uploaded") == "uploaded":
                 Path(window["path"]).unlink(missing_ok=True)
                 window["pruned"] = True
+        gone = [number for number, window in sorted(self._windows.items()) if window.get("pruned")]
+        for number in gone[:-MOST_PRUNED]:
+            self._pruned_to = max(self._pruned_to, self._windows.pop(number)["span"])
 
     def _prune_earlier(self, folder: Path, room: int, own: set[Path]) -> None:
         """Delete the oldest traces of this rank's earlier attempts in the same folder but for as many as there is room.
@@ -169,7 +176,7 @@ class Finisher:
         if now == self._reported:
             return
         with contextlib.suppress(OSError):
-            write_json(self._queue.folder / STATE, {"windows": windows})
+            write_json(self._queue.folder / STATE, {"windows": windows, "pruned_to": self._pruned_to})
         self._reported = (process, [dict(window) for window in windows], is_killed)
         if isinstance(process, dict) and "folder" in process:
             self._publish_status(process, windows, is_killed=is_killed)
@@ -182,6 +189,7 @@ class Finisher:
             self._earlier = manifest.earlier_traces(folder, process["global_rank"], process.get("attempt"))
         facts = {key: value for key, value in process.items() if key not in private}
         status = {**facts, "queue": str(self._queue.folder), "updated_ns": time.time_ns(), "earlier": self._earlier}
+        status["pruned_to"] = self._pruned_to
         if is_killed:
             status |= {"state": manifest.KILLED, "problem": _last_words(process)}
         shown = [{key: value for key, value in window.items() if key not in ("path", "window")} for window in windows]

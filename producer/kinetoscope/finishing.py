@@ -93,6 +93,8 @@ class Finishing:
         self._learn_from((read_json(self.queue.folder / STATE) or {}).get("windows", []))
 
     def _learn_from(self, windows: list[dict[str, Any]]) -> None:
+        told = [window["window"] for window in windows]
+        self._pending = {number for number in self._pending if number >= min(told, default=0)}  # else long pruned
         for window in windows:
             number, upload = window["window"], window.get("upload", {}).get("state")
             if window["state"] == SAVING or upload == "waiting":

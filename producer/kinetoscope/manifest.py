@@ -184,6 +184,8 @@ def _absence(status: dict[str, Any] | None, window: dict[str, Any]) -> dict[str,
     if status is None:
         problem = "nothing was reported: it can't reach this folder, or died early"
         return {"state": MISSING, "problem": problem}
+    if window["span"] <= status.get("pruned_to", -1):
+        return {"state": SAVED, "pruned": True}  # so long ago that the rank doesn't tell of it any more
     schedule = status.get("schedule")
     warmup = schedule.get("warmup", 1) if isinstance(schedule, dict) else 1
     for left in status.get("left_out") or ():

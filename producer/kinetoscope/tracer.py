@@ -207,13 +207,17 @@ class Tracer(Windows):
         self._owner = _here()
         Tracer._live = self
         atexit.register(self._at_exit)
-        self._saving.settle()
-        self._instruments.settle()
-        self._annotations.open(self._owner)
-        self._attendant.begin(self._close)
-        self._begin_window(action, begins=recorder.is_recording)
-        self._counter.begin()
-        self._ranges.begin_step(self.completed_steps)
+        try:
+            self._saving.settle()
+            self._instruments.settle()
+            self._annotations.open(self._owner)
+            self._attendant.begin(self._close)
+            self._begin_window(action, begins=recorder.is_recording)
+            self._counter.begin()
+            self._ranges.begin_step(self.completed_steps)
+        except BaseException as error:  # Ctrl-C, mostly: the `with` isn't entered, so it never ends
+            self._close(f"exception: {type(error).__name__}")
+            raise
         return self
 
     def __exit__(

@@ -121,6 +121,14 @@ class Windows(Loop):
     def _save(self, profiler: profile, is_as_planned: bool) -> None:  # noqa: FBT001  # the Recorder's way
         if self._saving.is_unwanted:
             return
+        with self._losses.kept_away("A recording was lost"):  # what is raised in torch's handler may crash the process
+            self._save_window(profiler, is_as_planned=is_as_planned)
+        self._attendant.note("saved", self.completed_steps)
+        if self._on_window is not None:
+            with self._losses.kept_away("on_window failed"):
+                self._on_window(profiler)
+
+    def _save_window(self, profiler: profile, *, is_as_planned: bool) -> None:
         self._instruments.read()
         told, own = self._annotations.window()
         values = self.progress.to_json()
@@ -135,10 +143,6 @@ class Windows(Loop):
             told={**told, "progress": values, **self._instruments.told()},
             own=own,
         )
-        self._attendant.note("saved", self.completed_steps)
-        if self._on_window is not None:
-            with self._losses.kept_away("on_window failed"):
-                self._on_window(profiler)
 
     def _give_way(self, is_recording: bool) -> None:  # noqa: FBT001  # the Recorder's way
         self._ranges.stop()

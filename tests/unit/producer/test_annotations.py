@@ -3,12 +3,14 @@ import gzip
 import json
 import os
 import threading
+import weakref
 
 import pytest
 import torch
 from torch.profiler import ProfilerAction
 
 from kinetoscope import Tracer, UsageError, cyclic
+from kinetoscope.events import MOST_OPEN
 
 
 def content(path):
@@ -241,6 +243,54 @@ def test_results_that_are_not_there_are_refused_with_a_reason(tmp_path):
         tracer.export_stacks(tmp_path / "stacks")
     with pytest.raises(UsageError, match=r"profile_memory=True, with_stack=True"):
         tracer.export_memory_timeline(tmp_path / "memory.json")
+
+
+def test_what_can_not_say_what_it_is_costs_its_own_text_and_no_recording(tmp_path):
+    class Mute:
+        def __str__(self):
+            raise KeyError("mute")
+
+    with Tracer(tmp_path, run="run", schedule=cyclic(warmup=0, active=1, repeat=2)) as tracer:
+        for _ in range(2):
+            tracer.instant("moment", thing=Mute())
+            tracer.counter("huge", value=10**400)
+            work()
+            tracer.step()
+    found = [event for path in tracer.saved_traces for event in content(path)["traceEvents"]]
+    assert [e["args"] for e in found if e.get("name") == "moment"] == [{"thing": "(Mute: KeyError)"}] * 2
+    assert [e["args"] for e in found if e.get("name") == "huge"] == [{"value": None}] * 2
+
+
+def test_the_program_s_objects_are_let_go_when_no_window_can_have_them_any_more(tmp_path):
+    class Thing:
+        pass
+
+    held = []
+    with Tracer(tmp_path, run="run", schedule=cyclic(wait=1, warmup=0, active=1)) as tracer:
+        for _ in range(4):
+            thing = Thing()
+            tracer.instant("moment", thing=thing)
+            thing = weakref.ref(thing)
+            held.append(thing() is not None)
+            tracer.step()
+            held.append(thing() is not None)
+    assert held == [False, False, True, False, False, False, False, False]
+
+
+def test_markers_that_are_never_finished_do_not_pile_up(tmp_path, log):
+    with Tracer(tmp_path, run="run", schedule=cyclic(wait=9)) as tracer:
+        for _ in range(MOST_OPEN + 100):
+            tracer.marker("open").start()
+        assert len(tracer._annotations.log.open_names()) == MOST_OPEN
+        tracer.marker("open").finish()
+    assert [text for text in log() if "never finished" in text] != []
+
+
+def test_traces_of_others_that_no_window_takes_do_not_pile_up(tmp_path):
+    with Tracer(tmp_path, run="run", schedule=cyclic(wait=9)) as tracer:
+        for number in range(1000):
+            tracer.add_trace(f"{number}.json")
+        assert len(tracer._annotations.added) < 100
 
 
 def test_windows_add_up_where_they_are_accumulated(tmp_path):

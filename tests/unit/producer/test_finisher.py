@@ -14,6 +14,7 @@ from kinetoscope import SaveError, finisher
 from kinetoscope.finisher import Finisher, finish_left_over
 from kinetoscope.finishing import Finishing
 from kinetoscope.jobs import PROCESS, Job, Queue, write_json
+from kinetoscope.manifest import write_status
 from kinetoscope.recover import finished
 
 TRACE = '{"baseTimeNanoseconds": 0, "traceEvents": [{"ph": "X"}]}'
@@ -173,6 +174,29 @@ def test_the_newest_are_kept_and_none_goes_before_it_is_elsewhere(put, queue, tm
         assert len(queue.jobs()) == 4
     elif remote:
         assert [url for _, url in uploads] == [f"s3://bucket/trace{number}" for number in range(4)]
+
+
+def test_windows_that_were_deleted_long_ago_are_told_of_no_more_and_nobody_calls_them_missing(
+    queue, put, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(finisher, "MOST_PRUNED", 2)
+    process = json.loads((queue.folder / PROCESS).read_text())
+    write_json(queue.folder / PROCESS, {**process, "world_size": 2})
+    other = [{"span": span, "state": "saved", "file": f"rank1.{span}", "pruned": True} for span in (3, 6, 9)]
+    status = {**process, "global_rank": 1, "world_size": 2, "windows": other}
+    write_status(tmp_path / "run", 1, status)
+    for number in range(6):
+        put(number, keep=1)
+        Finisher(queue).work()  # each time another one, that knows what the one before wrote down
+    windows = json.loads((queue.folder / "state.json").read_text())["windows"]
+    assert [(window["span"], window.get("pruned", False)) for window in windows] == [
+        (12, True),
+        (15, True),
+        (18, False),
+    ]
+    told = json.loads((tmp_path / "run" / "run.json").read_text())["windows"]
+    assert [(w["span"], w["ranks"]["0"]["state"]) for w in told] == [(span, "saved") for span in range(3, 19, 3)]
+    assert [w["ranks"]["0"].get("pruned", False) for w in told] == [True] * 5 + [False]
 
 
 def attempt(queue, name, **facts):

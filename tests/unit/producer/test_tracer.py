@@ -7,7 +7,7 @@ import torch
 from torch.profiler import ProfilerAction, profile
 from torch.utils.data import DataLoader
 
-import kinetoscope
+import kinetoscope.attendant
 from kinetoscope import ProfilerBusyError, ScheduleError, Tracer, UsageError, cyclic
 
 NONE, WARMUP = ProfilerAction.NONE, ProfilerAction.WARMUP
@@ -41,6 +41,33 @@ def test_a_relative_logdir_is_below_the_folder_that_the_program_began_in(tmp_pat
             work(batch)
     assert tracer.saved_traces == (tmp_path / "runs/run/rank0.1.pt.trace.json.gz",)
     assert content(*tracer.saved_traces)
+
+
+def test_a_tracer_that_is_interrupted_while_it_begins_leaves_nothing_behind(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kinetoscope.attendant.Attendant, "begin", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Tracer(tmp_path, run="run").__enter__()
+    assert not torch.autograd._profiler_enabled()
+    with Tracer(tmp_path, run="again") as tracer:
+        work()
+    assert len(tracer.saved_traces) == 1
+
+
+def test_an_exception_on_the_way_to_the_file_costs_the_window_alone(tmp_path, monkeypatch, log):
+    schedule = cyclic(wait=0, warmup=1, active=1, repeat=3)  # torch crashes if its handler raises before a warm-up
+    with Tracer(tmp_path, run="run", schedule=schedule) as tracer:
+        for step in range(6):
+            with monkeypatch.context() as patch:
+                if step == 1:
+                    patch.setattr(tracer._annotations.log, "taken", lambda _: {}["nothing"])
+                work()
+                tracer.step()
+    assert [path.name for path in tracer.saved_traces] == [f"rank0.{n}.pt.trace.json.gz" for n in (4, 6)]
+    assert [text for text in log() if "A recording was lost: KeyError" in text]
 
 
 def test_without_a_schedule_everything_is_one_window(tmp_path, log):
