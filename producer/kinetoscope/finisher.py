@@ -15,7 +15,6 @@ import contextlib
 import gc
 import os
 import select
-import shutil
 import signal
 import sys
 import time
@@ -256,7 +255,7 @@ def finish_left_over(folder: Path) -> list[dict[str, Any]] | None:
     finally:
         os.close(lock)
     if not is_alive and not queue.jobs():
-        shutil.rmtree(folder, ignore_errors=True)
+        queue.discard()
     return windows
 
 
@@ -293,7 +292,7 @@ def main(folder: str, parent: int) -> None:
     is_alone = (read_json(queue.folder / PROCESS) or {}).get("is_alone", False)
     # Who has said good-bye waits, and clears up; that it is gone can't be seen yet when its pipe closes.
     if (is_alone or not _has_ended(queue) or os.getppid() != parent) and not queue.jobs():
-        shutil.rmtree(queue.folder, ignore_errors=True)
+        queue.discard()
 
 
 def _has_ended(queue: Queue) -> bool:

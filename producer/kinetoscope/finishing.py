@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import subprocess
 import tempfile
 import time
@@ -172,5 +171,5 @@ class Finishing:
         if self._pending:  # no process could be started, or each one died
             self._learn_from(finish_left_over(self._queue.folder) or [])
         if not self._queue.jobs():
-            shutil.rmtree(self._queue.folder, ignore_errors=True)
+            self._queue.discard()
         return len(self._pending)

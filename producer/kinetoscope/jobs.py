@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import uuid
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +71,18 @@ class Queue:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+
+    def beside(self, run: Path) -> Path:
+        """Where raw files have more room, perhaps: beside the run's traces."""
+        return run / ".work" / "scratch" / self.folder.name
+
+    def discard(self) -> None:
+        """Take the queue away, when nobody will put anything into it."""
+        run = (read_json(self.folder / PROCESS) or {}).get("folder")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if run is not None:
+            with suppress(OSError):  # there was none, or what is in it is of use to somebody
+                self.beside(Path(run)).rmdir()
 
     def own(self, number: int) -> Path:
         """Where the program's own events are."""

@@ -252,7 +252,7 @@ class Saving:
         own = self._finishing.queue.folder
         if shutil.disk_usage(own).free >= needed:
             return own
-        other = folder / ".work" / "scratch" / own.name
+        other = self._finishing.queue.beside(folder)
         other.mkdir(parents=True, exist_ok=True)
         if shutil.disk_usage(other).free >= needed:
             return other

@@ -146,6 +146,7 @@ def test_without_room_for_the_raw_file_nothing_is_exported(saving, monkeypatch, 
     each.close(LIMIT_S)
     assert exported == []
     assert [w["ranks"]["0"]["state"] for w in told(tmp_path)["windows"]] == ["lost", "saved"]
+    assert list((tmp_path / "run" / ".work" / "scratch").iterdir()) == []
     assert "has room for its 32 MiB" in log()[0]
 
 
