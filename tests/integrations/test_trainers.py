@@ -50,10 +50,10 @@ class Model(pl.LightningModule):
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), lr=0.1)
 
-def fit(model, folder, epochs=2, checkpoint=None):
+def fit(model, folder, *callbacks, epochs=2, checkpoint=None):
     tracer = TracerCallback(folder, run="run", schedule=schedule, batch_size=2)
-    quiet = dict(logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
-    trainer = pl.Trainer(max_epochs=epochs, accelerator="cpu", callbacks=[tracer], default_root_dir=logdir, **quiet)
+    quiet = dict(logger=False, enable_checkpointing=bool(callbacks), enable_progress_bar=False, enable_model_summary=False)
+    trainer = pl.Trainer(max_epochs=epochs, accelerator="cpu", callbacks=[tracer, *callbacks], default_root_dir=logdir, **quiet)
     before = trainer.profiler
     try:
         trainer.fit(model, DataLoader(data, batch_size=2), DataLoader(data, batch_size=8), ckpt_path=checkpoint)
@@ -61,10 +61,9 @@ def fit(model, folder, epochs=2, checkpoint=None):
         print("raised", error)
     assert trainer.profiler is before
     print(tracer.tracer.progress.batch, tracer.tracer.progress.epoch, tracer.tracer.progress.sample)
-    return trainer
 
-fit(Model(), logdir).save_checkpoint("after")
-fit(Model(), logdir, epochs=3, checkpoint="after")
+fit(Model(), logdir, pl.callbacks.ModelCheckpoint(".", "middle", every_n_train_steps=11))
+fit(Model(), logdir, epochs=3, checkpoint="middle.ckpt")
 failing = Model()
 failing.fails_at = 3
 fit(failing, logdir + "/failed")
@@ -169,8 +168,8 @@ def names(trace):
 def test_lightning_s_batches_are_steps_and_its_names_are_markers(tmp_path):
     out = run(LIGHTNING, tmp_path)
     assert out == ["16 2 32", "24 3 48", "raised 'on purpose'", "3 0 6"]
-    resumed = content(tmp_path / "logdir/run.1/rank0.20.pt.trace.json.gz")
-    assert {"ProfilerStep#18", "ProfilerStep#19"} <= names(resumed)
+    resumed = content(tmp_path / "logdir/run.1/rank0.15.pt.trace.json.gz")
+    assert {"ProfilerStep#13", "ProfilerStep#14"} <= names(resumed)
     trace = content(tmp_path / "logdir/run/rank0.4.pt.trace.json.gz")
     assert trace["Framework"] == "pytorch-lightning"
     assert {"ProfilerStep#2", "ProfilerStep#3", "[pl][profile]run_training_batch"} <= names(trace)

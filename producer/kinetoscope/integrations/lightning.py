@@ -86,8 +86,12 @@ class TracerCallback(Callback):  # type: ignore[misc]
 
 
 def _progress(trainer: Any, batch_size: Any) -> Progress:
-    """What was complete before: a training that goes on from a checkpoint has batches behind it."""
-    batches = trainer.fit_loop.epoch_loop.batch_progress.total.completed
+    """What was complete before: a training that goes on from a checkpoint has batches behind it.
+
+    A checkpoint that a callback makes at a batch's end says of that batch that it is processed, not yet that it is
+    completed (Lightning 2.6).
+    """
+    batches = trainer.fit_loop.epoch_loop.batch_progress.total.processed
     samples = batches * batch_size if isinstance(batch_size, int) else 0
     return Progress(epoch=trainer.current_epoch, batch=batches, sample=samples)
 
