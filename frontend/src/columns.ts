@@ -46,7 +46,9 @@ const NUMERIC = new Set([
 ]);
 const COUNTED = new Set(["calls", "count"]);
 
-export const isText = ({ kind }: Column): boolean => kind === "text" || kind === "stack";
+/** Sentences, which a table shows whole, on as many lines as they take. */
+export const isProse = ({ kind }: Column): boolean => kind === "prose";
+export const isText = (column: Column): boolean => isProse(column) || column.kind === "text" || column.kind === "stack";
 
 /** What all rows add up to; in a tree the outermost ones, in which the others lie. */
 const whole = (values: Value[], tree: Tree | null): number =>

@@ -5,6 +5,7 @@ import { stackLine } from "./stacks.ts";
 export type Kind =
   | "text"
   | "stack"
+  | "prose"
   | "bool"
   | "id"
   | "count"

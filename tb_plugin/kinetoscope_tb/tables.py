@@ -23,6 +23,7 @@ class Kind:
 
 TEXT = Kind("text", pl.String())
 STACK = Kind("stack", pl.String())  # frames, the innermost first, one a line
+PROSE = Kind("prose", pl.String())  # sentences, which are read whole; what is in `ticks` is code
 BOOL = Kind("bool", pl.Boolean())
 ID = Kind("id", pl.Int64())  # a number that names something: a device, a stream
 COUNT = Kind("count", pl.Int64())
@@ -36,7 +37,7 @@ FLOP = Kind("flop", pl.Int64(), "_flop")  # operations on floating-point (or int
 FLOP_RATE = Kind("flop_rate", pl.Float64(), "_flop_per_s")
 
 NUMERIC = (COUNT, NUMBER, INSTANT, DURATION, BYTES, FRACTION, BYTE_RATE, FLOP, FLOP_RATE)
-KINDS = (TEXT, STACK, BOOL, ID, *NUMERIC)
+KINDS = (TEXT, STACK, PROSE, BOOL, ID, *NUMERIC)
 _AMOUNTS = (COUNT, DURATION, BYTES)
 _NO_SUMS = ("mean_", "median_", "max_", "min_", "stdev_", "largest_", "smallest_", "longest_", "shortest_", "peak_")
 _PREFIXES = {BOOL: ("is_", "has_", "uses_", "tc_")}

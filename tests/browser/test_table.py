@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from browser.app import App
 from playwright.sync_api import expect
 
@@ -54,6 +55,25 @@ def test_copies_and_files_hold_exact_base_units_and_full_names(app: App, clipboa
     (saved,) = csv.DictReader(io.StringIO(Path(download.value.path()).read_text()))
     assert saved == copied
     assert download.value.suggested_filename == "made.rank0.5.kernels.csv"
+
+
+@pytest.mark.parametrize("width", [1360, 700], ids=["wide", "narrow"])
+def test_sentences_are_shown_whole_on_as_many_lines_as_they_take(app: App, width: int):
+    app.page.set_viewport_size({"width": width, "height": 860})
+    page = app.open("advice")
+    rows = page.get_by_role("treegrid").first.locator("tr.row")
+    expect(rows.last).to_contain_text("nothing_to_fix")
+    cut = "cells => cells.filter(c => c.scrollHeight > c.clientHeight || c.textContent.includes('…')).length"
+    assert page.locator("td.prose").count() == 3 * rows.count()
+    assert page.locator("td.prose").evaluate_all(cut) == 0
+    boxes = [box for row in rows.all() if (box := row.bounding_box())]
+    assert max(box["height"] for box in boxes) > 26
+    ends = [box["y"] + box["height"] for box in boxes]
+    assert ends[:-1] == pytest.approx([box["y"] for box in boxes[1:]])
+    rows.nth(0).click()
+    detail = page.locator("td.detail").bounding_box()
+    assert detail
+    assert detail["y"] == pytest.approx(ends[0], abs=1)
 
 
 def test_a_hundred_thousand_rows_draw_the_few_in_sight(app: App):

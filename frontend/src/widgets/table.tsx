@@ -1,11 +1,12 @@
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { DrawnColumn, Ready } from "../columns.ts";
+import { Layout, ROW } from "../row_layout.ts";
 import { useSlot } from "../slot.ts";
 import { useSize } from "./measure.ts";
 import { type Rows, sortBy } from "./rows.ts";
 import { type Folding, useChoice } from "./table_choice.ts";
-import { HEAD, indent, Layout, ROW, widths } from "./table_layout.ts";
+import { HEAD, heights, indent, widths } from "./table_layout.ts";
 import { cellTip, Row } from "./table_rows.tsx";
 
 const ABOVE = 5; // rows that are drawn before they are in sight
@@ -133,7 +134,8 @@ function Body({ columns, wide, order, sight, folding, isMoving, toggle, children
     const isUnfolded = folding?.isOpen(row) ?? null;
     return {
       key: place % span,
-      ...{ columns, wide, row, place, top: layout.top(place), isChosen: place === chosen },
+      ...{ columns, wide, row, place, top: layout.top(place), height: layout.height(place) },
+      isChosen: place === chosen,
       ...{ isExpanded: isUnfolded ?? place === layout.opened, level: folding?.level(row) ?? null, isUnfolded },
     };
   });
@@ -143,7 +145,12 @@ function Body({ columns, wide, order, sight, folding, isMoving, toggle, children
     <tbody role="rowgroup" style={{ height: `${layout.top(order.length)}px` }} {...pointer}>
       {drawn.map(({ key, ...props }) => <Row key={key} {...props} />)}
       {layout.opened >= 0 && (
-        <tr key="detail" role="row" aria-level={2} style={{ top: `${layout.top(layout.opened) + ROW}px` }}>
+        <tr
+          key="detail"
+          role="row"
+          aria-level={2}
+          style={{ top: `${layout.top(layout.opened) + layout.height(layout.opened)}px` }}
+        >
           <td role="gridcell" class="detail">{children}</td>
         </tr>
       )}
@@ -156,7 +163,7 @@ function useReveal(scroller: RefObject<HTMLDivElement | null>, layout: Layout, c
   useLayoutEffect(() => {
     const box = scroller.current!;
     const y = layout.top(chosen);
-    const isInSight = y >= box.scrollTop && y + HEAD + ROW <= box.scrollTop + box.clientHeight;
+    const isInSight = y >= box.scrollTop && y + HEAD + layout.height(chosen) <= box.scrollTop + box.clientHeight;
     if (chosen >= 0 && !isInSight) box.scrollTop = y - box.clientHeight / 3;
   }, [row]);
 }
@@ -199,9 +206,10 @@ export function DataTable(
   const wide = useWidths(columns, order, folding, size.width);
   const whole = wide.reduce((sum, width) => sum + width, 0);
   const chosen = slot.get("row") ? order.indexOf(Number(slot.get("row"))) : -1;
-  const layout = new Layout(order.length, slot.get("open") ? chosen : -1, height);
+  const high = useMemo(() => heights(columns, wide, order), [columns, wide, order]);
+  const layout = new Layout(order.length, high, slot.get("open") ? chosen : -1, height);
   const sight = sightOf(order.length, near, size.height, chosen, layout);
-  const { toggle, onKeyDown } = useChoice(slot, order, scroller, (place) => layout.top(place), folding);
+  const { toggle, onKeyDown } = useChoice(slot, order, scroller, layout, folding);
   useReveal(scroller, layout, chosen, slot.get("row"));
   const head = useMemo(() => <Head columns={columns} keys={keys} />, [columns, keys, slot]);
   return (

@@ -1,9 +1,10 @@
 /** The chosen row of a table, and how keys move it. */
 
 import type { RefObject } from "preact";
+import { type Layout } from "../row_layout.ts";
 import type { Slot } from "../slot.ts";
 import { useKeys } from "./keys.ts";
-import { HEAD, ROW } from "./table_layout.ts";
+import { HEAD } from "./table_layout.ts";
 
 /** Rows that lie in each other. */
 export interface Folding {
@@ -15,9 +16,9 @@ export interface Folding {
   turn: (row: number) => void;
 }
 
-/** Brings a row whose upper edge is there in sight. */
-function reveal(box: HTMLDivElement, top: number) {
-  const room = box.clientHeight - HEAD - ROW;
+/** Brings a row in sight. */
+function reveal(box: HTMLDivElement, layout: Layout, place: number) {
+  const top = layout.top(place), room = box.clientHeight - HEAD - layout.height(place);
   if (top < box.scrollTop) box.scrollTop = top;
   if (top > box.scrollTop + room) box.scrollTop = top - room;
   box.scrollIntoView({ block: "nearest" });
@@ -45,7 +46,7 @@ export function useChoice(
   slot: Slot,
   order: Uint32Array,
   scroller: RefObject<HTMLDivElement | null>,
-  top: (place: number) => number,
+  layout: Layout,
   folding: Folding | null,
 ) {
   const select = (place: number, open = false) => {
@@ -60,7 +61,7 @@ export function useChoice(
     const place = Math.max(0, Math.min(placeNow() + by, order.length - 1));
     select(place);
     // Only for keys: what a click chose is in sight, and must not move under the pointer.
-    reveal(scroller.current!, top(place));
+    reveal(scroller.current!, layout, place);
   };
   useKeys({ j: () => move(1), k: () => move(-1), Enter: () => toggle(placeNow()) }, slot.box);
   const onKeyDown = (event: KeyboardEvent) => {

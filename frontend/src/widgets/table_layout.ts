@@ -1,11 +1,13 @@
-/** Where a table's columns and rows lie, in pixels. */
+/** Where a table's columns lie, and how high its rows are, in pixels. */
 
-import { type DrawnColumn, isText, widest } from "../columns.ts";
+import { type DrawnColumn, isProse, isText, widest } from "../columns.ts";
+import { heightOf, linesOf } from "../row_layout.ts";
 import { textWidth } from "./measure.ts";
 
-export const ROW = 26;
 export const HEAD = 45;
 const PADDING = 34;
+/** The least width of sentences that would be so wide on one line: the longer, the wider, and the more lines. */
+const leastOfProse = (width: number) => Math.max(160, 7.5 * Math.sqrt(width));
 
 /** Pixels by which a row's name stands further in; deep ones less, so that stacks stay readable. */
 export const indent = (level: number) => 18 + 14 * Math.min(level, 8) + 4 * Math.max(0, level - 8);
@@ -17,7 +19,10 @@ function headingWidth({ title, scale }: DrawnColumn): number {
   return Math.min(...splits.map((lines) => Math.max(...lines.map((line) => textWidth(line, 12, 650)))));
 }
 
-/** Pixels of each column: what its longest number needs; texts that are cut get what is left, the first one first. */
+/**
+ * Pixels of each column: what its longest number needs. Texts that are cut get what is left, the first one first; of
+ * sentences each gets its part: the longer, the more, but not four times as much for four times as many words.
+ */
 export function widths(columns: DrawnColumn[], available: number, indented: number): number[] {
   const main = columns.findIndex(isText);
   const natural = columns.map((column, i) => {
@@ -25,11 +30,24 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
     return Math.ceil(needed + PADDING + (i === main ? indented : 0));
   });
   const whole = 0.45 * available; // of a narrow table, so that the numbers beside the name stay in sight
-  const most = (
-    i: number,
-  ) => (!isText(columns[i]!) ? Infinity : Math.min(Math.max(140, whole), i === main ? 380 + indented : 240));
+  const most = (i: number): number => {
+    const column = columns[i]!;
+    if (!isText(column)) return Infinity;
+    return isProse(column)
+      ? leastOfProse(natural[i]!)
+      : Math.min(Math.max(140, whole), i === main ? 380 + indented : 240);
+  };
   const result = natural.map((width, i) => Math.min(width, most(i)));
   let left = available - result.reduce((sum, width) => sum + width, 0);
+  const lacks = result.map((width, i) => (isProse(columns[i]!) ? Math.sqrt(natural[i]! - width) : 0));
+  const lacking = lacks.reduce((sum, lack) => sum + lack, 0);
+  const room = Math.max(0, left);
+  for (const [i, lack] of lacks.entries()) {
+    if (lack === 0) continue;
+    const more = Math.min(lack ** 2, room * lack / lacking);
+    result[i]! += more;
+    left -= more;
+  }
   for (const [i, width] of result.entries()) {
     if (!isText(columns[i]!) || left <= 0) continue;
     result[i] = Math.min(natural[i]!, width + left);
@@ -44,17 +62,16 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
   return result.map((width) => width + each);
 }
 
-/** Where the rows lie: all of one height, but for the opened one, which has its detail below it. */
-export class Layout {
-  constructor(readonly count: number, readonly opened: number, readonly detail: number) {}
+/** Pixels within a cell, beside its text. */
+export const INSET = 18;
+const CODE = 1.2; // its letters are as wide as the widest
 
-  top(place: number): number {
-    return place * ROW + (this.opened >= 0 && place > this.opened ? this.detail : 0);
-  }
-
-  at(y: number): number {
-    const place = Math.floor(y / ROW);
-    if (this.opened < 0 || place <= this.opened) return place;
-    return Math.max(this.opened, Math.floor((y - this.detail) / ROW));
-  }
+/** How high each row is, by place; null where no column has sentences. */
+export function heights(columns: DrawnColumn[], wide: number[], order: Uint32Array): number[] | null {
+  const whole = columns.flatMap((column, at) => (isProse(column) ? [{ ...column, room: wide[at]! - INSET }] : []));
+  if (!whole.length) return null;
+  const widthOf = (text: string) => textWidth(text) * (text.includes("`") ? CODE : 1);
+  const lines = (row: number) =>
+    Math.max(...whole.map(({ values, room }) => linesOf(String(values[row] ?? ""), room, widthOf)));
+  return Array.from(order, (row) => heightOf(lines(row)));
 }

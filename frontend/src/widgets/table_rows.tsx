@@ -1,8 +1,10 @@
 import { Component } from "preact";
-import { type DrawnColumn, isText } from "../columns.ts";
+import { type DrawnColumn, isProse, isText } from "../columns.ts";
 import { cell, exact } from "../format.ts";
+import { ROW } from "../row_layout.ts";
 import { fitted } from "./measure.ts";
-import { indent } from "./table_layout.ts";
+import { prose } from "./prose.tsx";
+import { indent, INSET } from "./table_layout.ts";
 
 /** What folds and unfolds a row, before its name; where nothing is in the row, it takes its place unseen. */
 const Fold = ({ level, isUnfolded, name }: { level: number; isUnfolded: boolean | null; name: string }) => (
@@ -25,12 +27,18 @@ const textOf = (column: DrawnColumn, row: number) =>
 export function cellTip(column: DrawnColumn, row: number, shown: string): string | null {
   const { kind, values, scale, isNumeric } = column;
   if (isNumeric) return exact(values[row], kind);
+  if (isProse(column)) return null;
   const text = cell(values[row], kind, scale);
   return text === shown ? null : text;
 }
 
 function classOf(column: DrawnColumn, row: number, share: number): string {
-  const kinds = [column.isNumeric && "number", column.values[row] === null && "missing", share > 0 && "share"];
+  const kinds = [
+    column.isNumeric && "number",
+    isProse(column) && "prose",
+    column.values[row] === null && "missing",
+    share > 0 && "share",
+  ];
   return [...kinds, column.tone?.(row)].filter(Boolean).join(" ");
 }
 
@@ -40,6 +48,7 @@ export interface RowProps {
   row: number;
   place: number;
   top: number;
+  height: number;
   isChosen: boolean;
   /** Whether what belongs to it is shown below it, or in it if it is of a tree. */
   isExpanded: boolean;
@@ -62,7 +71,7 @@ export class Row extends Component<RowProps> {
     const value = column.values[row];
     const text = textOf(column, row);
     const isFolding = at === 0 && level !== null;
-    const room = wide[at]! - 18 - (isFolding ? indent(level) : 0);
+    const room = wide[at]! - INSET - (isFolding ? indent(level) : 0);
     const share = column.bar && typeof value === "number" ? Math.max(0, value / column.bar.of) : 0;
     return (
       <td
@@ -72,18 +81,18 @@ export class Row extends Component<RowProps> {
         style={share > 0 ? { "--share": share.toFixed(4) } : undefined}
       >
         {isFolding && <Fold level={level} isUnfolded={isUnfolded} name={text} />}
-        {isText(column) ? fitted(text, room) : text}
+        {isProse(column) ? prose(text) : isText(column) ? fitted(text, room) : text}
       </td>
     );
   }
 
-  render({ columns, row, place, top, isChosen, isExpanded, level }: RowProps) {
+  render({ columns, row, place, top, height, isChosen, isExpanded, level }: RowProps) {
     return (
       <tr
         id={`row-${row}`}
         class="row"
         role="row"
-        style={{ transform: `translateY(${top}px)` }}
+        style={{ transform: `translateY(${top}px)`, height: height === ROW ? undefined : `${height}px` }}
         aria-level={(level ?? 0) + 1}
         aria-rowindex={place + 2}
         aria-selected={isChosen}

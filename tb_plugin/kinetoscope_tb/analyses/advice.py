@@ -10,7 +10,7 @@ import polars as pl
 
 from ..advice import Facts
 from ..advice import advice as advice_of
-from ..tables import DURATION, FRACTION, TEXT, Column, Table
+from ..tables import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ..trace import Trace
 from ..views import View
 
@@ -21,9 +21,9 @@ class Advice(Table):
     key, weight = ("rule",), "saving_ns"
 
     rule = Column(TEXT, "Id of the rule.")
-    title = Column(TEXT, "What was found.")
-    evidence = Column(TEXT, "The numbers that show it.")
-    action = Column(TEXT, "What to do.")
+    title = Column(PROSE, "What was found.")
+    evidence = Column(PROSE, "The numbers that show it.")
+    action = Column(PROSE, "What to do.")
     saving_ns = Column(
         DURATION,
         "The most that it could save per step (of the whole recording if no steps were marked); missing if it isn't a "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from ..checks import findings
-from ..tables import COUNT, ID, TEXT, Column, Table
+from ..tables import COUNT, ID, PROSE, TEXT, Column, Table
 from ..trace import Trace
 from ..views import View
 
@@ -22,7 +22,7 @@ class Health(Table):
     rule = Column(TEXT, "Id of the rule.")
     level = Column(TEXT, "loss: data is gone; warning: some numbers are off or missing; note: good to know.")
     count = Column(COUNT, "How many rows or places it concerns.")
-    consequence = Column(TEXT, "What it means for the numbers, and what to do.")
+    consequence = Column(PROSE, "What it means for the numbers, and what to do.")
     first_byte = Column(
         ID, "First byte of the decompressed file that it concerns; missing if it is no place in the file."
     )

@@ -15,7 +15,7 @@ from ..ranks import Ranks
 from ..ranks.groups import spelled
 from ..ranks.step_rows import step_rows
 from ..ranks.stragglers import CAUSES, FEWEST_STEPS, verdicts
-from ..tables import DURATION, FRACTION, TEXT, Column, Table
+from ..tables import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ..trace.lookup import fraction
 from ..views import View
 
@@ -42,9 +42,9 @@ class RunAdvice(Table):
     key, weight = ("rule", "filter"), "saving_ns"
 
     rule = Column(TEXT, "straggler, slow_at_times, no_straggler, or unknown.")
-    title = Column(TEXT, "What was found.")
-    evidence = Column(TEXT, "The numbers that show it.")
-    action = Column(TEXT, "What to do.")
+    title = Column(PROSE, "What was found.")
+    evidence = Column(PROSE, "The numbers that show it.")
+    action = Column(PROSE, "What to do.")
     saving_ns = Column(
         DURATION,
         "How much longer it takes than the slowest rank that is no straggler, per step; missing if none is named.",

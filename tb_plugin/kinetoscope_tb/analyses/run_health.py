@@ -6,7 +6,7 @@ import polars as pl
 
 from ..ranks import Ranks
 from ..ranks.checks import run_findings
-from ..tables import COUNT, TEXT, Column, Table
+from ..tables import COUNT, PROSE, TEXT, Column, Table
 from ..views import View
 
 
@@ -18,7 +18,7 @@ class RunHealth(Table):
     rule = Column(TEXT, "Its id.")
     level = Column(TEXT, "note: good to know; warning: some numbers are off or missing; loss: data is gone.")
     count = Column(COUNT, "How many ranks, recordings or calls it concerns.")
-    consequence = Column(TEXT, "What it means, and what to do if anything can be done.")
+    consequence = Column(PROSE, "What it means, and what to do if anything can be done.")
 
 
 def run_health(ranks: Ranks) -> pl.DataFrame:

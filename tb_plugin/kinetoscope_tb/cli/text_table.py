@@ -117,6 +117,7 @@ def _stack(frames: str) -> str:
 _FORMATS: dict[str, Callable[[Any], str]] = {
     "text": visible,
     "stack": _stack,
+    "prose": visible,
     "bool": lambda value: "yes" if value else "no",
     "id": str,
     "count": str,
