@@ -50,7 +50,7 @@ def told_of_the_job(meta: Meta) -> list[tuple[str, object]]:
     """What the file says beside its events; None where it doesn't."""
     return [
         ("CUDA", meta.producer.get("cuda_version") or _version(meta.top.get("cuda_runtime_version"))),
-        ("ROCm", _version(meta.top.get("hip_runtime_version"))),
+        ("ROCm", _hip_version(meta.top.get("hip_runtime_version"))),
         ("Python", meta.producer.get("python_version")),
         ("Host", meta.producer.get("host") or meta.top.get("host_name")),
         ("Rank", meta.rank),
@@ -83,6 +83,15 @@ def _version(number: object) -> str | None:
     if not isinstance(number, int) or number <= 0:
         return None
     return f"{number // 1000}.{number % 1000 // 10}" if number < 1_000_000 else str(number)
+
+
+def _hip_version(number: object) -> str | None:
+    """70253211 → 7.2.53211, as HIP_VERSION in HIP's headers encodes it; other numbers as they are."""
+    if not isinstance(number, int) or number <= 0:
+        return None
+    if number < 10_000_000:
+        return str(number)
+    return f"{number // 10_000_000}.{number // 100_000 % 100}.{number % 100_000}"
 
 
 def _backend(name: object) -> object:
