@@ -41,6 +41,8 @@ MOST_BYTES = 4 << 20
 _LONGEST_LINE = 1 << 16
 _TOUCH_S = 2.0
 _MOST_WAITING = 100_000
+MOST_NEWS = 20
+"""How many pieces of news those who watch a job are shown."""
 
 
 _encoded = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
@@ -130,6 +132,8 @@ class Sidecar:
         self._header = dict(header)
         self._open_markers = open_markers
         self._waiting: deque[tuple[Any, ...]] = deque(maxlen=_MOST_WAITING)
+        self._news: deque[tuple[Any, ...]] = deque(maxlen=MOST_NEWS)
+        self._step: tuple[Any, ...] | None = None
         self._shown_open: list[str] = []
         self._file: Path | None = None
         self._is_begun = False
@@ -147,7 +151,9 @@ class Sidecar:
 
     def note(self, kind: str, value: object) -> None:
         """Take a piece of news."""
-        self.add("n", kind, value, time.time_ns())
+        line = ("n", kind, value, time.time_ns())
+        self._news.append(line)
+        self._waiting.append(line)
 
     def open(self, run: Path, rank: int, facts: Mapping[str, Any]) -> None:
         """Say where the file shall be, now that the run's folder and the rank are known."""
@@ -183,7 +189,7 @@ class Sidecar:
         self._touched = now
 
     def close(self, reason: str) -> None:
-        """Say that the recording was closed, and keep nothing else: there is nothing to recover.
+        """Say that the recording was closed, and keep but the last step and news: there is nothing to recover.
 
         Raises:
             OSError: The folder doesn't allow it.
@@ -192,10 +198,12 @@ class Sidecar:
         if file is None:
             return
         file.parent.mkdir(parents=True, exist_ok=True)
-        news = [line for line in self._waiting if line[0] == "n"]
+        steps = [line[1:4] for line in list(self._waiting) if line[0] == "s"]
         self._waiting.clear()
-        last = [*news, ("e", reason, time.time_ns())]
-        self._replace(file, "".join(_text(line) for line in (self._header, *last)))
+        last = steps[-1] if steps else self._step
+        step = "" if last is None else _step_text(*last)
+        news = "".join(map(_text, self._news))
+        self._replace(file, _text(self._header) + news + step + _text(("e", reason, time.time_ns())))
         older_file(file).unlink(missing_ok=True)
 
     def _lines(self) -> list[str]:
@@ -206,6 +214,8 @@ class Sidecar:
         lines = []
         while self._waiting:
             line = self._waiting.popleft()
+            if line[0] == "s":
+                self._step = line[1:4]
             lines.append(_step_text(*line[1:4]) if line[0] == "s" else _text(line))
         return lines
 

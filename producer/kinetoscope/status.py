@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from .requests import WORK
-from .sidecar import header_of, lines_of, sidecars
+from .sidecar import MOST_NEWS, header_of, lines_of, sidecars
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,7 +118,7 @@ def _status(file: Path, now_s: float) -> RankStatus:
         listens=ended is None and bool(head.get("listens")),
         records=head.get("records") is not False,
         age_s=age_s,
-        news=tuple(news[-20:]),
+        news=tuple(news[-MOST_NEWS:]),
     )
 
 

@@ -145,10 +145,23 @@ def test_what_grows_too_large_loses_its_oldest_part(tmp_path, monkeypatch):
 
 def test_a_recording_that_was_closed_leaves_nothing_to_recover(tmp_path):
     file = written(tmp_path, close="end")
-    assert [line[:2] for line in lines_of(file)] == [["e", "end"]]
+    assert [line[:2] for line in lines_of(file)] == [["s", 2], ["e", "end"]]
     assert recovered(tmp_path) == []
     (status,) = rank_statuses(tmp_path)
-    assert (status.state, status.reason, status.listens) == ("ended", "end", False)
+    assert (status.state, status.reason, status.listens, status.completed) == ("ended", "end", False, 3)
+
+
+def test_what_ended_still_tells_its_last_step_and_news(tmp_path):
+    sidecar = Sidecar({"version": "1"}, list)
+    sidecar.open(tmp_path, 3, FACTS)
+    for number in range(30):
+        sidecar.note("left out", {"step": number, "problem": "busy"})
+    sidecar.write()
+    sidecar.take(("s", 6, BASE, BASE + 9 * MS, 9 * MS, None, None))  # after it was written last
+    sidecar.close("sigterm")
+    (status,) = rank_statuses(tmp_path)
+    assert (status.completed, status.step_s, status.state, status.reason) == (7, 0.009, "ended", "sigterm")
+    assert [left["step"] for left in status.left_out] == list(range(10, 30))
 
 
 def test_a_job_that_starts_anew_keeps_what_the_killed_one_left(tmp_path):
