@@ -12,8 +12,8 @@ export interface RowSlices {
   range: { from: number; to: number } | null;
   /** For rows about idle gaps: the words that tell which of them. */
   gaps?: string;
-  /** Whether it is about the critical path, so that it is drawn. */
-  isOfPath?: boolean;
+  /** Which critical path it is about, as the timeline's address spells it, so that it is drawn. */
+  critical?: "1" | "ranks";
   /** In whose recording, if the row says it. */
   worker?: string;
 }
@@ -78,16 +78,19 @@ function rangeOf(row: Row): RowSlices["range"] {
 /** Views whose times are on the clock of another worker's recording. */
 const OFF_THE_CLOCK = ["pace"];
 
+/** Which critical path views are about, by how their names begin. */
+const CRITICAL: [begin: string, "1" | "ranks"][] = [["critical_path", "1"], ["path_", "ranks"]];
+
 /** What of the timeline a row is about; null where it is about none of it. */
 export function slicesOfRow(view: string, row: Row): RowSlices | null {
   if (OFF_THE_CLOCK.includes(view)) return null;
   if (view === "advice") return slicesOfAdvice(String(row("rule")), String(row("view")), String(row("filter") ?? ""));
   const find = findOf(view, row);
   const range = rangeOf(row);
-  const isOfPath = view.startsWith("critical_path") || view.startsWith("path_across_ranks");
+  const critical = CRITICAL.find(([begin]) => view.startsWith(begin))?.[1];
   const worker = range && row("worker");
   const whose = typeof worker === "string" && { worker };
-  return find || range ? { find, range, ...(isOfPath && { isOfPath }), ...whose } : null;
+  return find || range ? { find, range, ...(critical && { critical }), ...whose } : null;
 }
 
 /** Of views whose rows advice points to: the category of the slices whose names their filter is about. */

@@ -179,12 +179,12 @@ export function besideIn(worker: string): Address {
 }
 
 /** Opens the timeline with the slices that are found in sight, and the time and the worker that they are about. */
-export function openTimeline({ find, range, gaps, isOfPath, worker }: RowSlices) {
+export function openTimeline({ find, range, gaps, critical, worker }: RowSlices) {
   if (worker && worker !== trace.peek().worker) openTrace(besideIn(worker));
   openView("timeline");
   const room = range ? Math.max(50, (range.to - range.from) * ROOM) : 0;
   const time = range && { from: String(Math.round(range.from - room)), to: String(Math.round(range.to + room)) };
-  const shown = { ...(gaps !== undefined && { panel: "gaps", gaps }), ...(isOfPath && { critical: "1" }) };
+  const shown = { ...(gaps !== undefined && { panel: "gaps", gaps }), ...(critical && { critical }) };
   go({ ...(find && { find: JSON.stringify(find) }), ...time, ...shown });
 }
 

@@ -34,7 +34,7 @@ Deno.test("rows of the critical path lead to it", () => {
   same(of("critical_path_stretches", { step: "7", start_ns: 10, dur_ns: 5 }), {
     find: { view: "critical_path_stretches", step: "7", start_ns: 10 },
     range: { from: 10, to: 15 },
-    isOfPath: true,
+    critical: "1",
   });
 });
 
@@ -55,7 +55,9 @@ Deno.test("a row that says whose it is leads to that recording, unless its times
   same(of("path_across_ranks_stretches", { worker: "rank3", start_ns: 100, dur_ns: 5, stretch_ns: 60 }), {
     find: null,
     range: { from: 100, to: 160 },
-    isOfPath: true,
+    critical: "ranks",
     worker: "rank3",
   });
+  is(of("path_by_rank", { worker: "rank3", step: "2", start_ns: 100, total_ns: 5 })?.critical, "ranks");
+  is(of("rank_steps", row)?.critical, undefined);
 });

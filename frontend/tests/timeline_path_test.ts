@@ -1,8 +1,8 @@
 import { deepStrictEqual as same } from "node:assert/strict";
 import { parseFilter } from "../src/order.ts";
 import { layoutOf } from "../src/timeline/layout.ts";
-import type { Part, Stretch, Track } from "../src/timeline/model.ts";
-import { barsOf, linksOf } from "../src/timeline/path_overlay.ts";
+import type { AcrossStretch, Part, Stretch, Track } from "../src/timeline/model.ts";
+import { barsAcross, barsOf, linksOf } from "../src/timeline/path_overlay.ts";
 import type { Source } from "../src/timeline/state.ts";
 
 const track = (name: string, part: Part, lanes: number, stream: number | null): Track => ({
@@ -54,4 +54,46 @@ Deno.test("the paths of two steps aren't joined", () => {
 Deno.test("narrow bars of one thread aren't joined, but the way to another thread always is", () => {
   const bars = barsOf(geometry, source, [stretch(0, 1, 1, 0), stretch(1, 2, 1, 1), stretch(2, 3, 0)]);
   same(linksOf(bars).map(([from, to]) => [from.left, to.left]), [[1, 2]]);
+});
+
+const other = { id: "rank1", shift_ns: 500, meta: { tracks } } as unknown as Source;
+const twoLaid = layoutOf(["rank0", "rank1"].map((id) => ({ id, tracks, counters: [] })), wishes);
+const both = { ...geometry, laid: twoLaid };
+const across = (number: number, piece: Stretch, step = "7"): AcrossStretch => ({
+  ...piece,
+  step,
+  first: number,
+  last: number,
+  since: null,
+  until: "",
+});
+
+Deno.test("a path across ranks leads over from one worker to the next, each on its own clock", () => {
+  const of0 = [across(0, stretch(0, 100, 1)), across(2, stretch(300, 400, 0))];
+  const of1 = [across(1, stretch(-400, -250, 1)), across(1, stretch(-250, -200, 0))];
+  const bars = barsAcross(both, [[source, of0], [other, of1]]);
+  same(bars.map(({ left, right, axis }) => [left, right, axis.split(" ")[0]]), [
+    [0, 100, "rank0"],
+    [100, 250, "rank1"],
+    [250, 300, "rank1"],
+    [300, 400, "rank0"],
+  ]);
+  same(linksOf(bars).map(([from, to]) => [from.right, to.left]), [[100, 100], [250, 250], [300, 300]]);
+});
+
+Deno.test("no line leads over where the path is on a worker that isn't shown, nor from step to step", () => {
+  const list = [
+    across(0, stretch(0, 100, 1)),
+    across(2, stretch(200, 300, 1)),
+    across(3, stretch(300, 350, 1), "8"),
+  ];
+  const bars = barsAcross(both, [[source, list], [other, []]]);
+  same(bars.map(({ begins }) => begins), [true, true, true]);
+  same(linksOf(bars), []);
+});
+
+Deno.test("what nobody recorded before a step leads to where the path is first seen", () => {
+  const before = { ...across(0, stretch(0, 300)), part: "before the step" };
+  const bars = barsAcross(both, [[source, [before, across(1, stretch(300, 400, 1))]], [other, []]]);
+  same(bars.map(({ left, unseen }) => [left, unseen]), [[300, 0]]);
 });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Locator, Page
 
 ENTRY = "data/plugin_entry.html?name=pytorch_profiler"
 
@@ -87,6 +88,44 @@ def test_the_path_across_ranks_lies_on_the_straggler_and_leads_to_its_timeline(p
     stretch.click()
     part.get_by_role("button", name="Show in the timeline").click()
     expect(page.get_by_label("Worker")).to_have_value("rank4")
+    expect(page.get_by_label("Which critical path")).to_have_value("across", timeout=60_000)
+
+
+def tip_over(page: Page, track: Locator) -> str:
+    """What the tip says in the middle of a track, once it says something of the path."""
+    for attempt in range(300):  # whatever moves the picture takes the tip away until the pointer moves again
+        canvas, line = page.get_by_role("img", name="Timeline").bounding_box(), track.bounding_box()
+        assert canvas
+        assert line
+        page.mouse.move(canvas["x"] + canvas["width"] / 2 + attempt % 2, line["y"] + line["height"] / 2)
+        page.wait_for_timeout(200)
+        said = " ".join(page.locator(".tip.on-canvas").all_inner_texts())
+        if "path" in said:
+            return said
+    pytest.fail("no tip ever told of the path")
+
+
+def test_the_timeline_draws_the_path_across_ranks_and_says_on_whom_it_lies_unseen(page: Page, many: str) -> None:
+    page.goto(f"{many}{ENTRY}{address(view='timeline', run='run', worker='rank0', span='1', ranks='rank1')}")
+    button = page.locator(".timeline .tools").get_by_role("button", name="Critical path")
+    button.click(timeout=60_000)
+    which = page.get_by_label("Which critical path")
+    expect(which).to_have_value("own")
+    page.keyboard.press("c")
+    expect(which).to_have_value("across")
+    expect(page).to_have_url(re.compile("critical=ranks"))
+    said = page.get_by_role("list", name="The critical path")
+    expect(said).to_contain_text("The path lies on rank4, not shown, for", timeout=60_000)
+    said.locator("li", has_text="rank4").get_by_role("button", name="Show it").click()
+    expect(page.get_by_role("button", name="3 of 6 workers")).to_be_visible()
+    expect(said).not_to_contain_text("not shown", timeout=60_000)
+    expect(said.get_by_role("button", name="rank4")).to_be_visible()
+    page.get_by_label("Filter tracks").fill("stream 7")
+    expect(page.locator("#timeline-shown")).to_contain_text("3 tracks", timeout=60_000)
+    assert "path across ranks: computation" in tip_over(page, page.locator(".gutter li", has_text="stream 7").last)
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "false")
+    expect(said).to_have_count(0)
 
 
 def test_the_pace_of_a_single_step_is_drawn_as_points(page: Page, tmp_path: Path) -> None:

@@ -31,6 +31,11 @@ PICTURES: dict[str, tuple[str, dict[str, str], int]] = {
         860,
     ),
     "timeline-path": (RESNET, {"critical": "1", "panel": "closed"}, 640),
+    "timeline-path-across": (
+        RANKS,
+        {"worker": "rank4", "span": "1694128201547", "ranks": "rank7", "critical": "ranks", "panel": "closed"},
+        860,
+    ),
     "timeline-area": (RESNET, {"area": "0~187948000~0", "panel": "area", "drawer": "330"}, 860),
     "timeline-ranks": (
         RANKS,
@@ -51,9 +56,11 @@ def test_the_pictures_of_the_timeline(app: App, base_url: str, artifacts: Path, 
         pytest.skip(f"the real trace {source} isn't here; KINETOSCOPE_TRACES says where such traces lie")
     last = "path" if "critical" in where else "labels"
     with app.page.expect_response(f"**/timeline/{last}*"):
-        page = app.open("timeline", side="folded", **place(base_url, source), **where)
-    if source == RANKS:
+        page = app.open("timeline", side="folded", **{**place(base_url, source), **where})
+    if name == "timeline-ranks":
         page.get_by_label("Filter tracks").fill("stream 84")
+    if where.get("critical") == "ranks":
+        page.get_by_role("list", name="The critical path").get_by_role("button", name="rank7").click(timeout=60_000)
     hint = page.locator(".hint").get_by_role("button")
     if hint.count():
         hint.click()

@@ -8,6 +8,7 @@ import pytest
 from contract.running import put, serving, until
 
 from build import TraceBuilder
+from simulated import Truth, simulated, write
 
 QUERY = {"run": "run", "worker": "rank0", "span": "default"}
 
@@ -16,6 +17,7 @@ QUERY = {"run": "run", "worker": "rank0", "span": "default"}
 def logdir(tmp_path_factory):
     folder = tmp_path_factory.mktemp("timeline") / "run"
     put(folder, "rank0.pt.trace.json")
+    write(simulated(Truth(ranks=2, steps=2, late={(1, None): 3_000_000})), folder.parent / "pair")
     return folder
 
 
@@ -93,6 +95,34 @@ def test_a_critical_path_is_told_stretch_by_stretch(asked, meta):
     assert {"from_ns", "to_ns", "part", "reason", "slice", "count"} == set(path["stretches"][0])
 
 
+def test_what_of_the_path_across_ranks_lies_on_each_worker_adds_up_to_the_steps_of_the_last_one(server):
+    steps, told, numbers = [], 0, []
+    for worker in ("rank0", "rank1"):
+        query = {"run": "pair", "worker": worker, "span": "1"}
+        meta = server.settled("timeline", **query).json
+        window = {"stamp": meta["stamp"], "from_ns": "-1000000000", "to_ns": str(meta["window"][1])}
+        main = {"main_worker": "rank0", "main_span": "1"}
+        path = server.settled("timeline/path_across_ranks", **query, **window, **main).json
+        told += sum(one["to_ns"] - one["from_ns"] for one in path["stretches"])
+        numbers += [number for one in path["stretches"] for number in range(one["first"], one["last"] + 1)]
+        steps.append([step["end_ns"] - step["start_ns"] for step in meta["steps"]])
+        shares = server.settled("timeline/path_shares", **query, **window).json
+        assert shares["notes"] == []
+        assert shares["shares"][0]["worker"] == "rank1"
+        keys = {"from_ns", "to_ns", "part", "reason", "slice", "count", "step", "first", "last", "since", "until"}
+        assert keys == set(path["stretches"][0])
+    assert set(numbers) == set(range(max(numbers) + 1))
+    assert told in {a + b for a in next(zip(*steps, strict=True)) for b in list(zip(*steps, strict=True))[1]}
+
+
+def test_a_run_of_one_worker_has_no_path_across_ranks(asked):
+    whole = {"from_ns": "0", "to_ns": "1000"}
+    for route, more in (("path_shares", {}), ("path_across_ranks", {"main_worker": "rank0", "main_span": "default"})):
+        answer = asked(f"timeline/{route}", **whole, **more)
+        assert answer["state"] == "missing"
+        assert "two ranks" in answer["hint"]
+
+
 def test_tiles_of_what_was_found_and_of_counters_are_bytes(server, meta):
     tracks = {track["part"]: place for place, track in enumerate(meta["tracks"])}
     key = f"{tracks['work']}.20.0"
@@ -110,6 +140,8 @@ def test_slices_of_a_trace_that_changed_are_no_longer_told(server):
         ("timeline/find", {"find": '{"text":"a"}'}),
         ("timeline/area", {"from_ns": "0", "to_ns": "1", "tracks": "0"}),
         ("timeline/path", {"from_ns": "0", "to_ns": "1"}),
+        ("timeline/path_shares", {"from_ns": "0", "to_ns": "1"}),
+        ("timeline/path_across_ranks", {"from_ns": "0", "to_ns": "1", "main_worker": "rank0", "main_span": "default"}),
         ("timeline/counters", {"k": "0.8.0"}),
         ("timeline/tiles", {"k": "0.8.0", "find": '{"text":"a"}'}),
         ("timeline/labels", {"page": "0"}),

@@ -15,7 +15,7 @@ export const KEYS: [keys: string, meaning: string][] = [
   ["Click ⇧Click", "On a step: mark its time; compare another step with it, by name"],
   ["P", "Pin the track under the pointer, or that of the selection"],
   ["Alt+↑ Alt+↓", "Move the worker, process, thread or stream up or down; dragging its name does so too"],
-  ["C", "Show or hide the critical path of each step"],
+  ["C", "The critical path of each step; with several workers also the one across ranks; then none"],
   ["/", "Search; Enter and ⇧Enter go to the next and the previous hit"],
   ["Q", "Open or close the drawer"],
   ["1 2 3 4", "What dragging does: 2 moves, 3 zooms, 1 and 4 mark a time"],

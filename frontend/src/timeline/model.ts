@@ -168,11 +168,33 @@ export interface Stretch {
   /** How many stretches it stands for; what is said is said of the longest. */
   count: number;
 }
-export interface Path {
+/** A piece of the path across ranks that lies on a worker. */
+export interface AcrossStretch extends Stretch {
+  /** The step's name. */
+  step: string;
+  /** The stretches of the path that it is of, numbered over all ranks: the path goes on where the next number is. */
+  first: number;
+  last: number;
+  /** What ends when its stretch begins, in words; null before the step. */
+  since: string | null;
+  /** What begins when its stretch ends. */
+  until: string;
+}
+export interface Path<Piece = Stretch> {
   state: "ready";
   /** In order of time. */
-  stretches: Stretch[];
+  stretches: Piece[];
 }
-export type PathAnswer = Loading | Failed | Path;
+export type PathAnswer<Piece = Stretch> = Loading | Failed | Path<Piece>;
+
+/** On whom the path across ranks lies in a range. */
+export interface Shares {
+  state: "ready";
+  /** Longest first. */
+  shares: { worker: string; rank: number; path_ns: number }[];
+  /** What it lacks, since recordings are missing. */
+  notes: string[];
+}
+export type SharesAnswer = Loading | Failed | { state: "missing"; hint: string } | Shares;
 
 export type HitsAnswer = Loading | Failed | Hits;

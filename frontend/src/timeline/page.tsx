@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import { Failure, Skeleton } from "../widgets/waiting.tsx";
 import { Canvas } from "./canvas.tsx";
 import { Drawer } from "./drawer.tsx";
+import { PathState } from "./path_state.tsx";
 import { main, sources, startTimeline, unready } from "./state.ts";
 import { Toolbar } from "./toolbar.tsx";
 import { WorkersState } from "./workers_choice.tsx";
@@ -17,6 +18,7 @@ export function TimelinePage() {
     <div class="timeline">
       <Toolbar />
       <WorkersState />
+      <PathState />
       <Canvas />
       <Drawer />
     </div>

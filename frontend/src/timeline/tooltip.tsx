@@ -5,6 +5,7 @@ import { valueWords } from "./counters.ts";
 import { counted, type CounterValue, pointed } from "./scene.ts";
 import type { SliceFacts } from "./model.ts";
 import { asked, type Hover, hover, sourceOf } from "./state.ts";
+import { PathWords } from "./path_state.tsx";
 import { duration } from "./times.ts";
 import { skewOf } from "./skew.ts";
 import { twins } from "./twins.ts";
@@ -81,6 +82,7 @@ function SliceWords({ over }: { over: Hover }) {
         {category}
         {track && ` · ${track.name} · ${track.process}`}
       </p>
+      <PathWords source={over.source} slice={over.slice} />
       {twins.value.length > 1 && (
         <p>
           on {decimal(twins.value.length)} workers; begins within{" "}

@@ -11,8 +11,9 @@ import { kept } from "./kept.ts";
 import type { Line } from "./layout.ts";
 import { Lettering } from "./lettering.ts";
 import { Motion } from "./motion.ts";
-import { drawPath } from "./path_overlay.ts";
-import { followPaths, paths } from "./paths.ts";
+import type { AcrossStretch, Stretch } from "./model.ts";
+import { barsAcross, barsOf, drawPath } from "./path_overlay.ts";
+import { followPaths, pathKind, paths } from "./paths.ts";
 import { type Curve, type Outlined, Overlay } from "./overlay.ts";
 import { css, LabelInks, type Palette, paletteOf } from "./palette.ts";
 import {
@@ -207,11 +208,16 @@ export class View {
     const chosen = draft.peek() ?? area.peek();
     for (const mark of kept.peek()) this.overlay.kept(place, mark, palette);
     if (chosen) this.overlay.area(place, chosen, palette);
-    for (const source of list) {
-      const stretches = paths.peek()[source.id];
-      if (stretches?.length) drawPath(this.pen, place, source, stretches, palette);
-    }
+    this.drawPaths(place, list, palette);
     this.drawSelection(place, list, palette);
+  }
+
+  private drawPaths(place: Geometry, list: Source[], palette: Palette) {
+    const known = list.map((source): [Source, Stretch[]] => [source, paths.peek()[source.id] ?? []]);
+    const lines = pathKind.peek() === "across"
+      ? [barsAcross(place, known as [Source, AcrossStretch[]][])]
+      : known.map(([source, stretches]) => barsOf(place, source, stretches));
+    for (const bars of lines) if (bars.length) drawPath(this.pen, place, bars, palette);
   }
 
   private inksOf(source: Source): LabelInks {

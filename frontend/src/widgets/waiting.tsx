@@ -6,6 +6,9 @@ import { placeLabels, retry, type Shown } from "../state.ts";
 
 const PREPARING = "Preparing. The first trace ever takes some seconds more: the reader is compiled, once.";
 
+const SUMMING = "summing up recordings"; // of a run, one after the other
+const LONG_S = 10;
+
 const SHORT = ["listing", "opening", "analysing", "searching"];
 
 function told({ stage, fraction, bytes_per_second, seconds_left }: Progress): string {
@@ -24,6 +27,11 @@ export function ProgressLine({ progress }: { progress: Progress | null }) {
     <p class="progress" role="status">
       <progress max={1} value={progress?.fraction ?? undefined} aria-label="Progress" />
       {text}
+      {progress?.stage === SUMMING && (progress.seconds_left ?? 0) > LONG_S && (
+        <span class="quiet">
+          This is kept. <code>kinetoscope index LOGDIR --beside</code> makes it beforehand, once for everybody.
+        </span>
+      )}
     </p>
   );
 }

@@ -8,7 +8,8 @@ from __future__ import annotations
 import polars as pl
 
 from ..ranks import Ranks
-from ..ranks.paths import BEFORE, PARTS, Paths
+from ..ranks.paths import PARTS, Paths
+from ..ranks.stretches import ends_in_words
 from ..tables import DURATION, FRACTION, ID, INSTANT, TEXT, Column, Table
 from ..trace.lookup import fraction
 from ..views import View
@@ -51,17 +52,10 @@ def path_across_ranks_stretches(ranks: Ranks, *, step: str | None = None) -> pl.
         .head(MOST_ROWS)
         .sort("step", "number", "dur_ns", descending=[False, False, True])
     )
-    calls = _calls(ranks)
-    told = (
-        rows.join(
-            ranks.workers.select(pl.col("member").cast(pl.Int64), "worker", "rank"),
-            "member",
-            "left",
-            maintain_order="left",
-        )
-        .join(calls.rename({"call": "since", "text": "since_text"}), "since", "left", maintain_order="left")
-        .join(calls.rename({"call": "until", "text": "until_text"}), "until", "left", maintain_order="left")
+    told = rows.drop("since", "until").join(
+        ranks.workers.select(pl.col("member").cast(pl.Int64), "worker", "rank"), "member", "left", maintain_order="left"
     )
+    ends = ends_in_words(rows, ranks)
     whole = paths.steps["total_ns"].gather(rows["step"])
     found = told.select(
         step="step_name",
@@ -73,20 +67,10 @@ def path_across_ranks_stretches(ranks: Ranks, *, step: str | None = None) -> pl.
         share_frac=fraction(pl.col("dur_ns"), pl.lit(whole)),
         start_ns="start_ns",
         stretch_ns="stretch_ns",
-        since=pl.when(pl.col("part") != BEFORE).then(pl.col("since_text").fill_null("the step begins")),
-        until=pl.when(pl.col("part") == BEFORE)
-        .then(pl.lit("the step begins"))
-        .otherwise(pl.col("until_text").fill_null("the step ends")),
+        since=ends["since"],
+        until=ends["until"],
     )
     return PathAcrossRanksStretches.of(found.cast(PathAcrossRanksStretches.schema()))
-
-
-def _calls(ranks: Ranks) -> pl.DataFrame:
-    """What to call each call."""
-    rows = ranks.calls.select("kind", "group", "nth").join(ranks.group_labels, "group", "left", maintain_order="left")
-    number = pl.when(pl.col("nth") >= 0).then(pl.concat_str(pl.lit(" #"), "nth")).otherwise(pl.lit(""))
-    text = pl.concat_str("kind", number, pl.lit(", "), pl.col("label").fill_null("unknown group"))
-    return rows.select(call=pl.int_range(pl.len()), text=text)
 
 
 VIEW = View(

@@ -38,8 +38,24 @@ PATH = {
 def critical_path(trace: Trace, graph: Graph, parts: NDArray[np.int8] | None = None) -> pl.DataFrame:
     """The critical paths (PATH) of all steps; `parts` are the nodes' own_classes, if they are known."""
     starts, ends = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
-    nodes = graph.nodes
-    found = _walked(graph.latest, graph.before, nodes.time, nodes.step_ends.start, starts, ends)
+    last = np.arange(graph.nodes.step_ends.start, graph.nodes.step_ends.stop)
+    return ways_back(trace, graph, last, starts, ends, parts)
+
+
+def ways_back(
+    trace: Trace, graph: Graph, target: Ints, starts: Ints, ends: Ints, parts: NDArray[np.int8] | None = None
+) -> pl.DataFrame:
+    """Ways back from some nodes, always to what was waited for longest: PATH, whose `step` is the place of the node.
+
+    Args:
+        trace: The trace.
+        graph: Its graph.
+        target: The nodes.
+        starts: From when each way is told; it has no gap, also where nothing is known that was waited for.
+        ends: Until when; no later than its node happened.
+        parts: The nodes' own_classes, if they are known.
+    """
+    found = _walked(graph.latest, graph.before, graph.nodes.time, target, starts, ends)
     node, edge, start, step = (column[::-1] for column in found)
     end = ends[step]
     end[:-1] = np.where(step[:-1] == step[1:], start[1:], end[:-1])
@@ -91,8 +107,8 @@ def _merged(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 
 @njit(cache=True, nogil=True)
-def _walked(latest, before, time, first_end, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Return (node, edge that led to it, start, step) of each stretch; the last one of the last step first."""
+def _walked(latest, before, time, target, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Return (node, edge that led to it, start, way) of each stretch; the last one of the last way first."""
     size = 1024
     node = np.empty(size, np.int64)
     edge = np.empty(size, np.int64)
@@ -100,7 +116,7 @@ def _walked(latest, before, time, first_end, start, end):  # type: ignore[no-unt
     step = np.empty(size, np.int64)
     count = 0
     for s in range(start.size - 1, -1, -1):
-        v = first_end + s
+        v = target[s]
         at = end[s]
         while at > start[s]:
             e = latest[v]
@@ -115,7 +131,7 @@ def _walked(latest, before, time, first_end, start, end):  # type: ignore[no-unt
                 begin[count] = reached
                 step[count] = s
                 count += 1
-            at = reached
+            at = min(at, reached)
             v = u
     return node[:count].copy(), edge[:count].copy(), begin[:count].copy(), step[:count].copy()
 

@@ -13,10 +13,10 @@ from ..trace import Trace
 from ..trace.breakdown import breakdown
 from ..trace.exposure import exposure
 from ..trace.idle import Windows
-from ..trace.lookup import take
 from .activity import computing, transferring
 from .calls import Found, calls
 from .groups import Groups
+from .meetings import Meetings
 from .model import STEPS, Summary
 from .traffic import traffic
 
@@ -55,11 +55,8 @@ def _facts(trace: Trace) -> dict[str, Any]:
 def _legs(trace: Trace, found: Found) -> pl.DataFrame:
     """The frame LEGS: the meetings are the calls."""
     graph = Graph.of(trace)
-    nodes, points = graph.nodes, graph.nodes.points
-    on_device = found.kernel >= 0
-    start = np.where(on_device, found.kernel + nodes.starts.start, take(points.start, found.timed))
-    end = np.where(on_device, found.last + nodes.ends.start, take(points.end, found.timed))
-    return legs(trace, graph, start, end)
+    meetings = Meetings.of(graph, found)
+    return legs(trace, graph, meetings.start, meetings.end)
 
 
 def _steps(trace: Trace) -> pl.DataFrame:

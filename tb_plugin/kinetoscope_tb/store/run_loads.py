@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .answers import Loading, compute
 from .gathering import Crew, files_of, ranks_of, summaries
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ..ranks import Ranks
     from ..views import View
     from .answers import Missing
+
+Result = TypeVar("Result")
 
 MOST_RUNS = 4  # that are held
 MOST_RESULTS = 64  # of one run
@@ -76,16 +78,25 @@ class RunLoads:
     ) -> pl.DataFrame | Loading | Missing:
         """A view of all recordings of a file's span, or of its run, computed at the first call."""
         run = self._run(listing, asked, files_of(listing, asked, view.scope))
+        key = (view.id, tuple(sorted(arguments.items())))
+        return self._answer(run, key, lambda ranks: compute(view, ranks, arguments))
+
+    def about(
+        self, listing: Listing, asked: TraceFile, name: str, question: Callable[[Ranks], Result]
+    ) -> Result | Loading:
+        """What a function says of all recordings of a file's span, computed at the first call under its name."""
+        return self._answer(self._run(listing, asked, files_of(listing, asked, "span")), ("about", name), question)
+
+    def _answer(self, run: _Run, key: Any, question: Callable[[Ranks], Result]) -> Result | Loading:
         if not is_done(run.ranks, self._patience_s):
             return self._progress(run)
         ranks = run.ranks.result()
-        key = (view.id, tuple(sorted(arguments.items())))
         with self._lock:
             if key not in run.results:
-                run.results[key] = self._analysts.submit(compute, view, ranks, arguments)
+                run.results[key] = self._analysts.submit(question, ranks)
                 if len(run.results) > MOST_RESULTS:
                     run.results.popitem(last=False)
-            result: Future[pl.DataFrame | Missing] = run.results[key]
+            result: Future[Result] = run.results[key]
         return result.result() if is_done(result, self._patience_s) else Loading("analysing")
 
     def _run(self, listing: Listing, asked: TraceFile, files: Sequence[TraceFile]) -> _Run:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..cache import Cache
     from ..compare import Comparison
+    from ..ranks import Ranks
     from ..reader import Progress
     from ..reader.event import Event, EventTexts
     from ..timeline import Timeline
@@ -147,6 +148,14 @@ class Store:
             return Loading("listing")
         listed = listing.find(file.run, file.worker, file.span)
         return self._run_loads.frame(view, listing, listed, arguments)
+
+    def about_ranks(self, file: TraceFile, name: str, question: Callable[[Ranks], Result]) -> Result | Loading:
+        """What a function says of all recordings of a file's span, computed at the first call under its name."""
+        listing = self.listing()
+        if listing is None:
+            return Loading("listing")
+        listed = listing.find(file.run, file.worker, file.span)
+        return self._run_loads.about(listing, listed, name, question)
 
     def about(
         self,

@@ -10,7 +10,7 @@ from werkzeug.wrappers import Request
 
 from ..errors import NotFound
 from ..store import Loading, Store
-from . import capture, encode, export, perfetto, slices, timeline
+from . import capture, encode, export, paths, perfetto, slices, timeline
 from .queries import NAMES, file_of, query_of, whole_number
 from .responses import Handler, answer_response, file_response, page_file
 
@@ -25,7 +25,7 @@ def routes(store: Store) -> dict[str, Callable[..., Any]]:
     """The WSGI applications by route."""
     answers: dict[str, Handler] = {"/runs": _runs, "/views": _views, "/state": _state, "/view": _view}
     answers |= {"/compare": _compare, "/event": _event, "/*": _elsewhere}
-    answers |= {**timeline.ROUTES, **slices.ROUTES, **export.ROUTES, **perfetto.ROUTES}
+    answers |= {**timeline.ROUTES, **slices.ROUTES, **paths.ROUTES, **export.ROUTES, **perfetto.ROUTES}
     apps = {route: Request.application(partial(answer_response, store, handler)) for route, handler in answers.items()}
     apps["/capture"] = Request.application(partial(answer_response, store, capture.listed, post=capture.asked))
     files = {"/static/*": page_file, "/timeline/perfetto/*": perfetto.page_file}

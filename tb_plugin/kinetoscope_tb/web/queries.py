@@ -73,3 +73,14 @@ def whole_number(query: Mapping[str, str], name: str, meaning: str) -> int:
     if not re.fullmatch(r"\d{1,18}", query[name], re.ASCII):
         raise BadParameter(f"{name}={query[name]!r} isn't possible; it is {meaning}.")
     return int(query[name])
+
+
+def a_time(query: Mapping[str, str], name: str) -> int:
+    """A parameter that is a time in ns of at most 18 digits, which may lie before the trace's origin.
+
+    Raises:
+        BadParameter: It is something else.
+    """
+    if not re.fullmatch(r"-?\d{1,18}", query[name], re.ASCII):
+        raise BadParameter(f"{name}={query[name]!r} isn't possible; it is a time in ns.")
+    return int(query[name])

@@ -1,4 +1,4 @@
-"""The timeline's routes for questions about slices: one, those that are found, those of an area, those of a path."""
+"""The timeline's routes for questions about slices: one, those that are found, those of an area."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import BadParameter
 from ..store import Loading, Store
 from . import encode
-from .queries import KNOWN, file_as_known, query_of, whole_number
+from .queries import KNOWN, a_time, file_as_known, query_of, whole_number
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     from ..timeline import Pyramid, Timeline
     from ..timeline.finding import Found
     from ..timeline.links import Links
-    from ..timeline.path_slices import PathSlices
     from ..trace import Trace
     from .responses import Handler
 
 DIRECTIONS = ("next", "previous")
-PATH_BUCKETS = 2000  # of the range that a critical path is asked for: shorter stretches in one are told as one
 MOST_FOUND = 3  # finds of one trace that are kept: each may be of all slices
 
 
@@ -83,7 +81,7 @@ def _wish(query: dict[str, str]) -> tuple[str, int | None] | None:
         if "at_ns" in query or "direction" in query:
             raise BadParameter("Give place, or at_ns and direction; not both.")
         return "place", whole_number(query, "place", "how many hits lie before the one that is asked for")
-    at = _time(query, "at_ns") if "at_ns" in query else None
+    at = a_time(query, "at_ns") if "at_ns" in query else None
     return (direction, at) if "direction" in query or at is not None else None
 
 
@@ -107,7 +105,7 @@ def _hits(found: Found, wish: tuple[str, int | None] | None) -> dict[str, Any]:
 
 def _area(store: Store, request: Request) -> object:
     query = query_of(request, (*KNOWN, "from_ns", "to_ns", "tracks"))
-    begin, end = _time(query, "from_ns"), _time(query, "to_ns")
+    begin, end = a_time(query, "from_ns"), a_time(query, "to_ns")
     if end < begin:
         raise BadParameter(f"to_ns={end} isn't possible; it is no earlier than from_ns={begin}.")
     tracks = query["tracks"].split(",") if query["tracks"] else []
@@ -126,35 +124,6 @@ def _in_area(_trace: Trace, timeline: Timeline, from_ns: int, to_ns: int, tracks
     if unknown := [track for track in tracks if track >= len(timeline.tracks)]:
         raise BadParameter(f"There is no track {unknown[0]}; there are {len(timeline.tracks)}, counted from 0.")
     return encode.table(Area, area(timeline, from_ns, to_ns, tracks))
-
-
-def _path(store: Store, request: Request) -> object:
-    query = query_of(request, (*KNOWN, "from_ns", "to_ns"))
-    begin, end = _time(query, "from_ns"), _time(query, "to_ns")
-    file = file_as_known(store, query)
-    if isinstance(file, Loading):
-        return encode.loading(file)
-    from ..dependencies import Explanation
-
-    path = store.about(file, "path", _path_slices, most=1, shares=Explanation.of)
-    if isinstance(path, Loading):
-        return encode.loading(path)
-    timeline = store.timeline(file)
-    if isinstance(timeline, Loading):
-        return encode.loading(timeline)
-    return {"state": "ready", "stretches": path.within(timeline, begin, end, PATH_BUCKETS)}
-
-
-def _path_slices(trace: Trace, timeline: Timeline) -> PathSlices:
-    from ..timeline.path_slices import PathSlices
-
-    return PathSlices.of(trace, timeline)
-
-
-def _time(query: dict[str, str], name: str) -> int:
-    if not re.fullmatch(r"-?\d{1,18}", query[name], re.ASCII):
-        raise BadParameter(f"{name}={query[name]!r} isn't possible; it is a time in ns.")
-    return int(query[name])
 
 
 def found_slices(store: Store, file: TraceFile, find: str) -> Found | Loading:
@@ -186,5 +155,4 @@ ROUTES: dict[str, Handler] = {
     "/timeline/slice": _slice,
     "/timeline/find": _find,
     "/timeline/area": _area,
-    "/timeline/path": _path,
 }
