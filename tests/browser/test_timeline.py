@@ -203,7 +203,7 @@ def test_coarser_tiles_are_shown_until_finer_ones_come(app: App):
     drawn.hold("w", 500)
     expect(drawn.page.locator(".stage")).to_have_attribute("aria-busy", "true")
     assert held
-    assert is_green(drawn.ink(STREAM, 325_000))
+    drawn.until(lambda: is_green(drawn.ink(STREAM, 325_000)))
     is_open = True
     for route in held:
         route.continue_()

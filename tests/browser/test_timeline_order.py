@@ -54,6 +54,23 @@ def test_a_process_is_moved_by_the_keyboard_and_back_to_its_natural_place(app: A
     page.wait_for_function("!location.hash.includes('.order=')")
 
 
+def test_the_tree_ends_where_the_drawer_begins_and_the_wheel_scrolls_it_to_its_end(app: App):
+    drawn = Drawn(app, ranks="rank1", drawer="460")
+    drawn.page.keyboard.press("q")
+    expect(drawn.page.get_by_role("slider", name="Height of the drawer")).to_be_visible()
+
+    def bottom(what: Locator) -> float:
+        box = what.bounding_box()
+        return box["y"] + box["height"] if box else float("inf")
+
+    tabs, last = drawn.page.locator(".drawer"), drawn.page.locator(".gutter .scrolled li").last
+    drawn.until(lambda: bottom(drawn.canvas) <= (tabs.bounding_box() or {"y": 0})["y"] + 1)
+    heads(drawn, "source").first.hover()
+    drawn.page.mouse.wheel(0, 5000)
+    expect(heads(drawn, "source").filter(has_text="rank0")).not_to_be_in_viewport()
+    drawn.until(lambda: bottom(last) <= bottom(drawn.canvas) + 1)
+
+
 def test_a_process_is_dragged_below_another_and_isn_t_folded_by_that(app: App):
     drawn = Drawn(app)
     processes = heads(drawn, "process")

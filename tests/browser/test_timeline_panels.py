@@ -241,6 +241,7 @@ def test_the_drawer_and_the_choices_are_accessible(app: App, base_url: str, arti
         "details": {**MODULES, "slice": kernel, "drawer": "420"},
         "gaps": {**PLACE, "panel": "gaps"},
         "area": {**PLACE, "area": "0~2000000~"},
+        "compared": {**PLACE, "area": "1000000~1900000~", "marks": "A~0~900000~,B~1000000~1900000~0", "against": "A"},
         "workers": {**PLACE, "ranks": "rank1"},
         "broken-worker": {"run": "half", "worker": "rank0", "span": "5", "ranks": "rank1"},
     }

@@ -1,5 +1,6 @@
 /** The tree of sources, processes, threads and streams at the left of the canvas. */
 
+import { scrollBy, turnedBy } from "./hands.ts";
 import { axisOf, type Laid, type Line, PINS } from "./layout.ts";
 import { carried, takeHold } from "./moving.ts";
 import { laid, scroll, size } from "./scene.ts";
@@ -78,7 +79,7 @@ function DropMark() {
 export function Gutter() {
   const { pinned, pinnedHeight } = laid.value;
   return (
-    <div class="gutter">
+    <div class="gutter" onWheel={(event) => scrollBy(turnedBy(event)[1])}>
       <ul class="pinned" aria-label="Pinned tracks" style={{ height: `${pinnedHeight}px` }} hidden={!pinned.length}>
         {pinned.map((line) => <Entry key={line.id} line={line} top={line.y} />)}
       </ul>

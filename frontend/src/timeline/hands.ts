@@ -33,6 +33,12 @@ function tracksBetween(place: Geometry, a: number, b: number): TrackPlace[] {
   );
 }
 
+/** How far a wheel is turned, across and down, in pixels. */
+export function turnedBy({ deltaX, deltaY, deltaMode }: WheelEvent): [across: number, down: number] {
+  const lines = deltaMode === 1 ? 16 : deltaMode === 2 ? 400 : 1;
+  return [deltaX * lines, deltaY * lines];
+}
+
 export class Hands {
   private drag: Drag | null = null;
   private press: { x: number; y: number } | null = null;
@@ -61,8 +67,7 @@ export class Hands {
   }
 
   private wheel(event: WheelEvent) {
-    const lines = event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? 400 : 1;
-    const [across, down] = [event.deltaX * lines, event.deltaY * lines];
+    const [across, down] = turnedBy(event);
     event.preventDefault();
     this.view.motion.stop();
     if (event.ctrlKey || event.metaKey) {

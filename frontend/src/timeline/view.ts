@@ -163,7 +163,8 @@ export class View {
       canvas.height = Math.max(1, Math.round(height * screen));
     }
     size.value = { width: this.canvas.clientWidth, height: this.canvas.clientHeight };
-    this.invalidate();
+    cancelAnimationFrame(this.frame);
+    this.draw(performance.now()); // a new size empties a canvas: until the next frame it would be blank
   }
 
   invalidate() {
