@@ -13,6 +13,7 @@ from .paths import BEFORE, Paths
 from .run import Ranks
 
 Ints = NDArray[np.int64]
+MOST_TOLD = 3  # recordings that can't be read
 
 STRETCHES = {
     "member": pl.Int64,
@@ -85,7 +86,10 @@ class Stretches:
     @property
     def notes(self) -> list[str]:
         """What the paths lack, since recordings are missing."""
-        broken = [f"{one.worker} is left out: {one.problem}" for one in self.ranks.members if one.summary is None]
+        unread = [one for one in self.ranks.members if one.summary is None]
+        broken = [f"{one.worker} is left out: {one.problem}" for one in unread[:MOST_TOLD]]
+        if more := len(unread) - len(broken):
+            broken.append(f"{more} more {'is' if more == 1 else 'are'} left out: Run health says why.")
         absent = self.ranks.missing_ranks
         if not absent:
             return broken

@@ -131,8 +131,10 @@ def test_the_shares_of_the_ranks_are_those_of_the_path_in_the_time_of_the_one_th
 def test_what_the_path_lacks_is_said():
     run, _, stretches = run_of("a rank is missing")
     assert stretches.notes == ["1 rank has no recording (1): the path can't be followed to them."]
-    broken = Ranks("r", (*run.members, Member("rank9", "1", 0, None, "it is no trace.")))
+    unread = [Member(f"rank{rank}", "1", 0, None, "it is no trace.") for rank in (9, 10, 11, 12, 13)]
+    broken = Ranks("r", (*run.members, *unread))
     assert Stretches.of(broken).notes[0] == "rank9 is left out: it is no trace."
+    assert Stretches.of(broken).notes[3] == "2 more are left out: Run health says why."
     assert stretches.member("rank2", "1") == 1
     assert Stretches.of(broken).member("rank9", "1") is None
 
