@@ -147,11 +147,13 @@ export function zoomTo(ends: { from: number; to: number } | null) {
   choose({ from_ns: from!, to_ns: to! });
 }
 
-const PLACE = new Set(["run", "worker", "span", "side", "base_run", "base_worker", "base_span", "noise"]);
+const PLACE = ["run", "worker", "span", "side", "base_run", "base_worker", "base_span", "noise"];
+const ARRANGED = ["marks", "against", "pins", "order"]; // on the timeline, for as long as the trace is open
+const LASTING = new Set([...PLACE, ...ARRANGED]);
 
 /** Opens a view afresh; what was filtered, sorted and chosen belongs to the view before. */
 export function openView(id: string, filter = "") {
-  const forgotten = Object.keys(address.value).filter((key) => !PLACE.has(key)).map((key) => [key, ""]);
+  const forgotten = Object.keys(address.value).filter((key) => !LASTING.has(key)).map((key) => [key, ""]);
   go({ ...Object.fromEntries(forgotten), view: id, filter }, "push");
 }
 

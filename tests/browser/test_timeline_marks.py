@@ -98,3 +98,18 @@ def test_marks_of_the_address_are_read_as_text_and_drawn_where_they_are(app: App
     drawn.page.keyboard.press("0")
     drawn.comes_to(lambda _start, end: end > 3_000_000)
     expect(labels(drawn)).to_have_text([re.compile("^A")])
+
+
+def test_marks_are_there_again_after_another_view(app: App):
+    drawn = Drawn(app, end=500_000, slice="2")
+    drawn.says(KERNEL)
+    page = drawn.page
+    page.keyboard.press("Shift+M")
+    expect(labels(drawn)).to_have_text(["A 30.00 µs"])
+    page.get_by_role("button", name="Kernels", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Kernels")
+    page.get_by_role("button", name="Timeline", exact=True).click()
+    expect(labels(drawn)).to_have_text(["A 30.00 µs"])
+    page.get_by_label("Span").select_option(index=1)
+    drawn.says(re.compile("box"))
+    expect(labels(drawn)).to_have_count(0)

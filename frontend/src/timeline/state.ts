@@ -79,7 +79,16 @@ export const shownWorkers = computed(() => {
 /** Shows these workers too; none: the main one alone. */
 export const showWorkers = (workers: string[]) => go({ ranks: listText(workers) }, "push");
 
-const metas = signal<Record<string, MetaAnswer>>({});
+/** What is known of each worker's trace, and of which one that is. */
+const metas = signal<Record<string, { of: string; answer: MetaAnswer }>>({});
+const nameOf = (worker: string) => JSON.stringify(placeOf(worker));
+
+/** What is known of the trace that is chosen now, not of that worker's in the run or span that was chosen before. */
+function metaOf(worker: string): MetaAnswer | undefined {
+  const told = metas.value[worker];
+  return told?.of === nameOf(worker) ? told.answer : undefined;
+}
+
 const loaded = new Map<string, Labels>();
 
 /** Counts what came in and has to be drawn: labels and tiles. */
@@ -91,7 +100,7 @@ export const shifts = signal<Record<string, number>>({});
 /** What each worker's trace has come to that isn't ready. */
 export const unready = computed(() =>
   shownWorkers.value.flatMap((worker): [string, Loading | Failed][] => {
-    const answer = metas.value[worker] ?? { state: "loading", progress: null };
+    const answer = metaOf(worker) ?? { state: "loading", progress: null };
     return answer.state === "ready" ? [] : [[worker, answer]];
   })
 );
@@ -118,10 +127,10 @@ const version = computed(() => trace.value.version);
 
 /** The traces that are drawn, in their order. */
 export const sources = computed((): Source[] => {
-  const own = metas.value[main.value];
+  const own = metaOf(main.value);
   if (own?.state !== "ready") return [];
   return shownWorkers.value.flatMap((worker) => {
-    const meta = metas.value[worker];
+    const meta = metaOf(worker);
     if (meta?.state !== "ready") return [];
     const place = placeOf(worker);
     const clock = clockShift(meta, own, clocks.value[worker], clocks.value[main.value]);
@@ -134,7 +143,7 @@ export const sources = computed((): Source[] => {
 const unmeasured = computed(() => {
   const run = texts.run.value, worker = main.value, span = texts.span.value;
   const size = listing.value?.runs.find(({ name }) => name === run)?.workers.length ?? 0;
-  const shown = shownWorkers.value.map((one) => metas.value[one]);
+  const shown = shownWorkers.value.map(metaOf);
   const isUntold = shown.some((meta) => meta?.state === "ready" && meta.clock_error_ns === null);
   const isAsked = shown.length > 1 && size <= MOST_WORKERS && isUntold;
   return isAsked ? JSON.stringify({ run, worker, span }) : "";
@@ -291,8 +300,9 @@ function followSources(): () => void {
       if (running.has(key) || !place.span) continue;
       const controller = new AbortController();
       running.set(key, controller);
-      const tell = (answer: MetaAnswer) => (metas.value = { ...metas.peek(), [worker]: answer });
-      if (untracked(() => metas.value[worker]?.state) !== "ready") tell({ state: "loading", progress: null });
+      const of = untracked(() => nameOf(worker));
+      const tell = (answer: MetaAnswer) => (metas.value = { ...metas.peek(), [worker]: { of, answer } });
+      if (untracked(() => metaOf(worker)?.state) !== "ready") tell({ state: "loading", progress: null });
       void follow<MetaAnswer>("timeline", place, tell, controller.signal);
     }
   });
@@ -325,7 +335,7 @@ function followViewport(): () => void {
   const stop = effect(() => {
     void viewport.value;
     clearTimeout(timer);
-    if (untracked(() => sources.value.length)) timer = setTimeout(writeViewport, 200);
+    if (sources.value.length) timer = setTimeout(writeViewport, 200); // not that of a trace that is shown no more
   });
   return () => {
     clearTimeout(timer);
