@@ -119,9 +119,12 @@ def report_ranks(folder: Path, slices: int, rounds: int, verdict, measured, arti
             window = (min(m["window"][0] for m in metas), max(m["window"][1] for m in metas))
             page = our_page(server, places[0], window, [place["worker"] for place in places[1:]])
             picture = artifacts / "bench-ranks.png" if artifacts else None
-            some = [opened(page, OURS_DRAWN, None if nth else picture) for nth in range(rounds)]
+            some = []
+            for nth in range(rounds):
+                some.append(opened(page, OURS_DRAWN, None if nth else picture))
+                server.settled("view", view="clocks", **places[0])  # what the page asks for behind its first picture
         query = measured([sys.executable, str(Path(__file__).parent / "full_view.py"), str(logdir)]).said
-    print(f"\ntimeline of {RANKS} ranks, {count:,} slices: {words(median(some))}")
+    print(f"\ntimeline of {RANKS} ranks, {count:,} slices: {words(median(some))}; the first time {words(some[0])}")
     print(f"  first picture {verdict(median(some).seconds, RANKS_PICTURE_S, ' s', at_most=True)}")
     print(f"  page memory   {verdict(median(some).megabytes, PAGE_MB, ' MB', at_most=True)}")
     print(

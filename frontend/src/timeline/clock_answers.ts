@@ -7,11 +7,14 @@ import { type Clocks, clocksIn } from "./clocks.ts";
 /** What the view said last. */
 export const clocks = signal<Clocks>({});
 
+/** Whether a whole picture has been drawn. Telling the clocks may take the server's processors for a while: it waits. */
+export const isPictured = signal(false);
+
 /** Asks the view for the clocks of what the question names, if anything, until it is told to stop. */
 export function followClocks(question: ReadonlySignal<string>): () => void {
   let stop = new AbortController();
   const end = effect(() => {
-    const place = question.value && JSON.parse(question.value) as Query;
+    const place = isPictured.value && question.value && JSON.parse(question.value) as Query;
     stop.abort();
     stop = new AbortController();
     clocks.value = {};
@@ -25,5 +28,6 @@ export function followClocks(question: ReadonlySignal<string>): () => void {
     stop.abort();
     end();
     clocks.value = {};
+    isPictured.value = false;
   };
 }

@@ -139,13 +139,14 @@ export const sources = computed((): Source[] => {
   });
 });
 
-/** Whose clocks are asked for: those of the run, if any that is shown wasn't measured, and there are few enough. */
+/** Whose clocks are asked for: those of the run, if all shown are there, one wasn't measured, and there are few enough. */
 const unmeasured = computed(() => {
   const run = texts.run.value, worker = main.value, span = texts.span.value;
   const size = listing.value?.runs.find(({ name }) => name === run)?.workers.length ?? 0;
   const shown = shownWorkers.value.map(metaOf);
   const isUntold = shown.some((meta) => meta?.state === "ready" && meta.clock_error_ns === null);
-  const isAsked = shown.length > 1 && size <= MOST_WORKERS && isUntold;
+  const isLoading = unready.value.some(([, { state }]) => state === "loading");
+  const isAsked = shown.length > 1 && size <= MOST_WORKERS && isUntold && !isLoading;
   return isAsked ? JSON.stringify({ run, worker, span }) : "";
 });
 

@@ -4,6 +4,7 @@ import { effect } from "@preact/signals";
 import { Body, LETTERS } from "./body.ts";
 import { Counters, curvePieces, valueAt } from "./counters.ts";
 import { boxAt, type Edge, type Hit, lanesAt, snapped } from "./boxes.ts";
+import { isPictured } from "./clock_answers.ts";
 import { type Geometry, lineAt, nsPerPixel, timeAt } from "./geometry.ts";
 import { Head, HEAD_HEIGHT, type HeadState } from "./head.ts";
 import { gaps } from "./idle.ts";
@@ -191,6 +192,7 @@ export class View {
     this.drawHead(place, marked);
     shown.boxes = this.body.boxes;
     isWaiting.value = !this.client.isComplete;
+    if (list.length && this.client.isComplete) isPictured.value = true;
     if (this.motion.isMoving) this.invalidate();
   }
 
