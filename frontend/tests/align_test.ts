@@ -1,5 +1,5 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
-import { type Align, alignIn, alignText, commonSteps, shiftsOf, stepStart } from "../src/timeline/align.ts";
+import { type Align, alignIn, alignText, commonSteps, shiftBetween, stepStart } from "../src/timeline/align.ts";
 
 const step = (name: string, start_ns: number) => ({ name, start_ns, end_ns: start_ns + 10, is_complete: true });
 
@@ -13,13 +13,12 @@ Deno.test("alignments survive the address, and what can't be read is by clock", 
 });
 
 Deno.test("each worker is shifted so that its moment lies on that of the main one", () => {
-  const anchors = [
-    { worker: "a", clock: 0, at: 1000 },
-    { worker: "b", clock: 50, at: 700 }, // by its clock at 750: 250 too early
-    { worker: "c", clock: 5, at: null },
-  ];
-  same(shiftsOf(anchors, "a"), { a: 0, b: 250 });
-  same(shiftsOf(anchors, "c"), {});
+  const moments = { a: 1000, b: 700, c: null };
+  is(shiftBetween(moments, "a", "a"), 0);
+  is(shiftBetween(moments, "b", "a"), 300);
+  for (const [worker, main] of [["c", "a"], ["a", "c"], ["d", "a"], ["a", "d"]] as const) {
+    is(shiftBetween(moments, worker, main), null);
+  }
 });
 
 Deno.test("steps to choose from are those that all workers have", () => {

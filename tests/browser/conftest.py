@@ -26,6 +26,15 @@ FLAGS = (
 
 expect.set_options(timeout=30_000)  # a busy machine is no failure
 
+# KINETOSCOPE_SLOWER_PAGE=4 make test ARGS=tests/browser shows what depends on a fast machine.
+SLOWER = float(os.environ.get("KINETOSCOPE_SLOWER_PAGE", "1"))
+# Answers come late and in any order.
+LATE = """
+const soon = globalThis.fetch;
+const later = () => new Promise(done => setTimeout(done, Math.random() * 300));
+globalThis.fetch = async (...request) => { await later(); const answer = await soon(...request); await later(); return answer; };
+"""
+
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
@@ -46,6 +55,15 @@ def browser_type_launch_args(chromium: str, browser_type_launch_args: dict[str, 
 @pytest.fixture(scope="session")
 def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]:
     return {**browser_context_args, "viewport": {"width": 1360, "height": 860}, "color_scheme": "light"}
+
+
+@pytest.fixture
+def page(page: Page, context: BrowserContext) -> Page:
+    """A page that computes and is answered as slowly as on a busy machine, if the environment asks for it."""
+    if SLOWER > 1:
+        page.add_init_script(LATE)
+        context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
+    return page
 
 
 @pytest.fixture(scope="session")

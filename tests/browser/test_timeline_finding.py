@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from browser.app import App
 from browser.timeline_page import rests
 from browser.traces import sources
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 PLACE = {"run": "made", "worker": "rank0", "span": "5"}
 KERNEL = "ampere_sgemm_32x32_sliced1x4_tn"
@@ -56,6 +56,22 @@ def test_enter_walks_also_outside_the_box(app: App):
     page.keyboard.press("Shift+Enter")
     expect(count(page)).to_have_text("4 of 4")
     expect(shown(page, "aten::relu")).to_be_visible()
+
+
+def test_keys_that_are_faster_than_the_answers_are_all_heeded(app: App):
+    page = app.open("timeline", **PLACE, find=json.dumps({"text": "aten::relu"}))
+    expect(count(page)).to_have_text("4 found")
+    held: list[Route] = []
+    is_open = False
+    page.route("**/timeline/find?*", lambda route: route.continue_() if is_open else held.append(route))
+    for key in ("Enter", "Enter", "Enter", "Shift+Enter"):
+        page.keyboard.press(key)
+    while not held:
+        page.wait_for_timeout(20)
+    assert len(held) == 1  # each step begins where the one before has led
+    is_open = True
+    held[0].continue_()
+    expect(count(page)).to_have_text("2 of 4")
 
 
 def test_hits_of_all_workers_are_walked_in_order_of_time(app: App):

@@ -12,11 +12,17 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser.app import App
-from playwright.sync_api import Locator, Page, expect
+from browser.app import ENTRY, App, address
+from playwright.sync_api import Locator, Page, Route, expect
 
 PLACE = {"run": "made", "worker": "rank0", "span": "5"}
 MODULES = {"run": "modules", "worker": "rank0", "span": "5"}
+
+# Of the time in sight, by the address.
+MIDDLE = """(() => {
+    const [from, to] = ["from", "to"].map(key => Number(location.hash.match(`profiler.${key}=(-?[0-9]+)`)?.[1]));
+    return (from + to) / 2;
+})"""
 
 
 def asked(base_url: str, route: str, **query: str) -> dict[str, Any]:
@@ -218,6 +224,36 @@ def test_workers_are_aligned_by_the_end_of_a_collective(app: App, base_url: str)
     page.keyboard.press("f")
     # Centred: from 300 to 340 µs it lasts, so 320 µs is in the middle.
     page.wait_for_function("/profiler.from=-220000&/.test(location.hash) && /profiler.to=860000/.test(location.hash)")
+
+
+def test_clocks_told_late_move_no_aligned_worker_and_close_nothing(app: App, base_url: str):
+    held: list[Route] = []
+    is_open = False
+    app.page.route("**/view?*view=clocks*", lambda route: route.continue_() if is_open else held.append(route))
+    rank0 = {"run": "ranks", "worker": "rank0", "span": "5"}
+    kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+    second = slice_called(base_url, kernel, 1, **{**rank0, "worker": "rank1"})
+    align = json.dumps({"by": "collective", "find": {"name": kernel}, "before": 1})
+    place = {**rank0, "ranks": "rank1", "slice": f"{second}.rank1", "align": align}
+    with app.page.expect_request("**/view?*view=clocks*"):
+        app.page.goto(f"/{ENTRY}{address(view='timeline', **place)}")
+    page = app.page
+    details(page, kernel).get_by_role("button", name="Show the whole event").click()
+    event = page.get_by_role("region", name="Event at byte")
+    expect(event).to_contain_text(kernel)
+    expect(page.get_by_text("lining up…")).to_be_visible()
+    is_open = True
+    for route in held:
+        route.continue_()
+    app.settle()
+    expect(page.get_by_text("lining up…")).to_have_count(0)
+    expect(event).to_be_visible()
+    page.get_by_role("button", name="2 of 2 workers").click()
+    expect(page.get_by_role("group", name="Workers", exact=True)).to_contain_text("clock told by collectives")
+    page.keyboard.press("Escape")
+    page.keyboard.press("f")
+    # As if there were no clocks: from 300 to 340 µs it lasts.
+    page.wait_for_function(f"{MIDDLE}() === 320_000")
 
 
 def align_of(page: Page) -> str:

@@ -30,21 +30,13 @@ export function alignIn(text: string): Align {
   return CLOCK;
 }
 
-/** A worker's moment that is to lie on that of the others, in its own time; null if it has none. */
-export interface Anchor {
-  worker: string;
-  /** ns to add to its time to be on the main worker's clock. */
-  clock: number;
-  at: number | null;
-}
+/** The moments, in each worker's own time, that are to lie at the same time; null for a worker that has none. */
+export type Moments = Readonly<Record<string, number | null>>;
 
-/** How much further than by its clock each worker is shifted, so that its moment is at that of the main one. */
-export function shiftsOf(anchors: Anchor[], main: string): Record<string, number> {
-  const at = anchors.find(({ worker }) => worker === main)?.at ?? null;
-  if (at === null) return {};
-  return Object.fromEntries(
-    anchors.filter((anchor) => anchor.at !== null).map(({ worker, clock, at: own }) => [worker, at - own! - clock]),
-  );
+/** What is added to a worker's times so that its moment lies on that of the main one; null if either has none. */
+export function shiftBetween(moments: Moments, worker: string, main: string): number | null {
+  const own = moments[worker] ?? null, other = moments[main] ?? null;
+  return own === null || other === null ? null : other - own;
 }
 
 /** Where a step begins; null if there is no such step. */

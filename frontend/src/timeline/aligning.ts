@@ -1,10 +1,10 @@
-/** Follows the alignment that the address names: finds each worker's moment, and shifts the workers by it. */
+/** Follows the alignment that the address names: finds the moments of the workers that are to lie at one time. */
 
 import { computed, effect, signal, untracked } from "@preact/signals";
 import { address, go } from "../state.ts";
-import { type Align, alignIn, alignText, type Anchor, shiftsOf, stepStart } from "./align.ts";
+import { type Align, alignIn, alignText, shiftBetween, stepStart } from "./align.ts";
 import type { Hits } from "./model.ts";
-import { asked, main, shifts, type Source, sources } from "./state.ts";
+import { asked, main, moments, recordings, type Source, sources } from "./state.ts";
 
 const text = computed(() => address.value.align ?? "");
 
@@ -12,8 +12,13 @@ export const align = computed((): Align => alignIn(text.value));
 
 export const alignBy = (wish: Align) => go({ align: alignText(wish) }, "push");
 
-/** The workers that have no such moment: they stay where their clock puts them. */
-export const unaligned = signal<string[]>([]);
+/** The workers that have no such moment, or that of which the main one has none: they stay where their clock puts them. */
+export const unaligned = computed((): string[] =>
+  Object.keys(moments.value).filter((worker) => shiftBetween(moments.value, worker, main.value) === null)
+);
+
+/** Whether moments are looked for. */
+export const isAligning = signal(false);
 
 /** The moment of one trace, in its own time. */
 async function momentIn(source: Source, wish: Align, stop: AbortSignal): Promise<number | null> {
@@ -24,38 +29,28 @@ async function momentIn(source: Source, wish: Align, stop: AbortSignal): Promise
   return answer.state === "ready" && answer.slice ? answer.slice.start_ns + answer.slice.dur_ns : null;
 }
 
-/** What decides where the workers are; a shift changes nothing of it. */
-const question = computed(() =>
-  JSON.stringify([text.value, sources.value.map(({ id, stamp, place }) => [id, stamp, place]), main.value])
-);
-
-const same = (a: Record<string, number>, b: Record<string, number>) => JSON.stringify(a) === JSON.stringify(b);
-
 /** Keeps the workers aligned until it is told to stop. */
 export function followAlign(): () => void {
   let stop = new AbortController();
   const end = effect(() => {
-    void question.value;
+    void recordings.value;
     const wish = align.value;
     stop.abort();
     const { signal } = stop = new AbortController();
     const shown = untracked(() => sources.value);
-    const isAlone = shown.length < 2 || wish.by === "clock";
-    const moments = isAlone ? [] : shown.map((source) => momentIn(source, wish, signal));
-    void Promise.all(moments).then((found) => {
+    const asked = shown.length < 2 || wish.by === "clock" ? [] : shown;
+    isAligning.value = asked.length > 0;
+    const told = asked.map(async (source) => [source.id, await momentIn(source, wish, signal)] as const);
+    void Promise.all(told).then((found) => {
       if (signal.aborted) return;
-      const anchors = found.map((at, i): Anchor => {
-        const { id, shift_ns } = shown[i]!;
-        return { worker: id, clock: shift_ns - (shifts.peek()[id] ?? 0), at };
-      });
-      const next = shiftsOf(anchors, main.peek());
-      unaligned.value = anchors.filter(({ worker }) => !(worker in next)).map(({ worker }) => worker);
-      if (!same(next, shifts.peek())) shifts.value = next;
+      isAligning.value = false;
+      moments.value = Object.fromEntries(found);
     });
   });
   return () => {
     stop.abort();
     end();
-    shifts.value = {};
+    isAligning.value = false;
+    moments.value = {};
   };
 }

@@ -1,6 +1,6 @@
 /** What the server last told of the run's clocks, asked for while anybody wants to know. */
 
-import { effect, type ReadonlySignal, signal } from "@preact/signals";
+import { batch, effect, type ReadonlySignal, signal } from "@preact/signals";
 import { follow, type Query, type ViewAnswer } from "../api.ts";
 import { type Clocks, clocksIn } from "./clocks.ts";
 
@@ -10,6 +10,9 @@ export const clocks = signal<Clocks>({});
 /** Whether a whole picture has been drawn. Telling the clocks may take the server's processors for a while: it waits. */
 export const isPictured = signal(false);
 
+/** Whether the clocks are still being told: workers may move then. */
+export const isTelling = signal(false);
+
 /** Asks the view for the clocks of what the question names, if anything, until it is told to stop. */
 export function followClocks(question: ReadonlySignal<string>): () => void {
   let stop = new AbortController();
@@ -18,16 +21,20 @@ export function followClocks(question: ReadonlySignal<string>): () => void {
     stop.abort();
     stop = new AbortController();
     clocks.value = {};
+    isTelling.value = question.value !== "";
     if (!place) return;
     void follow<ViewAnswer>("view", { view: "clocks", ...place }, (answer) => {
       const told = clocksIn(answer);
-      if (Object.keys(told).length) clocks.value = told;
+      batch(() => {
+        if (Object.keys(told).length) clocks.value = told;
+        isTelling.value = answer.state === "loading";
+      });
     }, stop.signal);
   });
   return () => {
     stop.abort();
     end();
     clocks.value = {};
-    isPictured.value = false;
+    isTelling.value = isPictured.value = false;
   };
 }

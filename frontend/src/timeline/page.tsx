@@ -5,7 +5,8 @@ import { Failure, Skeleton } from "../widgets/waiting.tsx";
 import { Canvas } from "./canvas.tsx";
 import { Drawer } from "./drawer.tsx";
 import { PathState } from "./path_state.tsx";
-import { main, sources, startTimeline, unready } from "./state.ts";
+import { startTimeline } from "./start.ts";
+import { main, sources, unready } from "./state.ts";
 import { Toolbar } from "./toolbar.tsx";
 import { WorkersState } from "./workers_choice.tsx";
 

@@ -6,7 +6,7 @@ import { parseFilter } from "../order.ts";
 import { viewTitle } from "../state.ts";
 import { useKeys } from "../widgets/keys.ts";
 import { exactParts, findWords } from "./finds.ts";
-import { type Direction, hitCount } from "./hits.ts";
+import { hitCount } from "./hits.ts";
 import { find, found, setFind, sources } from "./state.ts";
 import { current, followFind, isWalking, trouble, walk } from "./walking.ts";
 
@@ -83,8 +83,9 @@ export function SearchBox() {
   const box = useRef<HTMLInputElement>(null);
   const { text, problem, change, settle, clear, isSettled } = useTyped();
   useEffect(followFind, []);
-  const go = (direction: Direction) => void walk(direction);
-  const goByKey = (event: KeyboardEvent) => go(event.shiftKey ? "previous" : "next");
+  const goByKey = ({ shiftKey, repeat }: KeyboardEvent) => {
+    if (!repeat || !isWalking.peek()) walk(shiftKey ? "previous" : "next"); // a key that is held goes as fast as it can
+  };
   useKeys({ "/": () => box.current?.select(), ...(find.value && { Enter: goByKey }) });
   const byKey = (event: KeyboardEvent) => {
     if (event.key === "Enter") isSettled ? goByKey(event) : settle();
@@ -108,10 +109,8 @@ export function SearchBox() {
       <Exact />
       {find.value && (
         <>
-          <button type="button" aria-label="Hit before" disabled={isWalking.value} onClick={() => go("previous")}>
-            ↑
-          </button>
-          <button type="button" aria-label="Next hit" disabled={isWalking.value} onClick={() => go("next")}>↓</button>
+          <button type="button" aria-label="Hit before" onClick={() => walk("previous")}>↑</button>
+          <button type="button" aria-label="Next hit" onClick={() => walk("next")}>↓</button>
         </>
       )}
       {problem ? <span class="problem" role="alert">No pattern: {problem}</span> : <Count />}

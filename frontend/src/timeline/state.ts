@@ -10,21 +10,11 @@ import { batch, computed, effect, signal, untracked } from "@preact/signals";
 import { type Failed, follow, type Loading, type Query } from "../api.ts";
 import type { Address } from "../host.ts";
 import { address, go, listing, placeIn, trace } from "../state.ts";
+import { type Moments, shiftBetween } from "./align.ts";
 import { clocks, followClocks } from "./clock_answers.ts";
 import { clockShift, MOST_WORKERS } from "./clocks.ts";
 import { Labels } from "./labels.ts";
-import type {
-  Brief,
-  Find,
-  Hits,
-  HitsAnswer,
-  LabelPage,
-  Meta,
-  MetaAnswer,
-  SliceAnswer,
-  SliceFacts,
-  Step,
-} from "./model.ts";
+import type { Brief, Find, HitsAnswer, LabelPage, Meta, MetaAnswer, SliceAnswer, SliceFacts, Step } from "./model.ts";
 import {
   type Area,
   areaIn,
@@ -94,8 +84,8 @@ const loaded = new Map<string, Labels>();
 /** Counts what came in and has to be drawn: labels and tiles. */
 export const arrivals = signal(0);
 
-/** How much further than by its clock each worker is shifted: whoever aligns workers sets it. */
-export const shifts = signal<Record<string, number>>({});
+/** What lies at one time, instead of what the clocks say: whoever aligns workers sets it. */
+export const moments = signal<Moments>({});
 
 /** What each worker's trace has come to that isn't ready. */
 export const unready = computed(() =>
@@ -133,8 +123,8 @@ export const sources = computed((): Source[] => {
     const meta = metaOf(worker);
     if (meta?.state !== "ready") return [];
     const place = placeOf(worker);
-    const clock = clockShift(meta, own, clocks.value[worker], clocks.value[main.value]);
-    const shift_ns = clock + (shifts.value[worker] ?? 0);
+    const shift_ns = shiftBetween(moments.value, worker, main.value) ??
+      clockShift(meta, own, clocks.value[worker], clocks.value[main.value]);
     return [{ id: worker, place, stamp: meta.stamp, meta, labels: labelsOf(place, meta), shift_ns }];
   });
 });
@@ -149,6 +139,11 @@ const unmeasured = computed(() => {
   const isAsked = shown.length > 1 && size <= MOST_WORKERS && isUntold && !isLoading;
   return isAsked ? JSON.stringify({ run, worker, span }) : "";
 });
+
+/** What decides which traces are drawn, as a text; where they lie changes nothing of it. */
+export const recordings = computed(() =>
+  JSON.stringify(sources.value.map(({ id, stamp, place }) => [id, stamp, place]))
+);
 
 export const sourceOf = (id: string): Source | undefined => sources.value.find((source) => source.id === id);
 
@@ -344,55 +339,9 @@ function followViewport(): () => void {
   };
 }
 
-function followSelection(): () => void {
-  let stop = new AbortController();
-  const end = effect(() => {
-    const chosen = selection.value;
-    const source = chosen && sourceOf(chosen.source);
-    stop.abort();
-    stop = new AbortController();
-    if (!source) return void (detail.value = null);
-    detail.value = { state: "loading", progress: null };
-    void asked<SliceFacts>(source, "timeline/slice", { slice: String(chosen.slice) }, stop.signal).then((answer) => {
-      if (selection.peek() === chosen) detail.value = answer;
-    });
-  });
-  return () => {
-    stop.abort();
-    end();
-  };
-}
-
-function followFind(): () => void {
-  let stop = new AbortController();
-  const end = effect(() => {
-    const wish = find.value, text = texts.find.value;
-    stop.abort();
-    stop = new AbortController();
-    found.value = wish && { find: wish, text, answers: {} };
-    for (const source of wish ? sources.value : []) {
-      void asked<Hits>(source, "timeline/find", { find: text }, stop.signal).then((answer) => {
-        const now = found.peek();
-        if (now?.text === text) found.value = { ...now, answers: { ...now.answers, [source.id]: answer } };
-      });
-    }
-  });
-  return () => {
-    stop.abort();
-    end();
-  };
-}
-
-/** Begins to follow the address and the sources; returns what ends it. */
-export function startTimeline(): () => void {
+/** Follows the address, and the traces, clocks and range that it names; returns what ends it. */
+export function followPlace(): () => void {
   written = "";
-  const ends = [
-    followSources(),
-    followClocks(unmeasured),
-    followAddress(),
-    followViewport(),
-    followSelection(),
-    followFind(),
-  ];
+  const ends = [followSources(), followClocks(unmeasured), followAddress(), followViewport()];
   return () => ends.forEach((end) => end());
 }

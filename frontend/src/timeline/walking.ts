@@ -1,6 +1,6 @@
 /** From hit to hit of what is looked for, over all traces that are shown. */
 
-import { effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import type { Failed, Query } from "../api.ts";
 import { type Direction, type Hit, nearest, type Offer, standing } from "./hits.ts";
 import type { Hits } from "./model.ts";
@@ -11,8 +11,12 @@ type Search = NonNullable<typeof found.value>;
 /** The hit that was gone to last, and which one of all it is, from 1. */
 export const current = signal<(Hit & { standing: number }) | null>(null);
 
-/** Whether a step is on its way, and why the last one failed. */
-export const isWalking = signal(false);
+/** How many steps are on their way. */
+const steps = signal(0);
+
+export const isWalking = computed(() => steps.value > 0);
+
+/** Why the last step failed. */
 export const trouble = signal("");
 
 /** What a trace is asked for: the hit beside the last one where that is its own, else the one that comes next in time. */
@@ -45,18 +49,23 @@ async function offersFrom(now: Search, direction: Direction, from: Hit | number)
 /** Where a walk through all of the recording begins. */
 const beginOf = (direction: Direction) => (direction === "next" ? whole.peek().from - 1 : whole.peek().to + 1);
 
-/** Goes to the next or the previous hit; after the last one to the first. */
-export async function walk(direction: Direction) {
+async function step(direction: Direction) {
   const now = found.peek();
-  if (!now || isWalking.peek()) return;
-  isWalking.value = true;
+  if (!now) return;
   let offers = await offersFrom(now, direction, current.peek() ?? viewport.peek().from);
   if (!nearest(offers, direction)) offers = await offersFrom(now, direction, beginOf(direction));
-  isWalking.value = false;
   const hit = nearest(offers, direction);
   if (!hit || found.peek()?.text !== now.text) return;
   current.value = { ...hit, standing: standing(offers, direction, hit) };
   void jumpTo(hit.source, hit.brief.slice, hit.brief);
+}
+
+let last: Promise<void> = Promise.resolve();
+
+/** Goes to the next or the previous hit, after the last one to the first; each step begins where the one before led. */
+export function walk(direction: Direction) {
+  steps.value++;
+  last = last.then(() => step(direction)).finally(() => steps.value--);
 }
 
 /** Forgets the place when something else is looked for. */

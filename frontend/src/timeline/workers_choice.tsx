@@ -5,8 +5,8 @@ import { decimal, plural, quantity } from "../format.ts";
 import { address, listing, viewTitle } from "../state.ts";
 import { ProgressLine } from "../widgets/waiting.tsx";
 import { alignText, commonSteps } from "./align.ts";
-import { align, alignBy, followAlign, unaligned } from "./aligning.ts";
-import { clocks } from "./clock_answers.ts";
+import { align, alignBy, followAlign, isAligning, unaligned } from "./aligning.ts";
+import { clocks, isTelling } from "./clock_answers.ts";
 import { clockWords } from "./clocks.ts";
 import { findWords } from "./finds.ts";
 import { main, shownWorkers, showWorkers, sources, startAnew, unready } from "./state.ts";
@@ -92,6 +92,13 @@ function ClockNote({ worker }: { worker: string }) {
   );
 }
 
+/** That the workers aren't yet where they belong. */
+function Moving() {
+  if (!isAligning.value && !isTelling.value) return null;
+  const why = isAligning.value ? "What they are aligned by is looked for" : "Their clocks are compared";
+  return <span class="quiet" role="status" aria-busy="true" data-tip={`${why}: workers may move`}>lining up…</span>;
+}
+
 /** The choice, in a box that opens from a button and closes by Escape or a click elsewhere. */
 export function WorkersChoice() {
   const [isOpen, open] = useState(false);
@@ -123,7 +130,8 @@ export function WorkersChoice() {
         {count === 1
           ? `1 of ${plural(workers.length, "worker")}`
           : `${decimal(count)} of ${plural(workers.length, "worker")}`} <span aria-hidden="true">▾</span>
-      </button>
+      </button>{" "}
+      <Moving />
       {isOpen && (
         <div class="popover" role="group" aria-label="Workers">
           <Workers workers={workers} />
