@@ -91,14 +91,13 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def base_url(logdir: Path) -> Iterator[str]:
     """The address from which `page.goto` goes."""
     with serving(f"--logdir={logdir}") as server:
-        where = {"run": "made", "worker": "rank0", "span": "5"}
-        for view in (
-            "operators",
-            "kernels",
-            "critical_path",
-        ):  # the first trace on a machine waits for the reader's compilation
-            server.settled("view", view=view, **where)
-        server.settled("view", view="memory_peak", **where | {"run": "memory"})
+        # The first answers on a machine wait for compilation: long enough for a page to be taken for broken.
+        views = [view["id"] for view in server.plugin("views").json]
+        for run in ("made", "modules", "memory", "ranks"):
+            where = {"run": run, "worker": "rank0", "span": "5"}
+            server.settled("timeline", **where)
+            for view in views:
+                server.settled("view", view=view, **where)
         yield server.base.rstrip("/")
 
 

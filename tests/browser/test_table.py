@@ -115,7 +115,7 @@ def test_everything_goes_by_keyboard(app: App, clipboard: Callable[[], str]):
     page.keyboard.press("g")
     page.keyboard.press("k")
     expect(page.get_by_role("heading", level=1)).to_have_text("Kernels")
-    expect(page.locator("tr.row").first).to_be_visible()
+    app.settle()
     page.keyboard.press("j")
     page.keyboard.press("j")
     expect(page.locator("tr.row[aria-selected=true]")).to_contain_text("sgemm")
