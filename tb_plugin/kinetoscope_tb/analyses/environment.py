@@ -69,6 +69,7 @@ def _recording(trace: Trace) -> list[tuple[str, object]]:
         ("Steps", f"{_range(steps['name'].to_list())}, {complete} complete" if has_steps else "not marked"),
         ("Events", trace.meta.events),
         ("Written by", writer(trace)),
+        ("Trace id", trace.meta.top.get("trace_id")),
         ("File", PurePath(trace.path).name),
     ]
 
