@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 if TYPE_CHECKING:
     from browser.app import App
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 STREAM = "stream 7"
 KERNEL = "Kernel, 30.00 µs, at 310.0 µs"
@@ -73,6 +73,22 @@ def test_every_goal_of_an_arrow_is_reached(app: App):
     expect(place).to_contain_text("1 of 2 that lead to")
     page.keyboard.press("[")
     drawn.says("selected: aten::relu")
+
+
+def test_keys_that_are_faster_than_the_answers_lead_as_far(app: App):
+    drawn = Drawn(app, slice="2")
+    drawn.says(KERNEL)
+    page = drawn.page
+    held: list[Route] = []
+    is_open = False
+    page.route("**/timeline/slice?*", lambda route: route.continue_() if is_open else held.append(route))
+    for key in (",", ",", "m"):
+        page.keyboard.press(key)
+    drawn.until(lambda: bool(held))
+    is_open = True
+    for route in held:
+        route.continue_()
+    drawn.says("Kernel, 10.00 µs, at 110.0 µs; area of 10.00 µs")
 
 
 def test_r_marks_on_all_tracks_what_m_marks_on_one(app: App):

@@ -30,6 +30,7 @@ import {
   zoomToRange,
 } from "./state.ts";
 import { along, beside as besideOnTrail } from "./trail.ts";
+import { inTurn, told } from "./turns.ts";
 import type { View } from "./view.ts";
 
 const HELD: Record<string, Push> = { KeyW: "in", KeyS: "out", KeyA: "left", KeyD: "right" };
@@ -65,7 +66,8 @@ function selected(): { source: string; brief: Brief } | null {
 }
 
 /** Centres the selection, or the area; fits it if it is centred already. */
-function focus() {
+async function focus() {
+  if (!selected()) await told();
   const one = selected();
   const range = one ? rangeOf(one.source, one.brief) : area.peek();
   if (!range) return;
@@ -101,14 +103,16 @@ function selectFirst(view: View) {
   selectIn(view, lanesInSight(), (from + to) / 2, (to - from) / 2);
 }
 
-function beside(view: View, way: "next" | "previous") {
+async function beside(view: View, way: "next" | "previous") {
+  await told();
   const chosen = selection.peek(), known = detail.peek();
   if (!chosen) return selectFirst(view);
   const other = known?.state === "ready" ? known[way] : null;
-  if (other !== null) void jumpTo(chosen.source, other);
+  if (other !== null) await jumpTo(chosen.source, other);
 }
 
-function vertical(view: View, isDown: boolean) {
+async function vertical(view: View, isDown: boolean) {
+  if (!selected()) await told();
   const one = selected();
   if (!one) return selectFirst(view);
   const lanes = lanesInSight();
@@ -129,7 +133,8 @@ function selectedArea(): Area | null {
 }
 
 /** Marks the selection; with shift keeps it, or the area if that is what was chosen last. */
-function mark(isOnAll: boolean, isKept: boolean) {
+async function mark(isOnAll: boolean, isKept: boolean) {
+  await told();
   const chosen = (isKept ? latestArea() : null) ?? selectedArea();
   if (chosen) (isKept ? keep : setArea)(isOnAll ? { ...chosen, tracks: [] } : chosen);
 }
@@ -177,10 +182,13 @@ function takeBack() {
 export function commandsOf(view: View): Commands {
   const page = () => size.peek().height * 0.8;
   const tool = (chosen: typeof mode.value) => () => (mode.value = chosen);
-  const next = () => beside(view, "next"), previous = () => beside(view, "previous");
+  const turn = (act: (event: KeyboardEvent) => Promise<void> | void) => (event: KeyboardEvent) =>
+    inTurn(() => act(event), event.repeat);
+  const next = turn(() => beside(view, "next")), previous = turn(() => beside(view, "previous"));
+  const markOne = turn(({ shiftKey }) => mark(false, shiftKey)), markAll = turn(({ shiftKey }) => mark(true, shiftKey));
   return {
-    f: focus,
-    F: focus,
+    f: turn(focus),
+    F: turn(focus),
     "0": () => zoomToRange(whole.peek()),
     Home: () => zoomToRange(whole.peek()),
     ".": next,
@@ -191,16 +199,16 @@ export function commandsOf(view: View): Commands {
     ArrowDown: () => scrollBy(3 * LANE),
     PageUp: () => scrollBy(-page()),
     PageDown: () => scrollBy(page()),
-    "]": () => along(true),
-    "[": () => along(false),
-    "}": () => besideOnTrail(1),
-    "{": () => besideOnTrail(-1),
-    m: ({ shiftKey }) => mark(false, shiftKey),
-    M: ({ shiftKey }) => mark(false, shiftKey),
-    r: ({ shiftKey }) => mark(true, shiftKey),
-    R: ({ shiftKey }) => mark(true, shiftKey),
-    Delete: removeChosen,
-    Backspace: removeChosen,
+    "]": turn(() => along(true)),
+    "[": turn(() => along(false)),
+    "}": turn(() => besideOnTrail(1)),
+    "{": turn(() => besideOnTrail(-1)),
+    m: markOne,
+    M: markOne,
+    r: markAll,
+    R: markAll,
+    Delete: turn(removeChosen),
+    Backspace: turn(removeChosen),
     p: () => pinHere(view),
     P: () => pinHere(view),
     c: turnPath,
@@ -212,7 +220,7 @@ export function commandsOf(view: View): Commands {
     "4": tool("area"),
     "⌥ArrowUp": () => moveHere(view, false),
     "⌥ArrowDown": () => moveHere(view, true),
-    "⇧ArrowUp": () => vertical(view, false),
-    "⇧ArrowDown": () => vertical(view, true),
+    "⇧ArrowUp": turn(() => vertical(view, false)),
+    "⇧ArrowDown": turn(() => vertical(view, true)),
   };
 }

@@ -8,7 +8,7 @@ import { useKeys } from "../widgets/keys.ts";
 import { exactParts, findWords } from "./finds.ts";
 import { hitCount } from "./hits.ts";
 import { find, found, setFind, sources } from "./state.ts";
-import { current, followFind, isWalking, trouble, walk } from "./walking.ts";
+import { current, followFind, trouble, walk } from "./walking.ts";
 
 /** How far a search is: the hit that was gone to, how many there are, or that there are none. */
 function Count() {
@@ -83,9 +83,7 @@ export function SearchBox() {
   const box = useRef<HTMLInputElement>(null);
   const { text, problem, change, settle, clear, isSettled } = useTyped();
   useEffect(followFind, []);
-  const goByKey = ({ shiftKey, repeat }: KeyboardEvent) => {
-    if (!repeat || !isWalking.peek()) walk(shiftKey ? "previous" : "next"); // a key that is held goes as fast as it can
-  };
+  const goByKey = ({ shiftKey, repeat }: KeyboardEvent) => walk(shiftKey ? "previous" : "next", repeat);
   useKeys({ "/": () => box.current?.select(), ...(find.value && { Enter: goByKey }) });
   const byKey = (event: KeyboardEvent) => {
     if (event.key === "Enter") isSettled ? goByKey(event) : settle();

@@ -22,6 +22,7 @@ function followSelection(): () => void {
   return () => {
     stop.abort();
     end();
+    detail.value = null;
   };
 }
 

@@ -3,6 +3,7 @@
 import { computed, signal } from "@preact/signals";
 import { besideOn, goalsOf, isOn, type Trail } from "./goals.ts";
 import { detail, jumpTo, selection } from "./state.ts";
+import { told } from "./turns.ts";
 
 const last = signal<Trail | null>(null);
 
@@ -19,7 +20,8 @@ function follow(next: Trail) {
 }
 
 /** To what the selection led to, or to what led to it; where no arrow goes on, to the next goal of the one before. */
-export function along(forth: boolean) {
+export async function along(forth: boolean) {
+  await told();
   const chosen = selection.peek(), known = detail.peek();
   if (!chosen || known?.state !== "ready") return;
   const goals = goalsOf(known, forth), before = trail.peek();

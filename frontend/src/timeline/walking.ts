@@ -1,20 +1,16 @@
 /** From hit to hit of what is looked for, over all traces that are shown. */
 
-import { computed, effect, signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import type { Failed, Query } from "../api.ts";
 import { type Direction, type Hit, nearest, type Offer, standing } from "./hits.ts";
 import type { Hits } from "./model.ts";
 import { asked, find, found, jumpTo, type Source, sources, viewport, whole } from "./state.ts";
+import { inTurn } from "./turns.ts";
 
 type Search = NonNullable<typeof found.value>;
 
 /** The hit that was gone to last, and which one of all it is, from 1. */
 export const current = signal<(Hit & { standing: number }) | null>(null);
-
-/** How many steps are on their way. */
-const steps = signal(0);
-
-export const isWalking = computed(() => steps.value > 0);
 
 /** Why the last step failed. */
 export const trouble = signal("");
@@ -60,13 +56,8 @@ async function step(direction: Direction) {
   void jumpTo(hit.source, hit.brief.slice, hit.brief);
 }
 
-let last: Promise<void> = Promise.resolve();
-
-/** Goes to the next or the previous hit, after the last one to the first; each step begins where the one before led. */
-export function walk(direction: Direction) {
-  steps.value++;
-  last = last.then(() => step(direction)).finally(() => steps.value--);
-}
+/** Goes to the next or the previous hit; after the last one to the first. */
+export const walk = (direction: Direction, isRepeat = false) => inTurn(() => step(direction), isRepeat);
 
 /** Forgets the place when something else is looked for. */
 export const followFind = () =>
