@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 NOT_OURS = ("favicon.ico", "font-roboto")  # TensorBoard asks for its own fonts without the path prefix
 ENTRY = "data/plugin_entry.html?name=pytorch_profiler"
@@ -50,6 +50,38 @@ class App:
         headings = table.get_by_role("columnheader").all_inner_texts()
         index = next(i for i, heading in enumerate(headings) if heading.strip().startswith(name))
         return table.locator(f"tr.row td:nth-child({index + 1})").all_inner_texts()
+
+
+class Held:
+    """The answers to a page's questions of one kind, which come when they are released."""
+
+    def __init__(self, page: Page, pattern: str) -> None:
+        self._page, self._is_open = page, False
+        self._routes: list[Route] = []
+        page.route(pattern, self._take)
+
+    def __len__(self) -> int:
+        return len(self._routes)
+
+    def _take(self, route: Route) -> None:
+        if self._is_open:
+            route.continue_()
+        else:
+            self._routes.append(route)
+
+    def are_asked_for(self) -> None:
+        """Wait until there is one, and fail if none comes."""
+        for _ in range(300):
+            if self._routes:
+                return
+            self._page.wait_for_timeout(100)
+        pytest.fail("nothing was asked for")
+
+    def release(self) -> None:
+        """Let those that wait and all that follow pass."""
+        self._is_open = True
+        for route in self._routes:
+            route.continue_()
 
 
 @contextmanager

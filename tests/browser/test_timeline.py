@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from browser.app import App, Held
 from browser.timeline_page import Drawn, rests
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
-    from browser.app import App
-    from playwright.sync_api import Page, Route
+    from playwright.sync_api import Page
 
 KERNEL = "void <script>alert(1)</script>(int)"  # the third of each step; in the first from 310 µs, for 30 µs
 STREAM, MAIN = "stream 7", "annotations"
@@ -196,17 +196,13 @@ def test_tracks_fold_pin_and_filter_and_the_address_keeps_it(app: App):
 
 def test_coarser_tiles_are_shown_until_finer_ones_come(app: App):
     drawn = Drawn(app)
-    held: list[Route] = []
-    is_open = False
-    drawn.page.route("**/timeline/tiles?*", lambda route: route.continue_() if is_open else held.append(route))
+    held = Held(drawn.page, "**/timeline/tiles?*")
     drawn.page.mouse.move(*drawn.spot(STREAM, 325_000))
     drawn.hold("w", 500)
     expect(drawn.page.locator(".stage")).to_have_attribute("aria-busy", "true")
     assert held
     drawn.until(lambda: is_green(drawn.ink(STREAM, 325_000)))
-    is_open = True
-    for route in held:
-        route.continue_()
+    held.release()
     expect(drawn.page.locator(".stage")).not_to_have_attribute("aria-busy", "true")
     assert is_green(drawn.ink(STREAM, 325_000))
 

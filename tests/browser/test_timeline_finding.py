@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser.app import App
+from browser.app import App, Held
 from browser.timeline_page import rests
 from browser.traces import sources
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, expect
 
 PLACE = {"run": "made", "worker": "rank0", "span": "5"}
 KERNEL = "ampere_sgemm_32x32_sliced1x4_tn"
@@ -61,16 +61,12 @@ def test_enter_walks_also_outside_the_box(app: App):
 def test_keys_that_are_faster_than_the_answers_are_all_heeded(app: App):
     page = app.open("timeline", **PLACE, find=json.dumps({"text": "aten::relu"}))
     expect(count(page)).to_have_text("4 found")
-    held: list[Route] = []
-    is_open = False
-    page.route("**/timeline/find?*", lambda route: route.continue_() if is_open else held.append(route))
+    held = Held(page, "**/timeline/find?*")
     for key in ("Enter", "Enter", "Enter", "Shift+Enter"):
         page.keyboard.press(key)
-    while not held:
-        page.wait_for_timeout(20)
+    held.are_asked_for()
     assert len(held) == 1  # each step begins where the one before has led
-    is_open = True
-    held[0].continue_()
+    held.release()
     expect(count(page)).to_have_text("2 of 4")
 
 

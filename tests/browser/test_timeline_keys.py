@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from browser.app import App, Held
 from browser.timeline_page import LANE, Drawn
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
-    from browser.app import App
-    from playwright.sync_api import Page, Route
+    from playwright.sync_api import Page
 
 STREAM = "stream 7"
 KERNEL = "Kernel, 30.00 µs, at 310.0 µs"
@@ -79,15 +79,11 @@ def test_keys_that_are_faster_than_the_answers_lead_as_far(app: App):
     drawn = Drawn(app, slice="2")
     drawn.says(KERNEL)
     page = drawn.page
-    held: list[Route] = []
-    is_open = False
-    page.route("**/timeline/slice?*", lambda route: route.continue_() if is_open else held.append(route))
+    held = Held(page, "**/timeline/slice?*")
     for key in (",", ",", "m"):
         page.keyboard.press(key)
-    drawn.until(lambda: bool(held))
-    is_open = True
-    for route in held:
-        route.continue_()
+    held.are_asked_for()
+    held.release()
     drawn.says("Kernel, 10.00 µs, at 110.0 µs; area of 10.00 µs")
 
 
@@ -141,8 +137,6 @@ def sharp_page(browser, base_url: str) -> Page:
 
 
 def test_a_screen_of_high_density_gets_all_its_pixels(sharp_page: Page):
-    from browser.app import App
-
     drawn = Drawn(App(sharp_page))
     box = drawn.canvas.bounding_box()
     assert box

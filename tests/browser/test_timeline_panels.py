@@ -12,17 +12,14 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser.app import ENTRY, App, address
-from playwright.sync_api import Locator, Page, Route, expect
+from browser.app import ENTRY, App, Held, address
+from browser.timeline_page import range_of
+from playwright.sync_api import Locator, Page, expect
 
 PLACE = {"run": "made", "worker": "rank0", "span": "5"}
 MODULES = {"run": "modules", "worker": "rank0", "span": "5"}
-
-# Of the time in sight, by the address.
-MIDDLE = """(() => {
-    const [from, to] = ["from", "to"].map(key => Number(location.hash.match(`profiler.${key}=(-?[0-9]+)`)?.[1]));
-    return (from + to) / 2;
-})"""
+RANKS = {"run": "ranks", "worker": "rank0", "span": "5"}
+ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
 
 def asked(base_url: str, route: str, **query: str) -> dict[str, Any]:
@@ -208,43 +205,35 @@ def test_workers_are_stacked_and_the_address_keeps_them(app: App):
 
 
 def test_workers_are_aligned_by_the_end_of_a_collective(app: App, base_url: str):
-    rank0 = {"run": "ranks", "worker": "rank0", "span": "5"}
-    kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
-    page = app.open("timeline", **rank0, ranks="rank1", slice=slice_called(base_url, kernel, 1, **rank0))
-    details(page, kernel).get_by_role("button", name="Align all workers by its end").click()
+    page = app.open("timeline", **RANKS, ranks="rank1", slice=slice_called(base_url, ALL_REDUCE, 1, **RANKS))
+    details(page, ALL_REDUCE).get_by_role("button", name="Align all workers by its end").click()
     page.wait_for_function("location.hash.includes('align=')")
     page.get_by_role("button", name="2 of 2 workers").click()
     chosen = page.get_by_label("Align by").locator("option:checked")
-    expect(chosen).to_have_text(f"the end of {kernel}, category Communication, number 2")
+    expect(chosen).to_have_text(f"the end of {ALL_REDUCE}, category Communication, number 2")
     page.keyboard.press("Escape")
     # The other rank's is 600 µs later by its own times, and is now where this one is.
-    other = slice_called(base_url, kernel, 1, **{**rank0, "worker": "rank1"})
-    app.go(**rank0, view="timeline", ranks="rank1", slice=f"{other}.rank1", align=align_of(page))
-    details(page, kernel)
+    other = slice_called(base_url, ALL_REDUCE, 1, **{**RANKS, "worker": "rank1"})
+    app.go(**RANKS, view="timeline", ranks="rank1", slice=f"{other}.rank1", align=align_of(page))
+    details(page, ALL_REDUCE)
     page.keyboard.press("f")
     # Centred: from 300 to 340 µs it lasts, so 320 µs is in the middle.
     page.wait_for_function("/profiler.from=-220000&/.test(location.hash) && /profiler.to=860000/.test(location.hash)")
 
 
 def test_clocks_told_late_move_no_aligned_worker_and_close_nothing(app: App, base_url: str):
-    held: list[Route] = []
-    is_open = False
-    app.page.route("**/view?*view=clocks*", lambda route: route.continue_() if is_open else held.append(route))
-    rank0 = {"run": "ranks", "worker": "rank0", "span": "5"}
-    kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
-    second = slice_called(base_url, kernel, 1, **{**rank0, "worker": "rank1"})
-    align = json.dumps({"by": "collective", "find": {"name": kernel}, "before": 1})
-    place = {**rank0, "ranks": "rank1", "slice": f"{second}.rank1", "align": align}
-    with app.page.expect_request("**/view?*view=clocks*"):
-        app.page.goto(f"/{ENTRY}{address(view='timeline', **place)}")
+    held = Held(app.page, "**/view?*view=clocks*")
+    second = slice_called(base_url, ALL_REDUCE, 1, **{**RANKS, "worker": "rank1"})
+    align = json.dumps({"by": "collective", "find": {"name": ALL_REDUCE}, "before": 1})
+    place = {**RANKS, "ranks": "rank1", "slice": f"{second}.rank1", "align": align}
     page = app.page
-    details(page, kernel).get_by_role("button", name="Show the whole event").click()
+    page.goto(f"/{ENTRY}{address(view='timeline', **place)}")
+    held.are_asked_for()
+    details(page, ALL_REDUCE).get_by_role("button", name="Show the whole event").click()
     event = page.get_by_role("region", name="Event at byte")
-    expect(event).to_contain_text(kernel)
+    expect(event).to_contain_text(ALL_REDUCE)
     expect(page.get_by_text("lining up…")).to_be_visible()
-    is_open = True
-    for route in held:
-        route.continue_()
+    held.release()
     app.settle()
     expect(page.get_by_text("lining up…")).to_have_count(0)
     expect(event).to_be_visible()
@@ -253,7 +242,8 @@ def test_clocks_told_late_move_no_aligned_worker_and_close_nothing(app: App, bas
     page.keyboard.press("Escape")
     page.keyboard.press("f")
     # As if there were no clocks: from 300 to 340 µs it lasts.
-    page.wait_for_function(f"{MIDDLE}() === 320_000")
+    page.wait_for_function("location.hash.includes('profiler.from=')")
+    page.wait_for_url(lambda _: sum(range_of(page)) == 2 * 320_000)
 
 
 def align_of(page: Page) -> str:

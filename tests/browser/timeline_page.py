@@ -26,6 +26,17 @@ def rests(page: Page) -> None:
         page.wait_for_timeout(RESTED_MS)
 
 
+def said_of(page: Page, key: str) -> str:
+    """What the address says under a key; empty if nothing."""
+    found = re.search(rf"&p\.pytorch_profiler\.{key}=([^&]*)", page.url)
+    return found[1] if found else ""
+
+
+def range_of(page: Page) -> tuple[int, int]:
+    """The two times of the address, which follows the picture once that rests."""
+    return int(said_of(page, "from")), int(said_of(page, "to"))
+
+
 class Drawn:
     """The timeline of a run, between two times."""
 
@@ -45,12 +56,11 @@ class Drawn:
 
     def place(self, key: str) -> str:
         """What the address says under a key; empty if nothing."""
-        found = re.search(rf"&p\.pytorch_profiler\.{key}=([^&]*)", self.page.url)
-        return found[1] if found else ""
+        return said_of(self.page, key)
 
     @property
     def range(self) -> tuple[int, int]:
-        return int(self.place("from")), int(self.place("to"))
+        return range_of(self.page)
 
     def comes_to(self, is_there: Callable[[int, int], bool]) -> None:
         """Waits until the two times of the address are right: it follows the picture once that rests."""

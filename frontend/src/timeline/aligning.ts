@@ -38,9 +38,9 @@ export function followAlign(): () => void {
     stop.abort();
     const { signal } = stop = new AbortController();
     const shown = untracked(() => sources.value);
-    const asked = shown.length < 2 || wish.by === "clock" ? [] : shown;
-    isAligning.value = asked.length > 0;
-    const told = asked.map(async (source) => [source.id, await momentIn(source, wish, signal)] as const);
+    const aligned = shown.length < 2 || wish.by === "clock" ? [] : shown;
+    isAligning.value = aligned.length > 0;
+    const told = aligned.map(async (source) => [source.id, await momentIn(source, wish, signal)] as const);
     void Promise.all(told).then((found) => {
       if (signal.aborted) return;
       isAligning.value = false;

@@ -192,7 +192,7 @@ export class View {
     this.drawHead(place, marked);
     shown.boxes = this.body.boxes;
     isWaiting.value = !this.client.isComplete;
-    if (list.length && this.client.isComplete) isPictured.value = true;
+    if (this.client.isComplete) isPictured.value = true;
     if (this.motion.isMoving) this.invalidate();
   }
 

@@ -24,6 +24,6 @@ def test_rocm_s_version_is_as_hip_s_headers_encode_it(number, version):
     assert facts(hip_runtime_version=number).get("ROCm") == version
 
 
-def test_the_trace_id_tells_recordings_of_one_window():
+def test_the_trace_id_is_told_where_the_file_has_one():
     assert facts(trace_id="A0B1C2").get("Trace id") == "A0B1C2"
     assert "Trace id" not in facts()
