@@ -21,8 +21,8 @@ test: $(VENV)/develop.installed  ## run all tests; ARGS="-k name" runs some
 	cd frontend && $(BIN)/deno test --frozen --permit-no-files
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile $(ARGS)
 
-fuzz: $(VENV)/develop.installed  ## read 10 000 damaged traces; CASES=… and FIRST=… choose others
-	KINETOSCOPE_FUZZ_CASES=$(or $(CASES),10000) KINETOSCOPE_FUZZ_FIRST=$(or $(FIRST),0) $(BIN)/python -m pytest tests/property/reader/test_fuzz.py $(ARGS)
+fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind; CASES=… and FIRST=… choose others
+	KINETOSCOPE_FUZZ_CASES=$(or $(CASES),10000) KINETOSCOPE_FUZZ_FIRST=$(or $(FIRST),0) $(BIN)/python -m pytest tests/fuzz $(ARGS)
 
 lint: $(VENV)/develop.installed  ## check style and types, and change nothing
 	$(BIN)/ruff check $(CODE)

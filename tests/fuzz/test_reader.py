@@ -1,22 +1,17 @@
-"""Real traces with random damage: each gives a Trace with findings or a TraceError, the same for any size of blocks.
-
-`make fuzz` runs 10 000 cases, `make test` some of them; each failure names the case that repeats it.
-"""
+"""Real traces with random damage: each gives a Trace with findings or a TraceError, the same for any size of blocks."""
 
 import functools
 import gzip
-import os
 import random
 
 import pytest
 
 from build import TraceBuilder
+from fuzzing import case_numbers, damaged, named
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.trace.model import COLLECTED
 
-CASES = int(os.environ.get("KINETOSCOPE_FUZZ_CASES", "600"))
-FIRST = int(os.environ.get("KINETOSCOPE_FUZZ_FIRST", "0"))
 GROUPS = 20
 REAL = (
     "single/hta_backward_thread.json",
@@ -58,24 +53,6 @@ def texts(folder):
     return [built.text().encode(), *(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data for data in real)]
 
 
-def damaged(text, numbers):
-    for _ in range(numbers.choice((1, 1, 1, 2, 5))):
-        at = numbers.randrange(len(text) + 1)
-        length = numbers.choice((1, 1, 2, 10, 200, 3000))
-        kind = numbers.randrange(5)
-        if kind == 0:
-            text = text[:at]
-        elif kind == 1:
-            text = text[:at] + text[at + length :]
-        elif kind == 2:
-            text = text[:at] + numbers.randbytes(min(length, 40)) + text[at + length :]
-        elif kind == 3:
-            text = text[:at] + bytes(numbers.choices(b'"{}[],:\\ \n0n', k=min(length, 10))) + text[at:]
-        else:
-            text = text[:at] + text[numbers.randrange(len(text) + 1) :][:length] + text[at:]
-    return text
-
-
 def outcome(data, size):
     try:
         trace = read_blocks((data[i : i + size] for i in range(0, len(data), size)), path="damaged.json")
@@ -94,15 +71,13 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_damaged_traces_are_read_or_refused(group, traces):
-    for case in range(FIRST + group, FIRST + CASES, GROUPS):
+    for case in case_numbers(group, GROUPS):
         numbers = random.Random(case)
         data = damaged(numbers.choice(texts(traces)), numbers)
-        try:
+        with named(case):
             whole = outcome(data, 1 << 20)
             if case % 4 == 0:
                 assert_same(whole, outcome(data, numbers.choice((40, 300, 5000))))
-        except Exception as error:
-            raise AssertionError(f"case {case}: KINETOSCOPE_FUZZ_FIRST={case} KINETOSCOPE_FUZZ_CASES=1") from error
 
 
 @pytest.mark.parametrize("piece", CRAFTED)

@@ -1,0 +1,96 @@
+"""Random cases for tests/fuzz: how many, which, and the damage and odd values that they share.
+
+`make fuzz` runs 10 000 cases of every kind, `make test` some of them; each failure names the case that repeats it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CASES = int(os.environ.get("KINETOSCOPE_FUZZ_CASES", "600"))
+FIRST = int(os.environ.get("KINETOSCOPE_FUZZ_FIRST", "0"))
+
+ODD_VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    "",
+    "word",
+    "1",
+    "-1",
+    "99999999999999999999",
+    "\ud800",
+    "a\0b\r\n\t\u202e<script>",
+    "x" * 10_000,
+    0,
+    -1,
+    2**31,
+    2**53 + 1,
+    2**63 - 1,
+    2**63,
+    -(2**63),
+    -(2**63) - 1,
+    2**64,
+    10**30,
+    0.5,
+    -0.0,
+    1e-320,
+    1e308,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    [],
+    {},
+    [None],
+    [[]],
+    ["\ud800"],
+    {"": None},
+    {"\ud800": "\ud800"},
+    [1, "2", None, [3], {"4": 5}],
+    [0, 10**9],
+)
+"""What a field may hold in place of what it should: another type, nothing, too large, no text."""
+
+
+def case_numbers(group: int, groups: int, share: float = 1.0) -> range:
+    """The cases of one of several groups.
+
+    Args:
+        group: Which group.
+        groups: How many there are.
+        share: The part of `CASES` that is run, for cases that take longer than others.
+    """
+    return range(FIRST + group, FIRST + max(1, int(CASES * share)), groups)
+
+
+@contextmanager
+def named(case: int) -> Iterator[None]:
+    """Names the case that failed, so that it can be repeated alone."""
+    try:
+        yield
+    except Exception as error:
+        raise AssertionError(f"case {case}: KINETOSCOPE_FUZZ_FIRST={case} KINETOSCOPE_FUZZ_CASES=1") from error
+
+
+def damaged(data: bytes, numbers: random.Random) -> bytes:
+    """The bytes with one to five damages: cut off, a piece lost, overwritten, inserted or repeated."""
+    for _ in range(numbers.choice((1, 1, 1, 2, 5))):
+        at = numbers.randrange(len(data) + 1)
+        length = numbers.choice((1, 1, 2, 10, 200, 3000))
+        kind = numbers.randrange(5)
+        if kind == 0:
+            data = data[:at]
+        elif kind == 1:
+            data = data[:at] + data[at + length :]
+        elif kind == 2:
+            data = data[:at] + numbers.randbytes(min(length, 40)) + data[at + length :]
+        elif kind == 3:
+            data = data[:at] + bytes(numbers.choices(b'"{}[],:\\ \n0n', k=min(length, 10))) + data[at:]
+        else:
+            data = data[:at] + data[numbers.randrange(len(data) + 1) :][:length] + data[at:]
+    return data
