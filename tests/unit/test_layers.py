@@ -21,6 +21,8 @@ LAYERS = [  # from the top; a unit is a module, or a package whose own modules m
     {"dependencies"},
     {"trace", "storage"},
     {"tables", "intervals", "curves", "kernel_names", "tensor_cores", "call_names", "device_peaks", "errors"},
+    {"compiling"},
+    {"private_folders"},
 ]
 APART = {"loader": {"plugin"}, "__init__": {"profile"}}  # entry points: they import it inside a function
 FROM_PRODUCER = {  # the arrows between the packages

@@ -54,7 +54,7 @@ def test_a_file_that_changed_gets_an_entry_of_its_own(cache):
 
 def test_an_entry_of_another_reader_is_not_looked_at(cache, monkeypatch):
     cache.write(a_trace(), "/a", STAMP)
-    monkeypatch.setattr(version, "reader_version", lambda: "another")
+    monkeypatch.setattr(version, "sources_version", lambda: "another")
     assert cache.open("/a", STAMP) is None
 
 
@@ -159,7 +159,7 @@ def test_where_nothing_can_be_written_it_is_said_once(tmp_path, caplog):
         assert cache.open(path, STAMP) is None
         cache.write(a_trace(), path, STAMP)
     assert [record.levelname for record in caplog.records].count("WARNING") == 1
-    assert "traces are read anew" in caplog.text
+    assert "Traces are read anew" in caplog.text
     assert cache.entries() == []
 
 
