@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import stat
 import tempfile
 from contextlib import suppress
@@ -43,7 +45,7 @@ def is_mine(info: os.stat_result) -> bool:
 def temporary_folder() -> Path | None:
     """This user's folder among the temporary files: the same one next time, unless another user has its name.
 
-    Where that is so, it is a new one. None if nothing can be written there.
+    Where that is so, it is a new one, which goes with the process. None if nothing can be written there.
     """
     try:
         parent = Path(tempfile.gettempdir())
@@ -56,5 +58,7 @@ def temporary_folder() -> Path | None:
         if not privacy_problem(folder) and os.access(folder, os.W_OK | os.X_OK):
             return folder
     with suppress(OSError):
-        return Path(tempfile.mkdtemp(prefix="kinetoscope-"))
+        fresh = Path(tempfile.mkdtemp(prefix="kinetoscope-"))
+        atexit.register(shutil.rmtree, fresh, ignore_errors=True)
+        return fresh
     return None

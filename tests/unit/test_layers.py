@@ -87,6 +87,12 @@ def test_the_viewer_never_imports_torch_and_knows_only_the_producer_s_names(path
     assert foreign <= FROM_PRODUCER.get(unit_of(path), set())
 
 
+def test_functions_are_compiled_in_one_way():
+    apart = {"compiling.py", "scan.py"}  # the way itself, and what is inlined into compiled functions
+    by_hand = [p.name for p in sources(VIEWER) if "njit(" in p.read_text(encoding="utf-8") and p.name not in apart]
+    assert by_hand == []
+
+
 @pytest.mark.parametrize("path", [*sources(VIEWER), *sources(PRODUCER)], ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_files_and_functions_are_short(path):
     text = path.read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, pairwise
 from typing import IO, Any
@@ -26,10 +26,11 @@ import polars as pl
 import zstandard
 from numpy.typing import NDArray
 
+from .values import BrokenEntry, mapping, parsed, sequence, whole
+
 MAGIC_BYTES = 18
 MOST_HEAD_BYTES = 1 << 22
 MOST_JSON_BYTES = 1 << 26  # of a column that is JSON
-MOST_DEPTH = 200  # of lists and objects in each other
 MOST_GROWTH = 32  # how many bytes each byte of a file may stand for
 GROWTH_SLACK = 1 << 16  # bytes that any file may stand for
 
@@ -43,15 +44,10 @@ _WINDOW_BYTES = 1 << 23  # zstd's
 _NARROW = [np.dtype(name) for name in ("i1", "<i2", "<i4", "<i8")]
 _DTYPES = {d.str: d for d in (*_NARROW, *map(np.dtype, ("u1", "<u2", "<u4", "<u8", "<f4", "<f8")))}
 _INTEGERS = {pl.Int64: "i8", pl.Int32: "i4", pl.Int16: "i2", pl.Int8: "i1"}
-_NO_BRACKETS = bytes(set(range(256)) - set(b'"[]{}'))
 
 Read = Callable[[int, int], "bytes | memoryview"]
 Column = list[Any]
 """Where a column is: which block, the byte there, the type, how many values."""
-
-
-class BrokenEntry(ValueError):
-    """Bytes that aren't what they were taken for, or were damaged."""
 
 
 class Writer:
@@ -339,57 +335,6 @@ def _head_length(tail: bytes, magic: bytes, size: int) -> tuple[int, int]:
     if found != magic or length > min(MOST_HEAD_BYTES, size - TAIL_BYTES - len(magic)):
         raise BrokenEntry("it has no head")
     return int(length), int(checksum)
-
-
-def parsed(text: bytes) -> Any:
-    """A JSON value.
-
-    Raises:
-        BrokenEntry: It is none, or is nested more deeply than parsing it is safe.
-    """
-    marks = np.frombuffer(text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NO_BRACKETS), "u1")
-    is_quote = marks == ord('"')
-    outside = marks[~is_quote & ((np.cumsum(is_quote, dtype=np.int32) & 1) == 0)]
-    steps = np.where((outside == ord("[")) | (outside == ord("{")), 1, -1)
-    if np.cumsum(steps, dtype=np.int32).max(initial=0) > MOST_DEPTH:
-        raise BrokenEntry("its JSON is nested too deeply")
-    try:
-        return json.loads(text)
-    except ValueError as error:  # no JSON, no UTF-8, or a number of too many digits
-        raise BrokenEntry("its JSON can't be parsed") from error
-
-
-def whole(value: Any, least: int, most: int = 1 << 62) -> int:
-    """The value, which must be a whole number in this range.
-
-    Raises:
-        BrokenEntry: It isn't.
-    """
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise BrokenEntry("a number in its head is out of range")
-    return value
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    """The value, which must be an object.
-
-    Raises:
-        BrokenEntry: It isn't.
-    """
-    if not isinstance(value, dict):
-        raise BrokenEntry("its head lacks an object")
-    return value
-
-
-def sequence(value: Any, size: int | None = None) -> Sequence[Any]:
-    """The value, which must be a list, of so many values.
-
-    Raises:
-        BrokenEntry: It isn't.
-    """
-    if not isinstance(value, list) or (size is not None and len(value) != size):
-        raise BrokenEntry("its head lacks a list")
-    return value
 
 
 def _opened(read: Read, told: Any, end: int) -> list[Any]:

@@ -15,7 +15,8 @@ import polars as pl
 
 from ..trace import NONE, Trace, model
 from ..trace.pointers import POINTERS
-from .columns import BrokenEntry, Read, Reader, Writer, mapping, read_head
+from .columns import Read, Reader, Writer, read_head
+from .values import BrokenEntry, mapping
 
 MAGIC = b"kinetoscope trace\n"
 _LARGEST_NS = 1 << 62

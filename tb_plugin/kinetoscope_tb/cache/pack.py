@@ -22,8 +22,9 @@ import polars as pl
 
 from ..errors import TraceError
 from ..storage import StoredFile, entry_at, stored_bytes
-from .columns import BrokenEntry, Reader, Writer, mapping, whole
+from .columns import Reader, Writer
 from .summary_entry import MOST_BYTES, ImpossibleSummary, PackedSummary
+from .values import BrokenEntry, mapping, whole
 from .version import sources_version
 
 MAGIC = b"kinetoscope packs\n"

@@ -15,7 +15,8 @@ from typing import IO, Any
 import numpy as np
 
 from ..ranks import FRAMES, Summary, problem_of
-from .columns import BrokenEntry, Reader, Writer, mapping
+from .columns import Reader, Writer
+from .values import BrokenEntry, mapping
 
 MAGIC = b"kinetoscope ranks\n"
 _SUMMARY_MAGIC = b"kinetoscope facts\n"

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from ..timeline import CATEGORIES, FRAMES, Labels, Levels, Pyramid, Rows, Timeline, Track
 from ..trace import NONE, Trace
-from .columns import BrokenEntry, Reader, Writer, mapping, sequence, whole
+from .columns import Reader, Writer
 from .orders import are_offsets, are_parents_first, begin_in_order, have_room
+from .values import BrokenEntry, mapping, sequence, whole
 
 MAGIC = b"kinetoscope tiles\n"
 LARGEST_NS = 1 << 61  # a start and a duration can be added up

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..cache import pack
-from ..cache.columns import BrokenEntry
 from ..cache.summary_entry import MOST_BYTES, PackedSummary
+from ..cache.values import BrokenEntry
 from ..errors import TraceError
 from ..storage import entry_at, is_url, last_part, replaced
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from build import TraceBuilder
 from kinetoscope_tb.analyses import VIEWS
 from kinetoscope_tb.cache import entry
-from kinetoscope_tb.cache.columns import BrokenEntry, Reader, Writer, reading
+from kinetoscope_tb.cache.columns import Reader, Writer, reading
+from kinetoscope_tb.cache.values import BrokenEntry
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.trace import Finding, Trace
 from kinetoscope_tb.trace.meta import Meta

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.cache import Cache
-from kinetoscope_tb.cache.columns import BrokenEntry
 from kinetoscope_tb.cache.summary_entry import PackedSummary, packed
+from kinetoscope_tb.cache.values import BrokenEntry
 from kinetoscope_tb.discovery import Logdir, list_traces
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.store import Crew, files_of, local_crew, ranks_of, summaries
