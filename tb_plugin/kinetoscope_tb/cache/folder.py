@@ -152,6 +152,15 @@ class Cache:
             self._complain(f"isn't used: {problem}")
         return not problem
 
+    def problem(self) -> str:
+        """Why the folder isn't used; empty if it is, or if there is none yet."""
+        try:
+            return privacy_problem(self.folder)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            return error.strerror or str(error)
+
     def _complain(self, how: str) -> None:
         if not self._has_complained:
             self._has_complained = True
@@ -255,7 +264,7 @@ def _opened_alone(entry: Path) -> Iterator[IO[bytes]]:
     Raises:
         OSError: There is none, or it is a link, no file, or another user's.
     """
-    flags = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    flags = sum(getattr(os, name, 0) for name in ("O_BINARY", "O_NOFOLLOW", "O_NONBLOCK"))
     with os.fdopen(os.open(entry, os.O_RDONLY | flags), "rb") as file:
         info = os.fstat(file.fileno())
         if not stat.S_ISREG(info.st_mode) or not is_mine(info):
