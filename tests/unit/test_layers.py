@@ -21,6 +21,8 @@ LAYERS = [  # from the top; a unit is a module, or a package whose own modules m
     {"dependencies"},
     {"trace", "storage"},
     {"tables", "intervals", "curves", "kernel_names", "tensor_cores", "call_names", "device_peaks", "errors"},
+    {"compiling"},
+    {"private_folders"},
 ]
 APART = {"loader": {"plugin"}, "__init__": {"profile"}}  # entry points: they import it inside a function
 FROM_PRODUCER = {  # the arrows between the packages
@@ -83,6 +85,12 @@ def test_views_do_not_import_each_other(path):
 def test_the_viewer_never_imports_torch_and_knows_only_the_producer_s_names(path):
     foreign = {name for name in imported(path) if name.split(".")[0] in ("torch", "kinetoscope")}
     assert foreign <= FROM_PRODUCER.get(unit_of(path), set())
+
+
+def test_functions_are_compiled_in_one_way():
+    apart = {"compiling.py", "scan.py"}  # the way itself, and what is inlined into compiled functions
+    by_hand = [p.name for p in sources(VIEWER) if "njit(" in p.read_text(encoding="utf-8") and p.name not in apart]
+    assert by_hand == []
 
 
 @pytest.mark.parametrize("path", [*sources(VIEWER), *sources(PRODUCER)], ids=lambda p: p.relative_to(ROOT).as_posix())

@@ -1,8 +1,12 @@
 """Traces that were read before, in the user's cache folder: the next look at one takes a moment.
 
 folder      where entries lie, which there are, which must go
+columns     columns as bytes, in a form whose every length is checked
+values      the JSON in it, checked too
 entry       one trace as one file
+timeline_entry, summary_entry   likewise a timeline, and what views of many ranks need
 pack        summaries of many recordings as one file, beside them
+orders      whether arrays have the order that compiled functions rely on
 version     changes whenever the code that makes traces does
 
 An entry is found by its trace's path, its stamp (what changes when the file does) and the version. It is written under

@@ -1,146 +1,83 @@
-"""One trace as one file.
+"""One trace as one file, in the form that `columns` has.
 
-    magic · sections · footer · length of the footer (8) · its checksum (4) · magic
-
-A section is a Parquet file: one per frame, and one with the texts of all enums. The footer is JSON: what else the trace
-holds, and where the sections are, with their checksums. An enum is stored as its codes. Parquet itself would store its
-texts, page by page: for a column of half a million call stacks 2.2 s instead of 0.3 s, and 141 MB instead of 6 MB.
-A frame is one row group, so that its columns come back in one piece each.
+The head says of which file the trace is, and where the frames are; one column is JSON, of all that is no frame.
 """
 
 from __future__ import annotations
 
-import json
-import struct
-import zlib
-from dataclasses import asdict, dataclass, fields, is_dataclass
-from typing import IO, Any, get_args, get_origin, get_type_hints
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from types import UnionType
+from typing import IO, Any, Literal, get_args, get_origin, get_type_hints
 
+import numpy as np
 import polars as pl
 
-from ..trace import Trace
+from ..trace import NONE, Trace, model
+from ..trace.pointers import POINTERS
+from .columns import Read, Reader, Writer, read_head
+from .values import BrokenEntry, mapping
 
 MAGIC = b"kinetoscope trace\n"
-_TAIL = struct.Struct(f"<QI{len(MAGIC)}s")
-TAIL_BYTES = _TAIL.size
-_LONGEST_FOOTER = 1 << 30
-
-
-class BrokenEntry(ValueError):
-    """A file that is no entry, or was damaged."""
-
-
-@dataclass(frozen=True)
-class _Section:
-    """Where a Parquet file lies in the entry."""
-
-    start: int
-    length: int
-    checksum: int
-
-
-class _Checked:
-    """Counts and sums up what is written through it."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.length, self.checksum = 0, 0
-
-    def write(self, data: bytes) -> int:
-        self.length += len(data)
-        self.checksum = zlib.crc32(data, self.checksum)
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        self._file.flush()
+_LARGEST_NS = 1 << 62
+_SCHEMAS: dict[str, dict[str, Any]] = {
+    field.name: getattr(model, field.name.upper()) for field in fields(Trace) if field.type == "pl.DataFrame"
+}
 
 
 def write(file: IO[bytes], trace: Trace, source: dict[str, Any]) -> None:
     """Write the trace to an empty file; `source` is what the entry is of, as JSON values."""
-    file.write(MAGIC)
-    frames, others = {}, {}
-    categories: list[pl.Series] = []
-    for field in fields(Trace):
-        value = getattr(trace, field.name)
-        if isinstance(value, pl.DataFrame):
-            frames[field.name] = {"enums": _enums(value, categories), "section": _written(file, _with_codes(value))}
-        else:
-            others[field.name] = value
-    texts = pl.concat(categories) if categories else pl.Series(dtype=pl.String)
-    footer = {
-        "source": source,
-        "trace": others,
-        "frames": frames,
-        "texts": _written(file, texts.alias("text").to_frame()),
-    }
-    write_footer(file, footer, MAGIC)
+    writer = Writer(file, MAGIC)
+    frames = {name: writer.frame(getattr(trace, name)) for name in _SCHEMAS}
+    others = {field.name: getattr(trace, field.name) for field in fields(Trace) if field.name not in frames}
+    writer.end({"source": source, "frames": frames, "trace": writer.json(others, _as_json)})
 
 
-def write_footer(file: IO[bytes], footer: dict[str, Any], magic: bytes) -> None:
-    """End an entry with its footer; `magic` says of which kind the entry is, in 18 bytes."""
-    text = json.dumps(footer, default=_as_json).encode()
-    file.write(text)
-    file.write(_TAIL.pack(len(text), zlib.crc32(text), magic))
-
-
-def _enums(frame: pl.DataFrame, categories: list[pl.Series]) -> dict[str, tuple[int, int]]:
-    """Where the texts of each enum will be among all texts: the first and how many; adds them to `categories`."""
-    places = {}
-    at = sum(map(len, categories))
-    for name, dtype in frame.schema.items():
-        if isinstance(dtype, pl.Enum):
-            places[name] = (at, len(dtype.categories))
-            categories.append(dtype.categories)
-            at += len(dtype.categories)
-    return places
-
-
-def _with_codes(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.with_columns(pl.col(name).to_physical() for name, dtype in frame.schema.items() if dtype == pl.Enum)
-
-
-def _written(file: IO[bytes], frame: pl.DataFrame) -> dict[str, int]:
-    start, checked = file.tell(), _Checked(file)
-    frame.write_parquet(
-        checked,  # type: ignore[arg-type]  # writing and flushing is all that is asked of it
-        compression="zstd",
-        compression_level=1,
-        statistics=False,
-        row_group_size=max(frame.height, 1),
-    )
-    return asdict(_Section(start, checked.length, checked.checksum))
-
-
-def source_of(file: IO[bytes], magic: bytes = MAGIC) -> dict[str, Any]:
-    """What the entry is of.
+def source_of(read: Read, size: int, magic: bytes = MAGIC) -> dict[str, Any]:
+    """What an entry of this kind is of.
 
     Raises:
         BrokenEntry: It is no entry.
     """
-    source = footer_of(file, magic).get("source")
-    if not isinstance(source, dict):
-        raise BrokenEntry("the footer doesn't say what it is of")
-    return source
+    return dict(mapping(read_head(read, size, magic)[1].get("source")))
 
 
-def opened(file: IO[bytes], source: dict[str, Any]) -> Trace:
+def opened(reader: Reader) -> Trace:
     """The trace in the entry.
 
     Raises:
-        BrokenEntry: It is no entry, or one of something else than `source`, or it was damaged.
-        PolarsError, LookupError, TypeError: It was made up.
+        BrokenEntry: It was made up.
     """
-    footer = footer_of(file, MAGIC)
-    if footer["source"] != source:
-        raise BrokenEntry("it is of another file")
-    texts = _frame(file, footer["texts"])["text"]
-    frames: dict[str, Any] = {}
-    for name, stored in footer["frames"].items():
-        enums = {column: pl.Enum(texts[at : at + count]) for column, (at, count) in stored["enums"].items()}
-        frame = _frame(file, stored["section"])
-        frames[name] = frame.with_columns(frame[column].cat.to(dtype) for column, dtype in enums.items())
-    hints = get_type_hints(Trace)
-    return Trace(**{name: _restored(hints[name], value) for name, value in footer["trace"].items()}, **frames)
+    stored = mapping(reader.head.get("frames"))
+    frames: dict[str, Any] = {name: reader.frame(stored.get(name), schema) for name, schema in _SCHEMAS.items()}
+    for name, columns in POINTERS.items():
+        for column, target in columns.items():
+            _fail_if_astray(f"{name}.{column}", frames[name][column], frames[target].height)
+    for name in ("host_events", "python_calls"):
+        rows = np.arange(frames[name].height)
+        if (frames[name]["parent"].to_numpy() >= rows).any():
+            raise BrokenEntry(f"a parent in {name} comes after its child")
+    for name, frame in frames.items():
+        _fail_if_never(name, frame)
+    others = mapping(reader.json(reader.head.get("trace")))
+    hints = {name: kind for name, kind in get_type_hints(Trace).items() if name not in frames}
+    trace = Trace(**_members(hints, others), **frames)
+    if any(abs(time) > _LARGEST_NS for time in (trace.origin_ns, *trace.window)):
+        raise BrokenEntry("it was recorded at no time")
+    return trace
+
+
+def _fail_if_astray(name: str, column: pl.Series, rows: int) -> None:
+    values = column.to_numpy()
+    if values.size and not NONE <= int(values.min()) <= int(values.max()) < rows:
+        raise BrokenEntry(f"{name} points to a row that there isn't")
+
+
+def _fail_if_never(name: str, frame: pl.DataFrame) -> None:
+    for column in frame.columns:
+        values = frame[column].to_numpy() if column.endswith("_ns") else np.empty(0)
+        if values.size and not -_LARGEST_NS <= int(values.min()) <= int(values.max()) <= _LARGEST_NS:
+            raise BrokenEntry(f"{name}.{column} holds no time")
 
 
 def _as_json(value: Any) -> Any:
@@ -149,60 +86,37 @@ def _as_json(value: Any) -> Any:
         return {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, frozenset):
         return sorted(value)
-    raise TypeError(f"{type(value).__name__} can't be stored in a footer")
+    raise TypeError(f"{type(value).__name__} can't be stored in an entry")
+
+
+def _members(hints: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a dataclass's members, of the annotated types."""
+    if set(stored) != set(hints):
+        raise BrokenEntry("it has other members")
+    return {name: _restored(kind, stored[name]) for name, kind in hints.items()}
 
 
 def _restored(kind: Any, stored: Any) -> Any:
-    """A value of the annotated type, from what JSON made of it."""
+    """A value of the annotated type, from what JSON made of it.
+
+    Raises:
+        BrokenEntry: It is of another type.
+    """
+    origin, arguments = get_origin(kind), get_args(kind)
     if isinstance(kind, type) and is_dataclass(kind):
-        hints = get_type_hints(kind)
-        return kind(**{name: _restored(hints[name], value) for name, value in stored.items()})
-    if get_origin(kind) is tuple:
-        return tuple(_restored(get_args(kind)[0], value) for value in stored)
-    return frozenset(stored) if get_origin(kind) is frozenset else stored
-
-
-def footer_length(end: bytes, magic: bytes) -> int:
-    """How long the footer is, by the last TAIL_BYTES of an entry.
-
-    Raises:
-        BrokenEntry: It is no such entry.
-    """
-    length, _, found = _TAIL.unpack(end) if len(end) == _TAIL.size else (0, 0, b"")
-    if found != magic or length > _LONGEST_FOOTER:
-        raise BrokenEntry("it has no footer")
-    return int(length)
-
-
-def footer_of(file: IO[bytes], magic: bytes) -> dict[str, Any]:
-    """The footer of an entry of this kind.
-
-    Raises:
-        BrokenEntry: It is no such entry, or it was damaged.
-    """
-    end = file.seek(0, 2)
-    if end < _TAIL.size + len(MAGIC):
-        raise BrokenEntry("it is too short")
-    file.seek(end - _TAIL.size)
-    tail = file.read(_TAIL.size)
-    length, checksum = footer_length(tail, magic), _TAIL.unpack(tail)[1]
-    start = end - _TAIL.size - length
-    if start < len(magic):
-        raise BrokenEntry("it has no footer")
-    text = _bytes(file, _Section(start, length, checksum))
-    footer = json.loads(text)
-    if not isinstance(footer, dict):
-        raise BrokenEntry("its footer isn't one")
-    return footer
-
-
-def _frame(file: IO[bytes], section: dict[str, int]) -> pl.DataFrame:
-    return pl.read_parquet(_bytes(file, _Section(**section)))
-
-
-def _bytes(file: IO[bytes], section: _Section) -> bytes:
-    file.seek(section.start)
-    data = file.read(section.length)
-    if len(data) != section.length or zlib.crc32(data) != section.checksum:
-        raise BrokenEntry(f"what lies at byte {section.start} was damaged")
-    return data
+        return kind(**_members(get_type_hints(kind), mapping(stored)))
+    if origin is UnionType:
+        return None if stored is None else _restored(arguments[0], stored)
+    if origin in (tuple, frozenset) and isinstance(stored, list):
+        values = [_restored(arguments[0], value) for value in stored]
+        if origin is frozenset:
+            return frozenset(values)
+        if arguments[-1] is Ellipsis or len(values) == len(arguments):
+            return tuple(values)
+    if origin is Literal and stored in arguments:
+        return stored
+    if kind in (int, str) and type(stored) is kind:
+        return stored
+    if origin is Mapping and isinstance(stored, dict):
+        return stored
+    raise BrokenEntry("a member of it is of another type")

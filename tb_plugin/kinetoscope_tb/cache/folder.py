@@ -13,27 +13,32 @@ another process removes is read anew, one that another process writes too is rep
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
+import mmap
 import os
 import re
 import shutil
+import stat
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from ..private_folders import is_mine, privacy_problem
 from ..storage import is_url
 
 if TYPE_CHECKING:
     from ..timeline import Timeline
     from ..trace import Trace
+    from .columns import Read, Reader
     from .summary_entry import PackedSummary
 
 Held = TypeVar("Held")
@@ -84,11 +89,11 @@ class Cache:
 
         return self._opened(path, stamp, TRACE, opened)
 
-    def open_timeline(self, path: str, stamp: Any) -> Timeline | None:
+    def open_timeline(self, path: str, stamp: Any, trace: Trace) -> Timeline | None:
         """The timeline of the trace that was read from this path when it had this stamp; None if it must be made."""
         from .timeline_entry import opened
 
-        return self._opened(path, stamp, TIMELINE, opened)
+        return self._opened(path, stamp, TIMELINE, lambda reader: opened(reader, trace))
 
     def open_summary(self, path: str, stamp: Any) -> PackedSummary | None:
         """The summary of the trace that was read from this path when it had this stamp; None if it must be made."""
@@ -114,54 +119,82 @@ class Cache:
 
         self._write_or_complain(path, stamp, SUMMARY, write, summary)
 
-    def _opened(
-        self, path: str, stamp: Any, kind: str, opened: Callable[[IO[bytes], dict[str, Any]], Held]
-    ) -> Held | None:
-        from polars.exceptions import PolarsError
+    def _opened(self, path: str, stamp: Any, kind: str, opened: Callable[[Reader], Held]) -> Held | None:
+        from .columns import Reader
 
         try:
             source = _source(path, stamp)
             entry = self.folder / _name(source, kind)
-            with entry.open("rb") as file:
-                held = opened(file, source)
+            if not self._is_private():
+                return None
+            with _opened_alone(entry) as file:
+                reader = Reader(*_reading(file, is_mapped=kind == TIMELINE), _magic_of(kind))
+                if reader.head.get("source") != source:
+                    raise ValueError("it is of another file")
+                held = opened(reader)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, LookupError, TypeError, PolarsError) as error:
+        except (OSError, ValueError) as error:
             logger.info("The cached form of %s can't be used (%s); it is made anew.", path, error)
             return None
         with suppress(OSError):
             os.utime(entry)
         return held
 
+    def _is_private(self) -> bool:
+        """Whether nobody else can put entries into the folder; why they can is said once.
+
+        Raises:
+            OSError: There is no folder.
+        """
+        problem = privacy_problem(self.folder)
+        if problem:
+            self._complain(f"isn't used: {problem}")
+        return not problem
+
+    def problem(self) -> str:
+        """Why the folder isn't used; empty if it is, or if there is none yet."""
+        try:
+            return privacy_problem(self.folder)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            return error.strerror or str(error)
+
+    def _complain(self, how: str) -> None:
+        if not self._has_complained:
+            self._has_complained = True
+            logger.warning("The cache %s %s. Traces are read anew.", self.folder, how)
+
     def _write_or_complain(
         self, path: str, stamp: Any, kind: str, write: Callable[[IO[bytes], Held, dict[str, Any]], None], held: Held
     ) -> None:
-        from polars.exceptions import PolarsError
-
         try:
             source = _source(path, stamp)
             self._write(_name(source, kind), lambda file: write(file, held, source))
-        except (OSError, ValueError, TypeError, RecursionError, MemoryError, PolarsError) as error:
-            if not self._has_complained:
-                self._has_complained = True
-                reason = getattr(error, "strerror", None) or repr(error)
-                logger.warning("The cache %s can't be written (%s); traces are read anew.", self.folder, reason)
+        except (OSError, ValueError, TypeError, RecursionError, MemoryError) as error:
+            self._complain(f"can't be written ({getattr(error, 'strerror', None) or repr(error)})")
 
     def _write(self, name: str, write: Callable[[IO[bytes]], None]) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self._is_private():
+            return
         handle, part = tempfile.mkstemp(prefix=f"{Path(name).stem}.", suffix=".part", dir=self.folder)
         try:
             with os.fdopen(handle, "wb") as file:
                 write(file)
                 size = file.tell()
-            if self._makes_room_for(size):
+            if self._makes_room_for(size, Path(part).name):
                 Path(part).replace(self.folder / name)
         finally:
             with suppress(OSError):  # it has its final name
                 Path(part).unlink()
 
-    def _makes_room_for(self, size: int) -> bool:
-        """Remove what was abandoned, and entries, the one used longest ago first; False if there can't be room."""
+    def _makes_room_for(self, size: int, mine: str) -> bool:
+        """Remove what was abandoned, and entries, the one used longest ago first; False if there can't be room.
+
+        What others are writing, or left behind a moment ago, takes room too.
+        """
         if size <= self._room_bytes and time.monotonic() < self._looked_at + LOOKED_AT_EVERY_S:
             self._room_bytes -= size
             return True
@@ -169,11 +202,12 @@ class Cache:
         if size > capacity:
             return False
         abandoned = time.time() - ABANDONED_AFTER_S
-        for part, info in self._files(_PART):
-            if info.st_mtime < abandoned:
-                _remove(part)
+        parts = [(part, info) for part, info in self._files(_PART) if part.name != mine]
+        held = sum(info.st_size for part, info in parts if info.st_mtime >= abandoned or not _remove(part))
         entries = sorted(self._files(_ENTRY), key=lambda found: found[1].st_mtime_ns)
-        held = sum(info.st_size for _, info in entries)
+        if held + size > capacity:
+            return False
+        held += sum(info.st_size for _, info in entries)
         for entry, info in entries:
             if held + size <= capacity:
                 break
@@ -186,21 +220,22 @@ class Cache:
         if self._capacity_bytes is not None:
             return self._capacity_bytes
         there = next((folder for folder in (self.folder, *self.folder.parents) if folder.exists()), self.folder)
-        held = sum(info.st_size for _, info in self._files(_ENTRY))
+        held = sum(info.st_size for kind in (_ENTRY, _PART) for _, info in self._files(kind))
         return min(LARGEST, (shutil.disk_usage(there).free + held) // SHARE_OF_FREE_DISK)
+
+    def unfinished_bytes(self) -> int:
+        """How much is taken by what is being written, or was left behind when a process ended."""
+        return sum(info.st_size for _, info in self._files(_PART))
 
     def entries(self) -> list[CachedTrace]:
         """What is kept, the one used last first."""
-        from .entry import MAGIC, source_of
-        from .summary_entry import MAGIC as SUMMARY_MAGIC
-        from .timeline_entry import MAGIC as TIMELINE_MAGIC
+        from .entry import source_of
 
-        magic = {TRACE: MAGIC, TIMELINE: TIMELINE_MAGIC, SUMMARY: SUMMARY_MAGIC}
         found = []
         for entry, info in self._files(_ENTRY):
             path = None
-            with suppress(OSError, ValueError, LookupError), entry.open("rb") as file:
-                path = str(source_of(file, magic[entry.suffix])["path"])
+            with suppress(OSError, ValueError, LookupError), _opened_alone(entry) as file:
+                path = str(source_of(*_reading(file), _magic_of(entry.suffix))["path"])
             found.append(CachedTrace(path, info.st_size, info.st_mtime))
         return sorted(found, key=lambda one: -one.used)
 
@@ -211,13 +246,51 @@ class Cache:
     def _files(self, kind: re.Pattern[str]) -> Iterator[tuple[Path, os.stat_result]]:
         """The files whose names are of that kind."""
         try:
+            if not self._is_private():
+                return
             with os.scandir(self.folder) as scan:
                 files = [item.name for item in scan if item.is_file(follow_symlinks=False)]
         except OSError:  # there is no folder yet, or it can't be listed: then nothing of it can be used
             return
         for name in filter(kind.fullmatch, files):
             with suppress(OSError):  # it went away in the meantime
-                yield self.folder / name, (self.folder / name).stat()
+                yield self.folder / name, (self.folder / name).lstat()
+
+
+@contextmanager
+def _opened_alone(entry: Path) -> Iterator[IO[bytes]]:
+    """An entry, opened for reading.
+
+    Raises:
+        OSError: There is none, or it is a link, no file, or another user's.
+    """
+    flags = sum(getattr(os, name, 0) for name in ("O_BINARY", "O_NOFOLLOW", "O_NONBLOCK"))
+    with os.fdopen(os.open(entry, os.O_RDONLY | flags), "rb") as file:
+        info = os.fstat(file.fileno())
+        if not stat.S_ISREG(info.st_mode) or not is_mine(info):
+            raise PermissionError(errno.EACCES, "It is no file of this user", str(entry))
+        yield file
+
+
+def _reading(file: IO[bytes], *, is_mapped: bool = False) -> tuple[Read, int]:
+    """Reads parts of a file, and its size; mapped, they are views of it."""
+    from .columns import reading
+
+    size = os.fstat(file.fileno()).st_size
+    if is_mapped and size:
+        return reading(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))), size
+
+    def read(start: int, count: int) -> bytes:
+        file.seek(start)
+        return file.read(count)
+
+    return read, size
+
+
+def _magic_of(kind: str) -> bytes:
+    from . import entry, summary_entry, timeline_entry
+
+    return {TRACE: entry.MAGIC, TIMELINE: timeline_entry.MAGIC, SUMMARY: summary_entry.MAGIC}[kind]
 
 
 def configured(environment: Mapping[str, str] = os.environ) -> Cache | None:
@@ -274,9 +347,9 @@ def _size(text: str) -> int | None:
 
 def _source(path: str, stamp: Any) -> dict[str, Any]:
     """What an entry is of, as JSON gives it back."""
-    from .version import reader_version
+    from .version import sources_version
 
-    source = {"path": path, "stamp": stamp, "version": reader_version()}
+    source = {"path": path, "stamp": stamp, "version": sources_version()}
     as_stored: dict[str, Any] = json.loads(json.dumps(source, default=str))
     return as_stored
 

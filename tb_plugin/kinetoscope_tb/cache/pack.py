@@ -1,29 +1,38 @@
 """Summaries of many recordings as one file, which lies beside them and may come from another machine.
 
-    magic · summaries · footer · length of the footer (8) · its checksum (4) · magic
+    magic · summaries · index · length of the index (8) · magic
 
-The footer is JSON: which version made them, and of each recording its name, size, stamp, key, and where its summary is.
-A recording's stamp is the same as long as nobody touched it; its key also when it was copied.
+The index has the form of `columns`. It says which version made the summaries, and of each recording its name, size,
+stamp, key, and where its summary is. A recording's stamp is the same as long as nobody touched it; its key also when it
+was copied. Anybody may have written the file: what it says is held against its size before anything is read.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
+import struct
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import IO, Any
+
+import numpy as np
+import polars as pl
 
 from ..errors import TraceError
 from ..storage import StoredFile, entry_at, stored_bytes
-from .entry import TAIL_BYTES, BrokenEntry, footer_length, footer_of, write_footer
-from .summary_entry import PackedSummary
+from .columns import Reader, Writer
+from .summary_entry import MOST_BYTES, ImpossibleSummary, PackedSummary
+from .values import BrokenEntry, mapping, whole
 from .version import sources_version
 
 MAGIC = b"kinetoscope packs\n"
 FILE_NAME = "kinetoscope.summaries"
+_INDEX_MAGIC = b"kinetoscope index\n"
+_TAIL = struct.Struct(f"<Q{len(MAGIC)}s")
+_MOST_INDEX_BYTES = 1 << 26
+_SKIPPED_BYTES = 1 << 20  # a longer gap isn't read, but the file opened again behind it
 _ENDS = 1 << 16  # bytes of a recording's begin and of its end that its key is of
 
 
@@ -34,7 +43,7 @@ class Place:
     Args:
         name: Of its recording, which lies in the same folder.
         bytes: Its size.
-        stamp: What changes when it does, as its place tells.
+        stamp: What changes when it does, as its place tells, as JSON.
         key: `content_key` of it.
         start: Where its summary lies in the pack.
         length: How long that is.
@@ -43,7 +52,7 @@ class Place:
 
     name: str
     bytes: int
-    stamp: Any
+    stamp: str
     key: str
     start: int
     length: int
@@ -65,9 +74,20 @@ def content_key(path: str, size: int) -> str:
     return digest.hexdigest()
 
 
-def write_end(file: IO[bytes], places: Iterable[Place]) -> None:
+_TEXTS, _NUMBERS = ("name", "stamp", "key"), ("bytes", "start", "length", "checksum")
+
+
+def write_end(file: IO[bytes], places: Sequence[Place]) -> None:
     """End a pack."""
-    write_footer(file, {"version": sources_version(), "places": [asdict(place) for place in places]}, MAGIC)
+    begin = file.tell()
+    writer = Writer(file, _INDEX_MAGIC)
+    columns: dict[str, Any] = {}
+    for name in _TEXTS:
+        columns[name] = writer.texts(pl.Series([getattr(place, name) for place in places], dtype=pl.String))
+    for name in _NUMBERS:
+        columns[name] = writer.narrowed(np.array([getattr(place, name) for place in places], np.int64))
+    writer.end({"version": sources_version(), "places": len(places), "columns": columns})
+    file.write(_TAIL.pack(file.tell() - begin, MAGIC))
 
 
 def places_in(path: str) -> dict[str, Place] | None:
@@ -81,26 +101,42 @@ def places_in(path: str) -> dict[str, Place] | None:
     if entry is None:
         return None
     size = entry.bytes or 0
-    if size < TAIL_BYTES:
+    if size < len(MAGIC) + _TAIL.size:
         raise BrokenEntry("it is too short")
-    end = stored_bytes(path, max(0, size - TAIL_BYTES), TAIL_BYTES)
-    length = footer_length(end, MAGIC) + TAIL_BYTES + len(MAGIC)
-    if length > size:
-        raise BrokenEntry("it is too short")
-    footer = footer_of(io.BytesIO(stored_bytes(path, size - length, length)), MAGIC)
-    if footer.get("version") != sources_version():
+    tail = stored_bytes(path, size - _TAIL.size, _TAIL.size)
+    length, magic = _TAIL.unpack(tail) if len(tail) == _TAIL.size else (0, b"")
+    begin = size - _TAIL.size - length
+    if magic != MAGIC or length > _MOST_INDEX_BYTES or begin < len(MAGIC):
+        raise BrokenEntry("it has no index")
+    index = Reader.of(stored_bytes(path, begin, length), _INDEX_MAGIC)
+    if index.head.get("version") != sources_version():
         raise BrokenEntry("another version of Kinetoscope made it")
-    try:
-        places = [Place(**{**place, "name": str(place["name"])}) for place in footer["places"]]
-        if not all(isinstance(number, int) for p in places for number in (p.bytes, p.start, p.length, p.checksum)):
-            raise BrokenEntry("its footer isn't one")
-    except (TypeError, LookupError) as error:
-        raise BrokenEntry("its footer isn't one") from error
+    places = _places(index)
+    at = len(MAGIC)
+    for place in sorted(places, key=lambda place: place.start):
+        if place.start < at or not 0 <= place.length <= min(MOST_BYTES, begin - place.start):
+            raise BrokenEntry("its summaries lie beyond its end, or overlap")
+        at = place.start + place.length
     return {place.name: place for place in places}
 
 
-def summaries_in(path: str, places: Iterable[Place]) -> Iterator[tuple[Place, PackedSummary]]:
-    """Some summaries of a pack, in the order in which they lie there; the file is read once, from front to back.
+def _places(index: Reader) -> list[Place]:
+    count = whole(index.head.get("places"), 0, 1 << 31)
+    columns = mapping(index.head.get("columns"))
+    texts = {name: index.texts(columns.get(name), count) for name in _TEXTS}
+    numbers = {name: index.integers(columns.get(name), 8, count).tolist() for name in _NUMBERS}
+    if len(set(texts["name"])) != count or any(None in column for column in texts.values()):
+        raise BrokenEntry("its recordings aren't apart")
+    rows = zip(*texts.values(), *numbers.values(), strict=True)
+    return [Place(**dict(zip((*_TEXTS, *_NUMBERS), row, strict=True))) for row in rows]
+
+
+def summaries_in(path: str, places: Iterable[Place]) -> Iterator[tuple[Place, PackedSummary | ImpossibleSummary]]:
+    """Some summaries of a pack, in the order in which they lie there, or why one can't be used.
+
+    Args:
+        path: Of the pack.
+        places: Some of `places_in` it.
 
     Raises:
         BrokenEntry: One was damaged, or made up.
@@ -109,15 +145,20 @@ def summaries_in(path: str, places: Iterable[Place]) -> Iterator[tuple[Place, Pa
     file, at = StoredFile(path), 0
     try:
         for place in sorted(places, key=lambda place: place.start):
-            if place.start < at or place.length < 0:
-                raise BrokenEntry("its summaries overlap")
+            if place.start - at > _SKIPPED_BYTES:
+                file.close()
+                file, at = StoredFile(path, place.start), place.start
             _read(file, place.start - at)
             kept = PackedSummary(_read(file, place.length))
             at = place.start + place.length
             if zlib.crc32(kept.data) != place.checksum:
-                raise BrokenEntry(f"what it tells of {place.name} was damaged")
-            _ = kept.summary  # what can't be used is told here
-            yield place, kept
+                raise BrokenEntry(f"what it says of {place.name} was damaged")
+            try:
+                _ = kept.summary  # what can't be used is told here
+            except ImpossibleSummary as error:
+                yield place, error
+            else:
+                yield place, kept
     finally:
         file.close()
 
@@ -133,6 +174,6 @@ def _read(file: StoredFile, count: int) -> bytes:
     return b"".join(parts)
 
 
-def as_stored(stamp: Any) -> Any:
-    """A stamp as a pack gives it back."""
-    return json.loads(json.dumps(stamp, default=str))
+def as_stored(stamp: Any) -> str:
+    """A stamp as a pack says it."""
+    return json.dumps(stamp, default=str)

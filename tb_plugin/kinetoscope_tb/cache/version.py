@@ -7,21 +7,12 @@ from functools import lru_cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
-MODULES = ("intervals.py", "kernel_names.py", "call_names.py", "tensor_cores.py", "tables.py", "errors.py")
+MODULES = (
+    *("intervals.py", "kernel_names.py", "call_names.py", "tensor_cores.py", "tables.py", "errors.py"),
+    *("compiling.py", "private_folders.py"),
+)
 SOURCES = ("reader", "trace", "timeline", "dependencies", "ranks", "cache", "storage", *MODULES)
 """All that reading a trace runs; a test holds that it imports nothing else."""
-
-
-@lru_cache(maxsize=1)
-def reader_version() -> str:
-    """A digest of the sources, and of the version of Polars, whose files the entries hold.
-
-    Raises:
-        OSError: The sources can't be read, as in a frozen application.
-    """
-    import polars as pl
-
-    return hashlib.sha256(f"{pl.__version__} {sources_version()}".encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)

@@ -26,11 +26,20 @@ def cache(clear: bool, form: str) -> None:  # noqa: FBT001  # click's way
     if kept is None:
         click.echo(encode.text({"folder": None}) if form == "json" else "The cache is off.")
         return
-    freed = kept.clear() if clear else 0
+    problem = kept.problem()
+    freed = kept.clear() if clear and not problem else 0
     if form == "json":
-        listed = [{"path": e.path, "bytes": e.bytes, "used": e.used} for e in kept.entries()]
-        sizes = {"capacity_bytes": kept.capacity_bytes(), "freed_bytes": freed}
-        click.echo(encode.text({"folder": str(kept.folder), **sizes, "traces": listed}))
+        entries = [] if problem else kept.entries()
+        listed = [{"path": e.path, "bytes": e.bytes, "used": e.used} for e in entries]
+        sizes = {
+            "capacity_bytes": kept.capacity_bytes(),
+            "freed_bytes": freed,
+            "unfinished_bytes": kept.unfinished_bytes(),
+        }
+        click.echo(encode.text({"folder": str(kept.folder), "problem": problem, **sizes, "traces": listed}))
+        return
+    if problem:
+        click.echo(f"{kept.folder} isn't used: {problem}.")
         return
     if clear:
         click.echo(f"{_megabytes(freed)} freed.")
@@ -44,6 +53,9 @@ def _print(kept: Cache) -> None:
     held = sum(entry.bytes for entry in entries)
     traces = f"{len(entries)} trace{'' if len(entries) == 1 else 's'}"
     click.echo(f"{kept.folder}: {traces}, {_megabytes(held)} of at most {_megabytes(kept.capacity_bytes())}")
+    unfinished = kept.unfinished_bytes()
+    if unfinished:
+        click.echo(f"{_megabytes(unfinished):>12}  being written, or left behind when a process was killed")
     for entry in entries:
         used = datetime.fromtimestamp(entry.used).astimezone().isoformat(" ", "minutes")[:16]
         click.echo(f"{_megabytes(entry.bytes):>12}  {used}  {visible(entry.path or '(not readable)')}")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
 from ..call_names import copies_memory
+from ..compiling import compiled
 from ..trace import NONE, Trace
 from ..trace.idle import QUEUED_NS
 from ..trace.lookup import by_name, rows_by_id, take
@@ -149,7 +149,7 @@ def _joined(found: list[Found]) -> Found:
     return after, before
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _next_launch(thread, first, is_told):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """For each call that tells a stream to wait the row that its thread launched next, or -1."""
     found = np.empty(thread.size, np.int32)

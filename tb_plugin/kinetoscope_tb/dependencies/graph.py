@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..compiling import compiled
 from ..trace import NONE, Trace
 from ..trace.idle import QUEUED_NS
 from ..trace.step_rows import has_steps
@@ -161,7 +161,7 @@ def _arrivals(edges: Edges, time: Ints) -> Ints:
     return np.where(arrival == _NEVER, time, arrival)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _latest(first, before, lag, time):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     found = np.empty(time.size, np.int64)
     for v in range(time.size):
@@ -177,7 +177,7 @@ def _latest(first, before, lag, time):  # type: ignore[no-untyped-def]  # noqa: 
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _times(order, first, before, lag, time, own, since):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     found = np.empty(time.size, np.int64)
     for k in range(order.size):

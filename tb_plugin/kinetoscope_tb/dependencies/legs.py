@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
+from ..compiling import compiled
 from ..trace import NONE, Trace
 from .classes import CLASSES, own_classes
 from .graph import Graph
@@ -97,7 +97,7 @@ def _spent(
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _ways(order, first, before, lag, time, own, latest, window, begin, ended_by, most):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Of each node in a window the ends that it is reached from, by when, and by way of which node's which end.
 
@@ -132,7 +132,7 @@ def _ways(order, first, before, lag, time, own, latest, window, begin, ended_by,
     return since, over, parent
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _enter(since, over, parent, source, at, way):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Note that a node is reached from an end by an instant, if it isn't later from there, and there is room."""
     place = 0
@@ -146,7 +146,7 @@ def _enter(since, over, parent, source, at, way):  # type: ignore[no-untyped-def
         since[place], over[place], parent[place] = source, at, way
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _on_the_way(order, way, parent, most):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """All ways that some ways lead over, themselves too; each after what it came by."""
     is_kept = np.zeros(parent.size, np.bool_)
@@ -171,7 +171,7 @@ def _on_the_way(order, way, parent, most):  # type: ignore[no-untyped-def]  # no
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _summed(part, taken, parent, wanted, classes):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Of the wanted places what was taken there and by all their parents, which come before them, for each class."""
     found = np.empty((wanted.size, classes), np.int64)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
+from ..compiling import compiled
 from ..trace import NONE, Trace
 from ..trace.lookup import take
 from .classes import inner_before, own_classes
@@ -106,7 +106,7 @@ def _merged(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return {name: values[last if name == "end_ns" else first] for name, values in columns.items()}
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _walked(latest, before, time, target, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Return (node, edge that led to it, start, way) of each stretch; the last one of the last way first."""
     size = 1024
@@ -136,7 +136,7 @@ def _walked(latest, before, time, target, start, end):  # type: ignore[no-untype
     return node[:count].copy(), edge[:count].copy(), begin[:count].copy(), step[:count].copy()
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _grown(values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     larger = np.empty(2 * values.size, np.int64)
     for i in range(values.size):

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..compiling import compiled
 from ..trace import NONE, Trace
 from ..trace.call_tree import interleaved
 
@@ -70,7 +70,7 @@ def _columns(frame: Any) -> tuple[Rows, Ints, Ints]:
     return frame["thread"].to_numpy(), start, start + frame["dur_ns"].to_numpy()
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _points(order, ends, thread, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Merge the starts of ranges (`order`: by thread, start) with the ends (`ends`: by thread, end, inner first)."""
     n = order.size

@@ -15,9 +15,9 @@ or wait, and only what follows tells which.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..compiling import compiled
 from ..kernel_names import is_communication_range, is_data_loading, step_number
 from ..trace import NONE, Trace
 from ..trace.lookup import by_name
@@ -124,7 +124,7 @@ def _ends_of_work(points: HostPoints, is_work: Bools) -> NDArray[np.int64]:
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _last_elsewhere(at, thread, when, own):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """For each instant the thread, other than its own, of the last of `at` (sorted) that is no later, or -1."""
     found = np.empty(when.size, np.int32)
@@ -143,7 +143,7 @@ def _last_elsewhere(at, thread, when, own):  # type: ignore[no-untyped-def]  # n
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _joined(time, thread, goes_on, over, is_backward, main, wake_ns):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """For each point that goes on after a quiet stretch the last end on another thread in that stretch, or -1."""
     found = np.empty(goes_on.size, np.int32)

@@ -8,5 +8,6 @@ run         summaries side by side: matching, waits, clocks
 from .model import FRAMES, Summary
 from .run import Member, Ranks
 from .summary import summary
+from .validation import problem_of
 
-__all__ = ["FRAMES", "Member", "Ranks", "Summary", "summary"]
+__all__ = ["FRAMES", "Member", "Ranks", "Summary", "problem_of", "summary"]

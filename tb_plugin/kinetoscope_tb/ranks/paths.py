@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
+from ..compiling import compiled
 from ..dependencies import CLASSES
 from ..trace import NONE
 from .reduced import Reduced
@@ -149,7 +149,7 @@ def _scaled(parts: list[int], length: int) -> list[int]:
     return scaled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _walked(rows, end, total, on_step, on_call, of_step, of_call, since, length, start, dur, wait, noise, last):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """(step, kind, leg or call, member, start, duration, since, until) of each stretch; a step's last one first."""
     none = np.int64(NONE)

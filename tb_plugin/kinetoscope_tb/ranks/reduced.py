@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
+from ..compiling import compiled
 from ..trace import NONE
 from .run import Ranks
 
@@ -177,7 +177,7 @@ def _units(match: Ints, since: Ints, of_call: Ints) -> tuple[Ints, Bools]:
         match[crossed] = NONE
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _order(unit, since, of_call):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """For each unit its place in an order in which all that decides on it comes before it, or -1 if there is none."""
     units = unit.max() + 1 if unit.size else 0
@@ -214,7 +214,7 @@ def _order(unit, since, of_call):  # type: ignore[no-untyped-def]  # noqa: ANN00
     return place
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _shifted(order, unit, of_call, since, early, wait, cut):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """By how much each call would end later; `order` are the calls in the order of their units."""
     ends = np.zeros(order.size, np.int64)
@@ -236,7 +236,7 @@ def _shifted(order, unit, of_call, since, early, wait, cut):  # type: ignore[no-
     return ends
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _latest(of_step, since, early, ends):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """By how much each step would end later; a step without a leg stays where it is."""
     found = np.zeros(of_step.size - 1, np.int64)

@@ -69,7 +69,7 @@ class Frame:
 
     def place(self) -> dict[str, Ints]:
         """Where the events lie in the text."""
-        return {"offset": self.take("offset").astype(np.int64), "length": self.take("length")}
+        return {"offset": self.take("offset").astype(np.int64), "length": self.take("length").astype(np.int32)}
 
     def kind(self) -> pl.Series:
         """Which of the frame's kinds each event is."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..compiling import compiled
 from ..trace.model import NONE, Finding
 from .rows import OPEN, Sorted
 from .threads import text_places
@@ -44,7 +44,7 @@ def with_pairs_closed(events: Sorted, texts: Texts) -> list[Finding]:
     return _unpaired(dur == NONE, is_end, offset)
 
 
-@njit(cache=True)
+@compiled
 def _close(order: Any, thread: Any, ts: Any, is_end: Any, dur: Any) -> None:
     """Set the durations of events that found each other; those of ends to 0."""
     stack = np.empty(order.size, np.int64)

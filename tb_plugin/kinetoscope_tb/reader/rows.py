@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..compiling import compiled
 from ..trace.model import NONE
 from .columns import ARG_AT, ARGS, EVENT_CODES, Growing, narrowed
 from .counters import CounterLines
@@ -259,7 +259,7 @@ def _dense(
     return values if arg in _CODES else narrowed(values)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _spread(rows, values, frame_of, place, frame, first_wins, result):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Put each value at the place of its event. Of several for one event the last holds, as in JSON, or the first."""
     for i in range(rows.size):

@@ -19,6 +19,8 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from ..compiling import compiled
+
 SKIP, CODE, INTEGER, TIME, OBJECT = range(5)
 """What becomes of a key's value: nothing; a code for its text; an integer; µs as ns; its own keys are read too."""
 
@@ -113,7 +115,7 @@ class Out(NamedTuple):
 
 
 def _compiled(function: F) -> F:
-    return cast("F", njit(cache=True, **_OPTIONS)(function))
+    return cast("F", compiled(function, **_OPTIONS))
 
 
 def _inlined(function: F) -> F:

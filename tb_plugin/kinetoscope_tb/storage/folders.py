@@ -110,7 +110,18 @@ def _identity(item: os.DirEntry[str]) -> object:
 
 
 def _entry(name: str, path: str, info: os.stat_result) -> Entry:
-    return Entry(name, path, info.st_size, (info.st_size, info.st_mtime_ns))
+    return Entry(name, path, info.st_size, local_stamp(info))
+
+
+def local_stamp(info: os.stat_result) -> tuple[int, int, int, int]:
+    """What changes whenever a file of this disk does, even if its size and its times are made those of another one.
+
+    `cp -p` and `rsync -t` set the time of the last change to the contents, but nobody can set that of the last change
+    to the file. Windows tells that time and a file's number only where the file is opened.
+    """
+    is_told = os.name != "nt"
+    number, changed = (info.st_ino, info.st_ctime_ns) if is_told else (0, 0)
+    return info.st_size, number, changed, info.st_mtime_ns
 
 
 # ---- elsewhere

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..cache import pack
-from ..cache.entry import BrokenEntry
+from ..cache.summary_entry import MOST_BYTES, PackedSummary
+from ..cache.values import BrokenEntry
 from ..errors import TraceError
 from ..storage import entry_at, is_url, last_part, replaced
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from ..cache.summary_entry import PackedSummary
     from ..discovery import TraceFile
 
 _AT_ONCE = 8  # recordings that are looked at: far away each look takes a moment
@@ -47,6 +47,7 @@ def summaries_beside(
     for file in files:
         by_pack[pack_of(file.path)].append(file)
     for path, mine in by_pack.items():
+        shown = _shown_pack_of(mine[0])
         try:
             places = pack.places_in(path)
             if places is None:
@@ -55,11 +56,24 @@ def summaries_beside(
             named = [file for file in mine if last_part(file.path) in places]
             if len(chosen) < len(named):
                 changed = next(file for file in named if last_part(file.path) not in chosen)
-                complain(f"{path} tells of {len(named) - len(chosen)} recordings that changed since: {changed.shown} …")
-            for place, kept in pack.summaries_in(path, (places[name] for name in chosen)):
-                yield chosen[place.name], kept
-        except (BrokenEntry, TraceError) as error:
-            complain(f"{path} can't be used: {error}")
+                complain(
+                    f"{shown} tells of {len(named) - len(chosen)} recordings that changed since: {changed.shown} …"
+                )
+            for place, found in pack.summaries_in(path, (places[name] for name in chosen)):
+                if isinstance(found, PackedSummary):
+                    yield chosen[place.name], found
+                else:
+                    complain(f"What {shown} says of {place.name} can't be: {found}.")
+        except BrokenEntry as error:
+            complain(f"{shown} can't be used: {error}.")
+        except TraceError as error:
+            complain(f"{shown} can't be read: {str(error).removeprefix(f'{error.path}: ')}")
+
+
+def _shown_pack_of(file: TraceFile) -> str:
+    """What a pack is called where people see it: not where it lies on this machine."""
+    folder, slash, _ = file.shown.rpartition("/")
+    return f"{folder}{slash}{pack.FILE_NAME}"
 
 
 def _true_ones(files: Sequence[TraceFile], places: dict[str, pack.Place]) -> dict[str, TraceFile]:
@@ -90,6 +104,7 @@ class Beside:
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="kinetoscope-")
         self._places: dict[str, list[tuple[TraceFile, pack.Place]]] = defaultdict(list)
+        self._problems: list[str] = []
 
     def __enter__(self) -> Self:
         return self
@@ -101,6 +116,9 @@ class Beside:
 
     def add(self, file: TraceFile, kept: PackedSummary) -> None:
         """Take a summary."""
+        if len(kept.data) > MOST_BYTES:  # nobody would read it
+            self._problems.append(f"The summary of {file.shown} is too large to be put beside it.")
+            return
         places = self._places[pack_of(file.path)]
         with self._spool(pack_of(file.path)).open("ab") as spool:
             if not places:
@@ -112,7 +130,7 @@ class Beside:
 
     def put(self) -> list[str]:
         """Write one file into each folder; where that failed, and why."""
-        problems = []
+        problems = list(self._problems)
         for path, told in self._places.items():
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 places = [place for place in pool.map(_with_key, told) if place is not None]

@@ -75,7 +75,7 @@ def open_or_arrange(file: TraceFile, trace: Trace, cache: Cache | None) -> tuple
     """The timeline of a file's trace, and whether it was made, not opened from the cache."""
     from ..timeline import timeline
 
-    kept = None if cache is None else cache.open_timeline(file.path, file.stamp)
+    kept = None if cache is None else cache.open_timeline(file.path, file.stamp, trace)
     return (timeline(trace), True) if kept is None else (kept, False)
 
 

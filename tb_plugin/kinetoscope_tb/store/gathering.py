@@ -63,9 +63,13 @@ def summary_of_file(path: str) -> PackedSummary:
         TraceError: The file can't be used.
     """
     from ..cache.summary_entry import packed
-    from ..ranks import summary
+    from ..ranks import problem_of, summary
 
-    return packed(summary(read_trace(path, threads=1)))
+    made = summary(read_trace(path, threads=1))
+    problem = problem_of(made)
+    if problem:  # it would break the views of all others
+        raise TraceError(path, f"it can't be held against other recordings: {problem}.")
+    return packed(made)
 
 
 def summaries(

@@ -170,7 +170,7 @@ class Loads:
         if self._cache is None:
             return
         keep(trace, file, self._cache, timeline)
-        mapped = self._cache.open_timeline(file.path, file.stamp)
+        mapped = self._cache.open_timeline(file.path, file.stamp, trace)
         if mapped is not None:
             with self._lock:
                 load.timeline = Future()

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
+from ..compiling import compiled
 from ..tables import COUNT, DURATION, TEXT, Column, Table
 from .alike import nearest_rank
 from .model import CATEGORIES, Timeline
@@ -107,7 +107,7 @@ def _durations(label: NDArray[np.int64], dur: NDArray[np.int64], calls: NDArray[
     }
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sums(order, start, end, parent, label, labels):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Return (how many, their time, their own time, the time in which any of them runs) of each label.
 

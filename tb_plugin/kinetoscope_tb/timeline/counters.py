@@ -21,9 +21,9 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
+from ..compiling import compiled
 from ..trace import NONE, Trace
 from ..trace.breakdown import intervals_of
 from ..trace.memory_levels import CPU, device_memories
@@ -169,7 +169,7 @@ def _told(trace: Trace) -> Iterator[Counter]:
         yield Counter(told.name, told.kind, told.process, None, None, told.bounds, end, curve, unit=told.unit)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _tile(at, value, end, level, index, is_mean):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Return the least, the largest and the last value, or thrice the mean, of each bucket."""
     tile = np.full((3, BUCKETS), np.nan)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
+from ..compiling import compiled
 from ..trace import Trace
 from ..trace.lookup import by_name
 from .model import FRAMES, Labels
@@ -136,7 +136,7 @@ def events(
     return out[:size].tobytes()
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _write(texts, codes, is_instant, start, dur, between, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Write the events; return how many bytes they take."""
     heads, head_at, names, name_at, threads, thread_at, tails, tail_at = texts
@@ -154,7 +154,7 @@ def _write(texts, codes, is_instant, start, dur, between, out):  # type: ignore[
     return size
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _copied(text, first, last, out, size):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Write a part of a text; return where it ends."""
     for k in range(first, last):
@@ -162,7 +162,7 @@ def _copied(text, first, last, out, size):  # type: ignore[no-untyped-def]  # no
     return size + last - first
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _microseconds(ns, out, size):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Write a time in microseconds with three decimals; return where it ends."""
     digits, rest = 4, ns // 10000

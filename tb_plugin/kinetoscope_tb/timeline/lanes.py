@@ -9,10 +9,11 @@ What is compiled here avoids whole-array expressions: numba takes seconds to com
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ..compiling import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def lanes(track, start, end, parent):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Return the lane of each slice; they are sorted by track, start, longest first, and `parent` is a row or -1.
 
@@ -47,7 +48,7 @@ def lanes(track, start, end, parent):  # type: ignore[no-untyped-def]  # noqa: A
     return lane
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _first_free(until, leaves, least, at):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Return the first lane from `least` on that is free at that time, or -1."""
     node = leaves + least
@@ -66,7 +67,7 @@ def _first_free(until, leaves, least, at):  # type: ignore[no-untyped-def]  # no
     return node - leaves
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def by_row(row, first):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Return (the place of each slice when they are put row by row, the order that does so); stable.
 

@@ -10,8 +10,9 @@ What is compiled here avoids whole-array expressions: numba takes seconds to com
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..compiling import compiled
 
 MOST = 16  # threads that are tried in turn; where all are taken, each lane has one of its own
 
@@ -34,7 +35,7 @@ class Threads:
         return thread
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _place(start, end, lane, first, ends, is_open, thread):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Fill in the threads from `first` on; return up to which slice that was possible."""
     for i in range(first, start.size):
@@ -56,7 +57,7 @@ def _place(start, end, lane, first, ends, is_open, thread):  # type: ignore[no-u
     return start.size
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def begun_before(start, lo, hi, at):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Return for each row, a stretch of sorted starts from `lo` up to `hi`, where those at that time or later begin."""
     found = np.empty(lo.size, np.int64)
@@ -72,7 +73,7 @@ def begun_before(start, lo, hi, at):  # type: ignore[no-untyped-def]  # noqa: AN
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def portion(start, lo, hi, most):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Return where the next portion of each row ends: all that begins before one moment, about `most` slices.
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..compiling import compiled
 
 FINEST = 8  # the first level that is stored: buckets of 256 ns, about as long as the shortest slices
 COARSEST = 50  # buckets of 13 days
@@ -112,7 +113,7 @@ class Pyramid:
         return Tile(begin, offsets, *cut)  # type: ignore[arg-type]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _levels(start, dur, label, first):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Return the columns of Levels."""
     rows, size = first.size - 1, start.size
@@ -139,7 +140,7 @@ def _levels(start, dur, label, first):  # type: ignore[no-untyped-def]  # noqa: 
     return (*index, *columns, count[:end].copy(), busy[:end].copy())
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _buckets(start, lo, hi, level):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Return in how many buckets of a level the sorted starts from `lo` up to `hi` lie."""
     buckets = 1
@@ -148,7 +149,7 @@ def _buckets(start, lo, hi, level):  # type: ignore[no-untyped-def]  # noqa: ANN
     return buckets
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _reduce(source, is_base, lo, hi, level, out, end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Write a level's entries from `end` on, from slices or from the entries before; return where they end."""
     start, dur = source
@@ -168,7 +169,7 @@ def _reduce(source, is_base, lo, hi, level, out, end):  # type: ignore[no-untype
     return at + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _begun_before(start, lo, hi, at):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Return the first place from `lo` up to `hi` whose start is at that time or later."""
     while lo < hi:
@@ -180,7 +181,7 @@ def _begun_before(start, lo, hi, at):  # type: ignore[no-untyped-def]  # noqa: A
     return lo
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill(source, stored, first_row, last_row, level, begin, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Write a tile's columns; return how many entries it has."""
     start, dur, label, first = source
@@ -209,7 +210,7 @@ def _fill(source, stored, first_row, last_row, level, begin, out):  # type: igno
     return size
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _gather(source, stored, is_stored, lo, hi, level, begin, out, size):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Write an entry per bucket of the slices, or stored entries, from `lo` up to `hi`; return where they end."""
     start, dur, label, _ = source
@@ -236,7 +237,7 @@ def _gather(source, stored, is_stored, lo, hi, level, begin, out, size):  # type
     return size
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _put(start, dur, begin, level, x, width, at):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Write where a slice begins and how wide it is, in quanta from `begin` on."""
     quantum = max(0, level - 3)

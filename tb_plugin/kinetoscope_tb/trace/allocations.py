@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
+from ..compiling import compiled
 from .lookup import by_name, take
 from .memory_levels import DeviceMemory
 from .model import NONE, Trace
@@ -102,7 +102,7 @@ def askers(trace: Trace) -> NDArray[np.int32]:
     return np.where(asking >= 0, asking, alone)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _pairs(address, time, change, order):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """For each record the place of its other end, and whether an allocation ends by another's at its address.
 

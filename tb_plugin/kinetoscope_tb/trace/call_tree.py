@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
+from ..compiling import compiled
 from .lookup import summed, take
 from .model import NONE, Trace
 from .nesting import add_up, innermost, nest, self_times
@@ -148,7 +148,7 @@ def merged(parent: Rows, code: Rows, root: Rows | None = None) -> MergedTree:
     return MergedTree(node, above, named)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def paths(parent, code, root, roots):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Return (node of each call, parent of each node, code of each node); `merged` says what they mean."""
     n = parent.size
@@ -183,7 +183,7 @@ def paths(parent, code, root, roots):  # type: ignore[no-untyped-def]  # noqa: A
     return node, above[:count].copy(), named[:count].copy()
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def laid_out(parent, order):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Return the nodes in preorder; `order` has each node after its parent, and siblings as they are to stand."""
     n = parent.size
@@ -208,7 +208,7 @@ def laid_out(parent, order):  # type: ignore[no-untyped-def]  # noqa: ANN001, AN
     return result
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def interleaved(thread, start, end, other_thread, other_start, other_end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Return the order of both lists together: thread, start, longest first, the first list before the other.
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
+from ..compiling import compiled
 from ..tables import TEXT, Column, Table
 from .model import NONE, Trace
 
@@ -154,7 +154,7 @@ def _levels(change: Ints, total: Ints) -> tuple[Ints, int]:
     return levels, int(levels[0] - change[0])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _chained(time, thread, change, total):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """The order of the records: by time; of one instant, the next record is one that found the level left before it.
 

@@ -10,12 +10,12 @@ outlasts it: it becomes a sibling of that other, and is counted.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ..compiling import compiled
 from .model import NONE
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def nest(thread, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Return (parent, depth, partial overlaps) of sorted ranges; parent is a row or -1."""
     n = start.size
@@ -39,7 +39,7 @@ def nest(thread, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001, A
     return parent, depth, overlaps
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def innermost(thread, start, end, at_thread, at):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Return for each instant the row of the innermost range open then on its thread, or -1.
 
@@ -66,7 +66,7 @@ def innermost(thread, start, end, at_thread, at):  # type: ignore[no-untyped-def
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def self_times(thread, start, end, parent, call_thread, call_host, call_start, call_end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Return each range's time without its direct children and without the runtime calls made directly in it.
 
@@ -107,7 +107,7 @@ def self_times(thread, start, end, parent, call_thread, call_host, call_start, c
     return alone
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def nearest(wanted, parent):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Return for each row the row itself if it is wanted, else its nearest wanted ancestor, or -1."""
     found = np.empty(parent.size, np.int32)
@@ -119,7 +119,7 @@ def nearest(wanted, parent):  # type: ignore[no-untyped-def]  # noqa: ANN001, AN
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_up(parent, values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Return each row's value with those of all its descendants; parents come before their children."""
     total = np.empty(values.size, values.dtype)
@@ -131,7 +131,7 @@ def add_up(parent, values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def repeats(parent, name, is_op, call_host):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Return whether each row is an operator and the only child of one of its name, with no runtime call beside it.
 

@@ -8,8 +8,8 @@ as is known; rows that begin before their call (clocks of host and device differ
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ..compiling import compiled
 from ..intervals import Ints
 from .idle import axes
 from .lookup import take
@@ -30,7 +30,7 @@ def queue_lengths(trace: Trace) -> list[tuple[int, int, Ints, Ints]]:
     return curves
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _counted(joins, leaves):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Return when the number that joined and haven't left changes, and what it is from then on; both come sorted."""
     at = np.empty(joins.size + leaves.size, np.int64)

@@ -54,7 +54,7 @@ def test_a_file_that_changed_gets_an_entry_of_its_own(cache):
 
 def test_an_entry_of_another_reader_is_not_looked_at(cache, monkeypatch):
     cache.write(a_trace(), "/a", STAMP)
-    monkeypatch.setattr(version, "reader_version", lambda: "another")
+    monkeypatch.setattr(version, "sources_version", lambda: "another")
     assert cache.open("/a", STAMP) is None
 
 
@@ -145,6 +145,99 @@ def test_what_killed_processes_left_is_removed_after_an_hour(cache):
     assert (old.exists(), young.exists()) == (False, True)
 
 
+def test_what_others_are_writing_takes_room_too(tmp_path):
+    cache = Cache(tmp_path)
+    for nth, path in enumerate("ab"):
+        cache.write(a_trace(), f"/{path}", STAMP)
+        newest = max(tmp_path.glob("*.trace"), key=lambda entry: entry.stat().st_mtime_ns)
+        os.utime(newest, (nth, nth))
+    size = cache.entries()[0].bytes
+    part = tmp_path / f"{'0' * 40}.other.part"
+    part.write_bytes(bytes(size))
+    small = Cache(tmp_path, capacity_bytes=3 * size + 100)
+    small.write(a_trace(), "/c", STAMP)
+    assert {entry.path for entry in cache.entries()} == {"/b", "/c"}
+    assert small.unfinished_bytes() == size
+    part.write_bytes(bytes(3 * size))
+    small = Cache(tmp_path, capacity_bytes=3 * size + 100)
+    small.write(a_trace(), "/d", STAMP)
+    assert {entry.path for entry in cache.entries()} == {"/b", "/c"}  # nothing is driven out for what has no room
+    assert part.exists()
+
+
+needs_posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
+
+
+def others_may_write(cache, monkeypatch):
+    cache.folder.chmod(0o777)
+
+
+def somebody_else_s(cache, monkeypatch):
+    number = os.geteuid() + 1
+    monkeypatch.setattr("kinetoscope_tb.private_folders.os.geteuid", lambda: number)
+
+
+def a_link_that_another_user_made(cache, monkeypatch):
+    cache.folder.rename(cache.folder.with_name("elsewhere"))
+    cache.folder.symlink_to(cache.folder.with_name("elsewhere"))
+    somebody_else_s(cache, monkeypatch)
+
+
+@needs_posix
+@pytest.mark.parametrize("make", [others_may_write, somebody_else_s, a_link_that_another_user_made])
+def test_a_folder_that_others_can_write_to_is_not_used(cache, monkeypatch, caplog, make):
+    cache.write(a_trace(), "/a", STAMP)
+    make(cache, monkeypatch)
+    before = sorted(cache.folder.iterdir())
+    assert cache.open("/a", STAMP) is None
+    cache.write(a_trace(), "/b", STAMP)
+    assert (cache.entries(), cache.clear()) == ([], 0)
+    assert sorted(cache.folder.iterdir()) == before
+    assert [record.levelname for record in caplog.records].count("WARNING") == 1
+    assert "isn't used" in caplog.text
+    assert cache.problem()
+
+
+@needs_posix
+def test_a_link_of_one_s_own_is_followed(cache):
+    cache.folder.with_name("elsewhere").mkdir(mode=0o700)
+    cache.folder.symlink_to(cache.folder.with_name("elsewhere"))
+    cache.write(a_trace(), "/a", STAMP)
+    assert cache.open("/a", STAMP)
+    assert cache.problem() == ""
+
+
+def a_link_to_it(entry):
+    entry.rename(entry.with_name("moved"))
+    entry.symlink_to(entry.with_name("moved"))
+
+
+def a_pipe(entry):
+    entry.unlink()
+    os.mkfifo(entry)
+
+
+def a_folder(entry):
+    entry.unlink()
+    entry.mkdir()
+
+
+@needs_posix
+@pytest.mark.parametrize("put", [a_link_to_it, a_pipe, a_folder])
+def test_what_is_no_file_is_no_entry(cache, put):
+    cache.write(a_trace(), "/a", STAMP)
+    put(entry_of(cache))
+    assert cache.open("/a", STAMP) is None
+    assert cache.entries() == []
+
+
+@needs_posix
+def test_an_entry_of_another_user_is_not_used(cache, monkeypatch):
+    cache.write(a_trace(), "/a", STAMP)
+    monkeypatch.setattr("kinetoscope_tb.cache.folder.is_mine", lambda info: False)
+    assert cache.open("/a", STAMP) is None
+
+
 def test_clearing_says_how_much_it_freed(cache):
     assert cache.clear() == 0
     cache.write(a_trace(), "/a", STAMP)
@@ -159,7 +252,7 @@ def test_where_nothing_can_be_written_it_is_said_once(tmp_path, caplog):
         assert cache.open(path, STAMP) is None
         cache.write(a_trace(), path, STAMP)
     assert [record.levelname for record in caplog.records].count("WARNING") == 1
-    assert "traces are read anew" in caplog.text
+    assert "Traces are read anew" in caplog.text
     assert cache.entries() == []
 
 

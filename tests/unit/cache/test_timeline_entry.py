@@ -10,11 +10,15 @@ from kinetoscope_tb.cache import Cache
 from kinetoscope_tb.timeline import timeline
 
 
-def made():
+def recorded():
     built = TraceBuilder().step(1, 0, 90_000)
     for i in range(200):
         built.op(f"op {i % 7}", i * 400, 300).kernel("k", i * 400 + 100, 250, i)
-    return timeline(built.build())
+    return built.build()
+
+
+def made():
+    return timeline(recorded())
 
 
 def columns(one):
@@ -26,7 +30,7 @@ def columns(one):
 def test_a_timeline_comes_back_as_it_was(tmp_path):
     kept, cache = made(), Cache(tmp_path)
     cache.write_timeline(kept, "a.pt.trace.json", "stamp")
-    found = cache.open_timeline("a.pt.trace.json", "stamp")
+    found = cache.open_timeline("a.pt.trace.json", "stamp", recorded())
     assert (found.window, found.tracks, found.frame_first) == (kept.window, kept.tracks, kept.frame_first)
     assert found.labels.texts == kept.labels.texts
     assert columns(found).keys() == columns(kept).keys()
@@ -39,7 +43,7 @@ def test_a_timeline_comes_back_as_it_was(tmp_path):
 def test_a_timeline_outlives_its_entry(tmp_path):
     cache = Cache(tmp_path)
     cache.write_timeline(made(), "a.pt.trace.json", "stamp")
-    found = cache.open_timeline("a.pt.trace.json", "stamp")
+    found = cache.open_timeline("a.pt.trace.json", "stamp", recorded())
     cache.clear()
     assert found.pyramid.tile(0, 1, 12, 0).count.sum() == found.slices_on(0).stop
 
@@ -53,7 +57,7 @@ def test_a_damaged_entry_is_made_anew(tmp_path, caplog, place):
     data[place] ^= 0xFF
     entry.write_bytes(data)
     with caplog.at_level(logging.INFO):
-        found = cache.open_timeline("a.pt.trace.json", "stamp")
+        found = cache.open_timeline("a.pt.trace.json", "stamp", recorded())
     assert found is None
     assert "made anew" in caplog.text
 

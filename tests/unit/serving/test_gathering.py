@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.cache import Cache
-from kinetoscope_tb.cache.entry import BrokenEntry
 from kinetoscope_tb.cache.summary_entry import PackedSummary, packed
+from kinetoscope_tb.cache.values import BrokenEntry
 from kinetoscope_tb.discovery import Logdir, list_traces
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.store import Crew, files_of, local_crew, ranks_of, summaries
@@ -101,7 +101,10 @@ def test_what_others_made_up_is_no_summary(logdir):
     wrong = [
         altered(calls=made.calls.with_columns(group=pl.lit(9, pl.Int32))),
         altered(calls=made.calls.with_columns(step=pl.lit(-2, pl.Int32))),
-        altered(calls=made.calls.with_columns(dur_ns=pl.lit(None, pl.Int64))),
+        altered(calls=made.calls.with_columns(dur_ns=pl.lit(2**63 - 1, pl.Int64))),
+        altered(calls=made.calls.with_columns(kind=pl.lit(None, pl.String))),
+        altered(legs=made.legs.with_columns(since=pl.lit(made.calls.height, pl.Int32))),
+        altered(groups=made.groups.with_columns(ranks=pl.lit("0-9999999"))),
         altered(steps=made.steps.rename({"idle_ns": "other_ns"})),
         altered(facts={**made.facts, "origin_ns": "0"}),
         altered(facts={**made.facts, "rank": 2**70}),

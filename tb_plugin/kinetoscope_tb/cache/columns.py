@@ -1,0 +1,374 @@
+"""Columns as bytes, in a form whose every length is checked before it is used.
+
+    magic · blocks · head · length of the head (8) · its checksum (4) · magic
+
+The head is JSON. It says where the blocks are, which hold the columns, and whatever else belongs to them. A block is
+some columns one after the other, compressed with zstd if that makes it smaller. Blocks that are to be mapped into
+memory hold one column each, aligned and as it is.
+
+Anybody may have written the bytes, and checksums are no signatures. So nothing is allocated before its size was held
+against the size of the file, columns have one of a few types, and texts are UTF-8. What a number means is for others to
+check.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate, pairwise
+from typing import IO, Any
+
+import numpy as np
+import polars as pl
+import zstandard
+from numpy.typing import NDArray
+
+from .values import BrokenEntry, mapping, parsed, sequence, whole
+
+MAGIC_BYTES = 18
+MOST_HEAD_BYTES = 1 << 22
+MOST_JSON_BYTES = 1 << 26  # of a column that is JSON
+MOST_GROWTH = 32  # how many bytes each byte of a file may stand for
+GROWTH_SLACK = 1 << 16  # bytes that any file may stand for
+
+_TAIL = struct.Struct(f"<QI{MAGIC_BYTES}s")
+TAIL_BYTES = _TAIL.size
+_BLOCK_BYTES = 1 << 20  # smaller columns share a block
+_ALIGNED = 64  # bytes: a line of the processor's cache
+_THREADS = 4  # that open blocks side by side, where there is much to open
+_MUCH = 4 << 20
+_WINDOW_BYTES = 1 << 23  # zstd's
+_NARROW = [np.dtype(name) for name in ("i1", "<i2", "<i4", "<i8")]
+_DTYPES = {d.str: d for d in (*_NARROW, *map(np.dtype, ("u1", "<u2", "<u4", "<u8", "<f4", "<f8")))}
+_INTEGERS = {pl.Int64: "i8", pl.Int32: "i4", pl.Int16: "i2", pl.Int8: "i1"}
+
+Read = Callable[[int, int], "bytes | memoryview"]
+Column = list[Any]
+"""Where a column is: which block, the byte there, the type, how many values."""
+
+
+class Writer:
+    """Writes columns to a file, and then the head.
+
+    Args:
+        file: Empty, or at the place where this begins.
+        magic: Of which kind the file is, in MAGIC_BYTES bytes.
+        is_mapped: Whether each column is to be mapped into memory.
+    """
+
+    def __init__(self, file: IO[bytes], magic: bytes, *, is_mapped: bool = False) -> None:
+        self._file, self._magic, self._is_mapped = file, magic, is_mapped
+        self._pending: list[Any] = []
+        self._pending_bytes = 0
+        self._blocks: list[tuple[int, int, int, int]] = []
+        self._at = file.write(magic)
+        self._size = 0
+        self._compressor = zstandard.ZstdCompressor(level=1, write_content_size=False)
+
+    def array(self, values: NDArray[Any]) -> Column:
+        """Write numbers as they are."""
+        data = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+        if data.dtype.str not in _DTYPES:
+            raise TypeError(f"{values.dtype} can't be written as a column")
+        place = [len(self._blocks), self._pending_bytes, data.dtype.str, int(data.size)]
+        if data.nbytes:
+            self._pending.append(data.reshape(-1).view("u1").data)
+            self._pending_bytes += data.nbytes
+        if self._pending_bytes >= _BLOCK_BYTES or self._is_mapped:
+            self._flush()
+        return place
+
+    def narrowed(self, values: NDArray[np.integer]) -> Column:
+        """Write integers with as few bytes as hold them."""
+        least, most = (int(values.min()), int(values.max())) if values.size else (0, 0)
+        fits = (d for d in _NARROW if np.iinfo(d).min <= least and most <= np.iinfo(d).max)
+        return self.array(values.astype(next(fits)))
+
+    def texts(self, texts: pl.Series) -> dict[str, Column]:
+        """Write texts, some of which may be null."""
+        lengths = texts.str.len_chars().cast(pl.Int64).fill_null(-1).to_numpy()
+        whole = "".join(texts.drop_nulls().to_list()).encode()
+        return {"lengths": self.narrowed(lengths), "utf8": self.array(np.frombuffer(whole, "u1"))}
+
+    def json(self, value: Any, default: Callable[[Any], Any] | None = None) -> Column:
+        """Write a JSON value that may be long; `default` makes one of what isn't.
+
+        Raises:
+            ValueError, TypeError, RecursionError: JSON has no form for it.
+        """
+        return self.array(np.frombuffer(json.dumps(value, default=default).encode(), "u1"))
+
+    def frame(self, frame: pl.DataFrame) -> dict[str, Any]:
+        """Write a frame; a null is a missing text, and no number is missing.
+
+        Raises:
+            TypeError: There is a column of another kind.
+        """
+        return {"rows": frame.height, "columns": {column.name: self._column(column) for column in frame}}
+
+    def _column(self, column: pl.Series) -> Any:
+        if isinstance(column.dtype, pl.Enum):
+            codes = column.to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
+            return {"codes": self.narrowed(codes), "categories": self.texts(column.dtype.categories)}
+        if column.dtype == pl.String:
+            return self.texts(column)
+        values = column.explode() if isinstance(column.dtype, pl.Array) else column
+        if values.null_count() or not (values.dtype.is_integer() or values.dtype in (pl.Float64, pl.Boolean)):
+            raise TypeError(f"{column.name} ({column.dtype}) can't be written as a column")
+        if values.dtype == pl.Float64:
+            return self.array(values.to_numpy())
+        return self.narrowed(values.cast(pl.Int64).to_numpy())
+
+    def end(self, head: Mapping[str, Any]) -> None:
+        """Write the head: JSON values, among them what the other methods returned.
+
+        Raises:
+            ValueError: The head is too large.
+        """
+        self._flush()
+        missing = -(-(self._size - GROWTH_SLACK) // MOST_GROWTH) - self._at
+        if missing > 0:  # nobody would believe that so small a file holds so much
+            self._at += self._file.write(bytes(missing))
+        text = json.dumps({**head, "blocks": self._blocks}).encode()
+        if len(text) > MOST_HEAD_BYTES:
+            raise ValueError("there is too much to say in the head")
+        self._file.write(text)
+        self._file.write(_TAIL.pack(len(text), zlib.crc32(text), self._magic))
+
+    def _flush(self) -> None:
+        """Write a block of what is pending."""
+        if not self._pending and not self._is_mapped:
+            return
+        size = self._pending_bytes
+        data = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
+        if self._is_mapped:
+            self._at += self._file.write(bytes(-self._at % _ALIGNED))
+        else:
+            packed = self._compressor.compress(data)
+            data = packed if len(packed) < size else data
+        self._blocks.append((self._at, len(data), size, zlib.crc32(data)))
+        self._at += self._file.write(data)
+        self._size += size
+        self._pending, self._pending_bytes = [], 0
+
+
+class Reader:
+    """Opens what a `Writer` wrote.
+
+    Args:
+        read: The bytes from a place on, so many of them; fewer only where the file became shorter.
+        size: How many bytes there are.
+        magic: Of which kind they are to be.
+
+    Attributes:
+        head: What the head says.
+
+    Raises:
+        BrokenEntry: They are of another kind, or were damaged or made up.
+    """
+
+    def __init__(self, read: Read, size: int, magic: bytes) -> None:
+        start, self.head = read_head(read, size, magic)
+        self._blocks = _opened(read, self.head.get("blocks"), start)
+
+    @classmethod
+    def of(cls, data: bytes | memoryview, magic: bytes) -> Reader:
+        """Open what lies in memory, or is mapped into it."""
+        return cls(reading(data), len(data), magic)
+
+    def array(self, place: Any, dtype: str, size: int | None = None) -> NDArray[Any]:
+        """Numbers of exactly this type, of which there must be so many; not copied.
+
+        Raises:
+            BrokenEntry: They are others, or not there.
+        """
+        if not (isinstance(place, list) and len(place) == 4 and isinstance(place[2], str)):
+            raise BrokenEntry("its head doesn't say where a column is")
+        found = _DTYPES.get(place[2])
+        at = whole(place[1], 0)
+        count = whole(place[3], 0)
+        if found is None or found.str != np.dtype(dtype).str:
+            raise BrokenEntry(f"a column is of type {place[2][:20]!r}")
+        if size is not None and count != size:
+            raise BrokenEntry(f"a column has {count} values instead of {size}")
+        if not count:
+            return np.empty(0, found)
+        block = self._blocks[whole(place[0], 0, len(self._blocks) - 1)]
+        if count > (len(block) - at) // found.itemsize:
+            raise BrokenEntry("a column is longer than what holds it")
+        values = np.frombuffer(block, found, count, at)
+        return values if values.flags.aligned else values.copy()
+
+    def integers(self, place: Any, most_bytes: int, size: int) -> NDArray[np.signedinteger]:
+        """Integers of a type of at most so many bytes each; not copied.
+
+        Raises:
+            BrokenEntry: They are others, or not there.
+        """
+        stored = place[2] if isinstance(place, list) and len(place) == 4 else None
+        dtype = _DTYPES.get(stored) if isinstance(stored, str) else None
+        if dtype is None or dtype.kind != "i" or dtype.itemsize > most_bytes:
+            raise BrokenEntry("a column isn't one of such integers")
+        return self.array(place, dtype.str, size)
+
+    def json(self, place: Any) -> Any:
+        """A JSON value.
+
+        Raises:
+            BrokenEntry: It is none, or not there.
+        """
+        data = self.array(place, "u1")
+        if data.size > MOST_JSON_BYTES:
+            raise BrokenEntry("its JSON is too long")
+        return parsed(data.tobytes())
+
+    def texts(self, place: Any, size: int | None = None) -> list[str | None]:
+        """Texts, of which there must be so many.
+
+        Raises:
+            BrokenEntry: They are no texts, or not there.
+        """
+        place = mapping(place)
+        lengths_place = place.get("lengths")
+        if size is None:
+            size = whole(lengths_place[3], 0) if isinstance(lengths_place, list) and len(lengths_place) == 4 else 0
+        lengths = self.integers(lengths_place, 8, size)
+        data = self.array(place.get("utf8"), "u1").tobytes()
+        try:
+            joined = data.decode()
+        except UnicodeDecodeError as error:
+            raise BrokenEntry("a text isn't UTF-8") from error
+        # Each is at most as long as all, and there are fewer than 2^31 bytes of them: the sum is exact.
+        if lengths.size and not -1 <= lengths.min() <= lengths.max() <= len(joined):
+            raise BrokenEntry("a text is longer than all of them")
+        used = np.maximum(lengths, 0, dtype=np.int64)
+        if int(used.sum(dtype=np.float64)) > len(joined) or int(used.sum()) != len(joined):
+            raise BrokenEntry("texts are longer than what holds them")
+        ends = list(accumulate(used.tolist(), initial=0))
+        found: list[str | None] = [joined[begin:end] for begin, end in pairwise(ends)]
+        for i in np.flatnonzero(lengths < 0).tolist():
+            found[i] = None
+        return found
+
+    def frame(self, place: Any, schema: Mapping[str, Any]) -> pl.DataFrame:
+        """A frame of exactly these columns; `pl.Enum` itself is an enum of any texts.
+
+        Raises:
+            BrokenEntry: It is another one, or not there.
+        """
+        place = mapping(place)
+        rows = whole(place.get("rows"), 0, 1 << 31)
+        columns = mapping(place.get("columns"))
+        if list(columns) != list(schema):
+            raise BrokenEntry("a frame has other columns")
+        return pl.DataFrame([self._series(name, columns[name], kind, rows) for name, kind in schema.items()])
+
+    def _series(self, name: str, place: Any, kind: Any, rows: int) -> pl.Series:
+        if kind == pl.Enum:
+            return self._enum(name, mapping(place), kind, rows)
+        if kind == pl.String:
+            return pl.Series(name, self.texts(place, rows), pl.String)
+        if kind == pl.Float64:
+            return pl.Series(name, self.array(place, "<f8", rows).copy())
+        if kind == pl.Boolean:
+            values = self.integers(place, 1, rows)
+            _fail_if_beyond(values, 0, 1, name)
+            return pl.Series(name, values.astype(bool))
+        if isinstance(kind, pl.Array):
+            values = self.integers(place, 8, rows * kind.shape[0]).astype(np.int64)
+            return pl.Series(name, values.reshape(rows, kind.shape[0]), kind)
+        dtype = np.dtype(_INTEGERS[kind])
+        return pl.Series(name, self.integers(place, dtype.itemsize, rows).astype(dtype))
+
+    def _enum(self, name: str, place: Mapping[str, Any], kind: Any, rows: int) -> pl.Series:
+        texts = self.texts(place.get("categories"))
+        if None in texts or len(set(texts)) != len(texts):
+            raise BrokenEntry(f"the texts of {name} aren't apart")
+        enum = pl.Enum(pl.Series(texts, dtype=pl.String))
+        if isinstance(kind, pl.Enum) and enum != kind:
+            raise BrokenEntry(f"{name} has other texts")
+        codes = self.integers(place.get("codes"), 4, rows)
+        _fail_if_beyond(codes, -1, len(texts) - 1, name)
+        physical = pl.Series(dtype=enum).to_physical().to_numpy().dtype
+        missing = codes < 0
+        numbers = pl.Series(name, np.where(missing, 0, codes).astype(physical))
+        return (numbers.set(pl.Series(missing), None) if missing.any() else numbers).cat.to(enum)
+
+
+def _fail_if_beyond(values: NDArray[np.signedinteger], least: int, most: int, name: str) -> None:
+    if values.size and not least <= int(values.min()) <= int(values.max()) <= most:
+        raise BrokenEntry(f"a value of {name[:20]!r} is out of range")
+
+
+def reading(data: bytes | memoryview) -> Read:
+    """Reads from memory, without copying where that is possible."""
+    view = memoryview(data)
+    return lambda start, count: view[start : start + count]
+
+
+def read_head(read: Read, size: int, magic: bytes) -> tuple[int, dict[str, Any]]:
+    """Where the head begins, and what it says.
+
+    Raises:
+        BrokenEntry: It is of another kind, or was damaged.
+    """
+    if size < len(magic) + TAIL_BYTES:
+        raise BrokenEntry("it is too short")
+    length, checksum = _head_length(bytes(read(size - TAIL_BYTES, TAIL_BYTES)), magic, size)
+    start = size - TAIL_BYTES - length
+    text = bytes(read(start, length))
+    if zlib.crc32(text) != checksum:
+        raise BrokenEntry("its head was damaged")
+    return start, dict(mapping(parsed(text)))
+
+
+def _head_length(tail: bytes, magic: bytes, size: int) -> tuple[int, int]:
+    """How long the head is, and its checksum, by the last TAIL_BYTES of so many bytes.
+
+    Raises:
+        BrokenEntry: It is of another kind, or was damaged.
+    """
+    length, checksum, found = _TAIL.unpack(tail) if len(tail) == TAIL_BYTES else (0, 0, b"")
+    if found != magic or length > min(MOST_HEAD_BYTES, size - TAIL_BYTES - len(magic)):
+        raise BrokenEntry("it has no head")
+    return int(length), int(checksum)
+
+
+def _opened(read: Read, told: Any, end: int) -> list[Any]:
+    """The blocks, none of which lies beyond `end`, where the head begins."""
+    places = []
+    for place in sequence(told):
+        start, length, size, checksum = sequence(place, 4)
+        places.append((whole(start, 0, end), whole(length, 0, end), whole(size, 0), whole(checksum, 0)))
+    if any(start + length > end or length > size for start, length, size, _ in places):
+        raise BrokenEntry("a block lies beyond its end")
+    size = sum(size for _, _, size, _ in places)
+    if sum(length for _, length, _, _ in places) > end or size > MOST_GROWTH * end + GROWTH_SLACK:
+        raise BrokenEntry("it says that it holds more than it can")
+    stored = [(read(start, length), size, checksum) for start, length, size, checksum in places]
+    if size < _MUCH or len(places) < 2:
+        return [_block(*one) for one in stored]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(_block, *zip(*stored, strict=True)))
+
+
+def _block(stored: bytes | memoryview, size: int, checksum: int) -> Any:
+    """A block's bytes: a view if they are as they were stored."""
+    if zlib.crc32(stored) != checksum:
+        raise BrokenEntry("a block was damaged")
+    if len(stored) == size:
+        return stored
+    out = bytearray(size)
+    view, at = memoryview(out), 0
+    try:
+        with zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES).stream_reader(stored) as reader:
+            while at < size and (count := reader.readinto(view[at:])):
+                at += count
+            if at < size or reader.read(1):
+                raise BrokenEntry("a block is of another size")
+    except zstandard.ZstdError as error:
+        raise BrokenEntry("a block can't be unpacked") from error
+    return out

@@ -1,0 +1,67 @@
+"""JSON values that anybody may have written: each is what it is taken for, or the entry is broken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+MOST_DEPTH = 200  # of lists and objects in each other
+_NO_BRACKETS = bytes(set(range(256)) - set(b'"[]{}'))
+
+
+class BrokenEntry(ValueError):
+    """Bytes that aren't what they were taken for, or were damaged."""
+
+
+def parsed(text: bytes) -> Any:
+    """A JSON value.
+
+    Raises:
+        BrokenEntry: It is none, or is nested more deeply than parsing it is safe.
+    """
+    marks = np.frombuffer(text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NO_BRACKETS), "u1")
+    is_quote = marks == ord('"')
+    outside = marks[~is_quote & ((np.cumsum(is_quote, dtype=np.int32) & 1) == 0)]
+    steps = np.where((outside == ord("[")) | (outside == ord("{")), 1, -1)
+    if np.cumsum(steps, dtype=np.int32).max(initial=0) > MOST_DEPTH:
+        raise BrokenEntry("its JSON is nested too deeply")
+    try:
+        return json.loads(text)
+    except ValueError as error:  # no JSON, no UTF-8, or a number of too many digits
+        raise BrokenEntry("its JSON can't be parsed") from error
+
+
+def whole(value: Any, least: int, most: int = 1 << 62) -> int:
+    """The value, which must be a whole number in this range.
+
+    Raises:
+        BrokenEntry: It isn't.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise BrokenEntry("a number in its head is out of range")
+    return value
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value, which must be an object.
+
+    Raises:
+        BrokenEntry: It isn't.
+    """
+    if not isinstance(value, dict):
+        raise BrokenEntry("its head lacks an object")
+    return value
+
+
+def sequence(value: Any, size: int | None = None) -> Sequence[Any]:
+    """The value, which must be a list, of so many values.
+
+    Raises:
+        BrokenEntry: It isn't.
+    """
+    if not isinstance(value, list) or (size is not None and len(value) != size):
+        raise BrokenEntry("its head lacks a list")
+    return value

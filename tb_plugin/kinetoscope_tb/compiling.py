@@ -1,0 +1,68 @@
+"""The one way in which functions are compiled, by numba, to run without holding Python's lock.
+
+What was compiled is kept beside the sources or in the user's cache folder, wherever numba may write, and else among the
+temporary files. Where nothing can be written at all, each process compiles anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from numba import config, njit
+
+from .private_folders import temporary_folder
+
+Function = Callable[..., Any]
+
+logger = logging.getLogger(__name__)
+
+_lock = threading.Lock()  # the folder is a setting of numba, for a moment
+_told: set[str] = set()
+
+
+def compiled(function: Function, **options: Any) -> Function:
+    """The function, compiled at its first call; `options` are numba's, beside the usual ones."""
+    options = {"nogil": True, **options}
+    with _lock:
+        try:
+            return _made(function, cache=True, **options)
+        except RuntimeError:  # numba may write nowhere
+            pass
+        return _compiled_elsewhere(function, options)
+
+
+def _compiled_elsewhere(function: Function, options: dict[str, Any]) -> Function:
+    """The function, kept among the temporary files if that is possible."""
+    settings: Any = config
+    folder, before = temporary_folder(), settings.CACHE_DIR
+    if folder is not None:
+        settings.CACHE_DIR = str(folder / "compiled")
+        try:
+            made = _made(function, cache=True, **options)
+        except RuntimeError:
+            pass
+        else:
+            _tell(f"is kept in {folder}")
+            return made
+        finally:
+            settings.CACHE_DIR = before
+    _tell("isn't kept, so each start compiles anew, for a minute")
+    return _made(function, **options)
+
+
+def _made(function: Function, **options: Any) -> Function:
+    made: Function = njit(**options)(function)
+    return made
+
+
+def _tell(where: str) -> None:
+    if not _told:
+        _told.add(where)
+        logger.warning(
+            "Neither the installation nor the user's cache folder can be written to, so compiled code %s. "
+            "NUMBA_CACHE_DIR names another folder.",
+            where,
+        )
