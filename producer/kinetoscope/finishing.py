@@ -6,26 +6,27 @@ to the machine's own disk.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import subprocess
-import tempfile
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .finisher import finish_left_over
 from .interpreter import command, leave_alone
-from .jobs import PROCESS, STATE, Job, Queue, read_json, write_json
+from .jobs import PROCESS, STATE, Job, Queue
 from .manifest import SAVING
+from .plain_files import read_json, write_json
+from .scratch import make_queue_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 _LOG = logging.getLogger("kinetoscope")
 
 _MOST_STARTS = 3
-_PROGRAM = "from kinetoscope.finisher import main; main(sys.argv[1], int(sys.argv[2]))"
+_PROGRAM = "from kinetoscope.finisher import main; main(sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3]))"
 
 
 class Finishing:
@@ -33,10 +34,11 @@ class Finishing:
 
     Args:
         on_outcome: Is called on the training's thread with what became of each window.
+        places: Where copies may go: what their URLs begin with.
     """
 
-    def __init__(self, on_outcome: Callable[[dict[str, Any]], None]) -> None:
-        self._on_outcome = on_outcome
+    def __init__(self, on_outcome: Callable[[dict[str, Any]], None], places: Collection[str] = ()) -> None:
+        self._on_outcome, self._places = on_outcome, list(places)
         self._queue: Queue | None = None
         self._finisher: subprocess.Popen[bytes] | None = None
         self._starts = 0
@@ -49,7 +51,7 @@ class Finishing:
     def queue(self) -> Queue:
         """The queue; a new folder that only this user may read, when first asked for."""
         if self._queue is None:
-            self._queue = Queue(Path(tempfile.mkdtemp(prefix="kinetoscope-")))
+            self._queue = Queue(make_queue_folder())
         return self._queue
 
     def describe(self, facts: dict[str, Any]) -> None:
@@ -121,7 +123,7 @@ class Finishing:
         try:
             with (self.queue.folder / "finisher.log").open("ab") as log:
                 self._finisher = subprocess.Popen(
-                    command(_PROGRAM, str(self.queue.folder), str(os.getpid())),
+                    command(_PROGRAM, str(self.queue.folder), str(os.getpid()), json.dumps(self._places)),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
@@ -169,7 +171,7 @@ class Finishing:
             if self._pending and self._queue.jobs():
                 self._wake()
         if self._pending:  # no process could be started, or each one died
-            self._learn_from(finish_left_over(self._queue.folder) or [])
-        if not self._queue.jobs():
+            self._learn_from(finish_left_over(self._queue.folder, places=self._places) or [])
+        if self._queue.is_empty():
             self._queue.discard()
         return len(self._pending)

@@ -20,9 +20,10 @@ from .destination import Destination
 from .errors import SaveError
 from .finishing import Finishing
 from .identity import Place, Run, current_place, is_distributed, local_world_size
-from .jobs import Job, write_json
+from .jobs import Job
 from .manifest import ENDED, KEPT, LOST, NAME, RECORDING
 from .metadata import Recording, Window, process_facts
+from .plain_files import write_json
 from .selection import Selection
 from .template import formatted, place_values, variables
 from .uploads import object_url
@@ -77,7 +78,7 @@ class Saving:
         self._window_ranks: Collection[int] | None = None
         self._has_begun = False
         self._left_out: list[dict[str, Any]] = []
-        self._finishing = Finishing(self._became)
+        self._finishing = Finishing(self._became, self._destination.places)
         self._largest_bytes = 0
         self._files: set[str] = set()
         self._is_ended = False
@@ -252,8 +253,7 @@ class Saving:
         own = self._finishing.queue.folder
         if shutil.disk_usage(own).free >= needed:
             return own
-        other = self._finishing.queue.beside(folder)
-        other.mkdir(parents=True, exist_ok=True)
+        other = self._finishing.queue.make_in_run(folder)
         if shutil.disk_usage(other).free >= needed:
             return other
         raise SaveError(f"neither {own} nor {other} has room for its {needed >> 20} MiB")
