@@ -69,6 +69,7 @@ class Finisher:
         self._pruned_to: int = pruned_to if is_count(pruned_to) else -1
         self._tried: set[int] = set()
         self._reported: object = None
+        self._process: dict[str, Any] | None = None
         self._earlier: list[dict[str, Any]] | None = None
 
     def work(self) -> None:
@@ -77,11 +78,24 @@ class Finisher:
             jobs = [job for job in self._queue.jobs() if job.number not in self._tried]
             for job in jobs:
                 self._windows.setdefault(job.number, _window(job))
+            if not jobs:
+                self._give_up_those_without_a_job()
             self.report()
             if not jobs:
                 return
             job = min(jobs, key=lambda job: (job.path is not None, job.number))
             self._do(job)
+
+    def _give_up_those_without_a_job(self) -> None:
+        """Say of windows whose files somebody removed that they are lost."""
+        if self._queue.refused():
+            return
+        remaining = {job.number for job in self._queue.jobs()}
+        for number, window in self._windows.items():
+            if window["state"] in (manifest.SAVING, manifest.KEPT) and number not in remaining:
+                problem = f"somebody removed its raw file from {self._queue.folder}"
+                window |= {"state": manifest.LOST, "problem": problem}
+                window.pop("raw", None)
 
     def try_again(self) -> None:
         """Do what failed before once more."""
@@ -113,6 +127,9 @@ class Finisher:
         self._queue.put(job)
         raw, own = Path(job.raw), read_json(self._queue.own(job.number), _MOST_OWN_BYTES)
         if not raw.exists():
+            if told["state"] in (manifest.SAVED, manifest.PARTIAL):  # before the queue was removed and made again
+                job.path = told["path"]
+                return
             job.lost = f"its raw file {raw} is gone"
             raise SaveError(job.lost)
         folder = self._output or Path(job.folder)
@@ -190,10 +207,10 @@ class Finisher:
 
     def report(self, *, is_killed: bool = False) -> None:
         """Write down what became of the windows, for the training, the run's manifest and the next finisher."""
-        process = self._queue.process()
+        process = self._known_process()
         windows = [self._windows[number] for number in sorted(self._windows)]
         now = (process, windows, is_killed)
-        if now == self._reported:
+        if now == self._reported and (self._queue.folder / STATE).exists():
             return
         with contextlib.suppress(OSError):
             write_json(self._queue.folder / STATE, {"windows": windows, "pruned_to": self._pruned_to})
@@ -218,10 +235,20 @@ class Finisher:
 
     def _mirror(self) -> None:
         """Copy the run's manifest to where the traces are copied to."""
-        process = self._queue.process()
+        process = self._known_process()
         if process is not None and process.get("remote") and is_allowed(process["remote"], self._places):
             with contextlib.suppress(SaveError, OSError):
                 upload(Path(process["folder"]) / manifest.NAME, process["remote"], overwrite=True, tries=1)
+
+    def _known_process(self) -> dict[str, Any] | None:
+        """What is true of the whole process, also if somebody has removed the queue meanwhile."""
+        self._process = self._queue.process() or self._process
+        return self._process
+
+    def has_ended(self) -> bool:
+        """Whether the training has said good-bye."""
+        process = self._known_process()
+        return process is None or process.get("state") == manifest.ENDED
 
     def close(self, *, is_killed: bool = False) -> list[dict[str, Any]]:
         """Say that all is done; return what became of the windows."""
@@ -303,7 +330,7 @@ def finish_left_over(
     try:
         finisher, is_alive = Finisher(queue, places=places, output=output), _is_alive(queue)
         finisher.work()
-        windows = finisher.close(is_killed=not _has_ended(queue) and not is_alive)
+        windows = finisher.close(is_killed=not finisher.has_ended() and not is_alive)
     finally:
         os.close(lock)
     if not is_alive and queue.is_empty():
@@ -338,20 +365,25 @@ def main(folder: str, parent: int, places: Collection[str] = ()) -> None:
         return
     finisher = Finisher(queue, _tell, places=places)
     while True:
+        lock = _renewed(queue, lock)
         finisher.work()
         if _is_over(parent):
             break
     finisher.try_again()
-    finisher.close(is_killed=not _has_ended(queue))
+    finisher.close(is_killed=not finisher.has_ended())
     is_alone = (queue.process() or {}).get("is_alone", False)
     # Who has said good-bye waits, and clears up; that it is gone can't be seen yet when its pipe closes.
-    if (is_alone or not _has_ended(queue) or os.getppid() != parent) and queue.is_empty():
+    if (is_alone or not finisher.has_ended() or os.getppid() != parent) and queue.is_empty():
         queue.discard()
 
 
-def _has_ended(queue: Queue) -> bool:
-    process = queue.process()
-    return process is None or process.get("state") == manifest.ENDED
+def _renewed(queue: Queue, lock: int) -> int:
+    """The lock, or another one where the queue was removed and made again."""
+    renewed = queue.lock() if queue.folder.is_dir() and not queue.holds(lock) else None
+    if renewed is None:
+        return lock
+    os.close(lock)
+    return renewed
 
 
 def _be_modest() -> None:

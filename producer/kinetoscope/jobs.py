@@ -190,6 +190,13 @@ class Queue:
                 return None
         return descriptor
 
+    def holds(self, lock: int) -> bool:
+        """Whether a lock is this folder's: somebody may have removed the folder, which was made again then."""
+        try:
+            return os.path.samestat(os.fstat(lock), (self.folder / "lock").stat())
+        except OSError:
+            return False
+
 
 def is_count(value: object, most: int = _MOST_NUMBER) -> TypeGuard[int]:
     """Whether a value is a whole number from 0 to below `most`."""
