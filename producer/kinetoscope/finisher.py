@@ -328,17 +328,17 @@ def finish_left_over(
     if lock is None:
         return None
     try:
-        finisher, is_alive = Finisher(queue, places=places, output=output), _is_alive(queue)
+        finisher, has_died = Finisher(queue, places=places, output=output), not is_alive(queue)
         finisher.work()
-        windows = finisher.close(is_killed=not finisher.has_ended() and not is_alive)
+        windows = finisher.close(is_killed=not finisher.has_ended() and has_died)
     finally:
         os.close(lock)
-    if not is_alive and queue.is_empty():
+    if has_died and queue.is_empty():
         queue.discard()
     return windows
 
 
-def _is_alive(queue: Queue) -> bool:
+def is_alive(queue: Queue) -> bool:
     """Whether the training still runs; a queue is on its machine."""
     try:
         os.kill((queue.process() or {}).get("pid") or os.getpid(), 0)

@@ -22,21 +22,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .finisher import finish_left_over
+from .finisher import finish_left_over, is_alive
 from .jobs import Queue
-from .manifest import KEPT, SAVING, statuses
+from .manifest import ENDED, KEPT, KILLED, RECORDING, SAVING, statuses
 from .metadata import KEY
 from .naming import TraceName, file_name, worker_of_rank
 from .plain_files import read_plain, replace_plain
 from .scratch import VARIABLE, queue_folders, scratch_root
-from .sidecar import is_moment, latest_of, lines_of, older_file, sidecars
-from .status import SILENT_S, checked_header, is_as_noted, open_window, rank_statuses
+from .sidecar import is_moment, latest_of, lines_of, older_file, recovered_sidecars, sidecars
+from .status import SILENT_S, checked_header, is_as_noted, open_window, rank_statuses, recover_command
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
 _LINE_LENGTHS = {"s": 4, "m": 5, "o": 3, "i": 4, "c": 4, "n": 4, "l": 3, "e": 3}
 _MOST_TEXT = 500
+_GONE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,10 @@ def finished(run: Path, *, places: Collection[str] = (), output: Path | None = N
         if process is None or Path(process["folder"]).resolve() != run.resolve():
             continue
         ranks.add(process["global_rank"])
-        if not queue.is_empty():  # a finisher that was killed may not have said so
+        if queue.is_empty():
+            if output is None and not is_alive(queue):  # nobody has said yet that it was killed
+                _finished(process["global_rank"], queue, places, None)
+        else:  # a finisher that was killed may not have said so
             results.append(_finished(process["global_rank"], queue, places, output))
     for status in statuses(run):
         if status["global_rank"] not in ranks and any(w.get("state") in (SAVING, KEPT) for w in status["windows"]):
@@ -150,6 +154,45 @@ class _Journal:
         return any(line[0] == "e" for line in self.lines)
 
 
+def unfinished(run: Path) -> list[str]:
+    """Say what of a run was lost, or isn't written yet, where nobody was left to say so in its manifest.
+
+    Args:
+        run: The run's folder.
+    """
+    said = []
+    known = {status["global_rank"]: status for status in statuses(run)}
+    for rank, status in known.items():
+        spans = [str(window["span"]) for window in status["windows"] if window.get("state") == SAVING]
+        if status.get("state") in (ENDED, KILLED) and spans:
+            said.append(f"rank {rank}: span {', '.join(spans)} isn't written yet; wait, or {recover_command(run)}")
+    for rank in rank_statuses(run):
+        state, step = known.get(rank.rank, {}).get("state"), rank.recording_since_step
+        if state in (ENDED, KILLED):
+            continue
+        if rank.state == "ended" and state == RECORDING:
+            said.append(f"rank {rank.rank}: nobody has written what it recorded last; wait, or {recover_command(run)}")
+        elif step is not None and (rank.state == "dead" or rank.age_s > _GONE_S):
+            heard = "it is gone" if rank.state == "dead" else f"it was last heard of {rank.age_s:.0f} s ago"
+            words = f"and was recording since step {step}; {recover_command(run)} makes a trace of what is left"
+            said.append(f"rank {rank.rank}: {heard}, {words}")
+    return [*said, *_lost_and_recovered(run, known)]
+
+
+def _lost_and_recovered(run: Path, known: dict[int, dict[str, Any]]) -> Iterator[str]:
+    """Windows that were open when their process was killed, of which a trace was made of what was left."""
+    for file in recovered_sidecars(run):
+        try:
+            journal, written_ns = _journal(file, None), file.lstat().st_mtime_ns
+        except (OSError, ValueError):  # damaged since
+            continue
+        rank = journal.head["global_rank"]
+        status = known.get(rank, {})
+        is_of_earlier = status.get("started_ns", 0) > written_ns
+        if journal.window is not None and status.get("state") not in (ENDED, KILLED) and not is_of_earlier:
+            yield f"rank {rank}: it was killed while it recorded, since step {journal.window}: that recording is lost"
+
+
 def recovered(run: Path, *, force: bool = False, output: Path | None = None) -> list[Recovered]:
     """Make a trace of each sidecar whose process is gone, and take the sidecar away.
 
@@ -162,7 +205,7 @@ def recovered(run: Path, *, force: bool = False, output: Path | None = None) -> 
     journals, results = [], []
     for file in sidecars(run):
         try:
-            journals.append(_journal(file))
+            journals.append(_journal(file, older_file(file)))
         except (OSError, ValueError) as error:
             results.append(Recovered(file, problem=f"it can't be read: {_words(error)}"))
     peers = _peers(run, journals)
@@ -184,15 +227,19 @@ def _words(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def _journal(file: Path) -> _Journal:
+def _journal(file: Path, older: Path | None) -> _Journal:
     """Read a sidecar.
+
+    Args:
+        file: The sidecar.
+        older: What it held before it grew too large, if anything.
 
     Raises:
         OSError: It can't be read.
         ValueError: It doesn't say who wrote it.
     """
-    head, older = checked_header(file), older_file(file)
-    lines = [*(lines_of(older) if older.exists() else []), *lines_of(file)]
+    head = checked_header(file)
+    lines = [*(lines_of(older) if older is not None and older.exists() else []), *lines_of(file)]
     lines = [line for line in lines if _is_whole(line)]
     step, news = latest_of(lines)
     numbers = [line[1] for line in lines if line[0] == "s"] + ([] if step is None else [step[0]])

@@ -76,6 +76,11 @@ def sidecars(run: Path) -> list[Path]:
     return sorted(file for file in found if not file.stem.endswith(".1"))
 
 
+def recovered_sidecars(run: Path) -> list[Path]:
+    """The sidecars of which a trace was made."""
+    return [] if (run / WORK).is_symlink() else sorted((run / WORK).glob("rank*.recovered"))
+
+
 def header_of(file: Path) -> dict[str, Any] | None:
     """Who wrote a sidecar; None if it doesn't say.
 

@@ -44,13 +44,19 @@ def step(tracer):
     tracer.step()
 
 
+def remove(folder):
+    """Remove a folder that others write into."""
+    gone = folder.rename(folder.parent.parent / "gone")
+    shutil.rmtree(gone)
+
+
 @pytest.mark.parametrize("removed", ["root", "queue"])
 def test_a_folder_that_is_removed_between_windows_is_made_again_and_nothing_is_lost(tmp_path, removed, log):
     with recorder(tmp_path, windows=3) as tracer:
         step(tracer)
         until(lambda: len(tracer.saved_traces) == 1)
         (queue,) = queue_folders()
-        shutil.rmtree(scratch_root() if removed == "root" else queue)
+        remove(scratch_root() if removed == "root" else queue)
         step(tracer)
         until(lambda: len(tracer.saved_traces) == 2)
         assert queue_folders() == [queue]
@@ -68,7 +74,7 @@ def test_a_recording_that_is_removed_with_the_folder_is_the_only_one_that_is_los
         writer = writer_of(tracer)
         os.kill(writer, signal.SIGSTOP)
         step(tracer)
-        shutil.rmtree(scratch_root())
+        remove(scratch_root())
         step(tracer)
         os.kill(writer, signal.SIGCONT)
     windows = outcomes(tmp_path)
@@ -84,7 +90,7 @@ def test_what_was_kept_for_later_and_is_removed_is_lost(tmp_path):
         step(tracer)
         until(lambda: not (tracer.saved_traces or tracer._saving._finishing.is_pending))
         assert outcomes(tmp_path)[1]["state"] == "kept"
-        shutil.rmtree(scratch_root())
+        remove(scratch_root())
         step(tracer)
     windows = outcomes(tmp_path)
     assert {span: window["state"] for span, window in windows.items()} == {1: "lost", 2: "saved"}
