@@ -96,7 +96,7 @@ def _local_folders(root: str, wanted: Wanted) -> Iterator[Folder]:
                     if identity not in entered:
                         entered.add(identity)
                         waiting.append((f"{name}/{item.name}".lstrip("/"), item.path))
-                elif wanted(item.name) and item.is_file():  # a pipe would hold whoever opens it
+                elif wanted(item.name):
                     entries.append(_entry(item.name, item.path, item.stat()))
             except OSError:  # a link to nothing, or a file that went away in the meantime
                 continue

@@ -1,14 +1,21 @@
 """Run folders from somebody else: what they name is never written, deleted, copied or waited for."""
 
 import json
+import os
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from kinetoscope.attempts import claimed
+from kinetoscope.errors import UsageError
 from kinetoscope.jobs import PROCESS, STATE, Queue
+from kinetoscope.manifest import statuses, write_status
 from kinetoscope.plain_files import write_json
+from kinetoscope.plans import FolderBoard
 from kinetoscope.recover import finished
+from kinetoscope.requests import Request, taken, write
 from kinetoscope.scratch import make_queue_folder
 
 TRACE = '{"baseTimeNanoseconds": 0, "traceEvents": [{"ph": "X"}]}'
@@ -202,3 +209,84 @@ def test_a_run_that_can_not_be_written_is_recovered_into_another_folder(tmp_path
     assert process.problem == ""
     assert (output / "a.gz").exists()
     assert not queue.folder.exists()
+
+
+def place(kind, file, mine):
+    """Put something in the place of a file that the recorder reads or writes."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "link":
+        file.symlink_to(mine / "id_ed25519")
+    elif kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "folder":
+        file.mkdir()
+    else:
+        with file.open("wb") as stream:
+            stream.truncate(8 << 30)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes and links")
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "huge"])
+class TestInThePlaceOfAFile:
+    """A link to a file of the user, a pipe that nobody writes to, a folder, or a file of 8 GiB."""
+
+    def test_a_request_is_refused_once_and_tells_nothing_of_the_file(self, tmp_path, mine, kind):
+        run = tmp_path / "run"
+        place(kind, run / ".work" / "trace", mine)
+        before = contents(mine)
+        with pytest.raises(UsageError, match="plain file") as refused:
+            taken(run)
+        assert "the user's own" not in str(refused.value)
+        assert taken(run) is None
+        assert contents(mine) == before
+
+    def test_a_request_is_left_in_its_place(self, tmp_path, mine, kind):
+        run = tmp_path / "run"
+        place(kind, run / ".work" / "trace", mine)
+        before = contents(mine)
+        with suppress(OSError):  # a folder can't be replaced
+            write(run, Request(steps=2))
+            assert taken(run).steps == 2
+        assert contents(mine) == before
+
+    def test_the_mark_of_an_attempt_is_replaced(self, tmp_path, mine, kind):
+        place(kind, tmp_path / "run" / ".work" / "attempt", mine)
+        before = contents(mine)
+        with suppress(OSError):
+            assert claimed(tmp_path, "run", "token", overwrite=True) == "run"
+        assert contents(mine) == before
+
+    def test_the_mark_of_an_attempt_holds_nobody(self, tmp_path, mine, kind):
+        place(kind, tmp_path / "run" / ".work" / "attempt", mine)
+        with pytest.raises(OSError, match=r"plain file|symbolic|KiB|directory"):
+            claimed(tmp_path, "run", "token")
+
+    def test_a_plan_holds_nobody(self, tmp_path, mine, kind):
+        board = FolderBoard(tmp_path / "plans", "key")
+        place(kind, tmp_path / "plans" / "key.0.json", mine)
+        with pytest.raises(OSError, match=r"plain file|symbolic|KiB|directory"):
+            board.read(0)
+
+    def test_a_status_is_passed_over_and_the_manifest_written_anew(self, tmp_path, mine, kind):
+        run = tmp_path / "run"
+        place(kind, run / ".work" / "status" / "rank1.json", mine)
+        place(kind, run / "run.json", mine)
+        before = contents(mine)
+        with suppress(OSError):
+            write_status(run, 0, {"global_rank": 0, "world_size": 2, "windows": []})
+            assert [rank["state"] for rank in json.loads((run / "run.json").read_text())["ranks"]] == [None, "silent"]
+        assert contents(mine) == before
+
+
+@pytest.mark.parametrize("action", [write, write_status], ids=["request", "status"])
+def test_a_recorder_s_folder_that_is_a_link_gets_nothing(tmp_path, mine, action):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / ".work").symlink_to(mine)
+    before = contents(mine)
+    arguments = [Request()] if action is write else [0, {"global_rank": 0, "windows": []}]
+    with pytest.raises(OSError, match="link"):
+        action(run, *arguments)
+    assert contents(mine) == before
+    assert taken(run) is None
+    assert statuses(run) == []
