@@ -35,6 +35,8 @@ from .status import SILENT_S, checked_header, is_as_noted, open_window, rank_sta
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from .status import RankStatus
+
 _LINE_LENGTHS = {"s": 4, "m": 5, "o": 3, "i": 4, "c": 4, "n": 4, "l": 3, "e": 3}
 _MOST_TEXT = 500
 _GONE_S = 60.0
@@ -162,21 +164,32 @@ def unfinished(run: Path) -> list[str]:
     """
     said = []
     known = {status["global_rank"]: status for status in statuses(run)}
-    for rank, status in known.items():
-        spans = [str(window["span"]) for window in status["windows"] if window.get("state") == SAVING]
-        if status.get("state") in (ENDED, KILLED) and spans:
-            said.append(f"rank {rank}: span {', '.join(spans)} isn't written yet; wait, or {recover_command(run)}")
-    for rank in rank_statuses(run):
-        state, step = known.get(rank.rank, {}).get("state"), rank.recording_since_step
-        if state in (ENDED, KILLED):
-            continue
-        if rank.state == "ended" and state == RECORDING:
-            said.append(f"rank {rank.rank}: nobody has written what it recorded last; wait, or {recover_command(run)}")
-        elif step is not None and (rank.state == "dead" or rank.age_s > _GONE_S):
-            heard = "it is gone" if rank.state == "dead" else f"it was last heard of {rank.age_s:.0f} s ago"
+    journals = {journal.rank: journal for journal in rank_statuses(run)}
+    for rank in sorted({*known, *journals}):
+        spans = _unwritten(known.get(rank, {}), journals.get(rank))
+        if spans:
+            shown = ", ".join(map(str, spans))
+            said.append(f"rank {rank}: span {shown} isn't written yet; wait, or {recover_command(run)}")
+    for rank, journal in journals.items():
+        state, step = known.get(rank, {}).get("state"), journal.recording_since_step
+        if step is not None and state not in (ENDED, KILLED) and (journal.state == "dead" or journal.age_s > _GONE_S):
+            heard = "it is gone" if journal.state == "dead" else f"it was last heard of {journal.age_s:.0f} s ago"
             words = f"and was recording since step {step}; {recover_command(run)} makes a trace of what is left"
-            said.append(f"rank {rank.rank}: {heard}, {words}")
+            said.append(f"rank {rank}: {heard}, {words}")
     return [*said, *_lost_and_recovered(run, known)]
+
+
+def _unwritten(status: dict[str, Any], journal: RankStatus | None) -> list[int]:
+    """The spans of windows of a process that is gone, of which its writer hasn't said that they are traces."""
+    windows = {window["span"]: window.get("state") for window in status.get("windows", ())}
+    is_gone = journal is not None and journal.state in ("dead", "ended")
+    if status.get("state") not in (ENDED, KILLED) and not is_gone:
+        return []
+    spans = {span for span, state in windows.items() if state == SAVING}
+    if journal is not None and is_gone and status.get("state") == RECORDING:
+        saved = {value for kind, value, _ in journal.news if kind == "saved" and is_moment(value)}
+        spans |= {span for span in saved if span not in windows and span > status.get("pruned_to", -1)}
+    return sorted(spans)
 
 
 def _lost_and_recovered(run: Path, known: dict[int, dict[str, Any]]) -> Iterator[str]:

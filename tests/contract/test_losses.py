@@ -154,6 +154,22 @@ def test_what_is_not_written_yet_is_named(kinetoscope, tmp_path):
     assert "rank 0: span 40 isn't written yet; wait, or kinetoscope recover" in out
 
 
+def test_where_the_writer_is_stopped_the_journal_tells_what_is_not_written_yet(kinetoscope, tmp_path):
+    run = tmp_path / "run"
+    status(run, 0, trace(run, 0, 37, 1), state="recording", world_size=1)
+    sidecar = Sidecar({"version": "1", "listens": True}, list)
+    sidecar.open(run, 0, {"global_rank": 0, "world_size": 1, "host": socket.gethostname(), "pid": os.getpid()})
+    for span in (37, 40):
+        sidecar.note("recording", {"step": span - 3, "request": None})
+        sidecar.note("saved", span)
+    sidecar.write()
+    assert kinetoscope("check", str(tmp_path))[0] == 0
+    sidecar.close("end")
+    code, out, _ = kinetoscope("check", str(tmp_path))
+    assert code == 1
+    assert "rank 0: span 40 isn't written yet; wait, or kinetoscope recover" in out
+
+
 @pytest.mark.parametrize("peers", ["saved", "killed too"])
 def test_what_is_recovered_of_a_dead_rank_lies_in_the_span_of_its_peers(kinetoscope, tmp_path, peers):
     run = tmp_path / "run"
