@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .naming import parse
+from .plain_files import make_folder_below, read_plain, replace_plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,8 +67,8 @@ def claimed(logdir: Path, name: str, token: str, *, overwrite: bool = False) -> 
         attempt = f"{name}.{number}" if number else name
         mark = logdir / attempt / ".work" / "attempt"
         if overwrite:
-            mark.parent.mkdir(parents=True, exist_ok=True)
-            mark.write_text(token, encoding="utf-8")
+            make_folder_below(logdir / attempt, ".work")
+            replace_plain(mark, token.encode())
             return attempt
         owner = _owner(mark)
         if owner is None and not _has_traces(logdir / attempt):
@@ -79,7 +80,7 @@ def claimed(logdir: Path, name: str, token: str, *, overwrite: bool = False) -> 
 
 def _owner(mark: Path) -> str | None:
     try:
-        return mark.read_text(encoding="utf-8")
+        return read_plain(mark).decode(errors="replace")
     except FileNotFoundError:
         return None
 
@@ -90,7 +91,7 @@ def _has_traces(folder: Path) -> bool:
 
 def _taken(mark: Path, token: str) -> str:
     """Leave the token unless somebody else was faster; return whose is there."""
-    mark.parent.mkdir(parents=True, exist_ok=True)
+    make_folder_below(mark.parent.parent, ".work")
     own = mark.with_name(f"attempt-{uuid.uuid4().hex}")
     own.write_text(token, encoding="utf-8")
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .errors import UsageError
-from .template import TRACE, variables
+from .template import TRACE, fixed_beginning, variables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +39,8 @@ class Destination:
                 variables(template)
             except ValueError as error:
                 raise UsageError(f"{template!r} is no format string: {error}.") from error
+        if ".." in self.file.split("/"):
+            raise UsageError(f"file={self.file!r}: a trace lies in its run's folder, so its name has no '..'.")
         if self.keep < -1:
             raise UsageError(f"keep={self.keep}: it is a number of traces, or -1 for all.")
 
@@ -46,3 +48,8 @@ class Destination:
     def kept(self) -> int:
         """How many traces stay: at least one, where there is no other place for them."""
         return 1 if self.keep == 0 and self.remote is None and self.remote_file is None else self.keep
+
+    @property
+    def places(self) -> list[str]:
+        """What the URL of each copy begins with."""
+        return [fixed_beginning(template) for template in (self.remote, self.remote_file) if template is not None]

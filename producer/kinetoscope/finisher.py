@@ -7,6 +7,8 @@ what there is and ends, and says so if the training had no time to say good-bye.
 
 A job that fails stays in the queue for the next attempt, at the end of the training or by `kinetoscope recover`: a disk
 may have room again, and a server may be back.
+
+Where copies may go, the program says that records, or whoever recovers: a URL that only a file names gets none.
 """
 
 from __future__ import annotations
@@ -16,19 +18,23 @@ import gc
 import os
 import select
 import signal
+import stat
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import manifest
 from .errors import SaveError
-from .jobs import PROCESS, STATE, Job, Queue, read_json, write_json
-from .uploads import upload
+from .jobs import STATE, Job, Queue, is_count, is_path
+from .plain_files import is_below, read_json, write_json
+from .scratch import check_private
+from .uploads import is_allowed, upload
 from .writer import publish
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 MOST_KEPT_BYTES = 1 << 30
 """How much of raw files stays on the machine's disk, for traces that couldn't be written."""
@@ -36,6 +42,7 @@ MOST_KEPT_BYTES = 1 << 30
 MOST_PRUNED = 100
 """How many windows are still told of after their traces were deleted again: a recording may go on for months."""
 
+_MOST_OWN_BYTES = 4 << 30
 _MOST_ATTEMPTS = 3  # a job in which the finisher itself died so often is given up
 _LOOK_S = 2.0
 
@@ -46,17 +53,23 @@ class Finisher:
     Args:
         queue: The jobs.
         tell: Is called when something has become of a window.
+        places: Where copies may go: what their URLs begin with.
+        output: Where traces are put, instead of the run's folder.
     """
 
-    def __init__(self, queue: Queue, tell: Any = None) -> None:
-        self._queue, self._tell = queue, tell
+    def __init__(
+        self, queue: Queue, tell: Any = None, *, places: Collection[str] = (), output: Path | None = None
+    ) -> None:
+        self._queue, self._tell, self._places, self._output = queue, tell, places, output
         state = read_json(queue.folder / STATE)
-        self._windows: dict[int, dict[str, Any]] = {
-            window["window"]: window for window in (state or {}).get("windows", [])
-        }
-        self._pruned_to: int = (state or {}).get("pruned_to", -1)
+        state = state if isinstance(state, dict) else {}
+        windows, pruned_to = state.get("windows"), state.get("pruned_to")
+        valid = (_checked_window(window) for window in (windows if isinstance(windows, list) else ()))
+        self._windows: dict[int, dict[str, Any]] = {window["window"]: window for window in valid if window}
+        self._pruned_to: int = pruned_to if is_count(pruned_to) else -1
         self._tried: set[int] = set()
         self._reported: object = None
+        self._process: dict[str, Any] | None = None
         self._earlier: list[dict[str, Any]] | None = None
 
     def work(self) -> None:
@@ -65,11 +78,24 @@ class Finisher:
             jobs = [job for job in self._queue.jobs() if job.number not in self._tried]
             for job in jobs:
                 self._windows.setdefault(job.number, _window(job))
+            if not jobs:
+                self._give_up_those_without_a_job()
             self.report()
             if not jobs:
                 return
             job = min(jobs, key=lambda job: (job.path is not None, job.number))
             self._do(job)
+
+    def _give_up_those_without_a_job(self) -> None:
+        """Say of windows whose files somebody removed that they are lost."""
+        if self._queue.refused():
+            return
+        remaining = {job.number for job in self._queue.jobs()}
+        for number, window in self._windows.items():
+            if window["state"] in (manifest.SAVING, manifest.KEPT) and number not in remaining:
+                problem = f"somebody removed its raw file from {self._queue.folder}"
+                window |= {"state": manifest.LOST, "problem": problem}
+                window.pop("raw", None)
 
     def try_again(self) -> None:
         """Do what failed before once more."""
@@ -83,10 +109,13 @@ class Finisher:
                 raise SaveError(job.lost)
             if job.path is None:
                 self._publish(job, told)
-            if job.remote is not None:
+            if job.remote is None:
+                self._queue.remove(job)
+            elif is_allowed(job.remote, self._places):
                 self._upload(job, told)
             else:
-                self._queue.remove(job)
+                self._tried.add(job.number)
+                told["upload"] = {"url": job.remote, "state": "waiting"}
             self._prune(job)
         except Exception as error:  # noqa: BLE001  whatever is wrong with one job, the others are to be done
             self._failed(job, told, str(error) or type(error).__name__)
@@ -96,19 +125,27 @@ class Finisher:
             raise SaveError(f"the process that should write it died {job.attempts} times")
         job.attempts += 1
         self._queue.put(job)
-        raw, own = Path(job.raw), read_json(self._queue.own(job.number))
+        raw, own = Path(job.raw), read_json(self._queue.own(job.number), _MOST_OWN_BYTES)
         if not raw.exists():
+            if told["state"] in (manifest.SAVED, manifest.PARTIAL):  # before the queue was removed and made again
+                job.path = told["path"]
+                return
             job.lost = f"its raw file {raw} is gone"
             raise SaveError(job.lost)
-        target = Path(job.folder) / job.file
+        folder = self._output or Path(job.folder)
+        target = folder / job.file
+        _check_below(target, job.file, folder)
         path, damage = publish(raw, target, job.metadata, own, overwrite=job.overwrite)
         told |= {"state": manifest.PARTIAL if job.is_partial else manifest.SAVED, "problem": str(damage) or None}
-        told |= {"file": path.relative_to(job.folder).as_posix(), "bytes": path.stat().st_size, "path": str(path)}
+        told |= {"file": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size, "path": str(path)}
         told |= {"saved_ns": time.time_ns()}
         told.pop("raw", None)
         job.path = str(path)
         if job.remote is not None:
             told["upload"] = {"url": job.remote, "state": "waiting"}
+            if self._output is not None:  # until it is copied it remains to be done
+                self._queue.put(replace(job, path=None, attempts=job.attempts - 1))
+                return
             self._queue.put(job)
         raw.unlink()
 
@@ -143,13 +180,14 @@ class Finisher:
 
     def _prune(self, job: Job) -> None:
         """Delete the oldest traces but for `keep`; one that shall be elsewhere too stays until it is."""
-        if job.keep < 0:
+        if job.keep < 0 or self._output is not None:
             return
         present = [w for _, w in sorted(self._windows.items()) if w.get("path") and not w.get("pruned")]
         self._prune_earlier(Path(job.folder), job.keep - len(present), {Path(w["path"]) for w in present})
         for window in present[: max(0, len(present) - job.keep)]:
-            if window.get("upload", {}).get("state", "uploaded") == "uploaded":
-                Path(window["path"]).unlink(missing_ok=True)
+            if (window.get("upload") or {}).get("state", "uploaded") == "uploaded":
+                if is_below(Path(window["path"]), Path(job.folder)):
+                    Path(window["path"]).unlink(missing_ok=True)
                 window["pruned"] = True
         gone = [number for number, window in sorted(self._windows.items()) if window.get("pruned")]
         for number in gone[:-MOST_PRUNED]:
@@ -169,15 +207,15 @@ class Finisher:
 
     def report(self, *, is_killed: bool = False) -> None:
         """Write down what became of the windows, for the training, the run's manifest and the next finisher."""
-        process = read_json(self._queue.folder / PROCESS)
+        process = self._known_process()
         windows = [self._windows[number] for number in sorted(self._windows)]
         now = (process, windows, is_killed)
-        if now == self._reported:
+        if now == self._reported and (self._queue.folder / STATE).exists():
             return
         with contextlib.suppress(OSError):
             write_json(self._queue.folder / STATE, {"windows": windows, "pruned_to": self._pruned_to})
         self._reported = (process, [dict(window) for window in windows], is_killed)
-        if isinstance(process, dict) and "folder" in process:
+        if process is not None:
             self._publish_status(process, windows, is_killed=is_killed)
         if self._tell is not None:
             self._tell()
@@ -197,10 +235,20 @@ class Finisher:
 
     def _mirror(self) -> None:
         """Copy the run's manifest to where the traces are copied to."""
-        process = read_json(self._queue.folder / PROCESS) or {}
-        if process.get("remote") is not None:
+        process = self._known_process()
+        if process is not None and process.get("remote") and is_allowed(process["remote"], self._places):
             with contextlib.suppress(SaveError, OSError):
                 upload(Path(process["folder"]) / manifest.NAME, process["remote"], overwrite=True, tries=1)
+
+    def _known_process(self) -> dict[str, Any] | None:
+        """What is true of the whole process, also if somebody has removed the queue meanwhile."""
+        self._process = self._queue.process() or self._process
+        return self._process
+
+    def has_ended(self) -> bool:
+        """Whether the training has said good-bye."""
+        process = self._known_process()
+        return process is None or process.get("state") == manifest.ENDED
 
     def close(self, *, is_killed: bool = False) -> list[dict[str, Any]]:
         """Say that all is done; return what became of the windows."""
@@ -211,19 +259,43 @@ class Finisher:
 
 def _is_as_written(folder: Path, trace: dict[str, Any], own: set[Path]) -> bool:
     """Whether a trace of an earlier attempt is still there, below the run's folder and as long as it was."""
-    name, path = str(trace.get("file")), folder / str(trace.get("file"))
-    if path in own or ".." in Path(name).parts or Path(name).is_absolute():
+    if not is_path(trace.get("file")):
+        return False
+    path = folder / trace["file"]
+    if path in own or not is_below(path, folder):
         return False
     try:
-        return path.is_file() and path.stat().st_size == trace.get("bytes")
+        info = path.lstat()
     except OSError:
         return False
+    is_ours = not hasattr(os, "getuid") or info.st_uid == os.getuid()
+    return is_ours and stat.S_ISREG(info.st_mode) and info.st_size == trace.get("bytes")
+
+
+def _check_below(target: Path, name: str, folder: Path) -> None:
+    """Check that a trace comes to lie in a folder.
+
+    Raises:
+        SaveError: Its name, or a link in the folder, leads elsewhere.
+    """
+    if Path(name).is_absolute() or ".." in Path(name).parts or not is_below(target, folder):
+        raise SaveError(f"{name} leads out of {folder}")
+
+
+def _checked_window(window: Any) -> dict[str, Any] | None:
+    """What is written of a window, if it is what a finisher writes."""
+    if not isinstance(window, dict) or not isinstance(window.get("state"), str):
+        return None
+    has_path = window.get("path") is None or is_path(window["path"])
+    is_valid = is_count(window.get("window")) and is_count(window.get("span"), 1 << 63) and is_path(window.get("file"))
+    return window if is_valid and has_path and isinstance(window.get("upload") or {}, dict) else None
 
 
 def _window(job: Job) -> dict[str, Any]:
     keys = ("window", "step_first", "step_last", "started_ns", "ended_ns", "reason", "ranks")
     told = {key: job.metadata.get(key) for key in keys}
-    told |= {"file": job.file, "window": job.number, "span": job.metadata.get("steps_completed", 0)}
+    span = job.metadata.get("steps_completed")
+    told |= {"file": job.file, "window": job.number, "span": span if is_count(span, 1 << 63) else 0}
     return {**told, "state": manifest.SAVING}
 
 
@@ -233,11 +305,18 @@ def _last_words(process: dict[str, Any]) -> str:
     return f"the process ended without a good-bye {what}: killed, out of memory, or crashed"
 
 
-def finish_left_over(folder: Path) -> list[dict[str, Any]] | None:
+def finish_left_over(
+    folder: Path, *, places: Collection[str] = (), output: Path | None = None
+) -> list[dict[str, Any]] | None:
     """Finish the jobs of a queue whose finisher is gone; return what became of its windows.
 
     None if a finisher is still at work, or there is no such folder. The folder goes when nothing is left in it to do
     and its process is gone.
+
+    Args:
+        folder: The queue, of which is known that nobody else may write to it.
+        places: Where copies may go: what their URLs begin with.
+        output: Where traces are put, instead of the run's folder.
 
     Raises:
         OSError: The folder can't be read.
@@ -249,55 +328,62 @@ def finish_left_over(folder: Path) -> list[dict[str, Any]] | None:
     if lock is None:
         return None
     try:
-        finisher, is_alive = Finisher(queue), _is_alive(queue)
+        finisher, has_died = Finisher(queue, places=places, output=output), not is_alive(queue)
         finisher.work()
-        windows = finisher.close(is_killed=not _has_ended(queue) and not is_alive)
+        windows = finisher.close(is_killed=not finisher.has_ended() and has_died)
     finally:
         os.close(lock)
-    if not is_alive and not queue.jobs():
+    if has_died and queue.is_empty():
         queue.discard()
     return windows
 
 
-def _is_alive(queue: Queue) -> bool:
+def is_alive(queue: Queue) -> bool:
     """Whether the training still runs; a queue is on its machine."""
     try:
-        os.kill((read_json(queue.folder / PROCESS) or {}).get("pid") or os.getpid(), 0)
+        os.kill((queue.process() or {}).get("pid") or os.getpid(), 0)
     except ProcessLookupError:
         return False
-    except OSError:
+    except (OSError, OverflowError):
         pass
     return True
 
 
-def main(folder: str, parent: int) -> None:
+def main(folder: str, parent: int, places: Collection[str] = ()) -> None:
     """Attend the queue until the training is gone.
 
     Args:
         folder: The queue.
         parent: The training's process.
+        places: Where copies may go, as the training says.
     """
     _be_modest()
     queue = Queue(Path(folder))
+    check_private(queue.folder)
     lock = queue.lock()
     if lock is None:
         return
-    finisher = Finisher(queue, _tell)
+    finisher = Finisher(queue, _tell, places=places)
     while True:
+        lock = _renewed(queue, lock)
         finisher.work()
         if _is_over(parent):
             break
     finisher.try_again()
-    finisher.close(is_killed=not _has_ended(queue))
-    is_alone = (read_json(queue.folder / PROCESS) or {}).get("is_alone", False)
+    finisher.close(is_killed=not finisher.has_ended())
+    is_alone = (queue.process() or {}).get("is_alone", False)
     # Who has said good-bye waits, and clears up; that it is gone can't be seen yet when its pipe closes.
-    if (is_alone or not _has_ended(queue) or os.getppid() != parent) and not queue.jobs():
+    if (is_alone or not finisher.has_ended() or os.getppid() != parent) and queue.is_empty():
         queue.discard()
 
 
-def _has_ended(queue: Queue) -> bool:
-    process = read_json(queue.folder / PROCESS)
-    return process is None or process.get("state") == manifest.ENDED
+def _renewed(queue: Queue, lock: int) -> int:
+    """The lock, or another one where the queue was removed and made again."""
+    renewed = queue.lock() if queue.folder.is_dir() and not queue.holds(lock) else None
+    if renewed is None:
+        return lock
+    os.close(lock)
+    return renewed
 
 
 def _be_modest() -> None:

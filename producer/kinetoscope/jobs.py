@@ -1,13 +1,14 @@
 """What remains to be done for recordings: one file each, in a folder that outlives the process that recorded.
 
-A queue is a folder on the machine's own disk. The training puts raw files and jobs there; a process without torch
-(`finisher`) makes traces of them. Whoever finds the folder later can finish the jobs just as well: all that is needed
-is written down.
+A queue is a folder on the machine's own disk, in this user's `scratch` root. The training puts raw files and jobs
+there; a process without torch (`finisher`) makes traces of them. Whoever finds the folder later can finish the jobs
+just as well: all that is needed is written down. What a job names lies in its queue or in its run's folder; a job that
+names anything else is refused.
 
     process.json    what is true of the whole process, for the run's manifest
     state.json      what became of each window; the finisher's
     0001.json       a job
-    0001.raw.json   what the profiler wrote, unless there was more room beside the traces
+    0001.raw.json   what the profiler wrote, unless there was more room in the run's folder
     0001.own        the program's own events and metadata, as `events.chrome_events` takes them
 
 This module imports nothing but the standard library.
@@ -15,14 +16,18 @@ This module imports nothing but the standard library.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import uuid
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from .plain_files import is_below, make_folder_below, read_json, write_json
+from .scratch import check_private, forget_root, make_private
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
 
 try:
     import fcntl
@@ -31,6 +36,10 @@ except ImportError:  # Windows
 
 PROCESS = "process.json"
 STATE = "state.json"
+MOST_RANKS = 1 << 17
+"""More than any job has: a number beyond it is damage, and nobody makes a list of so many."""
+
+_MOST_NUMBER = 1 << 31
 
 
 @dataclass(kw_only=True)
@@ -72,17 +81,45 @@ class Queue:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def beside(self, run: Path) -> Path:
-        """Where raw files have more room, perhaps: beside the run's traces."""
+    def process(self) -> dict[str, Any] | None:
+        """What is true of the whole process; None if it isn't known."""
+        return process_facts_in(read_json(self.folder / PROCESS))
+
+    def in_run(self, run: Path) -> Path:
+        """Where raw files have more room, perhaps: on the disk of the run's traces."""
         return run / ".work" / "scratch" / self.folder.name
+
+    def make_in_run(self, run: Path) -> Path:
+        """Make that folder; only this user may enter it.
+
+        Raises:
+            OSError: It can't be made, or somebody else has made it.
+        """
+        folder = make_folder_below(run, ".work", "scratch") / self.folder.name
+        make_private(folder)
+        return folder
+
+    def make_again(self) -> bool:
+        """Make the queue's folder again if somebody has removed it; return whether it was gone.
+
+        Raises:
+            OSError: It can't be made.
+        """
+        if self.folder.is_dir():
+            return False
+        self.folder.parent.parent.mkdir(parents=True, exist_ok=True)
+        make_private(self.folder.parent)
+        make_private(self.folder)
+        return True
 
     def discard(self) -> None:
         """Take the queue away, when nobody will put anything into it."""
-        run = (read_json(self.folder / PROCESS) or {}).get("folder")
+        process = self.process()
         shutil.rmtree(self.folder, ignore_errors=True)
-        if run is not None:
+        forget_root(self.folder)
+        if process is not None:
             with suppress(OSError):  # there was none, or what is in it is of use to somebody
-                self.beside(Path(run)).rmdir()
+                self.in_run(Path(process["folder"])).rmdir()
 
     def own(self, number: int) -> Path:
         """Where the program's own events are."""
@@ -98,16 +135,49 @@ class Queue:
             path.unlink(missing_ok=True)
 
     def jobs(self) -> list[Job]:
-        """The jobs that remain, oldest first. A file that is none is passed over."""
-        found = []
-        for path in sorted(self.folder.glob("[0-9]*[0-9].json")):
-            told = read_json(path)
-            if isinstance(told, dict):
-                try:
-                    found.append(Job(**told))
-                except TypeError:
-                    continue
-        return found
+        """The jobs that remain, oldest first; without those that are refused."""
+        return [job for job in self._read().values() if isinstance(job, Job)]
+
+    def refused(self) -> list[str]:
+        """The files that hold no job, or one that names files elsewhere, and why; they are left alone."""
+        return [f"{path}: {job}" for path, job in self._read().items() if isinstance(job, str)]
+
+    def is_empty(self) -> bool:
+        """Whether nothing is left to be done."""
+        return not self._read()
+
+    def _read(self) -> dict[Path, Job | str]:
+        """By its file each job, or why it is none."""
+        return {path: self._job_in(path) for path in sorted(self.folder.glob("[0-9]*[0-9].json"))}
+
+    def _job_in(self, path: Path) -> Job | str:
+        value = read_json(path)
+        problem = _fault_of(value)
+        if problem:
+            return problem
+        job = Job(**value)
+        if path.name != f"{job.number:04d}.json":
+            return f"its name and its number, {job.number}, differ"
+        process = self.process()
+        if process is not None and Path(job.folder) != Path(process["folder"]):
+            return f"it is for {job.folder}, another run"
+        return self._lying_elsewhere(job)
+
+    def _lying_elsewhere(self, job: Job) -> Job | str:
+        """The job, or which of its files lies neither in the queue nor in the run."""
+        raw, run = Path(job.raw), Path(job.folder)
+        is_named = raw.name == f"{job.number:04d}.raw.json"
+        if not is_named or raw.parent not in (self.folder, self.in_run(run)):
+            return f"its raw file {raw} lies outside {self.folder}"
+        try:
+            check_private(raw.parent)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            return str(error)
+        if job.path is not None and not is_below(Path(job.path), run):
+            return f"its trace {job.path} lies outside {run}"
+        return job
 
     def lock(self) -> int | None:
         """Become the only one who works here, until the descriptor is closed; None if somebody else does."""
@@ -120,24 +190,63 @@ class Queue:
                 return None
         return descriptor
 
+    def holds(self, lock: int) -> bool:
+        """Whether a lock is this folder's: somebody may have removed the folder, which was made again then."""
+        try:
+            return os.path.samestat(os.fstat(lock), (self.folder / "lock").stat())
+        except OSError:
+            return False
 
-def write_json(path: Path, value: Any) -> None:
-    """Write a file that others see either whole or not at all.
 
-    Raises:
-        OSError: The disk or the folder doesn't allow it.
-    """
-    hidden = path.with_name(f".{path.name}.tmp-{uuid.uuid4().hex}")
+def is_count(value: object, most: int = _MOST_NUMBER) -> TypeGuard[int]:
+    """Whether a value is a whole number from 0 to below `most`."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < most
+
+
+def is_path(value: object) -> bool:
+    """Whether a value is a text that can name a file."""
     try:
-        hidden.write_text(json.dumps(value, default=str), encoding="ascii")
-        hidden.replace(path)
-    finally:
-        hidden.unlink(missing_ok=True)
+        return isinstance(value, str) and value != "" and b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
 
 
-def read_json(path: Path) -> Any:
-    """The value of a JSON file; None if there is none or it isn't JSON."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+def _is_none_or_path(value: object) -> bool:
+    return value is None or is_path(value)
+
+
+_FIELDS = {
+    "number": is_count,
+    "raw": is_path,
+    "folder": is_path,
+    "file": is_path,
+    "metadata": lambda value: isinstance(value, dict),
+    "is_partial": lambda value: isinstance(value, bool),
+    "lost": lambda value: value is None or isinstance(value, str),
+    "overwrite": lambda value: isinstance(value, bool),
+    "remote": _is_none_or_path,
+    "keep": lambda value: value == -1 or is_count(value),
+    "attempts": is_count,
+    "path": _is_none_or_path,
+}
+
+
+def _fault_of(value: Any) -> str:
+    """Why a JSON value is no job; empty if it is one."""
+    if not isinstance(value, dict):
+        return "it is no job"
+    for name, is_valid in _FIELDS.items():
+        if name in value and not is_valid(value[name]):
+            return f"its {name} is {str(value[name])[:100]!r}"
+    needed = ("number", "raw", "folder", "file", "metadata")
+    absent, unknown = [name for name in needed if name not in value], [name for name in value if name not in _FIELDS]
+    return f"it has no {absent[0]}" if absent else f"it has a {str(unknown[0])[:100]!r}" if unknown else ""
+
+
+def process_facts_in(value: Any) -> dict[str, Any] | None:
+    """Return what a queue's process says of itself; None if it isn't what a recorder writes."""
+    if not isinstance(value, dict) or not is_path(value.get("folder")):
         return None
+    rank, pid = value.get("global_rank"), value.get("pid")
+    is_valid = is_count(rank, MOST_RANKS) and (pid is None or is_count(pid)) and _is_none_or_path(value.get("remote"))
+    return value if is_valid else None

@@ -10,9 +10,11 @@ status has changed meanwhile, and if so compiles again. So the last one to repla
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from .jobs import read_json, write_json
+from .jobs import MOST_RANKS, is_count
+from .plain_files import make_folder_below, read_json, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,6 +24,7 @@ NAME = "run.json"
 SCHEMA = 1
 _MOST_ROUNDS = 20
 _MANY, _PAUSE_A_RANK_S, _LONGEST_PAUSE_S = 64, 0.005, 5.0
+_LEAST_WINDOWS, _MOST_OUTCOMES = 100, 2_000_000
 _VERSIONS = ("version", "torch_version", "cuda_version", "python_version")
 _SHARED = ("run", "attempt", *_VERSIONS, "argv", "schedule", "options")
 _OF_A_RANK = (
@@ -32,6 +35,7 @@ _OF_A_RANK = (
     "state",
     "reason",
     "problem",
+    "recording_since_step",
     "steps_completed",
     "queue",
     "left_out",
@@ -56,7 +60,20 @@ def _is_of_later_attempt(found: Any, status: dict[str, Any]) -> bool:
     """Whether what is there tells of an attempt that began later: a slow copy of the one before outlives it."""
     if not isinstance(found, dict) or found.get("attempt") == status.get("attempt"):
         return False
-    return (found.get("started_ns") or 0) > (status.get("started_ns") or 0)
+    return _started_ns(found) > _started_ns(status)
+
+
+def _started_ns(status: dict[str, Any]) -> int:
+    started_ns = status.get("started_ns")
+    return started_ns if is_count(started_ns, 1 << 63) else 0
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def earlier_traces(run: Path, rank: int, attempt: object) -> list[dict[str, Any]]:
@@ -67,12 +84,12 @@ def earlier_traces(run: Path, rank: int, attempt: object) -> list[dict[str, Any]
     status = read_json(_status_file(run, rank))
     if not isinstance(status, dict):
         return []
-    before = [each for each in status.get("earlier") or () if isinstance(each, dict)]
+    before = _dicts(status.get("earlier"))
     if status.get("attempt") == attempt:
         return before
-    windows = [window for window in status.get("windows") or () if isinstance(window, dict)]
+    windows = _dicts(status.get("windows"))
     saved = [w for w in windows if w.get("state") in (SAVED, PARTIAL) and not w.get("pruned")]
-    done = [w for w in saved if (w.get("upload") or {}).get("state", "uploaded") == "uploaded"]
+    done = [w for w in saved if (_dict(w.get("upload"))).get("state", "uploaded") == "uploaded"]
     return [*before, *({"file": window.get("file"), "bytes": window.get("bytes")} for window in done)]
 
 
@@ -82,17 +99,16 @@ def write_status(run: Path, rank: int, status: dict[str, Any]) -> None:
     Raises:
         OSError: The run's folder doesn't allow it.
     """
-    folder = status_folder(run)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = make_folder_below(run, ".work", "status")
     own = _status_file(run, rank)
     if _is_of_later_attempt(read_json(own), status):
         return
     write_json(own, status)
-    size = status.get("world_size") or 1
-    if size > _MANY:
+    size = status.get("world_size")
+    if is_count(size, MOST_RANKS) and size > _MANY:
         time.sleep(min(_LONGEST_PAUSE_S, size * _PAUSE_A_RANK_S))
-        written_ns = own.stat().st_mtime_ns
-        if any(path.stat().st_mtime_ns > written_ns for path in folder.glob("rank*.json")):
+        written_ns = own.lstat().st_mtime_ns
+        if any(path.lstat().st_mtime_ns > written_ns for path in folder.glob("rank*.json")):
             return  # whoever wrote later compiles: a thousand ranks need not each read a thousand files
     compile_run(run)
 
@@ -105,23 +121,51 @@ def compile_run(run: Path) -> None:
     """
     seen: list[Any] = []
     for _ in range(_MOST_ROUNDS):
-        before, seen = seen, _statuses(run)
+        before, seen = seen, statuses(run)
         if seen == before:
             break
         if seen:
             write_json(run / NAME, manifest(seen))
 
 
-def _statuses(run: Path) -> list[dict[str, Any]]:
-    found = [read_json(path) for path in status_folder(run).glob("rank*.json")]
-    valid = [status for status in found if isinstance(status, dict) and isinstance(status.get("global_rank"), int)]
-    return sorted(valid, key=lambda status: status["global_rank"])
+def statuses(run: Path) -> list[dict[str, Any]]:
+    """What each process of a run has written of itself, by rank; what isn't of the form of a status is left out."""
+    if (run / ".work").is_symlink() or status_folder(run).is_symlink():
+        return []
+    valid = (_checked(read_json(path)) for path in status_folder(run).glob("rank*.json"))
+    return sorted((status for status in valid if status is not None), key=lambda status: status["global_rank"])
 
 
-def manifest(statuses: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the manifest of the newest attempt among the statuses of at least one process."""
-    newest = max(statuses, key=lambda status: status.get("started_ns") or 0).get("attempt")
-    current = {status["global_rank"]: status for status in statuses if status.get("attempt") == newest}
+def _checked(status: Any) -> dict[str, Any] | None:
+    """A status whose values are what the manifest reckons with, without those that aren't; None if it is none.
+
+    Any process that can write to the run's folder may have written it.
+    """
+    if not isinstance(status, dict) or not is_count(status.get("global_rank"), MOST_RANKS):
+        return None
+    size, ranks, attempt = status.get("world_size"), status.get("ranks"), status.get("attempt")
+    windows = [window for window in _dicts(status.get("windows")) if is_count(window.get("span"), 1 << 63)]
+    return {
+        **status,
+        "world_size": size if is_count(size, MOST_RANKS) else None,
+        "attempt": attempt if isinstance(attempt, str) else None,
+        "started_ns": _started_ns(status),
+        "ranks": None if ranks is None else _ranks_in(ranks),
+        "pruned_to": status["pruned_to"] if is_count(status.get("pruned_to"), 1 << 63) else -1,
+        "left_out": _dicts(status.get("left_out")),
+        "windows": [{**window, "ranks": _ranks_in(window.get("ranks"))} for window in windows],
+    }
+
+
+def _ranks_in(value: Any) -> list[int] | None:
+    """The ranks of a list; None if it is none."""
+    return [rank for rank in value if is_count(rank, MOST_RANKS)] if isinstance(value, list) else None
+
+
+def manifest(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the manifest of the newest attempt among the statuses of at least one process, of `statuses`."""
+    newest = max(found, key=_started_ns).get("attempt")
+    current = {status["global_rank"]: status for status in found if status.get("attempt") == newest}
     first = current[min(current)]
     size = max(first.get("world_size") or 1, max(current) + 1)
     expected = _expected(current.values(), range(size))
@@ -132,18 +176,24 @@ def manifest(statuses: list[dict[str, Any]]) -> dict[str, Any]:
         "ranks_expected": expected,
         "updated_ns": time.time_ns(),
         "ranks": [_rank(rank, current.get(rank)) for rank in sorted({*expected, *current})],
-        "windows": [
-            _window(key, current, expected)
-            for key in sorted({window["span"] for status in current.values() for window in status["windows"]})
-        ],
+        "windows": _windows(current, expected),
     }
+
+
+def _windows(current: dict[int, dict[str, Any]], expected: list[int]) -> list[dict[str, Any]]:
+    """The windows over all ranks, in order; of more than anybody reads, the newest."""
+    by_span: dict[int, dict[int, dict[str, Any]]] = defaultdict(dict)
+    for rank, status in current.items():
+        for window in status["windows"]:
+            by_span[window["span"]][rank] = window
+    most = max(_LEAST_WINDOWS, _MOST_OUTCOMES // max(1, len(expected)))
+    return [_window(span, by_span[span], current, expected) for span in sorted(by_span)[-most:]]
 
 
 def _expected(told: Iterable[dict[str, Any]], otherwise: Iterable[int]) -> list[int]:
     """The ranks that shall record, by what each process knows of them; `otherwise` if none says so."""
     known = [each["ranks"] for each in told if isinstance(each.get("ranks"), list)]
-    found = {rank for ranks in known for rank in ranks} if known else otherwise
-    return sorted(rank for rank in found if isinstance(rank, int))
+    return sorted({rank for ranks in known for rank in ranks} if known else otherwise)
 
 
 def _rank(rank: int, status: dict[str, Any] | None) -> dict[str, Any]:
@@ -152,9 +202,10 @@ def _rank(rank: int, status: dict[str, Any] | None) -> dict[str, Any]:
     return {"rank": rank, **{key: status.get(key) for key in _OF_A_RANK}}
 
 
-def _window(span: int, statuses: dict[int, dict[str, Any]], expected: Iterable[int]) -> dict[str, Any]:
+def _window(
+    span: int, told: dict[int, dict[str, Any]], statuses: dict[int, dict[str, Any]], expected: Iterable[int]
+) -> dict[str, Any]:
     """One window over all ranks: they all call it by the steps completed at its end."""
-    told = {rank: window for rank, status in statuses.items() for window in status["windows"] if window["span"] == span}
     first = told[min(told)]
     ranks = {rank: _outcome(told[rank]) for rank in told}
     for rank in _expected(told.values(), expected):
@@ -188,6 +239,7 @@ def _absence(status: dict[str, Any] | None, window: dict[str, Any]) -> dict[str,
         return {"state": SAVED, "pruned": True}  # so long ago that the rank doesn't tell of it any more
     schedule = status.get("schedule")
     warmup = schedule.get("warmup", 1) if isinstance(schedule, dict) else 1
+    warmup = warmup if is_count(warmup) else 1
     for left in status.get("left_out") or ():
         if _is_about(left.get("step"), window, warmup):
             return {"state": MISSING, "problem": left.get("problem")}

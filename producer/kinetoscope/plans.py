@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .errors import UsageError
+from .plain_files import read_plain
 from .requests import MOST_BYTES, Request, request_from
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class FolderBoard:
             OSError: The folder doesn't allow it.
         """
         try:
-            return self._file(number).read_text(encoding="utf-8", errors="replace")
+            return read_plain(self._file(number), MOST_BYTES).decode(errors="replace")
         except FileNotFoundError:
             return None
 
@@ -155,7 +156,8 @@ class FolderBoard:
         self._folder.mkdir(parents=True, exist_ok=True)
         unfinished = self._folder / f".{self._key}.{number}.tmp-{uuid.uuid4().hex}"
         try:
-            unfinished.write_text(text, encoding="utf-8")
+            with unfinished.open("xb") as file:
+                file.write(text.encode())
             try:
                 os.link(unfinished, self._file(number))
             except FileExistsError:

@@ -8,12 +8,15 @@ it is for those who ask, too.
 from __future__ import annotations
 
 import json
+import os
 import uuid
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import UsageError
+from .plain_files import make_folder_below, read_plain, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,14 +142,8 @@ def write(run: Path, request: Request) -> Path:
     Raises:
         OSError: The folder doesn't allow it.
     """
-    file = run / WORK / _FILE
-    file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_name(f"{_FILE}.tmp-{uuid.uuid4().hex}")
-    try:
-        unfinished.write_text(json.dumps(request.to_json()), encoding="utf-8")
-        unfinished.replace(file)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    file = make_folder_below(run, WORK) / _FILE
+    write_json(file, request.to_json())
     return file
 
 
@@ -158,7 +155,7 @@ def taken(run: Path) -> Request | None:
         OSError: The folder doesn't allow it.
     """
     file = run / WORK / _FILE
-    if not file.exists():
+    if not os.path.lexists(file) or file.parent.is_symlink():
         return None
     mine = file.with_name(f"{_FILE}.taken-{uuid.uuid4().hex}")
     try:
@@ -166,10 +163,10 @@ def taken(run: Path) -> Request | None:
     except FileNotFoundError:
         return None
     try:
-        with mine.open("rb") as stream:
-            data = stream.read(MOST_BYTES + 1)
+        data = read_plain(mine, MOST_BYTES)
+    except OSError as error:
+        raise UsageError(f"A request is a plain file of at most {MOST_BYTES} bytes: {error}.") from error
     finally:
-        mine.unlink(missing_ok=True)
-    if len(data) > MOST_BYTES:
-        raise UsageError(f"A request has at most {MOST_BYTES} bytes.")
+        with suppress(OSError):  # a folder
+            mine.unlink()
     return parsed(data)

@@ -20,9 +20,10 @@ from .destination import Destination
 from .errors import SaveError
 from .finishing import Finishing
 from .identity import Place, Run, current_place, is_distributed, local_world_size
-from .jobs import Job, write_json
+from .jobs import Job
 from .manifest import ENDED, KEPT, LOST, NAME, RECORDING
 from .metadata import Recording, Window, process_facts
+from .plain_files import write_json
 from .selection import Selection
 from .template import formatted, place_values, variables
 from .uploads import object_url
@@ -77,13 +78,15 @@ class Saving:
         self._window_ranks: Collection[int] | None = None
         self._has_begun = False
         self._left_out: list[dict[str, Any]] = []
-        self._finishing = Finishing(self._became)
+        self._finishing = Finishing(self._became, self._destination.places)
         self._largest_bytes = 0
         self._files: set[str] = set()
         self._is_ended = False
         self._started_ns = time.time_ns()
         self.recorded = 0
         """How many windows ended."""
+        self.lost = 0
+        """How many windows there is no trace of, and will be none."""
         self.reason = "schedule"
         """What ends the next window."""
         self.options: Mapping[str, Any] = {}
@@ -160,6 +163,7 @@ class Saving:
 
     def left_out(self, step: int, problem: str) -> None:
         """A window that was to begin about a step isn't recorded."""
+        self.lost += 1
         self._left_out = [*self._left_out, {"step": step, "problem": problem}][-_MOST_LEFT_OUT:]
         if self._settled is not None:
             with self._losses.kept_away("That a window is left out couldn't be told"):
@@ -193,6 +197,7 @@ class Saving:
             told: More of what the trace says about its recording; see `Recording`.
             own: What the program says itself, from `EventLog.taken`, and as `metadata` its keys at the file's top.
         """
+        self.lost += 1  # until somebody has it who will say what became of it
         with self._losses.kept_away("A recording was lost"):
             window = self._window(steps_completed, is_whole=is_whole, is_complete=is_complete)
             job = self._job(window, told or {}, dict(values or {}))
@@ -202,6 +207,7 @@ class Saving:
                 job.lost = str(error)
             self._describe(state=RECORDING, recording_since_step=None)
             self._finishing.put(job)
+            self.lost -= 1
 
     def _job(self, window: Window, told: Mapping[str, Any], values: dict[str, Any]) -> Job:
         settled = self.settled(is_late=True)
@@ -252,8 +258,7 @@ class Saving:
         own = self._finishing.queue.folder
         if shutil.disk_usage(own).free >= needed:
             return own
-        other = self._finishing.queue.beside(folder)
-        other.mkdir(parents=True, exist_ok=True)
+        other = self._finishing.queue.make_in_run(folder)
         if shutil.disk_usage(other).free >= needed:
             return other
         raise SaveError(f"neither {own} nor {other} has room for its {needed >> 20} MiB")
@@ -295,6 +300,7 @@ class Saving:
         """Take the news of what became of a window."""
         problem, upload = window.get("problem"), window.get("upload") or {}
         if window["state"] == LOST:
+            self.lost += 1
             self._losses.note(f"A recording was lost: {window['file']} wasn't written: {problem}.")
         elif window["state"] == KEPT:
             advice = f"What was recorded stays in {window['raw']}; `kinetoscope recover` tries again."
@@ -347,4 +353,5 @@ class Saving:
             usual_s = SIGNAL_S if self.reason.startswith("sig") else CLOSE_S
             left = self._finishing.close(usual_s if timeout_s is None else timeout_s)
             if left:
-                _LOG.warning("%d traces are still being written, by a process that outlives this one.", left)
+                what = "1 trace is" if left == 1 else f"{left} traces are"
+                _LOG.warning("%s still being written, by a process that outlives this one.", what)

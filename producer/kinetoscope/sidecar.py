@@ -12,10 +12,15 @@ file, from which `kinetoscope recover` makes a trace. It is also how others see 
     ["c", name, ns, {series: number}]       a counter
     ["n", kind, value, ns]                  news: `recording`, `saved`, `plan`, `missed`, `refused`, `hanging`,
                                             `left out`
+    ["l", [number, start_ns, end_ns], [[kind, value, ns], …]]
+                                            the last step, null if there was none, and the last news once more
     ["e", reason, ns]                       the process closed its recording in good order
 
 Times are Unix time in nanoseconds. The last line may be cut off. The file is touched every two seconds. When it grows
-beyond `MOST_BYTES` it becomes `rank{r}.1.jsonl`, in the place of an older one.
+beyond `MOST_BYTES` it becomes `rank{r}.1.jsonl`, in the place of an older one. An `l` line begins each such file and
+stands in every 32 KiB of it, so that the last 64 KiB tell how far the process is, however many counters there are.
+
+Whoever can write to the run's folder can write this file: it is read as something that anybody may have written.
 """
 
 from __future__ import annotations
@@ -27,10 +32,11 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from .plain_files import append_plain, make_folder_below, open_plain, replace_plain, touch_plain
 from .requests import WORK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from .progress import Step
@@ -38,7 +44,11 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("kinetoscope")
 
 MOST_BYTES = 4 << 20
+TAIL_BYTES = 1 << 16
+"""So much of the end tells the last step and the last news."""
 _LONGEST_LINE = 1 << 16
+_MOST_READ_BYTES = 64 << 20  # a file that grows too large by one write alone is still smaller
+_LATEST_EVERY_BYTES, _MOST_LATEST_BYTES = 1 << 15, 1 << 14
 _TOUCH_S = 2.0
 _MOST_WAITING = 100_000
 MOST_NEWS = 20
@@ -60,8 +70,15 @@ def older_file(sidecar: Path) -> Path:
 
 def sidecars(run: Path) -> list[Path]:
     """The sidecars of a run, also of processes that are gone."""
+    if (run / WORK).is_symlink():
+        return []
     found = (run / WORK).glob("rank*.jsonl")
     return sorted(file for file in found if not file.stem.endswith(".1"))
+
+
+def recovered_sidecars(run: Path) -> list[Path]:
+    """The sidecars of which a trace was made."""
+    return [] if (run / WORK).is_symlink() else sorted((run / WORK).glob("rank*.recovered"))
 
 
 def header_of(file: Path) -> dict[str, Any] | None:
@@ -70,7 +87,7 @@ def header_of(file: Path) -> dict[str, Any] | None:
     Raises:
         OSError: It can't be read.
     """
-    with file.open("rb") as stream:
+    with open_plain(file) as stream:
         head = _value(stream.readline(_LONGEST_LINE))
     return head if isinstance(head, dict) else None
 
@@ -83,13 +100,51 @@ def lines_of(file: Path, most_bytes: int | None = None) -> list[list[Any]]:
         most_bytes: How much of its end to read; None for all.
 
     Raises:
-        OSError: It can't be read.
+        OSError: It can't be read, or is larger than any recorder writes it.
     """
-    with file.open("rb") as stream:
-        if most_bytes is not None:
-            stream.seek(max(0, file.stat().st_size - most_bytes))
-        values = [_value(line) for line in stream.read().splitlines()]
+    with open_plain(file) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if most_bytes is None and size > _MOST_READ_BYTES:
+            raise OSError(f"it has {size >> 20} MiB, more than a recorder writes")
+        start = 0 if most_bytes is None else max(0, size - most_bytes)
+        stream.seek(start)
+        lines = stream.read(_MOST_READ_BYTES).splitlines()
+    values = [_value(line) for line in lines[bool(start) :]]
     return [value for value in values if isinstance(value, list) and value and isinstance(value[0], str)]
+
+
+def latest_of(lines: Sequence[list[Any]]) -> tuple[list[int] | None, list[tuple[str, Any, int]]]:
+    """Number, start and end of the last step that lines tell of, and the news in order; both only where they are whole.
+
+    Args:
+        lines: From `lines_of`.
+    """
+    step: list[int] | None = None
+    news: dict[tuple[str, int], Any] = {}
+    for line in lines:
+        if line[0] == "s" and _is_step(line[1:]):
+            step = line[1:]
+        elif line[0] == "n" and _is_news(line[1:]):
+            news[line[1], line[3]] = line[2]
+        elif line[0] == "l" and len(line) == 3:
+            step = line[1] if _is_step(line[1]) else step
+            pieces = line[2] if isinstance(line[2], list) else ()
+            news |= {(piece[0], piece[2]): piece[1] for piece in pieces if _is_news(piece)}
+    in_order = sorted(news.items(), key=lambda piece: piece[0][1])
+    return step, [(kind, value, ns) for (kind, ns), value in in_order]
+
+
+def _is_step(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 3 and all(is_moment(number) for number in value)
+
+
+def _is_news(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 3 and isinstance(value[0], str) and is_moment(value[2])
+
+
+def is_moment(value: object) -> bool:
+    """Whether a value can be a Unix time in nanoseconds, or another whole number of that size."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
 
 
 def has_ended(file: Path) -> bool:
@@ -98,7 +153,7 @@ def has_ended(file: Path) -> bool:
     Raises:
         OSError: It can't be read.
     """
-    return any(line[0] == "e" for line in lines_of(file, _LONGEST_LINE))
+    return any(line[0] == "e" for line in lines_of(file, TAIL_BYTES))
 
 
 def _value(line: bytes) -> Any:
@@ -110,8 +165,13 @@ def _value(line: bytes) -> Any:
 
 def _set_aside(file: Path) -> None:
     """Keep what a process left that was killed here before."""
-    if not file.exists() or has_ended(file):
+    try:
+        if has_ended(file):
+            return
+    except FileNotFoundError:
         return
+    except OSError:  # something else lies in its place
+        pass
     aside = file.with_name(f"{file.stem}.left-{time.time_ns()}.jsonl")
     if older_file(file).exists():
         older_file(file).replace(older_file(aside))
@@ -133,12 +193,13 @@ class Sidecar:
         self._open_markers = open_markers
         self._waiting: deque[tuple[Any, ...]] = deque(maxlen=_MOST_WAITING)
         self._news: deque[tuple[Any, ...]] = deque(maxlen=MOST_NEWS)
+        self._latest: dict[str, tuple[Any, ...]] = {}  # by kind, the one told last at the end
         self._step: tuple[Any, ...] | None = None
         self._shown_open: list[str] = []
         self._file: Path | None = None
         self._is_begun = False
         self._touched = 0.0
-        self._bytes = 0
+        self._bytes = self._bytes_since_latest = 0
 
     def add(self, *line: Any) -> None:
         """Take a line. Any thread may call it; it does nothing but keep it."""
@@ -153,6 +214,8 @@ class Sidecar:
         """Take a piece of news."""
         line = ("n", kind, value, time.time_ns())
         self._news.append(line)
+        self._latest.pop(kind, None)
+        self._latest[kind] = line
         self._waiting.append(line)
 
     def open(self, run: Path, rank: int, facts: Mapping[str, Any]) -> None:
@@ -175,7 +238,7 @@ class Sidecar:
         if file is None:
             return
         if not self._is_begun:
-            file.parent.mkdir(parents=True, exist_ok=True)
+            make_folder_below(file.parent.parent, WORK)
             _set_aside(file)
             self._begin(file)
         text = "".join(self._lines())
@@ -183,7 +246,7 @@ class Sidecar:
         if text:
             self._append(file, text)
         elif now - self._touched >= _TOUCH_S:
-            os.utime(file)
+            touch_plain(file)
         else:
             return
         self._touched = now
@@ -197,13 +260,14 @@ class Sidecar:
         file, self._file = self._file, None
         if file is None:
             return
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder_below(file.parent.parent, WORK)
         steps = [line[1:4] for line in list(self._waiting) if line[0] == "s"]
         self._waiting.clear()
         last = steps[-1] if steps else self._step
         step = "" if last is None else _step_text(*last)
         news = "".join(map(_text, self._news))
-        self._replace(file, _text(self._header) + news + step + _text(("e", reason, time.time_ns())))
+        text = _text(self._header) + news + step + _text(("e", reason, time.time_ns()))
+        replace_plain(file, text.encode("ascii"))
         older_file(file).unlink(missing_ok=True)
 
     def _lines(self) -> list[str]:
@@ -217,30 +281,42 @@ class Sidecar:
             if line[0] == "s":
                 self._step = line[1:4]
             lines.append(_step_text(*line[1:4]) if line[0] == "s" else _text(line))
+            self._bytes_since_latest += len(lines[-1])
+            if self._bytes_since_latest >= _LATEST_EVERY_BYTES:
+                lines.append(self._latest_text())
+                self._bytes_since_latest = 0
         return lines
+
+    def _latest_text(self) -> str:
+        """The last step, and of the last news what has room, at first the last of each kind."""
+        chosen: dict[int, tuple[Any, ...]] = {}
+        room = _MOST_LATEST_BYTES
+        for line in (*reversed(list(self._latest.values())), *reversed(self._news)):
+            size = 0 if id(line) in chosen else len(_text(line))
+            if size <= room:
+                room -= size
+                chosen[id(line)] = line
+        news = [line[1:] for line in sorted(chosen.values(), key=lambda line: line[3])]
+        return _text(("l", self._step, news))
 
     def _append(self, file: Path, text: str) -> None:
         data = text.encode("ascii")
-        if self._bytes + len(data) > MOST_BYTES:
-            file.replace(older_file(file))
+        try:
+            if self._bytes + len(data) > MOST_BYTES:
+                file.replace(older_file(file))
+                self._begin(file)
+            append_plain(file, data)
+        except FileNotFoundError:  # somebody has removed it
+            make_folder_below(file.parent.parent, WORK)
             self._begin(file)
-        with file.open("ab") as stream:
-            stream.write(data)
+            append_plain(file, data)
         self._bytes += len(data)
 
     def _begin(self, file: Path) -> None:
-        self._bytes = self._replace(file, _text(self._header))
+        text = _text(self._header) + (self._latest_text() if self._step or self._latest else "")
+        replace_plain(file, text.encode("ascii"))
+        self._bytes = len(text)
         self._is_begun = True
-
-    @staticmethod
-    def _replace(file: Path, text: str) -> int:
-        unfinished = file.with_name(f".{file.name}.tmp-{os.getpid()}")
-        try:
-            unfinished.write_text(text, encoding="ascii")
-            unfinished.replace(file)
-        finally:
-            unfinished.unlink(missing_ok=True)
-        return len(text)
 
 
 def _step_text(number: int, start_ns: int, end_ns: int) -> str:

@@ -1,21 +1,32 @@
-"""What each rank of a run does, or did last, as its sidecar tells. Imports nothing but the standard library."""
+"""What each rank of a run does, or did last, as its sidecar tells.
+
+Whoever can write to the run's folder can write a sidecar: each value is checked before it is passed on. This module
+imports nothing but the standard library.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import socket
 import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from .requests import WORK
-from .sidecar import MOST_NEWS, header_of, lines_of, sidecars
+from .errors import UsageError
+from .jobs import MOST_RANKS, is_count
+from .plans import plan_from
+from .sidecar import MOST_NEWS, TAIL_BYTES, header_of, latest_of, lines_of, sidecars
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 SILENT_S = 15.0
-_TAIL_BYTES = 1 << 16
+_MOST_TEXT = 1000
+_MOST_PID = 1 << 31
+_MOST_STEPS = 1 << 62
 
 State = Literal["running", "silent", "dead", "ended"]
 
@@ -58,13 +69,18 @@ class RankStatus:
     @property
     def hanging(self) -> dict[str, Any] | None:
         """Where the step stands that was under way and didn't end; None if it is usual, or ended since."""
-        told = [value for kind, value, _ in self.news if kind == "hanging" and isinstance(value, dict)]
-        return told[-1] if told and told[-1].get("step") == (self.completed or 0) and self.state != "ended" else None
+        told = [value for kind, value, _ in self.news if kind == "hanging"]
+        return told[-1] if told and told[-1]["step"] == (self.completed or 0) and self.state != "ended" else None
 
     @property
     def left_out(self) -> tuple[dict[str, Any], ...]:
         """The windows that it should have recorded and didn't: the step about which each was to begin, and why."""
-        return tuple(value for kind, value, _ in self.news if kind == "left out" and isinstance(value, dict))
+        return tuple(value for kind, value, _ in self.news if kind == "left out")
+
+    @property
+    def recording_since_step(self) -> int | None:
+        """The step with which the window began that is open, or was at the end of a process that is gone."""
+        return open_window(self.news) if self.state != "ended" else None
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -82,44 +98,95 @@ def rank_statuses(run: Path, *, now_s: float | None = None) -> list[RankStatus]:
     for file in sidecars(run):
         try:
             status = _status(file, time.time() if now_s is None else now_s)
-            written = file.stat().st_mtime_ns
-        except (OSError, ValueError, KeyError, TypeError):  # damaged, or taken away in this moment
+            written = file.lstat().st_mtime_ns
+        except (OSError, ValueError):  # damaged, or taken away in this moment
             continue
         if status.rank not in found or found[status.rank][0] < written:
             found[status.rank] = (written, status)
     return [found[rank][1] for rank in sorted(found)]
 
 
-def has_recorder(run: Path) -> bool:
-    """Whether a folder is one that a Tracer records into, or did."""
-    return (run / WORK).is_dir()
+def is_writable(run: Path) -> bool:
+    """Whether this user can put traces into a run's folder."""
+    return os.access(run, os.W_OK | os.X_OK)
+
+
+def recover_command(run: Path) -> str:
+    """Return the command that makes traces of what a run's processes left, as it works here."""
+    output = "" if is_writable(run) else " --output DIR"
+    return f"kinetoscope recover {shlex.quote(str(run))}{output}"
 
 
 def _status(file: Path, now_s: float) -> RankStatus:
-    head = header_of(file)
-    if head is None:
-        raise ValueError(f"{file} doesn't say who writes it.")
-    lines = lines_of(file, _TAIL_BYTES)
-    steps = [line for line in lines if line[0] == "s"]
-    news = [(str(line[1]), line[2], int(line[3])) for line in lines if line[0] == "n"]
-    ended = next((line for line in reversed(lines) if line[0] == "e"), None)
-    age_s = max(0.0, now_s - file.stat().st_mtime)
-    windows = [kind for kind, _, _ in news if kind in ("recording", "saved")]
+    head = checked_header(file)
+    lines = lines_of(file, TAIL_BYTES)
+    step, told = latest_of(lines)
+    news = [piece for piece in told if is_as_noted(piece[0], piece[1])]
+    ended = next((line for line in reversed(lines) if line[0] == "e" and len(line) > 1), None)
+    age_s = max(0.0, now_s - file.lstat().st_mtime)
     return RankStatus(
-        rank=int(head["global_rank"]),
-        world_size=int(head["world_size"]),
-        host=str(head["host"]),
-        pid=int(head["pid"]),
+        rank=head["global_rank"],
+        world_size=head["world_size"],
+        host=head["host"],
+        pid=head["pid"],
         state="ended" if ended is not None else _state(head, age_s),
-        reason=None if ended is None else str(ended[1]),
-        completed=int(steps[-1][1]) + 1 if steps else None,
-        step_s=(steps[-1][3] - steps[-1][2]) / 1e9 if steps else None,
-        is_recording=ended is None and windows[-1:] == ["recording"],
+        reason=None if ended is None else str(ended[1])[:_MOST_TEXT],
+        completed=step[0] + 1 if step else None,
+        step_s=(step[2] - step[1]) / 1e9 if step else None,
+        is_recording=ended is None and open_window(news) is not None,
         listens=ended is None and bool(head.get("listens")),
         records=head.get("records") is not False,
         age_s=age_s,
         news=tuple(news[-MOST_NEWS:]),
     )
+
+
+def checked_header(file: Path) -> dict[str, Any]:
+    """Return who wrote a sidecar: `global_rank`, `world_size`, `host` and `pid` are what they should be.
+
+    Raises:
+        OSError: It can't be read.
+        ValueError: It doesn't say.
+    """
+    head = header_of(file)
+    if head is None:
+        raise ValueError("its first line doesn't say who wrote it")
+    rank, size = head.get("global_rank"), head.get("world_size")
+    if not is_count(rank, MOST_RANKS) or not is_count(size, MOST_RANKS) or not size:
+        raise ValueError(f"its first line says rank {str(rank)[:40]} of {str(size)[:40]}")
+    if not isinstance(head.get("host"), str) or not is_count(head.get("pid"), _MOST_PID):
+        raise ValueError("its first line doesn't say which process wrote it")
+    return head
+
+
+def open_window(news: Sequence[tuple[str, Any, int]]) -> int | None:
+    """Return the step with which the window began that wasn't saved yet; None if none is open."""
+    windows = [(kind, value) for kind, value, _ in news if kind in ("recording", "saved")]
+    if not windows or windows[-1][0] != "recording" or not isinstance(windows[-1][1], dict):
+        return None
+    step = windows[-1][1].get("step")
+    return step if is_count(step, _MOST_STEPS) else 0
+
+
+def is_as_noted(kind: str, value: Any) -> bool:
+    """Whether a piece of news has the form that a recorder gives it; of kinds that nobody reads, any."""
+    if kind == "plan":
+        return _is_plan(value)
+    if kind not in ("hanging", "left out"):
+        return True
+    if not isinstance(value, dict) or not is_count(value.get("step"), _MOST_STEPS):
+        return False
+    if kind == "left out":
+        return isinstance(value.get("problem"), str)
+    return isinstance(value.get("stack"), list) and is_count(value.get("seconds"), _MOST_STEPS)
+
+
+def _is_plan(value: Any) -> bool:
+    try:
+        plan_from(json.dumps(value))
+    except (UsageError, RecursionError):
+        return False
+    return isinstance(value["request"], dict) and {"id", "steps", "ranks"} <= set(value["request"])
 
 
 def _state(head: dict[str, Any], age_s: float) -> State:

@@ -55,6 +55,16 @@ def variables(template: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
 
 
+def fixed_beginning(template: str) -> str:
+    """What all names of a template begin with: the whole of it, or the folders in front of its first variable."""
+    fixed = ""
+    for text, name, _, _ in string.Formatter().parse(template):
+        fixed += text
+        if name is not None:
+            return fixed[: fixed.rfind("/") + 1]
+    return fixed
+
+
 def packed(name: str) -> str:
     """The name of a compressed file: with `.gz` at its end, unless it is there already."""
     return name if name.endswith(".gz") else f"{name}.gz"

@@ -259,7 +259,7 @@ class Tracer(Windows):
         with self._losses.kept_away("The curves of steps couldn't be ended"):
             self._curves.close()
         self._instruments.close()  # last: a signal that comes while it waits finds all else done
-        saved, lost = len(self._saving.saved), self._losses.count
+        saved, lost = len(self._saving.saved), self._saving.lost
         if shortfall is not None:
             _LOG.warning("%s.", shortfall)
         elif lost > 1:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from .errors import SaveError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
 TRIES = 4
@@ -90,3 +90,12 @@ def _limited(action: Callable[[], object], limit_s: float) -> None:
 def object_url(folder: str, name: str) -> str:
     """The URL of a name below another one; slashes in front of the name are stripped."""
     return f"{folder.rstrip('/')}/{name.lstrip('/')}"
+
+
+def is_allowed(url: str, places: Collection[str]) -> bool:
+    """Whether a URL lies below one of the places that the program or the user named."""
+    return ".." not in url.split("/") and any(_is_below(url, place) for place in places)
+
+
+def _is_below(url: str, place: str) -> bool:
+    return url == place or url.startswith(place if place.endswith("/") or not place else f"{place}/")

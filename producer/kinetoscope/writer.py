@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from .errors import SaveError
+from .plain_files import open_plain
 from .splicing import splice
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ def publish(
     target.parent.mkdir(parents=True, exist_ok=True)
     hidden = target.with_name(f".{target.name}.tmp-{uuid.uuid4().hex}")
     try:
-        with hidden.open("wb") as file:
-            with raw.open("rb") as source, _packed(file, is_packed=target.suffix == ".gz") as packed:
+        with hidden.open("xb") as file:
+            with open_plain(raw) as source, _packed(file, is_packed=target.suffix == ".gz") as packed:
                 damage = splice(source, packed, metadata, own)
             file.flush()
             os.fsync(file.fileno())
@@ -85,7 +86,7 @@ def _placed(hidden: Path, target: Path, *, overwrite: bool) -> Path:
     if not overwrite:
         worker, dot, rest = target.name.partition(".")
         for count in itertools.count(2):
-            if not target.exists():
+            if not os.path.lexists(target):
                 break
             target = target.with_name(f"{worker}~{count}{dot}{rest}")
     hidden.replace(target)

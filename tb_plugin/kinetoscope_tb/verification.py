@@ -31,6 +31,7 @@ class Verdict:
         rank: Its rank, if it says so.
         world_size: How many ranks its job has, if it says so.
         ranks: Which of them were to record, as far as it knows; None for all.
+        is_recovered: Whether it was made of what a killed process had written down, and is no recording.
         window_ns: Unix times of the recording's first and last moment, by rank 0's clock where the recorder measured
             the difference; None if it can't be read.
     """
@@ -41,6 +42,7 @@ class Verdict:
     rank: int | None = None
     world_size: int | None = None
     ranks: tuple[int, ...] | None = None
+    is_recovered: bool = False
     window_ns: tuple[int, int] | None = None
 
     @property
@@ -63,6 +65,7 @@ def verdict(file: TraceFile, trace: Trace | KinetoscopeError) -> Verdict:
         rank=trace.meta.rank,
         world_size=trace.meta.world_size,
         ranks=trace.meta.ranks,
+        is_recovered=trace.meta.producer.get("is_recovered") is True,
         window_ns=(zero + start, zero + end),
     )
 
@@ -82,13 +85,15 @@ def run_problems(verdicts: Sequence[Verdict]) -> list[str]:
         problems.append(f"The files say that the job has {shown} ranks: traces of different jobs are in one run.")
     size = sizes[0] if len(sizes) == 1 else None
     for span, group in spans.items():
-        problems += [f"Span {span}: {problem}" for problem in _span_problems(group, size)]
+        if not all(one.is_recovered for one in group):
+            problems += [f"Span {span}: {problem}" for problem in _span_problems(group, size)]
     return problems
 
 
 def _span_problems(group: Sequence[Verdict], size: int | None) -> Iterator[str]:
     ranks = [one.rank for one in group if one.rank is not None]
-    twice = sorted({rank for rank in ranks if ranks.count(rank) > 1})
+    recorded = Counter(one.rank for one in group if one.rank is not None and not one.is_recovered)
+    twice = sorted(rank for rank, count in recorded.items() if count > 1)
     if twice:
         yield f"more than one file says that it is {_listed(twice)}."
     if size is not None and len(ranks) == len(group):
@@ -97,7 +102,8 @@ def _span_problems(group: Sequence[Verdict], size: int | None) -> Iterator[str]:
         missing = sorted(expected - set(ranks))
         if missing:
             yield f"of {len(expected)} ranks {len(missing)} left no trace: {_listed(missing)}."
-    windows = [(one.window_ns, one.file.worker) for one in group if one.window_ns and one.window_ns[0]]
+    recordings = [one for one in group if not one.is_recovered]
+    windows = [(one.window_ns, one.file.worker) for one in recordings if one.window_ns and one.window_ns[0]]
     if len(windows) > 1:
         last_start, late = max((window[0], worker) for window, worker in windows)
         first_end, early = min((window[1], worker) for window, worker in windows)

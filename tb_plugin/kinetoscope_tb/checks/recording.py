@@ -25,7 +25,14 @@ _ADVICE = {  # by the names that kineto gives (c2bbbdd4 added the last four)
 
 
 def findings(trace: Trace) -> Iterator[Finding]:
-    """Overhead, then options."""
+    """Whether it is a recording at all, overhead, then options."""
+    if trace.meta.producer.get("is_recovered") is True:
+        yield Finding(
+            "recovered",
+            1,
+            "The process was killed, so this is no recording: steps, markers and counters come from what it had "
+            "written down until then. Operators and kernels are lost.",
+        )
     yield from _overhead(trace)
     yield from _profiler_in_steps(trace)
     if trace.ops.is_empty() and trace.meta.events:

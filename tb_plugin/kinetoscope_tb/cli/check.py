@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import NotFound, TraceError
+from ..storage import is_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +34,9 @@ def check(path: str, run: str | None, strict: bool, form: str) -> None:  # noqa:
     verdicts = [verdict(file, trace) for file, trace in _traces(_files(listing, run))]
     by_run = {name: [one for one in verdicts if one.file.run == name] for name in listing.runs}
     problems = {
-        name: [*_told(listing, name, strict=strict), *run_problems(group)] for name, group in by_run.items() if group
+        name: [*_told(listing, name, strict=strict), *_unfinished(group), *run_problems(group)]
+        for name, group in by_run.items()
+        if group
     }
     unusable = [] if run else [f"{problem.path}: {problem.reason}" for problem in listing.problems]
     bad = [one for one in verdicts if one.state in ("unreadable", "loss") or (strict and one.state != "ok")]
@@ -49,6 +53,14 @@ def _told(listing: Listing, run: str, *, strict: bool) -> list[str]:
     """What the run's recorder says of it: which ranks lost what, and why."""
     levels = ("loss", "warning") if strict else ("loss",)
     return [note.text for note in listing.notes.get(run, ()) if note.level in levels]
+
+
+def _unfinished(group: Sequence[Verdict]) -> list[str]:
+    """What was lost of a run on this disk, or isn't written yet, that nobody was left to say."""
+    from kinetoscope.recover import unfinished
+
+    folders = {Path(one.file.path).parent for one in group if not is_url(one.file.path)}
+    return [text for folder in sorted(folders) for text in unfinished(folder)]
 
 
 def _files(listing: Listing, run: str | None) -> list[TraceFile]:

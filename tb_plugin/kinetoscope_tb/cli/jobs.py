@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import KinetoscopeError
+from ..errors import BadParameter, KinetoscopeError
 
 if TYPE_CHECKING:
+    from kinetoscope.recover import Finished
+
     from ..jobs import Job
 
 _run = click.argument("run", type=click.Path(path_type=Path))
@@ -48,6 +51,8 @@ def trigger(run: Path, on: tuple[str, ...], off: tuple[str, ...], wait_s: float 
 @_format
 def status(run: Path, form: str) -> None:
     """Show what each rank of the job that records into the folder RUN does, or did last."""
+    from kinetoscope.status import recover_command
+
     from ..jobs import job_in
     from ..web import encode
     from .text_table import visible
@@ -71,30 +76,40 @@ def status(run: Path, form: str) -> None:
     known, size = len(job.ranks), max((rank.world_size for rank in job.ranks), default=0)
     if known < size:
         click.echo(f"{size - known} of {size} ranks have said nothing.")
-    click.echo(f"It takes no requests: {job.why_deaf}." if job.why_deaf else "It takes requests.")
+    click.echo(visible(f"It takes no requests: {job.why_deaf}.") if job.why_deaf else "It takes requests.")
+    if any(rank.state == "dead" for rank in job.ranks):
+        click.echo(visible(f"To make traces of what is left: {recover_command(job.folder)}"))
 
 
 @click.command()
 @_run
 @click.option("--force", is_flag=True, help="Also of processes that may still be alive on another machine.")
-def recover(run: Path, force: bool) -> None:  # noqa: FBT001  # click's way
+@click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Put the traces here, not into RUN.")
+@click.option(
+    "--remote", "places", multiple=True, metavar="URL", help="Make the copies that were to go to this place, or below."
+)
+def recover(run: Path, force: bool, output: Path | None, places: tuple[str, ...]) -> None:  # noqa: FBT001  # click's way
     """Make traces of what processes that were killed left of the run in the folder RUN.
 
-    Recordings that were complete but not yet compressed and in their place are finished, on the machine that made them.
-    Of what was never saved, steps, markers and counters become a trace.
+    Recordings that were complete but not yet compressed and in their place are finished, on the machine that made them,
+    by the user who did. Of what was never saved, steps, markers and counters become a trace. No copy is made anywhere
+    but below a URL that --remote names.
     """
     from kinetoscope.recover import finished, recovered
+    from kinetoscope.status import is_writable, recover_command
 
     from ..jobs import job_in
     from .text_table import visible
 
+    if not all(places):
+        raise BadParameter("--remote needs a URL.")
     folder = job_in(run).folder
-    half_done, results = finished(folder), recovered(folder, force=force)
+    if output is not None:
+        _make(output)
+    half_done = finished(folder, places=places, output=output)
+    results = recovered(folder, force=force, output=output)
     for process in half_done:
-        for window in process.windows:
-            click.echo(visible(f"{window['file']}: {window['state']}"))
-        if process.problem:
-            click.echo(visible(f"rank {process.rank}: {process.problem}"), err=True)
+        _tell_of(process)
     for result in results:
         if result.trace is not None:
             click.echo(visible(f"{result.trace}: {result.steps} steps of {result.sidecar.name}"))
@@ -103,7 +118,33 @@ def recover(run: Path, force: bool) -> None:  # noqa: FBT001  # click's way
     if not results and not half_done:
         click.echo("There is nothing to recover: every process closed its recording.")
     if any(result.trace is None for result in results) or any(process.problem for process in half_done):
+        if output is None and not is_writable(folder):
+            advice = recover_command(folder)
+            raise KinetoscopeError(visible(f"{folder} can't be written: `{advice}` puts the traces elsewhere."))
         raise KinetoscopeError("Not everything could be recovered.")
+
+
+def _tell_of(process: Finished) -> None:
+    """Say what became of the recordings that one process left half done."""
+    from .text_table import visible
+
+    for window in process.windows:
+        click.echo(visible(f"{window['file']}: {window['state']}"))
+    for url in process.waiting_copies:
+        place = url.rpartition("/")[0]
+        click.echo(
+            visible(f"A copy was to go to {url}; if that place is yours, --remote {shlex.quote(place)} makes it.")
+        )
+    if process.problem:
+        who = "what was left" if process.rank is None else f"rank {process.rank}"
+        click.echo(visible(f"{who}: {process.problem}"), err=True)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise KinetoscopeError(f"{folder} can't be made: {error.strerror}.") from error
 
 
 def _place(job: Job) -> str:
@@ -119,6 +160,7 @@ def _wait(run: Path, request: str, deadline: float) -> None:
         KinetoscopeError: They didn't come.
     """
     from ..jobs import job_in
+    from .text_table import visible
 
     while time.monotonic() < deadline:
         job = job_in(run)
@@ -127,7 +169,7 @@ def _wait(run: Path, request: str, deadline: float) -> None:
             files = sorted(run.glob(f"*.{plan['first'] + plan['request']['steps']}.pt.trace.json.gz"))
             if len(files) >= len(plan["request"]["ranks"] or [rank for rank in job.ranks if rank.records]):
                 for file in files:
-                    click.echo(str(file))
+                    click.echo(visible(str(file)))
                 return
         if job.why_deaf:
             raise KinetoscopeError(f"Nobody listens any more: {job.why_deaf}.")

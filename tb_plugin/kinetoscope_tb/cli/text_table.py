@@ -31,7 +31,7 @@ _UNITS = {
     "flop_rate": tuple((1000**i, f"{prefix}FLOP/s") for i, prefix in enumerate(_PREFIXES)),
 }
 _SUFFIX = re.compile(r"_(ns|bytes|frac|bytes_per_s|flop|flop_per_s)$")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kinetoscope.manifest import NAME
@@ -17,7 +18,7 @@ from ..errors import LogdirError
 from ..storage import Entry, Folder, entry_at, folders, is_url, last_part
 from .listing import Listing, Problem, TraceFile, natural, ordered
 from .logdirs import Logdir, absolute
-from .outcomes import Manifests, Note
+from .outcomes import Manifest, Manifests, Note
 from .patterns import NO_SPAN, Named, finished, is_candidate, named, run_and_name
 from .sniffing import UNKNOWN, Head, Heads
 
@@ -81,7 +82,8 @@ class _Found:
 
     def __init__(self, heads: Heads, manifests: Manifests) -> None:
         self._heads, self._manifests = heads, manifests
-        self._notes: dict[str, tuple[str, tuple[Note, ...]]] = {}
+        self._manifests_of_runs: dict[str, tuple[str, Entry, Manifest]] = {}
+        self._paths: set[str] = set()
         self._candidates: list[_Candidate] = []
         self._problems: list[Problem] = []
 
@@ -97,10 +99,10 @@ class _Found:
             reason = f"This folder can't be listed: {folder.problem}."
             self._problems.append(Problem(_sayable(where or logdir.path), reason))
         for entry in folder.entries:
-            notes = self._manifests.notes(entry) if entry.name == NAME else None
-            if notes is not None:
-                run = where or last_part(logdir.path)
-                self._notes[run] = (f"{where}/{entry.name}".lstrip("/"), notes)
+            self._paths.add(entry.path)
+            manifest = self._manifests.manifest(entry) if entry.name == NAME else None
+            if manifest is not None:
+                self._manifests_of_runs[where or last_part(logdir.path)] = (where, entry, manifest)
                 continue
             self._add(logdir, folder.name, entry, f"{where}/{entry.name}".lstrip("/"))
 
@@ -128,12 +130,18 @@ class _Found:
         """All that was found."""
         files = _distinct(_by_process(self._candidates))
         runs = {file.run for file in files}
-        for run, (shown, notes) in self._notes.items():
+        noted = {}
+        for run, (where, entry, manifest) in self._manifests_of_runs.items():
+            noted[run] = notes = manifest.notes_with_lost_files(partial(self._is_there, entry))
             if run not in runs and notes:
-                told = " ".join(note.text for note in notes[:_MOST_TOLD])
+                shown, told = f"{where}/{entry.name}".lstrip("/"), " ".join(note.text for note in notes[:_MOST_TOLD])
                 self._problems.append(Problem(_sayable(shown), f"This run has no trace. {told}"))
-        noted = {run: notes for run, (_, notes) in self._notes.items()}
         return ordered([_with_notes(file, noted.get(file.run, ())) for file in files], self._problems, noted)
+
+    def _is_there(self, manifest: Entry, file: str) -> bool:
+        """Whether a file lies below the folder of a manifest."""
+        path = manifest.path.removesuffix(manifest.name) + file
+        return path in self._paths or entry_at(path) is not None
 
 
 def _with_notes(file: TraceFile, notes: tuple[Note, ...]) -> TraceFile:

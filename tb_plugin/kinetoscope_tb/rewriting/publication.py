@@ -19,9 +19,10 @@ from kinetoscope.naming import TraceName, file_name, folder_name, worker_of_rank
 from ..discovery import Listing, TraceFile, list_given
 from ..discovery.sniffing import HEAD_BYTES, head_in
 from ..errors import KinetoscopeError, TraceError
-from ..storage import StoredFile, is_url, stored_bytes
+from ..storage import StoredFile, is_url, replaced, stored_bytes
 
 _BLOCK_BYTES = 4 << 20
+_BEGIN_BYTES = 1 << 12
 _KINDS = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 _RANK = re.compile(r"(?:.*[^a-zA-Z])?(?:rank|worker|profile|r)[-_]?(\d{1,9})", re.IGNORECASE)
 _SPAN = re.compile(r"\d{1,19}")
@@ -127,8 +128,10 @@ def _rank(file: TraceFile, worker: str) -> int | None:
 def _published(file: TraceFile, target: Path, *, always_copy: bool) -> Published:
     """Give one file its name, with the suffix that its bytes call for."""
     try:
-        begin = stored_bytes(file.path, 0, 4)
+        begin = stored_bytes(file.path, 0, _BEGIN_BYTES)
         suffix = next((suffix for magic, suffix in _KINDS.items() if begin.startswith(magic)), "")
+        if not suffix and begin.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"["):
+            return Published(file.path, str(target), "this is no trace, whatever its name says", is_failed=True)
         target = target.with_name(target.name + suffix)
         if target.exists():
             is_same = is_url(file.path) or target.stat().st_size == file.bytes
@@ -148,15 +151,10 @@ def _published(file: TraceFile, target: Path, *, always_copy: bool) -> Published
 
 def _copy(path: str, target: Path) -> None:
     """Copy the bytes; the name appears when they are all there."""
-    hidden = target.with_name(f".{target.name}.tmp-{os.getpid()}")
-    try:
-        with hidden.open("wb") as out:
-            stored = StoredFile(path)
-            try:
-                while block := stored.read(_BLOCK_BYTES):
-                    out.write(block)
-            finally:
-                stored.close()
-        hidden.replace(target)
-    finally:
-        hidden.unlink(missing_ok=True)
+    with replaced(str(target)) as out:
+        stored = StoredFile(path)
+        try:
+            while block := stored.read(_BLOCK_BYTES):
+                out.write(block)
+        finally:
+            stored.close()

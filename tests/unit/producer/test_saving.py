@@ -19,6 +19,7 @@ from kinetoscope.finisher import finish_left_over
 from kinetoscope.identity import Place
 from kinetoscope.losses import Losses
 from kinetoscope.saving import Saving
+from kinetoscope.scratch import queue_folders
 
 TRACE = '{"baseTimeNanoseconds": 0, "traceEvents": []}'
 LIMIT_S = 60
@@ -223,7 +224,7 @@ def test_a_close_that_may_not_wait_leaves_the_rest_to_the_finisher(saving, tmp_p
     save(each, 1)
     each.close(0)
     until(lambda: (tmp_path / "run" / "rank0.1.pt.trace.json.gz").exists())
-    assert log() == ["1 traces are still being written, by a process that outlives this one."]
+    assert log() == ["1 trace is still being written, by a process that outlives this one."]
     until(lambda: not list(scratch.iterdir()))
 
 
@@ -314,7 +315,7 @@ def test_what_could_not_be_written_is_finished_later(tmp_path, scratch):
     code, out, err = run(tmp_path, scratch, "")
     assert (code, out) == (0, "48.0\n"), err
     assert "What was recorded stays in" in err
-    (queue,) = scratch.iterdir()
+    (queue,) = queue_folders()
     (tmp_path / "logdir").unlink()
     assert [window["state"] for window in finish_left_over(queue)] == ["saved", "saved"]
     assert list(scratch.iterdir()) == []

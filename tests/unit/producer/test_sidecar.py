@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shutil
 import socket
 import time
 
@@ -193,3 +194,126 @@ def test_a_program_s_odd_values_do_not_stop_the_rest(tmp_path, value):
     assert [line[0] for line in lines_of(sidecar_file(tmp_path, 3))] == ["c", "s"]
     _, trace = the_trace(tmp_path)
     assert steps_of(trace) == [0]
+
+
+def hanging(stack=("dist.py:9 all_reduce",)):
+    return {"step": 40, "seconds": 130, "stack": list(stack)}
+
+
+@pytest.mark.parametrize("counters", [3, 3_000, 36_000], ids=["a few", "more than the tail", "two files"])
+@pytest.mark.parametrize("frames", [1, 40])
+def test_counters_do_not_hide_the_last_step_nor_where_it_hangs(tmp_path, monkeypatch, counters, frames):
+    monkeypatch.setattr(sidecars, "MOST_BYTES", 1 << 20)
+    sidecar = Sidecar({"version": "1", "listens": True}, list)
+    sidecar.open(tmp_path, 3, FACTS)
+    for step in range(40):
+        sidecar.add("s", step, BASE + step * MS, BASE + (step + 1) * MS)
+    sidecar.note("left out", {"step": 12, "problem": "busy"})
+    sidecar.note("recording", {"step": 39, "request": None})
+    sidecar.note("hanging", hanging([f"/a/long/path/of/some/library/file{n}.py:{n} function" for n in range(frames)]))
+    for number in range(0, counters, 3_000):
+        for each in range(min(3_000, counters)):
+            sidecar.add("c", "memory", BASE + number + each, {"allocated": 10**9 + each, "reserved": 2 * 10**9})
+        sidecar.write()
+    (status,) = rank_statuses(tmp_path)
+    assert (status.completed, status.step_s, status.is_recording) == (40, 0.001, True)
+    assert status.recording_since_step == 39
+    assert status.hanging["seconds"] == 130
+    assert len(status.hanging["stack"]) == frames
+    assert [left["step"] for left in status.left_out] == [12]
+    result, trace = the_trace(tmp_path)
+    assert result.trace.name == "rank3.40.pt.trace.json.gz"
+    assert trace["kinetoscope"]["steps_completed"] == 40
+    assert trace["kinetoscope"]["hanging"]["step"] == 40
+
+
+def test_what_is_told_again_stays_small_however_much_is_told(tmp_path):
+    sidecar = Sidecar({"version": "1"}, list)
+    sidecar.open(tmp_path, 3, FACTS)
+    for number in range(30):
+        sidecar.note("hanging", {**hanging(["frame " + "x" * 100] * 40), "step": number})
+    sidecar.note("recording", {"step": 3, "request": None})
+    for number in range(3_000):
+        sidecar.add("c", "memory", BASE + number, {"allocated": 10**9})
+    sidecar.write()
+    file = sidecar_file(tmp_path, 3)
+    latest = [line for line in file.read_bytes().splitlines() if line.startswith(b'["l"')]
+    assert latest
+    assert all(len(line) <= 1 << 15 for line in latest)
+    (status,) = rank_statuses(tmp_path)
+    assert status.is_recording
+
+
+def test_a_sidecar_that_is_removed_while_it_is_written_begins_anew(tmp_path):
+    sidecar = Sidecar({"version": "1"}, list)
+    sidecar.open(tmp_path, 3, FACTS)
+    sidecar.add("s", 6, BASE, BASE + MS)
+    sidecar.write()
+    shutil.rmtree(tmp_path / ".work")
+    sidecar.add("c", "memory", BASE, {"allocated": 1})
+    sidecar.write()
+    (status,) = rank_statuses(tmp_path)
+    assert status.completed == 7
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes and links")
+class TestSomethingElseInTheRunsFolder:
+    """Links and pipes in the place of files that the recorder writes."""
+
+    def test_a_pipe_holds_nobody(self, tmp_path):
+        file = written(tmp_path)
+        file.unlink()
+        os.mkfifo(file)
+        assert rank_statuses(tmp_path) == []
+        (result,) = recovered(tmp_path)
+        assert "no plain file" in result.problem
+
+    def test_a_recorder_writes_through_no_link(self, tmp_path):
+        run, mine = tmp_path / "run", tmp_path / ".bashrc"
+        mine.write_text("the user's own")
+        file = sidecar_file(run, 3)
+        file.parent.mkdir(parents=True)
+        file.symlink_to(mine)
+        (file.parent / f".{file.name}.tmp-{os.getpid()}").symlink_to(mine)
+        written(run)
+        assert rank_statuses(run)[0].completed == 3
+        sidecar = Sidecar({"version": "1"}, list)
+        sidecar.open(run, 3, FACTS)
+        sidecar.write()
+        file.unlink()
+        file.symlink_to(mine)
+        sidecar.add("s", 1, BASE, BASE + MS)
+        with pytest.raises(OSError, match="symbolic"):
+            sidecar.write()
+        assert mine.read_text() == "the user's own"
+
+    def test_a_trace_is_recovered_through_no_link(self, tmp_path):
+        run, mine = tmp_path / "run", tmp_path / ".bashrc"
+        mine.write_text("the user's own")
+        written(run)
+        (run / f".rank3.3.pt.trace.json.gz.tmp-{os.getpid()}").symlink_to(mine)
+        (run / "rank3.3.pt.trace.json.gz").symlink_to(tmp_path / "created")
+        result, _ = the_trace(run)
+        assert result.trace.name == "rank3.recovered.3.pt.trace.json.gz"
+        assert mine.read_text() == "the user's own"
+        assert not (tmp_path / "created").exists()
+
+    def test_a_folder_for_the_recorder_that_is_a_link_is_not_used(self, tmp_path):
+        run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+        run.mkdir()
+        written(elsewhere)
+        (run / ".work").symlink_to(elsewhere / ".work")
+        before = {path: path.read_bytes() for path in (elsewhere / ".work").iterdir()}
+        assert rank_statuses(run) == []
+        assert recovered(run) == []
+        with pytest.raises(OSError, match="link"):
+            written(run)
+        assert {path: path.read_bytes() for path in (elsewhere / ".work").iterdir()} == before
+
+    def test_a_file_that_is_too_large_is_not_read(self, tmp_path):
+        file = written(tmp_path)
+        with file.open("ab") as stream:
+            stream.truncate(10 << 30)
+        assert [status.completed for status in rank_statuses(tmp_path)] == [None]
+        (result,) = recovered(tmp_path)
+        assert "more than a recorder writes" in result.problem

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import pytest
 
@@ -115,3 +116,26 @@ def test_what_can_t_be_published_is_said(tmp_path, put):
     (tmp_path / "runs").write_text("a file where a folder should be")
     (done,) = publish(str(tmp_path / "there"), str(tmp_path / "runs"))
     assert done.is_failed
+
+
+@pytest.mark.parametrize("always_copy", [False, True])
+def test_a_link_to_a_file_that_is_no_trace_publishes_nothing_of_it(tmp_path, always_copy):
+    key, logdir = tmp_path / "id_ed25519", tmp_path / "logdir"
+    key.write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "rank0.1.pt.trace.json").symlink_to(key)
+    (one,) = publish(str(tmp_path / "run"), str(logdir), always_copy=always_copy)
+    assert (one.is_failed, "no trace" in one.how) == (True, True)
+    assert not list(logdir.rglob("*.json"))
+
+
+def test_a_copy_follows_no_link_that_waits_for_it(tmp_path, put):
+    put("run/rank0.1.pt.trace.json")
+    mine, folder = tmp_path / ".bashrc", tmp_path / "logdir" / "run"
+    mine.write_text("the user's own")
+    folder.mkdir(parents=True)
+    (folder / f".rank0.1.pt.trace.json.tmp-{os.getpid()}").symlink_to(mine)
+    (folder / "rank0.1.pt.trace.json").symlink_to(tmp_path / "created")
+    publish(str(tmp_path / "there"), str(tmp_path / "logdir"), always_copy=True)
+    assert mine.read_text() == "the user's own"
+    assert not (tmp_path / "created").exists()
