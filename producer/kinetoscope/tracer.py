@@ -83,7 +83,9 @@ class Tracer(Windows):
         with_modules: Names of modules (TorchScript only).
         experimental_config: torch's own further settings.
         execution_trace_observer: torch's observer to run beside the profiler.
-        requests: Whether to record on request, too: a file, SIGUSR1, `kinetoscope trigger`, or the page's Capture.
+        requests: Whether to record on request, too: a file, `kinetoscope trigger`, or the page's Capture.
+        signal: A signal that asks for a window, too, by name or number, such as `SIGUSR2`. None is installed otherwise:
+            trainers and launchers have their own, as Lightning has SIGUSR1 under SLURM.
         slow_step: Record the next steps after one that took so many times the usual, such as 3; None for never.
         rescue: Whether to save what is recorded before SIGTERM, SIGHUP or Ctrl-C end the process, and to keep a small
             file beside the traces, from which `kinetoscope recover` makes a trace after SIGKILL.
@@ -132,6 +134,7 @@ class Tracer(Windows):
         experimental_config: object = None,
         execution_trace_observer: object = None,
         requests: bool = True,
+        signal: str | int | None = None,
         slow_step: float | None = None,
         rescue: bool = True,
         acc_events: bool = False,
@@ -170,6 +173,7 @@ class Tracer(Windows):
             self._saving,
             self._losses,
             listens=requests,
+            signal=signal,
             rescues=rescue,
             slow_step=slow_step,
             open_markers=self._annotations.log.open_names,
