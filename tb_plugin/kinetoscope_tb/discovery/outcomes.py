@@ -93,7 +93,7 @@ def _of_run(told: dict[str, Any]) -> Iterator[Note]:
                 if isinstance(left.get("step"), int) and isinstance(left.get("problem"), str):
                     missed[f"no window from step {left['step']} on: {left['problem']}"].append(number)
     for said, ranks in missed.items():
-        yield Note("window_left_out", "warning", _sentence(_named(ranks), said), "", len(ranks))
+        yield Note("window_left_out", "loss", _sentence(_named(ranks), said), "", len(ranks))
     for (state, problem), ranks in by_problem.items():
         is_killed = state == KILLED
         rule, level = ("rank_killed", "warning") if is_killed else ("rank_problem", "note")
