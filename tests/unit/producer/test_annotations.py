@@ -161,10 +161,24 @@ def test_names_with_quotes_and_of_all_scripts_survive(tmp_path):
         tracer.instant(label)
         tracer.counter(label, {label: 1})
     recorded = Recorded(tracer)
-    (plain,) = (name for name, marker in recorded.told["markers"].items() if marker["label"] == label)
-    assert recorded.told["markers"][plain]["categories"] == ["é"]
-    assert len(recorded.named(plain)) == len(recorded.named(label, "i")) == 1
+    assert recorded.told["markers"] == {label: {"label": label, "categories": ["é"]}}
+    assert len(recorded.named(label)) == len(recorded.named(label, "i")) == 1
     assert recorded.named(label, "C")[0]["args"] == {label: 1}
+
+
+def test_no_marker_passes_for_a_step_and_each_has_a_name_of_its_own(tmp_path):
+    labels = ["ProfilerStep#7", "", "marker", "e", "é", "\ud800"]
+    with Tracer(tmp_path, run="run") as tracer:
+        for label in labels:
+            with tracer.marker(label), tracer.marker(label, args={"on": "a track of its own"}):
+                work()
+    recorded = Recorded(tracer)
+    told = recorded.told["markers"]
+    assert sorted(marker["label"] for marker in told.values()) == sorted(labels)
+    assert {"marker ProfilerStep#7", "marker", "e", "é", "?"} <= set(told)
+    names = [event["name"] for event in recorded.top["traceEvents"] if event.get("cat") == "user_annotation"]
+    assert [name for name in names if name.startswith("ProfilerStep")] == ["ProfilerStep#0"]  # the Tracer's
+    assert {name: names.count(name) for name in ("e", "é", "?")} == {"e": 2, "é": 2, "?": 2}
 
 
 def test_a_counter_takes_tensors_as_they_are_now_and_leaves_out_what_is_no_number(tmp_path, caplog):

@@ -133,7 +133,7 @@ def test_a_trace_tells_how_it_came_about(tmp_path):
             "skip_first_wait": False,
             "per": "run",
         },
-        "markers": {"e'": {"label": 'é"', "categories": []}},
+        "markers": {'é"': {"label": 'é"', "categories": []}},
         "counters": {},
         "dropped": 0,
         "clock": None,
