@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from real_traces import FOLDER, MISSING
+from real_traces import FOLDER, MISSING, SEEDS, SEEDS_MISSING
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")
@@ -28,3 +28,13 @@ def traces() -> Path:
             pytest.fail(MISSING)
         pytest.skip(MISSING)
     return FOLDER
+
+
+@pytest.fixture(scope="session")
+def seeds() -> Path:
+    """The folder of torch's and Composer's documents whose names and examples the recorder takes."""
+    if not SEEDS.is_dir():
+        if os.environ.get("CI"):
+            pytest.fail(SEEDS_MISSING)
+        pytest.skip(SEEDS_MISSING)
+    return SEEDS

@@ -20,7 +20,7 @@ from .hang import Hang
 from .identity import default_store, is_distributed
 from .plans import FolderBoard, StoreBoard, board_key
 from .requests import WORK, taken
-from .rescue import Rescue, SignalHandler
+from .rescue import Rescue, SignalHandler, request_signal
 from .sidecar import Sidecar
 from .triggers import Triggers
 from .unanswered import UnansweredSignals
@@ -43,18 +43,24 @@ _LOG = logging.getLogger("kinetoscope")
 
 _count = itertools.count()
 
+_WHY_NO_SIGNAL = "the process ignores it, or this isn't the main thread, which alone may install handlers"
+
 
 class Attendant:
-    """Attends one Tracer. Nothing in it raises, but for what a signal's earlier handler raises.
+    """Attends one Tracer. Once made, nothing in it raises, but for what a signal's earlier handler raises.
 
     Args:
         saving: Knows the run's folder and the process's rank.
         losses: Takes what goes wrong.
         listens: Whether to take requests.
+        signal: The signal that asks for a window, by name or number; None for none.
         rescues: Whether to save before a signal ends the process, and to keep a sidecar.
         slow_step: A step that takes so many times the usual asks for a window; None for none.
         open_markers: Returns the labels of the markers that are open now.
         began: Returns which step is under way, and when it began by the monotonic clock in ns.
+
+    Raises:
+        UsageError: A signal that can't ask for a window.
     """
 
     def __init__(
@@ -63,17 +69,20 @@ class Attendant:
         losses: Losses,
         *,
         listens: bool,
+        signal: str | int | None,
         rescues: bool,
         slow_step: float | None,
         open_markers: Callable[[], list[str]],
         began: Callable[[], tuple[int, int]],
     ) -> None:
+        if signal is not None and not listens:
+            raise UsageError(f"signal={signal!r}: this Tracer takes no requests, it was told requests=False.")
         self._saving, self._losses, self._listens, self._rescues = saving, losses, listens, rescues
         self._has_sidecar = listens or rescues
         self._sidecar = Sidecar({"version": __version__, "listens": listens}, open_markers)
         self._triggers = Triggers(_Job(saving), self._sidecar.note, slow_step)
         self._rescue: Rescue | None = None
-        self._signal = SignalHandler("SIGUSR1", self._signalled)
+        self._signal = SignalHandler(None if signal is None else request_signal(signal), self._signalled)
         self._hang = Hang(self._sidecar.note, began, lambda: self._triggers.pace.median_ns)
         self._unanswered = UnansweredSignals(self._is_deaf_to)
         self._watch: Watch | None = None
@@ -97,7 +106,8 @@ class Attendant:
                 tasks.append(Task("Writing the recording's sidecar", self._sidecar.write, 0.0))
                 tasks.append(Task("Looking for a step that hangs", self._hang.look, 5.0))
             if self._listens:
-                self._signal.install()
+                if self._signal.number is not None and not self._signal.install():
+                    _LOG.warning("Signal %d asks for no window: %s.", self._signal.number, _WHY_NO_SIGNAL)
                 tasks.append(Task("Looking for requests", self._triggers.poll, 1.0))
             if self._rescues:
                 self._rescue = Rescue(save, self._tell_to_end)

@@ -229,6 +229,15 @@ def chrome_events(own: Mapping[str, Any], base_ns: int) -> Iterator[str]:
             yield _json({"ph": "C"}, event, pid, event.tid, base_ns)
 
 
+def shown_name(label: str) -> str:
+    """Return what a marker is called in a trace: what the program calls it, but never a step's name or nothing."""
+    text = label.encode("utf-8", "replace").decode()  # half a surrogate pair is no text
+    if not text.strip():
+        return "marker"
+    # A marker of that name would count as a step of the training.
+    return f"marker {text}" if text.lstrip().startswith("ProfilerStep") else text
+
+
 def _cut(event: Event, since_ns: int, until_ns: int) -> Event:
     start = max(event.start_ns, since_ns)
     end = max(start, min(event.end_ns, until_ns))
@@ -256,7 +265,7 @@ def _in_lanes(ranges: list[Event]) -> Iterator[tuple[Event, int]]:
 
 
 def _json(head: dict[str, Any], event: Event, pid: int, tid: int, base_ns: int) -> str:
-    values: dict[str, Any] = {**head, "name": event.name, "pid": pid, "tid": tid}
+    values: dict[str, Any] = {**head, "name": shown_name(event.name), "pid": pid, "tid": tid}
     args = dict(event.args or {})
     if event.categories:
         args["categories"] = ",".join(event.categories)

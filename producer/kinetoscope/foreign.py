@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 _STARTS, _STOP = ("_prepare_trace", "_start_trace"), "__exit__"
+_EMITTERS = tuple(getattr(profiler, name) for name in ("emit_itt", "emit_nvtx") if hasattr(profiler, name))
+"""What torch lets only one thread's profiler do, too: it refuses to begin beside a recording on the same thread."""
 
 PATIENCE_S = 10.0
 """How long a profiler on another thread waits for the end of the training's step, where the recording gives way."""
@@ -63,7 +65,7 @@ class ForeignProfilers:
     def __init__(self, before: Callable[[], None], is_open: Callable[[], bool]) -> None:
         self._before, self._is_open = before, is_open
         self._thread = threading.get_ident()
-        self._replaced: dict[str, Any] = {}
+        self._replaced: list[tuple[type, str, Any]] = []
         self._active: WeakSet[Any] = WeakSet()
         self._waiting = 0
         self._turn = threading.Condition()
@@ -87,18 +89,35 @@ class ForeignProfilers:
         """Look out for them from now on; some may run already."""
         if self._replaced:
             return
-        for name, noticing in ((_STARTS[0], self._starting), (_STARTS[1], self._starting), (_STOP, self._stopping)):
-            method = getattr(profiler.profile, name, None)
-            if method is not None:
-                self._replaced[name] = method
-                setattr(profiler.profile, name, noticing(method))
+        for name in _STARTS:
+            self._replace(profiler.profile, name, self._starting)
+        for emitter in _EMITTERS:
+            self._replace(emitter, "__enter__", self._emitting)
+        for kind in (profiler.profile, *_EMITTERS):
+            self._replace(kind, _STOP, self._stopping)
         self._active.update(other for other in gc.get_objects() if type(other) is profiler.profile and _runs(other))
 
     def end(self) -> None:
         """Leave torch as it was."""
-        for name, method in self._replaced.items():
-            setattr(profiler.profile, name, method)
-        self._replaced = {}
+        for kind, name, method in reversed(self._replaced):
+            setattr(kind, name, method)
+        self._replaced = []
+
+    def _replace(self, kind: type, name: str, noticing: Callable[[Callable[..., object]], object]) -> None:
+        method = getattr(kind, name, None)
+        if method is not None:
+            self._replaced.append((kind, name, method))
+            setattr(kind, name, noticing(method))
+
+    def _emitting(self, start: Callable[..., object]) -> Callable[..., object]:
+        @functools.wraps(start)
+        def noticed(other: Any, *args: Any, **kwargs: Any) -> object:
+            if threading.get_ident() == self._thread and getattr(other, "enabled", False):
+                self._before()
+                self._active.add(other)
+            return start(other, *args, **kwargs)
+
+        return noticed
 
     def _starting(self, start: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(start)

@@ -70,6 +70,7 @@ def trace_handler(
     *,
     run: str | None = None,
     worker: str | None = None,
+    use_gzip: bool = True,
     remote: str | None = None,
     keep: int = -1,
     overwrite: bool = False,
@@ -84,6 +85,7 @@ def trace_handler(
         run: The run's name; by default what the launcher calls the job, else the time. Where it has traces already,
             this is another attempt, `{run}.1`.
         worker: What this process is called; by default its rank, `rank3`.
+        use_gzip: Whether traces are compressed; their names end in `.gz` then.
         remote: The URL of a folder that is to be like the logdir.
         keep: How many of the newest traces stay in the logdir; -1 for all.
         overwrite: Whether to record into the run's folder even if there are traces.
@@ -91,16 +93,22 @@ def trace_handler(
     Raises:
         UsageError: A name that no file can have.
     """
-    if worker is not None:
-        _checked_worker(worker)
-    named = TRACE if worker is None else TRACE.replace("rank{rank}", worker.replace("{", "{{").replace("}", "}}"))
-    destination = Destination(file=named, remote=remote, keep=keep, overwrite=overwrite)
+    destination = Destination(file=file_of(worker, use_gzip=use_gzip), remote=remote, keep=keep, overwrite=overwrite)
     target = folder(logdir)
     return TraceHandler(Saving(target, Run(run, target, overwrite=overwrite), Losses(), {}, destination))
 
 
-def _checked_worker(worker: str) -> None:
+def file_of(worker: str | None, *, use_gzip: bool) -> str:
+    """Return what the traces of a worker are called, with `template`'s variables; by default of a rank.
+
+    Raises:
+        UsageError: A name that no file can have.
+    """
+    file = TRACE if use_gzip else TRACE.removesuffix(".gz")
+    if worker is None:
+        return file
     try:
         TraceName(worker, 0)
     except ValueError as error:
         raise UsageError(f"worker={worker!r} can't be a part of a file's name.") from error
+    return file.replace("rank{rank}", worker.replace("{", "{{").replace("}", "}}"))

@@ -49,6 +49,11 @@ class Loop(Surface):
         return self._counter.batch
 
     @property
+    def step_num(self) -> int:
+        """The same, by torch.profiler's name."""
+        return self._counter.batch
+
+    @property
     def _has_stepped(self) -> bool:
         return self._counter.progress is not self._counter.start
 

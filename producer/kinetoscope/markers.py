@@ -1,8 +1,8 @@
 """The named ranges of a recording: the training's steps, and the program's markers in them.
 
 kineto writes a name into the JSON as it is: one quote makes the whole file unreadable, and of a name with a character
-beyond ASCII nothing is left but `unknown` (torch 2.13). So a range is recorded under a plain name, and the trace's
-metadata says what the program called it.
+beyond ASCII nothing is left but `unknown` (torch 2.13). So a range is recorded under a plain name; who makes the trace
+(`splicing`) puts the program's in its place.
 
 What is recorded is an ITT range as well, under the same name, where torch was built with ITT: VTune and its like show
 it beside what they measure. While none of them watches, such a call does nothing.

@@ -62,7 +62,7 @@ class Recording:
         window: Which part of the training this is.
         options: What the profiler was told to record.
         schedule: The schedule in words or numbers; None for "everything".
-        told: What else the recording tells: `markers`, the program's name and the categories of each recorded name;
+        told: What else the recording tells: `markers`, the program's name and the categories of each name in the trace;
             `counters`, the unit of each counter that has one; `step_times_ns`, number, start and end of each step
             in Unix time; `progress`; `dropped`, how many own events there was no room for; `clock`, see `Offset`, None
             if it wasn't compared; `mesh`, the rank's coordinates by dimension; `ranks`, all that this process knows to

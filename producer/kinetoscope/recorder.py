@@ -18,11 +18,13 @@ from typing import Any
 
 import torch
 from torch.optim import optimizer
-from torch.profiler import ProfilerAction, profile, supported_activities
+from torch.profiler import ProfilerAction, ProfilerActivity, profile, supported_activities
+from torch.profiler.profiler import PROFILER_STEP_NAME
 
-from .errors import ProfilerBusyError
+from .errors import ProfilerBusyError, UsageError
 from .foreign import ForeignProfilers
 
+_ExperimentalConfig: Any = getattr(torch._C._profiler, "_ExperimentalConfig", None)  # not every torch has it
 Activities = Iterable[Any]  # of ProfilerActivity, or of {ProfilerActivity: [names of event types]} from torch 2.13
 
 _KNOWS_TRACE_IDS = "custom_trace_id_callback" in signature(profile.__init__).parameters
@@ -32,7 +34,11 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What to record: the arguments of torch.profiler.profile, under their names there."""
+    """What to record: the arguments of torch.profiler.profile, under their names there.
+
+    Raises:
+        UsageError: Activities or settings that are none.
+    """
 
     activities: Activities | None = None
     record_shapes: bool = True
@@ -43,17 +49,26 @@ class Options:
     experimental_config: object = None
     execution_trace_observer: object = None
     acc_events: bool = False
-    custom_trace_id_callback: Callable[[], str] | None = None
     post_processing_timeout_s: float | None = None
 
+    def __post_init__(self) -> None:
+        activities = () if self.activities is None else tuple(self.activities)
+        listed = [activity for item in activities for activity in (item if isinstance(item, dict) else [item])]
+        if not all(isinstance(activity, ProfilerActivity) for activity in listed):
+            raise UsageError(f"activities={activities!r}: they are torch.profiler.ProfilerActivity's, such as CPU.")
+        if self.activities is not None and (not listed or len(set(listed)) < len(listed)):
+            raise UsageError(f"activities={activities!r}: name at least one, and each of them once.")
+        config = self.experimental_config
+        if config is not None and _ExperimentalConfig is not None and not isinstance(config, _ExperimentalConfig):
+            raise UsageError(f"experimental_config={config!r}: it is a torch._C._profiler._ExperimentalConfig.")
+
     def arguments(self, trace_id: Callable[[], str]) -> dict[str, Any]:
-        """Return the arguments for torch.profiler.profile; `trace_id` names a window where the program doesn't."""
+        """Return the arguments for torch.profiler.profile; `trace_id` names each window."""
         arguments = dict(vars(self))
-        if self.custom_trace_id_callback is None and _KNOWS_TRACE_IDS:
+        if _KNOWS_TRACE_IDS:
             arguments["custom_trace_id_callback"] = trace_id
-        for name in ("custom_trace_id_callback", "post_processing_timeout_s"):
-            if arguments[name] is None:  # torch 2.4 doesn't know it
-                del arguments[name]
+        if self.post_processing_timeout_s is None:  # torch 2.4 doesn't know it
+            del arguments["post_processing_timeout_s"]
         if self.activities is not None:
             arguments["activities"] = list(self.activities)
         if self.with_stack and self.experimental_config is None:
@@ -88,10 +103,8 @@ def _name(activity: object) -> str:
 def _verbose_config() -> object:
     """Return the setting without which operators carry no call stack; None where this torch hasn't it."""
     try:
-        from torch._C._profiler import _ExperimentalConfig
-
-        return _ExperimentalConfig(verbose=True)
-    except (ImportError, TypeError):
+        return None if _ExperimentalConfig is None else _ExperimentalConfig(verbose=True)
+    except TypeError:
         return None
 
 
@@ -99,6 +112,17 @@ def is_profiler_active() -> bool:
     """Whether any profiler is recording on this thread; False too where this torch doesn't tell."""
     enabled = getattr(torch.autograd, "_profiler_enabled", None)
     return enabled is not None and bool(enabled())
+
+
+def is_empty(profiler: profile) -> bool:
+    """Whether a profiler's window has no operator and no range but those of steps; False where this torch can't say."""
+    results = None if profiler.profiler is None else profiler.profiler.kineto_results
+    return results is not None and not any(map(_is_content, results.events()))
+
+
+def _is_content(event: Any) -> bool:
+    kind = event.activity_type() if hasattr(event, "activity_type") else "cpu_op"
+    return kind == "cpu_op" or (kind == "user_annotation" and not event.name().startswith(PROFILER_STEP_NAME))
 
 
 def is_inside_optimizer() -> bool:
@@ -131,6 +155,7 @@ class Recorder:
             exports it and must not raise.
         on_foreign: Is called before a window ends because the program starts a profiler of its own; is told whether
             any of it is recorded.
+        on_failure: Is given what torch raised where the program starts a profiler of its own, which must not fail.
         trace_id: Returns what the window is called that is about to begin; must not raise.
         keeps_events: Whether the last window stays in memory until the next one begins, for `finished`.
     """
@@ -140,21 +165,24 @@ class Recorder:
         options: Options,
         on_window: Callable[[profile, bool], None],
         on_foreign: Callable[[bool], None],
+        on_failure: Callable[[Exception], None],
         trace_id: Callable[[], str],
         *,
         keeps_events: bool = False,
     ) -> None:
         self._options = options
-        self._on_window, self._on_foreign, self._trace_id = on_window, on_foreign, trace_id
+        self._on_window, self._on_foreign, self._on_failure = on_window, on_foreign, on_failure
+        self._trace_id = trace_id
         self._foreign = ForeignProfilers(self._give_way, lambda: self._is_open)
         self._is_as_planned = False
         self.keeps_events = keeps_events or options.acc_events
-        self._is_dropped = False
+        self._is_dropped = self._drops_empty = False
         self.finished: profile | None = None
-        """torch's profiler with the last window, where it is kept and the next one hasn't begun."""
+        """torch's profiler with the last window: while it is handed out, and where it is kept until the next begins."""
         self._planned = ProfilerAction.NONE
         self._action = ProfilerAction.NONE
         self._is_blocked = False
+        self._has_failed = False
         self._profiler: profile | None = None
 
     @property
@@ -176,13 +204,13 @@ class Recorder:
         """Begin the first step, which is to be treated like `action`.
 
         Raises:
-            ProfilerBusyError: Another profiler is recording.
+            ProfilerBusyError: Another profiler is recording; the window that would begin is left out.
         """
         self._foreign.begin()
-        if is_profiler_active() or (self._foreign.is_active and action is not ProfilerAction.NONE):
-            self._foreign.end()
-            raise ProfilerBusyError("Another profiler is recording in this process; stop it before you start a Tracer.")
         _import_ahead()
+        if action is not ProfilerAction.NONE and (is_profiler_active() or self._foreign.is_active):
+            self._action = action
+            self._block(ProfilerAction.WARMUP)
         self._renew(action)
 
     @property
@@ -237,10 +265,11 @@ class Recorder:
             self._block(before)
         if before is ProfilerAction.RECORD and action in _IDLE and profiler.current_action is before:
             profiler.current_action = ProfilerAction.RECORD_AND_SAVE  # torch would throw the recording away
-        self._is_as_planned = True
+        self._is_as_planned = self._has_failed = True
         try:
             is_open = before in (ProfilerAction.WARMUP, ProfilerAction.RECORD)
             self._go_on(profiler, ProfilerAction.NONE if is_taken else action, options, is_open=is_open)
+            self._has_failed = False
         finally:
             self._is_as_planned = False
         if is_taken and action is not ProfilerAction.NONE:
@@ -262,14 +291,36 @@ class Recorder:
         self._options = options
         self._renew(action)
 
-    def stop(self, *, drops: bool = False) -> None:
-        """End the recording; a window that is open ends here, or holds nothing and is thrown away."""
+    def stop(self, *, drops: bool = False, drops_empty: bool = False) -> None:
+        """End the recording; a window that is open ends here.
+
+        Args:
+            drops: Whether it is thrown away, whatever it holds.
+            drops_empty: Whether it is thrown away if nothing ran in it.
+        """
         self._foreign.end()
         profiler, self._profiler, self._action = self._profiler, None, ProfilerAction.NONE
-        self._planned, self._is_dropped = ProfilerAction.NONE, drops
+        self._planned, self._is_dropped, self._drops_empty = ProfilerAction.NONE, drops, drops_empty
         if profiler is not None:
             with self._foreign.none_in():
-                profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+                try:
+                    if not self._has_failed:
+                        profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+                finally:
+                    self._end_session(profiler)
+
+    def _end_session(self, profiler: profile) -> None:
+        """End what a failure left: torch crashes where its own end is called after a beginning that wasn't complete.
+
+        What was recorded is saved, as where the program's own observer raised before torch came to the end.
+        """
+        session = profiler.profiler
+        if session is None or session.kineto_results is not None or self._foreign.is_active:
+            return
+        if is_profiler_active():
+            session.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            self._ready(profiler)
+        session.entered = False  # nobody shall take it for one that runs
 
     def _renew(self, action: ProfilerAction) -> None:
         self._planned = self._action = action
@@ -277,8 +328,10 @@ class Recorder:
             schedule=lambda _step: self._planned, on_trace_ready=self._ready, **self._options.arguments(self._trace_id)
         )
         self._profiler.record_steps = False  # the steps' ranges are the Tracer's: it knows which step is the last
+        self._has_failed = True
         with self._foreign.none_in():
             self._profiler.start()
+        self._has_failed = False
 
     def _block(self, before: ProfilerAction) -> None:
         """Leave this window out: what was prepared for it is forgotten, not started."""
@@ -293,6 +346,13 @@ class Recorder:
         action, profiler = self._action, self._profiler
         if profiler is None or action is ProfilerAction.NONE or self._is_blocked:
             return
+        try:
+            self._end_early(profiler, action)
+        except Exception as error:  # noqa: BLE001  torch's, in the middle of the program's own call
+            self._has_failed = True
+            self._on_failure(error)
+
+    def _end_early(self, profiler: profile, action: ProfilerAction) -> None:
         self._on_foreign(action in _RECORDING)
         if action in _RECORDING:
             with self._foreign.none_in():
@@ -301,15 +361,15 @@ class Recorder:
         self._action, self._is_blocked = action, True
 
     def _ready(self, profiler: profile) -> None:
+        self.finished = profiler
+        self._is_dropped |= self._drops_empty and is_empty(profiler)
         if not self._is_dropped:
             self._on_window(profiler, self._is_as_planned)
-        if self.keeps_events and not self._is_dropped and self._planned is ProfilerAction.NONE:
-            self.finished = profiler
-        else:
-            self._forget(profiler)
+        if self._is_dropped or not self.keeps_events or self._planned is not ProfilerAction.NONE:
+            self._forget()
 
-    def _forget(self, profiler: profile | None = None) -> None:
+    def _forget(self) -> None:
         """Free a window's events, which also keeps torch from warning at each further one that it will do so."""
-        profiler, self.finished = profiler or self.finished, None
+        profiler, self.finished = self.finished, None
         if profiler is not None and not self._options.acc_events:
             profiler.profiler = None

@@ -17,14 +17,43 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from .errors import UsageError
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
     from types import FrameType
 
 _LOG = logging.getLogger("kinetoscope")
 
-ENDING = ("SIGTERM", "SIGHUP", "SIGINT")
+_ENDING = ("SIGTERM", "SIGHUP", "SIGINT")
+_RESERVED = (*_ENDING, "SIGKILL", "SIGSTOP", "SIGCHLD", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT")
+
+
+def ending_signals(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """Return the names of the signals that end a process, as far as its launcher uses them for that.
+
+    Under SLURM no terminal closes, and SIGHUP may be what asks a job to requeue itself: Lightning installs its handler
+    for that only if there is none.
+    """
+    return tuple(name for name in _ENDING if name != "SIGHUP" or "SLURM_JOB_ID" not in environ)
+
+
+def request_signal(given: str | int) -> int:
+    """Return the number of a signal that may ask for a window.
+
+    Args:
+        given: Its name, such as `SIGUSR2`, or its number.
+
+    Raises:
+        UsageError: This system has no such signal, or it has another purpose.
+    """
+    number = getattr(signal, given, None) if isinstance(given, str) and given.startswith("SIG") else given
+    if not isinstance(number, int) or isinstance(number, bool) or number not in signal.valid_signals():
+        raise UsageError(f"signal={given!r}: this system has no such signal; try 'SIGUSR2'.")
+    if number in [getattr(signal, name, None) for name in _RESERVED]:
+        raise UsageError(f"signal={given!r}: this signal has another purpose; try 'SIGUSR2'.")
+    return int(number)
 
 
 class _Forks(threading.local):
@@ -69,16 +98,15 @@ class SignalHandler:
     Nothing is installed where the signal is ignored, or where its handler isn't Python's: it couldn't be called.
 
     Args:
-        name: The signal, such as `SIGTERM`.
-        handle: Is called with what was there before: a function, or None for the system's own action.
+        number: The signal's; None where this system hasn't it.
+        handle: Is called with this handler.
     """
 
-    def __init__(self, name: str, handle: Callable[[SignalHandler], None]) -> None:
-        self._number = getattr(signal, name, None)
+    def __init__(self, number: int | None, handle: Callable[[SignalHandler], None]) -> None:
+        self._number = number
         self._handle = handle
         self._previous: Any = None
         self._frame: FrameType | None = None
-        self.name = name
 
     def install(self) -> bool:
         """Install it, on the main thread; return whether it could be."""
@@ -175,7 +203,7 @@ class Rescue:
 
     def __init__(self, save: Callable[[str], None], tell: Callable[[str], None]) -> None:
         self._save, self._tell = save, tell
-        self._handlers = [SignalHandler(name, self._signalled) for name in ENDING]
+        self._handlers = [SignalHandler(getattr(signal, name, None), self._signalled) for name in ending_signals()]
         self._held = _Held()
 
     def begin(self) -> None:
@@ -195,8 +223,8 @@ class Rescue:
     def _signalled(self, handler: SignalHandler) -> None:
         if self._held.keeps(handler):
             return
-        reason = handler.name.lower()
-        if handler.name == "SIGINT" and not handler.has_program_s_own:
+        reason = signal.Signals(handler.number or 0).name.lower()
+        if handler.number == signal.SIGINT and not handler.has_program_s_own:
             handler.pass_on()  # KeyboardInterrupt, which goes through the Tracer's `with`
         elif handler.has_program_s_own or not handler.is_outermost:
             self._tell(reason)

@@ -93,6 +93,8 @@ class Saving:
         """What the profiler was told to record in the next window."""
         self.saved: list[Path] = []
         """The files, oldest first."""
+        self.last_outcome: Mapping[str, Any] | None = None
+        """What became of the window of which something was heard last."""
         if self._destination.kept != self._destination.keep:
             _LOG.warning("keep=0 without a remote place would lose every trace: the newest one stays.")
 
@@ -169,6 +171,15 @@ class Saving:
             with self._losses.kept_away("That a window is left out couldn't be told"):
                 self._describe()
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether something is still to be heard of a window."""
+        return self._finishing.is_pending
+
+    def own_events(self, job: Job) -> Path:
+        """Return where the program's own events of a window are, while it isn't a trace."""
+        return self._finishing.queue.own(job.number)
+
     def listen(self) -> None:
         """Hear what became of windows; to be called now and then."""
         if self._finishing.is_pending:
@@ -185,6 +196,7 @@ class Saving:
         values: Mapping[str, Any] | None = None,
         told: Mapping[str, Any] | None = None,
         own: Mapping[str, Any] | None = None,
+        on_exported: Callable[[Job], None] | None = None,
     ) -> None:
         """Save the window that ends now.
 
@@ -196,6 +208,7 @@ class Saving:
             values: More of `template`'s variables.
             told: More of what the trace says about its recording; see `Recording`.
             own: What the program says itself, from `EventLog.taken`, and as `metadata` its keys at the file's top.
+            on_exported: Is called when the profiler's file is there, or lost, before somebody makes a trace of it.
         """
         self.lost += 1  # until somebody has it who will say what became of it
         with self._losses.kept_away("A recording was lost"):
@@ -205,6 +218,8 @@ class Saving:
                 self._export(export, job, own)
             except (SaveError, OSError, RuntimeError, ValueError) as error:  # RuntimeError is what kineto raises
                 job.lost = str(error)
+            if on_exported is not None:
+                on_exported(job)
             self._describe(state=RECORDING, recording_since_step=None)
             self._finishing.put(job)
             self.lost -= 1
@@ -299,6 +314,7 @@ class Saving:
     def _became(self, window: Mapping[str, Any]) -> None:
         """Take the news of what became of a window."""
         problem, upload = window.get("problem"), window.get("upload") or {}
+        self.last_outcome = window
         if window["state"] == LOST:
             self.lost += 1
             self._losses.note(f"A recording was lost: {window['file']} wasn't written: {problem}.")

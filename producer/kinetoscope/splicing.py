@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from .added import added_events
 from .errors import SaveError
-from .events import chrome_events
+from .events import chrome_events, shown_name
 from .metadata import KEY
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ _CLOSINGS = re.compile(rb"\n  \},\n(?=  \{\n|\Z)")
 _STRING_LINE = re.compile(r'(\s*"[^"\\]*":\s*)"(.*)"(,?\s*)')
 _STRAY = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})|(?<!\\)"')
 _NO_NUMBER = re.compile(r"(?<=[:\[,\s])-?(?:nan|inf|NaN|Infinity)(?=[,\s\]}])")
+_ANNOTATION = re.compile(rb'("cat":\s*"(?:gpu_)?user_annotation",\s*"name":\s*)"([^"\\]*)"')
 _ARGS = re.compile(r'\s*,?\s*"args":\s*\{.*\Z', re.DOTALL)
 
 
@@ -72,6 +73,7 @@ def splice(source: BinaryIO, target: Sink, metadata: Mapping[str, Any], own: Map
         source: The trace.
         target: Takes the copy.
         metadata: What the trace says about its recording.
+            Its `markers` are under the names that the profiler recorded; in the copy, markers have their true names.
         own: What the program says itself, from `EventLog.taken`; its `metadata` become keys at the top, and what other
             tools recorded is in `added`.
 
@@ -89,6 +91,9 @@ def splice(source: BinaryIO, target: Sink, metadata: Mapping[str, Any], own: Map
         damage.repaired += 1
     if not isinstance(parsed, dict):
         raise SaveError("the profiler wrote a header that is no JSON")
+    names = _true_names(metadata.get("markers") or {})
+    if names:
+        metadata = {**metadata, "markers": {names.get(name, name): m for name, m in metadata["markers"].items()}}
     added = {KEY: metadata, **(own or {}).get("metadata", {})}
     entry = json.dumps(added, ensure_ascii=True, allow_nan=False)
     target.write(entry[:-1].encode("ascii") + b",\n" + head.lstrip(_BLANK)[1:].lstrip(_BLANK))
@@ -103,8 +108,32 @@ def splice(source: BinaryIO, target: Sink, metadata: Mapping[str, Any], own: Map
     if separator != b"\n":
         target.write(b"\n" if is_empty else separator)
     for piece in _checked(source, rest, damage):
-        target.write(piece)
+        target.write(_renamed(piece, names))
     return damage
+
+
+def _true_names(markers: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the name that each marker has in a trace, by the one that the profiler recorded, where they differ."""
+    names: dict[str, str] = {}
+    given = set(markers)
+    for recorded, marker in markers.items():
+        name = shown_name(str(marker.get("label", recorded)))
+        if name not in given:
+            names[recorded] = name
+            given.add(name)
+    return names
+
+
+def _renamed(text: bytes, names: Mapping[str, str]) -> bytes:
+    """Return events with the markers' true names."""
+    if not names:
+        return text
+    return _ANNOTATION.sub(lambda found: found[1] + _in_json(names, found[2]), text)
+
+
+def _in_json(names: Mapping[str, str], recorded: bytes) -> bytes:
+    name = names.get(recorded.decode("ascii", "replace"))
+    return b'"%s"' % recorded if name is None else json.dumps(name).encode("ascii")
 
 
 def _head(source: BinaryIO) -> tuple[bytes, bytearray]:

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from torch.autograd.profiler_util import EventList
 
 from .annotations import Annotations, Marker
-from .errors import UsageError
+from .errors import SaveError, UsageError
 from .requests import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from torch.profiler import ProfilerAction, profile
 
     from .attendant import Attendant
+    from .last_window import LastWindow
     from .recorder import Options, Recorder
+
+_LOG = logging.getLogger("kinetoscope")
+
+T = TypeVar("T")
 
 _TAKEN = frozenset(
     ("kinetoscope", "traceEvents", "schemaVersion", "baseTimeNanoseconds", "deviceProperties", "distributedInfo")
@@ -35,6 +44,9 @@ class Surface:
     _last_recorder: Recorder | None
     _preset: dict[str, Any]
     _metadata: dict[str, Any]
+    _last_window: LastWindow
+    _trace_id_callback: Callable[[], str] | None
+    _last_trace_id: str | None
     _enabled: bool
 
     def _check_place(self, what: str) -> None:
@@ -132,6 +144,34 @@ class Surface:
 
     # torch.profiler
 
+    def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
+        """Have a function name the windows that begin from now on; None gives a window the same id on all ranks."""
+        self._trace_id_callback = checked_callback("callback", callback)
+
+    def get_trace_id(self) -> str | None:
+        """Return the id of the window that began last; None before the first."""
+        return self._last_trace_id
+
+    def export_chrome_trace(self, path: str | os.PathLike[str], use_python_export: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002  as in torch
+        """Write the last window's trace as a file of your own too, compressed if its name ends in `.gz`.
+
+        In `on_trace_ready` and `on_window` that is the window they are called for. Later the trace is copied that is
+        saved anyway; if it is still being written, this waits. Where there is none, the log says why.
+
+        Args:
+            path: The file; one of that name is replaced.
+            use_python_export: As in torch, and of no effect: the recorder writes the file.
+
+        Raises:
+            UsageError: On another thread, or before the Tracer's `with`.
+        """
+        if self._enabled:
+            self._check_place("call export_chrome_trace()")
+            try:
+                self._last_window.export(Path(path))
+            except (SaveError, OSError, ValueError) as error:
+                _LOG.warning("export_chrome_trace() didn't write %s: %s.", path, str(error).rstrip("."))
+
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any]) -> None:  # noqa: FBT001  as in torch
         """Stop or go on collecting some activities within a window; see torch.profiler.profile.
 
@@ -146,55 +186,79 @@ class Surface:
             recorder.profiler.toggle_collection_dynamic(enable, activities)
 
     def key_averages(self, *args: Any, **kwargs: Any) -> Any:
-        """The last window's operators by name; see torch.profiler.profile.
+        """The last window's operators by name, none where there is no window; see torch.profiler.profile.
 
         Raises:
-            UsageError: There is no window, or it wasn't kept.
+            UsageError: It wasn't kept.
         """
-        return self._finished("key_averages").key_averages(*args, **kwargs)
+        finished = self._finished("key_averages")
+        return _no_events() if finished is None else finished.key_averages(*args, **kwargs)
 
     def events(self) -> Any:
-        """The last window's events; see torch.profiler.profile.
+        """The last window's events, none where there is no window; see torch.profiler.profile.
 
         Raises:
-            UsageError: There is no window, or it wasn't kept.
+            UsageError: It wasn't kept.
         """
-        return self._finished("events").events()  # type: ignore[no-untyped-call]
+        finished = self._finished("events")
+        return _no_events() if finished is None else finished.events()  # type: ignore[no-untyped-call]
 
     def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
         """Write the last window's call stacks as lines for flame graphs; see torch.profiler.profile.
 
         Raises:
-            UsageError: There is no window, it wasn't kept, or has no call stacks.
+            UsageError: It wasn't kept, or has no call stacks.
         """
         self._check_options("export_stacks", "with_stack")
-        self._finished("export_stacks").export_stacks(os.fspath(path), metric)
+        finished = self._finished("export_stacks")
+        if finished is not None:
+            finished.export_stacks(os.fspath(path), metric)
 
     def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
         """Write what the last window's memory was used for; see torch.profiler.profile.
 
         Raises:
-            UsageError: There is no window, it wasn't kept, or has not all that is needed.
+            UsageError: It wasn't kept, or has not all that is needed.
         """
         self._check_options("export_memory_timeline", "profile_memory", "record_shapes", "with_stack")
         text = os.fspath(path)
         if text.endswith(".html") and find_spec("matplotlib") is None:  # torch would write nothing and say nothing
             raise UsageError("export_memory_timeline needs matplotlib for HTML; write .json or .json.gz.")
-        self._finished("export_memory_timeline").export_memory_timeline(text, device)
+        finished = self._finished("export_memory_timeline")
+        if finished is not None:
+            finished.export_memory_timeline(text, device)
 
     def _check_options(self, what: str, *names: str) -> None:
         missing = [name for name in names if not getattr(self._options, name)]
         if missing:
             raise UsageError(f"{what}() needs a Tracer with {', '.join(f'{name}=True' for name in missing)}.")
 
-    def _finished(self, what: str) -> profile:
-        recorder = self._last_recorder
-        if recorder is None or not recorder.keeps_events:
-            raise UsageError(f"{what}() needs a Tracer with keep_events=True: the last window isn't in memory.")
+    def _finished(self, what: str) -> profile | None:
+        """Return torch's profiler with the last window; None, with a word in the log, where a recording has none."""
+        if not self._enabled:
+            return None
         self._check_place(f"call {what}()")
+        recorder = self._last_recorder
+        if recorder is None or (recorder.finished is None and not recorder.keeps_events):
+            raise UsageError(f"{what}() needs a Tracer with keep_events=True: the last window isn't in memory.")
         if recorder.finished is None:
-            raise UsageError(f"{what}() finds no window: none is complete, or the next one has begun.")
+            _LOG.warning("%s() finds no window: none is complete, or the next one has begun.", what)
         return recorder.finished
+
+
+def checked_callback(name: str, callback: T) -> T:
+    """Return a function of the program's, or None.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    if callback is not None and not callable(callback):
+        raise UsageError(f"{name}={callback!r} is no function.")
+    return callback
+
+
+def _no_events() -> Any:
+    return EventList([])  # type: ignore[no-untyped-call]
 
 
 def _checked_key(key: str) -> str:

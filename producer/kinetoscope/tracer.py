@@ -13,14 +13,17 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from torch.profiler import ProfilerAction
+
 from .annotations import Annotations
 from .attendant import Attendant
 from .destination import Destination
 from .errors import ProfilerBusyError, UsageError
 from .events import EventLog
-from .handler import folder
+from .handler import TraceHandler, folder
 from .identity import Run, current_place
 from .instruments import Instruments
+from .last_window import LastWindow
 from .losses import Losses
 from .markers import Ranges
 from .progress import Progress, ProgressCounter
@@ -29,6 +32,7 @@ from .saving import Saving
 from .scalars import Curves
 from .schedule import WindowLimit, checked_schedule, description, is_per_epoch, shortfall
 from .selection import Ranks, Selection
+from .surface import checked_callback
 from .system import KINDS, SystemCounters
 from .template import TRACE
 from .triggers import on_request
@@ -72,7 +76,9 @@ class Tracer(Windows):
             compressed.
         remote_file: The URL of each trace's copy, with the same variables, instead of `remote`.
         on_saved: Is called with each trace's path, and what run.json says of it, between two steps or at the end.
-        on_window: Is given torch's profiler when a window is complete, while its events are in memory.
+        on_trace_ready: Is given the Tracer when a window is complete, while its events are in memory, as
+            torch.profiler.profile gives itself: for `key_averages()`, `export_chrome_trace()` and the like.
+        on_window: The same, but is given torch's profiler.
         scalars: Whether rank 0 writes curves of all steps and windows for TensorBoard's Scalars tab, beside the traces;
             `all` if the other ranks are to write those of their steps, too.
         activities: Like the ones below, as torch.profiler.profile defines it.
@@ -83,7 +89,9 @@ class Tracer(Windows):
         with_modules: Names of modules (TorchScript only).
         experimental_config: torch's own further settings.
         execution_trace_observer: torch's observer to run beside the profiler.
-        requests: Whether to record on request, too: a file, SIGUSR1, `kinetoscope trigger`, or the page's Capture.
+        requests: Whether to record on request, too: a file, `kinetoscope trigger`, or the page's Capture.
+        signal: A signal that asks for a window, too, by name or number, such as `SIGUSR2`. None is installed otherwise:
+            trainers and launchers have their own, as Lightning has SIGUSR1 under SLURM.
         slow_step: Record the next steps after one that took so many times the usual, such as 3; None for never.
         rescue: Whether to save what is recorded before SIGTERM, SIGHUP or Ctrl-C end the process, and to keep a small
             file beside the traces, from which `kinetoscope recover` makes a trace after SIGKILL.
@@ -91,7 +99,7 @@ class Tracer(Windows):
         custom_trace_id_callback: Makes each window's trace id; by default all ranks give a window the same one.
         post_processing_timeout_s: After how long `events()` and `key_averages()` give what they have.
         keep_events: Whether the last window stays in memory until the next one begins, for `key_averages()`,
-            `events()`, `export_stacks()` and `export_memory_timeline()`.
+            `events()`, `export_stacks()` and `export_memory_timeline()`; by default where there is no schedule.
         max_window_s: A window that lasts longer ends at the next boundary of two steps.
         system: Which counters of the system to record in windows: `cpu`, `memory`, `disk` and `network` of the machine,
             by one process of it, what this `process` uses, and the `gpu`'s power, clock, temperature and memory.
@@ -109,7 +117,7 @@ class Tracer(Windows):
 
     def __init__(
         self,
-        logdir: str | os.PathLike[str],
+        logdir: str | os.PathLike[str] = "runs",
         *,
         run: str | None = None,
         schedule: Schedule | None = None,
@@ -121,7 +129,8 @@ class Tracer(Windows):
         file: str = TRACE,
         remote_file: str | None = None,
         on_saved: Callable[[Path, Mapping[str, Any]], None] | None = None,
-        on_window: Callable[[profile], None] | None = None,
+        on_trace_ready: Callable[[Tracer], object] | None = None,
+        on_window: Callable[[profile], object] | None = None,
         scalars: bool | Literal["all"] = True,
         activities: Activities | None = None,
         record_shapes: bool = True,
@@ -132,12 +141,13 @@ class Tracer(Windows):
         experimental_config: object = None,
         execution_trace_observer: object = None,
         requests: bool = True,
+        signal: str | int | None = None,
         slow_step: float | None = None,
         rescue: bool = True,
         acc_events: bool = False,
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
-        keep_events: bool = False,
+        keep_events: bool | None = None,
         max_window_s: float | None = None,
         system: Collection[str] = KINDS,
         system_interval_s: float = 0.5,
@@ -155,7 +165,6 @@ class Tracer(Windows):
             experimental_config=experimental_config,
             execution_trace_observer=execution_trace_observer,
             acc_events=acc_events,
-            custom_trace_id_callback=custom_trace_id_callback,
             post_processing_timeout_s=post_processing_timeout_s,
         )
         self._losses = Losses()
@@ -163,13 +172,14 @@ class Tracer(Windows):
         destination = Destination(file=file, remote=remote, remote_file=remote_file, keep=keep, overwrite=overwrite)
         name, self._selection = Run(run, target, overwrite=overwrite), Selection(ranks)
         self._saving = Saving(target, name, self._losses, facts, destination, self._saved, self._selection)
-        self._on_saved, self._on_window = on_saved, on_window
+        self._set_callbacks(on_saved, on_trace_ready, on_window, custom_trace_id_callback)
         self._ranges = Ranges()
         self._annotations = Annotations(EventLog(), self._ranges)
         self._attendant = Attendant(
             self._saving,
             self._losses,
             listens=requests,
+            signal=signal,
             rescues=rescue,
             slow_step=slow_step,
             open_markers=self._annotations.log.open_names,
@@ -180,8 +190,23 @@ class Tracer(Windows):
         counters = SystemCounters(self._annotations.log, self._annotations.units, system, system_interval_s)
         self._instruments = Instruments(self._losses, counters, self._selection)
         self._counter, self._limit = ProgressCounter(progress), WindowLimit(max_window_s)
-        self._keeps_events, self._window_first = keep_events, 0
+        self._keeps_events, self._window_first = schedule is None if keep_events is None else keep_events, 0
         self._preset, self._metadata = {}, {}
+
+    def _set_callbacks(
+        self,
+        on_saved: Callable[[Path, Mapping[str, Any]], object] | None,
+        on_trace_ready: Callable[[Tracer], object] | None,
+        on_window: Callable[[profile], object] | None,
+        custom_trace_id_callback: Callable[[], str] | None,
+    ) -> None:
+        if isinstance(on_trace_ready, TraceHandler):
+            raise UsageError("A Tracer saves its windows itself: trace_handler() is for torch.profiler.profile.")
+        self._on_saved = checked_callback("on_saved", on_saved)
+        self._on_trace_ready = checked_callback("on_trace_ready", on_trace_ready)
+        self._on_window = checked_callback("on_window", on_window)
+        self._trace_id_callback = checked_callback("custom_trace_id_callback", custom_trace_id_callback)
+        self._last_trace_id, self._last_window = None, LastWindow(self._saving)
 
     @property
     def saved_traces(self) -> tuple[Path, ...]:
@@ -201,18 +226,19 @@ class Tracer(Windows):
         if live is not None and live._owner is not None and live._owner[0] == os.getpid():
             raise ProfilerBusyError("Another Tracer is active in this process; there can be only one.")
         action = self._action()
-        recorder = Recorder(self._options, self._save, self._give_way, self._trace_id, keeps_events=self._keeps_events)
-        recorder.start(action)
+        hooks = (self._save, self._give_way, self._give_up, self._trace_id)
+        recorder = Recorder(self._options, *hooks, keeps_events=self._keeps_events)
         self._recorder = self._last_recorder = recorder
         self._owner = _here()
         Tracer._live = self
         atexit.register(self._at_exit)
         try:
+            begins = self._start(recorder, action)
             self._saving.settle()
             self._instruments.settle()
             self._annotations.open(self._owner)
             self._attendant.begin(self._close)
-            self._begin_window(action, begins=recorder.is_recording)
+            self._begin_window(ProfilerAction.NONE if self._recorder is None else action, begins=begins)
             self._counter.begin()
             self._ranges.begin_step(self.completed_steps)
         except BaseException as error:  # Ctrl-C, mostly: the `with` isn't entered, so it never ends
@@ -231,6 +257,14 @@ class Tracer(Windows):
         """Stop a recording that the program left open: torch crashes over it while the interpreter shuts down."""
         if self._owner == _here():
             self._close("exit")
+
+    def start(self) -> None:
+        """Begin, as the `with` does; for programs without one."""
+        self.__enter__()
+
+    def stop(self) -> None:
+        """End, as `close` does; torch.profiler's name for it."""
+        self.close()
 
     def close(self, timeout_s: float | None = None) -> None:
         """End the recording, and wait until its traces are written; the end of the `with` does so too.

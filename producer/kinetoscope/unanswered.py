@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from .rescue import ENDING
+from .rescue import ending_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,8 @@ class UnansweredSignals:
 
     def __init__(self, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._tell, self._clock = tell, clock
-        self._names = {int(number): name for name in ENDING if (number := getattr(signal, name, None)) is not None}
+        numbers = {name: getattr(signal, name, None) for name in ending_signals()}
+        self._names = {int(number): name for name, number in numbers.items() if number is not None}
         self._came: dict[int, float] = {}
         self._told: set[int] = set()
         self._pipe: tuple[int, int] | None = None

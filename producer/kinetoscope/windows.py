@@ -6,8 +6,10 @@ and after: then all of this is one question to the schedule.
 
 from __future__ import annotations
 
+import logging
 import time
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from torch.profiler import ProfilerAction, profile
 
@@ -18,11 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .instruments import Instruments
+    from .jobs import Job
+    from .last_window import LastWindow
     from .losses import Losses
     from .recorder import Options, Recorder
     from .saving import Saving
     from .schedule import Schedule, WindowLimit
     from .selection import Selection
+
+
+_LOG = logging.getLogger("kinetoscope")
 
 
 class Windows(Loop):
@@ -34,7 +41,11 @@ class Windows(Loop):
     _losses: Losses
     _saving: Saving
     _instruments: Instruments
-    _on_window: Callable[[profile], None] | None
+    _on_window: Callable[[profile], object] | None
+    _on_trace_ready: Callable[[Any], object] | None
+    _trace_id_callback: Callable[[], str] | None
+    _last_trace_id: str | None
+    _last_window: LastWindow
     _window_first: int
     """How many steps were complete when the window began that is open, or was last."""
 
@@ -53,8 +64,24 @@ class Windows(Loop):
             if not self._is_idle or action is not ProfilerAction.NONE:  # in few steps of a training
                 self._turn(recorder, action, closes=closes)
         except Exception as error:  # noqa: BLE001  whatever it is, the training is worth more
-            self._losses.keep_away("The profiler failed, so nothing more is recorded", error)
-            self._stop()
+            self._give_up(error)
+
+    def _start(self, recorder: Recorder, action: ProfilerAction) -> bool:
+        """Let the profiler do something in the first step; return whether a window begins with it."""
+        try:
+            recorder.start(action)
+        except ProfilerBusyError as error:
+            self._attendant.left_out(self.completed_steps, str(error))
+        except Exception as error:  # noqa: BLE001  torch's: it can't record here what it was told to
+            self._give_up(error)
+        return recorder.is_recording
+
+    def _give_up(self, error: Exception) -> None:
+        """Say that the profiler failed, once, and record nothing more."""
+        _LOG.debug("The profiler failed.", exc_info=error)
+        words = f"The profiler failed, so nothing more is recorded: {type(error).__name__}: {error}"
+        self._attendant.left_out(self.completed_steps, words)
+        self._stop(has_failed=True)
 
     def _turn(self, recorder: Recorder, action: ProfilerAction, *, closes: bool) -> None:
         """Let the profiler do something in the step that is over, or in the next one."""
@@ -100,20 +127,36 @@ class Windows(Loop):
         return self._options if plan is None else self._options.changed(plan.request.options)
 
     def _trace_id(self) -> str:
-        plan = self._attendant.plan
-        return self._saving.trace_id(str(self.completed_steps) if plan is None else plan.request.id)
+        """Return what the window is called that begins now; torch asks in the middle of its own code."""
+        plan, callback = self._attendant.plan, self._trace_id_callback
+        own = None
+        if callback is not None:
+            with self._losses.kept_away("custom_trace_id_callback failed"):
+                own = str(callback())
+        if own is None:
+            own = self._saving.trace_id(str(self.completed_steps) if plan is None else plan.request.id)
+        self._last_trace_id = own
+        return own
 
-    def _stop(self) -> None:
+    def _stop(self, *, has_failed: bool = False) -> None:
         self._ranges.stop()
         self._is_idle = True
         self._annotations.until_ns = time.time_ns()
         recorder, self._recorder = self._recorder, None
-        # A window that began with the end of the loop's last step holds nothing.
-        is_over = self._has_stepped and not self._ranges.is_step_open
-        with self._losses.kept_away("The recording couldn't be stopped"):
+        # A window that began with the end of the loop's last step holds nothing. In a loop of the program's own, nobody
+        # tells that it was the last one: there nothing ran in the window, and the `with` is left in good order.
+        begins_here = self._has_stepped and self._window_first == self._counter.batch
+        is_over = begins_here and not self._ranges.is_step_open
+        may_be_over = begins_here and self._saving.reason == "end"
+        try:
             if recorder is not None:
                 with self._attendant.held():
-                    recorder.stop(drops=is_over and self._window_first == self._counter.batch)
+                    recorder.stop(drops=is_over, drops_empty=may_be_over)
+        except Exception as error:  # noqa: BLE001  whatever it is, the training is worth more
+            if has_failed:  # which is said already
+                _LOG.debug("The recording couldn't be stopped.", exc_info=error)
+            else:
+                self._losses.keep_away("The recording couldn't be stopped", error)
         self._annotations.close()
 
     # Saving
@@ -124,9 +167,18 @@ class Windows(Loop):
         with self._losses.kept_away("A recording was lost"):  # what is raised in torch's handler may crash the process
             self._save_window(profiler, is_as_planned=is_as_planned)
         self._attendant.note("saved", self.completed_steps)
-        if self._on_window is not None:
-            with self._losses.kept_away("on_window failed"):
-                self._on_window(profiler)
+
+    def _hand_out(self, profiler: profile, job: Job) -> None:
+        """Call those whom the program wants to see a window, while all of it is there."""
+        with self._last_window.at_hand(job):
+            if self._on_trace_ready is not None:
+                with self._losses.kept_away("on_trace_ready failed"):
+                    self._on_trace_ready(self)
+            if self._on_window is not None:
+                profiler.step_num = self.completed_steps  # torch's own counts those only in which it did something
+                profiler.export_chrome_trace = self.export_chrome_trace  # type: ignore[method-assign]  # saved already
+                with self._losses.kept_away("on_window failed"):
+                    self._on_window(profiler)
 
     def _save_window(self, profiler: profile, *, is_as_planned: bool) -> None:
         self._instruments.read()
@@ -135,13 +187,14 @@ class Windows(Loop):
         own["metadata"] = {**self._preset, **self._metadata}
         self._metadata.clear()
         self._saving.save(
-            profiler.export_chrome_trace,
+            partial(profile.export_chrome_trace, profiler),
             self.completed_steps,
             is_whole=not self._ranges.is_step_open,
             is_complete=is_as_planned or (self._schedule is None and self._saving.reason == "end"),
             values=values,
             told={**told, "progress": values, **self._instruments.told()},
             own=own,
+            on_exported=lambda job: self._hand_out(profiler, job),
         )
 
     def _give_way(self, is_recording: bool) -> None:  # noqa: FBT001  # the Recorder's way

@@ -69,6 +69,58 @@ failing.fails_at = 3
 fit(failing, logdir + "/failed")
 """
 
+REQUEUED = """
+import os, signal
+from pathlib import Path
+import lightning.pytorch as pl
+from lightning.pytorch.plugins.environments import SLURMEnvironment
+from kinetoscope import Tracer
+
+asks = signal.Signals[sys.argv[2]]
+
+class Model(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 2)
+    def training_step(self, batch, index):
+        if index == 2:
+            os.kill(os.getpid(), asks)
+        return torch.nn.functional.cross_entropy(self.layer(batch[0]), batch[1])
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+class Steps(pl.Callback):
+    def on_train_batch_end(self, *_):
+        tracer.step()
+
+scontrol = Path("bin/scontrol")
+scontrol.parent.mkdir()
+scontrol.write_text('#!/bin/sh\\necho "$@" >> requeued')
+scontrol.chmod(0o755)
+os.environ["PATH"] = f"{scontrol.parent.absolute()}:{os.environ['PATH']}"
+nothing = [signal.getsignal(number) for number in (signal.SIGUSR1, signal.SIGUSR2)]
+with Tracer(logdir, run="run", schedule=schedule) as tracer:
+    assert [signal.getsignal(number) for number in (signal.SIGUSR1, signal.SIGUSR2)] == nothing
+    trainer = pl.Trainer(
+        max_epochs=1, accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        enable_model_summary=False, callbacks=[Steps()], plugins=[SLURMEnvironment(requeue_signal=asks)],
+    )
+    trainer.fit(Model(), DataLoader(data, batch_size=2))
+print(Path("requeued").read_text().strip(), *(path.name for path in tracer.saved_traces))
+"""
+
+SLURM = {
+    "SLURM_JOB_ID": "1234",
+    "SLURM_JOB_NAME": "train",
+    "SLURM_NTASKS": "1",
+    "SLURM_NTASKS_PER_NODE": "1",
+    "SLURM_NNODES": "1",
+    "SLURM_PROCID": "0",
+    "SLURM_LOCALID": "0",
+    "SLURM_NODEID": "0",
+    "SLURM_NODELIST": "localhost",
+}
+
 TRANSFORMERS = """
 from transformers import Trainer, TrainingArguments
 from kinetoscope.integrations.transformers import TracerCallback
@@ -141,15 +193,15 @@ def needs(library):
     return pytest.mark.skipif(find_spec(library) is None, reason=f"{library} isn't installed")
 
 
-def run(script, folder):
+def run(script, folder, *arguments, **environ):
     path = folder / "script.py"
     path.write_text(HEAD + script)
     done = subprocess.run(
-        [sys.executable, str(path), str(folder / "logdir")],
+        [sys.executable, str(path), str(folder / "logdir"), *arguments],
         capture_output=True,
         text=True,
         timeout=300,
-        env=os.environ | QUIET,
+        env=os.environ | QUIET | environ,
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr
@@ -176,6 +228,14 @@ def test_lightning_s_batches_are_steps_and_its_names_are_markers(tmp_path):
     assert any("SingleDeviceStrategy.training_step" in str(name) for name in names(trace))
     partial = content(tmp_path / "logdir/failed/run/rank0.3.pt.trace.json.gz")
     assert partial["kinetoscope"]["reason"] == "exception: KeyError"
+
+
+@needs("lightning")
+@pytest.mark.parametrize("signal", ["SIGUSR1", "SIGHUP"])
+def test_lightning_requeues_a_job_of_slurm_inside_a_tracer(tmp_path, signal):
+    """It installs its handler only where none is."""
+    out = run(REQUEUED, tmp_path, signal, **SLURM)
+    assert out[-1] == "requeue 1234 rank0.4.pt.trace.json.gz"
 
 
 @needs("transformers")

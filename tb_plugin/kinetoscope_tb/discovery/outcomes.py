@@ -155,7 +155,7 @@ def _of_run(told: dict[str, Any]) -> Iterator[Note]:
                 said = f"no window from step {left['step']} on: {left['problem']}"
                 missed[said].append(number)
     for said, ranks in missed.items():
-        yield Note("window_left_out", "warning", _sentence(_named(ranks), said), "", len(ranks))
+        yield Note("window_left_out", "loss", _sentence(_named(ranks), said), "", len(ranks))
     for (state, problem, is_loss), ranks in by_problem.items():
         rule, level = ("rank_killed", "loss" if is_loss else "warning") if state == KILLED else ("rank_problem", "note")
         yield Note(rule, level, _sentence(_named(ranks), problem), "", len(ranks))  # type: ignore[arg-type]

@@ -161,10 +161,24 @@ def test_names_with_quotes_and_of_all_scripts_survive(tmp_path):
         tracer.instant(label)
         tracer.counter(label, {label: 1})
     recorded = Recorded(tracer)
-    (plain,) = (name for name, marker in recorded.told["markers"].items() if marker["label"] == label)
-    assert recorded.told["markers"][plain]["categories"] == ["é"]
-    assert len(recorded.named(plain)) == len(recorded.named(label, "i")) == 1
+    assert recorded.told["markers"] == {label: {"label": label, "categories": ["é"]}}
+    assert len(recorded.named(label)) == len(recorded.named(label, "i")) == 1
     assert recorded.named(label, "C")[0]["args"] == {label: 1}
+
+
+def test_no_marker_passes_for_a_step_and_each_has_a_name_of_its_own(tmp_path):
+    labels = ["ProfilerStep#7", "", "marker", "e", "é", "\ud800"]
+    with Tracer(tmp_path, run="run") as tracer:
+        for label in labels:
+            with tracer.marker(label), tracer.marker(label, args={"on": "a track of its own"}):
+                work()
+    recorded = Recorded(tracer)
+    told = recorded.told["markers"]
+    assert sorted(marker["label"] for marker in told.values()) == sorted(labels)
+    assert {"marker ProfilerStep#7", "marker", "e", "é", "?"} <= set(told)
+    names = [event["name"] for event in recorded.top["traceEvents"] if event.get("cat") == "user_annotation"]
+    assert [name for name in names if name.startswith("ProfilerStep")] == ["ProfilerStep#0"]  # the Tracer's
+    assert {name: names.count(name) for name in ("e", "é", "?")} == {"e": 2, "é": 2, "?": 2}
 
 
 def test_a_counter_takes_tensors_as_they_are_now_and_leaves_out_what_is_no_number(tmp_path, caplog):
@@ -220,8 +234,7 @@ def test_metadata_goes_into_the_next_window_and_preset_metadata_into_all(tmp_pat
 def test_the_last_window_s_results_stay_reachable(tmp_path):
     options = {"with_stack": True, "profile_memory": True}
     with Tracer(tmp_path, run="run", schedule=cyclic(warmup=1, active=1), keep_events=True, **options) as tracer:
-        with pytest.raises(UsageError, match="finds no window"):
-            tracer.events()
+        assert (list(tracer.events()), tracer.key_averages().table()) == ([], "")
         for _ in range(2):
             work()
             tracer.step()
@@ -235,7 +248,7 @@ def test_the_last_window_s_results_stay_reachable(tmp_path):
 
 
 def test_results_that_are_not_there_are_refused_with_a_reason(tmp_path):
-    with Tracer(tmp_path, run="run") as tracer:
+    with Tracer(tmp_path, run="run", keep_events=False) as tracer:
         work()
     with pytest.raises(UsageError, match="keep_events=True"):
         tracer.key_averages()

@@ -74,7 +74,7 @@ def test_all_ranks_record_the_same_steps_on_request_and_what_they_have_when_one_
         write(run, Request(steps=3, options={"with_stack": True}))
         first = window(process, run, 4, known)
         pid = rank_statuses(run)[2].pid
-        os.kill(pid, signal.SIGUSR1)
+        os.kill(pid, signal.SIGUSR2)
         second = window(process, run, 4, known)
         request = Request(steps=10_000, ranks=(0, 3))
         write(run, request)

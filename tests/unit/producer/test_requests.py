@@ -1,12 +1,14 @@
 import json
+import signal
 import threading
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinetoscope import UsageError
+from kinetoscope import Tracer, UsageError
 from kinetoscope.requests import MOST_BYTES, WORK, Request, parsed, request_from, taken, write
+from kinetoscope.rescue import ending_signals, request_signal
 
 REQUESTS = st.builds(
     Request,
@@ -90,3 +92,44 @@ def test_what_is_no_request_is_taken_away_too(tmp_path):
         with pytest.raises(UsageError):
             taken(tmp_path)
         assert taken(tmp_path) is None
+
+
+@pytest.mark.parametrize("name", ["SIGUSR2", int(signal.SIGUSR2), signal.SIGUSR2])
+def test_a_signal_is_named_or_numbered(name):
+    assert request_signal(name) == signal.SIGUSR2
+
+
+@pytest.mark.parametrize("name", ["USR2", "SIG_IGN", "SIGNONE", 0, 10**6, True, 2.0, "SIGTERM", signal.SIGKILL, 11])
+def test_a_signal_that_can_not_ask_is_refused(name, tmp_path):
+    with pytest.raises(UsageError, match="SIGUSR2"):
+        Tracer(tmp_path, signal=name)
+
+
+def test_a_signal_to_a_tracer_that_takes_no_requests_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="requests=False"):
+        Tracer(tmp_path, signal="SIGUSR2", requests=False)
+
+
+def test_under_slurm_no_rescue_takes_sighup():
+    assert ending_signals({}) == ("SIGTERM", "SIGHUP", "SIGINT")
+    assert ending_signals({"SLURM_JOB_ID": "7"}) == ("SIGTERM", "SIGINT")
+
+
+def test_no_signal_asks_for_a_window_unless_it_is_named(tmp_path):
+    numbers = [signal.SIGUSR1, signal.SIGUSR2]
+    before = [signal.getsignal(number) for number in numbers]
+    with Tracer(tmp_path, run="none"):
+        assert [signal.getsignal(number) for number in numbers] == before
+    with Tracer(tmp_path, run="one", signal="SIGUSR2"):
+        assert [signal.getsignal(number) == old for number, old in zip(numbers, before, strict=True)] == [True, False]
+    assert [signal.getsignal(number) for number in numbers] == before
+
+
+def test_a_signal_that_the_process_ignores_is_not_taken(tmp_path, log):
+    before = signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+    try:
+        with Tracer(tmp_path, run="run", signal="SIGUSR2"):
+            assert signal.getsignal(signal.SIGUSR2) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+    assert "asks for no window" in log()[0]

@@ -84,8 +84,8 @@ def test_a_profiler_of_the_program_s_own_ends_the_window_instead_of_the_process(
 
 def test_a_signal_asks_for_a_window(jobs):
     folder, statuses = jobs
-    assert statuses["sigusr1"] == 0
-    (((_, span), trace),) = traces_in(folder / "sigusr1").items()
+    assert statuses["signal"] == 0
+    (((_, span), trace),) = traces_in(folder / "signal").items()
     assert steps_of(trace) == [span - 3, span - 2, span - 1]
     assert (trace["kinetoscope"]["reason"], trace["kinetoscope"]["is_complete"]) == ("signal", True)
 

@@ -139,3 +139,22 @@ def test_own_events_fit_into_a_trace_without_events():
 def test_the_program_s_metadata_become_keys_at_the_top():
     result, _, _ = spliced(kineto(event("op")), {"pid": 7}, own(note='say "x"', model={"layers": 2}))
     assert (result["note"], result["model"], result["kinetoscope"]) == ('say "x"', {"layers": 2}, {"pid": 7})
+
+
+@pytest.mark.parametrize("category", ["user_annotation", "gpu_user_annotation"])
+def test_markers_get_their_true_names(category):
+    def range_of(name, category=category):
+        return (
+            event(name)
+            .replace('"ph": "X",', f'"ph": "X", "cat": "{category}",')
+            .replace(',\n    "name"', ', "name"', 1)
+        )
+
+    labels = {"epreuve": "épreuve", "say 'x'": 'say "x"\\', "same": "same", "taken": "same", "marker": ""}
+    metadata = {"markers": {name: {"label": label, "categories": []} for name, label in labels.items()}}
+    text = kineto(*map(range_of, labels), range_of("ProfilerStep#3"), range_of("epreuve", "cpu_op"))
+    trace, problem, _ = spliced(text, metadata)
+    names = ["épreuve", 'say "x"\\', "same", "taken", "marker", "ProfilerStep#3", "epreuve"]
+    assert [e["name"] for e in trace["traceEvents"]] == names
+    assert list(trace[KEY]["markers"]) == names[:5]
+    assert problem == ""

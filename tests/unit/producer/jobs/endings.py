@@ -145,12 +145,12 @@ def while_warming_up_another_profiler_starts(name):
 
 
 def on_a_signal_that_asks(name):
-    """Nothing is scheduled; SIGUSR1 asks for a window."""
+    """Nothing is scheduled; a signal asks for a window."""
     steps = 0
-    with Tracer(FOLDER, run=name, schedule=cyclic(skip_first=10**9)) as tracer:
+    with Tracer(FOLDER, run=name, schedule=cyclic(skip_first=10**9), signal="SIGUSR2") as tracer:
         work()
         tracer.step()
-        os.kill(os.getpid(), signal.SIGUSR1)
+        os.kill(os.getpid(), signal.SIGUSR2)
         deadline = time.monotonic() + 60
         while not tracer.saved_traces and time.monotonic() < deadline:
             work()
@@ -200,7 +200,7 @@ ENDINGS = {
     "forked-dies": a_forked_process_dies,
     "own-profiler": with_a_profiler_of_its_own,
     "own-profiler-warmup": while_warming_up_another_profiler_starts,
-    "sigusr1": on_a_signal_that_asks,
+    "signal": on_a_signal_that_asks,
     "slow-step": after_a_slow_step,
     "sigkill": left_to_die,
 }

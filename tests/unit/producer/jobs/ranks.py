@@ -30,7 +30,7 @@ def is_told_to_crash():
 torch.set_num_threads(1)
 if "RANK" in os.environ:
     dist.init_process_group("gloo")
-with Tracer(FOLDER / "logdir", run="job", schedule=on_request) as tracer:
+with Tracer(FOLDER / "logdir", run="job", schedule=on_request, signal="SIGUSR2") as tracer:
     deadline = time.monotonic() + 180
     while time.monotonic() < deadline:
         with tracer.marker("exchange"):
