@@ -17,7 +17,7 @@ from ..intervals import capped_integral
 from ..tables import BYTE_RATE, BYTES, COUNT, DURATION, FLOP_RATE, FRACTION, ID, TEXT, Column, Table
 from ..trace import Trace
 from ..trace.breakdown import intervals_of
-from ..trace.devices import DeviceFacts, device_facts
+from ..trace.devices import DeviceFacts, Devices
 from ..views import View
 
 
@@ -59,8 +59,9 @@ class Gpus(Table):
 def gpus(trace: Trace) -> pl.DataFrame:
     """The devices by index."""
     window = trace.steps["start_ns"][0], trace.steps["end_ns"][-1]
+    devices = Devices.of(trace.meta)
     rows = [
-        _described(device_facts(trace.meta, device)) | _spent(rows, window)
+        _described(devices.facts(device)) | _spent(rows, window)
         for (device,), rows in sorted(trace.device_events.group_by("device"), key=lambda group: group[0])
     ]
     return Gpus.of(pl.DataFrame(rows, schema=Gpus.schema()))

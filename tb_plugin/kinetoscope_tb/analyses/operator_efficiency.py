@@ -14,7 +14,7 @@ import polars as pl
 from ..device_peaks import TABLE_VERSION, DevicePeaks, device_peaks
 from ..tables import BYTE_RATE, BYTES, COUNT, DURATION, FLOP, FLOP_RATE, FRACTION, ID, NUMBER, TEXT, Column, Table
 from ..trace import Trace
-from ..trace.devices import DeviceFacts, device_facts
+from ..trace.devices import DeviceFacts, Devices
 from ..trace.matrix_calls import ARGUMENTS, matrix_calls
 from ..trace.matrix_work import MatrixWork, Unknown, matrix_work
 from ..views import View
@@ -63,7 +63,8 @@ class OperatorEfficiency(Table):
 def operator_efficiency(trace: Trace) -> pl.DataFrame:
     """Operators with inputs by their time, the longest first."""
     calls = matrix_calls(trace)
-    facts = {index: device_facts(trace.meta, index) for index in calls["device"].drop_nulls().unique()}
+    devices = Devices.of(trace.meta)
+    facts = {index: devices.facts(index) for index in calls["device"].drop_nulls().unique()}
     rows = [_row(call, facts.get(call["device"]), trace) for call in calls.rows(named=True)]
     table = pl.DataFrame(rows, schema=OperatorEfficiency.schema(), orient="row")
     by = OperatorEfficiency.key

@@ -7,9 +7,11 @@ from typing import Any
 import polars as pl
 
 from ..ranks import Ranks
-from ..ranks.groups import ranks_in
+from ..ranks.groups import RankSet
 from ..tables import COUNT, ID, TEXT, Column, Table
 from ..views import View
+
+MOST_LISTED = 1 << 20  # ranks of all groups together, of which those without a recording show their groups too
 
 
 class Topology(Table):
@@ -59,8 +61,12 @@ def _coordinates(mesh: Any) -> str | None:
 
 
 def _groups(ranks: Ranks) -> pl.DataFrame:
-    """The labels of each rank's groups."""
-    members = [ranks_in(spelled) for spelled in ranks.groups["ranks"]]
+    """The labels of each rank's groups; of ranks without a recording only while all groups together aren't too large."""
+    listed = [RankSet.of(spelled) for spelled in ranks.groups["ranks"]]
+    shown = {rank for rank in ranks.workers["rank"].to_list() if rank is not None}
+    if sum(map(len, listed)) <= MOST_LISTED:
+        shown.update(ranks.absent_ranks)
+    members = [group.among(shown) for group in listed]
     columns = {"label": ranks.group_labels["label"], "rank": members}
     frame = pl.DataFrame(columns, schema={"label": pl.String, "rank": pl.List(pl.Int64)})
     groups = pl.col("label").unique(maintain_order=True).str.join(", ")

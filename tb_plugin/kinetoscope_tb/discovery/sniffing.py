@@ -127,7 +127,26 @@ def head_in(data: bytes) -> tuple[Head, bool]:
 
 
 def _unzipped(data: bytes) -> bytes:
-    return zlib.decompressobj(wbits=31).decompress(data, HEAD_BYTES)
+    """What the first member holds; where that is damaged, or its checksum wrong, what comes before.
+
+    Raises:
+        zlib.error: Nothing of it can be inflated.
+    """
+    try:
+        return zlib.decompressobj(wbits=31).decompress(data, HEAD_BYTES)
+    except zlib.error:
+        return _before_damage(data)
+
+
+def _before_damage(data: bytes) -> bytes:
+    inflater, text = zlib.decompressobj(wbits=31), bytearray()
+    try:
+        for at in range(len(data)):
+            text += inflater.decompress(data[at : at + 1])
+    except zlib.error:
+        if not text:
+            raise
+    return bytes(text[:HEAD_BYTES])
 
 
 def _text(data: bytes) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ class Groups:
         self._rows: dict[tuple[Any, ...], int] = {}
         self._world = trace.meta.world_size
         self._config = [group for group in _listed(trace.meta.distributed.get("pg_config")) if isinstance(group, dict)]
+        self._by_name = {str(group.get("pg_name")): group for group in reversed(self._config)}
 
     def frame(self) -> pl.DataFrame:
         """The frame GROUPS."""
@@ -56,13 +59,14 @@ class Groups:
 
     def _number(self, name: str | None, description: str | None, listed: str | None, size: int) -> int:
         if name is None:
-            return self._only()
-        config = next((group for group in self._config if str(group.get("pg_name")) == name), {})
+            return self._only
+        config = self._by_name.get(name, {})
         size = size if size >= 0 else _whole(config.get("pg_size"))
         ranks = _ranks(config.get("ranks")) or _ranks(_json(listed)) or self._everyone(size)
         said = description or config.get("pg_desc")
         return self._row(name, str(said) if said is not None else None, size, ranks)
 
+    @cached_property
     def _only(self) -> int:
         """The group of a call that doesn't name it."""
         known = {(spelled(_ranks(group.get("ranks"))), _whole(group.get("pg_size"))): group for group in self._config}
@@ -73,11 +77,11 @@ class Groups:
         ranks = next((_ranks(group.get("ranks")) for group in known.values()), []) or self._everyone(size)
         return self._row(None, None, size, ranks)
 
-    def _everyone(self, size: int) -> list[int]:
+    def _everyone(self, size: int) -> range:
         """All ranks, if the group is that large: torch leaves the list of the default group empty at times."""
-        return list(range(size)) if size == self._world and 0 < size <= MOST_RANKS else []
+        return range(size if size == self._world and 0 < size <= MOST_RANKS else 0)
 
-    def _row(self, name: str | None, description: str | None, size: int, ranks: list[int]) -> int:
+    def _row(self, name: str | None, description: str | None, size: int, ranks: Sequence[int]) -> int:
         row = (name, description, size if size >= 0 else (len(ranks) or NONE), spelled(ranks))
         return self._rows.setdefault(row, len(self._rows))
 
@@ -107,6 +111,8 @@ def _ranks(value: Any) -> list[int]:
 
 def spelled(ranks: Iterable[int]) -> str | None:
     """Ranks as people write them: 0-3,8; None for none. Evenly spread ones as 0-56/8: from, to, in steps of 8."""
+    if isinstance(ranks, range) and len(ranks) > 2 and ranks.step == 1:
+        return f"{ranks[0]}-{ranks[-1]}"
     listed = sorted(set(ranks))
     if not listed:
         return None
@@ -124,12 +130,29 @@ def spelled(ranks: Iterable[int]) -> str | None:
 _PART = re.compile(r"(\d+)(?:-(\d+))?(?:/(\d+))?")
 
 
-def ranks_in(spelled: str | None) -> list[int]:
-    """The ranks that `GROUPS` spells."""
-    found: list[int] = []
-    for first, last, stride in _PART.findall(spelled or ""):
-        found += range(int(first), int(last or first) + 1, int(stride or 1))
-    return found
+@dataclass(frozen=True)
+class RankSet:
+    """The ranks that `GROUPS` spells, in order; those of a range aren't listed until somebody asks for each."""
+
+    ranges: tuple[range, ...]
+
+    @classmethod
+    def of(cls, spelled: str | None) -> RankSet:
+        """Return the ranks of a text such as 0-3,8."""
+        parts = _PART.findall(spelled or "")
+        return cls(tuple(range(int(first), int(last or first) + 1, int(stride or 1)) for first, last, stride in parts))
+
+    def __len__(self) -> int:
+        return sum(map(len, self.ranges))
+
+    def among(self, ranks: Set[int]) -> list[int]:
+        """Return those that are among the given ones, looking at as few of either as possible."""
+        if len(self.ranges) == 1 and len(self) > len(ranks):
+            return sorted(rank for rank in ranks if rank in self.ranges[0])
+        return [rank for rank in self if rank in ranks]
+
+    def __iter__(self) -> Iterator[int]:
+        return chain.from_iterable(self.ranges)
 
 
 def group_label(name: str | None, description: str | None, size: int, ranks: str | None) -> str:

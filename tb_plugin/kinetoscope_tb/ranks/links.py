@@ -16,12 +16,15 @@ All of this is on logarithms: links differ by factors.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import islice
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from ..trace import NONE
-from .groups import ranks_in
+from .groups import RankSet
 from .noise import EFFICIENCY, OF_MEDIAN, SPREAD, quantile, spread_of
 from .run import Ranks
 from .stragglers import excess
@@ -67,19 +70,32 @@ def _collectives(ranks: Ranks) -> pl.DataFrame:
         "match", keep="first", maintain_order=True
     )
     host = dict(ranks.workers.select("rank", "host").drop_nulls().rows())
-    listed = [ranks_in(spelled) for spelled in ranks.groups["ranks"]]
+    listed = [RankSet.of(spelled) for spelled in ranks.groups["ranks"]]
     about = pl.DataFrame(
         {
             "group": range(len(listed)),
             "size": ranks.groups["size"],
-            "stride": [each[1] - each[0] if len(each) > 1 else NONE for each in listed],
-            "hosts": [len({host[rank] for rank in each}) if all(r in host for r in each) else 0 for each in listed],
+            "stride": [_stride(each) for each in listed],
+            "hosts": [_hosts(each, host) for each in listed],
         },
         schema={"group": pl.Int32, "size": pl.Int64, "stride": pl.Int64, "hosts": pl.Int64},
     )
     known = once.filter(pl.col("bytes") >= 0).join(about, "group", "left", maintain_order="left")
     none = pl.lit(NONE, pl.Int64)
     return known.select("kind", "group", *_no_pair(none), "bytes", "transfer_ns", "size", "stride", "hosts")
+
+
+def _stride(ranks: RankSet) -> int:
+    """How far apart the first two are, or NONE."""
+    first = [*islice(ranks, 2)]
+    return first[1] - first[0] if len(first) > 1 else NONE
+
+
+def _hosts(ranks: RankSet, host: Mapping[int, str]) -> int:
+    """On how many machines they are; 0 if that isn't known of all."""
+    if len(ranks) > len(host) or not all(rank in host for rank in ranks):
+        return 0
+    return len({host[rank] for rank in ranks})
 
 
 def _no_pair(none: pl.Expr) -> list[pl.Expr]:

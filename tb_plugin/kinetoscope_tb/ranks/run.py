@@ -24,7 +24,7 @@ from .model import CALLS, GROUPS, STEPS, TRAFFIC, Summary
 from .offsets import offsets
 from .waits import waited
 
-_MOST_RANKS = 1 << 20
+_MOST_RANKS = 1 << 17  # that are looked for; a larger job than any so far
 _LAST_NUMBER = re.compile(r"(\d+)\D*$")
 _HOST_AND_PROCESS = re.compile(r"(?P<host>.+)_\d+$")
 
@@ -202,14 +202,14 @@ class Ranks:
         """TRAFFIC with `member` and `place`."""
         return self._stacked([summary.traffic for _, summary in self.readable], TRAFFIC)
 
-    @property
+    @cached_property
     def absent_ranks(self) -> list[int]:
         """The ranks of the job of which there is no recording."""
         size = max((size for size in self.workers["world_size"].to_list() if size is not None), default=0)
         there = set(self.workers["rank"].to_list())
         return [rank for rank in range(min(size, _MOST_RANKS)) if rank not in there]
 
-    @property
+    @cached_property
     def missing_ranks(self) -> list[int]:
         """Those of `absent_ranks` that were to record, by what the recordings say."""
         told = [summary.facts.get("ranks") for _, summary in self.readable]

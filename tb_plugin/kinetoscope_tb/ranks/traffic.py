@@ -13,7 +13,7 @@ import polars as pl
 
 from ..trace import Trace
 from .collective_kinds import element_bytes, kind_of
-from .groups import ranks_in
+from .groups import RankSet
 from .model import TRAFFIC
 
 MOST_PEERS = 1 << 17
@@ -58,11 +58,13 @@ def _all_to_alls(trace: Trace, groups: pl.DataFrame, group: pl.Series) -> list[p
         }
     ).filter((said["host_event"] >= 0) & said["name"].is_not_null())
     distinct = rows.group_by(rows.columns).len()
+    listed = [RankSet.of(spelled) for spelled in groups["ranks"]]
     found = []
     for name, dtype, elements, split, number, count in distinct.rows():
-        sent = _split(elements, split, ranks_in(groups["ranks"][number]) if number >= 0 else [])
-        each = element_bytes(dtype or "")
-        if kind_of(name) == "all_to_all" and sent and each:
+        if kind_of(name) != "all_to_all" or number < 0:
+            continue
+        sent, each = _split(elements, split, listed[number]), element_bytes(dtype or "")
+        if sent and each:
             peers, numbers = np.array(list(sent)), np.array(list(sent.values()), np.int64)
             found.append(
                 pl.DataFrame({"peer": peers, "bytes": numbers * each * count}).select(
@@ -72,7 +74,7 @@ def _all_to_alls(trace: Trace, groups: pl.DataFrame, group: pl.Series) -> list[p
     return found
 
 
-def _split(elements: int, split: str | None, ranks: list[int]) -> dict[int, int]:
+def _split(elements: int, split: str | None, ranks: RankSet) -> dict[int, int]:
     """How many numbers go to each rank; empty if that isn't told. Without sizes of the parts all are alike."""
     if not ranks or len(ranks) > MOST_PEERS:
         return {}

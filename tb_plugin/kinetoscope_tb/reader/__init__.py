@@ -1,6 +1,7 @@
 """Trace files → `Trace`. Every quirk of the format, and every repair, lives in this package.
 
 source      a file as blocks of decompressed text
+gunzip      gzip data, member after member
 encodings   texts that aren't UTF-8
 scan        the text of events as arrays (numba)
 columns     which keys are read; arrays that grow
@@ -74,13 +75,13 @@ def read(
         path: The file.
         threads: How many threads scan; as many as are worth it if not given.
         block_bytes: How much text is handled at a time; it changes speed and memory, never the result.
-        progress: Called after each block.
+        progress: Called after each block, and whenever some of the file was read; what it raises ends the reading.
 
     Raises:
         TraceError: The file can't be read.
         NotATrace: It holds no trace events.
     """
-    source = Source(os.fspath(path), block_bytes)
+    source = Source(os.fspath(path), block_bytes, lambda: report("reading", None))
 
     def report(stage: str, beginning: Callable[[], Beginning] | None) -> None:
         if progress:

@@ -9,6 +9,7 @@ import re
 from typing import Literal, NamedTuple
 
 from ..trace.model import Finding
+from .document import MOST_VALUES
 from .rows import Noted
 
 LOST = "damaged_events"
@@ -59,7 +60,8 @@ def damage_beside(tail: bytes, lost_values: int) -> list[Finding]:
     findings = []
     if lost_values:
         words = (
-            "Values beside the events aren't JSON and are left out: facts about the device or the job may be missing."
+            f"Values beside the events aren't JSON, or are more than {MOST_VALUES}, and are left out: facts about the "
+            "device or the job may be missing."
         )
         findings.append(Finding("damaged_metadata", lost_values, words))
     if _ANOTHER_DOCUMENT.match(tail):

@@ -80,14 +80,14 @@ def ingested(
     found = Ingested() if into is None else Ingested(into)
     stream = iter(blocks)
     found.head, first = split_head(stream, path)
-    rest, ended, needed = b"", False, 0
+    rest, ended, needed, tail = b"", False, 0, bytearray()
     scan = partial(scanned, first_key=first_key_of(first), taken=taken)
     with ThreadPoolExecutor(threads, "kinetoscope-scan") as pool:
         for piece in _ahead(pool, _pieces(first, stream, len(found.head)), scan, threads + 1):
             text, offset, job = piece.text, piece.offset, piece.scan
             found.end = offset + len(text)
             if ended:
-                found.tail += bytes(text[: _LONGEST_TAIL - len(found.tail)])
+                tail += text[: max(0, _LONGEST_TAIL - len(tail))]
                 continue
             if rest:  # the cut before this piece wasn't a boundary: scan from the event that it went through
                 text, offset = memoryview(rest + text), offset - len(rest)
@@ -104,6 +104,7 @@ def ingested(
         if not ended and rest:
             job = pool.submit(scan, memoryview(rest), found.end - len(rest), is_last=True)
             rest, ended = _take(found, job.result(), memoryview(rest))
+    found.tail += tail
     found.lost_bytes = None if ended else len(rest)
     return found
 
@@ -120,21 +121,34 @@ def _take(found: Ingested, piece: Scanned, text: memoryview) -> tuple[bytes, boo
 
 
 def split_head(stream: Iterator[bytes], path: str) -> tuple[bytes, bytes]:
-    """The text before the first event, and what was read of the events: at least the beginning of the first."""
-    text = b""
-    for block in stream:
-        text += block
+    """The text before the first event, and what was read of the events: at least the beginning of the first.
+
+    The text is looked through again whenever it has doubled, so what that costs stays in proportion to its length.
+    """
+    text, start = b"", None
+    while start is None:
+        more = _next_bytes(stream, max(1, len(text)))
+        text += more
         try:
-            start = array_start(text)
+            start = array_start(text) if more else None
         except ValueError:
             break
         if start is not None:
-            while len(text) - start < _FIRST_EVENT and (block := next(stream, b"")):
-                text += block
+            text += _next_bytes(stream, max(0, _FIRST_EVENT - (len(text) - start)))
             return text[:start], text[start:]
-        if len(text) > _LONGEST_HEAD:
+        if not more or len(text) > _LONGEST_HEAD:
             break
     raise not_a_trace(path, text)
+
+
+def _next_bytes(stream: Iterator[bytes], at_least: int) -> bytes:
+    """The next blocks with so much text together, or all that is left."""
+    blocks: list[bytes] = []
+    length = 0
+    while length < at_least and (block := next(stream, None)) is not None:
+        blocks.append(block)
+        length += len(block)
+    return b"".join(blocks)
 
 
 def _pieces(first: bytes, stream: Iterator[bytes], offset: int) -> Iterator[tuple[int, memoryview]]:

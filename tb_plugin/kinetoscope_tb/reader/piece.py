@@ -21,6 +21,7 @@ from .tokens import integer_of
 _KEYS = key_table()
 _EVENTS_PER_SCAN, _TOKENS_PER_SCAN, _ODD_PER_SCAN, _PLACES_PER_SCAN = 1 << 15, 1 << 15, 1 << 12, 1 << 12
 _LARGEST_TIME = 2**62
+_MOST_STUCK = 64  # damaged places behind which no event is known to begin; each is looked for in all that is left
 _FIRST_KEY = re.compile(rb'[\s,]*\{\s*("(?:ph|cat|name|pid|tid|ts|dur|args|id)")')
 _ODDITIES = {s.WORD: WORD, s.HEX: HEX, s.EMPTY: EMPTY, s.COMMA: COMMA}
 
@@ -108,6 +109,7 @@ def _scan(
     out: s.Out = _thread.out
     data, key = np.frombuffer(text, np.uint8), np.frombuffer(first_key, np.uint8)
     result = Scanned()
+    stuck = 0
     while True:
         for array in (out.slots, out.arg_counts, out.state):
             array[:] = 0
@@ -115,7 +117,8 @@ def _scan(
         result.parts.append(taken(out, text, offset, original))
         _note_all(result, out, offset, original)
         status = out.state[s.STATUS]
-        if status in (s.STUCK, s.CUT):
+        if status in (s.STUCK, s.CUT) and stuck < _MOST_STUCK:
+            stuck += 1
             stop = damage_end(bytes(text[result.used :]), is_cut=status == s.CUT)
             if stop:
                 result.places.append((result.used, result.used + stop))

@@ -21,7 +21,8 @@ from .damage import BACKSLASH, BRACKET, QUOTE
 _DEEPEST = 62  # as in scan
 _LONGEST = 1 << 24
 _MOST_TRIES = 64
-# Whatever the scanner takes for a blank is one here, so that it reads what this mends.
+# Whatever the scanner takes for a blank is one here, so that it reads what this mends. No two repetitions that can match
+# the same bytes follow each other: where the match fails, they would try each way to share those.
 _KEY = rb'"(?:[^"\\]|\\.){0,200}"[\0- ]*:'
 _BROKEN_KEY = rb'(?:"(?:ph|cat|name|pid|tid|ts|dur|args|id)"|\w{1,40}"?[\0- ]*:)'  # without its colon or a quote
 _SWALLOWED = re.compile(rb',[\0- ]*"(?:ph|cat|name|pid|tid|ts|dur|args|id)"[\0- ]*:')  # in a text: it has no end
@@ -31,16 +32,16 @@ _BARE = re.compile(rb'[^\0- ,\]}"\[{:]*')
 _LOST_BRACE = re.compile(rb'[^{"\0- ]?[\0- ]*(?=' + _KEY + rb")", re.DOTALL)
 _NEXT_OBJECT = re.compile(rb",[\0- ]*(?=\{)")
 _ARRAY_END = re.compile(rb'\}[\0- ]*(?=\][\0- ]*(?:\}|,[\0- ]*"))')
-_DOCUMENT_END = re.compile(rb'\}[\0- ]*(?=\][\0- ]*(?:,[\0- ]*"[^{}\[\]]*)?\}?[\0- ]*$)')
+_DOCUMENT_END = re.compile(rb'\}[\0- ]*(?=\][\0- ]*(?:,[\0- ]*"[^{}\[\]]*)?(?:\}[\0- ]*)?$)')
 _PUNCTUATION = re.compile(rb"[\0- ,\[\]{}:]*")
 # What comes after the closing quote of a string that is a value of an object, or an element of a list.
 _NEXT_MEMBER = rb",[\0- ,]*(?:" + _KEY + rb"|" + _BROKEN_KEY + rb"|\}|$)"
-_AFTER_OBJECT = rb"\}[\0- ]*(?:[\]}]|,[\0- ,]*(?:\{?[\0- ]*" + _KEY + rb"|\[|$)|$)"
+_AFTER_OBJECT = rb"\}[\0- ]*(?:[\]}]|,[\0- ,]*(?:(?:\{[\0- ]*)?" + _KEY + rb"|\[|$)|$)"
 _AFTER_MEMBER = re.compile(rb"[\0- ]*(?:" + _NEXT_MEMBER + rb"|" + _AFTER_OBJECT + rb"|$)", re.DOTALL)
 _ELEMENT = rb'["\[{\]]|-?\d|(?:true|false|null|nan|NaN|-?inf|-?Infinity)\b'
 _AFTER_ELEMENT = re.compile(rb"[\0- ]*(?:,[\0- ,]*(?:" + _ELEMENT + rb"|$)|[\]}][\0- ]*(?:[,\]}]|$)|$)")
 # The same after a quote that has a backslash before it: it closes the string if the text behind can't be inside one.
-_SURELY_AFTER = re.compile(rb"[\0- ]*(?:,[\0- ]*" + _KEY + rb"|\}[\0- }]*,?[\0- ]*$)", re.DOTALL)
+_SURELY_AFTER = re.compile(rb"[\0- ]*(?:,[\0- ]*" + _KEY + rb"|\}[\0- }]*(?:,[\0- ]*)?$)", re.DOTALL)
 
 
 class _Unreadable(Exception):

@@ -75,6 +75,7 @@ _ENDS_NUMBER = _bytes_in(_BLANKS + b",]}")
 _FOLLOWS_STRING = _bytes_in(b",:]}")
 _MEANS_NULL = _bytes_in(b"nNiI")  # null, nan, NaN, None, N/A, inf, Infinity
 _USUAL_FIRST_KEY = np.array(list(b'"ph"'), np.uint8)
+_EVENTS_KEY = np.array(list(b'"traceEvents"'), np.uint8)
 _BEGINS_VALUE = _bytes_in(b'"[{-0123456789tf')
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -375,6 +376,39 @@ def value_end(b: Any, i: int, end: int) -> int:
         if not _ENDS_NUMBER[_item(b, i)]:
             return _BROKEN
     return i if i <= end else _INCOMPLETE
+
+
+@_compiled
+def members(b: Any, i: int, end: int, places: Any) -> tuple[int, int]:
+    """Find the members of an object from i on: (how many were found, where the next one begins).
+
+    Of each its key begins and ends, and its value does, in a row of `places`. A value that ends at -1 is that of
+    traceEvents, behind which no further one is looked for. Where less than all of `places` is filled otherwise, what
+    follows isn't a whole member.
+    """
+    count = 0
+    while count < places.shape[0]:
+        while i < end and (_item(b, i) <= _SPACE or _item(b, i) == _COMMA or _item(b, i) == _OPEN_BRACE):
+            i += 1
+        if i >= end or _item(b, i) != _QUOTE:
+            return count, i
+        key_end = _string_end(b, i + 1, end) + 1
+        colon = _past_space(b, key_end, end)
+        if colon >= end or _item(b, colon) != _COLON:
+            return count, i
+        start = _past_space(b, colon + 1, end)
+        if start >= end:
+            return count, i
+        is_events = key_end - i == _EVENTS_KEY.size and _same(_EVENTS_KEY, 0, b, i, _EVENTS_KEY.size)
+        after = -1 if is_events else value_end(b, start, end)
+        if after < 0 and not is_events:
+            return count, i
+        places[count, 0], places[count, 1], places[count, 2], places[count, 3] = i, key_end, start, after
+        count += 1
+        if is_events:
+            return count, start
+        i = after
+    return count, i
 
 
 @_compiled

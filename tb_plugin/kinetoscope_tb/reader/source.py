@@ -12,15 +12,14 @@ from types import TracebackType
 from typing import Any
 
 import zstandard
-from isal import igzip_lib, isal_zlib
 
 from ..errors import NotATrace
 from ..storage import StoredFile
 from ..trace.model import Finding
+from . import gunzip
 from .encodings import in_utf8
 
 _AT_ONCE = 1 << 16  # how much is decompressed in one go: so much of damaged data may be lost besides
-_GZIP = b"\x1f\x8b"
 _ZIP = b"PK\x03\x04"
 _COMPRESSIONS: dict[
     bytes, tuple[str, Callable[[Any], Any]]
@@ -50,14 +49,20 @@ class Source:
         file: The file as it is stored; it counts what was read.
         findings: What was wrong with the file as such: its name, its compression, its encoding.
 
+    Args:
+        path: The path or URL as the user gave it.
+        block_bytes: How much text a block has, about.
+        on_read: Called whenever some of the file was read, be there a block of text in it or not; it may raise.
+
     Raises:
         TraceError: The file can't be opened; while it is read: it can't be read.
         NotATrace: The file is empty, or an archive.
     """
 
-    def __init__(self, path: str, block_bytes: int) -> None:
+    def __init__(self, path: str, block_bytes: int, on_read: Callable[[], None] = lambda: None) -> None:
         self.path = path
         self.block_bytes = block_bytes
+        self._on_read = on_read
         self.findings: list[Finding] = []
         self.file = StoredFile(path)
 
@@ -71,10 +76,28 @@ class Source:
 
     def blocks(self) -> Iterator[bytes]:
         """The decompressed text, in blocks of about `block_bytes`."""
-        return in_utf8(self._decompressed(), self.findings)
+        return in_utf8(self._gathered(self._decompressed()), self.findings)
+
+    def _read(self, at_most: int) -> bytes:
+        self._on_read()
+        return self.file.read(at_most)
+
+    def _gathered(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """The pieces joined to blocks, of which none is empty."""
+        waiting: list[bytes] = []
+        waiting_bytes = 0
+        for piece in pieces:
+            if piece:
+                waiting.append(piece)
+                waiting_bytes += len(piece)
+            if waiting_bytes >= self.block_bytes:
+                yield b"".join(waiting)
+                waiting, waiting_bytes = [], 0
+        if waiting:
+            yield b"".join(waiting)
 
     def _decompressed(self) -> Iterator[bytes]:
-        start = self.file.read(4)
+        start = self._read(4)
         if not start:
             raise NotATrace(
                 self.path, "the file is empty (0 bytes). The recording was stopped before it wrote anything."
@@ -82,16 +105,16 @@ class Source:
         if start == _ZIP:
             raise NotATrace(self.path, "it is a zip archive; unpack it first.")
         opened = next((found for magic, found in _COMPRESSIONS.items() if start.startswith(magic)), None)
-        if start.startswith(_GZIP):
+        if start.startswith(gunzip.MAGIC):
             self._look_at_name("gzip")
             yield from self._gunzipped(start)
         elif opened:
             self._look_at_name(opened[0])
-            yield from self._by_library(opened[0], opened[1](_Beginning(start, self.file)))
+            yield from self._by_library(opened[0], opened[1](_Beginning(start, self._read)))
         else:
             self._look_at_name("plain")
-            yield start + self.file.read(self.block_bytes)
-            while block := self.file.read(self.block_bytes):
+            yield start + self._read(max(0, self.block_bytes - len(start)))
+            while block := self._read(self.block_bytes):
                 yield block
 
     def _look_at_name(self, compression: str) -> None:
@@ -106,50 +129,28 @@ class Source:
             self.findings.append(Finding("unfinished_file", 1, words))
 
     def _gunzipped(self, start: bytes) -> Iterator[bytes]:
-        """Inflate member after member; zeros between and after them are padding."""
-        inflater = isal_zlib.decompressobj(wbits=31)
-        waiting: list[bytes] = []
-        problem = None
-        compressed = start + self.file.read(_AT_ONCE)
-        while compressed:
-            try:
-                waiting.append(inflater.decompress(compressed))
-            except igzip_lib.IsalError as error:  # type: ignore[misc]  # an exception, whatever its stub says
-                problem = f"is damaged ({error})"
-                break
-            if sum(map(len, waiting)) >= self.block_bytes:
-                yield b"".join(waiting)
-                waiting = []
-            compressed = inflater.unused_data.lstrip(b"\0") or self.file.read(_AT_ONCE).lstrip(
-                b"\0" if inflater.eof else b""
+        damage = gunzip.GzipDamage()
+        yield from gunzip.inflate(self._read, start, damage)
+        if damage.wrong_trailers:
+            words = (
+                f"The gzip data was unpacked to its end, but its {damage.first_wrong} of the compressed file is wrong: "
+                "some of the text may not be what was written. Copy the file again, or record again."
             )
-            if inflater.eof and compressed:
-                inflater = isal_zlib.decompressobj(wbits=31)
-        if not problem and not inflater.eof:
-            problem = "ends too early"
-        if problem:
-            self._note_damage("gzip", problem)
-        yield b"".join(waiting)
+            self.findings.append(Finding("wrong_checksum", damage.wrong_trailers, words))
+        if damage.problem:
+            self._note_damage("gzip", damage.problem)
 
     def _by_library(self, name: str, file: Any) -> Iterator[bytes]:
-        waiting: list[bytes] = []
-        while True:
-            try:
-                part = file.read1(_AT_ONCE)
-            except _DAMAGED as error:
-                self._note_damage(name, f"is damaged ({error})")
-                part = b""
-            waiting.append(part)
-            if not part or sum(map(len, waiting)) >= self.block_bytes:
-                yield b"".join(waiting)
-                waiting = []
-            if not part:
-                return
+        try:
+            while piece := file.read1(_AT_ONCE):
+                yield piece
+        except _DAMAGED as error:
+            self._note_damage(name, f"is damaged ({error}) at about byte {self.file.read_bytes}")
 
     def _note_damage(self, name: str, problem: str) -> None:
         consequence = (
-            f"The {name} data {problem} at about byte {self.file.read_bytes} of the compressed file: what was packed "
-            "behind it is lost. Copy the file again, or record again and let the job finish writing."
+            f"The {name} data {problem} of the compressed file: what was packed behind it is lost. Copy the file again, "
+            "or record again and let the job finish writing."
         )
         self.findings.append(Finding("damaged_compression", 1, consequence, level="loss"))
 
@@ -157,13 +158,13 @@ class Source:
 class _Beginning:
     """A stored file whose first bytes were read already."""
 
-    def __init__(self, start: bytes, file: StoredFile) -> None:
-        self._start, self._file = start, file
+    def __init__(self, start: bytes, read: Callable[[int], bytes]) -> None:
+        self._start, self._read = start, read
 
     def read(self, at_most: int = _AT_ONCE) -> bytes:
         """The next bytes."""
         start, self._start = self._start, b""
-        return start or self._file.read(at_most)
+        return start or self._read(at_most)
 
     def seekable(self) -> bool:
         """No: it is read from front to back."""

@@ -30,7 +30,8 @@ def threads_of(frames: Mapping[str, Rows], texts: Texts) -> tuple[dict[str, NDAr
     }
     pairs = {name: pid.astype(np.int64) * len(tids) + tid for name, (pid, tid) in places.items()}
     listed = _distinct(pairs.values())
-    named = [(list(pids)[pair // len(tids)], list(tids)[pair % len(tids)]) for pair in listed.tolist()]
+    pid_of, tid_of = list(pids), list(tids)
+    named = [(pid_of[pair // len(tids)], tid_of[pair % len(tids)]) for pair in listed.tolist()]
     order = sorted(range(len(named)), key=lambda i: tuple(map(_natural, named[i])))
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)

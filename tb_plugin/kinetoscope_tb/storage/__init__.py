@@ -11,7 +11,7 @@ ahead       a remote file, fetched ahead of whoever reads it
 
 from __future__ import annotations
 
-from .files import StoredFile, stored_bytes
+from .files import StoredFile, file_identity, stored_bytes
 from .folders import Entry, Folder, entry_at, folders
 from .places import is_url, last_part, words
 from .replacing import replaced
@@ -21,6 +21,7 @@ __all__ = [
     "Folder",
     "StoredFile",
     "entry_at",
+    "file_identity",
     "folders",
     "is_url",
     "last_part",

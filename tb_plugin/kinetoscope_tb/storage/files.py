@@ -67,6 +67,17 @@ def stored_bytes(path: str, start: int, count: int, *, tries: int | None = None)
         raise _unusable(path, error, "read") from error
 
 
+def file_identity(path: str) -> tuple[int, int] | None:
+    """What stays the same while a file grows, and is another one's once it is replaced; None of a remote file or none."""
+    if is_url(path):
+        return None
+    try:
+        info = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino
+
+
 def _local(path: str, start: int) -> IO[bytes]:
     file = open(path, "rb")  # noqa: PTH123, SIM115  # closed by whoever asked for it
     if start:

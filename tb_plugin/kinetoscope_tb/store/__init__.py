@@ -9,6 +9,7 @@ files     a file as a trace, by way of the cache
 gathering many files as summaries, for views of whole runs; run_loads holds those of some runs
 crews     who reads many files
 beside    summaries that lie beside their recordings
+read_queue which file is read next
 workers   threads
 answers   loading, partly known, missing, or a table
 """

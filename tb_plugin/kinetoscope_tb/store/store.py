@@ -11,6 +11,7 @@ from ..discovery import Heads, Listing, Logdir, Manifests, TraceFile, list_trace
 from .answers import Loading, Missing, Partial, compute, compute_after, compute_comparison, with_notes
 from .files import event_in, read_trace
 from .loads import MOST_RESULTS, Loads
+from .read_queue import Abandoned
 from .run_loads import RunLoads
 from .workers import Workers, is_done
 
@@ -116,7 +117,10 @@ class Store:
         load = self._loads.load(file)
         if not is_done(load.trace, self._patience_s):
             return load.progress(self._clock())
-        return load.trace.result()
+        try:
+            return load.trace.result()
+        except Abandoned:  # meanwhile: the next question begins anew
+            return Loading("waiting")
 
     def partial(self, file: TraceFile) -> Partial | None:
         """What is known of a file that is being read, and will be for some time; None of any other."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..trace import Trace
-from ..trace.devices import device_facts
+from ..trace.devices import Devices
 from .model import Part, Track
 
 PARTS: tuple[Part, ...] = ("annotations", "calls", "work", "waits", "other", "python")
@@ -47,7 +47,8 @@ def axes(trace: Trace) -> Axes:
         }
     )
     of_stream = {key: place for place, key in enumerate(streams)}
-    tracks = [_of_stream(trace, *key) for key in streams]
+    described = Devices.of(trace.meta)
+    tracks = [_of_stream(described, *key) for key in streams]
     of_thread = np.empty(trace.threads.height, np.int32)
     for row, (pid, tid, process, name) in enumerate(trace.threads.iter_rows()):
         place = next((of_stream[key] for key in _streams_called(pid, tid, name) if key in of_stream), None)
@@ -68,8 +69,8 @@ def _streams_called(pid: str, tid: str, name: str | None) -> list[tuple[int, int
     return [(int(pid), int(number)) for number in called if len(number) < 19]
 
 
-def _of_stream(trace: Trace, device: int, stream: int) -> Track:
-    name = device_facts(trace.meta, device).name
+def _of_stream(described: Devices, device: int, stream: int) -> Track:
+    name = described.facts(device).name
     process = "Device not known" if device < 0 else f"GPU {device}" + (f" · {name}" if name else "")
     label = f"stream {stream}" if stream >= 0 else "all streams"
     return Track(process, label, "work", device, stream, None, None, None, 0, 0, 0)

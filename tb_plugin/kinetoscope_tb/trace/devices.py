@@ -26,19 +26,34 @@ class DeviceFacts:
     warp_size: int | None = None
 
 
-def device_facts(meta: Meta, index: int) -> DeviceFacts:
-    """What is said of the device with this index in the device rows.
+@dataclass(frozen=True)
+class Devices:
+    """All devices that a trace says something of.
 
-    ROCm may number devices otherwise in its rows than in its properties: where the index isn't listed, and all devices
-    that are listed are alike, it is one of them.
+    Args:
+        listed: The facts by index, of two of one index the first.
+        alike: What is true of each, if all that are listed are alike.
     """
-    listed = [_facts(device) for device in meta.devices if _number(device.get("id")) is not None]
-    for facts in listed:
-        if facts.index == index:
-            return facts
-    if len({(facts.name, facts.multiprocessors) for facts in listed}) == 1:
-        return replace(listed[0], index=index)
-    return DeviceFacts(index)
+
+    listed: Mapping[int, DeviceFacts]
+    alike: DeviceFacts | None
+
+    @classmethod
+    def of(cls, meta: Meta) -> Devices:
+        """Return the devices of the trace with this metadata."""
+        listed = [_facts(device) for device in meta.devices if _number(device.get("id")) is not None]
+        is_one_kind = len({(facts.name, facts.multiprocessors) for facts in listed}) == 1
+        return cls({facts.index: facts for facts in reversed(listed)}, listed[0] if is_one_kind else None)
+
+    def facts(self, index: int) -> DeviceFacts:
+        """What is said of the device with this index in the device rows.
+
+        ROCm may number devices otherwise in its rows than in its properties: where the index isn't listed, and all
+        devices that are listed are alike, it is one of them.
+        """
+        if index in self.listed:
+            return self.listed[index]
+        return DeviceFacts(index) if self.alike is None else replace(self.alike, index=index)
 
 
 def _facts(device: Mapping[str, Any]) -> DeviceFacts:

@@ -20,6 +20,7 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
+from numba import njit
 from numpy.typing import NDArray
 
 from ..call_names import synchronises
@@ -112,47 +113,84 @@ class Windows:
 
 def axes(trace: Trace, axis: Axis) -> list[tuple[int, int, Rows]]:
     """Return (device, stream, rows of device_events) per stream, per device or once; NONE stands for all of them."""
-    device = trace.device_events
-    names = _NAMES[axis]
-    number = _numbered(device, names)
+    order, first = _grouped(trace, axis)
+    places = _places(trace, axis, order[first])
+    return list(zip(*(column.tolist() for column in places), np.split(order, first[1:]), strict=False))
+
+
+def _grouped(trace: Trace, axis: Axis) -> tuple[Rows, NDArray[np.int64]]:
+    """The rows of device_events group by group, each in order, and where in them each group begins."""
+    number = _numbered(trace.device_events, _NAMES[axis])
     order = np.argsort(number, kind="stable").astype(np.int32)
-    groups = np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if order.size else []
-    first = device.select(*_NAMES["stream"])
-    keys = [{"device": NONE, "stream": NONE} | {n: first[n][int(rows[0])] for n in names} for rows in groups]
-    return [(key["device"], key["stream"], rows) for key, rows in zip(keys, groups, strict=True)]
+    return order, np.flatnonzero(np.diff(number[order], prepend=-1))
 
 
-def _numbered(device: pl.DataFrame, names: list[str]) -> Rows:
-    """A number for each row of device_events; rows that are alike in the columns `names` have the same one."""
-    number = np.zeros(device.height, np.int64)
+def _places(trace: Trace, axis: Axis, rows: Rows) -> tuple[Rows, Ints]:
+    """Device and stream of some rows, NONE where the axis doesn't tell them apart."""
+    names = _NAMES[axis]
+    device, stream = (
+        trace.device_events[name].to_numpy()[rows] if name in names else np.full(rows.size, NONE)
+        for name in _NAMES["stream"]
+    )
+    return device, stream
+
+
+def _numbered(rows: pl.DataFrame, names: list[str]) -> Rows:
+    """A number for each row; rows that are alike in the columns `names` have the same one."""
+    number = np.zeros(rows.height, np.int64)
     for name in names:
-        rank = device[name].rank("dense").to_numpy().astype(np.int64)
+        rank = rows[name].rank("dense").to_numpy().astype(np.int64)
         number = number * (int(rank.max(initial=0)) + 1) + rank
-    return number.astype(np.int32)
+    return np.unique(number, return_inverse=True)[1].astype(np.int32)
 
 
 def gaps(trace: Trace, axis: Axis, windows: Windows) -> pl.DataFrame:
     """Return the gaps (GAPS) in the windows, per stream, per device or of the whole worker."""
+    if trace.device_events.is_empty():
+        return pl.DataFrame(schema=GAPS)
     device = _Device.of(trace)
-    found = [_gaps_of(device, windows, *group) for group in axes(trace, axis)]
-    return pl.concat(found) if found else pl.DataFrame(schema=GAPS)
-
-
-def _gaps_of(device: _Device, windows: Windows, index: int, stream: int, rows: Rows) -> pl.DataFrame:
-    rows = rows[device.end[rows] > device.start[rows]]
-    reach = np.maximum.accumulate(device.end[rows])
-    latest = np.maximum.accumulate(np.where(device.end[rows] == reach, np.arange(rows.size), 0))
-    begin = np.concatenate([windows.start[:1], reach])
-    end = np.concatenate([device.start[rows], [max(int(windows.end[-1]), int(begin[-1]))]])
-    before = np.concatenate([[NONE], rows[latest]]).astype(np.int32)
-    after = np.concatenate([rows, [NONE]]).astype(np.int32)
-    real = end > begin
-    begin, end, before, after = begin[real], end[real], before[real], after[real]
+    order, first = _grouped(trace, axis)
+    group = np.repeat(np.arange(first.size), np.diff(first, append=order.size))
+    lasts = device.end[order] > device.start[order]
+    of, begin, end, before, after = _between(device, order[lasts], group[lasts], first.size, windows)
     gap, start, stop, window = windows.cut(begin, end)
     why = pl.Series(CAUSES, dtype=_CAUSE).gather(_causes(device, begin, end, before, after)[gap])
-    of = (np.full(gap.size, index), np.full(gap.size, stream))
-    columns = (*of, start, stop, why, before[gap], after[gap], window)
+    places = (values[of[gap]] for values in _places(trace, axis, order[first]))
+    columns = (*places, start, stop, why, before[gap], after[gap], window)
     return pl.DataFrame(dict(zip(GAPS, columns, strict=True)), schema_overrides=GAPS)
+
+
+def _between(
+    device: _Device, rows: Rows, group: NDArray[np.int64], groups: int, windows: Windows
+) -> tuple[NDArray[np.int64], Ints, Ints, Rows, Rows]:
+    """The gaps between rows: their group, begin, end, and the rows whose end began and whose begin ended each.
+
+    One lies before each row, and one more behind the last row of each group.
+    """
+    reach, latest = _reached(device.end, rows, group)
+    at = np.arange(rows.size) + group
+    of = np.repeat(np.arange(groups), np.bincount(group, minlength=groups) + 1)
+    begin = np.full(of.size, windows.start[0])
+    end = np.full(of.size, windows.end[-1])
+    before, after = np.full(of.size, NONE, np.int32), np.full(of.size, NONE, np.int32)
+    begin[at + 1], before[at + 1] = reach, latest
+    is_first = np.append(True, of[1:] != of[:-1])
+    begin[is_first], before[is_first] = windows.start[0], NONE
+    end[at], after[at] = device.start[rows], rows
+    real = end > begin
+    return of[real], begin[real], end[real], before[real], after[real]
+
+
+@njit(cache=True, nogil=True)
+def _reached(end, rows, group):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Return up to when the rows of a group so far last, and the latest of them that lasts so long, for each row."""
+    reach = np.empty(rows.size, np.int64)
+    latest = np.empty(rows.size, np.int32)
+    for i in range(rows.size):
+        reach[i], latest[i] = end[rows[i]], rows[i]
+        if i and group[i] == group[i - 1] and reach[i - 1] > reach[i]:
+            reach[i], latest[i] = reach[i - 1], latest[i - 1]
+    return reach, latest
 
 
 def _causes(device: _Device, begin: Ints, end: Ints, before: Rows, after: Rows) -> NDArray[np.uint8]:
@@ -171,13 +209,19 @@ def _behind_another(device: _Device, end: Ints, after: Rows) -> NDArray[np.bool_
     ended = np.sort(device.end)
     count = np.searchsorted(ended, end, "right") - np.searchsorted(ended, end - QUEUED_NS, "right")
     queue = take(device.queue, after)
-    for own in np.unique(queue):
-        these = queue == own
-        ended = np.sort(device.end[device.queue == own])
-        until = np.searchsorted(ended, end[these], "right") - np.searchsorted(ended, end[these] - QUEUED_NS, "right")
-        count[these] -= until
-    behind: NDArray[np.bool_] = count > 0
+    own = _counted(device.queue, device.end, queue, end) - _counted(device.queue, device.end, queue, end - QUEUED_NS)
+    behind: NDArray[np.bool_] = count > own
     return behind
+
+
+def _counted(group: Rows, time: Ints, asked: Rows, until: Ints) -> NDArray[np.int64]:
+    """How many of some events are of the group that is asked for, and not later than the instant beside it."""
+    ordered = np.sort(time)
+    width = time.size + 1
+    keys = np.sort(group.astype(np.int64) * width + np.searchsorted(ordered, time, "left"))
+    first = asked.astype(np.int64) * width
+    count: NDArray[np.int64] = np.searchsorted(keys, first + np.searchsorted(ordered, until, "right"), "left")
+    return count - np.searchsorted(keys, first, "left")
 
 
 def _told_to_wait(trace: Trace, launched: Ints) -> NDArray[np.bool_]:
@@ -186,11 +230,14 @@ def _told_to_wait(trace: Trace, launched: Ints) -> NDArray[np.bool_]:
     waits = trace.syncs.filter(pl.col("sync_kind").cast(pl.String) == "Stream Wait Event")
     if waits.is_empty():
         return waited
-    rows = trace.device_events.select("device", "stream", at=pl.Series(launched)).with_row_index("row")
-    for key, part in rows.filter(pl.col("at") != NONE).sort("at", "row").group_by("device", "stream"):
-        told = waits.filter((pl.col("device") == key[0]) & (pl.col("stream") == key[1]))["start_ns"].sort().to_numpy()
-        so_far = np.searchsorted(told, part["at"].to_numpy(), "right")
-        waited[part["row"].to_numpy()] = np.diff(so_far, prepend=0) > 0
+    places = pl.concat([frame.select("device", "stream") for frame in (trace.device_events, waits)])
+    queue = _numbered(places, ["device", "stream"])
+    own, waiting = queue[: launched.size], queue[launched.size :]
+    rows = np.flatnonzero(launched != NONE)
+    rows = rows[np.lexsort((rows, launched[rows], own[rows]))]
+    so_far = _counted(waiting, waits["start_ns"].to_numpy(), own[rows], launched[rows])
+    is_first = np.diff(own[rows], prepend=-1) != 0
+    waited[rows] = np.where(is_first, so_far, np.diff(so_far, prepend=0)) > 0
     return waited
 
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinetoscope_tb.ranks.groups import ranks_in, spelled
+from kinetoscope_tb.ranks.groups import RankSet, spelled
 
 
 def test_ranks_are_spelt_as_people_do():
@@ -11,9 +11,9 @@ def test_ranks_are_spelt_as_people_do():
     assert spelled([3, 5]) == "3,5"
     assert spelled([0, 1, 5, 8, 9]) == "0-1,5,8-9"
     assert spelled([]) is None
-    assert ranks_in(None) == []
+    assert list(RankSet.of(None)) == []
 
 
 @given(st.sets(st.integers(0, 200), min_size=1))
 def test_what_is_spelt_is_read_back(ranks):
-    assert ranks_in(spelled(ranks)) == sorted(ranks)
+    assert list(RankSet.of(spelled(ranks))) == sorted(ranks)

@@ -1,0 +1,133 @@
+"""Which file is read next: on two threads, of which large files never occupy both while a small one waits.
+
+One thread reads large files, in the order in which they were asked for, and others while there is none. The other
+thread reads the others; a large file only while nothing else waits, and it gives that up when something else comes. A
+small file that takes long there while others wait is treated as a large one from then on. What was given up is begun
+anew later: no file is held in part while another one is read.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import KinetoscopeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Result = TypeVar("Result")
+
+LARGE_BYTES = 64 << 20  # of a file as it is stored; kineto's gzip of that size has about a gigabyte of text
+LONG_S = 5.0
+
+
+class Abandoned(KinetoscopeError):
+    """Nobody wants the file any more, or it isn't there any more: reading was given up."""
+
+
+class _Preempted(KinetoscopeError):
+    """Another file goes first; reading is begun anew later."""
+
+
+@dataclass(eq=False)
+class _Reading:
+    """A file that waits or is read.
+
+    Args:
+        number: How many were asked for before.
+        read: Reads it, and calls its argument often, which raises when reading must stop.
+        is_wanted: Whether anybody still wants it; its argument says whether others wait.
+        is_large: Whether it is for the thread that reads large files.
+    """
+
+    number: int
+    read: Callable[[Callable[[], None]], Any]
+    is_wanted: Callable[[bool], bool]
+    is_large: bool
+    future: Future[Any] = field(default_factory=Future)
+
+
+class ReadQueue:
+    """The files to read, and the threads that do.
+
+    Args:
+        clock: Seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._waiting: list[_Reading] = []  # in order of their numbers
+        self._submitted = self._threads = self._idle = 0
+
+    def submit(
+        self, read: Callable[[Callable[[], None]], Result], is_wanted: Callable[[bool], bool], *, is_large: bool
+    ) -> Future[Result]:
+        """What reading will return or raise; `Abandoned` if nobody wants it before it is done. See `_Reading`."""
+        with self._changed:
+            reading = _Reading(self._submitted, read, is_wanted, is_large)
+            self._submitted += 1
+            self._waiting.append(reading)
+            if self._threads < 2:
+                threading.Thread(
+                    target=self._work,
+                    args=(self._threads == 0,),
+                    name=f"kinetoscope-reader-{self._threads}",
+                    daemon=True,
+                ).start()
+                self._threads += 1
+            self._changed.notify_all()
+        return reading.future
+
+    def _work(self, takes_large: bool) -> None:  # noqa: FBT001
+        while True:
+            reading = self._next(takes_large)
+            try:
+                result = reading.read(partial(self._check, reading, takes_large, self._clock()))
+            except _Preempted:
+                self._wait_again(reading)
+            except BaseException as error:  # noqa: BLE001  # handed to whoever asks for the result
+                reading.future.set_exception(error)
+            else:
+                reading.future.set_result(result)
+
+    def _next(self, takes_large: bool) -> _Reading:  # noqa: FBT001
+        """The reading that is this thread's turn; those that nobody wants any more leave the queue."""
+        while True:
+            with self._changed:
+                self._idle += 1
+                self._changed.wait_for(lambda: self._waiting)
+                self._idle -= 1
+                mine = (one for one in self._waiting if one.is_large == takes_large)
+                reading = next(mine, self._waiting[0])
+                self._waiting.remove(reading)
+                others_wait = bool(self._waiting)
+            if reading.is_wanted(others_wait):
+                return reading
+            reading.future.set_exception(Abandoned("Nobody waits for this file any more."))
+
+    def _check(self, reading: _Reading, takes_large: bool, begun: float) -> None:  # noqa: FBT001
+        """Raise if the reading must stop.
+
+        Raises:
+            Abandoned: Nobody wants it any more.
+            _Preempted: It is another file's turn.
+        """
+        with self._changed:
+            others_wait = bool(self._waiting)
+            small_ones_wait = not self._idle and any(not one.is_large for one in self._waiting)
+        if not reading.is_wanted(others_wait):
+            raise Abandoned("Nobody waits for this file any more.")
+        if not takes_large and small_ones_wait and (reading.is_large or self._clock() - begun > LONG_S):
+            raise _Preempted("Another file is read first.")
+
+    def _wait_again(self, reading: _Reading) -> None:
+        with self._changed:
+            reading.is_large = True
+            self._waiting.append(reading)
+            self._waiting.sort(key=lambda one: one.number)
+            self._changed.notify_all()
