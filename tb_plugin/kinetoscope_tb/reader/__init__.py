@@ -9,6 +9,7 @@ repair      damaged places in the events → events
 piece       a piece of text → sorted events
 ingest      blocks → sorted events, with scanning threads
 document    the JSON around the events
+metadata    what they say, checked
 tokens      raw JSON tokens as texts and numbers
 kinds       categories of every era → kinds of events
 threads     (pid, tid) pairs and their names
