@@ -71,6 +71,27 @@ def event(ph: str, cat: str | None, name: str, at: float, dur: float | None = No
     return {key: value for key, value in found.items() if value is not None}
 
 
+def _products(at: float) -> list[dict[str, Any]]:
+    """Operators whose operations are counted from shapes, types and values."""
+    image, weight, head = [2, 3, 8, 8], [4, 3, 3, 3], [1, 2, 8, 16]
+    inputs = {
+        "aten::addmm": ([[4], [2, 3], [3, 4]], ["", "", "", "1", "1"]),
+        "aten::convolution": (
+            [image, weight, [4]],
+            ["", "", "", "[1, 1]", "[0, 0]", "[1, 1]", "False", "[0, 0]", "1"],
+        ),
+        "aten::_scaled_mm": ([[2, 3], [3, 4], [], [], [], [], []], ["", "", "", "", "", "", "15", ""]),
+        "aten::_scaled_dot_product_flash_attention": ([head, head, head], ["", "", "", "0.", "True"]),
+    }
+    return [
+        event(
+            "X", "cpu_op", name, at + place / 4, 0.2,
+            **{"Input Dims": shapes, "Input type": ["float"] * len(shapes), "Concrete Inputs": values},
+        )
+        for place, (name, (shapes, values)) in enumerate(inputs.items())
+    ]  # fmt: skip
+
+
 def _step(rank: int, number: int, at: float) -> list[dict[str, Any]]:
     """One step: a module's matmul and its backward, a collective, memory, waits."""
     c = 100 * number
@@ -90,6 +111,7 @@ def _step(rank: int, number: int, at: float) -> list[dict[str, Any]]:
             **{name: _VALUES[name] for name in ("Input Dims", "Input type", "Concrete Inputs", "Call stack")},
             **{"External id": c, "Sequence number": c, "Fwd thread id": 0},
         ),
+        *_products(at + 32),
         event("X", "cuda_runtime", "cudaLaunchKernel", at + 12, 3, correlation=c, **{"External id": c}),
         event(
             "X", "kernel", "ampere_sgemm_128x64", at + 20, 30, correlation=c, **work,
