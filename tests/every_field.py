@@ -137,8 +137,8 @@ def _step(rank: int, number: int, at: float) -> list[dict[str, Any]]:
         ),
         event(
             "X", "cuda_sync", "Stream Wait Event", at + 94, 2, correlation=c + 3, _pid=0, _tid=7,
-            **{"cuda_sync_kind": "Stream Wait Event", "stream": 7, "device": 0, "wait_on_stream": 20},
-            **{"wait_on_cuda_event_id": 1, "wait_on_cuda_event_record_corr_id": c + 2},
+            cuda_sync_kind="Stream Wait Event", stream=7, device=0, wait_on_stream=20,
+            wait_on_cuda_event_id=1, wait_on_cuda_event_record_corr_id=c + 2,
         ),
         event("X", "cuda_runtime", "cudaStreamSynchronize", at + 95, 4, correlation=c + 3),
         *(
@@ -264,7 +264,7 @@ def _paths(value: Any, path: Path_) -> list[Path_]:
 def fields() -> tuple[Path_, ...]:
     """The path of each field of the sample: of the metadata, and of the first event that has it of each kind."""
     document = _sample(0)
-    found = [path for path in _paths({k: v for k, v in document.items() if k != "traceEvents"}, ())]
+    found = list(_paths({k: v for k, v in document.items() if k != "traceEvents"}, ()))
     found.append(("traceEvents",))
     seen = set()
     for at, one in enumerate(document["traceEvents"]):
@@ -288,7 +288,8 @@ def odd_values(value: Any) -> tuple[Any, ...]:
         digits = [i for i, c in enumerate(value) if c.isdigit()]
         if digits:
             odd += [
-                value[: digits[0]] + other + value[digits[-1] + 1 :] for other in ("9" * 20, "-1", "٣", "²", "", "1e400")
+                value[: digits[0]] + other + value[digits[-1] + 1 :]
+                for other in ("9" * 20, "-1", "٣", "²", "", "1e400")
             ]
         if value.startswith("["):
             odd += ["[0, 1000000000]", '["\ud800"]', "[[[", "[" * 1000 + "]" * 1000, "[NaN]", "[1e999]", "{}"]

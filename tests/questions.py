@@ -94,8 +94,11 @@ def questions(trace: Trace, data: bytes, other: Trace, numbers: Random) -> Itera
         numbers: Choose among the many.
     """
     yield from _about_views(trace, numbers)
-    yield "/state", lambda: fail_if_unsound(
-        encode.state(trace, "odd.json", VIEWS, compute(VIEWS["health"], trace, {}), is_alone=False)
+    yield (
+        "/state",
+        lambda: fail_if_unsound(
+            encode.state(trace, "odd.json", VIEWS, compute(VIEWS["health"], trace, {}), is_alone=False)
+        ),
     )
     yield "findings", lambda: [finding.consequence.encode() for finding in findings(trace)]
     yield "check", lambda: fail_if_unsound(run_problems([verdict(FILE, trace), verdict(FILE, other)]))
@@ -195,8 +198,9 @@ def _about_the_timeline(trace: Trace, numbers: Random) -> Iterator[Question]:
     window = made.window
     every = range(len(made.tracks))
     for begin, end in (window, (window[0] + 10_000, window[0] + 60_000)):
-        yield "/timeline/area", lambda b=begin, e=end: fail_if_unsound(
-            encode.table(Area, area(made, b, max(b, e), every))
+        yield (
+            "/timeline/area",
+            lambda b=begin, e=end: fail_if_unsound(encode.table(Area, area(made, b, max(b, e), every))),
         )
     yield "/timeline/path", lambda: fail_if_unsound(PathSlices.of(trace, made).within(made, *window, 100))
     yield "/timeline/export", lambda: _export(trace, made)
@@ -257,12 +261,12 @@ def run_questions(trace: Trace, others: list[Any]) -> Iterator[Question]:
     if not made:
         return
     summaries = [made[0], *others]
-    for order in (summaries, summaries[::-1]):
+    for order, place in ((summaries, 0), (summaries[::-1], len(others))):
         members = [Member(f"rank{i}", "1", 0, one) for i, one in enumerate(order)]
         ranks = Ranks("run", tuple(members))
         for view in RUN_VIEWS.values():
             yield f"/view {view.id}", lambda view=view, ranks=ranks: _ask_view(view, ranks, {})
-        yield "/timeline/path_across_ranks", lambda ranks=ranks, i=order.index(made[0]): _across(trace, ranks, i)
+        yield "/timeline/path_across_ranks", lambda ranks=ranks, place=place: _across(trace, ranks, place)
 
 
 def _across(trace: Trace, ranks: Ranks, member: int) -> None:

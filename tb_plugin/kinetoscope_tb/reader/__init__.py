@@ -12,6 +12,7 @@ document    the JSON around the events
 metadata    what they say, checked
 tokens      raw JSON tokens as texts and numbers
 kinds       categories of every era → kinds of events
+amounts     numbers that can't be
 threads     (pid, tid) pairs and their names
 rows        events sorted into frames while they are scanned
 pairs       ranges written as a beginning and an end

@@ -7,6 +7,7 @@ import numpy as np
 from ..trace.assemble import Parts
 from ..trace.meta import Marks, Meta
 from ..trace.model import COLLECTED, NONE, Finding
+from .amounts import without_impossible_numbers
 from .arrows import arrows
 from .ascend import sort_ascend_rows
 from .counters import counters
@@ -45,6 +46,7 @@ def parts_of(found: Ingested, path: str, source_findings: list[Finding], marks: 
         *_damage(found, beside.lost),
         *beside.findings(),
         *text_findings(events),
+        *without_impossible_numbers(events),
         *_untimed(events),
         *with_pairs_closed(events, texts),
     ]

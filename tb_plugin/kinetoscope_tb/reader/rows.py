@@ -293,6 +293,9 @@ class Rows:
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._columns[name].array()
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._columns
+
     def codes(self) -> Iterator[NDArray[Any]]:
         """The columns that hold codes of texts."""
         return (growing.array() for name, growing in self._columns.items() if name in _CODES)

@@ -261,7 +261,9 @@ def test_texts_are_decoded_whatever_is_in_them():
 
 
 def test_a_missing_name_has_a_name_of_its_own_and_is_counted():
-    events = [{"ph": "X", "cat": "cpu_op", "ts": 1, **name} for name in ({}, {"name": None}, {"name": 7}, {"name": "a"})]
+    events = [
+        {"ph": "X", "cat": "cpu_op", "ts": 1, **name} for name in ({}, {"name": None}, {"name": 7}, {"name": "a"})
+    ]
     trace = of(json.dumps(events))
     assert trace.host_events["name"].to_list() == ["(no name)", "(no name)", "7", "a"]
     assert [(found.rule, found.count) for found in trace.findings] == [("odd_name", 3)]
