@@ -51,7 +51,7 @@ def fail_if_anything_fails(path, value, *, is_escaped, numbers):
     if (same := identity(trace)) in _asked:
         return
     _asked.add(same)
-    failed = ask(questions(trace, data, undamaged, numbers)) | ask(run_questions(trace, neighbors))
+    failed = ask(questions(trace, data, undamaged, numbers)) | ask(run_questions(trace, neighbors, numbers))
     if failed:
         shown = "nothing" if value is MISSING else repr(value)[:200]
         raise AssertionError(f"{shown} at {path}: {', '.join(failed)}") from next(iter(failed.values()))
