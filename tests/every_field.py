@@ -9,13 +9,15 @@ from __future__ import annotations
 import copy
 import functools
 import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from fuzzing import ODD_VALUES
 from kinetoscope_tb.reader.columns import ARGS
 
 KEYS = Path(__file__).parent / "fuzz" / "fields.json"
+_RAW = re.compile(r'"(raw \d+)"')
 MISSING = object()
 """In place of a value: the field isn't there."""
 
@@ -283,7 +285,7 @@ def value_at(document: Any, path: Path_) -> Any:
 
 def odd_values(value: Any) -> tuple[Any, ...]:
     """What is put in place of a value: any odd one; nothing; of a text its own form with odd content."""
-    odd: list[Any] = [MISSING, *ODD_VALUES]
+    odd: list[Any] = [MISSING, *ODD_VALUES, *RAW]
     if isinstance(value, str):
         digits = [i for i, c in enumerate(value) if c.isdigit()]
         if digits:
@@ -294,6 +296,29 @@ def odd_values(value: Any) -> tuple[Any, ...]:
         if value.startswith("["):
             odd += ["[0, 1000000000]", '["\ud800"]', "[[[", "[" * 1000 + "]" * 1000, "[NaN]", "[1e999]", "{}"]
     return tuple(odd)
+
+
+class Raw(str):
+    """JSON, or nearly, that `json.dumps` never writes: a text that stands for it until the file is written."""
+
+    __slots__ = ()
+    TOKENS: ClassVar[dict[str, str]] = {}
+
+    def __new__(cls, token: str) -> Raw:
+        marker = super().__new__(cls, f"raw {len(cls.TOKENS)}")
+        cls.TOKENS[marker] = token
+        return marker
+
+
+RAW = tuple(
+    map(
+        Raw,
+        (
+            "1e999", "-1e999", "1e-99999999999999999999", "1E+2", "00012", "-0", "0x1f", "9" * 5000, "nan", "N/A", "",
+            "[" * 60 + "]" * 60, "[" * 1000 + "]" * 1000, '{"a":' * 1000 + "1" + "}" * 1000, '"\\"', '"\\x"', "[1,]",
+        ),
+    )
+)  # fmt: skip
 
 
 def replaced(document: dict[str, Any], path: Path_, value: Any) -> dict[str, Any]:
@@ -308,7 +333,10 @@ def replaced(document: dict[str, Any], path: Path_, value: Any) -> dict[str, Any
 
 def text(document: dict[str, Any], *, is_escaped: bool = True) -> bytes:
     """The document as a file, with halves of surrogate pairs as escapes or as bytes that are no UTF-8."""
-    return json.dumps(document, ensure_ascii=is_escaped).encode("utf-8", "surrogatepass")
+    written = json.dumps(document, ensure_ascii=is_escaped)
+    for marker in set(_RAW.findall(written)):
+        written = written.replace(f'"{marker}"', Raw.TOKENS[marker])
+    return written.encode("utf-8", "surrogatepass")
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from every_field import MISSING, cases, replaced, sample, text
 from fuzzing import case_numbers, named
 from kinetoscope_tb.errors import KinetoscopeError
 from kinetoscope_tb.ranks import summary
-from questions import ask, identity, questions, reading, run_questions
+from questions import ask, file_questions, identity, questions, reading, run_questions
 
 GROUPS = 10
 SHARE = 0.03
@@ -33,15 +33,17 @@ def shuffled():
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
-def test_everything_is_answered(group):
+def test_everything_is_answered(group, tmp_path):
     for case in case_numbers(group, GROUPS, SHARE):
         if case < len(cases()):
             path, value = cases()[shuffled()[case]]
             with named(case):
-                fail_if_anything_fails(path, value, is_escaped=case % 2 == 0, numbers=random.Random(case))
+                fail_if_anything_fails(
+                    path, value, is_escaped=case % 2 == 0, numbers=random.Random(case), folder=tmp_path
+                )
 
 
-def fail_if_anything_fails(path, value, *, is_escaped, numbers):
+def fail_if_anything_fails(path, value, *, is_escaped, numbers, folder):
     undamaged, neighbors = others()
     data = text(replaced(sample(), path, value), is_escaped=is_escaped)
     try:
@@ -51,7 +53,11 @@ def fail_if_anything_fails(path, value, *, is_escaped, numbers):
     if (same := identity(trace)) in _asked:
         return
     _asked.add(same)
-    failed = ask(questions(trace, data, undamaged, numbers)) | ask(run_questions(trace, neighbors, numbers))
+    failed = (
+        ask(questions(trace, data, undamaged, numbers))
+        | ask(file_questions(data, folder))
+        | ask(run_questions(trace, neighbors, numbers))
+    )
     if failed:
         shown = "nothing" if value is MISSING else repr(value)[:200]
         raise AssertionError(f"{shown} at {path}: {', '.join(failed)}") from next(iter(failed.values()))

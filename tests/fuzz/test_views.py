@@ -10,7 +10,7 @@ from every_field import sample, text
 from fuzzing import case_numbers, damaged, named
 from kinetoscope_tb.errors import KinetoscopeError
 from kinetoscope_tb.ranks import summary
-from questions import ask, questions, reading, run_questions
+from questions import ask, file_questions, questions, reading, run_questions
 
 GROUPS = 5
 SHARE = 0.015
@@ -47,19 +47,25 @@ def undamaged(folder, number):
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
-def test_what_opens_is_answered(group, traces):
+def test_what_opens_is_answered(group, traces, tmp_path):
     for case in case_numbers(group, GROUPS, SHARE):
         numbers = random.Random(case)
         number = numbers.randrange(len(texts(traces)))
         with named(case):
-            fail_if_anything_fails(damaged(texts(traces)[number], numbers), *undamaged(traces, number), numbers)
+            fail_if_anything_fails(
+                damaged(texts(traces)[number], numbers), *undamaged(traces, number), numbers, tmp_path
+            )
 
 
-def fail_if_anything_fails(data, other, neighbors, numbers):
+def fail_if_anything_fails(data, other, neighbors, numbers, folder):
     try:
         trace = reading(data)
     except KinetoscopeError:
         return
-    failed = ask(questions(trace, data, other, numbers)) | ask(run_questions(trace, neighbors, numbers))
+    failed = (
+        ask(questions(trace, data, other, numbers))
+        | ask(file_questions(data, folder))
+        | ask(run_questions(trace, neighbors, numbers))
+    )
     if failed:
         raise AssertionError(", ".join(failed)) from next(iter(failed.values()))

@@ -11,7 +11,7 @@ import re
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import Any
 
@@ -172,4 +172,7 @@ def _integer(text: str) -> int | str:
 
 def _decimal(text: str) -> float | str:
     value = float(text)
-    return value if isfinite(value) and Decimal(repr(value)) == Decimal(text) else text
+    try:
+        return value if isfinite(value) and Decimal(repr(value)) == Decimal(text) else text
+    except InvalidOperation:  # an exponent that is too long
+        return text
