@@ -178,7 +178,7 @@ def memory(facts: Facts) -> Iterator[Advice | Cleared]:
     peaks = rows.group_by("device").agg(pl.col("total_allocated").max()).sort("device").rows()
     for device, peak in peaks:
         size = sizes.get(device)
-        if not isinstance(size, int) or peak <= 0:
+        if not size or peak <= 0:
             continue
         if peak <= _NEARLY_FULL * size:
             yield Cleared("memory", f"device {device} at most {words.percent(peak / size)} full")

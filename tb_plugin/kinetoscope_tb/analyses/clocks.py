@@ -40,7 +40,7 @@ class Clocks(Table):
     differs_ns = Column(
         DURATION,
         "How much further ahead than measured collectives put it; beyond both errors one of them is wrong: the clock "
-        "was set, or drifted, after it was measured.",
+        "was set, or drifted, after it was measured. Negative: less far ahead.",
     )
     collectives = Column(COUNT, "How many collectives tell it.")
 

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from ..trace import NONE, Trace
 from ..trace.lookup import texts
+from ..trace.meta import MOST_RANKS
 from .model import GROUPS
-
-MOST_RANKS = 1 << 20
 
 
 class Groups:
@@ -106,7 +105,7 @@ def _whole(value: Any) -> int:
 def _ranks(value: Any) -> list[int]:
     """The ranks that a file lists; none if it isn't a list of ranks."""
     listed = value if isinstance(value, list) else []
-    return [rank for rank in listed if _whole(rank) >= 0] if all(_whole(rank) >= 0 for rank in listed) else []
+    return listed if all(0 <= _whole(rank) < MOST_RANKS for rank in listed) else []
 
 
 def spelled(ranks: Iterable[int]) -> str | None:

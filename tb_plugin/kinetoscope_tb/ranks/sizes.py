@@ -16,7 +16,7 @@ from ..trace.lookup import take, texts
 from .collective_kinds import element_bytes, message_bytes
 
 Ints = NDArray[np.int64]
-_MOST = 1 << 62
+_MOST = 1 << 50  # bytes or numbers: more is damage
 
 
 def sizes_of(
@@ -86,13 +86,14 @@ def _input_bytes(shapes: str | None, types: str | None) -> tuple[int, str | None
     try:
         shape, dtype = json.loads(shapes or "")[0], json.loads(types or "")[0]
         each = element_bytes(dtype)
-        return (NONE, None) if each is None else (_numbers(shape) * each, dtype)
-    except (ValueError, TypeError, IndexError, KeyError, AttributeError):
+        size = None if each is None else _numbers(shape) * each
+    except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, RecursionError):
         return NONE, None
+    return (NONE, None) if size is None or not 0 <= size <= _MOST else (size, dtype)
 
 
 def _numbers(shape: Any) -> int:
     """How many numbers tensors of this shape hold: `[2, 3]`, or a list of shapes."""
     if shape and all(isinstance(one, list) for one in shape):
         return sum(map(_numbers, shape))
-    return min(prod(int(size) for size in shape), _MOST)
+    return prod(int(size) for size in shape)

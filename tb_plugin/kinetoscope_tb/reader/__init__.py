@@ -10,8 +10,10 @@ repair      damaged places in the events → events
 piece       a piece of text → sorted events
 ingest      blocks → sorted events, with scanning threads
 document    the JSON around the events
+metadata    what they say, checked
 tokens      raw JSON tokens as texts and numbers
 kinds       categories of every era → kinds of events
+amounts     numbers that can't be
 threads     (pid, tid) pairs and their names
 rows        events sorted into frames while they are scanned
 pairs       ranges written as a beginning and an end

@@ -6,6 +6,8 @@ names of tasks.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +22,7 @@ _COLLECTIVES = ("Communication", "HCCL")
 _DEVICE_BITS = 31
 """The lowest bits of such a process' number are the device's."""
 
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _WAITS = ("EVENT_", "NOTIFY_", "STREAM_WAIT")
 
 
@@ -81,5 +84,5 @@ def _kind_of_task(name: str) -> Kind:
 
 def _devices(pid: NDArray[np.signedinteger], texts: Texts) -> NDArray[np.int32]:
     number = {code: texts[code] or "" for code in used(pid, len(texts))}
-    devices = {code: int(text) & _DEVICE_BITS if text.isdecimal() else 0 for code, text in number.items()}
+    devices = {code: int(text) & _DEVICE_BITS if _NUMBER.fullmatch(text) else 0 for code, text in number.items()}
     return np.array([devices[code] for code in pid.tolist()], np.int32)

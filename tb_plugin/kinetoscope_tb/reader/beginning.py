@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from ..kernel_names import step_number
 from ..trace.meta import Meta
-from .document import marker_labels, top_values
 from .ingest import Ingested
 from .kinds import Kind
+from .metadata import metadata
 from .rows import LAYOUTS, Rows
 from .tokens import Texts
 
@@ -124,8 +124,9 @@ class Seen:
     def beginning(self, found: Ingested) -> Beginning:
         """What was read so far; for the thread that reads, between two pieces."""
         if self._meta is None:
-            self._meta = Meta(top_values(found.head, b"")[0])
-            self._texts = Texts([], marker_labels(self._meta.top))
+            beside = metadata(found.head, b"")
+            self._meta = Meta(beside.top)
+            self._texts = Texts([], beside.labels)
         self._texts.tokens = found.events.tokens
         for name, done in self._done.items():
             rows = found.events.frames[name]

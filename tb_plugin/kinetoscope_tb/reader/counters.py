@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..trace.model import COUNTERS, Finding
 from . import scan as s
 from .columns import EVENT_CODES
+from .encodings import whole_characters
 
 _PHASE = EVENT_CODES.index("phase")
 _COUNTER = b'"C"'
@@ -105,7 +106,7 @@ def _texts(tokens: pl.Series) -> pl.Series:
 
 def _text(token: str) -> str:
     try:
-        return str(json.loads(token, strict=False)).encode("utf-8", "replace").decode()
+        return whole_characters(str(json.loads(token, strict=False)))
     except ValueError:
         return token[1:-1]
 

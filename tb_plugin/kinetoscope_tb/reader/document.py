@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 from ..errors import NotATrace
 from .scan import members
 
+FARTHEST_BASE_NS = 2**62
+"""The year 2116, in Unix time."""
+
 BOM = b"\xef\xbb\xbf"
 MOST_VALUES = 10_000  # beside the events, before them and behind them; kineto writes about twenty
 _MEMBERS_AT_ONCE = 1 << 12
 _SPACE = re.compile(rb"\s*")
 _EVENTS_ANYWHERE = re.compile(rb'"traceEvents"\s*:\s*\[')
-_BASE_ANYWHERE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(-?\d{1,19})')
+_BASE_ANYWHERE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(-?[0-9]{1,30})')
 _NO_VALUE = re.compile(r":\s*(?=[,}\]])")
 _STRAY_COMMA = re.compile(r",\s*(?=[,}\]])")
 
@@ -111,14 +114,19 @@ def marker_labels(top: Mapping[str, Any]) -> dict[str, str]:
 
 
 def base_ns(top: Mapping[str, Any], head: bytes, tail: bytes) -> int:
-    """Unix time of the trace's zero, in ns; 0 where times are absolute (up to torch 2.3; kineto 84d95b82)."""
+    """Unix time of the trace's zero, in ns; 0 where times are absolute (up to torch 2.3; kineto 84d95b82).
+
+    What a file says may lie beyond FARTHEST_BASE_NS, where no clock is.
+    """
     value = top.get("baseTimeNanoseconds")
     if value is None:
         found = _BASE_ANYWHERE.search(head) or _BASE_ANYWHERE.search(tail)
         value = found[1].decode() if found else 0
-    if isinstance(value, str) and re.fullmatch(r"-?\d{1,19}", value):
+    if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,30}", value):
         value = int(value)
-    return value if isinstance(value, int) and abs(value) < 2**63 else 0
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def not_a_trace(path: str, start: bytes) -> NotATrace:

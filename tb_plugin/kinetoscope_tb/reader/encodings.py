@@ -8,6 +8,7 @@ Windows mostly cp1252, and kineto before 7ae1ce85 wrote names from memory that w
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterable, Iterator
 
 from ..trace.model import Finding
@@ -23,6 +24,14 @@ _BRACKETS = b"{["
 _WRITTEN = frozenset((set(range(0xC0, 0xFF)) - {0xD7, 0xF7}) | set(b"\x80\x84\x91\x92\x93\x94\x95\x96\x97\x99")) | {
     *b"\xa7\xa9\xab\xae\xb0\xb1\xb2\xb3\xb5\xb7\xbb"
 }
+
+
+_HALVES = re.compile("[\ud800-\udfff]")
+
+
+def whole_characters(text: str) -> str:
+    """The text with U+FFFD for each half of a surrogate pair: JSON can escape one alone, no encoding has it."""
+    return text if text.isascii() else _HALVES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def in_utf8(blocks: Iterable[bytes], findings: list[Finding]) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ import re
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import Any
 
@@ -20,6 +20,7 @@ import polars as pl
 from ..errors import NotFound, TraceError
 from ..storage import stored_bytes
 from ..trace.model import COLLECTED, Trace
+from .encodings import whole_characters
 from .repair import mended
 from .source import Source
 from .strict import strict_event
@@ -147,7 +148,16 @@ def event_of(raw: bytes, offset: int = 0) -> Event:
 
 
 def _value(text: str) -> Any:
-    return json.loads(text, strict=False, parse_int=_integer, parse_float=_decimal, parse_constant=str)
+    return _whole(json.loads(text, strict=False, parse_int=_integer, parse_float=_decimal, parse_constant=str))
+
+
+def _whole(value: Any) -> Any:
+    """The value with texts that every encoding has."""
+    if isinstance(value, str):
+        return whole_characters(value)
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    return {whole_characters(key): _whole(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
 def _repaired_value(raw: bytes) -> Any:
@@ -162,4 +172,7 @@ def _integer(text: str) -> int | str:
 
 def _decimal(text: str) -> float | str:
     value = float(text)
-    return value if isfinite(value) and Decimal(repr(value)) == Decimal(text) else text
+    try:
+        return value if isfinite(value) and Decimal(repr(value)) == Decimal(text) else text
+    except InvalidOperation:  # an exponent that is too long
+        return text

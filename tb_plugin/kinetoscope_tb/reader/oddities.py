@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..trace.model import Finding
 from .encodings import is_cp1252
-from .rows import LAYOUTS, Noted, Sorted
+from .rows import LAYOUTS, NO_NAME, Noted, Sorted
 
 _CONTROL = re.compile(rb"[\0-\x1f]")
 _ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|(\\)')
@@ -23,7 +23,7 @@ _LOST_NAME = b'"unknown"'
 def text_findings(events: Sorted) -> list[Finding]:
     """What the texts of the events say about them; counts are of distinct texts if not said otherwise."""
     tokens = events.tokens
-    return [*_damaged_texts(events, tokens), *_lost_names(events, tokens)]
+    return [*_damaged_texts(events, tokens), *_odd_names(events, tokens), *_lost_names(events, tokens)]
 
 
 def _damaged_texts(events: Sorted, tokens: Sequence[bytes]) -> list[Finding]:
@@ -74,15 +74,29 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
+def _odd_names(events: Sorted, tokens: Sequence[bytes]) -> list[Finding]:
+    """A name is a text; a number, a list or an object is shown as it is spelled."""
+    odd = [code for code, token in enumerate(tokens) if not token.startswith(b'"')]
+    noted = _named(events, odd)
+    words = f"Events have no name, or one that is no text; without any they are called {NO_NAME.decode()} here."
+    return [Finding("odd_name", noted.count, words, noted.first)] if noted.count else []
+
+
+def _named(events: Sorted, codes: Sequence[int]) -> Noted:
+    """The events that have one of these names."""
+    noted = Noted()
+    for frame, layout in LAYOUTS.items():
+        if codes and layout.is_timed and "name" in layout.codes:
+            rows = events.frames[frame]
+            noted.add_where(np.isin(rows["name"], codes), rows["offset"])
+    return noted
+
+
 def _lost_names(events: Sorted, tokens: Sequence[bytes]) -> list[Finding]:
     """Kineto since 7ae1ce85 writes `unknown` for any name with a letter beyond ASCII or a control character."""
     if _LOST_NAME not in tokens:
         return []
-    code, noted = tokens.index(_LOST_NAME), Noted()
-    for frame, layout in LAYOUTS.items():
-        if layout.is_timed and "name" in layout.codes:
-            rows = events.frames[frame]
-            noted.add_where(rows["name"] == code, rows["offset"])
+    noted = _named(events, [tokens.index(_LOST_NAME)])
     words = (
         "Events are named `unknown`: the profiler of torch 2.7 and later writes that in place of a name with letters "
         "beyond ASCII. They can't be told apart; name annotations in ASCII."

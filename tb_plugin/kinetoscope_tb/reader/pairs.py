@@ -27,8 +27,8 @@ def with_pairs_closed(events: Sorted, texts: Texts) -> list[Finding]:
         return []
     opened = {name: np.flatnonzero(events.frames[name]["dur"] == OPEN) for name in _BEGIN_IN}
     parts = [(events.frames[name], rows) for name, rows in opened.items()] + [(ends, np.arange(ends["ts"].size))]
-    pids: dict[str | None, int] = {}
-    tids: dict[str | None, int] = {}
+    pids: dict[str, int] = {}
+    tids: dict[str, int] = {}
     pid = np.concatenate([text_places(frame["pid"][rows], texts, pids) for frame, rows in parts])
     tid = np.concatenate([text_places(frame["tid"][rows], texts, tids) for frame, rows in parts])
     ts = np.concatenate([frame["ts"][rows] for frame, rows in parts])

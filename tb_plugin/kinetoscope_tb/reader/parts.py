@@ -6,15 +6,17 @@ import numpy as np
 
 from ..trace.assemble import Parts
 from ..trace.meta import Marks, Meta
-from ..trace.model import COLLECTED, Finding
+from ..trace.model import COLLECTED, NONE, Finding
+from .amounts import without_impossible_numbers
 from .arrows import arrows
 from .ascend import sort_ascend_rows
 from .counters import counters
 from .damage import damage_beside, truncation
-from .document import base_ns, marker_labels, not_a_trace, top_values
+from .document import not_a_trace
 from .frames import collectives, frame
 from .ingest import Ingested
 from .kinds import Kind
+from .metadata import metadata
 from .oddities import text_findings
 from .pairs import with_pairs_closed
 from .rows import Noted, Rows, Sorted
@@ -23,6 +25,7 @@ from .tokens import Texts, used
 
 _FAR_NS = 60 * 10**9
 _FARTHEST_NS = 2**62
+_MOST_NS = 2**61  # that all events may last together
 _NO_THREADS = np.empty(0, np.int32)
 
 
@@ -36,12 +39,14 @@ def parts_of(found: Ingested, path: str, source_findings: list[Finding], marks: 
     is_clean = found.lost_bytes is None and not found.tally and b'"traceEvents"' in found.head
     if not events.events and not is_clean:
         raise not_a_trace(path, found.head)
-    top, lost_values = top_values(found.head, found.tail)
-    texts = Texts(events.tokens, marker_labels(top))
+    beside = metadata(found.head, found.tail)
+    texts = Texts(events.tokens, beside.labels)
     findings = [
         *source_findings,
-        *_damage(found, lost_values),
+        *_damage(found, beside.lost),
+        *beside.findings(),
         *text_findings(events),
+        *without_impossible_numbers(events),
         *_untimed(events),
         *with_pairs_closed(events, texts),
     ]
@@ -58,8 +63,8 @@ def parts_of(found: Ingested, path: str, source_findings: list[Finding], marks: 
     frames["collectives"] = collectives(events.frames["collectives"], texts)
     frames["counters"], without_value = counters(events.counters, frames["others"], threads)
     findings += without_value
-    origin = base_ns(top, found.head, found.tail) + earliest
-    meta = Meta(top, events.events, marks)
+    origin = beside.base_ns + earliest
+    meta = Meta(beside.top, events.events, marks, beside.impossible)
     return Parts(path, origin, window, threads, frames, links, meta, tuple(findings))
 
 
@@ -69,6 +74,11 @@ def _untimed(events: Sorted) -> list[Finding]:
     if events.untimed.count:
         words = "Events without a usable time are left out."
         findings.append(Finding("untimed", events.untimed.count, words, events.untimed.first, "loss"))
+    endless = events.endless
+    _without_endless(events, endless)
+    if endless.count:
+        words = "Events have durations that can't be; they last 0 ns here."
+        findings.append(Finding("impossible_duration", endless.count, words, endless.first))
     zero = _without_clamped(events)
     if zero.count:
         words = "Events that the profiler wrote with time 0, far from all others, are left out (pytorch#188481)."
@@ -77,6 +87,18 @@ def _untimed(events: Sorted) -> list[Finding]:
         words = "Events end before they start; they last 0 ns here."
         findings.append(Finding("negative_duration", events.backwards.count, words, events.backwards.first))
     return findings
+
+
+def _without_endless(events: Sorted, noted: Noted) -> None:
+    """Drop the longest durations if all of them together exceed 64 bits, and count them."""
+    count = sum(rows["dur"].size for rows in events.timed())
+    if sum(float(np.maximum(rows["dur"], 0).sum(dtype=np.float64)) for rows in events.timed()) < _MOST_NS:
+        return
+    for rows in events.timed():
+        longest = np.flatnonzero(rows["dur"] > _MOST_NS // count)
+        if longest.size:
+            noted.add(int(longest.size), int(rows["offset"][longest[0]]))
+            rows.put("dur", longest, np.full(longest.size, NONE, np.int64))
 
 
 def _without_clamped(events: Sorted) -> Noted:

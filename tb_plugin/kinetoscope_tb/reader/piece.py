@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import scan as s
-from .columns import EVENT_CODES, N_COLUMNS, key_table
+from .columns import EVENT_CODES, N_COLUMNS, TIMES, key_table
 from .counters import CounterLines, counter_rows, lines_at
 from .damage import BRACKET, COMMA, EMPTY, HEX, LOST, WORD, Tally
 from .repair import Mended, MendedText, damage_end, mended
@@ -22,6 +22,7 @@ _KEYS = key_table()
 _EVENTS_PER_SCAN, _TOKENS_PER_SCAN, _ODD_PER_SCAN, _PLACES_PER_SCAN = 1 << 15, 1 << 15, 1 << 12, 1 << 12
 _LARGEST_TIME = 2**62
 _MOST_STUCK = 64  # damaged places behind which no event is known to begin; each is looked for in all that is left
+_DURATION = TIMES.index("dur")
 _FIRST_KEY = re.compile(rb'[\s,]*\{\s*("(?:ph|cat|name|pid|tid|ts|dur|args|id)")')
 _ODDITIES = {s.WORD: WORD, s.HEX: HEX, s.EMPTY: EMPTY, s.COMMA: COMMA}
 
@@ -195,4 +196,4 @@ def _settle_odd(out: s.Out, text: memoryview) -> None:
         else:
             value = integer_of(token, thousandfold=1000)
             is_usable = value is not None and abs(value) < _LARGEST_TIME
-            out.times[column, row] = value if is_usable else s.MISSING
+            out.times[column, row] = value if is_usable else (_LARGEST_TIME if column == _DURATION else s.MISSING)

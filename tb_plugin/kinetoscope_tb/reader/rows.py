@@ -23,9 +23,12 @@ from .scan import CODE, EVENTS, MISSING, Out
 OPEN = -2
 """The duration of an event of phase B, until its end is found."""
 
+NO_NAME = b"(no name)"
+"""The name of events that have none: no token of JSON."""
+
 _BEGINS = b'"B"'
-_LATEST_NS, _EARLIEST_NS, _LONGEST_NS = 2**62, -(2**60), 2**61
-"""Times beyond these (over 100 years) are damage; within them no sum exceeds 64 bits."""
+_LATEST_NS, _EARLIEST_NS, _LONGEST_NS = 2**61, -(2**60), 2**61
+"""Times beyond these (over 30 years) are damage; within them no end of an event exceeds 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -181,6 +184,7 @@ class Part:
     frames: dict[str, dict[str, NDArray[Any]]]
     untimed: Noted
     backwards: Noted
+    endless: Noted
     begun: Noted
     counters: CounterLines
 
@@ -197,14 +201,20 @@ def sorted_out(out: Out, tokens: list[bytes], offset: int, counters: CounterLine
     n = int(out.state[EVENTS])
     codes = dict(zip(EVENT_CODES, out.codes[:, :n], strict=True))
     kind = kinds(codes["phase"], codes["category"], codes["name"], codes["pid"], tokens)
+    nameless = np.flatnonzero((codes["name"] < 0) & (kind != Kind.META))
+    if nameless.size:
+        codes["name"][nameless] = len(tokens)
+        tokens.append(NO_NAME)
     offsets = out.offsets[:n] + offset
     ts, dur = out.times[0, :n], out.times[1, :n]
-    untimed, backwards, begun = Noted(), Noted(), Noted()
+    untimed, backwards, endless, begun = Noted(), Noted(), Noted(), Noted()
     untimed_rows = (kind != Kind.META) & ((ts < _EARLIEST_NS) | (ts > _LATEST_NS))
     untimed.add_where(untimed_rows, offsets)
     kind[untimed_rows] = Kind.UNTIMED
     backwards.add_where((kind > Kind.UNTIMED) & (dur < 0) & (dur != MISSING), offsets)
-    dur = np.where((dur == MISSING) | (dur > _LONGEST_NS), NONE, np.maximum(dur, 0))
+    too_long = dur > _LONGEST_NS
+    endless.add_where((kind > Kind.UNTIMED) & too_long, offsets)
+    dur = np.where((dur == MISSING) | too_long, NONE, np.maximum(dur, 0))
     if _BEGINS in tokens:
         begins = codes["phase"] == tokens.index(_BEGINS)
         begun.add_where(begins, offsets)
@@ -228,7 +238,7 @@ def sorted_out(out: Out, tokens: list[bytes], offset: int, counters: CounterLine
         collectives = _collectives(out, frame_of, offsets)
         if collectives["offset"].size:
             frames["collectives"] = collectives
-    return Part(n, tokens, frames, untimed, backwards, begun, counters)
+    return Part(n, tokens, frames, untimed, backwards, endless, begun, counters)
 
 
 def _collectives(out: Out, frame_of: NDArray[np.int8], offsets: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
@@ -283,6 +293,9 @@ class Rows:
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._columns[name].array()
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._columns
+
     def codes(self) -> Iterator[NDArray[Any]]:
         """The columns that hold codes of texts."""
         return (growing.array() for name, growing in self._columns.items() if name in _CODES)
@@ -313,6 +326,7 @@ class Sorted:
     Attributes:
         events: How many there are, those included that no frame has.
         untimed, backwards: Events without a usable time, and those that end before they start.
+        endless: Events whose duration can't be.
         begun: Events that only begin a range.
         counters: The text of counters.
     """
@@ -325,6 +339,7 @@ class Sorted:
     )
     untimed: Noted = field(default_factory=Noted)
     backwards: Noted = field(default_factory=Noted)
+    endless: Noted = field(default_factory=Noted)
     begun: Noted = field(default_factory=Noted)
     counters: list[CounterLines] = field(default_factory=list)
     _known: dict[bytes, int] = field(default_factory=dict)
@@ -343,6 +358,7 @@ class Sorted:
         self.events += part.events
         self.untimed.add(part.untimed.count, part.untimed.first)
         self.backwards.add(part.backwards.count, part.backwards.first)
+        self.endless.add(part.endless.count, part.endless.first)
         self.begun.add(part.begun.count, part.begun.first)
         if part.counters.offset.size:
             self.counters.append(part.counters)

@@ -24,7 +24,7 @@ from ..errors import KinetoscopeError
 from ..trace.model import Finding
 from .damage import damage_beside, truncation
 from .document import base_ns, top_values, values
-from .encodings import decoded
+from .encodings import decoded, whole_characters
 from .ingest import default_threads, ingested, split_head
 from .piece import event_texts
 from .scan import value_end
@@ -70,7 +70,7 @@ def strict_value(token: bytes) -> bytes:
 
 
 def _dumped(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+    return whole_characters(json.dumps(value, ensure_ascii=False)).encode()
 
 
 def strict_event(text: bytes) -> bytes:

@@ -5,6 +5,7 @@ Pairs are compared as texts, since torch 1.9 writes the same tid as a string on 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -22,8 +23,8 @@ def threads_of(frames: Mapping[str, Rows], texts: Texts) -> tuple[dict[str, NDAr
     on_host = [
         name for name, layout in LAYOUTS.items() if layout.is_timed and name not in ("device_events", "syncs", "ends")
     ]
-    pids: dict[str | None, int] = {}
-    tids: dict[str | None, int] = {}
+    pids: dict[str, int] = {}
+    tids: dict[str, int] = {}
     places = {
         name: (text_places(frames[name].take("pid"), texts, pids), text_places(frames[name].take("tid"), texts, tids))
         for name in on_host
@@ -41,11 +42,11 @@ def threads_of(frames: Mapping[str, Rows], texts: Texts) -> tuple[dict[str, NDAr
     return threads, pl.DataFrame(table, schema=THREADS, orient="row")
 
 
-def text_places(codes: NDArray[Any], texts: Texts, place_of: dict[str | None, int]) -> NDArray[np.int32]:
-    """Each code as the place of its text in `place_of`, which gets the new ones."""
+def text_places(codes: NDArray[Any], texts: Texts, place_of: dict[str, int]) -> NDArray[np.int32]:
+    """Each code as the place of its text in `place_of`, which gets the new ones; a missing text is an empty one."""
     places = np.zeros(len(texts) + 1, np.int32)
     for code in used(codes, len(texts)):
-        places[code] = place_of.setdefault(texts[code], len(place_of))
+        places[code] = place_of.setdefault(texts[code] or "", len(place_of))
     place_of_each: NDArray[np.int32] = places[codes]
     return place_of_each
 
@@ -55,23 +56,22 @@ def _distinct(columns: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.unique(np.concatenate([np.empty(0, np.int64), *(pl.Series(c).unique().to_numpy() for c in columns)]))
 
 
-def _natural(text: str | None) -> tuple[bool, int, str]:
+def _natural(text: str) -> tuple[bool, int, str]:
     """A sort key: numbers by value, before texts."""
-    text = text or ""
-    is_number = text.lstrip("-").isdecimal() and len(text) < 20
+    is_number = bool(re.fullmatch(r"-?[0-9]{1,18}", text))
     return not is_number, int(text) if is_number else 0, text
 
 
-def _given_names(rows: Rows, texts: Texts) -> tuple[dict[str | None, str], dict[tuple[str | None, str | None], str]]:
+def _given_names(rows: Rows, texts: Texts) -> tuple[dict[str, str], dict[tuple[str, str], str]]:
     """(names of processes, names of threads), from the rows of phase M."""
-    processes: dict[str | None, str] = {}
-    threads: dict[tuple[str | None, str | None], str] = {}
+    processes: dict[str, str] = {}
+    threads: dict[tuple[str, str], str] = {}
     columns = (rows.take(column).tolist() for column in ("name", "pid", "tid", "label"))
     for name, pid, tid, label in zip(*columns, strict=True):
         if label == NONE:
             continue
         if texts[name] == "process_name":
-            processes[texts[pid]] = (texts[label] or "").strip()
+            processes[texts[pid] or ""] = (texts[label] or "").strip()
         elif texts[name] == "thread_name":
-            threads[texts[pid], texts[tid]] = (texts[label] or "").strip()
+            threads[texts[pid] or "", texts[tid] or ""] = (texts[label] or "").strip()
     return processes, threads

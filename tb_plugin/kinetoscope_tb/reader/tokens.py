@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .encodings import decoded
+from .encodings import decoded, whole_characters
 
 _ESCAPE = re.compile(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\')
 _BARE_SHAPES = re.compile(r"[\d,;\s]*")
@@ -37,14 +37,14 @@ def text_of(token: bytes) -> str:
         value = json.loads(_ESCAPE.sub(lambda m: m[1] or "\\\\", text), strict=False)
     except ValueError:
         return text[1:-1]
-    return str(value).encode("utf-8", "replace").decode()
+    return whole_characters(str(value))
 
 
 def _list_text(text: str) -> str:
     """Writers differ in the blanks of a list, and it is the same list."""
     try:
-        return json.dumps(json.loads(text, strict=False), ensure_ascii=False)
-    except ValueError:
+        return whole_characters(json.dumps(json.loads(text, strict=False), ensure_ascii=False))
+    except (ValueError, RecursionError):
         return text
 
 

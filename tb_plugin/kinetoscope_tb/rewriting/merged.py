@@ -9,20 +9,27 @@ unique within a file. Everything else stays as it was recorded.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import IO, Any
 
 from ..discovery import TraceFile
-from ..reader.document import base_ns, top_values
+from ..errors import TraceError
+from ..reader.encodings import whole_characters
 from ..reader.ingest import default_threads, ingested, split_head
+from ..reader.metadata import metadata
 from ..reader.piece import event_texts
 from ..reader.source import Source
 from ..reader.strict import strict_event
+from ..trace.meta import Meta
 
 _BLOCK_BYTES = 4 << 20
 _PIDS_PER_FILE = 1000
 _SORT_KEYS_PER_FILE = 10_000_000
+_LATEST_US = 2**53
+_HEXADECIMAL = re.compile(r"(?:0[xX])?[0-9a-fA-F]{1,16}")
 _IDS_PER_FILE = 1 << 42  # 1024 files stay below 2^53, what a double holds exactly
 
 
@@ -103,18 +110,28 @@ def _frame(path: str) -> _Frame:
         head, tail = split_head(iter(blocks), path)[0], b""
     if head.lstrip().startswith(b"{") and b'"baseTimeNanoseconds"' not in head:
         head, tail = _read(path, _Nothing())  # what was recorded on demand has it behind the events
-    top, _ = top_values(head, tail)
-    clock = _member(_member(top, "kinetoscope"), "clock")
-    return _Frame(base_ns(top, head, tail), _integer(clock.get("offset_ns")), _integer(clock.get("error_ns")))
+    beside = metadata(head, tail)
+    if beside.impossible:
+        told = "; ".join(beside.impossible)
+        raise TraceError(path, f"it can't be put beside others, since this can't be: {told}. Leave it out.")
+    return _Frame(beside.base_ns, *(Meta(beside.top).clock or (None, None)))
 
 
-def _member(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = values.get(name)
-    return value if isinstance(value, dict) else {}
+def _json(event: Mapping[str, Any]) -> bytes:
+    """An event as JSON; a number that no double holds is null."""
+    try:
+        text = json.dumps(event, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(event), ensure_ascii=False)
+    return whole_characters(text).encode()
 
 
-def _integer(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    return {key: _finite(one) for key, one in value.items()} if isinstance(value, Mapping) else value
 
 
 class _Nothing:
@@ -145,14 +162,14 @@ class _Writer:
 
     def _write(self, event: Mapping[str, Any]) -> None:
         separator = b",\n" if self._result.events else b"\n"
-        self._out.write(separator + json.dumps(event, ensure_ascii=False).encode("utf-8", "replace"))
+        self._out.write(separator + _json(event))
         self._result.events += 1
 
     def _rewritten(self, event: dict[str, Any], pid: object) -> dict[str, Any]:
         event["pid"] = self._process(pid)
         if event.get("ph") == "M":
             return self._metadata(event)
-        if isinstance(event.get("ts"), int | float):
+        if isinstance(event.get("ts"), int | float) and abs(event["ts"]) < _LATEST_US:
             event["ts"] = microseconds(nanoseconds(event["ts"]) + self._shift_ns)
         if "id" in event:
             event["id"] = self._arrow(event["id"])
@@ -192,10 +209,7 @@ class _Writer:
     def _arrow(self, number: object) -> object:
         """The arrow's number, apart from those of other files; a text is hexadecimal, as Perfetto takes it."""
         if isinstance(number, str):
-            try:
-                number = int(number, 16)
-            except ValueError:
-                return f"{self._index}:{number}"
+            number = int(number, 16) if _HEXADECIMAL.fullmatch(number) else number
         if isinstance(number, int) and 0 <= number < _IDS_PER_FILE:
             return self._index * _IDS_PER_FILE + number
         return f"{self._index}:{number}"

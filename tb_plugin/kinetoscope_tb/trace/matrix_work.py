@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,8 @@ NO_SHAPES = "Shapes weren't recorded; record_shapes=True records them."
 NO_VALUES = "Stride and padding weren't recorded; torch 2.1 and later record them with record_shapes=True."
 NO_MASK = "Which gradients were asked for wasn't recorded; torch 2.1 and later record it with record_shapes=True."
 ODD_SHAPES = "The recorded shapes don't fit the operator."
-_MOST_FLOP = 2**50  # of one call: beyond it shapes are damage
+_MOST_FLOP = _MOST_BYTES = 2**50  # of one call: beyond it shapes are damage
+_CODE = re.compile(r"[0-9]{1,9}")
 
 DTYPES = {
     "double": ("fp64", 8),
@@ -71,7 +73,7 @@ class Inputs:
             Unknown: There is none, or it has another number of dimensions.
         """
         found = self.shapes[place] if place < len(self.shapes) else []
-        if not found or not all(isinstance(size, int) and size >= 0 for size in found):
+        if not found or not isinstance(found, list) or not all(isinstance(n, int) and n >= 0 for n in found):
             raise Unknown(ODD_SHAPES)
         if dimensions and len(found) not in dimensions:
             raise Unknown(ODD_SHAPES)
@@ -86,7 +88,7 @@ class Inputs:
         text = self.values[place] if place < len(self.values) else ""
         try:
             return json.loads(str(text).lower())
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Unknown(otherwise) from None
 
     def format(self, place: int) -> tuple[str | None, int | None]:
@@ -103,7 +105,7 @@ def matrix_work(name: str, shapes: str | None, types: str | None, values: str | 
     if shapes is None:
         raise Unknown(NO_SHAPES)
     work = FORMULAS[name](Inputs(*(_listed(text) for text in (shapes, types, values))))
-    if work.flop > _MOST_FLOP:
+    if not 0 <= work.flop <= _MOST_FLOP or not 0 <= (work.moved_bytes or 0) <= _MOST_BYTES:
         raise Unknown(ODD_SHAPES)
     return work
 
@@ -111,7 +113,7 @@ def matrix_work(name: str, shapes: str | None, types: str | None, values: str | 
 def _listed(text: str | None) -> list[Any]:
     try:
         found = json.loads(text or "[]")
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Unknown(ODD_SHAPES) from None
     return found if isinstance(found, list) else []
 
@@ -166,7 +168,7 @@ def _other_output(output: int | None) -> Callable[[Inputs], MatrixWork]:
         size: int | None = 4
         if output is not None:
             kind = inputs.values[output] if output < len(inputs.values) else ""
-            size = _SCALAR_TYPE_BYTES.get(int(kind)) if str(kind).isdecimal() else None
+            size = _SCALAR_TYPE_BYTES.get(int(kind)) if _CODE.fullmatch(str(kind)) else None
         dtype, each = inputs.format(0)
         moved = None if each is None or size is None else (n * k + k * m) * each + n * m * size
         return MatrixWork(2 * n * k * m, moved, dtype)
@@ -211,7 +213,7 @@ def _convolution(inputs: Inputs) -> MatrixWork:
     if is_transposed:
         extra = _each(inputs.value(7, NO_VALUES), n)
         out = [(i - 1) * s - 2 * p + d * (k - 1) + e + 1 for (i, k, s, p, d), e in zip(rows, extra, strict=True)]
-        channels = w[1] * int(inputs.value(8, NO_VALUES))
+        channels = w[1] * _each(inputs.value(8, NO_VALUES), 1)[0]
     else:
         out = [(i + 2 * p - d * (k - 1) - 1) // s + 1 if s > 0 else -1 for i, k, s, p, d in rows]
         channels = w[0]

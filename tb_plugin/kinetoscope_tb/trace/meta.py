@@ -22,6 +22,10 @@ class Marks:
     forms: frozenset[str] = frozenset()
 
 
+MOST_RANKS = 1 << 20
+"""No job has more; a larger number is damage."""
+
+
 def told_clock(told: Any) -> tuple[int, int] | None:
     """The offset of a clock and its error in ns, as our recorder writes them; None for anything else."""
     values = [told.get(key) for key in ("offset_ns", "error_ns")] if isinstance(told, Mapping) else []
@@ -37,11 +41,14 @@ class Meta:
         top: The top-level keys as JSON values, without traceEvents.
         events: How many events the file holds.
         marks: Of the writer.
+        impossible: What it says of the worker's place in its job or of its clock that can't be, in words. The keys
+            themselves are null.
     """
 
     top: Mapping[str, Any] = field(default_factory=dict)
     events: int = 0
     marks: Marks = Marks()
+    impossible: tuple[str, ...] = ()
 
     def _mapping(self, key: str) -> Mapping[str, Any]:
         value = self.top.get(key)
@@ -98,6 +105,4 @@ class Meta:
         for value in (self.producer.get("global_rank"), self.distributed.get("rank"), self.top.get("global_rank")):
             if isinstance(value, int) and not isinstance(value, bool):
                 return value
-            if isinstance(value, str) and value.isdecimal() and len(value) < 10:  # as daemons write it
-                return int(value)
         return None

@@ -257,11 +257,20 @@ def test_a_range_that_the_end_of_the_recording_cut_is_not_finished():
 def test_texts_are_decoded_whatever_is_in_them():
     name = rb"a\u00e9\n\"q\" C:\dir \ud800 " + b"\xff\x01\t|"
     trace = of(b'[{"ph":"X","cat":"cpu_op","name":"' + name + b'","ts":1}]')
-    assert trace.host_events["name"].to_list() == ['aé\n"q" C:\\dir ? \ufffd\x01\t|']
+    assert trace.host_events["name"].to_list() == ['aé\n"q" C:\\dir \ufffd \ufffd\x01\t|']
+
+
+def test_a_missing_name_has_a_name_of_its_own_and_is_counted():
+    events = [
+        {"ph": "X", "cat": "cpu_op", "ts": 1, **name} for name in ({}, {"name": None}, {"name": 7}, {"name": "a"})
+    ]
+    trace = of(json.dumps(events))
+    assert trace.host_events["name"].to_list() == ["(no name)", "(no name)", "7", "a"]
+    assert [(found.rule, found.count) for found in trace.findings] == [("odd_name", 3)]
 
 
 def test_a_missing_text_is_null():
-    assert of('[{"ph":"X","cat":"cpu_op","ts":1}]').host_events["name"].to_list() == [None]
+    assert of('[{"ph":"X","cat":"cpu_op","name":"a","ts":1}]').host_events["input_shapes"].to_list() == [None]
 
 
 def test_texts_with_the_same_hash_are_told_apart():
