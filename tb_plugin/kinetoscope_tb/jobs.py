@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kinetoscope.errors import UsageError
 from kinetoscope.requests import WORK, Request, rank_numbers, request_from, write
-from kinetoscope.status import RankStatus, rank_statuses
+from kinetoscope.status import RankStatus, ranks_and_unreadable
 
 from .errors import BadParameter, KinetoscopeError, NotFound, RequestError
 from .storage import is_url, last_part
@@ -40,17 +40,21 @@ class Job:
         run: The run's name, as everywhere on the page.
         folder: Where it lies.
         ranks: What is known of its processes.
+        unreadable: The files in which others say what they do, and which are damaged.
     """
 
     run: str
     folder: Path
     ranks: tuple[RankStatus, ...]
+    unreadable: tuple[str, ...] = ()
 
     @property
     def why_deaf(self) -> str:
         """Why it takes no request; empty if it does."""
         if any(rank.listens and rank.state == "running" for rank in self.ranks):
             return ""
+        if not self.ranks and self.unreadable:
+            return f"what it says about itself is damaged: {WORK}/{self.unreadable[0]}"
         if not self.ranks:
             return "it says nothing about itself yet"
         states = {rank.state for rank in self.ranks}
@@ -69,10 +73,11 @@ class Job:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        return {"run": self.run, "why_deaf": self.why_deaf, "ranks": [rank.to_json() for rank in self.ranks]}
+        ranks = [rank.to_json() for rank in self.ranks]
+        return {"run": self.run, "why_deaf": self.why_deaf, "ranks": ranks, "unreadable": list(self.unreadable)}
 
 
-def job_in(folder: Path, run: str = "") -> Job:
+def job_in(folder: Path) -> Job:
     """Return the job of a run's folder.
 
     Raises:
@@ -80,12 +85,17 @@ def job_in(folder: Path, run: str = "") -> Job:
     """
     if not (folder / WORK).is_dir():
         raise BadParameter(f"No Tracer has recorded into {folder}: it has no folder {WORK}.")
-    return Job(run or folder.name, folder, tuple(rank_statuses(folder)))
+    return _job(folder, folder.name)
+
+
+def _job(folder: Path, run: str) -> Job:
+    ranks, unreadable = ranks_and_unreadable(folder)
+    return Job(run, folder, tuple(ranks), tuple(unreadable))
 
 
 def jobs(logdirs: Sequence[Logdir]) -> list[Job]:
     """Return the jobs under the logdirs, those that listen first, then by name; at most 500."""
-    found = [job_in(folder, run) for run, folder in _folders(logdirs)]
+    found = [_job(folder, run) for run, folder in _folders(logdirs)]
     return sorted(found, key=lambda job: (bool(job.why_deaf), job.run))
 
 
@@ -103,7 +113,7 @@ def job_called(logdirs: Sequence[Logdir], run: str) -> Job:
     for logdir in logdirs:
         folder = _folder_called(logdir, run)
         if folder is not None:
-            return job_in(folder, run)
+            return _job(folder, run)
     raise NotFound("run that a Tracer records into", run, [name for name, _ in _folders(logdirs)])
 
 
@@ -129,7 +139,7 @@ def ask(job: Job, value: object, reason: str) -> Request:
     try:
         write(job.folder, request)
     except OSError as error:
-        raise KinetoscopeError(f"The request couldn't be left in {job.folder / WORK}: {error.strerror}.") from error
+        raise KinetoscopeError(f"The request for run {job.run!r} couldn't be written: {error.strerror}.") from error
     return request
 
 
@@ -151,13 +161,25 @@ def _folders(logdirs: Sequence[Logdir]) -> Iterator[tuple[str, Path]]:
     for logdir in logdirs:
         if is_url(logdir.path):
             continue
-        for path, names, _ in os.walk(logdir.path):
+        waiting = [Path(logdir.path)]
+        while waiting:
+            folder = waiting.pop()
+            names = _folders_in(folder)
             if WORK in names:
                 count += 1
                 if count > MOST_JOBS:
                     return
-                yield _run_name(logdir, Path(path)), Path(path)
-            names[:] = sorted(name for name in names if not name.startswith("."))
+                yield _run_name(logdir, folder), folder
+            waiting += (folder / name for name in sorted(names, reverse=True) if not name.startswith("."))
+
+
+def _folders_in(folder: Path) -> list[str]:
+    """Names of the folders in a folder, but for links; none if it can't be listed."""
+    try:
+        with os.scandir(folder) as items:
+            return [item.name for item in items if item.is_dir(follow_symlinks=False)]
+    except (OSError, ValueError):
+        return []
 
 
 def _run_name(logdir: Logdir, folder: Path) -> str:

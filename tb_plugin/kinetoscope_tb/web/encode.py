@@ -204,5 +204,6 @@ def csv(frame: pl.DataFrame) -> str:
 
 
 def text(value: object) -> str:
-    """JSON without spaces; texts as they are."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """JSON without spaces; texts as they are, but half a surrogate pair as JSON escapes it, since UTF-8 has none."""
+    spelled = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return spelled.encode(errors="backslashreplace").decode()
