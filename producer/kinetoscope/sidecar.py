@@ -14,8 +14,7 @@ file, from which `kinetoscope recover` makes a trace. It is also how others see 
                                             `left out`
     ["e", reason, ns]                       the process closed its recording in good order
 
-Times are Unix time in nanoseconds. The last line may be cut off. Whoever reads one trusts nothing in it: the folder may
-come from anybody. The file is touched every two seconds. When it grows
+Times are Unix time in nanoseconds. The last line may be cut off. The file is touched every two seconds. When it grows
 beyond `MOST_BYTES` it becomes `rank{r}.1.jsonl`, in the place of an older one.
 """
 
@@ -23,18 +22,15 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .regular_files import open_regular
 from .requests import WORK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from .progress import Step
@@ -43,7 +39,6 @@ _LOG = logging.getLogger("kinetoscope")
 
 MOST_BYTES = 4 << 20
 _LONGEST_LINE = 1 << 16
-_DEEPEST = 20  # lists and objects in each other; a plan has three
 _TOUCH_S = 2.0
 _MOST_WAITING = 100_000
 MOST_NEWS = 20
@@ -75,7 +70,7 @@ def header_of(file: Path) -> dict[str, Any] | None:
     Raises:
         OSError: It can't be read.
     """
-    with open_regular(file) as stream:
+    with file.open("rb") as stream:
         head = _value(stream.readline(_LONGEST_LINE))
     return head if isinstance(head, dict) else None
 
@@ -85,16 +80,16 @@ def lines_of(file: Path, most_bytes: int | None = None) -> list[list[Any]]:
 
     Args:
         file: The sidecar.
-        most_bytes: How much of its end to read; None for as much as one ever holds.
+        most_bytes: How much of its end to read; None for all.
 
     Raises:
         OSError: It can't be read.
     """
-    most_bytes = most_bytes or MOST_BYTES + _LONGEST_LINE
-    with open_regular(file) as stream:
-        stream.seek(max(0, os.fstat(stream.fileno()).st_size - most_bytes))
-        values = [_value(line) for line in stream.read(most_bytes).splitlines()]
-    return [value for value in values if isinstance(value, list) and _is_whole(value)]
+    with file.open("rb") as stream:
+        if most_bytes is not None:
+            stream.seek(max(0, file.stat().st_size - most_bytes))
+        values = [_value(line) for line in stream.read().splitlines()]
+    return [value for value in values if isinstance(value, list) and value and isinstance(value[0], str)]
 
 
 def has_ended(file: Path) -> bool:
@@ -107,56 +102,10 @@ def has_ended(file: Path) -> bool:
 
 
 def _value(line: bytes) -> Any:
-    """What a line holds; None if it is damaged, or nested deeper than any that we write."""
     try:
-        value = json.loads(line, parse_constant=_finite, parse_float=_finite)
+        return json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return value if _depth(value) <= _DEEPEST else None
-
-
-def _is_whole(line: list[Any]) -> bool:
-    """Whether a line has the form of its kind, so that nobody who reads it has to ask again."""
-    form = _FORMS.get(line[0]) if line and isinstance(line[0], str) else None
-    return form is not None and len(line) == len(form) and all(has(part) for has, part in zip(form, line, strict=True))
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
-
-
-def _is_anything(_value: Any) -> bool:
-    return True
-
-
-_FORMS: dict[str, tuple[Callable[[Any], bool], ...]] = {
-    "s": (_is_text, _is_count, _is_count, _is_count),
-    "m": (_is_text, _is_anything, _is_anything, _is_count, _is_count),
-    "o": (_is_text, lambda value: isinstance(value, list), _is_count),
-    "i": (_is_text, _is_anything, _is_anything, _is_count),
-    "c": (_is_text, _is_anything, _is_count, _is_anything),
-    "n": (_is_text, _is_text, _is_anything, _is_count),
-    "e": (_is_text, _is_text, _is_count),
-}
-
-
-def _finite(text: str) -> float | None:
-    """A number; None for NaN and infinity, which a program's counter may be and JSON has no form for."""
-    value = float(text)
-    return value if math.isfinite(value) else None
-
-
-def _depth(value: Any) -> int:
-    """How many lists and objects lie in each other."""
-    level, deep = [value], 0
-    while level := [each for each in level if isinstance(each, (list, dict))]:
-        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
-        deep += 1
-    return deep
 
 
 def _set_aside(file: Path) -> None:

@@ -6,7 +6,6 @@ import os
 import socket
 import time
 from dataclasses import asdict, dataclass, field
-from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
 from .requests import WORK
@@ -14,7 +13,6 @@ from .sidecar import MOST_NEWS, header_of, lines_of, sidecars
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import TypeGuard
 
 SILENT_S = 15.0
 _TAIL_BYTES = 1 << 16
@@ -60,13 +58,13 @@ class RankStatus:
     @property
     def hanging(self) -> dict[str, Any] | None:
         """Where the step stands that was under way and didn't end; None if it is usual, or ended since."""
-        told = [value for kind, value, _ in self.news if kind == "hanging"]
+        told = [value for kind, value, _ in self.news if kind == "hanging" and isinstance(value, dict)]
         return told[-1] if told and told[-1].get("step") == (self.completed or 0) and self.state != "ended" else None
 
     @property
     def left_out(self) -> tuple[dict[str, Any], ...]:
         """The windows that it should have recorded and didn't: the step about which each was to begin, and why."""
-        return tuple(value for kind, value, _ in self.news if kind == "left out")
+        return tuple(value for kind, value, _ in self.news if kind == "left out" and isinstance(value, dict))
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -80,30 +78,16 @@ def rank_statuses(run: Path, *, now_s: float | None = None) -> list[RankStatus]:
         run: The run's folder.
         now_s: Unix time.
     """
-    return ranks_and_unreadable(run, now_s=now_s)[0]
-
-
-def ranks_and_unreadable(run: Path, *, now_s: float | None = None) -> tuple[list[RankStatus], list[str]]:
-    """What is known of a run's ranks, in their order, and the names of the sidecars that can't be read.
-
-    Args:
-        run: The run's folder.
-        now_s: Unix time.
-    """
     found: dict[int, tuple[int, RankStatus]] = {}
-    unreadable = []
     for file in sidecars(run):
         try:
             status = _status(file, time.time() if now_s is None else now_s)
             written = file.stat().st_mtime_ns
-        except FileNotFoundError:  # taken away in this moment
-            continue
-        except (OSError, ValueError):
-            unreadable.append(file.name)
+        except (OSError, ValueError, KeyError, TypeError):  # damaged, or taken away in this moment
             continue
         if status.rank not in found or found[status.rank][0] < written:
             found[status.rank] = (written, status)
-    return [found[rank][1] for rank in sorted(found)], unreadable
+    return [found[rank][1] for rank in sorted(found)]
 
 
 def has_recorder(run: Path) -> bool:
@@ -112,30 +96,23 @@ def has_recorder(run: Path) -> bool:
 
 
 def _status(file: Path, now_s: float) -> RankStatus:
-    """Return what a sidecar says.
-
-    Raises:
-        OSError: It can't be read.
-        ValueError: It doesn't say who writes it.
-    """
-    head = header_of(file) or {}
-    rank, world_size, host, pid = (head.get(name) for name in ("global_rank", "world_size", "host", "pid"))
-    if not (_is_number(rank) and _is_number(world_size) and _is_number(pid) and isinstance(host, str)):
+    head = header_of(file)
+    if head is None:
         raise ValueError(f"{file} doesn't say who writes it.")
     lines = lines_of(file, _TAIL_BYTES)
     steps = [line for line in lines if line[0] == "s"]
-    news = [(line[1], line[2], line[3]) for line in lines if line[0] == "n" and _is_usual(line[1], line[2])]
+    news = [(str(line[1]), line[2], int(line[3])) for line in lines if line[0] == "n"]
     ended = next((line for line in reversed(lines) if line[0] == "e"), None)
     age_s = max(0.0, now_s - file.stat().st_mtime)
     windows = [kind for kind, _, _ in news if kind in ("recording", "saved")]
     return RankStatus(
-        rank=rank,
-        world_size=world_size,
-        host=host,
-        pid=pid,
-        state="ended" if ended is not None else _state(host, pid, age_s),
-        reason=None if ended is None else ended[1],
-        completed=steps[-1][1] + 1 if steps else None,
+        rank=int(head["global_rank"]),
+        world_size=int(head["world_size"]),
+        host=str(head["host"]),
+        pid=int(head["pid"]),
+        state="ended" if ended is not None else _state(head, age_s),
+        reason=None if ended is None else str(ended[1]),
+        completed=int(steps[-1][1]) + 1 if steps else None,
         step_s=(steps[-1][3] - steps[-1][2]) / 1e9 if steps else None,
         is_recording=ended is None and windows[-1:] == ["recording"],
         listens=ended is None and bool(head.get("listens")),
@@ -145,27 +122,8 @@ def _status(file: Path, now_s: float) -> RankStatus:
     )
 
 
-def _is_number(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 31
-
-
-def _is_usual(kind: str, value: object) -> bool:
-    """Whether a piece of news has the form that its readers rely on."""
-    if kind == "plan":
-        return _has(value, first=int, request=dict) and _has(
-            value["request"], id=str, steps=int, ranks=(list, NoneType)
-        )
-    if kind == "hanging":
-        return _has(value, step=int, seconds=(int, float), stack=list)
-    return kind != "left out" or isinstance(value, dict)
-
-
-def _has(value: object, **kinds: type | tuple[type, ...]) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict) and all(isinstance(value.get(name), kind) for name, kind in kinds.items())
-
-
-def _state(host: str, pid: int, age_s: float) -> State:
-    if host == socket.gethostname() and not _is_alive(pid):
+def _state(head: dict[str, Any], age_s: float) -> State:
+    if head["host"] == socket.gethostname() and not _is_alive(int(head["pid"])):
         return "dead"
     return "running" if age_s < SILENT_S else "silent"
 

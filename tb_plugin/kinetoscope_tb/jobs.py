@@ -6,14 +6,16 @@ request. Nothing is written anywhere else.
 
 from __future__ import annotations
 
+import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kinetoscope.errors import UsageError
 from kinetoscope.requests import WORK, Request, rank_numbers, request_from, write
-from kinetoscope.status import RankStatus, ranks_and_unreadable
+from kinetoscope.sidecar import header_of, sidecars
+from kinetoscope.status import RankStatus, rank_statuses
 
 from .errors import BadParameter, KinetoscopeError, NotFound, RequestError
 from .storage import is_url, last_part
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from .discovery import Logdir
 
 MOST_JOBS = 500
+_DEEPEST = 20  # lists and objects in each other; a plan has three
+_GONE = object()
 
 
 class NobodyListens(RequestError):
@@ -89,8 +93,33 @@ def job_in(folder: Path) -> Job:
 
 
 def _job(folder: Path, run: str) -> Job:
-    ranks, unreadable = ranks_and_unreadable(folder)
-    return Job(run, folder, tuple(ranks), tuple(unreadable))
+    ranks = tuple(replace(rank, news=_plain(rank.news)) for rank in rank_statuses(folder))
+    known = [rank.rank for rank in ranks]
+    unreadable = tuple(file.name for file in sidecars(folder) if _rank_in(file) not in (*known, _GONE))
+    return Job(run, folder, ranks, unreadable)
+
+
+def _rank_in(journal: Path) -> object:
+    """The rank that a journal says it is of; None if it doesn't say."""
+    try:
+        return (header_of(journal) or {}).get("global_rank")
+    except FileNotFoundError:
+        return _GONE
+    except (OSError, ValueError):
+        return None
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """A value of a journal as JSON has it: no NaN, no infinity, and nothing nested deeper than a recorder writes."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if not isinstance(value, (list, tuple, dict)):
+        return value
+    if depth == _DEEPEST:
+        return None
+    if isinstance(value, dict):
+        return {name: _plain(inner, depth + 1) for name, inner in value.items()}
+    return type(value)(_plain(inner, depth + 1) for inner in value)
 
 
 def jobs(logdirs: Sequence[Logdir]) -> list[Job]:

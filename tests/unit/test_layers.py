@@ -26,8 +26,7 @@ APART = {"loader": {"plugin"}, "__init__": {"profile"}}  # entry points: they im
 FROM_PRODUCER = {  # the arrows between the packages
     "discovery": {"kinetoscope.manifest", "kinetoscope.naming"},
     "rewriting": {"kinetoscope.naming"},
-    "storage": {"kinetoscope.regular_files"},
-    "jobs": {"kinetoscope.errors", "kinetoscope.requests", "kinetoscope.status"},
+    "jobs": {"kinetoscope.errors", "kinetoscope.requests", "kinetoscope.sidecar", "kinetoscope.status"},
     "cli": {"kinetoscope.recover"},
 }
 VIEWS_APART = "analyses"  # here even the package's own modules don't import each other
@@ -119,6 +118,6 @@ def test_the_package_imports_nothing_until_something_is_opened():
     assert loaded - sys.stdlib_module_names == {"kinetoscope_tb"}
 
 
-@pytest.mark.parametrize("module", ["naming", "regular_files", "requests", "status", "sidecar", "recover"])
+@pytest.mark.parametrize("module", ["naming", "requests", "status", "sidecar", "recover"])
 def test_what_is_for_readers_too_needs_no_torch(module):
     assert "torch" not in modules_after(f"import kinetoscope.{module}")

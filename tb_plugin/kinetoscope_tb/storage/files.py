@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from typing import IO
 
-from kinetoscope.regular_files import NotAFile, open_regular
-
 from ..errors import TraceError
 from .ahead import RemoteFile, remote_bytes
 from .places import is_gone, is_url, words
+from .regular import NotAFile, open_regular
 
 
 class StoredFile:
