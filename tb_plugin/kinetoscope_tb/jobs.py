@@ -227,7 +227,12 @@ def _folder_called(logdir: Logdir, run: str) -> Path | None:
     candidates = [root.joinpath(*parts)] if is_possible else []
     if run == _run_name(logdir, root):
         candidates.append(root)
-    for folder in candidates:
-        if (folder / WORK).is_dir() and (folder / WORK).resolve().is_relative_to(root.resolve()):
-            return folder
-    return None
+    return next((folder for folder in candidates if _has_work_inside(folder, root)), None)
+
+
+def _has_work_inside(folder: Path, root: Path) -> bool:
+    work = folder / WORK
+    try:
+        return work.is_dir() and work.resolve().is_relative_to(root.resolve())
+    except (OSError, ValueError, RuntimeError):  # a name that is too long, or no name; links in a circle
+        return False
