@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
-SOURCES := pyproject.toml frontend/hatch_build.py $(wildcard frontend/deno.*) $(shell find frontend/src -type f)
+SOURCES := pyproject.toml frontend/hatch_build.py $(wildcard frontend/deno.*) tb_plugin/kinetoscope_tb/web/formulas.json $(shell find frontend/src -type f)
 CODE := producer tb_plugin tests frontend/hatch_build.py
 
 .DEFAULT_GOAL := help

@@ -33,8 +33,9 @@ class FrontendBuildHook(BuildHookInterface[Any]):
     def digest(self) -> str:
         """Return a name for the state of the sources, from their contents."""
         digest = hashlib.sha256()
-        for path in sorted([*self.source.glob("deno.*"), *self.source.glob("src/**/*.*")]):
-            digest.update(path.relative_to(self.source).as_posix().encode() + path.read_bytes())
+        shared = Path(self.root, "tb_plugin", "kinetoscope_tb", "web", "formulas.json")
+        for path in sorted([*self.source.glob("deno.*"), *self.source.glob("src/**/*.*"), shared]):
+            digest.update(path.relative_to(self.root).as_posix().encode() + path.read_bytes())
         return digest.hexdigest()
 
     def is_built(self) -> bool:

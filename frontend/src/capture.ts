@@ -25,6 +25,10 @@ export interface Job {
 export interface Jobs {
   state: "ready";
   jobs: Job[];
+  /** What a request has to carry; null where this page may send none. */
+  token: string | null;
+  /** Why it may not; empty if it may. */
+  refusal: string;
 }
 export interface Asked {
   state: "ready";
@@ -50,13 +54,20 @@ export const OPTIONS = {
 };
 export type Option = keyof typeof OPTIONS;
 
-/** Sends a request; the server takes it from this page only. */
-export async function askJob(run: string, steps: number, warmup: number, on: Option[]): Promise<Asked | Failed> {
+export interface Wish {
+  run: string;
+  steps: number;
+  warmup: number;
+  on: Option[];
+}
+
+/** Sends a request with the token of the list of jobs, without which the server takes none. */
+export async function askJob({ run, steps, warmup, on }: Wish, token: string): Promise<Asked | Failed> {
   const options = Object.fromEntries(on.map((option) => [option, true]));
   try {
     const response = await fetch("capture", {
       method: "POST",
-      headers: { "Content-Type": "application/json" },
+      headers: { "Content-Type": "application/json", "X-Kinetoscope-Token": token },
       body: JSON.stringify({ run, steps, warmup, options }),
     });
     return await response.json();

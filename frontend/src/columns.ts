@@ -1,6 +1,7 @@
 /** A table made ready for drawing: what is empty is left out, each column has one scale, and what is searched is joined. */
 
 import type { Column, Table, ViewEntry } from "./api.ts";
+import formulas from "../../tb_plugin/kinetoscope_tb/web/formulas.json" with { type: "json" };
 import { cell, edge, type Kind, label, quantity, type Scale, scaleFor, type Value } from "./format.ts";
 import { ranks } from "./order.ts";
 import { totalOf, type Tree, treeOf } from "./tree.ts";
@@ -174,8 +175,10 @@ export const without = (ready: Ready, names: string[]): Ready => ({
   columns: ready.columns.filter(({ name }) => !names.includes(name)),
 });
 
-/** Keeps a spreadsheet from running a trace's text as a formula, and a line break from ending the row. */
-const inert = (text: string) => (/^[=+\-@]/.test(text) ? "'" : "") + text;
+const FORMULA = new RegExp(formulas.formula, "u"), NUMBER = new RegExp(formulas.number, "u");
+
+/** Keeps a spreadsheet from running a trace's text as a formula; the rule is the server's too. */
+const inert = (text: string) => (FORMULA.test(text) && !NUMBER.test(text) ? "'" : "") + text;
 
 const plain = (value: Value | undefined) =>
   value === null || value === undefined ? "" : typeof value === "string" ? inert(value) : String(value);

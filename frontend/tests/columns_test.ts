@@ -1,6 +1,7 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import type { Table, ViewEntry } from "../src/api.ts";
 import { csv, ready, tsv } from "../src/columns.ts";
+import CASES from "./formulas.json" with { type: "json" };
 
 const TABLE: Table = {
   state: "ready",
@@ -34,6 +35,14 @@ Deno.test("files have base units, quotes where needed, and no formulas", () => {
     'name,total_ns,gone_ns\r\n"gemm<float, 4>",30,\r\n\'=cmd(),,\r\n',
   );
   is(tsv(TABLE.columns, TABLE.data, Uint32Array.of(0)), "name\ttotal_ns\tgone_ns\ngemm<float, 4>\t30\t");
+});
+
+Deno.test("texts that a spreadsheet might run are inert, as the server makes them", () => {
+  const columns = TABLE.columns.slice(0, 1);
+  for (const [text, expected] of CASES) {
+    const quoted = /[",\r\n]/.test(expected!) ? `"${expected!.replaceAll('"', '""')}"` : expected;
+    is(csv(columns, { name: [text!] }, Uint32Array.of(0)), `name\r\n${quoted}\r\n`);
+  }
 });
 
 Deno.test("in a tree full bars are the outermost rows' sum, and where a row stands is no column", () => {

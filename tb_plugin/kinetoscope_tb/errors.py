@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+MOST_NAME = 500  # characters of a name that somebody asked for, in a message
+
 
 class KinetoscopeError(Exception):
     """What went wrong, where, and what to do about it."""
@@ -44,7 +46,14 @@ class TraceError(KinetoscopeError):
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}")
-        self.path = path
+        self.path, self.problem = path, problem
+
+    def __reduce__(self) -> tuple[type[TraceError], tuple[str, str]]:
+        return type(self), (self.path, self.problem)  # it comes from other processes too
+
+    def renamed(self, path: str) -> TraceError:
+        """The same about a file under another name, such as one that may leave this machine."""
+        return type(self)(path, self.problem)
 
 
 class NotATrace(TraceError):
@@ -72,7 +81,7 @@ class NotFound(RequestError):
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
         there = f"there is {', '.join(names[:8])}{' …' if len(names) > 8 else ''}" if names else "there is none"
-        super().__init__(f"There is no {what} {name!r}; {there}.")
+        super().__init__(f"There is no {what} {name[:MOST_NAME]!r}; {there}.")
 
 
 class BadParameter(RequestError):

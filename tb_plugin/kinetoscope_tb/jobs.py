@@ -6,13 +6,15 @@ request. Nothing is written anywhere else.
 
 from __future__ import annotations
 
+import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kinetoscope.errors import UsageError
 from kinetoscope.requests import WORK, Request, rank_numbers, request_from, write
+from kinetoscope.sidecar import header_of, sidecars
 from kinetoscope.status import RankStatus, rank_statuses
 
 from .errors import BadParameter, KinetoscopeError, NotFound, RequestError
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from .discovery import Logdir
 
 MOST_JOBS = 500
+_DEEPEST = 20  # lists and objects in each other; a plan has three
+_GONE = object()
 
 
 class NobodyListens(RequestError):
@@ -40,17 +44,21 @@ class Job:
         run: The run's name, as everywhere on the page.
         folder: Where it lies.
         ranks: What is known of its processes.
+        unreadable: The files in which others say what they do, and which are damaged.
     """
 
     run: str
     folder: Path
     ranks: tuple[RankStatus, ...]
+    unreadable: tuple[str, ...] = ()
 
     @property
     def why_deaf(self) -> str:
         """Why it takes no request; empty if it does."""
         if any(rank.listens and rank.state == "running" for rank in self.ranks):
             return ""
+        if not self.ranks and self.unreadable:
+            return f"what it says about itself is damaged: {WORK}/{self.unreadable[0]}"
         if not self.ranks:
             return "it says nothing about itself yet"
         states = {rank.state for rank in self.ranks}
@@ -69,10 +77,11 @@ class Job:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        return {"run": self.run, "why_deaf": self.why_deaf, "ranks": [rank.to_json() for rank in self.ranks]}
+        ranks = [rank.to_json() for rank in self.ranks]
+        return {"run": self.run, "why_deaf": self.why_deaf, "ranks": ranks, "unreadable": list(self.unreadable)}
 
 
-def job_in(folder: Path, run: str = "") -> Job:
+def job_in(folder: Path) -> Job:
     """Return the job of a run's folder.
 
     Raises:
@@ -80,12 +89,42 @@ def job_in(folder: Path, run: str = "") -> Job:
     """
     if not (folder / WORK).is_dir():
         raise BadParameter(f"No Tracer has recorded into {folder}: it has no folder {WORK}.")
-    return Job(run or folder.name, folder, tuple(rank_statuses(folder)))
+    return _job(folder, folder.name)
+
+
+def _job(folder: Path, run: str) -> Job:
+    ranks = tuple(replace(rank, news=_plain(rank.news)) for rank in rank_statuses(folder))
+    known = [rank.rank for rank in ranks]
+    unreadable = tuple(file.name for file in sidecars(folder) if _rank_in(file) not in (*known, _GONE))
+    return Job(run, folder, ranks, unreadable)
+
+
+def _rank_in(journal: Path) -> object:
+    """The rank that a journal says it is of; None if it doesn't say."""
+    try:
+        return (header_of(journal) or {}).get("global_rank")
+    except FileNotFoundError:
+        return _GONE
+    except (OSError, ValueError):
+        return None
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """A value of a journal as JSON has it: no NaN, no infinity, and nothing nested deeper than a recorder writes."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if not isinstance(value, (list, tuple, dict)):
+        return value
+    if depth == _DEEPEST:
+        return None
+    if isinstance(value, dict):
+        return {name: _plain(inner, depth + 1) for name, inner in value.items()}
+    return type(value)(_plain(inner, depth + 1) for inner in value)
 
 
 def jobs(logdirs: Sequence[Logdir]) -> list[Job]:
     """Return the jobs under the logdirs, those that listen first, then by name; at most 500."""
-    found = [job_in(folder, run) for run, folder in _folders(logdirs)]
+    found = [_job(folder, run) for run, folder in _folders(logdirs)]
     return sorted(found, key=lambda job: (bool(job.why_deaf), job.run))
 
 
@@ -103,7 +142,7 @@ def job_called(logdirs: Sequence[Logdir], run: str) -> Job:
     for logdir in logdirs:
         folder = _folder_called(logdir, run)
         if folder is not None:
-            return job_in(folder, run)
+            return _job(folder, run)
     raise NotFound("run that a Tracer records into", run, [name for name, _ in _folders(logdirs)])
 
 
@@ -129,7 +168,7 @@ def ask(job: Job, value: object, reason: str) -> Request:
     try:
         write(job.folder, request)
     except OSError as error:
-        raise KinetoscopeError(f"The request couldn't be left in {job.folder / WORK}: {error.strerror}.") from error
+        raise KinetoscopeError(f"The request for run {job.run!r} couldn't be written: {error.strerror}.") from error
     return request
 
 
@@ -151,13 +190,25 @@ def _folders(logdirs: Sequence[Logdir]) -> Iterator[tuple[str, Path]]:
     for logdir in logdirs:
         if is_url(logdir.path):
             continue
-        for path, names, _ in os.walk(logdir.path):
+        waiting = [Path(logdir.path)]
+        while waiting:
+            folder = waiting.pop()
+            names = _folders_in(folder)
             if WORK in names:
                 count += 1
                 if count > MOST_JOBS:
                     return
-                yield _run_name(logdir, Path(path)), Path(path)
-            names[:] = sorted(name for name in names if not name.startswith("."))
+                yield _run_name(logdir, folder), folder
+            waiting += (folder / name for name in sorted(names, reverse=True) if not name.startswith("."))
+
+
+def _folders_in(folder: Path) -> list[str]:
+    """Names of the folders in a folder, but for links; none if it can't be listed."""
+    try:
+        with os.scandir(folder) as items:
+            return [item.name for item in items if item.is_dir(follow_symlinks=False)]
+    except (OSError, ValueError):
+        return []
 
 
 def _run_name(logdir: Logdir, folder: Path) -> str:
@@ -176,7 +227,12 @@ def _folder_called(logdir: Logdir, run: str) -> Path | None:
     candidates = [root.joinpath(*parts)] if is_possible else []
     if run == _run_name(logdir, root):
         candidates.append(root)
-    for folder in candidates:
-        if (folder / WORK).is_dir() and (folder / WORK).resolve().is_relative_to(root.resolve()):
-            return folder
-    return None
+    return next((folder for folder in candidates if _has_work_inside(folder, root)), None)
+
+
+def _has_work_inside(folder: Path, root: Path) -> bool:
+    work = folder / WORK
+    try:
+        return work.is_dir() and work.resolve().is_relative_to(root.resolve())
+    except (OSError, ValueError, RuntimeError):  # a name that is too long, or no name; links in a circle
+        return False

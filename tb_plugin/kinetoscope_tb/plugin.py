@@ -11,6 +11,7 @@ from .cache import configured
 from .discovery import parse_logdirs
 from .jobs import has_job
 from .store import Store
+from .web.access import WriteAccess
 from .web.app import routes
 
 if TYPE_CHECKING:
@@ -28,12 +29,13 @@ class Plugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard has no 
         self._context = context
         logdirs = parse_logdirs(context.logdir, getattr(context.flags, "logdir_spec", None))
         self._store = Store(logdirs, cache=configured())
+        self._access = WriteAccess.configured(getattr(context.flags, "host", None))
         self._rename_predecessor()
 
     def get_plugin_apps(self) -> dict[str, Callable[..., Any]]:
         """The routes below data/plugin/pytorch_profiler."""
         self._rename_predecessor()
-        return routes(self._store)
+        return routes(self._store, self._access)
 
     def is_active(self) -> bool:
         """Whether there is a trace, something that should have been one, or a job to ask; yes while it isn't known."""

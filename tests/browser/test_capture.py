@@ -1,23 +1,26 @@
-"""A running job is asked from the page to record, and the page opens what it recorded."""
+"""A running job is asked from the page to record, and the page opens what it recorded; a foreign name may not ask."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 from browser.app import ENTRY, watched
 from contract.running import put, serving, until
 from playwright.sync_api import expect
 
+from kinetoscope.requests import WORK
 from kinetoscope.status import rank_statuses
 from processes import started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import BrowserType, Page
 
 JOB = Path(__file__).parents[1] / "unit" / "producer" / "jobs" / "ranks.py"
 
@@ -67,3 +70,28 @@ def test_a_running_job_records_what_the_page_asks_for(page: Page, address: str, 
         expect(page.get_by_label("Span", exact=True)).to_have_value(span)
         expect(page.get_by_role("heading", level=1)).to_have_text("Overview", timeout=60_000)
         expect(page.locator("main")).to_contain_text(f"{int(span) - 2}–{int(span) - 1}, 2 complete")
+
+
+def test_a_page_under_a_foreign_name_is_told_why_it_may_not_ask(
+    browser_type: BrowserType, browser_type_launch_args: dict[str, Any], address: str, recorded: Path
+):
+    rebinding = f"--host-resolver-rules=MAP evil.example {urlsplit(address).hostname}"
+    arguments = [*browser_type_launch_args.get("args", []), rebinding]
+    with closing(browser_type.launch(**{**browser_type_launch_args, "args": arguments})) as browser:
+        page = browser.new_page()
+        page.goto(f"http://evil.example:{urlsplit(address).port}/{ENTRY}")
+        page.get_by_role("button", name="Capture…").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog.get_by_role("alert")).to_contain_text("The server doesn't know the name 'evil.example:")
+        expect(dialog.get_by_role("alert")).to_contain_text("KINETOSCOPE_HOSTS")
+        expect(dialog.get_by_role("button", name="Record", exact=True)).to_be_disabled()
+        status = page.evaluate(
+            """async () => {
+                const headers = { "Content-Type": "application/json", "X-Kinetoscope-Token": "" };
+                const body = JSON.stringify({ run: "job" });
+                const response = await fetch("/data/plugin/pytorch_profiler/capture", { method: "POST", headers, body });
+                return response.status;
+            }"""
+        )
+    assert status == 403
+    assert not (recorded / "job" / WORK / "trace").exists()

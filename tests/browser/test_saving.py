@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from browser.app import App
 from browser.test_parts import entry
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -39,6 +39,34 @@ def test_a_picture_needs_nothing_else_and_says_where_it_is_from(app: App, artifa
     assert any("void <script>alert(1)</script>(int)" in word for word in words)
     assert root.find(f"{SVG}rect").get("fill") == ("rgb(255,255,255)" if scheme == "light" else "rgb(48,48,48)")
     assert len(list(root.iter(f"{SVG}path"))) == 3
+
+
+def test_a_picture_is_well_formed_whatever_a_name_holds(app: App, artifacts: Path):
+    controls = "".join(map(chr, range(32)))
+    names = [
+        f"{controls}x",
+        "half \ud800 pair",
+        "no \ufffe\uffff text",
+        "]]>&amp;<![CDATA[",
+        "\"quoted\" 'twice'",
+        "\u2028\x7f\x85",
+    ]
+    page = app.page
+
+    def renamed(route: Route) -> None:
+        answer = route.fetch().json()
+        answer["data"] = {name: values[:1] * len(names) for name, values in answer["data"].items()} | {"name": names}
+        answer["data"]["total_ns"] = list(range(100, 100 + len(names)))
+        route.fulfill(body=json.dumps(answer), content_type="application/json")
+
+    page.route("**/view?view=kernels&*", renamed)
+    app.open("kernels")
+    root = ET.fromstring(saved(page, "Save Total as SVG", artifacts).read_bytes())
+    words = " ".join(node.text or "" for node in root.iter(f"{SVG}text"))
+    assert "half \ufffd pair" in words
+    assert "]]>&amp;<![CDATA[" in words
+    assert saved(page, "Save Total as PNG", artifacts).read_bytes().startswith(b"\x89PNG")
+    page.unroute_all(behavior="ignoreErrors")
 
 
 def test_a_picture_of_dots_is_twice_as_fine_as_the_page(app: App, artifacts: Path):

@@ -28,7 +28,7 @@ APART = {"loader": {"plugin"}, "__init__": {"profile"}}  # entry points: they im
 FROM_PRODUCER = {  # the arrows between the packages
     "discovery": {"kinetoscope.manifest", "kinetoscope.naming"},
     "rewriting": {"kinetoscope.naming"},
-    "jobs": {"kinetoscope.errors", "kinetoscope.requests", "kinetoscope.status"},
+    "jobs": {"kinetoscope.errors", "kinetoscope.requests", "kinetoscope.sidecar", "kinetoscope.status"},
     "cli": {"kinetoscope.recover", "kinetoscope.status"},
 }
 VIEWS_APART = "analyses"  # here even the package's own modules don't import each other

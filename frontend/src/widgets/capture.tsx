@@ -80,7 +80,7 @@ function CaptureDialog({ onClose }: { onClose: () => void }) {
       {said?.state === "ready" && !found.length && <Nobody />}
       {sent.value
         ? mine && <Progress job={mine} sent={sent.value} onOpen={() => dialog.current?.close()} />
-        : found.length > 0 && <Form jobs={found} sent={sent} />}
+        : said?.state === "ready" && found.length > 0 && <Form {...said} sent={sent} />}
       <div class="ways">
         {sent.value && <button type="button" onClick={() => (sent.value = null)}>Ask again</button>}
         <button type="button" onClick={() => dialog.current?.close()}>Close</button>
@@ -96,7 +96,7 @@ const Nobody = () => (
   </p>
 );
 
-function Form({ jobs, sent }: { jobs: Job[]; sent: Signal<Sent | null> }) {
+function Form({ jobs, token, refusal, sent }: Jobs & { sent: Signal<Sent | null> }) {
   const chosen = useSignal(jobs.find(({ run }) => run === trace.value.run && run)?.run ?? jobs[0]!.run);
   const steps = useSignal(3), warmup = useSignal(1);
   const on = useSignal<Option[]>([]);
@@ -106,7 +106,10 @@ function Form({ jobs, sent }: { jobs: Job[]; sent: Signal<Sent | null> }) {
     event.preventDefault();
     isAsking.value = true;
     const lastNs = Math.max(0, ...(job?.ranks.flatMap(({ news }) => news.map(([, , ns]) => ns)) ?? []));
-    const said: Asked | Failed = await askJob(chosen.value, steps.value, warmup.value, on.value);
+    const said: Asked | Failed = await askJob(
+      { run: chosen.value, steps: steps.value, warmup: warmup.value, on: on.value },
+      token ?? "",
+    );
     isAsking.value = false;
     if (said.state === "failed") problem.value = said.message;
     else sent.value = { run: chosen.value, request: said.request, lastNs };
@@ -138,8 +141,8 @@ function Form({ jobs, sent }: { jobs: Job[]; sent: Signal<Sent | null> }) {
           </label>
         ))}
       </fieldset>
-      {problem.value && <p class="problem" role="alert">{problem.value}</p>}
-      <button type="submit" disabled={!job || !!job.why_deaf || isAsking.value}>Record</button>
+      {(refusal || problem.value) && <p class="problem" role="alert">{refusal || problem.value}</p>}
+      <button type="submit" disabled={!token || !job || !!job.why_deaf || isAsking.value}>Record</button>
     </form>
   );
 }

@@ -1,6 +1,7 @@
 /** A part of the page as one SVG that needs nothing else: every colour, size and text is in it, and where it is from. */
 
 import { trace } from "../state.ts";
+import { escaped } from "../xml.ts";
 
 const MARGIN = 16;
 const HEAD = 48;
@@ -23,7 +24,6 @@ function plainColour(colour: string): string {
   return known.get(colour)!;
 }
 
-const escaped = (text: string) => text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
 const attribute = ([name, value]: [string, string | number]) => `${name}="${escaped(String(value))}"`;
 const element = (name: string, attributes: Record<string, string | number>, inside = "") =>
   `<${name} ${Object.entries(attributes).map(attribute).join(" ")}>${inside}</${name}>`;

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from kinetoscope.manifest import NAME
@@ -209,8 +210,9 @@ def _distinct(candidates: Iterable[_Candidate]) -> list[TraceFile]:
     for c in sorted(candidates, key=lambda candidate: natural(candidate.shown)):
         label = c.name.span or NO_SPAN
         # Two logdirs of one name may even show two files under one path.
-        spans = (label, f"{label} ({c.shown})", f"{label} ({c.entry.path})")
-        span = next((span for span in spans if (c.run, c.name.worker, span) not in files), spans[-1])
+        more = (f"{label} ({c.shown}, {number})" for number in count(2))
+        spans = chain((label, f"{label} ({c.shown})"), more)
+        span = next(span for span in spans if (c.run, c.name.worker, span) not in files)
         file = TraceFile(c.run, c.name.worker, span, c.entry.path, c.shown, c.entry.bytes or 0, c.entry.stamp)
         files[file.run, file.worker, file.span] = file
     return list(files.values())

@@ -8,6 +8,7 @@ from typing import IO
 from ..errors import TraceError
 from .ahead import RemoteFile, remote_bytes
 from .places import is_gone, is_url, words
+from .regular import NotAFile, open_regular
 
 
 class StoredFile:
@@ -79,15 +80,14 @@ def file_identity(path: str) -> tuple[int, int] | None:
 
 
 def _local(path: str, start: int) -> IO[bytes]:
-    file = open(path, "rb")  # noqa: PTH123, SIM115  # closed by whoever asked for it
+    file = open_regular(path)
     if start:
         file.seek(start)
     return file
 
 
-def _size(file: IO[bytes]) -> int | None:
-    size = os.fstat(file.fileno()).st_size
-    return size if file.seekable() else None  # a pipe doesn't know
+def _size(file: IO[bytes]) -> int:
+    return os.fstat(file.fileno()).st_size
 
 
 def _unusable(path: str, error: Exception, what: str) -> TraceError:
@@ -97,4 +97,8 @@ def _unusable(path: str, error: Exception, what: str) -> TraceError:
         return TraceError(path, "there is no such file. It may have been moved or deleted.")
     if isinstance(error, IsADirectoryError):
         return TraceError(path, "this is a folder, not a trace file.")
+    if isinstance(error, NotAFile):
+        return TraceError(path, f"{error.strerror}. Write its content into a file first.")
+    if isinstance(error, UnicodeError) or "\0" in path:
+        return TraceError(path, "no file can have this name.")
     return TraceError(path, f"the file can't be {what}: {words(error, path)}.")

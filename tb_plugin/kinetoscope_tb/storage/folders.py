@@ -68,7 +68,7 @@ def entry_at(path: str) -> Entry | None:
         return _remote_entry_at(path)
     try:
         info = os.stat(path)  # noqa: PTH116
-    except OSError:
+    except (OSError, ValueError):  # no file can have a name with a zero byte
         return None
     return None if stat.S_ISDIR(info.st_mode) else _entry(last_part(path), path, info)
 

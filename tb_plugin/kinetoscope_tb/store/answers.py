@@ -85,8 +85,8 @@ def compute_comparison(
     Raises:
         BadParameter: The view, or a column of it, can't be compared.
     """
-    from ..compare import compare
+    from ..compare import compare, is_comparable
 
-    if view.is_missing(base) and view.is_missing(new):
+    if is_comparable(view) and view.is_missing(base) and view.is_missing(new):
         return Missing(view.hint)
     return compare(view, base, new, arguments=arguments, columns=columns)

@@ -179,6 +179,11 @@ def _outcome(future: Future[PackedSummary], path: str) -> PackedSummary | Kineto
     return TraceError(path, f"whoever was to read it failed: {type(error).__name__}: {error}")
 
 
+def _problem(error: KinetoscopeError) -> str:
+    """What is wrong, without the path, which is this machine's own matter."""
+    return error.problem if isinstance(error, TraceError) else str(error)
+
+
 def ranks_of(
     listing: Listing,
     asked: TraceFile,
@@ -197,7 +202,7 @@ def ranks_of(
     for file in files:
         one = outcome[file.path]
         place = list(listing.runs[file.run][file.worker]).index(file.span)
-        summary, problem = (None, str(one)) if isinstance(one, KinetoscopeError) else (one.summary, "")
+        summary, problem = (None, _problem(one)) if isinstance(one, KinetoscopeError) else (one.summary, "")
         members.append(Member(file.worker, file.span, place, summary, problem))
     return Ranks(asked.run, tuple(members), list(listing.runs[asked.run][asked.worker]).index(asked.span), tuple(notes))
 

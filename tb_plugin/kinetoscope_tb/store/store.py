@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..discovery import Heads, Listing, Logdir, Manifests, TraceFile, list_traces
+from ..storage import is_url, last_part
 from .answers import Loading, Missing, Partial, compute, compute_after, compute_comparison, with_notes
 from .files import event_in, read_trace
 from .loads import MOST_RESULTS, Loads
@@ -107,6 +109,12 @@ class Store:
         """
         listing = self.listing()
         return Loading("listing") if listing is None else listing.find(run, worker, span)
+
+    def shown(self, path: str) -> str:
+        """What a file is called where people see it who don't see this machine's folders."""
+        listed = self._listing.files if self._listing else ()
+        is_elsewhere = is_url(path) or Path(path).is_absolute()
+        return next((file.shown for file in listed if file.path == path), last_part(path) if is_elsewhere else path)
 
     def trace(self, file: TraceFile) -> Trace | Loading:
         """The trace in a file, read at the first call.

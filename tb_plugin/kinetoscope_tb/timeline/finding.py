@@ -24,6 +24,7 @@ from .words import texts_with
 
 BINS = 512
 MOST_NAMES = 100
+MOST_SHOWN = 80  # characters of a value in a message
 _OF_LABELS = {"text": str, "name": (str, type(None)), "category": str}
 
 
@@ -92,6 +93,7 @@ def parsed(text: str) -> str:
     """
     try:
         find = json.loads(text)
+        json.dumps(find, ensure_ascii=False).encode()  # not half a surrogate pair: no name of a slice has one
     except (ValueError, RecursionError):
         raise BadParameter(f"find={text[:80]!r} isn't possible; it is a JSON object.") from None
     if not isinstance(find, dict) or not find:
@@ -99,12 +101,15 @@ def parsed(text: str) -> str:
     known = _known(find)
     for name, value in find.items():
         if name not in known:
-            raise BadParameter(f"find can't have {name!r} here; it has {', '.join(known)}.")
+            raise BadParameter(f"find can't have {name[:MOST_SHOWN]!r} here; it has {', '.join(known)}.")
         types = known[name] if isinstance(known[name], tuple) else (known[name],)
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-            raise BadParameter(f"find can't have {name!r} = {value!r}.")
+            raise BadParameter(f"find can't have {name[:MOST_SHOWN]!r} = {str(value)[:MOST_SHOWN]!r}.")
+        if isinstance(value, int) and abs(value) >= 1 << 63:
+            raise BadParameter(f"find can't have {name!r} = {str(value)[:MOST_SHOWN]}; numbers have at most 63 bits.")
     if find.get("category", CATEGORIES[0]) not in CATEGORIES:
-        raise BadParameter(f"There is no category {find['category']!r}; there are {', '.join(CATEGORIES)}.")
+        category = find["category"][:MOST_SHOWN]
+        raise BadParameter(f"There is no category {category!r}; there are {', '.join(CATEGORIES)}.")
     return json.dumps(find, sort_keys=True)
 
 
@@ -114,7 +119,8 @@ def _known(find: dict[str, Any]) -> dict[str, Any]:
         return {**_OF_LABELS, **VALUES}
     keys = VIEW_KEYS.get(find["view"]) if isinstance(find["view"], str) else None
     if keys is None:
-        raise BadParameter(f"Rows of {find['view']!r} are no slices; those of {', '.join(VIEW_KEYS)} are.")
+        view = str(find["view"])[:MOST_SHOWN]
+        raise BadParameter(f"Rows of {view!r} are no slices; those of {', '.join(VIEW_KEYS)} are.")
     return {"view": str, "text": str, **dict.fromkeys(keys, (str, int, bool, type(None)))}
 
 

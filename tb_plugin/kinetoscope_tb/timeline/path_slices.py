@@ -17,6 +17,7 @@ from ..trace.lookup import take
 from ..trace.step_rows import counted_steps
 from .briefs import briefs
 from .model import Timeline
+from .wanted import is_equal
 
 Ints = NDArray[np.int64]
 WAITS = ("launch latency", "between rows", "unexplained wait")
@@ -32,9 +33,9 @@ def path_row(trace: Trace, timeline: Timeline, key: Mapping[str, Any]) -> NDArra
     step, part, name = key.get("step", "all"), key.get("part"), key.get("name")
     steps = counted_steps(trace)
     if step != "all" or trace.steps["name"].to_list() == ["all"]:
-        steps = np.flatnonzero((trace.steps["name"] == step).to_numpy()).tolist()
+        steps = np.flatnonzero(is_equal(trace.steps["name"], step)).tolist()
     wanted = [pl.col("step").is_in(steps)]
-    wanted += [pl.col("start_ns") == key["start_ns"]] if "start_ns" in key else []
+    wanted += [pl.col("start_ns").eq_missing(pl.lit(key["start_ns"], pl.Int64))] if "start_ns" in key else []
     wanted += [pl.col("class") == CLASSES.index(part)] if part in CLASSES else []
     path = path.filter(wanted)
     places, names = Places.of_path(path), Names.of(trace)
@@ -43,7 +44,7 @@ def path_row(trace: Trace, timeline: Timeline, key: Mapping[str, Any]) -> NDArra
         named = names.text(names.named(places))
         if part not in CLASSES:
             named = pl.select(pl.coalesce(names.text(names.operators(places)), named)).to_series()
-        numbers = numbers[(named.fill_null(NAMELESS) == name).to_numpy()]
+        numbers = numbers[is_equal(named.fill_null(NAMELESS), name)]
     return np.unique(numbers[numbers >= 0])
 
 

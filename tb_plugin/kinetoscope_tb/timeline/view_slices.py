@@ -27,7 +27,7 @@ from ..trace.python_paths import ELSEWHERE, PathNumbers, PythonPaths
 from ..trace.stacks import Stacks
 from .model import Timeline
 from .path_slices import path_row
-from .wanted import rows_of_op, rows_where, slices_at_byte
+from .wanted import is_equal, rows_of_op, rows_where, slices_at_byte
 
 Key = Mapping[str, Any]
 Numbers = NDArray[np.integer]
@@ -88,7 +88,7 @@ def _python_calls(trace: Trace, timeline: Timeline, key: Key) -> Numbers:
     if key["path"] == ELSEWHERE:
         return timeline.slices_of("device_events", np.flatnonzero(forest.launching(trace) < 0))
     numbers, shown = PathNumbers(tree, paths.texts, paths.kinds), parsed(pl.Series(paths.texts))["function"]
-    is_called_so = np.array([*(shown == key["function"]), False])[tree.code]
+    is_called_so = np.array([*is_equal(shown, key["function"]), False])[tree.code]
     node = next((n for n in np.flatnonzero(is_called_so).tolist() if numbers.of(n) == key["path"]), NONE)
     is_thread = node >= 0 and paths.kinds[tree.code[node]] == "thread"
     rows = paths.root == node if is_thread else paths.is_call & (tree.node == node)
@@ -142,7 +142,7 @@ def _launches(trace: Trace, timeline: Timeline, key: Key) -> Numbers:
 
 def _graphs(trace: Trace, timeline: Timeline, key: Key) -> Numbers:
     launched = graph_launches(trace)
-    of_graph = (launched["graph"] == key["graph"]).to_numpy() & (launched["device"] == key["device"]).to_numpy()
+    of_graph = is_equal(launched["graph"], key["graph"]) & is_equal(launched["device"], key["device"])
     wanted = launched.filter(pl.Series(of_graph & rows_of_op(trace, launched, key["op"])))
     rows = graph_rows(trace).join(wanted.select(LAUNCH), LAUNCH, "semi", nulls_equal=True)
     return timeline.slices_of("device_events", rows["row"].to_numpy())

@@ -31,6 +31,14 @@ def slices_with(trace: Trace, timeline: Timeline, wanted: Mapping[str, Value]) -
             yield _OF_VALUE[name][1](trace, timeline, value)
 
 
+def is_equal(values: pl.Series, value: Value) -> NDArray[np.bool_]:
+    """Whether each value is this one; none is None."""
+    if value is None:
+        return np.zeros(values.len(), bool)
+    # As an expression, which also compares with a number that is too large for the column.
+    return values.to_frame("value").select(pl.col("value") == pl.lit(value))["value"].fill_null(value=False).to_numpy()
+
+
 def rows_where(frame: pl.DataFrame, **values: Value) -> NDArray[np.int32]:
     """The rows of a frame that have these values; None is a missing one, which a number has as NONE."""
     wanted = [pl.lit(value=True)]

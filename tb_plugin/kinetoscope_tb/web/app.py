@@ -11,6 +11,7 @@ from werkzeug.wrappers import Request
 from ..errors import NotFound
 from ..store import Loading, Store
 from . import capture, encode, export, paths, perfetto, slices, timeline
+from .access import WriteAccess
 from .queries import NAMES, file_of, query_of, whole_number
 from .responses import Handler, answer_response, file_response, page_file
 
@@ -21,13 +22,21 @@ if TYPE_CHECKING:
 BASE_NAMES = ("base_run", "base_worker", "base_span")
 
 
-def routes(store: Store) -> dict[str, Callable[..., Any]]:
-    """The WSGI applications by route."""
+def routes(store: Store, access: WriteAccess | None = None) -> dict[str, Callable[..., Any]]:
+    """The WSGI applications by route.
+
+    Args:
+        store: What they answer from.
+        access: Which requests may change something; those of this machine's own names if not given.
+    """
+    access = access or WriteAccess()
     answers: dict[str, Handler] = {"/runs": _runs, "/views": _views, "/state": _state, "/view": _view}
     answers |= {"/compare": _compare, "/event": _event, "/*": _elsewhere}
     answers |= {**timeline.ROUTES, **slices.ROUTES, **paths.ROUTES, **export.ROUTES, **perfetto.ROUTES}
     apps = {route: Request.application(partial(answer_response, store, handler)) for route, handler in answers.items()}
-    apps["/capture"] = Request.application(partial(answer_response, store, capture.listed, post=capture.asked))
+    apps["/capture"] = Request.application(
+        partial(answer_response, store, partial(capture.listed, access), post=partial(capture.asked, access))
+    )
     files = {"/static/*": page_file, "/timeline/perfetto/*": perfetto.page_file}
     return {**apps, **{route: Request.application(partial(file_response, file)) for route, file in files.items()}}
 

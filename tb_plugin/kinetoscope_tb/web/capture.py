@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from ..errors import BadParameter, RequestError
 from ..jobs import ask, job_called, jobs
@@ -14,14 +13,9 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from ..store import Store
+    from .access import WriteAccess
 
 MOST_BYTES = 4096
-
-
-class NotOurPage(RequestError):
-    """A request that another site's page may have sent."""
-
-    status = 403
 
 
 class TooLarge(RequestError):
@@ -30,23 +24,40 @@ class TooLarge(RequestError):
     status = 413
 
 
-def listed(store: Store, request: Request) -> object:
-    """The jobs that record, or the one of a run."""
+class NotJSON(RequestError):
+    """A request of another media type, which a page may send to any site without asking first."""
+
+    status = 415
+
+
+def listed(access: WriteAccess, store: Store, request: Request) -> object:
+    """The jobs that record, or the one of a run, and what a request to one needs."""
     query = query_of(request, (), optional=("run",))
     found = [job_called(store.logdirs, query["run"])] if "run" in query else jobs(store.logdirs)
-    return {"state": "ready", "jobs": [job.to_json() for job in found]}
+    return {"state": "ready", "jobs": [job.to_json() for job in found], **_token(access, request)}
 
 
-def asked(store: Store, request: Request) -> object:
+def _token(access: WriteAccess, request: Request) -> dict[str, str | None]:
+    """The token for a request, or why there is none."""
+    try:
+        return {"token": access.token_for(request), "refusal": ""}
+    except RequestError as error:
+        return {"token": None, "refusal": str(error)}
+
+
+def asked(access: WriteAccess, store: Store, request: Request) -> object:
     """Leave a request for the job of a run.
 
     Raises:
-        NotOurPage: It doesn't come from our page.
+        RequestError: It may not come from our page.
+        NotJSON: It says that it is something else.
         TooLarge: It is too long.
         BadParameter: It can't be followed.
     """
     query_of(request, ())
-    _check_origin(request)
+    access.check(request)
+    if request.mimetype != "application/json":
+        raise NotJSON(f"A request is application/json, not {request.mimetype[:100]!r}.")
     value = _body(request)
     run = value.pop("run", None)
     if not isinstance(run, str):
@@ -55,21 +66,6 @@ def asked(store: Store, request: Request) -> object:
     if unknown:
         raise BadParameter(f"The page asks for steps, warmup and options, not for {min(unknown)!r}.")
     return {"state": "ready", "request": ask(job_called(store.logdirs, run), value, "page").id}
-
-
-def _check_origin(request: Request) -> None:
-    """Let no other site's page use the browser of someone who can reach this server.
-
-    A browser says itself whether a page of the same origin asks, where the address is one that it trusts (https, or
-    this machine). Elsewhere its `Origin` has to be the address that was asked. And a page of another origin may not
-    send JSON without asking first, which is never granted.
-    """
-    site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
-    is_same = site == "same-origin" if site else origin is not None and urlsplit(origin).netloc == request.host
-    if not is_same:
-        raise NotOurPage("Only the plugin's own page may ask a job to record; another program uses the command line.")
-    if request.mimetype != "application/json":
-        raise NotOurPage(f"A request is application/json, not {request.mimetype!r}.")
 
 
 def _body(request: Request) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -193,16 +194,25 @@ def without_nan(frame: pl.DataFrame) -> pl.DataFrame:
 def csv(frame: pl.DataFrame) -> str:
     """The frame as CSV for spreadsheets, as the page's button gives it.
 
-    A text that a spreadsheet would run as a formula (`=`, `+`, `-` or `@` comes first) begins with an apostrophe:
-    a trace may come from anybody. JSON has the texts as they are.
+    A text that a spreadsheet might run as a formula begins with an apostrophe: a trace may come from anybody. JSON has
+    the texts as they are. What looks like a formula is said once, in `formulas.json`, which the page is built with.
     """
     import polars as pl
 
+    rule = json.loads(Path(__file__).with_name("formulas.json").read_text(encoding="utf-8"))
     names = [name for name, kind in frame.schema.items() if kind in (pl.String, pl.Categorical, pl.Enum)]
-    inert = [pl.col(name).cast(pl.String).str.replace(r"^([=+\-@])", "'$1") for name in names]
+    texts = [pl.col(name).cast(pl.String) for name in names]
+    inert = [
+        pl.when(text.str.contains(rule["formula"]) & ~text.str.contains(rule["number"]))
+        .then(pl.lit("'") + text)
+        .otherwise(text)
+        .alias(name)
+        for name, text in zip(names, texts, strict=True)
+    ]
     return without_nan(frame).with_columns(inert).write_csv()
 
 
 def text(value: object) -> str:
-    """JSON without spaces; texts as they are."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """JSON without spaces; texts as they are, but half a surrogate pair as JSON escapes it, since UTF-8 has none."""
+    spelled = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return spelled.encode(errors="backslashreplace").decode()

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..discovery import Listing
-from ..errors import KinetoscopeError
+from ..errors import KinetoscopeError, TraceError
 from ..store import Missing, compute, with_notes
 from . import encode
 from .assets import asset
@@ -61,7 +61,8 @@ def _told(
 ) -> dict[str, Any]:
     """The answers about one trace: its state, and each view with each choice of its parameters."""
     if isinstance(trace, KinetoscopeError):
-        return {"state": encode.failure(trace), "answers": []}
+        error = trace.renamed(file.shown) if isinstance(trace, TraceError) else trace
+        return {"state": encode.failure(error), "answers": []}
     health = with_notes(views["health"], compute(views["health"], trace, {}), file)
     answers = [
         {"view": view.id, "parameters": given, "answer": _answer(view, file, trace, given, most_rows)}

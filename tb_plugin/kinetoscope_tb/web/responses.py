@@ -11,7 +11,7 @@ from urllib.parse import quote
 from tensorboard.backend import http_util
 from werkzeug.wrappers import Request, Response
 
-from ..errors import KinetoscopeError
+from ..errors import KinetoscopeError, TraceError
 from ..store import Store
 from . import encode
 from .assets import asset
@@ -46,6 +46,8 @@ def answer_response(store: Store, handler: Handler, request: Request, *, post: H
         return _wrong_method(request, "GET" if post is None else "GET, POST")
     try:
         return _respond(request, handler(store, request))
+    except TraceError as error:
+        return _failure(request, error.renamed(store.shown(error.path)))
     except Exception as error:  # noqa: BLE001  # one of the two places: a request
         return _failure(request, error)
 
@@ -81,7 +83,7 @@ def _wrong_method(request: Request, allowed: str = "GET") -> Response:
 
 def _failure(request: Request, error: Exception) -> Response:
     if not isinstance(error, KinetoscopeError):
-        logger.error("%s failed", request.full_path, exc_info=error)
+        logger.error("%.500r failed", request.full_path, exc_info=error)
     status = error.status if isinstance(error, KinetoscopeError) else 500
     return _respond(request, encode.failure(error, request.args.get("view")), status)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from . import encode
 from .queries import KNOWN, a_time, file_as_known, query_of, whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from werkzeug.wrappers import Request
 
     from ..discovery import TraceFile
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from .responses import Handler
 
 DIRECTIONS = ("next", "previous")
+_PYTHON: dict[type, tuple[type, ...]] = {str: (str,), bool: (bool,), int: (int,), float: (int,)}
 MOST_FOUND = 3  # finds of one trace that are kept: each may be of all slices
 
 
@@ -134,7 +138,26 @@ def found_slices(store: Store, file: TraceFile, find: str) -> Found | Loading:
     """
     from ..timeline.finding import found, parsed
 
-    return store.about(file, "found", found, parsed(find), most=MOST_FOUND)
+    wanted = parsed(find)
+    _check_row(json.loads(wanted))
+    return store.about(file, "found", found, wanted, most=MOST_FOUND)
+
+
+def _check_row(find: Mapping[str, Any]) -> None:
+    """Let a find of a view's row have only values that the view's columns can have.
+
+    Raises:
+        BadParameter: It has another.
+    """
+    from ..analyses import VIEWS
+
+    if "view" not in find:
+        return
+    for column in VIEWS[find["view"]].table.columns:
+        value = find.get(column.name)
+        kind = _PYTHON.get(column.kind.dtype.to_python(), ())
+        if value is not None and type(value) not in kind:
+            raise BadParameter(f"find can't have {column.name!r} = {str(value)[:80]!r}; it is {column.kind.name}.")
 
 
 def found_alone(store: Store, file: TraceFile, find: str) -> Pyramid | Loading:

@@ -88,7 +88,7 @@ def test_logdirs_of_one_name_hide_nothing(tmp_path):
     assert {f.span: f.path for f in listing.files} == {
         "default": f"{tmp_path}/x/r/rank0.pt.trace.json",
         "default (a/r/rank0.pt.trace.json)": f"{tmp_path}/y/r/rank0.pt.trace.json",
-        f"default ({tmp_path}/z/r/rank0.pt.trace.json)": f"{tmp_path}/z/r/rank0.pt.trace.json",
+        "default (a/r/rank0.pt.trace.json, 2)": f"{tmp_path}/z/r/rank0.pt.trace.json",
     }
 
 

@@ -5,13 +5,15 @@ import os
 import socket
 
 import pytest
-from werkzeug.test import Client
+from werkzeug.test import Client, EnvironBuilder
+from werkzeug.wrappers import Request
 
 from kinetoscope.requests import WORK, taken
 from kinetoscope.sidecar import Sidecar
 from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.jobs import has_job
 from kinetoscope_tb.store import Store
+from kinetoscope_tb.web.access import HOSTS, TOKEN_HEADER, UnknownHost, WriteAccess
 from kinetoscope_tb.web.app import routes
 
 OURS = {"Sec-Fetch-Site": "same-origin"}
@@ -42,13 +44,15 @@ def logdir(tmp_path):
     return folder
 
 
-def client(*logdirs):
-    return Client(routes(Store(logdirs))["/capture"])
+def client(*logdirs, hosts=()):
+    return Client(routes(Store(logdirs), WriteAccess(hosts))["/capture"])
 
 
 def ask(client, body, headers=OURS, kind="application/json"):
+    """Ask as the page does, with the token that it reads first."""
     data = body if isinstance(body, str | bytes) else json.dumps(body)
-    return client.post("/capture", data=data, headers=headers, content_type=kind)
+    token = client.get("/capture").json["token"]
+    return client.post("/capture", data=data, headers={TOKEN_HEADER: token, **headers}, content_type=kind)
 
 
 def test_jobs_are_listed_with_what_they_do_and_why_they_do_not_listen(logdir):
@@ -87,21 +91,119 @@ def test_a_job_that_has_recorded_nothing_yet_is_reason_enough_for_the_tab(logdir
 
 
 @pytest.mark.parametrize(
-    ("headers", "kind"),
+    "headers",
     [
-        ({}, "application/json"),
-        ({"Sec-Fetch-Site": "cross-site"}, "application/json"),
-        ({"Sec-Fetch-Site": "same-site", "Origin": "http://localhost"}, "application/json"),
-        ({"Origin": "http://evil.example"}, "application/json"),
-        ({"Origin": "null"}, "application/json"),
-        (OURS, "text/plain"),
-        (OURS, "application/x-www-form-urlencoded"),
+        {},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site", "Origin": "http://localhost"},
+        {"Sec-Fetch-Site": "none"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "http://localhost:81"},
+        {"Origin": "null"},
+        {"Origin": "http://["},
+        {"Origin": ""},
     ],
 )
-def test_another_site_s_page_can_not_ask(logdir, headers, kind):
-    answer = ask(client(Logdir(str(logdir))), {"run": "team/job"}, headers, kind)
+def test_another_site_s_page_can_not_ask(logdir, headers):
+    answer = ask(client(Logdir(str(logdir))), {"run": "team/job"}, headers)
     assert (answer.status_code, answer.json["code"]) == (403, "not_our_page")
     assert taken(logdir / "team/job") is None
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_a_request_says_that_it_is_json(logdir, kind):
+    assert ask(client(Logdir(str(logdir))), {"run": "team/job"}, kind=kind).status_code == 415
+    assert taken(logdir / "team/job") is None
+
+
+FOREIGN = [
+    "evil.example",
+    "evil.example:6006",
+    "localhost.evil.example",
+    "127.0.0.1.evil.example",
+    "evil-localhost",
+    "127.0.0.1@evil.example",
+    "localhost:6006:80",
+    "localhost, evil.example",
+    "local host",
+    "[::1",
+    "[::1].evil.example",
+    "1.2.3.4.5",
+    "xn--lcalhost-bzb",
+    "x" * 10_000,
+    "",
+]
+
+
+@pytest.mark.parametrize("host", FOREIGN)
+def test_a_name_that_leads_here_by_dns_rebinding_is_no_address_of_ours(logdir, host):
+    app = client(Logdir(str(logdir)))
+    listed = app.get("/capture", headers={"Host": host}).json
+    assert listed["token"] is None
+    assert HOSTS in listed["refusal"]
+    assert "kinetoscope trigger" in listed["refusal"]
+    own = {"Host": host, "Origin": f"http://{host}", "X-Forwarded-Host": "localhost", "Forwarded": "host=localhost"}
+    for headers in (own, {**own, "Sec-Fetch-Site": "same-origin"}):
+        answer = ask(app, {"run": "team/job"}, headers)
+        assert (answer.status_code, answer.json["code"]) == (403, "unknown_host")
+    assert taken(logdir / "team/job") is None
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "localhost:6006",
+        "LocalHost.:6006",
+        "tb.localhost",
+        "127.0.0.1:6006",
+        "192.0.2.7",
+        "[::1]:6006",
+        "[2001:db8::1]",
+        socket.gethostname(),
+        "hub.example.org",
+        "HUB.example.org:443",
+        "one.user.example.org",
+    ],
+)
+def test_addresses_of_ours_are_numbers_localhost_and_names_that_the_server_has(logdir, host):
+    app = client(Logdir(str(logdir)), hosts=["hub.example.org", " *.user.example.org ", ""])
+    assert app.get("/capture", headers={"Host": host}).json["refusal"] == ""
+    for headers in ({"Origin": f"http://{host}"}, OURS):
+        assert ask(app, {"run": "team/job"}, {"Host": host, **headers}).status_code == 200
+
+
+def test_the_server_s_names_are_those_of_its_flag_and_its_environment(monkeypatch):
+    monkeypatch.setenv(HOSTS, "proxy.example, *.user.example")
+    access = WriteAccess.configured("node7")
+    for host in ("node7:6006", "proxy.example", "a.user.example"):
+        assert access.token_for(request_from(host))
+    for host in ("user.example", "a.proxy.example", "other"):
+        with pytest.raises(UnknownHost, match=host):
+            access.token_for(request_from(host))
+
+
+def request_from(host):
+    return Request(EnvironBuilder(headers={"Host": host}).get_environ())
+
+
+@pytest.mark.parametrize("token", [None, "", "x", "é", "\udc80", "x" * 100_000])
+def test_a_request_needs_the_token_of_this_process(logdir, token):
+    headers = {
+        **OURS,
+        TOKEN_HEADER: client(Logdir(str(logdir))).get("/capture").json["token"] if token is None else token,
+    }
+    answer = ask(client(Logdir(str(logdir))), {"run": "team/job"}, headers)
+    assert (answer.status_code, answer.json["code"]) == (403, "wrong_token")
+    assert "Reload the page" in answer.json["message"]
+    assert taken(logdir / "team/job") is None
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "none"])
+def test_the_token_is_for_our_page_only(logdir, site):
+    listed = client(Logdir(str(logdir))).get("/capture", headers={"Sec-Fetch-Site": site})
+    assert listed.json["token"] is None
+    assert not [name for name, _ in listed.headers if name.lower().startswith("access-control")]
 
 
 def test_a_browser_that_does_not_say_more_is_known_by_its_origin(logdir):

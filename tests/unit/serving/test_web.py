@@ -1,9 +1,12 @@
 """Requests to answers, without a server."""
 
+import csv
+import io
 import json
 import math
 import threading
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import polars as pl
@@ -20,6 +23,7 @@ from kinetoscope_tb.web.app import routes
 from kinetoscope_tb.web.assets import asset
 
 LONG_S = 30
+ROOT = Path(__file__).parents[3]
 
 
 class Exact(Table):
@@ -47,6 +51,15 @@ def test_numbers_are_exact_and_what_is_no_number_is_null():
     answer = encode.view_answer(VIEW, pl.DataFrame(rows, schema=Exact.schema()))
     data = json.loads(encode.text(answer))["data"]
     assert data == {"name": rows["name"], "count": [largest, None, -1], "busy_frac": [0.1, None, None]}
+
+
+def test_texts_that_a_spreadsheet_might_run_are_inert_as_on_the_page():
+    cases = json.loads((ROOT / "frontend" / "tests" / "formulas.json").read_text(encoding="utf-8"))
+    texts = [text for text, _ in cases]
+    for kind in (pl.String, pl.Categorical, pl.Enum(sorted(set(texts)))):
+        frame = pl.DataFrame({"text": pl.Series(texts, dtype=pl.String).cast(kind), "number": [-5] * len(texts)})
+        rows = list(csv.reader(io.StringIO(encode.csv(frame), newline="")))
+        assert rows == [["text", "number"], *([expected, "-5"] for _, expected in cases)]
 
 
 def test_a_fault_of_ours_is_told_without_its_inside_and_logged_with_it(tmp_path, monkeypatch, caplog):

@@ -1,0 +1,152 @@
+"""Who may change something through this server: the plugin's own page, under an address that is the server's.
+
+Three checks, since each alone leaves a way in:
+
+- The `Host` is an IP address, localhost, or a name that the server has. DNS rebinding gives a foreign page an address
+  that leads here, and to the browser both are one origin; but that address is always a name, and never one of these.
+- The browser says that a page of the same origin asks. Where it doesn't, `Origin` has to be the address asked.
+- The request carries a token that is made anew for each process, and that only a page of the same origin can read.
+
+`X-Forwarded-Host` is never looked at: anybody can send it. What only reads is not checked, as in the rest of
+TensorBoard; SECURITY.md says so.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import re
+import secrets
+import socket
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from ..errors import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from werkzeug.wrappers import Request
+
+HOSTS = "KINETOSCOPE_HOSTS"
+TOKEN_HEADER = "X-Kinetoscope-Token"  # noqa: S105  # the name of a header
+
+_HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
+_MOST_SHOWN = 100  # characters of a name in a message
+_COMMAND = "kinetoscope trigger RUN, on a machine that can write to the logdir, asks without a page"
+
+
+class UnknownHost(RequestError):
+    """A request under a name that the server doesn't have."""
+
+    status = 403
+
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f"The server doesn't know the name {host[:_MOST_SHOWN]!r} under which this page was opened, so the page "
+            f"can't ask a job to record: another site could have pointed that name here. If it is the name of your "
+            f"proxy or machine, start TensorBoard with the environment variable {HOSTS} set to it; or open the page "
+            f"under localhost or an IP address. {_COMMAND}."
+        )
+
+
+class NotOurPage(RequestError):
+    """A request that another site's page may have sent."""
+
+    status = 403
+
+    def __init__(self) -> None:
+        super().__init__(f"Only the plugin's own page may ask a job to record. {_COMMAND}.")
+
+
+class WrongToken(RequestError):
+    """A request without the token of this server's process."""
+
+    status = 403
+
+    def __init__(self) -> None:
+        super().__init__(f"The page was opened before this server started. Reload the page. {_COMMAND}.")
+
+
+class WriteAccess:
+    """Decides which requests may change something.
+
+    Args:
+        hosts: The names that the server has beside localhost and the machine's own; `*.example.org` is every name
+            below example.org.
+    """
+
+    def __init__(self, hosts: Iterable[str] = ()) -> None:
+        self._token = secrets.token_urlsafe(32)
+        known = [_plain(host.strip()) for host in (*hosts, socket.gethostname())]
+        self._names = {name for name in known if name and not name.startswith("*.")}
+        self._endings = tuple(name[1:] for name in (*known, "*.localhost") if name.startswith("*."))
+
+    @classmethod
+    def configured(cls, host: str | None) -> WriteAccess:
+        """Return what TensorBoard's `--host` and the environment variable KINETOSCOPE_HOSTS allow."""
+        return cls([host or "", *os.environ.get(HOSTS, "").split(",")])
+
+    def token_for(self, request: Request) -> str:
+        """The token for the page that asks.
+
+        Raises:
+            UnknownHost: It asks under a name that isn't the server's.
+            NotOurPage: It is a page of another origin.
+        """
+        self._check_host(request)
+        if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+            raise NotOurPage
+        return self._token
+
+    def check(self, request: Request) -> None:
+        """Let a request change something.
+
+        Raises:
+            UnknownHost: It asks under a name that isn't the server's.
+            NotOurPage: A page of another origin may have sent it.
+            WrongToken: It hasn't the token.
+        """
+        self._check_host(request)
+        if not _is_same_origin(request):
+            raise NotOurPage
+        given = request.headers.get(TOKEN_HEADER, "")
+        if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self._token.encode()):
+            raise WrongToken
+
+    def _check_host(self, request: Request) -> None:
+        host = request.environ.get("HTTP_HOST", "")
+        match = _HOST.fullmatch(host)
+        if match is None or not self._is_ours(_plain(match[1])):
+            raise UnknownHost(host)
+
+    def _is_ours(self, name: str) -> bool:
+        return _is_address(name) or name == "localhost" or name in self._names or name.endswith(self._endings)
+
+
+def _plain(host: str) -> str:
+    """A host's name for comparison."""
+    return host.lower().removesuffix(".")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _is_same_origin(request: Request) -> bool:
+    """Whether the page that asks has the address that it asks.
+
+    A browser says so itself where the address is one that it trusts: https, or this machine.
+    """
+    site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
+    if site:
+        return site == "same-origin"
+    try:
+        return origin is not None and urlsplit(origin).netloc == request.environ.get("HTTP_HOST", "")
+    except ValueError:  # such as http://[
+        return False
