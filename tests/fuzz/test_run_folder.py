@@ -1,0 +1,240 @@
+"""Run folders that anybody may have written, and queues that were damaged: a message or a result, never a traceback.
+
+Whatever stands in a status, `run.json`, a journal, a request, a plan, a job or a state: nothing is written outside the
+run and this user's own folder for recordings.
+"""
+
+import gzip
+import json
+import os
+import random
+import socket
+from contextlib import suppress
+
+import pytest
+
+from fuzzing import ODD_VALUES, case_numbers, damaged, named
+from kinetoscope.errors import UsageError
+from kinetoscope.jobs import PROCESS, STATE, Queue
+from kinetoscope.manifest import write_status
+from kinetoscope.plans import FolderBoard, Plan
+from kinetoscope.recover import finished, recovered, unfinished
+from kinetoscope.requests import Request, taken
+from kinetoscope.scratch import VARIABLE, make_queue_folder
+from kinetoscope.sidecar import Sidecar
+from kinetoscope.status import rank_statuses
+from kinetoscope_tb.cli import main
+from kinetoscope_tb.discovery import Logdir, list_traces
+
+GROUPS = 4
+GONE = 2**22 + 1  # no process of Linux has such a number
+BASE = 1_790_857_026_000_000_000
+TRACE = '{"baseTimeNanoseconds": 0, "traceEvents": [{"ph": "X"}]}'
+FILES = ("status", "run.json", "journal", "older journal", "request", "plan", PROCESS, STATE, "job", "own")
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """A folder of the user with files that nothing may change, and this user's folder for recordings."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "scratch"))
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in ("thesis.txt", "id_ed25519", "rank0.3.pt.trace.json.gz", "run.json"):
+        (home / name).write_text("the user's own")
+    return tmp_path
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def whole_files(run, home, queue):
+    """By its name what each file holds that is read, as a recorder would write it."""
+    facts = {"global_rank": 0, "world_size": 2, "host": socket.gethostname(), "pid": GONE, "run": "run"}
+    process = {**facts, "attempt": "a", "started_ns": BASE, "state": "recording", "ranks": [0, 1], "schedule": {}}
+    window = {
+        "span": 3,
+        "state": "saved",
+        "file": "rank0.3.pt.trace.json.gz",
+        "bytes": 9,
+        "step_first": 0,
+        "ranks": [0],
+    }
+    window |= {"step_last": 2, "upload": {"url": (home / "copy").as_uri(), "state": "waiting"}}
+    left_out = [{"step": 1, "problem": "busy"}]
+    rank = {"rank": 0, "state": "killed", "problem": "killed", "recording_since_step": 4, "left_out": left_out}
+    raw = queue.folder / "0000.raw.json"
+    job = {"number": 0, "raw": str(raw), "folder": str(run), "file": "a/b.gz", "metadata": {"steps_completed": 3}}
+    job |= {"is_partial": False, "lost": None, "overwrite": True, "remote": (home / "copy").as_uri(), "keep": 1}
+    own = {"pid": 1, "since_ns": 0, "until_ns": 10**9, "threads": {"1": "main"}, "metadata": {"key": "value"}}
+    return {
+        "status": {
+            **process,
+            "queue": "q",
+            "windows": [window],
+            "earlier": [window],
+            "left_out": left_out,
+            "pruned_to": 0,
+        },
+        "run.json": {
+            "schema": 1,
+            "world_size": 2,
+            "ranks": [rank],
+            "windows": [{"span": 3, "ranks": {"0": window}}],
+        },
+        "request": Request().to_json(),
+        "plan": Plan(7, Request()).to_json(),
+        PROCESS: {**process, "folder": str(run), "remote": (home / "run.json").as_uri(), "recording_since_step": 4},
+        STATE: {"windows": [{**window, "window": 0, "path": str(run / "rank0.3.pt.trace.json.gz")}], "pruned_to": 0},
+        "job": {**job, "attempts": 0, "path": None},
+        "own": {**own, "events": [["counter", "loss", [], 5, 1000, None, {"v": 1}]]},
+    }
+
+
+def journal_lines():
+    head = {"global_rank": 0, "world_size": 2, "host": socket.gethostname(), "pid": GONE, "tid": 7, "listens": True}
+    request = {"first": 7, "request": Request().to_json()}
+    return [
+        head,
+        ["s", 3, BASE, BASE + 5],
+        ["m", "forward", 7, BASE, 5],
+        ["o", ["epoch", "save"], BASE],
+        ["i", "checkpoint", 7, BASE],
+        ["c", "loss", BASE, {"loss": 0.5}],
+        ["n", "recording", {"step": 4, "request": None}, BASE],
+        ["n", "plan", request, BASE + 1],
+        ["n", "left out", {"step": 2, "problem": "busy"}, BASE + 2],
+        ["n", "hanging", {"step": 4, "seconds": 130, "stack": ["a.py:1 f"]}, BASE + 3],
+        ["l", [3, BASE, BASE + 5], [["recording", {"step": 4}, BASE]]],
+    ]
+
+
+def odd_one(value, numbers, home):
+    """The value with one odd one somewhere in it."""
+    odd = numbers.choice((*ODD_VALUES, str(home / "thesis.txt"), "../../home/thesis.txt", "\x1b]0;title\a\x1b[2J"))
+    if isinstance(value, dict) and value and numbers.random() < 0.9:
+        key = numbers.choice(sorted(value))
+        how = numbers.random()
+        if how < 0.1:
+            return {other: item for other, item in value.items() if other != key}
+        if how < 0.2:
+            return {**value, numbers.choice(("new", "\ud800", "")): odd}
+        return {**value, key: odd_one(value[key], numbers, home)}
+    if isinstance(value, list) and value and numbers.random() < 0.9:
+        at = numbers.randrange(len(value))
+        return [*value[:at], odd_one(value[at], numbers, home), *value[at + 1 :]]
+    return odd
+
+
+def text_of(value, numbers, home):
+    """A JSON text with odd values or damage in it."""
+    for _ in range(numbers.choice((0, 1, 1, 1, 2, 4))):
+        value = odd_one(value, numbers, home)
+    data = json.dumps(value).encode()
+    return damaged(data, numbers) if numbers.random() < 0.3 else data
+
+
+def put(file, data, numbers, home):
+    """A file, or now and then something else in its place."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.parent.chmod(0o700)
+    how = numbers.random()
+    if how < 0.03:
+        file.symlink_to(home / "thesis.txt")
+    elif how < 0.06 and hasattr(os, "mkfifo"):
+        os.mkfifo(file)
+    elif how < 0.08:
+        file.mkdir()
+    else:
+        file.write_bytes(data)
+
+
+def odd_folder(places, numbers):
+    """A run, and a queue of it, with odd values everywhere or in one file."""
+    run, home = places / f"run{numbers.getrandbits(40)}", places / "home"
+    work, queue = run / ".work", Queue(make_queue_folder())
+    queue.folder.rmdir()
+    queue.folder.mkdir(mode=0o700)
+    files = whole_files(run, home, queue)
+    odd = set(FILES) if numbers.random() < 0.3 else {numbers.choice(FILES)}
+
+    def data(name):
+        return text_of(files[name], numbers, home) if name in odd else json.dumps(files[name]).encode()
+
+    def journal(name):
+        lines = [text_of(line, numbers, home) if name in odd else json.dumps(line).encode() for line in journal_lines()]
+        return b"\n".join([*lines, b""])
+
+    paths = {
+        "status": work / "status" / "rank0.json",
+        "run.json": run / "run.json",
+        "request": work / "trace",
+        "plan": work / "plans" / "key.0.json",
+        PROCESS: queue.folder / PROCESS,
+        STATE: queue.folder / STATE,
+        "job": queue.folder / "0000.json",
+        "own": queue.folder / "0000.own",
+    }
+    for name, path in paths.items():
+        put(path, data(name), numbers, home)
+    put(work / "rank0.jsonl", journal("journal"), numbers, home)
+    put(work / "rank0.1.jsonl", journal("older journal"), numbers, home)
+    (queue.folder / "0000.raw.json").write_text(TRACE)
+    (run / "rank1.3.pt.trace.json.gz").write_bytes(gzip.compress(TRACE.encode(), 1))
+    if numbers.random() < 0.1:
+        (run / "a").symlink_to(home)
+    return run
+
+
+def commands_say(capsys, *arguments):
+    """Run a command; it ends with 0, 1 or 2 and words that can't steer a terminal."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    shown = capsys.readouterr()
+    assert ended.value.code in (0, 1, 2)
+    assert "Traceback" not in shown.out + shown.err
+    assert "\x1b" not in shown.out
+    shown.out.encode()
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_no_run_folder_breaks_who_reads_it_or_leads_out_of_it(places, group):
+    before = contents(places / "home")
+    for case in case_numbers(group, GROUPS, share=0.2):
+        numbers = random.Random(case)
+        with named(case):
+            run = odd_folder(places, numbers)
+            rank_statuses(run)
+            unfinished(run)
+            listing = list_traces([Logdir(str(run))])
+            assert [file.span for file in listing.files if file.worker == "rank1"] == ["3"]
+            with suppress(UsageError, OSError):
+                taken(run)
+            with suppress(OSError):
+                FolderBoard(run / ".work" / "plans", "key").read(0)
+            finished(run)
+            recovered(run)
+            with suppress(OSError):
+                write_status(run, 1, {"global_rank": 1, "world_size": 2, "windows": []})
+            with suppress(OSError):
+                sidecar = Sidecar({"version": "1"}, list)
+                sidecar.open(run, 0, {"global_rank": 0, "world_size": 2, "host": "h", "pid": 1})
+                sidecar.write()
+            rank_statuses(run)
+        assert contents(places / "home") == before, case
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_no_run_folder_breaks_a_command(places, group, capsys):
+    before = contents(places / "home")
+    for case in case_numbers(group, GROUPS, share=0.04):
+        numbers = random.Random(case)
+        with named(case):
+            run = odd_folder(places, numbers)
+            commands_say(capsys, "status", str(run))
+            commands_say(capsys, "status", str(run), "--format", "json")
+            commands_say(capsys, "check", str(run))
+            commands_say(capsys, "trigger", str(run))
+            commands_say(capsys, "recover", str(run), *(("--force",) if numbers.random() < 0.5 else ()))
+            commands_say(capsys, "check", str(run))
+        assert contents(places / "home") == before, case
