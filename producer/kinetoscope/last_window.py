@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import SaveError
-from .jobs import read_json
+from .plain_files import read_json
 from .writer import publish
 
 if TYPE_CHECKING:

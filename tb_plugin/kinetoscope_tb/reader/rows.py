@@ -219,17 +219,30 @@ def sorted_out(out: Out, tokens: list[bytes], offset: int, counters: CounterLine
         begins = codes["phase"] == tokens.index(_BEGINS)
         begun.add_where(begins, offsets)
         dur[begins] = OPEN
+    frames = _frames(out, codes, kind, ts, dur, offsets)
+    return Part(n, tokens, frames, untimed, backwards, endless, begun, counters)
+
+
+def _frames(
+    out: Out,
+    codes: dict[str, NDArray[np.int32]],
+    kind: NDArray[np.int8],
+    ts: NDArray[np.int64],
+    dur: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+) -> dict[str, dict[str, NDArray[Any]]]:
+    """The columns of the events of a scan, by the frame that each kind belongs to."""
     frame_of = _FRAME_OF_KIND[kind]
-    place = np.empty(n, np.int32)
+    place = np.empty(kind.size, np.int32)
     frames = {}
     for nth in np.flatnonzero(np.bincount(frame_of + 1, minlength=len(LAYOUTS) + 1)[1:]).tolist():
         rows = np.flatnonzero(frame_of == nth)
         place[rows] = np.arange(rows.size, dtype=np.int32)
         layout = LAYOUTS[_NAMES[nth]]
-        columns = {name: codes[name][rows] for name in layout.codes}
+        columns: dict[str, NDArray[Any]] = {name: codes[name][rows] for name in layout.codes}
         if layout.is_timed:
             columns["ts"], columns["dur"] = ts[rows], narrowed(dur[rows])
-            columns["offset"], columns["length"] = narrowed(offsets[rows]), out.lengths[:n][rows]
+            columns["offset"], columns["length"] = narrowed(offsets[rows]), out.lengths[: kind.size][rows]
             columns["kind"] = kind[rows]
         for name in layout.args:
             columns[name] = _dense(out, name, frame_of, place, nth, rows.size)
@@ -238,7 +251,7 @@ def sorted_out(out: Out, tokens: list[bytes], offset: int, counters: CounterLine
         collectives = _collectives(out, frame_of, offsets)
         if collectives["offset"].size:
             frames["collectives"] = collectives
-    return Part(n, tokens, frames, untimed, backwards, endless, begun, counters)
+    return frames
 
 
 def _collectives(out: Out, frame_of: NDArray[np.int8], offsets: NDArray[np.int64]) -> dict[str, NDArray[Any]]:

@@ -20,10 +20,10 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
 from ..call_names import synchronises
+from ..compiling import compiled
 from ..intervals import Intervals, Ints, exclusive_lengths
 from ..kernel_names import is_data_loading, step_number
 from .breakdown import intervals_of
@@ -181,7 +181,7 @@ def _between(
     return of[real], begin[real], end[real], before[real], after[real]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _reached(end, rows, group):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Return up to when the rows of a group so far last, and the latest of them that lasts so long, for each row."""
     reach = np.empty(rows.size, np.int64)
