@@ -195,12 +195,16 @@ def compare(before: Path, after: Path) -> int:
     different = 0
     for path in sorted(old & new):
         one, other = ((folder / path).read_bytes() for folder in (before, after))
-        if one != other:
+        found = (
+            []
+            if one == other
+            else list(
+                islice(differences(_decoded(gzip.decompress(one)), _decoded(gzip.decompress(other))), DIFFERENCES_SHOWN)
+            )
+        )
+        if found:
             different += 1
-            print(path)
-            lines = differences(_decoded(gzip.decompress(one)), _decoded(gzip.decompress(other)))
-            for line in islice(lines, DIFFERENCES_SHOWN):
-                print(f"    {line}")
+            print(path, *found, sep="\n    ")
     print(f"{different} of {len(old & new)} files differ; {len(old ^ new)} are in one dump only.")
     return different + len(old ^ new)
 
