@@ -18,7 +18,6 @@ import gc
 import os
 import select
 import signal
-import stat
 import sys
 import time
 from dataclasses import replace
@@ -27,10 +26,11 @@ from typing import TYPE_CHECKING, Any
 
 from . import manifest
 from .errors import SaveError
-from .jobs import STATE, Job, Queue, is_count, is_path
+from .jobs import MOST_OWN_BYTES, STATE, Job, Queue, is_count
 from .plain_files import is_below, read_json, write_json
 from .scratch import check_private
 from .uploads import is_allowed, upload
+from .window_records import check_target, checked_window, is_as_written, last_words, new_window
 from .writer import publish
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ MOST_KEPT_BYTES = 1 << 30
 MOST_PRUNED = 100
 """How many windows are still told of after their traces were deleted again: a recording may go on for months."""
 
-_MOST_OWN_BYTES = 4 << 30
 _MOST_ATTEMPTS = 3  # a job in which the finisher itself died so often is given up
 _LOOK_S = 2.0
 
@@ -64,7 +63,7 @@ class Finisher:
         state = read_json(queue.folder / STATE)
         state = state if isinstance(state, dict) else {}
         windows, pruned_to = state.get("windows"), state.get("pruned_to")
-        valid = (_checked_window(window) for window in (windows if isinstance(windows, list) else ()))
+        valid = (checked_window(window) for window in (windows if isinstance(windows, list) else ()))
         self._windows: dict[int, dict[str, Any]] = {window["window"]: window for window in valid if window}
         self._pruned_to: int = pruned_to if is_count(pruned_to) else -1
         self._tried: set[int] = set()
@@ -77,7 +76,7 @@ class Finisher:
         while True:
             jobs = [job for job in self._queue.jobs() if job.number not in self._tried]
             for job in jobs:
-                self._windows.setdefault(job.number, _window(job))
+                self._windows.setdefault(job.number, new_window(job))
             if not jobs:
                 self._give_up_those_without_a_job()
             self.report()
@@ -125,7 +124,7 @@ class Finisher:
             raise SaveError(f"the process that should write it died {job.attempts} times")
         job.attempts += 1
         self._queue.put(job)
-        raw, own = Path(job.raw), read_json(self._queue.own(job.number), _MOST_OWN_BYTES)
+        raw, own = Path(job.raw), read_json(self._queue.own(job.number), MOST_OWN_BYTES)
         if not raw.exists():
             if told["state"] in (manifest.SAVED, manifest.PARTIAL):  # before the queue was removed and made again
                 job.path = told["path"]
@@ -134,7 +133,7 @@ class Finisher:
             raise SaveError(job.lost)
         folder = self._output or Path(job.folder)
         target = folder / job.file
-        _check_below(target, job.file, folder)
+        check_target(target, job.file, folder)
         path, damage = publish(raw, target, job.metadata, own, overwrite=job.overwrite)
         told |= {"state": manifest.PARTIAL if job.is_partial else manifest.SAVED, "problem": str(damage) or None}
         told |= {"file": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size, "path": str(path)}
@@ -199,7 +198,7 @@ class Finisher:
         Only what still is the file that such an attempt wrote: what the program or somebody else has put in its place
         stays.
         """
-        earlier = [each for each in self._earlier or () if _is_as_written(folder, each, own)]
+        earlier = [each for each in self._earlier or () if is_as_written(folder, each, own)]
         for each in earlier[: max(0, len(earlier) - max(0, room))]:
             (folder / each["file"]).unlink(missing_ok=True)
             earlier.remove(each)
@@ -228,7 +227,7 @@ class Finisher:
         status = {**facts, "queue": str(self._queue.folder), "updated_ns": time.time_ns(), "earlier": self._earlier}
         status["pruned_to"] = self._pruned_to
         if is_killed:
-            status |= {"state": manifest.KILLED, "problem": _last_words(process)}
+            status |= {"state": manifest.KILLED, "problem": last_words(process)}
         shown = [{key: value for key, value in window.items() if key not in ("path", "window")} for window in windows]
         with contextlib.suppress(OSError):  # the traces can't be written either, which is said in the log
             manifest.write_status(folder, process["global_rank"], {**status, "windows": shown})
@@ -255,54 +254,6 @@ class Finisher:
         self.report(is_killed=is_killed)
         self._mirror()
         return [self._windows[number] for number in sorted(self._windows)]
-
-
-def _is_as_written(folder: Path, trace: dict[str, Any], own: set[Path]) -> bool:
-    """Whether a trace of an earlier attempt is still there, below the run's folder and as long as it was."""
-    if not is_path(trace.get("file")):
-        return False
-    path = folder / trace["file"]
-    if path in own or not is_below(path, folder):
-        return False
-    try:
-        info = path.lstat()
-    except OSError:
-        return False
-    is_ours = not hasattr(os, "getuid") or info.st_uid == os.getuid()
-    return is_ours and stat.S_ISREG(info.st_mode) and info.st_size == trace.get("bytes")
-
-
-def _check_below(target: Path, name: str, folder: Path) -> None:
-    """Check that a trace comes to lie in a folder.
-
-    Raises:
-        SaveError: Its name, or a link in the folder, leads elsewhere.
-    """
-    if Path(name).is_absolute() or ".." in Path(name).parts or not is_below(target, folder):
-        raise SaveError(f"{name} leads out of {folder}")
-
-
-def _checked_window(window: Any) -> dict[str, Any] | None:
-    """What is written of a window, if it is what a finisher writes."""
-    if not isinstance(window, dict) or not isinstance(window.get("state"), str):
-        return None
-    has_path = window.get("path") is None or is_path(window["path"])
-    is_valid = is_count(window.get("window")) and is_count(window.get("span"), 1 << 63) and is_path(window.get("file"))
-    return window if is_valid and has_path and isinstance(window.get("upload") or {}, dict) else None
-
-
-def _window(job: Job) -> dict[str, Any]:
-    keys = ("window", "step_first", "step_last", "started_ns", "ended_ns", "reason", "ranks")
-    told = {key: job.metadata.get(key) for key in keys}
-    span = job.metadata.get("steps_completed")
-    told |= {"file": job.file, "window": job.number, "span": span if is_count(span, 1 << 63) else 0}
-    return {**told, "state": manifest.SAVING}
-
-
-def _last_words(process: dict[str, Any]) -> str:
-    step = process.get("recording_since_step")
-    what = "between two windows" if step is None else f"while it recorded, since step {step}"
-    return f"the process ended without a good-bye {what}: killed, out of memory, or crashed"
 
 
 def finish_left_over(

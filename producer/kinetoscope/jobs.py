@@ -36,6 +36,9 @@ except ImportError:  # Windows
 
 PROCESS = "process.json"
 STATE = "state.json"
+MOST_OWN_BYTES = 4 << 30
+"""How large a file of the program's own events may be."""
+
 MOST_RANKS = 1 << 17
 """More than any job has: a number beyond it is damage, and nobody makes a list of so many."""
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import SaveError
+from .jobs import MOST_OWN_BYTES
 from .plain_files import read_json
 from .writer import publish
 
@@ -62,7 +63,7 @@ class LastWindow:
         elif self._job.lost is not None:
             raise SaveError(self._job.lost)
         else:
-            own = read_json(self._saving.own_events(self._job))
+            own = read_json(self._saving.own_events(self._job), MOST_OWN_BYTES)
             metadata = json.loads(json.dumps(self._job.metadata, default=str))
             publish(Path(self._job.raw), path.absolute(), metadata, own, overwrite=True)
 

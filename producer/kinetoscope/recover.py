@@ -24,22 +24,19 @@ from typing import TYPE_CHECKING, Any
 
 from .finisher import finish_left_over, is_alive
 from .jobs import Queue
-from .manifest import ENDED, KEPT, KILLED, RECORDING, SAVING, statuses
+from .manifest import KEPT, SAVING, statuses
 from .metadata import KEY
 from .naming import TraceName, file_name, worker_of_rank
 from .plain_files import read_plain, replace_plain
 from .scratch import VARIABLE, queue_folders, scratch_root
-from .sidecar import is_moment, latest_of, lines_of, older_file, recovered_sidecars, sidecars
-from .status import SILENT_S, checked_header, is_as_noted, open_window, rank_statuses, recover_command
+from .sidecar import is_moment, latest_of, lines_of, older_file, sidecars
+from .status import SILENT_S, checked_header, is_as_noted, open_window, rank_statuses
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from .status import RankStatus
-
 _LINE_LENGTHS = {"s": 4, "m": 5, "o": 3, "i": 4, "c": 4, "n": 4, "l": 3, "e": 3}
 _MOST_TEXT = 500
-_GONE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -135,7 +132,7 @@ def _finished(rank: int, queue: Queue, places: Collection[str], output: Path | N
 
 
 @dataclass(frozen=True)
-class _Journal:
+class Journal:
     """What one sidecar holds.
 
     Args:
@@ -153,57 +150,8 @@ class _Journal:
 
     @property
     def is_closed(self) -> bool:
+        """Whether its process closed its recording in good order."""
         return any(line[0] == "e" for line in self.lines)
-
-
-def unfinished(run: Path) -> list[str]:
-    """Say what of a run was lost, or isn't written yet, where nobody was left to say so in its manifest.
-
-    Args:
-        run: The run's folder.
-    """
-    said = []
-    known = {status["global_rank"]: status for status in statuses(run)}
-    journals = {journal.rank: journal for journal in rank_statuses(run)}
-    for rank in sorted({*known, *journals}):
-        spans = _unwritten(known.get(rank, {}), journals.get(rank))
-        if spans:
-            shown = ", ".join(map(str, spans))
-            said.append(f"rank {rank}: span {shown} isn't written yet; wait, or {recover_command(run)}")
-    for rank, journal in journals.items():
-        state, step = known.get(rank, {}).get("state"), journal.recording_since_step
-        if step is not None and state not in (ENDED, KILLED) and (journal.state == "dead" or journal.age_s > _GONE_S):
-            heard = "it is gone" if journal.state == "dead" else f"it was last heard of {journal.age_s:.0f} s ago"
-            words = f"and was recording since step {step}; {recover_command(run)} makes a trace of what is left"
-            said.append(f"rank {rank}: {heard}, {words}")
-    return [*said, *_lost_and_recovered(run, known)]
-
-
-def _unwritten(status: dict[str, Any], journal: RankStatus | None) -> list[int]:
-    """The spans of windows of a process that is gone, of which its writer hasn't said that they are traces."""
-    windows = {window["span"]: window.get("state") for window in status.get("windows", ())}
-    is_gone = journal is not None and journal.state in ("dead", "ended")
-    if status.get("state") not in (ENDED, KILLED) and not is_gone:
-        return []
-    spans = {span for span, state in windows.items() if state == SAVING}
-    if journal is not None and is_gone and status.get("state") == RECORDING:
-        saved = {value for kind, value, _ in journal.news if kind == "saved" and is_moment(value)}
-        spans |= {span for span in saved if span not in windows and span > status.get("pruned_to", -1)}
-    return sorted(spans)
-
-
-def _lost_and_recovered(run: Path, known: dict[int, dict[str, Any]]) -> Iterator[str]:
-    """Windows that were open when their process was killed, of which a trace was made of what was left."""
-    for file in recovered_sidecars(run):
-        try:
-            journal, written_ns = _journal(file, None), file.lstat().st_mtime_ns
-        except (OSError, ValueError):  # damaged since
-            continue
-        rank = journal.head["global_rank"]
-        status = known.get(rank, {})
-        is_of_earlier = status.get("started_ns", 0) > written_ns
-        if journal.window is not None and status.get("state") not in (ENDED, KILLED) and not is_of_earlier:
-            yield f"rank {rank}: it was killed while it recorded, since step {journal.window}: that recording is lost"
 
 
 def recovered(run: Path, *, force: bool = False, output: Path | None = None) -> list[Recovered]:
@@ -218,7 +166,7 @@ def recovered(run: Path, *, force: bool = False, output: Path | None = None) -> 
     journals, results = [], []
     for file in sidecars(run):
         try:
-            journals.append(_journal(file, older_file(file)))
+            journals.append(read_journal(file, older_file(file)))
         except (OSError, ValueError) as error:
             results.append(Recovered(file, problem=f"it can't be read: {_words(error)}"))
     peers = _peers(run, journals)
@@ -240,7 +188,7 @@ def _words(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def _journal(file: Path, older: Path | None) -> _Journal:
+def read_journal(file: Path, older: Path | None) -> Journal:
     """Read a sidecar.
 
     Args:
@@ -256,7 +204,7 @@ def _journal(file: Path, older: Path | None) -> _Journal:
     lines = [line for line in lines if _is_whole(line)]
     step, news = latest_of(lines)
     numbers = [line[1] for line in lines if line[0] == "s"] + ([] if step is None else [step[0]])
-    return _Journal(file, head, lines, max(numbers, default=-1) + 1, open_window(news))
+    return Journal(file, head, lines, max(numbers, default=-1) + 1, open_window(news))
 
 
 def _is_whole(line: list[Any]) -> bool:
@@ -279,7 +227,7 @@ def _times(line: list[Any]) -> list[Any]:
     return {"s": line[2:4], "m": line[3:5], "c": line[2:3], "l": []}.get(line[0], line[-1:])
 
 
-def _has_recorded(journal: _Journal) -> bool:
+def _has_recorded(journal: Journal) -> bool:
     """Whether a process is one of those that record, or was asked to."""
     is_asked = any(kind == "recording" for kind, *_ in latest_of(journal.lines)[1])
     return journal.head.get("records") is not False or is_asked
@@ -297,7 +245,7 @@ class _Peers:
     saved: list[tuple[int, int]]
     completed: dict[int, int]
 
-    def span_of(self, journal: _Journal) -> int:
+    def span_of(self, journal: Journal) -> int:
         """The span of what a process was recording: that of its peers' window, else where the last of them stood."""
         first = journal.window
         if first is None:
@@ -306,7 +254,7 @@ class _Peers:
         return min(spans)[1] if spans else max(self.completed.get(first, 0), journal.completed)
 
 
-def _peers(run: Path, journals: Sequence[_Journal]) -> _Peers:
+def _peers(run: Path, journals: Sequence[Journal]) -> _Peers:
     windows = [window for status in statuses(run) for window in status["windows"]]
     saved = [(w["step_first"], w["span"]) for w in windows if is_moment(w.get("step_first")) and is_moment(w["span"])]
     completed: dict[int, int] = {}
@@ -316,7 +264,7 @@ def _peers(run: Path, journals: Sequence[_Journal]) -> _Peers:
     return _Peers(saved, completed)
 
 
-def _recovered(run: Path, journal: _Journal, peers: _Peers, output: Path | None) -> Recovered:
+def _recovered(run: Path, journal: Journal, peers: _Peers, output: Path | None) -> Recovered:
     times = [time for line in journal.lines for time in _times(line)]
     if not times:
         return Recovered(journal.file, problem="it holds nothing that has a time")
@@ -359,7 +307,7 @@ def _holds(path: Path, data: bytes) -> bool:
         return False
 
 
-def _trace(journal: _Journal, base_ns: int) -> dict[str, Any]:
+def _trace(journal: Journal, base_ns: int) -> dict[str, Any]:
     head, lines = journal.head, journal.lines
     rank, pid = head["global_rank"], head["pid"]
     tid = head["tid"] if is_moment(head.get("tid")) else pid

@@ -18,11 +18,12 @@ from kinetoscope.errors import UsageError
 from kinetoscope.jobs import PROCESS, STATE, Queue
 from kinetoscope.manifest import write_status
 from kinetoscope.plans import FolderBoard, Plan
-from kinetoscope.recover import finished, recovered, unfinished
+from kinetoscope.recover import finished, recovered
 from kinetoscope.requests import Request, taken
 from kinetoscope.scratch import VARIABLE, make_queue_folder
 from kinetoscope.sidecar import Sidecar
 from kinetoscope.status import rank_statuses
+from kinetoscope.unfinished import unfinished
 from kinetoscope_tb.cli import main
 from kinetoscope_tb.discovery import Logdir, list_traces
 

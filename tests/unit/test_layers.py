@@ -29,7 +29,7 @@ FROM_PRODUCER = {  # the arrows between the packages
     "discovery": {"kinetoscope.manifest", "kinetoscope.naming"},
     "rewriting": {"kinetoscope.naming"},
     "jobs": {"kinetoscope.errors", "kinetoscope.requests", "kinetoscope.sidecar", "kinetoscope.status"},
-    "cli": {"kinetoscope.recover", "kinetoscope.status"},
+    "cli": {"kinetoscope.recover", "kinetoscope.status", "kinetoscope.unfinished"},
 }
 VIEWS_APART = "analyses"  # here even the package's own modules don't import each other
 

@@ -57,7 +57,7 @@ def _told(listing: Listing, run: str, *, strict: bool) -> list[str]:
 
 def _unfinished(group: Sequence[Verdict]) -> list[str]:
     """What was lost of a run on this disk, or isn't written yet, that nobody was left to say."""
-    from kinetoscope.recover import unfinished
+    from kinetoscope.unfinished import unfinished
 
     folders = {Path(one.file.path).parent for one in group if not is_url(one.file.path)}
     return [text for folder in sorted(folders) for text in unfinished(folder)]
