@@ -91,7 +91,23 @@ def make_queue_folder() -> Path:
     other = tempfile.mkdtemp(prefix=_PREFIX)
     advice = f"`{VARIABLE}={other} kinetoscope recover` finds them there"
     _LOG.warning("%s. Recordings lie in %s until they are traces; %s.", problem, other, advice)
-    return Path(tempfile.mkdtemp(dir=other, prefix=""))
+    queue = Path(tempfile.mkdtemp(dir=other, prefix=""))
+    for folder in (queue.parent, queue):
+        _check_disk(folder)
+    return queue
+
+
+def _check_disk(folder: Path) -> None:
+    """Check that a folder that was just made is private, as it isn't on a disk without modes.
+
+    Raises:
+        NotPrivate: It isn't.
+    """
+    try:
+        check_private(folder)
+    except NotPrivate as error:
+        advice = f"name one by {VARIABLE} on a disk that can keep others out"
+        raise NotPrivate(f"there is no private folder for recordings: {error}; {advice}") from error
 
 
 def queue_folders() -> list[Path]:

@@ -156,3 +156,15 @@ def test_on_an_object_store_a_second_home_reads_the_summaries_alone(tmp_path, ki
         fetched = [request.path for request in server.asked if request.method == "GET" and "trace.json" in request.path]
         assert fetched == []
         s3fs.S3FileSystem.clear_instance_cache()
+
+
+def test_a_link_in_the_place_of_the_summaries_is_replaced_not_followed(tmp_path, kinetoscope, monkeypatch):
+    monkeypatch.setenv("KINETOSCOPE_CACHE", "off")
+    run, mine = tmp_path / "logs" / "run", tmp_path / ".bashrc"
+    mine.write_text("the user's own")
+    write(simulated(Truth(ranks=RANKS, steps=3)), run)
+    (run / FILE_NAME).symlink_to(mine)
+    status, _, err = kinetoscope("index", str(tmp_path / "logs"), "--beside")
+    assert (status, err) == (0, "")
+    assert mine.read_text() == "the user's own"
+    assert not (run / FILE_NAME).is_symlink()

@@ -74,6 +74,18 @@ def test_a_root_that_others_have_prepared_is_not_used(scratch, made, log):
     assert f"{VARIABLE}={queue.parent} kinetoscope recover" in said
 
 
+def test_without_any_private_folder_there_is_no_queue(scratch, monkeypatch):
+    def on_a_disk_without_modes(**_):
+        folder = scratch / f"folder{len(list(scratch.iterdir()))}"
+        folder.mkdir(mode=0o755)
+        return str(folder)
+
+    open_to_others(scratch_root())
+    monkeypatch.setattr("kinetoscope.scratch.tempfile.mkdtemp", on_a_disk_without_modes)
+    with pytest.raises(NotPrivate, match=VARIABLE):
+        make_queue_folder()
+
+
 def test_a_queue_that_others_may_enter_is_passed_over():
     queue, link = make_queue_folder(), scratch_root() / "link"
     open_ = make_queue_folder()
