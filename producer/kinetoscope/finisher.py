@@ -29,6 +29,7 @@ from . import manifest
 from .errors import SaveError
 from .jobs import STATE, Job, Queue, is_count, is_path
 from .plain_files import is_below, read_json, write_json
+from .redaction import redacted_urls
 from .scratch import check_private
 from .uploads import is_allowed, upload
 from .writer import publish
@@ -229,7 +230,8 @@ class Finisher:
         status["pruned_to"] = self._pruned_to
         if is_killed:
             status |= {"state": manifest.KILLED, "problem": _last_words(process)}
-        shown = [{key: value for key, value in window.items() if key not in ("path", "window")} for window in windows]
+        told = [{key: value for key, value in window.items() if key not in ("path", "window")} for window in windows]
+        shown = redacted_urls(told)
         with contextlib.suppress(OSError):  # the traces can't be written either, which is said in the log
             manifest.write_status(folder, process["global_rank"], {**status, "windows": shown})
 
