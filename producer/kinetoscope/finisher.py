@@ -230,8 +230,7 @@ class Finisher:
         status["pruned_to"] = self._pruned_to
         if is_killed:
             status |= {"state": manifest.KILLED, "problem": _last_words(process)}
-        told = [{key: value for key, value in window.items() if key not in ("path", "window")} for window in windows]
-        shown = redacted_urls(told)
+        shown = redacted_urls([{k: v for k, v in window.items() if k not in ("path", "window")} for window in windows])
         with contextlib.suppress(OSError):  # the traces can't be written either, which is said in the log
             manifest.write_status(folder, process["global_rank"], {**status, "windows": shown})
 

@@ -52,7 +52,7 @@ def redacted_arguments(arguments: Iterable[object]) -> list[str]:
 def redacted_text(text: str) -> str:
     """Return a text without the secrets that it assigns, and without what is one by its form."""
     text = _AUTHORIZED.sub(rf"\1\2{REDACTED}", redacted_urls(text))
-    return _FORMS.sub(REDACTED, _ASSIGNED.sub(_assigned, text))
+    return _FORMS.sub(REDACTED, _ASSIGNED.sub(_without_value, text))
 
 
 def redacted_urls(value: Any) -> Any:
@@ -65,10 +65,10 @@ def redacted_urls(value: Any) -> Any:
     return [redacted_urls(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def _assigned(found: re.Match[str]) -> str:
-    name, value = found.groups()
+def _without_value(match: re.Match[str]) -> str:
+    name, value = match.groups()
     if value.startswith("//"):  # a URL's
-        return found[0]
+        return match[0]
     mark = value[0] if value[0] in "\"'" else ""
     return f"{name}{mark}{REDACTED}{mark}"
 
