@@ -28,6 +28,7 @@ from . import manifest
 from .errors import SaveError
 from .jobs import MOST_OWN_BYTES, STATE, Job, Queue, is_count
 from .plain_files import is_below, read_json, write_json
+from .redaction import redacted_urls
 from .scratch import check_private
 from .uploads import is_allowed, upload
 from .window_records import check_target, checked_window, is_as_written, last_words, new_window
@@ -228,7 +229,7 @@ class Finisher:
         status["pruned_to"] = self._pruned_to
         if is_killed:
             status |= {"state": manifest.KILLED, "problem": last_words(process)}
-        shown = [{key: value for key, value in window.items() if key not in ("path", "window")} for window in windows]
+        shown = redacted_urls([{k: v for k, v in window.items() if k not in ("path", "window")} for window in windows])
         with contextlib.suppress(OSError):  # the traces can't be written either, which is said in the log
             manifest.write_status(folder, process["global_rank"], {**status, "windows": shown})
 

@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from torch.autograd import profiler
+from torch.autograd import profiler, profiler_legacy
 
 from .errors import ProfilerBusyError
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 _STARTS, _STOP = ("_prepare_trace", "_start_trace"), "__exit__"
-_EMITTERS = tuple(getattr(profiler, name) for name in ("emit_itt", "emit_nvtx") if hasattr(profiler, name))
-"""What torch lets only one thread's profiler do, too: it refuses to begin beside a recording on the same thread."""
+_OF_A_THREAD = (profiler.emit_itt, profiler.emit_nvtx, profiler_legacy.profile)
+"""Profilers that watch one thread: they refuse to begin where it is being recorded, and mind no other thread."""
 
 PATIENCE_S = 10.0
 """How long a profiler on another thread waits for the end of the training's step, where the recording gives way."""
@@ -91,9 +91,9 @@ class ForeignProfilers:
             return
         for name in _STARTS:
             self._replace(profiler.profile, name, self._starting)
-        for emitter in _EMITTERS:
-            self._replace(emitter, "__enter__", self._emitting)
-        for kind in (profiler.profile, *_EMITTERS):
+        for watcher in _OF_A_THREAD:
+            self._replace(watcher, "__enter__", self._starting_on_thread)
+        for kind in (profiler.profile, *_OF_A_THREAD):
             self._replace(kind, _STOP, self._stopping)
         self._active.update(other for other in gc.get_objects() if type(other) is profiler.profile and _runs(other))
 
@@ -109,15 +109,23 @@ class ForeignProfilers:
             self._replaced.append((kind, name, method))
             setattr(kind, name, noticing(method))
 
-    def _emitting(self, start: Callable[..., object]) -> Callable[..., object]:
+    def _starting_on_thread(self, start: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(start)
         def noticed(other: Any, *args: Any, **kwargs: Any) -> object:
             if threading.get_ident() == self._thread and getattr(other, "enabled", False):
                 self._before()
-                self._active.add(other)
+                return self._started(start, other, *args, **kwargs)
             return start(other, *args, **kwargs)
 
         return noticed
+
+    def _started(self, start: Callable[..., object], other: Any, *args: Any, **kwargs: Any) -> object:
+        self._active.add(other)
+        try:
+            return start(other, *args, **kwargs)
+        except BaseException:  # so it doesn't run
+            self._active.discard(other)
+            raise
 
     def _starting(self, start: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(start)
@@ -125,12 +133,11 @@ class ForeignProfilers:
             if threading.get_ident() != self._thread:
                 with self._turn:
                     self._wait()
-                    self._active.add(other)
-                    return start(other, *args, **kwargs)
-            if not self._own.depth:
-                self._before()
-                self._active.add(other)
-            return start(other, *args, **kwargs)
+                    return self._started(start, other, *args, **kwargs)
+            if self._own.depth:
+                return start(other, *args, **kwargs)
+            self._before()
+            return self._started(start, other, *args, **kwargs)
 
         return noticed
 

@@ -24,6 +24,7 @@ from .jobs import Job
 from .manifest import ENDED, KEPT, LOST, NAME, RECORDING
 from .metadata import Recording, Window, process_facts
 from .plain_files import write_json
+from .redaction import redacted_arguments
 from .selection import Selection
 from .template import formatted, place_values, variables
 from .uploads import object_url
@@ -302,7 +303,7 @@ class Saving:
             **process_facts(),
             **self._facts,
             "options": self.options,
-            "argv": sys.argv,
+            "argv": redacted_arguments(sys.argv),
             "started_ns": self._started_ns,
             "left_out": self._left_out,
         }

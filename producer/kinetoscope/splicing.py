@@ -128,10 +128,10 @@ def _renamed(text: bytes, names: Mapping[str, str]) -> bytes:
     """Return events with the markers' true names."""
     if not names:
         return text
-    return _ANNOTATION.sub(lambda found: found[1] + _in_json(names, found[2]), text)
+    return _ANNOTATION.sub(lambda match: match[1] + _json_name(names, match[2]), text)
 
 
-def _in_json(names: Mapping[str, str], recorded: bytes) -> bytes:
+def _json_name(names: Mapping[str, str], recorded: bytes) -> bytes:
     name = names.get(recorded.decode("ascii", "replace"))
     return b'"%s"' % recorded if name is None else json.dumps(name).encode("ascii")
 

@@ -93,8 +93,9 @@ class Tracer(Windows):
         signal: A signal that asks for a window, too, by name or number, such as `SIGUSR2`. None is installed otherwise:
             trainers and launchers have their own, as Lightning has SIGUSR1 under SLURM.
         slow_step: Record the next steps after one that took so many times the usual, such as 3; None for never.
-        rescue: Whether to save what is recorded before SIGTERM, SIGHUP or Ctrl-C end the process, and to keep a small
-            file beside the traces, from which `kinetoscope recover` makes a trace after SIGKILL.
+        rescue: Whether to save what is recorded before SIGTERM, SIGHUP (but not under SLURM, where it may ask a job to
+            requeue itself) or Ctrl-C end the process, and to keep a small file beside the traces, from which
+            `kinetoscope recover` makes a trace after SIGKILL.
         acc_events: Whether `events()` and `key_averages()` add up all windows.
         custom_trace_id_callback: Makes each window's trace id; by default all ranks give a window the same one.
         post_processing_timeout_s: After how long `events()` and `key_averages()` give what they have.

@@ -72,7 +72,7 @@ class Windows(Loop):
             recorder.start(action)
         except ProfilerBusyError as error:
             self._attendant.left_out(self.completed_steps, str(error))
-        except Exception as error:  # noqa: BLE001  torch's: it can't record here what it was told to
+        except Exception as error:  # noqa: BLE001  torch's: it can't record here
             self._give_up(error)
         return recorder.is_recording
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from importlib.util import find_spec
+from re import fullmatch
 
 import pytest
 
@@ -67,6 +68,36 @@ fit(Model(), logdir, epochs=3, checkpoint="middle.ckpt")
 failing = Model()
 failing.fails_at = 3
 fit(failing, logdir + "/failed")
+"""
+
+DEFAULTS = """
+import lightning.pytorch as pl
+from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+from kinetoscope.integrations.lightning import TracerCallback
+
+class Model(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 2)
+    def training_step(self, batch, index):
+        loss = torch.nn.functional.cross_entropy(self.layer(batch[0]), batch[1])
+        self.log("loss", loss)
+        return loss
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+quiet = dict(enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False, log_every_n_steps=1)
+def fit(logger, logdir=None, times=1):
+    tracer = TracerCallback(logdir, schedule=schedule)
+    for _ in range(times):
+        trainer = pl.Trainer(max_epochs=1, accelerator="cpu", callbacks=[tracer], logger=logger, default_root_dir="root", **quiet)
+        trainer.fit(Model(), DataLoader(data, batch_size=2))
+        print(*(path.relative_to(path.cwd()) for path in tracer.tracer.saved_traces))
+
+fit(TensorBoardLogger("logs"), times=2)
+fit(CSVLogger("csv", name=None, version="mine"))
+fit(False)
+fit(TensorBoardLogger("logs"), "given")
 """
 
 REQUEUED = """
@@ -228,6 +259,18 @@ def test_lightning_s_batches_are_steps_and_its_names_are_markers(tmp_path):
     assert any("SingleDeviceStrategy.training_step" in str(name) for name in names(trace))
     partial = content(tmp_path / "logdir/failed/run/rank0.3.pt.trace.json.gz")
     assert partial["kinetoscope"]["reason"] == "exception: KeyError"
+
+
+@needs("lightning")
+def test_by_default_traces_lie_in_the_folder_of_lightning_s_logger(tmp_path):
+    first, again, csv, without, given = run(DEFAULTS, tmp_path, KINETOSCOPE_SCALARS="on")
+    name = "rank0.4.pt.trace.json.gz"
+    assert (first, again) == (f"logs/lightning_logs/version_0/{name}", f"logs/lightning_logs/version_0.1/{name}")
+    assert csv == f"csv/mine/{name}"
+    assert fullmatch(rf"root/[0-9-]+/{name}", without)
+    assert fullmatch(rf"given/[0-9-]+/{name}", given)
+    assert [path.name for path in (tmp_path / "logs").rglob("*tfevents*.kinetoscope")] == []
+    assert list((tmp_path / "logs/lightning_logs/version_0").glob("events.out.tfevents*"))  # Lightning's own
 
 
 @needs("lightning")

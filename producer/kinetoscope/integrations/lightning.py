@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..progress import Progress
@@ -31,7 +32,9 @@ class TracerCallback(Callback):  # type: ignore[misc]
     """Records trainings.
 
     Args:
-        logdir: As for `Tracer`; by default the trainer's `log_dir`, or else its `default_root_dir`.
+        logdir: As for `Tracer`. By default traces lie in the folder of the trainer's logger, beside its curves, as
+            `lightning_logs/version_0`; then there are none of ours, which would hide them. Of a logger that has no
+            folder for each run its `save_dir` is the logdir, and without a logger the trainer's `default_root_dir`.
         batch_size: Samples of a batch, for the throughput; or what tells it of one.
         options: The other arguments of `Tracer`.
 
@@ -40,7 +43,7 @@ class TracerCallback(Callback):  # type: ignore[misc]
     """
 
     def __init__(self, logdir: str | os.PathLike[str] | None = None, *, batch_size: Any = None, **options: Any) -> None:
-        self._loop, self._batch_size = Loop(logdir, options), batch_size
+        self._loop, self._batch_size, self._has_logdir = Loop(logdir, options), batch_size, logdir is not None
         self._names: _Names | None = None
 
     @property
@@ -50,7 +53,8 @@ class TracerCallback(Callback):  # type: ignore[misc]
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Begin."""
-        self._loop.begin(trainer.log_dir or trainer.default_root_dir, progress=_progress(trainer, self._batch_size))
+        logdir, options = ("", {}) if self._has_logdir else _default_place(trainer)
+        self._loop.begin(logdir, progress=_progress(trainer, self._batch_size), **options)
         if self._loop.is_open and self._loop.tracer is not None:
             self._loop.tracer.preset_metadata_json("Framework", '"pytorch-lightning"')
             if isinstance(trainer.profiler, PassThroughProfiler):
@@ -83,6 +87,16 @@ class TracerCallback(Callback):  # type: ignore[misc]
             trainer.profiler = self._names.before
             self._names = None
         self._loop.end(error)
+
+
+def _default_place(trainer: Any) -> tuple[str | Path, dict[str, Any]]:
+    """Return the logdir of a program that names none, and more arguments for its Tracer."""
+    places = [place for place in (trainer.log_dir, trainer.default_root_dir) if place and "://" not in str(place)]
+    folder = Path(places[0] if places else "runs").absolute()
+    has_own_folder = getattr(trainer.logger, "log_dir", None) is not None and places[:1] == [trainer.log_dir]
+    if has_own_folder and folder.name and not folder.name.startswith("."):
+        return folder.parent, {"run": folder.name, "scalars": False}
+    return folder, {}
 
 
 def _progress(trainer: Any, batch_size: Any) -> Progress:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 from torch.autograd import profiler as autograd_profiler
+from torch.autograd import profiler_legacy
 from torch.profiler import ProfilerActivity, profile
 
 from kinetoscope import Tracer, UsageError, cyclic
@@ -172,9 +173,11 @@ def test_a_profiler_that_ends_before_the_window_costs_nothing(tmp_path, kind, lo
     assert log() == []
 
 
-def test_itt_that_is_emitted_inside_a_window_ends_it(tmp_path, log):
+@pytest.mark.filterwarnings("ignore:.*profiler_legacy.*:FutureWarning")
+@pytest.mark.parametrize("kind", [autograd_profiler.emit_itt, profiler_legacy.profile])
+def test_a_profiler_of_this_thread_inside_a_window_ends_it(tmp_path, kind, log):
     def emitting():
-        with autograd_profiler.emit_itt():
+        with kind():
             work()
 
     tracer = Tracer(tmp_path, run="run", schedule=cyclic(wait=0, warmup=1, active=2, repeat=2))
@@ -187,8 +190,21 @@ def test_itt_that_is_emitted_inside_a_window_ends_it(tmp_path, log):
         True,
     )
     assert len(log()) == 1
-    with autograd_profiler.emit_itt():  # torch is as it was
+    with kind():  # torch is as it was
         work()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="NVTX works here")
+def test_a_profiler_that_can_not_begin_is_not_in_the_way_for_ever(tmp_path, log):
+    emitter = autograd_profiler.emit_nvtx()
+
+    def emitting():
+        with pytest.raises((AssertionError, RuntimeError)):
+            emitter.__enter__()
+
+    tracer = Tracer(tmp_path, run="run", schedule=cyclic(wait=1, warmup=1, active=2))
+    assert trained(tracer, 0, emitting) == STEPS * 16
+    assert [path.name for path in tracer.saved_traces] == ["rank0.4.pt.trace.json.gz"]
 
 
 def test_itt_that_another_thread_emits_is_none_of_ours(tmp_path, log):
