@@ -54,7 +54,8 @@ class Saving:
         losses: Takes what goes wrong.
         facts: What every trace of this process says of its recording: `schedule`.
         destination: Where traces are put.
-        on_saved: Is called with each trace's path, and what the manifest says of it, on the training's thread.
+        on_saved: Is called with each trace's path, and what the manifest says of it, on the training's thread. The
+            trace is there until then, however few stay.
         selection: Which ranks record. Of one that doesn't nothing is told, and no process is started for it.
     """
 
@@ -78,7 +79,8 @@ class Saving:
         self._window_ranks: Collection[int] | None = None
         self._has_begun = False
         self._left_out: list[dict[str, Any]] = []
-        self._finishing = Finishing(self._became, self._destination.places)
+        waits_for = -1 if on_saved is None else self._destination.kept
+        self._finishing = Finishing(self._became, self._destination.places, keep=waits_for)
         self._largest_bytes = 0
         self._files: set[str] = set()
         self._is_ended = False

@@ -52,6 +52,7 @@ def job(folder, rank=0, *, sources=(), events=(), file=None, **more):
         "merged_remote": None,
         "overwrite": False,
         "remove": [],
+        "temporary": [],
         **more,
     }
 
