@@ -139,10 +139,11 @@ def ours(training: Training, steps: int, tracer: Tracer, windows: Windows) -> tu
     return costs
 
 
-def torchs(training: Training, steps: int, folder: Path) -> tuple[Cost, float]:
+def torchs(training: Training, steps: int, folder: Path, *, with_stack: bool) -> tuple[Cost, float]:
     """A window of torch's own profiler with the same options."""
     handler = tensorboard_trace_handler(str(folder), use_gzip=True)
-    with profile(schedule=one_window(steps), on_trace_ready=handler, record_shapes=True) as profiler:
+    options = {"record_shapes": True, "with_stack": with_stack}
+    with profile(schedule=one_window(steps), on_trace_ready=handler, **options) as profiler:
         return window(training, steps, profiler.step)
 
 
@@ -180,21 +181,26 @@ def outside(training: Training, rounds: int, steps: int, folder: Path) -> list[t
         return list(pairs(rounds, told, lambda: loop(training, steps, nothing)))
 
 
-def inside(training: Training, rounds: int, steps: int, folder: Path) -> list[tuple[tuple[Cost, float], ...]]:
+def inside(
+    training: Training, rounds: int, steps: int, folder: Path, *, with_stack: bool = False
+) -> list[tuple[tuple[Cost, float], ...]]:
     """Windows of a Tracer, and of torch.profiler.
 
     Without curves, each of which would be summed up by another process while the next window is measured; what a step
     costs with them is in `outside`.
     """
     windows = Windows()
-    with Tracer(folder, schedule=windows, keep=1, scalars=False) as tracer:
+    with Tracer(folder, schedule=windows, keep=1, scalars=False, with_stack=with_stack) as tracer:
 
         def one_of_ours() -> tuple[Cost, float]:
             return ours(training, steps, tracer, windows)
 
+        def one_of_torchs() -> tuple[Cost, float]:
+            return torchs(training, steps, folder / "torch", with_stack=with_stack)
+
         one_of_ours()
-        torchs(training, steps, folder / "torch")
-        return list(pairs(rounds, one_of_ours, lambda: torchs(training, steps, folder / "torch")))
+        one_of_torchs()
+        return list(pairs(rounds, one_of_ours, one_of_torchs))
 
 
 def quartiles(values: list[float], scale: float, digits: int) -> str:
@@ -226,7 +232,7 @@ def report_steps(what: str, both: list[tuple[Cost, Cost]], most: float, other: s
 
 
 def report_recording(rounds: int, steps: int) -> None:
-    """Measure and print all three."""
+    """Measure and print all of it."""
     logging.getLogger("kinetoscope").setLevel(logging.ERROR)
     training = Training()
     loop(training, steps, nothing)
@@ -234,9 +240,16 @@ def report_recording(rounds: int, steps: int) -> None:
         beside = outside(training, rounds * 4, steps, Path(name, "outside"))
         report_steps("a step outside a window / a bare one", beside, MOST_OUTSIDE, "a bare step")
         both = inside(training, rounds, steps, Path(name, "inside"))
+        stacks = inside(training, rounds, steps, Path(name, "stacks"), with_stack=True)
     costs = [(a[0], b[0]) for a, b in both]
     report_steps("a recorded step / torch.profiler's", costs, MOST_INSIDE, "a step that torch.profiler records")
-    report("held by a save / tensorboard_trace_handler(use_gzip=True)", [a[1] / b[1] for a, b in both], MOST_HELD)
+    report_saves("held by a save / tensorboard_trace_handler(use_gzip=True)", both, steps)
+    report_saves("the same with_stack=True", stacks, steps)
+
+
+def report_saves(what: str, both: list[tuple[tuple[Cost, float], ...]], steps: int) -> None:
+    """Print how long the ends of two kinds of windows hold the training."""
+    report(what, [ours[1] / torchs[1] for ours, torchs in both], MOST_HELD)
     held = [quartiles([pair[place][1] for pair in both], 1e3, 1) for place in (0, 1)]
     print(f"    a window of {steps} steps holds the training for {held[0]} ms, torch's for {held[1]} ms")
     sys.stdout.flush()
