@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
+from .attempts import DOUBT
 from .destination import Destination
 from .errors import SaveError
 from .finishing import Finishing
@@ -128,6 +129,11 @@ class Saving:
     def attempt(self) -> str:
         """What the processes of this attempt of the run have in common; empty before that is settled."""
         return self._run.token
+
+    @property
+    def doubt(self) -> str | None:
+        """Why it isn't sure that the attempt's processes are those of one job; None if it is."""
+        return None if self._run.is_sure else DOUBT
 
     def trace_id(self, window: str) -> str:
         """Return an id that all ranks give to a window, in the form of torch's own, without asking one another.
@@ -300,6 +306,7 @@ class Saving:
             "version": __version__,
             "run": self._run.name,
             "attempt": self._run.token,
+            "doubt": self.doubt,
             **asdict(place),
             **process_facts(),
             **self._facts,
