@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import socket
 import subprocess
 import sys
 
@@ -11,6 +12,13 @@ from kinetoscope.naming import parse
 QUIET = {"KINETO_LOG_LEVEL": "99", "TORCH_CPP_LOG_LEVEL": "ERROR", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
 RUN_NAMES = ("RUN_NAME", "PT_PROFILER_JOB_NAME", "TORCHELASTIC_RUN_ID", "SLURM_JOB_NAME", "SLURM_JOB_ID")
 ENVIRON = {name: value for name, value in os.environ.items() if name not in RUN_NAMES} | QUIET
+
+
+def free_port():
+    """A port of this machine that nobody listens at now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def started(*command):

@@ -4,14 +4,23 @@ A job that starts again, or another one of the same name, must not mix its trace
 a token that all its processes know, and leaves it in the folder that it takes: `.work/attempt`. Files of others, such
 as TensorBoard's own, take no folder.
 
+Processes that no store connects meet in the logdir. The first one leaves a record of its attempt under what the
+launcher says of it; those that began in the same minute join it, each rank once. By default torchrun says the same of
+all jobs of several machines, so such a process can't be sure whose attempt it joins.
+
 This module imports nothing but the standard library.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import os
+import socket
 import uuid
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,19 +36,62 @@ _JOBS = (  # what the processes of one attempt have in common, and those of anot
     ("PMIX_NAMESPACE",),
     ("OMPI_MCA_ess_base_jobid",),
 )
+_MEETINGS = ".kinetoscope"
+_MOST_BYTES = 1 << 16
+
+START_WINDOW_S = 60
+"""Within which time launchers start all processes of an attempt, clocks that differ included."""
+
+DOUBT = (
+    "can't be sure that these ranks belong to one job: the processes could agree on nothing but the logdir, and their "
+    "launcher says the same of each job (give each one its own --rdzv-id and --master-port, or a run name)"
+)
 
 
-def token_from(environ: Mapping[str, str], number: int) -> str:
-    """Return what a launcher's variables say of the attempt; something random where they say nothing.
+@dataclass(frozen=True)
+class LauncherFacts:
+    """What a launcher says of an attempt.
+
+    Args:
+        text: The same in all its processes; empty where a launcher says nothing.
+        is_unique: Whether it says so of no other attempt.
+    """
+
+    text: str
+    is_unique: bool
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt as one of its processes knows it.
+
+    Args:
+        name: The run's name.
+        token: What its processes have in common, and no others.
+        started_ns: When the process began, in Unix time.
+        agreed_by: What connected the processes that agreed on it: `group`, `agent`, or nothing.
+    """
+
+    name: str
+    token: str
+    started_ns: int
+    agreed_by: str = ""
+
+
+def launcher_facts(environ: Mapping[str, str], number: int) -> LauncherFacts:
+    """Return what a launcher's variables say of the attempt.
 
     Args:
         environ: The variables.
         number: Which of the process's recorders it is.
     """
-    for names in _JOBS:
-        if names[0] in environ:
-            return "/".join([*(environ.get(name, "") for name in names), _launcher(environ), str(number)])
-    return uuid.uuid4().hex
+    said = [environ.get(name, "") for names in _JOBS if names[0] in environ for name in names]
+    if not said:
+        return LauncherFacts("", is_unique=False)
+    folder = _launcher(environ)
+    has_step = bool(environ.get("SLURM_STEP_ID"))
+    is_shared = "TORCHELASTIC_RUN_ID" in environ or "SLURM_JOB_ID" in environ
+    return LauncherFacts("/".join([*said, folder, str(number)]), is_unique=bool(folder) or has_step or not is_shared)
 
 
 def _launcher(environ: Mapping[str, str]) -> str:
@@ -78,6 +130,56 @@ def claimed(logdir: Path, name: str, token: str, *, overwrite: bool = False) -> 
     raise AssertionError
 
 
+def join_attempt(logdir: Path, facts: LauncherFacts, own: Attempt, rank: int) -> tuple[Attempt, bool]:
+    """Return the attempt that this process belongs to by what is in the logdir, and whether that is sure.
+
+    Args:
+        logdir: Where runs have their folders.
+        facts: What the launcher says.
+        own: What the process knows itself; all others learn it if nobody was there before.
+        rank: The process's rank.
+
+    Raises:
+        OSError: Nothing can be written there.
+    """
+    key = hashlib.sha256(facts.text.encode()).hexdigest()[:16]
+    for number in itertools.count():
+        folder = make_folder_below(logdir, _MEETINGS, f"{key}.{number}")
+        found = _attempt_in(folder / "attempt")
+        if found is None:
+            _placed(folder / "attempt", json.dumps(asdict(own)))
+            found = _attempt_in(folder / "attempt") or own
+        if not _may_be_same(found, own, facts) or not (facts.is_unique or _is_registered(folder, own, rank)):
+            continue
+        return found, facts.is_unique or (found.token == own.token and bool(own.agreed_by))
+    raise AssertionError
+
+
+def _may_be_same(found: Attempt, own: Attempt, facts: LauncherFacts) -> bool:
+    if found.token == own.token:
+        return True
+    if found.agreed_by and found.agreed_by == own.agreed_by:
+        return False
+    return facts.is_unique or abs(found.started_ns - own.started_ns) <= START_WINDOW_S * 10**9
+
+
+def _is_registered(folder: Path, own: Attempt, rank: int) -> bool:
+    """Whether this process is the attempt's rank; it becomes it where nobody was before."""
+    file, process = folder / f"rank{rank}", f"{socket.gethostname()} {os.getpid()} {own.started_ns}"
+    _placed(file, process)
+    return read_plain(file, _MOST_BYTES).decode(errors="replace") == process
+
+
+def _attempt_in(file: Path) -> Attempt | None:
+    """The attempt of a record; None if there is none, or one of somebody else that nobody can read."""
+    with suppress(FileNotFoundError, ValueError, TypeError, RecursionError):
+        found = Attempt(**json.loads(read_plain(file, _MOST_BYTES)))
+        texts = (found.name, found.token, found.agreed_by)
+        if all(isinstance(text, str) for text in texts) and type(found.started_ns) is int:
+            return found
+    return None
+
+
 def _owner(mark: Path) -> str | None:
     try:
         return read_plain(mark).decode(errors="replace")
@@ -92,14 +194,20 @@ def _has_traces(folder: Path) -> bool:
 def _taken(mark: Path, token: str) -> str:
     """Leave the token unless somebody else was faster; return whose is there."""
     make_folder_below(mark.parent.parent, ".work")
-    own = mark.with_name(f"attempt-{uuid.uuid4().hex}")
-    own.write_text(token, encoding="utf-8")
+    _placed(mark, token)
+    return _owner(mark) or ""
+
+
+def _placed(file: Path, text: str) -> None:
+    """Write a file into a folder that is there, unless the file is there, too."""
+    own = file.with_name(f"{file.name}-{uuid.uuid4().hex}")
+    own.write_text(text, encoding="utf-8")
     try:
-        os.link(own, mark)  # unlike a new file, it has its content from the first moment
+        os.link(own, file)  # unlike a new file, it has its content from the first moment
     except FileExistsError:
         pass
     except OSError:  # a file system without links
-        own.replace(mark)
+        if not file.exists():
+            own.replace(file)
     finally:
         own.unlink(missing_ok=True)
-    return _owner(mark) or ""

@@ -257,7 +257,7 @@ class Attendant:
         if not self._has_sidecar or settled is None:
             return
         place, folder = settled
-        facts = {**_facts(place, folder), "records": self._saving.selection.is_here}
+        facts = {**_facts(place, folder), "records": self._saving.selection.is_here, "doubt": self._saving.doubt}
         self._sidecar.open(folder, place.global_rank, facts)
 
 

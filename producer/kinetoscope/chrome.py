@@ -6,7 +6,8 @@ its own. torch's times count from `baseTimeNanoseconds`, which must be added: wh
 operators decades apart (torch since 2.4).
 
 The machine's file has all ranks' events of all windows. Each process that finds the files of a window complete adds
-them, once, under a lock; events that are there already stay as they are. This module never imports torch.
+them, once, under a lock; events that are there already stay as they are. A rank's file that is to be removed
+stays until it is in the machine's file, whichever rank's process puts it there. This module never imports torch.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -244,19 +245,66 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def merge(folder: Path, files: Iterable[str], merged: str) -> bool:
-    """Add the files of one window to the merged one, if all are there and nobody has; return whether it did."""
-    paths = [folder / name for name in files]
-    target, done = folder / merged, folder / f".{Path(merged).name}.merged"
-    with _alone(folder):
-        known = done.read_text(encoding="utf-8").splitlines() if done.exists() else []
-        names = [path.relative_to(folder).as_posix() for path in paths]
-        if not all(path.exists() for path in paths) or names[0] in known:
+class Merge:
+    """The file of a machine's ranks, and which files are in it; to be used under the lock.
+
+    Args:
+        folder: Where the files are.
+        merged: The machine's file.
+    """
+
+    def __init__(self, folder: Path, merged: str) -> None:
+        self._folder, self._target = folder, folder / merged
+        name = Path(merged).name
+        self.records = self._done, self._surplus = folder / f".{name}.merged", folder / f".{name}.surplus"
+
+    def add(self, files: Sequence[str]) -> bool:
+        """Add the files of one window, if all are there and nobody has; return whether it did."""
+        paths, known = [self._folder / name for name in files], _names_in(self._done)
+        if not all(path.exists() for path in paths) or files[0] in known:
             return False
-        before = _plain_lines(target) if target.exists() and known else iter(())
-        _write(target, (line for part in (before, *map(_lines_of, paths)) for line in part))
-        done.write_text("\n".join([*known, *names]) + "\n", encoding="utf-8")
-    return True
+        before = _plain_lines(self._target) if self._target.exists() and known else iter(())
+        _write(self._target, (line for part in (before, *map(_lines_of, paths)) for line in part))
+        _write_names(self._done, [*known, *files])
+        return True
+
+    def remove(self, files: Iterable[str]) -> None:
+        """Remove files that are in the machine's file; the others when they are."""
+        known, surplus = set(_names_in(self._done)), [*_names_in(self._surplus), *files]
+        for name in surplus:
+            if name in known:
+                (self._folder / name).unlink(missing_ok=True)
+        _write_names(self._surplus, [name for name in surplus if name not in known])
+
+
+def _names_in(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+def _write_names(path: Path, names: Iterable[str]) -> None:
+    path.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+
+
+def merge(folder: Path, files: Sequence[str], merged: str) -> bool:
+    """Add the files of one window to the merged one, if all are there and nobody has; return whether it did."""
+    with _alone(folder):
+        return Merge(folder, merged).add(files)
+
+
+def forget(folder: Path, merged: str) -> None:
+    """Begin a machine's file anew, where an earlier training may have left one."""
+    for path in (folder / merged, *Merge(folder, merged).records):
+        path.unlink(missing_ok=True)
+
+
+def remove(folder: Path, files: Sequence[str], merged: str | None) -> None:
+    """Remove a rank's files, but none before it is in the merged one."""
+    if merged is None:
+        for name in files:
+            (folder / name).unlink(missing_ok=True)
+    else:
+        with _alone(folder):
+            Merge(folder, merged).remove(files)
 
 
 def _plain_lines(path: Path) -> Iterator[str]:
@@ -272,11 +320,13 @@ def work(job: Mapping[str, Any]) -> list[str]:
 
     Args:
         job: `folder`, `file`, `rank`, `pid`, `events`, `sources`, `files_of_node`, `merged` or None, `remote` and
-            `merged_remote` or None, `overwrite`, `remove`: files to remove at the end.
+            `merged_remote` or None, `overwrite`, `remove`: files to remove at the end, `temporary`: the
+            sources that go with them.
     """
     folder = Path(job["folder"])
-    target = folder / job["file"]
-    problems = []
+    target, surplus = folder / job["file"], list(job["remove"])
+    problems: list[str] = []
+    is_merged = False
     try:
         rank = RankFile(job["rank"], job["pid"])
         problems = rank.problems
@@ -286,10 +336,16 @@ def work(job: Mapping[str, Any]) -> list[str]:
         for path, url in copies:
             if url is not None:
                 upload(path, url, overwrite=job["overwrite"] or path != target)
-        for name in job["remove"] if job["merged"] is None or is_merged or job["file"] not in job["remove"] else ():
-            (folder / name).unlink(missing_ok=True)
     except (OSError, SaveError) as error:
         problems.append(f"kinetoscope: {target}: {error}")
+        surplus = [name for name in surplus if name != job["file"]]  # it is nowhere else
+    try:
+        if surplus or is_merged:
+            remove(folder, surplus, job["merged"])
+        for path in job["temporary"]:
+            Path(path).unlink(missing_ok=True)
+    except OSError as error:
+        problems.append(f"kinetoscope: {folder}: {error}")
     return problems
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import os
 import select
 import signal
@@ -68,6 +69,8 @@ class Finisher:
         self._windows: dict[int, dict[str, Any]] = {window["window"]: window for window in valid if window}
         self._pruned_to: int = pruned_to if is_count(pruned_to) else -1
         self._tried: set[int] = set()
+        self.has_listener = True
+        """Whether the program still hears of its traces, if it wants to."""
         self._reported: object = None
         self._process: dict[str, Any] | None = None
         self._earlier: list[dict[str, Any]] | None = None
@@ -80,6 +83,7 @@ class Finisher:
                 self._windows.setdefault(job.number, new_window(job))
             if not jobs:
                 self._give_up_those_without_a_job()
+                self.prune_heard()
             self.report()
             if not jobs:
                 return
@@ -116,7 +120,7 @@ class Finisher:
             else:
                 self._tried.add(job.number)
                 told["upload"] = {"url": job.remote, "state": "waiting"}
-            self._prune(job)
+            self._prune(Path(job.folder), job.keep)
         except Exception as error:  # noqa: BLE001  whatever is wrong with one job, the others are to be done
             self._failed(job, told, str(error) or type(error).__name__)
 
@@ -178,15 +182,30 @@ class Finisher:
                 self._queue.put(job)
             told |= {"state": manifest.KEPT, "problem": problem, "raw": str(raw)}
 
-    def _prune(self, job: Job) -> None:
-        """Delete the oldest traces but for `keep`; one that shall be elsewhere too stays until it is."""
-        if job.keep < 0 or self._output is not None:
+    def prune_heard(self) -> None:
+        """Delete what stayed only until the program has heard of it."""
+        process = self._known_process() or {}
+        if "heard_to" in process and is_count(process.get("keep")):
+            with contextlib.suppress(OSError):  # the next window's turn tries again
+                self._prune(Path(process["folder"]), process["keep"])
+
+    def _heard_to(self) -> float:
+        """Up to which window the program has heard of all that it wants to hear of."""
+        told = (self._known_process() or {}).get("heard_to")
+        return told if self.has_listener and isinstance(told, int) else math.inf
+
+    def _prune(self, folder: Path, keep: int) -> None:
+        """Delete the oldest traces but for `keep`; one that shall be elsewhere, or heard of, stays until it is."""
+        if keep < 0 or self._output is not None:
             return
+        heard_to = self._heard_to()
         present = [w for _, w in sorted(self._windows.items()) if w.get("path") and not w.get("pruned")]
-        self._prune_earlier(Path(job.folder), job.keep - len(present), {Path(w["path"]) for w in present})
-        for window in present[: max(0, len(present) - job.keep)]:
+        self._prune_earlier(folder, keep - len(present), {Path(w["path"]) for w in present})
+        for window in present[: max(0, len(present) - keep)]:
+            if window["window"] > heard_to:
+                break
             if (window.get("upload") or {}).get("state", "uploaded") == "uploaded":
-                if is_below(Path(window["path"]), Path(job.folder)):
+                if is_below(Path(window["path"]), folder):
                     Path(window["path"]).unlink(missing_ok=True)
                 window["pruned"] = True
         gone = [number for number, window in sorted(self._windows.items()) if window.get("pruned")]
@@ -221,7 +240,7 @@ class Finisher:
             self._tell()
 
     def _publish_status(self, process: dict[str, Any], windows: list[dict[str, Any]], *, is_killed: bool) -> None:
-        folder, private = Path(process["folder"]), ("folder", "remote", "is_alone")
+        folder, private = Path(process["folder"]), ("folder", "remote", "is_alone", "heard_to", "keep")
         if self._earlier is None:
             self._earlier = manifest.earlier_traces(folder, process["global_rank"], process.get("attempt"))
         facts = {key: value for key, value in process.items() if key not in private}
@@ -281,6 +300,7 @@ def finish_left_over(
         return None
     try:
         finisher, has_died = Finisher(queue, places=places, output=output), not is_alive(queue)
+        finisher.has_listener = not has_died
         finisher.work()
         windows = finisher.close(is_killed=not finisher.has_ended() and has_died)
     finally:
@@ -288,6 +308,19 @@ def finish_left_over(
     if has_died and queue.is_empty():
         queue.discard()
     return windows
+
+
+def prune_left_over(folder: Path) -> None:
+    """Delete what stayed until the program has heard of it, when its finisher has ended."""
+    queue = Queue(folder)
+    lock = queue.lock() if folder.is_dir() else None
+    if lock is not None:
+        try:
+            finisher = Finisher(queue)
+            finisher.prune_heard()
+            finisher.report()
+        finally:
+            os.close(lock)
 
 
 def is_alive(queue: Queue) -> bool:
@@ -321,6 +354,8 @@ def main(folder: str, parent: int, places: Collection[str] = ()) -> None:
         finisher.work()
         if _is_over(parent):
             break
+    is_alone = (queue.process() or {}).get("is_alone", False)
+    finisher.has_listener = finisher.has_ended() and not is_alone and os.getppid() == parent
     finisher.try_again()
     finisher.close(is_killed=not finisher.has_ended())
     is_alone = (queue.process() or {}).get("is_alone", False)

@@ -11,10 +11,11 @@ import logging
 import os
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .finisher import finish_left_over
+from .finisher import finish_left_over, prune_left_over
 from .interpreter import command, leave_alone
 from .jobs import PROCESS, STATE, Job, Queue
 from .manifest import SAVING
@@ -39,16 +40,20 @@ class Finishing:
     Args:
         on_outcome: Is called on the training's thread with what became of each window.
         places: Where copies may go: what their URLs begin with.
+        keep: How many traces stay, where each is to be there until `on_outcome` was called with it; -1 for all.
     """
 
-    def __init__(self, on_outcome: Callable[[dict[str, Any]], None], places: Collection[str] = ()) -> None:
+    def __init__(
+        self, on_outcome: Callable[[dict[str, Any]], None], places: Collection[str] = (), *, keep: int = -1
+    ) -> None:
         self._on_outcome, self._places = on_outcome, list(places)
         self._queue: Queue | None = None
         self._finisher: subprocess.Popen[bytes] | None = None
         self._starts = 0
         self._pending: dict[int, Job] = {}
         self._told: dict[int, tuple[str, str | None]] = {}
-        self._process: dict[str, Any] = {}
+        self._process: dict[str, Any] = {} if keep < 0 else {"heard_to": -1, "keep": keep}
+        self._last_number = -1
         self._pid = os.getpid()
 
     @property
@@ -79,6 +84,7 @@ class Finishing:
         """Give the finisher a job."""
         self.queue.put(job)
         self._pending[job.number] = job
+        self._last_number = job.number
         self._wake()
 
     @property
@@ -121,6 +127,18 @@ class Finishing:
             if self._told.get(number) != (window["state"], upload):
                 self._told[number] = (window["state"], upload)
                 self._on_outcome(window)
+
+        self._say_heard()
+
+    def _say_heard(self) -> None:
+        """Say up to which window the program has heard of all: those may be pruned."""
+        heard_to = min(self._pending, default=self._last_number + 1) - 1
+        if self._process.get("heard_to", heard_to) != heard_to:
+            self._process["heard_to"] = heard_to
+            write_json(self.queue.folder / PROCESS, self._process)
+            if self._finisher is not None and self._finisher.stdin is not None and not self._finisher.stdin.closed:
+                with suppress(OSError):  # one that is gone has nothing to prune, and is noticed elsewhere
+                    os.write(self._finisher.stdin.fileno(), b"\n")
 
     def _wake(self) -> None:
         """Make sure that a finisher is at work, and let it look."""
@@ -190,6 +208,8 @@ class Finishing:
                 self._wake()
         if self._pending:  # no process could be started, or each one died
             self._learn_from(finish_left_over(self._queue.folder, places=self._places) or [])
+        if "heard_to" in self._process:
+            prune_left_over(self._queue.folder)
         if self._queue.is_empty():
             self._queue.discard()
         return len(self._pending)

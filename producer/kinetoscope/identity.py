@@ -6,16 +6,18 @@ The environment is an argument everywhere, so that one may ask what a process wo
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import sys
 import time
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .attempts import claimed, token_from
+from .attempts import START_WINDOW_S, Attempt, claimed, join_attempt, launcher_facts
 from .errors import UsageError
 from .naming import folder_name
 
@@ -31,6 +33,8 @@ _LAUNCHERS = (
     ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NODEID"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_NODE_RANK"),
 )
+
+_AGENT_PATIENCE = timedelta(seconds=5)
 
 _count = itertools.count()
 
@@ -114,8 +118,9 @@ class Run:
     """The name of the run, settled at the latest when the first trace is saved.
 
     Where neither the program nor the environment names it, the run is called after the time when one of its processes
-    asked first. The processes agree on it through torch.distributed's store, without waiting for each other. Where the
-    logdir holds an earlier attempt of that name, the run has a number behind it (`attempts`).
+    asked first. The processes agree on it through torch.distributed's store, or the one of torchrun's agent, without
+    waiting for each other; whoever reaches none joins the others by what is in the logdir. Where the logdir holds an
+    earlier attempt of that name, the run has a number behind it (`attempts`).
 
     Args:
         name: What the program calls it.
@@ -132,21 +137,45 @@ class Run:
         self._started = time.strftime("%Y%m%d-%H%M%S")
         self.token = ""
         """What the processes of this attempt have in common; empty before the name is settled."""
+        self.is_sure = True
+        """Whether all that have the token are certainly processes of one job."""
 
     @property
     def name(self) -> str:
         """The name; asking for it settles it."""
         if self._settled is None:
-            store, key = default_store() if is_distributed() else None, f"kinetoscope/run/{self._number}"
-            name, token = self._given or self._started, token_from(os.environ, self._number)
-            if store is not None:
-                token = _agreed(store, f"{key}/token", f"{token}/{uuid.uuid4().hex}", otherwise=token)
-                name = self._given or _agreed(store, key, name)
-            self.token, wanted = token, name
+            key = f"kinetoscope/run/{self._number}"
+            store = JobStore.find()
+            attempt = self._joined(store, key)
+            self.token, name = attempt.token, attempt.name
             with suppress(OSError):  # the finisher will say that nothing can be written there
-                name = claimed(self._logdir, name, token, overwrite=self._overwrite)
-            self._settled = name if store is None else _agreed(store, f"{key}/attempt of {wanted}", name)
+                name = claimed(self._logdir, name, attempt.token, overwrite=self._overwrite)
+            agreed = None if store is None else store.agree(f"{key}/attempt of {attempt.name}", name)
+            self._settled = agreed or name
         return self._settled
+
+    def _joined(self, store: JobStore | None, key: str) -> Attempt:
+        """Return the attempt of which this process is one."""
+        facts, place = launcher_facts(os.environ, self._number), current_place()
+        facts = replace(facts, text=f"{facts.text}/{self._given or ''}" if facts.text else "")
+        name, token = self._given or self._started, f"{facts.text}/{uuid.uuid4().hex}"
+        own = Attempt(name, token, _process_start_ns() or time.time_ns())
+        agreed = None if store is None else store.agree(f"{key}/token", token)
+        if store is not None and agreed is not None:
+            own = replace(own, token=agreed, agreed_by=store.kind)
+            own = replace(own, name=self._given or store.agree(key, name) or name)
+        if not facts.text or place.world_size < 2:
+            return own
+        with suppress(OSError, UsageError):  # then nobody else will write there either, or somebody made up a name
+            found, self.is_sure = join_attempt(self._logdir, facts, own, place.global_rank)
+            own = replace(found, name=self._given or checked_run(found.name))
+        if store is not None and agreed is not None:
+            with suppress(ValueError, TypeError):
+                told = store.agree(f"{key}/joined", json.dumps([asdict(own), self.is_sure]))
+                if told is not None:
+                    attempt, self.is_sure = json.loads(told)
+                    own = Attempt(**attempt)
+        return own
 
 
 def name_for_all() -> str:
@@ -155,8 +184,8 @@ def name_for_all() -> str:
     if name is not None:
         return name
     proposal, key = time.strftime("%Y%m%d-%H%M%S"), f"kinetoscope/name/{next(_count)}"
-    store = default_store() if is_distributed() else None
-    return proposal if store is None else _agreed(store, key, proposal)
+    store = JobStore.find()
+    return proposal if store is None else store.agree(key, proposal) or proposal
 
 
 def default_store() -> Store | None:
@@ -167,20 +196,57 @@ def default_store() -> Store | None:
     return None if find is None else find()
 
 
-def _agreed(store: Store, key: str, proposal: str, otherwise: str | None = None) -> str:
-    """Return the first of all processes' proposals; where nothing can be agreed on, `otherwise` or one's own.
+class JobStore:
+    """A store that all processes of a job share.
 
     torchrun's store outlives the processes that it starts anew, with all that an earlier attempt left there (torch
-    2.13). A group comes about when all its processes run, so what is older than this one is of another attempt.
+    2.13). What is of another attempt counts for nothing. A group comes about when all its processes run, so there it is
+    what is older than this process; without one, what a process left that began long before this one.
+
+    Args:
+        store: The store.
+        kind: `group`, or `agent`: what connects the processes.
     """
-    mine = f"{time.time_ns()} {proposal}"
+
+    def __init__(self, store: Store, kind: str) -> None:
+        self._store, self.kind = store, kind
+
+    @classmethod
+    def find(cls) -> JobStore | None:
+        """Return the store of the default group, else the one of torchrun's agent; None if there is none."""
+        if is_distributed():
+            store = default_store()
+            return None if store is None else cls(store, "group")
+        store = _agent_store(os.environ)
+        return None if store is None else cls(store, "agent")
+
+    def agree(self, key: str, proposal: str) -> str | None:
+        """Return the first of all processes' proposals; None where nothing can be agreed on."""
+        began_ns = _process_start_ns()
+        stamp_ns = time.time_ns() if self.kind == "group" else began_ns
+        oldest_ns = began_ns if self.kind == "group" else began_ns - START_WINDOW_S * 10**9
+        mine = f"{stamp_ns} {proposal}"
+        try:
+            found = self._store.compare_set(key, "", mine).decode()
+            if int(found.partition(" ")[0]) < oldest_ns:
+                found = self._store.compare_set(key, found, mine).decode()
+        except (RuntimeError, NotImplementedError, ValueError):  # a store that can't, or whose server is gone
+            return None
+        return found.partition(" ")[2]
+
+
+def _agent_store(environ: Mapping[str, str]) -> Store | None:
+    """Return a connection to the store that torchrun's agent keeps for its workers; None if it can't be reached."""
+    port = _number(environ, "MASTER_PORT")
+    if environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True" or not environ.get("MASTER_ADDR") or port is None:
+        return None
     try:
-        found = store.compare_set(key, "", mine).decode()
-        if int(found.partition(" ")[0]) < _process_start_ns():
-            found = store.compare_set(key, found, mine).decode()
-    except (RuntimeError, NotImplementedError, ValueError):  # a store that can't, or whose server is gone
-        return proposal if otherwise is None else otherwise
-    return found.partition(" ")[2]
+        from torch._C._distributed_c10d import PrefixStore, TCPStore
+
+        store = TCPStore(environ["MASTER_ADDR"], port, is_master=False, timeout=_AGENT_PATIENCE, wait_for_workers=False)
+        return PrefixStore(f"kinetoscope/attempt {environ.get('TORCHELASTIC_RESTART_COUNT', '')}", store)
+    except (ImportError, RuntimeError, ValueError):  # a torch without it, or nobody answers there
+        return None
 
 
 def _process_start_ns() -> int:

@@ -35,6 +35,7 @@ _OF_A_RANK = (
     "state",
     "reason",
     "problem",
+    "doubt",
     "recording_since_step",
     "steps_completed",
     "queue",

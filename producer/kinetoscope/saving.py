@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
+from .attempts import DOUBT
 from .destination import Destination
 from .errors import SaveError
 from .finishing import Finishing
@@ -55,7 +56,8 @@ class Saving:
         losses: Takes what goes wrong.
         facts: What every trace of this process says of its recording: `schedule`.
         destination: Where traces are put.
-        on_saved: Is called with each trace's path, and what the manifest says of it, on the training's thread.
+        on_saved: Is called with each trace's path, and what the manifest says of it, on the training's thread. The
+            trace is there until then, however few stay.
         selection: Which ranks record. Of one that doesn't nothing is told, and no process is started for it.
     """
 
@@ -79,7 +81,8 @@ class Saving:
         self._window_ranks: Collection[int] | None = None
         self._has_begun = False
         self._left_out: list[dict[str, Any]] = []
-        self._finishing = Finishing(self._became, self._destination.places)
+        waits_for = -1 if on_saved is None else self._destination.kept
+        self._finishing = Finishing(self._became, self._destination.places, keep=waits_for)
         self._largest_bytes = 0
         self._files: set[str] = set()
         self._is_ended = False
@@ -127,6 +130,11 @@ class Saving:
     def attempt(self) -> str:
         """What the processes of this attempt of the run have in common; empty before that is settled."""
         return self._run.token
+
+    @property
+    def doubt(self) -> str | None:
+        """Why it isn't sure that the attempt's processes are those of one job; None if it is."""
+        return None if self._run.is_sure else DOUBT
 
     def trace_id(self, window: str) -> str:
         """Return an id that all ranks give to a window, in the form of torch's own, without asking one another.
@@ -299,6 +307,7 @@ class Saving:
             "version": __version__,
             "run": self._run.name,
             "attempt": self._run.token,
+            "doubt": self.doubt,
             **asdict(place),
             **process_facts(),
             **self._facts,

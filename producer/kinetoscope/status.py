@@ -48,6 +48,7 @@ class RankStatus:
         is_recording: Whether a window is open.
         listens: Whether it takes requests.
         records: Whether it is one of the ranks that record; False for one that only does so if a request names it.
+        doubt: Why it isn't sure that it belongs to the job of the other ranks; None if it is.
         age_s: Seconds since it wrote.
         news: The last pieces of news: kind, value and Unix time in nanoseconds.
     """
@@ -63,6 +64,7 @@ class RankStatus:
     is_recording: bool
     listens: bool
     records: bool
+    doubt: str | None
     age_s: float
     news: tuple[tuple[str, Any, int], ...] = field(default=())
 
@@ -136,6 +138,7 @@ def _status(file: Path, now_s: float) -> RankStatus:
         is_recording=ended is None and open_window(news) is not None,
         listens=ended is None and bool(head.get("listens")),
         records=head.get("records") is not False,
+        doubt=head["doubt"] if isinstance(head.get("doubt"), str) else None,
         age_s=age_s,
         news=tuple(news[-MOST_NEWS:]),
     )

@@ -71,12 +71,12 @@ def packed(name: str) -> str:
 
 
 def place_values(place: Place, run: str, local_world_size: int | None = None) -> dict[str, Any]:
-    """The variables that stay the same for the whole run."""
+    """The variables that stay the same for the whole run; what no launcher says is that of a process alone."""
     return {
         "run_name": run,
         "rank": place.global_rank,
-        "local_rank": place.local_rank,
+        "local_rank": place.local_rank or 0,
         "world_size": place.world_size,
-        "local_world_size": local_world_size,
-        "node_rank": place.node_rank,
+        "local_world_size": local_world_size or 1,
+        "node_rank": place.node_rank or 0,
     }

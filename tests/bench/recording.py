@@ -70,6 +70,20 @@ class Cost(NamedTuple):
     threads: float
 
 
+class Window(NamedTuple):
+    """What a window cost, in seconds.
+
+    Args:
+        a_step: A recorded step.
+        held: How long its end held the training.
+        freeing: The processor's time that freeing its events took on another thread.
+    """
+
+    a_step: Cost
+    held: float
+    freeing: float = 0
+
+
 class Windows:
     """A schedule that records nothing until it is told to."""
 
@@ -95,9 +109,9 @@ def nothing() -> None:
     """What a bare loop calls after each step."""
 
 
-def threads_s() -> float:
-    """The processor's time that the Tracer's threads have used."""
-    own = [thread for thread in threading.enumerate() if thread.name.startswith("kinetoscope")]
+def threads_s(name: str = "kinetoscope") -> float:
+    """The processor's time that the Tracer's threads have used, or those whose names begin so."""
+    own = [thread for thread in threading.enumerate() if thread.name.startswith(name)]
     return sum(time.clock_gettime(time.pthread_getcpuclockid(thread.ident or 0)) for thread in own)
 
 
@@ -116,8 +130,8 @@ def loop(training: Training, steps: int, boundary: Callable[[], object]) -> Cost
     return Cost((clock() - began) / steps, at_boundary / steps, (threads_s() - threads) / steps)
 
 
-def window(training: Training, steps: int, boundary: Callable[[], object]) -> tuple[Cost, float]:
-    """What a recorded step costs, and how many seconds the end of the window holds the training."""
+def window(training: Training, steps: int, boundary: Callable[[], object]) -> Window:
+    """What a window costs."""
     for _ in range(WARMUP):
         training.step()
         boundary()
@@ -125,24 +139,25 @@ def window(training: Training, steps: int, boundary: Callable[[], object]) -> tu
     training.step()
     began = time.perf_counter()
     boundary()
-    return cost, time.perf_counter() - began
+    return Window(cost, time.perf_counter() - began)
 
 
-def ours(training: Training, steps: int, tracer: Tracer, windows: Windows) -> tuple[Cost, float]:
+def ours(training: Training, steps: int, tracer: Tracer, windows: Windows) -> Window:
     """A window of the Tracer's."""
-    saved = len(tracer.saved_traces)
+    saved, freeing = len(tracer.saved_traces), threads_s("kinetoscope-free")
     windows.begin(steps)
     tracer.step()
     costs = window(training, steps, tracer.step)
     # The file is finished by another process, beside which nothing is measured.
     waited_for(lambda: len(tracer.saved_traces) > saved)
-    return costs
+    return costs._replace(freeing=threads_s("kinetoscope-free") - freeing)
 
 
-def torchs(training: Training, steps: int, folder: Path) -> tuple[Cost, float]:
+def torchs(training: Training, steps: int, folder: Path, *, with_stack: bool) -> Window:
     """A window of torch's own profiler with the same options."""
     handler = tensorboard_trace_handler(str(folder), use_gzip=True)
-    with profile(schedule=one_window(steps), on_trace_ready=handler, record_shapes=True) as profiler:
+    options = {"record_shapes": True, "with_stack": with_stack}
+    with profile(schedule=one_window(steps), on_trace_ready=handler, **options) as profiler:
         return window(training, steps, profiler.step)
 
 
@@ -180,21 +195,26 @@ def outside(training: Training, rounds: int, steps: int, folder: Path) -> list[t
         return list(pairs(rounds, told, lambda: loop(training, steps, nothing)))
 
 
-def inside(training: Training, rounds: int, steps: int, folder: Path) -> list[tuple[tuple[Cost, float], ...]]:
+def inside(
+    training: Training, rounds: int, steps: int, folder: Path, *, with_stack: bool = False
+) -> list[tuple[Window, Window]]:
     """Windows of a Tracer, and of torch.profiler.
 
     Without curves, each of which would be summed up by another process while the next window is measured; what a step
     costs with them is in `outside`.
     """
     windows = Windows()
-    with Tracer(folder, schedule=windows, keep=1, scalars=False) as tracer:
+    with Tracer(folder, schedule=windows, keep=1, scalars=False, with_stack=with_stack) as tracer:
 
-        def one_of_ours() -> tuple[Cost, float]:
+        def one_of_ours() -> Window:
             return ours(training, steps, tracer, windows)
 
+        def one_of_torchs() -> Window:
+            return torchs(training, steps, folder / "torch", with_stack=with_stack)
+
         one_of_ours()
-        torchs(training, steps, folder / "torch")
-        return list(pairs(rounds, one_of_ours, lambda: torchs(training, steps, folder / "torch")))
+        one_of_torchs()
+        return list(pairs(rounds, one_of_ours, one_of_torchs))
 
 
 def quartiles(values: list[float], scale: float, digits: int) -> str:
@@ -226,7 +246,7 @@ def report_steps(what: str, both: list[tuple[Cost, Cost]], most: float, other: s
 
 
 def report_recording(rounds: int, steps: int) -> None:
-    """Measure and print all three."""
+    """Measure and print all of it."""
     logging.getLogger("kinetoscope").setLevel(logging.ERROR)
     training = Training()
     loop(training, steps, nothing)
@@ -234,9 +254,18 @@ def report_recording(rounds: int, steps: int) -> None:
         beside = outside(training, rounds * 4, steps, Path(name, "outside"))
         report_steps("a step outside a window / a bare one", beside, MOST_OUTSIDE, "a bare step")
         both = inside(training, rounds, steps, Path(name, "inside"))
-    costs = [(a[0], b[0]) for a, b in both]
+        stacks = inside(training, rounds, steps, Path(name, "stacks"), with_stack=True)
+    costs = [(a.a_step, b.a_step) for a, b in both]
     report_steps("a recorded step / torch.profiler's", costs, MOST_INSIDE, "a step that torch.profiler records")
-    report("held by a save / tensorboard_trace_handler(use_gzip=True)", [a[1] / b[1] for a, b in both], MOST_HELD)
-    held = [quartiles([pair[place][1] for pair in both], 1e3, 1) for place in (0, 1)]
+    report_saves("held by a save / tensorboard_trace_handler(use_gzip=True)", both, steps)
+    report_saves("the same with_stack=True", stacks, steps)
+
+
+def report_saves(what: str, both: list[tuple[Window, Window]], steps: int) -> None:
+    """Print how long the ends of two kinds of windows hold the training."""
+    report(what, [ours.held / torchs.held for ours, torchs in both], MOST_HELD)
+    held = [quartiles([pair[place].held for pair in both], 1e3, 1) for place in (0, 1)]
     print(f"    a window of {steps} steps holds the training for {held[0]} ms, torch's for {held[1]} ms")
+    freeing = quartiles([ours.freeing for ours, _ in both], 1e3, 1)
+    print(f"    freeing its events on another thread takes {freeing} ms; torch does so when its next window begins")
     sys.stdout.flush()

@@ -31,6 +31,15 @@ FROM_PRODUCER = {  # the arrows between the packages
     "jobs": {"kinetoscope.errors", "kinetoscope.requests", "kinetoscope.sidecar", "kinetoscope.status"},
     "cli": {"kinetoscope.recover", "kinetoscope.status", "kinetoscope.unfinished"},
 }
+COMPOSER_LAYERS = [  # from the top, imports for annotations included; no module imports one of its own row
+    {"__init__"},
+    {"profiler"},
+    {"system_profiler", "json_trace_handler", "marker"},
+    {"torch_profiler"},
+    {"folders", "schedule", "trace_handler"},
+    {"state"},
+    {"actions", "timestamp"},
+]
 VIEWS_APART = "analyses"  # here even the package's own modules don't import each other
 
 MOST_LINES_OF_A_FUNCTION = 40
@@ -69,6 +78,19 @@ def test_imports_point_down(path):
         assert others <= APART[unit]
     else:
         assert [other for other in others if level(other) <= level(unit)] == []
+
+
+def test_composer_s_modules_import_downward_only():
+    package = PRODUCER / "composer"
+    rows = {name: row for row, names in enumerate(COMPOSER_LAYERS) for name in names}
+    assert {path.stem for path in sources(package)} == set(rows)
+    upward = []
+    for path in sources(package):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.level == 1:
+                others = [node.module.split(".")[0]] if node.module else [alias.name for alias in node.names]
+                upward += [(path.stem, other) for other in others if rows[other] <= rows[path.stem]]
+    assert upward == []
 
 
 @pytest.mark.parametrize("path", sources(VIEWER / VIEWS_APART), ids=lambda p: p.name)

@@ -15,14 +15,16 @@ Trainer drives the same classes through `kinetoscope.integrations.composer`.
 
 from __future__ import annotations
 
-from .actions import ProfilerAction, cyclic_schedule
+from .actions import ProfilerAction
 from .json_trace_handler import JSONTraceHandler
 from .marker import Marker
 from .profiler import Profiler
-from .state import Count, State, Timestamp
+from .schedule import cyclic_schedule
+from .state import Callback, State
 from .system_profiler import SystemProfiler
+from .timestamp import Count, Timestamp
 from .torch_profiler import TorchProfiler
-from .trace_handler import Callback, TraceHandler
+from .trace_handler import TraceHandler
 
 __all__ = [
     "Callback",

@@ -1,19 +1,10 @@
-"""What is done with a batch, and Composer's schedule, which starts anew with each epoch."""
+"""What is done with a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from torch.profiler import ProfilerAction as TorchAction
-
-from ..errors import ScheduleError
-
-if TYPE_CHECKING:
-    from .state import State
-
-    Schedule = Callable[[State], "ProfilerAction"]
 
 
 class ProfilerAction(str, Enum):
@@ -36,66 +27,3 @@ TORCH_ACTIONS = {
     ProfilerAction.ACTIVE: TorchAction.RECORD,
     ProfilerAction.ACTIVE_AND_SAVE: TorchAction.RECORD_AND_SAVE,
 }
-_FROM_TORCH = {torch_action: action for action, torch_action in TORCH_ACTIONS.items()}
-
-
-def action_of(schedule: Callable[..., object], state: State) -> ProfilerAction:
-    """Ask a schedule about the batch that comes next; torch's own kind, which takes a number, will do as well.
-
-    Raises:
-        ScheduleError: It returned something else than an action.
-    """
-    told = schedule(int(state.timestamp.batch)) if _takes_number(schedule) else schedule(state)
-    if isinstance(told, TorchAction):
-        return _FROM_TORCH[told]
-    try:
-        return ProfilerAction(getattr(told, "value", told))  # Composer's own actions have the same values
-    except ValueError:
-        raise ScheduleError(f"The schedule returned {told!r}; it must return a ProfilerAction.") from None
-
-
-def _takes_number(schedule: Callable[..., object]) -> bool:
-    """Whether it is one of torch's, or of our own that count from the beginning of the training."""
-    name = getattr(schedule, "__qualname__", type(schedule).__qualname__)
-    return name in ("schedule.<locals>.schedule_fn", "Cyclic")
-
-
-def cyclic_schedule(
-    skip_first: int = 0, wait: int = 0, warmup: int = 1, active: int = 4, repeat: int = 1
-) -> Callable[[State], ProfilerAction]:
-    """Return a schedule that in each epoch skips some batches, then repeats: wait, warm up, record and save.
-
-    The last batch of an epoch ends a recording, where the epoch's length is known. In the epoch in which a training is
-    resumed, it counts from the batch at which that happens.
-
-    Args:
-        skip_first: Batches at the beginning of each epoch.
-        wait: Batches of a cycle that are skipped.
-        warmup: Batches that are profiled and thrown away.
-        active: Batches that are recorded.
-        repeat: How many cycles an epoch has; 0 for as many as it has room for.
-
-    Raises:
-        ScheduleError: A negative number, or nothing to record.
-    """
-    for name, value in (("skip_first", skip_first), ("wait", wait), ("warmup", warmup), ("repeat", repeat)):
-        if value < 0:
-            raise ScheduleError(f"{name}={value}: a schedule needs a whole number of at least 0 here.")
-    if active < 1:
-        raise ScheduleError(f"active={active}: a schedule needs a whole number of at least 1 here.")
-    length = wait + warmup + active
-
-    def schedule(state: State) -> ProfilerAction:
-        batch = int(state.timestamp.batch_in_epoch) - skip_first - state.resumption_batch_idx
-        cycle, place = divmod(batch, length)
-        if batch < 0 or 0 < repeat <= cycle or place < wait:
-            return ProfilerAction.SKIP
-        if place < wait + warmup:
-            return ProfilerAction.WARMUP
-        is_last_of_epoch = (
-            state.dataloader_len is not None and state.timestamp.batch_in_epoch + 1 >= state.dataloader_len
-        )
-        is_last = place == length - 1 or is_last_of_epoch
-        return ProfilerAction.ACTIVE_AND_SAVE if is_last else ProfilerAction.ACTIVE
-
-    return schedule

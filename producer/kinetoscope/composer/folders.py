@@ -1,4 +1,4 @@
-"""Folders that traces go to: which one, and whether it is free."""
+"""Where traces go: under which names, and whether their folder is free."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ..identity import current_place, default_store, is_distributed, local_world
 from ..template import formatted, place_values
 
 if TYPE_CHECKING:
-    from .state import State, Timestamp
+    from .state import State
+    from .timestamp import Timestamp
 
 _PATIENCE = timedelta(seconds=120)
 _count = itertools.count()
@@ -26,6 +27,16 @@ def run_values(state: State) -> dict[str, Any]:
 def name_values(state: State, timestamp: Timestamp) -> dict[str, Any]:
     """The variables of files' names."""
     return {**run_values(state), **timestamp.progress.to_json()}
+
+
+def remote_name(template: str | None, state: State) -> str | None:
+    """Return the URL that a remote file's name stands for; None where there is no place to copy to."""
+    if template is None:
+        return None
+    template = formatted(template, run_values(state))
+    if "://" in template:
+        return template
+    return None if state.remote is None else f"{state.remote.rstrip('/')}/{template.lstrip('/')}"
 
 
 def claimed(template: str, state: State, *, overwrite: bool) -> Path:

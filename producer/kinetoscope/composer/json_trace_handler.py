@@ -2,7 +2,8 @@
 
 The training's thread only notes events. Files are made by a process of their own (`kinetoscope.chrome`): a rank's file
 when its window is complete and torch's trace of it, if there will be one, is there; the file of a machine's ranks by
-whichever of them comes last. So nobody waits for anybody.
+whichever of them comes last. So nobody waits for anybody. What the program deletes meanwhile stays under a hidden name
+until it is in its window; a file of ours is only removed when it is in the machine's file.
 """
 
 from __future__ import annotations
@@ -12,24 +13,28 @@ import logging
 import os
 import queue
 import re
+import shutil
 import subprocess
 import threading
+import uuid
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..chrome import forget
 from ..identity import Place, current_place, local_world_size
 from ..interpreter import command
 from ..template import formatted
 from .actions import ACTIVE, ProfilerAction
-from .folders import claimed, name_values
-from .torch_profiler import remote_name
+from .folders import claimed, name_values, remote_name, run_values
 from .trace_handler import TraceHandler
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from .state import State, Timestamp
+    from .state import State
+    from .timestamp import Timestamp
 
 _LOG = logging.getLogger("kinetoscope")
 
@@ -63,7 +68,8 @@ class JSONTraceHandler(TraceHandler):
             variables only: two machines may share a disk, so the default one has the machine's number.
         merged_trace_remote_file_name: Of its copy elsewhere.
         overwrite: Whether older files may be in the folder.
-        num_traces_to_keep: How many of a rank's files stay here; -1 for all. The machine's file stays.
+        num_traces_to_keep: How many of a rank's files stay here; -1 for all. The machine's file stays, and holds what
+            was in those that went.
     """
 
     def __init__(
@@ -89,6 +95,10 @@ class JSONTraceHandler(TraceHandler):
         """Complete windows whose trace by torch is still being written."""
         self._sources: list[str] = []
         """Traces that belong to no window so far."""
+        self._temporary: set[str] = set()
+        """Which of all traces are second names, to be deleted after use."""
+        self._surplus: list[str] = []
+        """Files of windows beyond `num_traces_to_keep` that nobody was told to remove."""
         self._action = ProfilerAction.SKIP
         self._target = Path()
         self._place = Place()
@@ -105,6 +115,8 @@ class JSONTraceHandler(TraceHandler):
         """
         self._target = claimed(self.folder, state, overwrite=self.overwrite)
         self._place = current_place()
+        if self.overwrite and self.merged_trace_filename is not None:
+            forget(self._target, _name_of(self.merged_trace_filename, run_values(state)))
 
     def batch_start(self, state: State, logger: Any = None) -> None:
         """Begin a window, if there is something to record and none has begun."""
@@ -133,15 +145,16 @@ class JSONTraceHandler(TraceHandler):
         if self._window is not None and self._action in ACTIVE:
             self._save(state)
         self._window = None
-        for window in self._waiting:  # what torch recorded of them was lost
-            self._write(window)
-        self._waiting.clear()
+        while self._waiting:  # what torch recorded of them was lost
+            self._write(self._waiting.pop(0))
         if self._writer is not None:
             self._jobs.put(None)
             self._writer.join(_PATIENCE_S)
             if self._writer.is_alive():
                 _LOG.warning("Not all files in %s could be written in %d s.", self._target, _PATIENCE_S)
             self._writer = None
+        _delete(self._temporary)  # of no window
+        self._temporary.clear()
 
     # Events
 
@@ -173,11 +186,24 @@ class JSONTraceHandler(TraceHandler):
         batch = _completed_in(filepath)
         for window in self._waiting:
             if window.batch == batch:
-                window.sources.append(os.fspath(filepath))
+                window.sources.append(self._secured(filepath))
                 self._waiting.remove(window)
                 self._write(window)
                 return
-        self._sources.append(os.fspath(filepath))
+        self._sources.append(self._secured(filepath))
+
+    def _secured(self, path: Path) -> str:
+        """Return another name of a file, under which it stays when it is deleted or replaced; else its own name."""
+        other = self._target / f".{path.name}.source-{uuid.uuid4().hex}"
+        with suppress(OSError):
+            try:
+                os.link(path, other)
+            except OSError:  # another disk, or no links here
+                shutil.copyfile(path, other)
+            self._temporary.add(os.fspath(other))
+            return os.fspath(other)
+        other.unlink(missing_ok=True)
+        return os.fspath(path)
 
     def _note(
         self, phase: str, name: str, categories: Sequence[str], timestamp: Timestamp, unix_ns: int, **more: Any
@@ -214,9 +240,10 @@ class JSONTraceHandler(TraceHandler):
         self._sources = []
         paths = [self._target / self._name({**values, "rank": rank}) for rank in range(self._place.world_size)]
         self.saved_traces.append((stamp, paths))
-        gone = max(0, len(self.saved_traces) - self.num_traces_to_keep) if self.num_traces_to_keep >= 0 else 0
-        removed = [files[self._place.global_rank] for _, files in self.saved_traces[:gone]]
-        del self.saved_traces[:gone]
+        surplus = max(0, len(self.saved_traces) - self.num_traces_to_keep) if self.num_traces_to_keep >= 0 else 0
+        own = (files[self._place.global_rank] for _, files in self.saved_traces[:surplus])
+        self._surplus += [path.relative_to(self._target).as_posix() for path in own]
+        del self.saved_traces[:surplus]
         first, count = self._place.global_rank - (self._place.local_rank or 0), local_world_size() or 1
         window.job = {
             "folder": os.fspath(self._target),
@@ -224,11 +251,10 @@ class JSONTraceHandler(TraceHandler):
             "rank": self._place.global_rank,
             "pid": os.getpid(),
             "files_of_node": [self._name({**values, "rank": rank}) for rank in range(first, first + count)],
-            "merged": None if self.merged_trace_filename is None else _node_name(self.merged_trace_filename, values),
+            "merged": None if self.merged_trace_filename is None else _name_of(self.merged_trace_filename, values),
             "remote": _url(remote_name(self.remote_file_name, state), values),
             "merged_remote": _url(remote_name(self.merged_trace_remote_file_name, state), values),
             "overwrite": self.overwrite,
-            "remove": [path.relative_to(self._target).as_posix() for path in removed],
         }
         if window.dropped:
             _LOG.warning("%d events of markers were left out of %s.", window.dropped, window.job["file"])
@@ -239,11 +265,17 @@ class JSONTraceHandler(TraceHandler):
             self._write(window)
 
     def _name(self, values: Mapping[str, Any]) -> str:
-        return formatted(self.filename, values).lstrip("/")
+        return _name_of(self.filename, values)
 
     def _write(self, window: _Window) -> None:
         """Have the window's file written, after those of the windows before."""
-        self._jobs.put({**window.job, "events": window.events, "sources": window.sources})
+        waiting = {other.job["file"] for other in self._waiting if other is not window}
+        remove = [file for file in self._surplus if file not in waiting]
+        self._surplus = [file for file in self._surplus if file in waiting]
+        temporary = self._temporary.intersection(window.sources)
+        self._temporary -= temporary
+        files = {"sources": window.sources, "temporary": sorted(temporary), "remove": remove}
+        self._jobs.put({**window.job, "events": window.events, **files})
         if self._writer is None:
             self._writer = threading.Thread(
                 target=_written, args=(self._jobs,), name="kinetoscope-json-traces", daemon=True
@@ -264,15 +296,21 @@ def _written(jobs: queue.Queue[dict[str, Any] | None]) -> None:
             )
         except (OSError, subprocess.SubprocessError) as error:
             _LOG.warning("%s wasn't written: %s", job["file"], error)
+            _delete(job["temporary"])
 
 
-def _node_name(template: str, values: Mapping[str, Any]) -> str:
-    known = {**values, "node_rank": values.get("node_rank") or 0}
-    return formatted(template, known).lstrip("/")
+def _delete(paths: Iterable[str]) -> None:
+    for path in paths:
+        with suppress(OSError):  # they are hidden, and nothing depends on them
+            Path(path).unlink()
+
+
+def _name_of(template: str, values: Mapping[str, Any]) -> str:
+    return formatted(template, values).lstrip("/")
 
 
 def _url(template: str | None, values: Mapping[str, Any]) -> str | None:
-    return None if template is None else _node_name(template, values) if "://" in template else None
+    return formatted(template, values) if template is not None and "://" in template else None
 
 
 def _completed_in(path: Path) -> int | None:

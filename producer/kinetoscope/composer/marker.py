@@ -7,16 +7,72 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
+from .actions import ProfilerAction
+from .timestamp import Timestamp
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from typing_extensions import Self
 
-    from .actions import ProfilerAction
-    from .profiler import Profiler
+    from .state import State
+    from .torch_profiler import TorchProfiler
+    from .trace_handler import TraceHandler
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class MarkerWriter:
+    """Writes markers: gives them to the trace handlers, and to torch's trace where there is one.
+
+    Args:
+        torch_profiler: Records torch's trace; None if nothing does.
+    """
+
+    def __init__(self, torch_profiler: TorchProfiler | None) -> None:
+        self._torch_profiler = torch_profiler
+        self.trace_handlers: Sequence[TraceHandler] = ()
+        self.action = ProfilerAction.SKIP
+        """What is done with the batch that is under way, or comes next."""
+        self.state: State | None = None
+        """The state of the training."""
+
+    def _timestamp(self) -> Timestamp:
+        return Timestamp() if self.state is None else self.state.timestamp
+
+    def begin(self, name: str, categories: Sequence[str]) -> Any:
+        """Begin a range; return what `end` needs."""
+        opened = None if self._torch_profiler is None else self._torch_profiler.begin_marker(name, categories)
+        self._duration(name, categories, is_start=True)
+        return opened
+
+    def end(self, name: str, categories: Sequence[str], opened: Any) -> None:
+        """End a range."""
+        self._duration(name, categories, is_start=False)
+        if self._torch_profiler is not None and opened is not None:
+            self._torch_profiler.end_marker(opened)
+
+    def _duration(self, name: str, categories: Sequence[str], *, is_start: bool) -> None:
+        now, timestamp = time.time_ns(), self._timestamp()
+        for handler in self.trace_handlers:
+            handler.process_duration_event(name, categories, is_start, timestamp, now)
+
+    def instant(self, name: str, categories: Sequence[str]) -> None:
+        """Say that something happens now."""
+        now, timestamp = time.time_ns(), self._timestamp()
+        if self._torch_profiler is not None and self._torch_profiler.tracer is not None:
+            self._torch_profiler.tracer.instant(name, categories=categories)
+        for handler in self.trace_handlers:
+            handler.process_instant_event(name, categories, timestamp, now)
+
+    def counter(self, name: str, categories: Sequence[str], values: Mapping[str, float], unit: str | None) -> None:
+        """Say what some values are now."""
+        now, timestamp = time.time_ns(), self._timestamp()
+        if self._torch_profiler is not None and self._torch_profiler.tracer is not None:
+            self._torch_profiler.tracer.counter(name, values, unit=unit)
+        for handler in self.trace_handlers:
+            handler.process_counter_event(name, categories, timestamp, now, dict(values))
 
 
 class Marker:
@@ -29,7 +85,7 @@ class Marker:
 
     def __init__(
         self,
-        profiler: Profiler,
+        writer: MarkerWriter,
         name: str,
         actions: Collection[ProfilerAction],
         *,
@@ -37,7 +93,7 @@ class Marker:
         record_instant_on_finish: bool,
         categories: Sequence[str],
     ) -> None:
-        self._profiler = profiler
+        self._writer = writer
         self.name, self.actions, self.categories = name, frozenset(actions), tuple(categories)
         self.record_instant_on_start, self.record_instant_on_finish = record_instant_on_start, record_instant_on_finish
         self._local = threading.local()
@@ -70,27 +126,20 @@ class Marker:
         """Begin a range; what `_end` wants to know of it, None if it isn't recorded."""
         if not self._is_recorded():
             return None
-        native = self._profiler.begin_native(self.name, self.categories)
-        self._duration(is_start=True)
+        opened = self._writer.begin(self.name, self.categories)
         if self.record_instant_on_start:
             self.instant()
-        return (native,)
+        return (opened,)
 
     def _end(self, begun: Any) -> None:
         if begun is None:
             return
         if self.record_instant_on_finish:
-            self._instant()
-        self._duration(is_start=False)
-        self._profiler.end_native(begun[0])
+            self._writer.instant(self.name, self.categories)
+        self._writer.end(self.name, self.categories, begun[0])
 
     def _is_recorded(self) -> bool:
-        return self._profiler.action in self.actions
-
-    def _duration(self, *, is_start: bool) -> None:
-        now, timestamp = time.time_ns(), self._profiler.state.timestamp
-        for handler in self._profiler.trace_handlers:
-            handler.process_duration_event(self.name, self.categories, is_start, timestamp, now)
+        return self._writer.action in self.actions
 
     def __enter__(self) -> Self:
         if not hasattr(self._local, "entered"):
@@ -127,13 +176,7 @@ class Marker:
     def instant(self) -> None:
         """Say that it happens now."""
         if self._is_recorded():
-            self._instant()
-
-    def _instant(self) -> None:
-        now, timestamp = time.time_ns(), self._profiler.state.timestamp
-        self._profiler.note_instant(self.name, self.categories)
-        for handler in self._profiler.trace_handlers:
-            handler.process_instant_event(self.name, self.categories, timestamp, now)
+            self._writer.instant(self.name, self.categories)
 
     def counter(self, values: Mapping[str, float], *, unit: str | None = None) -> None:
         """Say what some values are now.
@@ -142,9 +185,5 @@ class Marker:
             values: Numbers by name.
             unit: What they are in, for viewers of torch's trace.
         """
-        if not self._is_recorded():
-            return
-        now, timestamp = time.time_ns(), self._profiler.state.timestamp
-        self._profiler.note_counter(self.name, values, unit)
-        for handler in self._profiler.trace_handlers:
-            handler.process_counter_event(self.name, self.categories, timestamp, now, dict(values))
+        if self._is_recorded():
+            self._writer.counter(self.name, self.categories, values, unit)

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .actions import RECORDING, ProfilerAction, action_of
-from .marker import Marker
+from .actions import RECORDING, ProfilerAction
+from .marker import Marker, MarkerWriter
+from .schedule import action_of
+from .state import Callback
 from .system_profiler import SystemProfiler
 from .torch_profiler import MEMORY_NEEDS, TorchProfiler
-from .trace_handler import Callback, TraceHandler
+from .trace_handler import TraceHandler
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .state import State
 
 
@@ -70,11 +70,7 @@ class Profiler:
         torch_prof_num_traces_to_keep: int = -1,
     ) -> None:
         self.schedule = schedule
-        self.trace_handlers = trace_handlers
-        self._state: State | None = None
         self._markers: dict[str, Marker] = {}
-        self.action = ProfilerAction.SKIP
-        """What is done with the batch that is under way, or comes next."""
         self.system_profiler = (
             SystemProfiler(
                 sys_prof_cpu, sys_prof_memory, sys_prof_disk, sys_prof_net, sys_prof_stats_thread_interval_seconds
@@ -106,14 +102,26 @@ class Profiler:
                 **options,
             )
 
+        self._writer = MarkerWriter(self.torch_profiler)
+        self.trace_handlers = trace_handlers
+
+    @property
+    def action(self) -> ProfilerAction:
+        """What is done with the batch that is under way, or comes next."""
+        return self._writer.action
+
+    @action.setter
+    def action(self, action: ProfilerAction) -> None:
+        self._writer.action = action
+
     @property
     def trace_handlers(self) -> Sequence[TraceHandler]:
         """What writes markers down."""
-        return self._trace_handlers
+        return self._writer.trace_handlers
 
     @trace_handlers.setter
     def trace_handlers(self, handlers: TraceHandler | Sequence[TraceHandler]) -> None:
-        self._trace_handlers = [handlers] if isinstance(handlers, TraceHandler) else list(handlers)
+        self._writer.trace_handlers = [handlers] if isinstance(handlers, TraceHandler) else list(handlers)
 
     @property
     def state(self) -> State:
@@ -122,19 +130,19 @@ class Profiler:
         Raises:
             RuntimeError: There is none yet.
         """
-        if self._state is None:
+        if self._writer.state is None:
             raise RuntimeError("This Profiler belongs to no training yet: call bind_to_state(), or give it to a State.")
-        return self._state
+        return self._writer.state
 
     def bind_to_state(self, state: State) -> None:
         """Record the training that has this state. `State(profiler=…)` does it."""
-        self._state, state.profiler = state, self
+        self._writer.state, state.profiler = state, self
         # The clock first, so that all others see the action of the batch; torch's profiler before what takes its files.
         state.callbacks[:0] = [
             _Clock(self),
             *([self.torch_profiler] if self.torch_profiler else []),
             *([self.system_profiler] if self.system_profiler else []),
-            *self._trace_handlers,
+            *self.trace_handlers,
         ]
 
     def update_action(self) -> None:
@@ -171,7 +179,7 @@ class Profiler:
         known = self._markers.get(name)
         if known is None:
             known = self._markers[name] = Marker(
-                self,
+                self._writer,
                 name,
                 actions,
                 record_instant_on_start=record_instant_on_start,
@@ -187,29 +195,8 @@ class Profiler:
 
     def record_chrome_json_trace_file(self, filepath: str | Path) -> None:
         """Give a trace that another profiler wrote to all trace handlers."""
-        for handler in self._trace_handlers:
+        for handler in self.trace_handlers:
             handler.process_chrome_json_trace_file(Path(filepath))
-
-    # Markers in torch's own trace
-
-    def begin_native(self, name: str, categories: Sequence[str]) -> Any:
-        """Open a marker in torch's trace, where there is one."""
-        return None if self.torch_profiler is None else self.torch_profiler.begin_marker(name, categories)
-
-    def end_native(self, opened: Any) -> None:
-        """Close what `begin_native` opened."""
-        if self.torch_profiler is not None and opened is not None:
-            self.torch_profiler.end_marker(opened)
-
-    def note_instant(self, name: str, categories: Sequence[str]) -> None:
-        """Put a moment into torch's trace."""
-        if self.torch_profiler is not None and self.torch_profiler.tracer is not None:
-            self.torch_profiler.tracer.instant(name, categories=categories)
-
-    def note_counter(self, name: str, values: Mapping[str, float], unit: str | None) -> None:
-        """Put values into torch's trace."""
-        if self.torch_profiler is not None and self.torch_profiler.tracer is not None:
-            self.torch_profiler.tracer.counter(name, values, unit=unit)
 
 
 class _Clock(Callback):

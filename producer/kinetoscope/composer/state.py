@@ -1,26 +1,27 @@
-"""How far a training is, without a trainer: what Composer's State tells schedules, names and callbacks."""
+"""How far a training is, without a trainer: what Composer's State tells schedules, names and callbacks.
+
+What is here knows its profiler only by what it asks of it.
+"""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..batches import counted, length
 from ..identity import name_for_all
-from ..progress import Progress, ProgressCounter
+from ..progress import ProgressCounter
+from .timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
     from types import TracebackType
 
     from typing_extensions import Self
 
     from ..batches import Count as CountOf
-    from .marker import Marker
-    from .profiler import Profiler
-    from .trace_handler import Callback
+    from .actions import ProfilerAction
 
 T = TypeVar("T")
 
@@ -32,50 +33,67 @@ class _End:
 _END = _End()
 
 
-class Count(int):
-    """A whole number that also answers to `.value`, as Composer's Time does."""
+class MarkerOfState(Protocol):
+    """What a `State` does with a marker; see `Marker`."""
+
+    def start(self) -> None:
+        """Begin a range."""
+
+    def finish(self) -> None:
+        """End it."""
+
+    def counter(self, values: Mapping[str, float], *, unit: str | None = None) -> None:
+        """Say what some values are now."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class ProfilerOfState(Protocol):
+    """What callbacks ask the profiler of their `State`; see `Profiler`."""
 
     @property
-    def value(self) -> int:
-        """The number."""
-        return int(self)
-
-
-_NONE = Count(0)
-
-
-@dataclass(frozen=True)
-class Timestamp:
-    """What of a training is complete."""
-
-    epoch: Count = _NONE
-    batch: Count = _NONE
-    batch_in_epoch: Count = _NONE
-    sample: Count = _NONE
-    sample_in_epoch: Count = _NONE
-    token: Count = _NONE
-    token_in_epoch: Count = _NONE
-    total_wct: timedelta = timedelta()
-    epoch_wct: timedelta = timedelta()
-    batch_wct: timedelta = timedelta()
-
-    @classmethod
-    def of(cls, progress: Progress) -> Timestamp:
-        """Return a training's progress as Composer words it."""
-        told: dict[str, Any] = progress.to_json()
-        worded: dict[str, Any] = {
-            name: timedelta(seconds=value) if name.endswith("_wct") else Count(value) for name, value in told.items()
-        }
-        return cls(**worded)
+    def action(self) -> ProfilerAction:
+        """What is done with the batch that is under way, or comes next."""
 
     @property
-    def progress(self) -> Progress:
-        """The same in the words of the rest of this package."""
-        told: dict[str, Any] = {
-            name: value.total_seconds() if isinstance(value, timedelta) else int(value)
-            for name, value in vars(self).items()
-        }
-        return Progress(**told)
+    def torch_profiler(self) -> object | None:
+        """What records by torch.profiler; None if nothing does."""
+
+    def bind_to_state(self, state: State) -> None:
+        """Record the training that has this state."""
+
+    def marker(self, name: str, *, categories: Sequence[str] = ()) -> MarkerOfState:
+        """Return the marker of this name."""
+
+    def record_chrome_json_trace_file(self, filepath: str | Path) -> None:
+        """Give a trace that another profiler wrote to all trace handlers."""
+
+
+class Callback:
+    """Is told of a training's events; does nothing unless a subclass does.
+
+    `logger` is there for classes that were written for Composer; without its Trainer it is None.
+    """
+
+    def init(self, state: State, logger: Any = None) -> None:
+        """The training is about to begin."""
+
+    def epoch_start(self, state: State, logger: Any = None) -> None:
+        """An epoch begins."""
+
+    def batch_start(self, state: State, logger: Any = None) -> None:
+        """A batch begins; the timestamp counts those that are complete."""
+
+    def batch_end(self, state: State, logger: Any = None) -> None:
+        """A batch is complete, and counted."""
+
+    def epoch_end(self, state: State, logger: Any = None) -> None:
+        """An epoch is complete, and counted."""
+
+    def close(self, state: State, logger: Any = None) -> None:
+        """The training is over, in whatever way."""
 
 
 class State:
@@ -101,7 +119,7 @@ class State:
         self,
         run_name: str | None = None,
         *,
-        profiler: Profiler | None = None,
+        profiler: ProfilerOfState | None = None,
         callbacks: Sequence[Callback] = (),
         dataloader_len: int | None = None,
         timestamp: Timestamp | None = None,
@@ -116,9 +134,9 @@ class State:
         self.remote = remote
         self.last_counts: tuple[int | None, int | None] = (None, None)
         """Samples and tokens of the last batch."""
-        self.profiler: Profiler | None = None
+        self.profiler: ProfilerOfState | None = None
         self._is_batch_open = False
-        self._batch_marker: Marker | None = None
+        self._batch_marker: MarkerOfState | None = None
         if profiler is not None:
             profiler.bind_to_state(self)
 

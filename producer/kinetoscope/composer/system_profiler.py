@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 from ..machine import this_machine
 from ..readings import Reading, allocator
 from ..system import Rates
-from .trace_handler import Callback
+from .state import Callback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..machine import Machine
-    from .profiler import Profiler
-    from .state import State
+    from .state import ProfilerOfState, State
 
 _LOG = logging.getLogger("kinetoscope")
 
@@ -82,7 +81,7 @@ class SystemProfiler(Callback):
         if self._thread is not None:
             self._thread.join(5)
 
-    def _read(self, profiler: Profiler, machine: Machine) -> None:
+    def _read(self, profiler: ProfilerOfState, machine: Machine) -> None:
         """Read until the end: the work of the thread."""
         rates = Rates(self.stats_thread_interval_seconds)
         while True:

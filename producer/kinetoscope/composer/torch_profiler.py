@@ -18,13 +18,14 @@ from ..template import formatted, packed
 from ..tracer import Tracer
 from ..uploads import upload
 from .actions import TORCH_ACTIONS, ProfilerAction
-from .folders import claimed, name_values, run_values
-from .trace_handler import Callback
+from .folders import claimed, name_values, remote_name
+from .state import Callback
 
 if TYPE_CHECKING:
     from torch.profiler import profile
 
-    from .state import State, Timestamp
+    from .state import State
+    from .timestamp import Timestamp
 
 _LOG = logging.getLogger("kinetoscope")
 
@@ -41,7 +42,7 @@ class TorchProfiler(Callback):
     Each rank saves `{folder}/{filename}` when a batch whose action is ACTIVE_AND_SAVE is complete. The names are format
     strings with these variables: run_name, rank, local_rank, world_size, local_world_size, node_rank; in the names of
     files also epoch, batch, batch_in_epoch, sample, sample_in_epoch, token, token_in_epoch, which count what is
-    complete, and total_wct, epoch_wct, batch_wct in seconds. A variable that isn't known stays as it is written.
+    complete, and total_wct, epoch_wct, batch_wct in seconds. Any other variable stays as it is written.
 
     Args:
         folder: Where traces go.
@@ -237,16 +238,6 @@ def split(folder: Path) -> tuple[Path, str]:
     parts = folder.parts
     depth = 2 if len(parts) > 1 and parts[-1] == "torch_traces" and not parts[-2].startswith((".", os.sep)) else 1
     return Path(*parts[:-depth]), "/".join(parts[-depth:])
-
-
-def remote_name(template: str | None, state: State) -> str | None:
-    """Return the URL that a remote file's name stands for; None where there is no place to copy to."""
-    if template is None:
-        return None
-    template = formatted(template, run_values(state))
-    if "://" in template:
-        return template
-    return None if state.remote is None else f"{state.remote.rstrip('/')}/{template.lstrip('/')}"
 
 
 def _of_all_ranks(path: Path, template: str, state: State, stamp: Timestamp) -> list[Path]:

@@ -1,39 +1,16 @@
-"""What listens to a training, and what writes down its events."""
+"""What writes down the events of a training."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .state import Callback
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from .state import State, Timestamp
-
-
-class Callback:
-    """Is told of a training's events; does nothing unless a subclass does.
-
-    `logger` is there for classes that were written for Composer; without its Trainer it is None.
-    """
-
-    def init(self, state: State, logger: Any = None) -> None:
-        """The training is about to begin."""
-
-    def epoch_start(self, state: State, logger: Any = None) -> None:
-        """An epoch begins."""
-
-    def batch_start(self, state: State, logger: Any = None) -> None:
-        """A batch begins; the timestamp counts those that are complete."""
-
-    def batch_end(self, state: State, logger: Any = None) -> None:
-        """A batch is complete, and counted."""
-
-    def epoch_end(self, state: State, logger: Any = None) -> None:
-        """An epoch is complete, and counted."""
-
-    def close(self, state: State, logger: Any = None) -> None:
-        """The training is over, in whatever way."""
+    from .timestamp import Timestamp
 
 
 class TraceHandler(Callback):
@@ -68,4 +45,4 @@ class TraceHandler(Callback):
         """Some values are known."""
 
     def process_chrome_json_trace_file(self, filepath: Path) -> None:
-        """Another profiler has written a trace in Chrome's JSON format."""
+        """Another profiler has written a trace in Chrome's JSON format; it may delete the file afterward."""

@@ -73,6 +73,9 @@ def status(run: Path, form: str) -> None:
             click.echo(visible(f"  step {rank.hanging['step']} hangs for {rank.hanging['seconds']} s or more, in"))
             for frame in rank.hanging["stack"][:5]:
                 click.echo(visible(f"    {frame}"))
+    for doubt in sorted({rank.doubt for rank in job.ranks if rank.doubt}):
+        ranks = ", ".join(str(rank.rank) for rank in job.ranks if rank.doubt == doubt)
+        click.echo(visible(f"ranks {ranks}: {doubt}"))
     known, size = len(job.ranks), max((rank.world_size for rank in job.ranks), default=0)
     if known < size:
         click.echo(f"{size - known} of {size} ranks have said nothing.")

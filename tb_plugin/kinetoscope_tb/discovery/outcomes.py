@@ -143,6 +143,7 @@ def _of_run(told: dict[str, Any]) -> Iterator[Note]:
     """What became of processes, beside their windows."""
     by_problem: dict[tuple[str, str, bool], list[int]] = defaultdict(list)
     missed: dict[str, list[int]] = defaultdict(list)
+    doubts: dict[str, list[int]] = defaultdict(list)
     for rank in _dicts(told.get("ranks")):
         number, problem, state = rank.get("rank"), rank.get("problem"), rank.get("state")
         if not _is_number(number):
@@ -150,12 +151,16 @@ def _of_run(told: dict[str, Any]) -> Iterator[Note]:
         if isinstance(problem, str) and isinstance(state, str):
             is_loss = state == KILLED and _is_number(rank.get("recording_since_step"))
             by_problem[state, problem, is_loss].append(number)
+        if isinstance(rank.get("doubt"), str):
+            doubts[rank["doubt"]].append(number)
         for left in _dicts(rank.get("left_out")):
             if _is_number(left.get("step")) and isinstance(left.get("problem"), str):
                 said = f"no window from step {left['step']} on: {left['problem']}"
                 missed[said].append(number)
     for said, ranks in missed.items():
         yield Note("window_left_out", "loss", _sentence(_named(ranks), said), "", len(ranks))
+    for said, ranks in doubts.items():
+        yield Note("job_in_doubt", "note", _sentence(_named(ranks), said), "", len(ranks))
     for (state, problem, is_loss), ranks in by_problem.items():
         rule, level = ("rank_killed", "loss" if is_loss else "warning") if state == KILLED else ("rank_problem", "note")
         yield Note(rule, level, _sentence(_named(ranks), problem), "", len(ranks))  # type: ignore[arg-type]

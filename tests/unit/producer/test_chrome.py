@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from kinetoscope.chrome import Source, merge, nanoseconds, shifted, work
+from kinetoscope.chrome import Source, forget, merge, nanoseconds, shifted, work
 from kinetoscope.interpreter import command
 
 BASE = 1_790_857_026_000_000_000
@@ -52,6 +52,7 @@ def job(folder, rank=0, *, sources=(), events=(), file=None, **more):
         "merged_remote": None,
         "overwrite": False,
         "remove": [],
+        "temporary": [],
         **more,
     }
 
@@ -152,6 +153,31 @@ def test_what_is_to_be_removed_goes_only_when_the_machine_s_file_has_it(tmp_path
     assert (tmp_path / "ba1-rank0.json").exists()
     work(job(tmp_path, 1, events=[marker("i", BASE)], remove=["ba1-rank0.json", "ba1-rank1.json"]))
     assert sorted(path.name for path in tmp_path.glob("*.json")) == ["node0.json"]
+
+
+def test_a_file_goes_when_another_rank_s_process_has_put_it_into_the_machine_s_file(tmp_path):
+    work(job(tmp_path, 0, events=[marker("i", BASE)], remove=["ba1-rank0.json"]))
+    work(job(tmp_path, 1, events=[marker("i", BASE)]))
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["ba1-rank1.json", "node0.json"]
+    assert len([e for e in json.loads((tmp_path / "node0.json").read_text()) if e["ph"] == "i"]) == 2
+
+
+def test_a_copy_that_fails_keeps_its_own_file_and_no_older_one(tmp_path):
+    (tmp_path / "no folder").touch()
+    alone = {"merged": None, "remote": f"file://{tmp_path}/no folder/x.json"}
+    work(job(tmp_path, file="ba1.json", merged=None))
+    problems = work(job(tmp_path, file="ba2.json", remove=["ba1.json", "ba2.json"], **alone))
+    assert len(problems) == 1
+    assert [path.name for path in tmp_path.glob("*.json")] == ["ba2.json"]
+
+
+def test_what_an_earlier_training_put_into_the_machine_s_file_is_forgotten(tmp_path):
+    files = ["ba1-rank0.json"]
+    work(job(tmp_path, events=[marker("i", BASE, "old")], files_of_node=files))
+    forget(tmp_path, "node0.json")
+    work(job(tmp_path, events=[marker("i", BASE, "new")], files_of_node=files, remove=files))
+    assert [path.name for path in tmp_path.glob("*.json")] == ["node0.json"]
+    assert [e["name"] for e in json.loads((tmp_path / "node0.json").read_text()) if e["ph"] == "i"] == ["new"]
 
 
 def test_copies_go_where_the_job_says(tmp_path):

@@ -6,7 +6,8 @@ import pytest
 import torch.distributed as dist
 
 from kinetoscope import UsageError, identity
-from kinetoscope.identity import Place, Run, _agreed, checked_run, current_place, place_from, run_from
+from kinetoscope.attempts import START_WINDOW_S
+from kinetoscope.identity import JobStore, Place, Run, checked_run, current_place, place_from, run_from
 
 LAUNCHED = ("RUN_NAME", "PT_PROFILER_JOB_NAME", "TORCHELASTIC_RUN_ID", "SLURM_JOB_NAME", "SLURM_JOB_ID")
 TORCHRUN = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "GROUP_RANK": "2"}
@@ -64,10 +65,8 @@ def test_a_run_outside_the_logdir_is_refused(name):
 
 
 def test_processes_agree_on_the_first_proposal():
-    store, names = dist.HashStore(), []
-    threads = [
-        threading.Thread(target=lambda i=i: names.append(_agreed(store, "run", f"proposal-{i}"))) for i in range(8)
-    ]
+    store, names = JobStore(dist.HashStore(), "group"), []
+    threads = [threading.Thread(target=lambda i=i: names.append(store.agree("run", f"proposal-{i}"))) for i in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -79,7 +78,16 @@ def test_processes_agree_on_the_first_proposal():
 def test_what_an_earlier_attempt_left_in_the_store_counts_for_nothing():
     store = dist.HashStore()
     store.set("run", f"{time.time_ns() - 10**18} of processes that are gone")
-    assert [_agreed(store, "run", proposal) for proposal in ("first", "second")] == ["first", "first"]
+    assert [JobStore(store, "group").agree("run", proposal) for proposal in ("first", "second")] == ["first", "first"]
+
+
+def test_without_a_group_what_a_process_left_that_began_a_little_earlier_counts(monkeypatch):
+    store, now = JobStore(dist.HashStore(), "agent"), time.time_ns()
+    told = []
+    for seconds in (0, 30, 30 + START_WINDOW_S, 120):
+        monkeypatch.setattr(identity, "_process_start_ns", lambda began=now + seconds * 10**9: began)
+        told.append(store.agree("run", f"after {seconds} s"))
+    assert told == ["after 0 s", "after 0 s", "after 90 s", "after 90 s"]
 
 
 def test_two_jobs_that_meet_at_the_same_port_have_a_folder_each(tmp_path, monkeypatch):
@@ -90,10 +98,12 @@ def test_two_jobs_that_meet_at_the_same_port_have_a_folder_each(tmp_path, monkey
     def names(store):
         monkeypatch.setattr(identity, "default_store", lambda: store)
         ranks = []
-        for _ in range(2):
+        for rank in range(2):
+            monkeypatch.setattr(identity, "current_place", lambda rank=rank: Place(rank, 2))
             monkeypatch.setattr(identity, "_count", iter([0]))  # each process makes its first recorder
-            ranks.append(Run("resnet", tmp_path))
-        return [(run.name, run.token) for run in ranks]
+            run = Run("resnet", tmp_path)
+            ranks.append((run.name, run.token))
+        return ranks
 
     (one, same), (two, alike) = names(dist.HashStore()), names(dist.HashStore())
     assert one == same
@@ -102,13 +112,37 @@ def test_two_jobs_that_meet_at_the_same_port_have_a_folder_each(tmp_path, monkey
     assert one[1] != two[1]
 
 
-def test_where_the_store_is_gone_the_launcher_s_words_are_what_all_have_in_common():
-    class Gone:
-        def compare_set(self, *_):
-            raise RuntimeError("Connection reset by peer")
+class Gone:
+    """A store whose server is gone."""
 
-    assert _agreed(Gone(), "run/token", "mine") == "mine"
-    assert _agreed(Gone(), "run/token", "mine", otherwise="the launcher's") == "the launcher's"
+    def compare_set(self, *_):
+        raise RuntimeError("Connection reset by peer")
+
+
+def test_where_the_store_is_gone_nothing_is_agreed_on():
+    assert JobStore(Gone(), "group").agree("run/token", "mine") is None
+
+
+@pytest.mark.parametrize("given", ["resnet", None])
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_a_rank_whose_store_died_joins_the_folder_of_its_job(tmp_path, monkeypatch, given, lost):
+    for name in (*LAUNCHED, "TORCHELASTIC_ERROR_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {**TORCHRUN, "TORCHELASTIC_RUN_ID": "none", "MASTER_PORT": "29500"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(identity, "is_distributed", lambda: True)
+    store, runs = dist.HashStore(), []
+    for rank in range(3):
+        monkeypatch.setattr(identity, "current_place", lambda rank=rank: Place(rank, 3))
+        monkeypatch.setattr(identity, "default_store", lambda rank=rank: Gone() if rank == lost else store)
+        monkeypatch.setattr(identity, "_count", iter([0]))
+        monkeypatch.setattr(identity.time, "strftime", lambda _, rank=rank: f"20260101-00000{rank}")
+        run = Run(given, tmp_path)
+        runs.append((run.name, run.token, run.is_sure))
+    assert len({(name, token) for name, token, _ in runs}) == 1
+    assert runs[lost][2] is False
+    if lost:
+        assert runs[0][2] is True
 
 
 def test_torch_distributed_tells_the_place(tmp_path, monkeypatch):
@@ -120,3 +154,19 @@ def test_torch_distributed_tells_the_place(tmp_path, monkeypatch):
         assert current_place() == Place(0, 1, 1, 2)
     finally:
         dist.destroy_process_group()
+
+
+def test_a_name_that_leads_out_of_the_logdir_is_nobody_s(tmp_path, monkeypatch):
+    for name in (*LAUNCHED, "TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_USE_AGENT_STORE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {**TORCHRUN, "TORCHELASTIC_RUN_ID": "none"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(identity, "_count", iter([0, 0]))
+    logdir = tmp_path / "logdir"
+    assert Run(None, logdir).name
+    (record,) = logdir.glob(".kinetoscope/*/attempt")
+    record.write_text(record.read_text().replace('"name": "', '"name": "../'))
+    monkeypatch.setattr(identity, "current_place", lambda: Place(6, 8))
+    run = Run(None, logdir)
+    assert re.fullmatch(r"\d{8}-\d{6}(\.1)?", run.name)
+    assert [path.name for path in tmp_path.iterdir()] == ["logdir"]

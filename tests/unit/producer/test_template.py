@@ -39,3 +39,8 @@ def test_the_variables_of_a_place_are_composer_s():
         formatted("{run_name} {rank} {local_rank} {world_size} {local_world_size} {node_rank}", values)
         == "run 5 1 8 4 2"
     )
+
+
+def test_what_no_launcher_says_is_the_place_of_a_process_alone():
+    values = place_values(Place(), "run")
+    assert formatted("{local_rank} {local_world_size} {node_rank}", values) == "0 1 0"

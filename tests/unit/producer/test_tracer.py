@@ -396,3 +396,24 @@ def test_a_step_that_ends_in_an_optimizer_s_hook_is_refused(tmp_path):
         optimizer.step()
         tracer.step()
     assert tracer.completed_steps == 1
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_window_s_events_are_freed_beside_the_training(tmp_path, keeps):
+    threads = []
+
+    class Event:
+        def __del__(self):
+            threads.append(threading.current_thread())
+
+    def on_window(profiler):
+        profiler.profiler.event = Event()
+
+    schedule = torch.profiler.schedule(wait=1, warmup=1, active=1, repeat=2)
+    with Tracer(tmp_path, schedule=schedule, on_window=on_window, keep_events=keeps) as tracer:
+        for _ in range(7):
+            work()
+            tracer.step()
+    assert len(threads) == (1 if keeps else 2)
+    assert threading.current_thread() not in threads
+    assert not any(thread.is_alive() for thread in threads)

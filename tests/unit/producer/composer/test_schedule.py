@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kinetoscope import ScheduleError, cyclic
 from kinetoscope.composer import Count, ProfilerAction, State, Timestamp, cyclic_schedule
-from kinetoscope.composer.actions import action_of
+from kinetoscope.composer.schedule import action_of
 
 SKIP, WARMUP, ACTIVE, SAVE = ProfilerAction
 

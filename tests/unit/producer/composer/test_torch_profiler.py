@@ -20,7 +20,8 @@ from kinetoscope.composer import (
     TorchProfiler,
     cyclic_schedule,
 )
-from kinetoscope.composer.torch_profiler import remote_name, split
+from kinetoscope.composer.folders import remote_name
+from kinetoscope.composer.torch_profiler import split
 from kinetoscope_tb.reader import read
 
 SKIP, WARMUP, ACTIVE, SAVE = ProfilerAction
@@ -159,16 +160,22 @@ def test_a_name_without_a_place_is_copied_nowhere():
     assert remote_name("{run_name}/x", State("run")) is None
 
 
-def test_variables_that_nobody_knows_stay_and_names_may_have_folders(here, monkeypatch):
+def test_without_a_launcher_the_place_is_that_of_the_only_process(here, monkeypatch):
     for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK"):
         monkeypatch.delenv(name, raising=False)
-    name = "{epoch}/{local_rank}-{nonsense}-{sample}-{token}.{batch_in_epoch}.pt.trace.json"
-    trained(
-        Profiler(
-            cyclic_schedule(active=2), torch_prof_folder="{run_name}/{world_size}", torch_prof_filename=name, **QUIET
-        )
-    )
-    assert files() == ["my-run/1/0/{local_rank}-{nonsense}-6-0.3.pt.trace.json"]
+    place = "{local_rank}-{local_world_size}-{node_rank}"
+    handler = JSONTraceHandler(folder="{run_name}/json-" + place, filename=place + ".{batch}.json")
+    name = "{epoch}/" + place + "-{nonsense}-{sample}-{token}.{batch_in_epoch}.pt.trace.json"
+    folder = "{run_name}/{world_size}-" + place
+    profiler = Profiler(cyclic_schedule(active=2), handler, torch_prof_folder=folder, torch_prof_filename=name, **QUIET)
+    trained(profiler)
+    assert files() == [
+        "my-run/1-0-1-0/0/0-1-0-{nonsense}-6-0.3.pt.trace.json",
+        "my-run/json-0-1-0/0-1-0.3.json",
+        "my-run/json-0-1-0/node0.json",
+    ]
+    for _, (path,) in profiler.torch_profiler.saved_traces + handler.saved_traces:
+        assert path.is_file()
 
 
 def test_a_folder_that_holds_something_is_refused_before_anything_is_recorded(here):
@@ -269,6 +276,45 @@ def test_markers_and_torch_s_events_are_one_file_on_one_clock(here):
     assert sum(e["ph"] == "B" and e["name"] == "forward" for e in merged) == 6
     for path in [*saved, "my-run/traces/node0.json"]:
         assert read(path).host_events.height > 0
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_the_newest_whole_traces_remain_where_both_profilers_prune(here, kept):
+    handler = JSONTraceHandler(num_traces_to_keep=kept)
+    every_other = lambda state: SAVE if state.timestamp.batch % 2 else SKIP  # noqa: E731
+    profiler = Profiler(every_other, handler, torch_prof_num_traces_to_keep=kept, **QUIET)
+    trained(profiler, batches=12)
+    newest = (8, 10, 12)[3 - kept :]
+    assert files("my-run/traces") == [
+        *sorted(f"my-run/traces/ep0-ba{batch}-rank0.json" for batch in newest),
+        "my-run/traces/node0.json",
+    ]
+    assert [int(stamp.batch) for stamp, _ in handler.saved_traces] == list(newest)
+    for _, (path,) in handler.saved_traces:
+        assert [e["name"] for e in content(path)].count("aten::relu") == 1
+    assert [e["name"] for e in content("my-run/traces/node0.json")].count("aten::relu") == 6
+    of_torch = newest or (12,)  # without a copy elsewhere one trace stays
+    assert set(files("my-run/torch_traces")) == {f"my-run/torch_traces/rank0.{b}.pt.trace.json" for b in of_torch}
+    assert [path.name for path in Path("my-run").rglob(".*source*")] == []
+    states = {w["span"]: w["ranks"]["0"] for w in content("my-run/torch_traces/run.json")["windows"]}
+    assert {span for span, told in states.items() if not told.get("pruned")} == set(of_torch)
+
+
+def test_a_trace_that_another_profiler_deletes_or_writes_anew_is_in_the_window_that_it_was_given_to(here):
+    handler = JSONTraceHandler()
+    options = {f"torch_prof_{name}": False for name in ("profile_memory", "with_flops")}
+    profiler = Profiler(cyclic_schedule(warmup=0, active=1, repeat=2), handler, **options, **QUIET)
+    with State("my-run", profiler=profiler) as state:
+        for number in state.steps([1, 2]):
+            own = here / "own.json"
+            event = {"ph": "X", "name": f"own {number}", "pid": 5, "tid": 1, "ts": 1, "dur": 1}
+            (here / "new.json").write_text(json.dumps({"traceEvents": [event]}))
+            (here / "new.json").replace(own)
+            profiler.record_chrome_json_trace_file(own)
+            own.unlink()
+    for batch in (1, 2):
+        names = [e["name"] for e in content(f"my-run/traces/ep0-ba{batch}-rank0.json")]
+        assert [name for name in names if name.startswith("own")] == [f"own {batch}"]
 
 
 def test_a_broken_trace_of_another_profiler_stops_nothing(here):

@@ -1,0 +1,55 @@
+"""What of a training is complete, as Composer words it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from ..progress import Progress
+
+
+class Count(int):
+    """A whole number that also answers to `.value`, as Composer's Time does."""
+
+    @property
+    def value(self) -> int:
+        """The number."""
+        return int(self)
+
+
+_NONE = Count(0)
+
+
+@dataclass(frozen=True)
+class Timestamp:
+    """What of a training is complete."""
+
+    epoch: Count = _NONE
+    batch: Count = _NONE
+    batch_in_epoch: Count = _NONE
+    sample: Count = _NONE
+    sample_in_epoch: Count = _NONE
+    token: Count = _NONE
+    token_in_epoch: Count = _NONE
+    total_wct: timedelta = timedelta()
+    epoch_wct: timedelta = timedelta()
+    batch_wct: timedelta = timedelta()
+
+    @classmethod
+    def of(cls, progress: Progress) -> Timestamp:
+        """Return a training's progress as Composer words it."""
+        told: dict[str, Any] = progress.to_json()
+        worded: dict[str, Any] = {
+            name: timedelta(seconds=value) if name.endswith("_wct") else Count(value) for name, value in told.items()
+        }
+        return cls(**worded)
+
+    @property
+    def progress(self) -> Progress:
+        """The same in the words of the rest of this package."""
+        told: dict[str, Any] = {
+            name: value.total_seconds() if isinstance(value, timedelta) else int(value)
+            for name, value in vars(self).items()
+        }
+        return Progress(**told)
