@@ -59,6 +59,9 @@ def opened(reader: Reader) -> Trace:
             raise BrokenEntry(f"a parent in {name} comes after its child")
     for name, frame in frames.items():
         _fail_if_never(name, frame)
+        for column, kind in _SCHEMAS[name].items():
+            if (isinstance(kind, pl.Enum) or column == "name") and name != "threads" and frame[column].null_count():
+                raise BrokenEntry(f"{name}.{column} is missing")
     others = mapping(reader.json(reader.head.get("trace")))
     hints = {name: kind for name, kind in get_type_hints(Trace).items() if name not in frames}
     trace = Trace(**_members(hints, others), **frames)

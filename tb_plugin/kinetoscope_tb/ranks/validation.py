@@ -69,9 +69,7 @@ def _of_facts(facts: Any) -> Iterator[str]:
         yield f"the size of its job is {_shown(facts['world_size'])}"
     if ranks is not None and not (isinstance(ranks, list) and len(ranks) <= MOST_RANKS and all(map(_is_rank, ranks))):
         yield "the ranks that were to record are none"
-    if not (
-        isinstance(window, list) and len(window) == 2 and all(_is_whole(t, -LARGEST_NS, LARGEST_NS) for t in window)
-    ):
+    if window is not None and not (isinstance(window, list) and len(window) == 2 and all(map(_is_time, window))):
         yield f"it was recorded at {_shown(window)} ns"
     clock = told_clock(facts.get("clock"))
     if clock is not None and not all(map(_is_time, clock)):
