@@ -70,7 +70,7 @@ def opened(reader: Reader, trace: Trace) -> Timeline:
     timeline = Timeline(
         window=window,
         tracks=_tracks(reader.json(head.get("tracks")), rows.first, trace.threads.height),
-        labels=Labels(texts, reader.array(head.get("categories"), "u1", len(texts))),
+        labels=Labels(texts, reader.array(head.get("categories"), "|u1", len(texts))),
         pyramid=Pyramid(rows, levels),
         parent=reader.array(head.get("parent"), "<i4", size),
         event=reader.array(head.get("event"), "<u4", size),
