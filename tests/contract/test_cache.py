@@ -1,7 +1,6 @@
 """Two TensorBoards on one logdir share what they have read; one that is killed leaves nothing broken."""
 
 import json
-import os
 import time
 
 import pytest
@@ -9,6 +8,7 @@ from contract.running import a_trace, serving, until
 
 from kinetoscope_tb.cache import Cache
 from kinetoscope_tb.cli import main
+from kinetoscope_tb.storage import entry_at
 
 NAMES = {"run": "job", "worker": "rank0", "span": "1"}
 
@@ -38,25 +38,30 @@ def answers(server):
 VIEWS = [("view", {"view": view}) for view in ("steps", "operators", "kernels", "overview")]
 
 
-def replace_unseen(path):
-    """Other content under the same size and time: only a cache can still know the trace."""
-    times = path.stat()
-    path.write_bytes(b" " * times.st_size)
-    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+def stamp_of(path):
+    return entry_at(str(path)).stamp
+
+
+def blank(path, cache):
+    """Blanks instead of the trace, which the cache alone still knows."""
+    known = cache.open(str(path), stamp_of(path))
+    cache.clear()
+    path.write_bytes(b" " * path.stat().st_size)
+    cache.write(known, str(path), stamp_of(path))
 
 
 def test_two_tensorboards_share_what_one_has_read(cache, trace, tmp_path):
     with serving(f"--logdir={tmp_path}/logdir") as one, serving(f"--logdir={tmp_path}/logdir") as other:
         read = answers(one)
         until(cache.entries, bool)
-        replace_unseen(trace)
+        blank(trace, cache)
         assert answers(other) == read
     assert [answer["state"] for answer in read] == ["ready"] * 5
 
 
 def test_a_tensorboard_killed_at_any_moment_leaves_no_broken_entry(cache, trace, tmp_path, caplog):
     caplog.set_level("INFO")
-    stamp = (trace.stat().st_size, trace.stat().st_mtime_ns)
+    stamp = stamp_of(trace)
     for moment in ("at once", "while it reads", "while it writes", "after it has written"):
         with serving(f"--logdir={tmp_path}/logdir") as server:
             server.plugin("state", **NAMES)
@@ -84,7 +89,7 @@ def kinetoscope(capsys, *arguments):
 def test_the_command_line_uses_the_cache_too(cache, trace, capsys):
     view = ("view", "operators", str(trace), "--format", "json")
     read = kinetoscope(capsys, *view)
-    replace_unseen(trace)
+    blank(trace, cache)
     assert kinetoscope(capsys, *view) == read
     listed = json.loads(kinetoscope(capsys, "cache", "--format", "json"))
     assert (listed["folder"], [kept["path"] for kept in listed["traces"]]) == (str(cache.folder), [str(trace)])

@@ -43,7 +43,9 @@ _MUCH = 4 << 20
 _WINDOW_BYTES = 1 << 23  # zstd's
 _NARROW = [np.dtype(name) for name in ("i1", "<i2", "<i4", "<i8")]
 _DTYPES = {d.str: d for d in (*_NARROW, *map(np.dtype, ("u1", "<u2", "<u4", "<u8", "<f4", "<f8")))}
-_INTEGERS = {pl.Int64: "i8", pl.Int32: "i4", pl.Int16: "i2", pl.Int8: "i1"}
+_INTEGERS: dict[Any, Any] = {
+    kind: np.dtype(name) for kind, name in ((pl.Int64, "i8"), (pl.Int32, "i4"), (pl.Int16, "i2"), (pl.Int8, "i1"))
+}
 
 Read = Callable[[int, int], "bytes | memoryview"]
 Column = list[Any]
@@ -190,7 +192,7 @@ class Reader:
         found = _DTYPES.get(place[2])
         at = whole(place[1], 0)
         count = whole(place[3], 0)
-        if found is None or found.str != np.dtype(dtype).str:
+        if found is None or place[2] != dtype:
             raise BrokenEntry(f"a column is of type {place[2][:20]!r}")
         if size is not None and count != size:
             raise BrokenEntry(f"a column has {count} values instead of {size}")
@@ -220,7 +222,7 @@ class Reader:
         Raises:
             BrokenEntry: It is none, or not there.
         """
-        data = self.array(place, "u1")
+        data = self.array(place, "|u1")
         if data.size > MOST_JSON_BYTES:
             raise BrokenEntry("its JSON is too long")
         return parsed(data.tobytes())
@@ -235,23 +237,16 @@ class Reader:
         lengths_place = place.get("lengths")
         if size is None:
             size = whole(lengths_place[3], 0) if isinstance(lengths_place, list) and len(lengths_place) == 4 else 0
-        lengths = self.integers(lengths_place, 8, size)
-        data = self.array(place.get("utf8"), "u1").tobytes()
+        lengths = self.integers(lengths_place, 8, size).tolist()
+        data = self.array(place.get("utf8"), "|u1").tobytes()
         try:
             joined = data.decode()
         except UnicodeDecodeError as error:
             raise BrokenEntry("a text isn't UTF-8") from error
-        # Each is at most as long as all, and there are fewer than 2^31 bytes of them: the sum is exact.
-        if lengths.size and not -1 <= lengths.min() <= lengths.max() <= len(joined):
-            raise BrokenEntry("a text is longer than all of them")
-        used = np.maximum(lengths, 0, dtype=np.int64)
-        if int(used.sum(dtype=np.float64)) > len(joined) or int(used.sum()) != len(joined):
-            raise BrokenEntry("texts are longer than what holds them")
-        ends = list(accumulate(used.tolist(), initial=0))
-        found: list[str | None] = [joined[begin:end] for begin, end in pairwise(ends)]
-        for i in np.flatnonzero(lengths < 0).tolist():
-            found[i] = None
-        return found
+        ends = list(accumulate((max(length, 0) for length in lengths), initial=0))
+        if ends[-1] != len(joined) or min(lengths, default=0) < -1:
+            raise BrokenEntry("texts aren't as long as what holds them")
+        return [None if n < 0 else joined[begin:end] for n, (begin, end) in zip(lengths, pairwise(ends), strict=True)]
 
     def frame(self, place: Any, schema: Mapping[str, Any]) -> pl.DataFrame:
         """A frame of exactly these columns; `pl.Enum` itself is an enum of any texts.
@@ -267,6 +262,9 @@ class Reader:
         return pl.DataFrame([self._series(name, columns[name], kind, rows) for name, kind in schema.items()])
 
     def _series(self, name: str, place: Any, kind: Any, rows: int) -> pl.Series:
+        dtype = _INTEGERS.get(kind)
+        if dtype is not None:
+            return pl.Series(name, self.integers(place, dtype.itemsize, rows).astype(dtype))
         if kind == pl.Enum:
             return self._enum(name, mapping(place), kind, rows)
         if kind == pl.String:
@@ -280,8 +278,7 @@ class Reader:
         if isinstance(kind, pl.Array):
             values = self.integers(place, 8, rows * kind.shape[0]).astype(np.int64)
             return pl.Series(name, values.reshape(rows, kind.shape[0]), kind)
-        dtype = np.dtype(_INTEGERS[kind])
-        return pl.Series(name, self.integers(place, dtype.itemsize, rows).astype(dtype))
+        raise TypeError(f"{name} ({kind}) can't be read from a column")
 
     def _enum(self, name: str, place: Mapping[str, Any], kind: Any, rows: int) -> pl.Series:
         texts = self.texts(place.get("categories"))

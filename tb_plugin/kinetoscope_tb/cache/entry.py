@@ -19,7 +19,9 @@ from .columns import Read, Reader, Writer, read_head
 from .values import BrokenEntry, mapping
 
 MAGIC = b"kinetoscope trace\n"
-_LARGEST_NS = 1 << 62
+_LARGEST_NS = 1 << 53  # 104 days: what is worked out of times has room in 64 bits
+_EARLIEST_NS = 1 << 62  # of Unix times
+_BY_THREAD = {"host_events", "launches", "python_calls"}
 _SCHEMAS: dict[str, dict[str, Any]] = {
     field.name: getattr(model, field.name.upper()) for field in fields(Trace) if field.type == "pl.DataFrame"
 }
@@ -52,32 +54,43 @@ def opened(reader: Reader) -> Trace:
     frames: dict[str, Any] = {name: reader.frame(stored.get(name), schema) for name, schema in _SCHEMAS.items()}
     for name, columns in POINTERS.items():
         for column, target in columns.items():
-            _fail_if_astray(f"{name}.{column}", frames[name][column], frames[target].height)
-    for name in ("host_events", "python_calls"):
-        rows = np.arange(frames[name].height)
-        if (frames[name]["parent"].to_numpy() >= rows).any():
-            raise BrokenEntry(f"a parent in {name} comes after its child")
+            least = 0 if column == "thread" else NONE
+            _fail_if_beyond(f"{name}.{column}", frames[name][column], least, frames[target].height - 1)
     for name, frame in frames.items():
-        _fail_if_never(name, frame)
+        _check(name, frame)
     others = mapping(reader.json(reader.head.get("trace")))
     hints = {name: kind for name, kind in get_type_hints(Trace).items() if name not in frames}
     trace = Trace(**_members(hints, others), **frames)
-    if any(abs(time) > _LARGEST_NS for time in (trace.origin_ns, *trace.window)):
+    if abs(trace.origin_ns) > _EARLIEST_NS or not -_LARGEST_NS <= trace.window[0] <= trace.window[1] <= _LARGEST_NS:
         raise BrokenEntry("it was recorded at no time")
     return trace
 
 
-def _fail_if_astray(name: str, column: pl.Series, rows: int) -> None:
+def _fail_if_beyond(name: str, column: pl.Series, least: int, most: int) -> None:
     values = column.to_numpy()
-    if values.size and not NONE <= int(values.min()) <= int(values.max()) < rows:
-        raise BrokenEntry(f"{name} points to a row that there isn't")
+    if values.size and not least <= int(values.min()) <= int(values.max()) <= most:
+        raise BrokenEntry(f"{name} is out of range")
 
 
-def _fail_if_never(name: str, frame: pl.DataFrame) -> None:
-    for column in frame.columns:
-        values = frame[column].to_numpy() if column.endswith("_ns") else np.empty(0)
-        if values.size and not -_LARGEST_NS <= int(values.min()) <= int(values.max()) <= _LARGEST_NS:
-            raise BrokenEntry(f"{name}.{column} holds no time")
+def _check(name: str, frame: pl.DataFrame) -> None:
+    """See that times are some, rows are in order, and what can't be missing isn't."""
+    for column, kind in _SCHEMAS[name].items():
+        if column.endswith("_ns"):
+            _fail_if_beyond(f"{name}.{column}", frame[column], NONE if name == "others" else 0, _LARGEST_NS)
+        if (isinstance(kind, pl.Enum) or column == "name") and name != "threads" and frame[column].null_count():
+            raise BrokenEntry(f"{name}.{column} is missing")
+    rows = np.arange(frame.height)
+    if name in ("host_events", "python_calls") and (frame["parent"].to_numpy() >= rows).any():
+        raise BrokenEntry(f"a parent in {name} comes after its child")
+    if "start_ns" in frame.columns and name != "counters":
+        comes_before = np.diff(frame["start_ns"].to_numpy()) < 0
+        if name in _BY_THREAD:
+            steps = np.diff(frame["thread"].to_numpy())
+            comes_before = (steps < 0) | ((steps == 0) & comes_before)
+        if comes_before.any():
+            raise BrokenEntry(f"{name} isn't in order")
+    if name == "steps" and (frame["end_ns"] < frame["start_ns"]).any():
+        raise BrokenEntry("a step ends before it begins")
 
 
 def _as_json(value: Any) -> Any:

@@ -22,12 +22,12 @@ def are_offsets(first: Ints, size: int) -> bool:
 
 
 @compiled
-def begin_in_order(start: Ints, dur: Ints, first: Ints, largest: int) -> bool:
-    """Return whether times of each part begin one after the other, at 0 or later, and last at least 0."""
+def begin_in_order(start: Ints, dur: Ints, first: Ints, begin: int, end: int) -> bool:
+    """Return whether times of each part begin one after the other, and none is out of a window."""
     for row in range(first.size - 1):
-        before = 0
+        before = begin
         for i in range(first[row], first[row + 1]):
-            if start[i] < before or start[i] > largest or dur[i] < 0 or dur[i] > largest:
+            if start[i] < before or start[i] > end or dur[i] < 0 or dur[i] > end - start[i]:
                 return False
             before = start[i]
     return True

@@ -72,6 +72,6 @@ def opened(reader: Reader) -> PackedSummary:
     Raises:
         BrokenEntry: It was made up.
     """
-    kept = PackedSummary(reader.array(reader.head.get("summary"), "u1").tobytes())
+    kept = PackedSummary(reader.array(reader.head.get("summary"), "|u1").tobytes())
     _ = kept.summary  # what can't be used is told here
     return kept

@@ -23,7 +23,7 @@ from .orders import are_offsets, are_parents_first, begin_in_order, have_room
 from .values import BrokenEntry, mapping, sequence, whole
 
 MAGIC = b"kinetoscope tiles\n"
-LARGEST_NS = 1 << 61  # a start and a duration can be added up
+LARGEST_NS = 1 << 53  # 104 days: times of tiles and bins can be multiplied
 _MOST_SHIFT = 62
 _DTYPES = {
     **dict.fromkeys(("start_ns", "dur_ns", "busy_ns", "first", "of_row", "shift"), "<i8"),
@@ -60,16 +60,17 @@ def opened(reader: Reader, trace: Trace) -> Timeline:
     """
     head = reader.head
     texts = [text or "" for text in reader.texts(head.get("texts"))]
-    rows = Rows(**_arrays(reader, Rows, head.get("rows")))
-    levels = Levels(**_arrays(reader, Levels, head.get("levels")))
+    window = _window(head.get("window"))
+    rows = Rows(**_arrays(reader, Rows, head.get("rows"), window))
+    levels = Levels(**_arrays(reader, Levels, head.get("levels"), window))
     size = rows.start_ns.size
     frame_first = tuple(np.cumsum([0, *(getattr(trace, name).height for name in FRAMES)]).tolist())
     if head.get("frame_first") != list(frame_first):
         raise BrokenEntry("it is of another trace")
     timeline = Timeline(
-        window=_window(head.get("window")),
+        window=window,
         tracks=_tracks(reader.json(head.get("tracks")), rows.first, trace.threads.height),
-        labels=Labels(texts, reader.array(head.get("categories"), "u1", len(texts))),
+        labels=Labels(texts, reader.array(head.get("categories"), "|u1", len(texts))),
         pyramid=Pyramid(rows, levels),
         parent=reader.array(head.get("parent"), "<i4", size),
         event=reader.array(head.get("event"), "<u4", size),
@@ -84,7 +85,9 @@ def _written(writer: Writer, holder: Rows | Levels) -> dict[str, Any]:
     return {name: writer.array(array) for name, array in arrays.items() if array is not None}
 
 
-def _arrays(reader: Reader, holder: type[Rows | Levels], stored: Any) -> dict[str, NDArray[Any]]:
+def _arrays(
+    reader: Reader, holder: type[Rows | Levels], stored: Any, window: tuple[int, int]
+) -> dict[str, NDArray[Any]]:
     """The arrays of a holder, as long as they have to be; how long rows and levels are, their `first` says."""
     places = mapping(stored)
     names = [field.name for field in fields(holder) if field.name != "number" or "number" in places]
@@ -96,7 +99,7 @@ def _arrays(reader: Reader, holder: type[Rows | Levels], stored: Any) -> dict[st
         raise BrokenEntry("its arrays aren't of one length")
     if not are_offsets(arrays["first"], size):
         raise BrokenEntry("its rows overlap")
-    if not begin_in_order(arrays["start_ns"], arrays["dur_ns"], arrays["first"], LARGEST_NS):
+    if not begin_in_order(arrays["start_ns"], arrays["dur_ns"], arrays["first"], *window):
         raise BrokenEntry("its slices aren't in order")
     return arrays
 

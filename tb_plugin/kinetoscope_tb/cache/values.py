@@ -22,16 +22,21 @@ def parsed(text: bytes) -> Any:
     Raises:
         BrokenEntry: It is none, or is nested more deeply than parsing it is safe.
     """
-    marks = np.frombuffer(text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NO_BRACKETS), "u1")
-    is_quote = marks == ord('"')
-    outside = marks[~is_quote & ((np.cumsum(is_quote, dtype=np.int32) & 1) == 0)]
-    steps = np.where((outside == ord("[")) | (outside == ord("{")), 1, -1)
-    if np.cumsum(steps, dtype=np.int32).max(initial=0) > MOST_DEPTH:
+    if text.count(b"[") + text.count(b"{") > MOST_DEPTH and _depth(text) > MOST_DEPTH:
         raise BrokenEntry("its JSON is nested too deeply")
     try:
         return json.loads(text)
     except ValueError as error:  # no JSON, no UTF-8, or a number of too many digits
         raise BrokenEntry("its JSON can't be parsed") from error
+
+
+def _depth(text: bytes) -> int:
+    """How deeply lists and objects lie in each other; brackets in texts don't count."""
+    marks = np.frombuffer(text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NO_BRACKETS), "u1")
+    is_quote = marks == ord('"')
+    outside = marks[~is_quote & ((np.cumsum(is_quote, dtype=np.int32) & 1) == 0)]
+    steps = np.where((outside == ord("[")) | (outside == ord("{")), 1, -1)
+    return int(np.cumsum(steps, dtype=np.int32).max(initial=0))
 
 
 def whole(value: Any, least: int, most: int = 1 << 62) -> int:

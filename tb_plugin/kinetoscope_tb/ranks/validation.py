@@ -47,12 +47,12 @@ def problem_of(summary: Summary) -> str:
 
 def _problems(summary: Summary) -> Iterator[str]:
     yield from _of_facts(summary.facts)
-    for name, schema in FRAMES.items():
+    for name in FRAMES:
         frame: pl.DataFrame = getattr(summary, name)
-        for column in schema:
-            yield from _of_column(name, column, frame[column], summary)
-    for text in summary.groups["ranks"].drop_nulls():
-        if not 0 < _count(text) <= MOST_RANKS:
+        for column in frame.get_columns() if frame.height else ():
+            yield from _of_column(name, column, summary)
+    for text in summary.groups["ranks"].to_list():
+        if text is not None and not 0 < _count(text) <= MOST_RANKS:
             yield f"the ranks of a group are {text[:40]!a}"
 
 
@@ -69,9 +69,7 @@ def _of_facts(facts: Any) -> Iterator[str]:
         yield f"the size of its job is {_shown(facts['world_size'])}"
     if ranks is not None and not (isinstance(ranks, list) and len(ranks) <= MOST_RANKS and all(map(_is_rank, ranks))):
         yield "the ranks that were to record are none"
-    if not (
-        isinstance(window, list) and len(window) == 2 and all(_is_whole(t, -LARGEST_NS, LARGEST_NS) for t in window)
-    ):
+    if window is not None and not (isinstance(window, list) and len(window) == 2 and all(map(_is_time, window))):
         yield f"it was recorded at {_shown(window)} ns"
     clock = told_clock(facts.get("clock"))
     if clock is not None and not all(map(_is_time, clock)):
@@ -84,18 +82,19 @@ def _of_facts(facts: Any) -> Iterator[str]:
             yield f"its {name} is {_shown(facts[name])}"
 
 
-def _of_column(frame: str, name: str, column: pl.Series, summary: Summary) -> Iterator[str]:
-    if column.dtype == pl.String:
-        if column.null_count() and name in _TEXTS.get(frame, ()):
+def _of_column(frame: str, column: pl.Series, summary: Summary) -> Iterator[str]:
+    name, kind = column.name, FRAMES[frame][column.name]
+    if kind is pl.String:
+        if name in _TEXTS.get(frame, ()) and column.null_count():
             yield f"a {name} has no name"
         return
-    values = column.explode() if isinstance(column.dtype, pl.Array) else column
-    if column.dtype == pl.Boolean or not values.len():
+    if kind is pl.Boolean:
         return
+    values = column.to_numpy()
     target = _POINTERS.get((frame, name))
     least = NONE if target is not None or name in _MISSABLE else 0
     most = getattr(summary, target).height - 1 if target is not None else _LARGEST.get(name, LARGEST_NS)
-    low, high = int(values.min()), int(values.max())  # type: ignore[arg-type]  # all are integers
+    low, high = int(values.min()), int(values.max())
     if low < (-most if name in _SIGNED else least) or high > most:
         yield f"its {frame} hold {high if high > most else low} as {name}"
 
