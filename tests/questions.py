@@ -19,13 +19,14 @@ import polars as pl
 
 from kinetoscope_tb.analyses import RUN_VIEWS, VIEWS
 from kinetoscope_tb.cache import entry, summary_entry, timeline_entry
+from kinetoscope_tb.cache.columns import Reader
 from kinetoscope_tb.checks import findings
 from kinetoscope_tb.cli.text_table import aligned, text_columns
 from kinetoscope_tb.compare.comparison import is_comparable
 from kinetoscope_tb.discovery import TraceFile
 from kinetoscope_tb.discovery.sniffing import head_in
-from kinetoscope_tb.errors import KinetoscopeError
-from kinetoscope_tb.ranks import Member, Ranks, summary
+from kinetoscope_tb.errors import KinetoscopeError, TraceError
+from kinetoscope_tb.ranks import Member, Ranks, problem_of, summary
 from kinetoscope_tb.ranks.stretches import Stretches
 from kinetoscope_tb.reader import Progress, read_blocks
 from kinetoscope_tb.reader.event import event_of
@@ -169,7 +170,7 @@ def _keep(trace: Trace) -> None:
     """What the cache gives back is what it was given."""
     file = io.BytesIO()
     entry.write(file, trace, {"path": "odd.json"})
-    again = entry.opened(file, {"path": "odd.json"})
+    again = entry.opened(Reader.of(file.getvalue(), entry.MAGIC))
     assert again.meta == trace.meta
     assert again.findings == trace.findings
     assert all(getattr(again, name).equals(getattr(trace, name)) for name in (*COLLECTED, "steps", "threads"))
@@ -182,7 +183,9 @@ def _about_the_timeline(trace: Trace, numbers: Random) -> Iterator[Question]:
         drawn.append(timeline(trace))
         fail_if_unsound(_meta(trace, drawn[0]))
         fail_if_unsound([drawn[0].labels.texts, drawn[0].labels.categories.tolist()])
-        timeline_entry.write(io.BytesIO(), drawn[0], {"path": "odd.json"})
+        file = io.BytesIO()
+        timeline_entry.write(file, drawn[0], {"path": "odd.json"})
+        timeline_entry.opened(Reader.of(file.getvalue(), timeline_entry.MAGIC), trace)
 
     yield "/timeline", arrange
     if not drawn:
@@ -279,8 +282,10 @@ def run_questions(trace: Trace, others: list[Any], numbers: Random) -> Iterator[
     made: list[Any] = []
 
     def sum_up() -> None:
-        packed = summary_entry.packed(summary(trace))
-        made.append(summary_entry.PackedSummary(packed.data).summary)
+        found = summary(trace)
+        if problem := problem_of(found):
+            raise TraceError(trace.path, problem)
+        made.append(summary_entry.PackedSummary(summary_entry.packed(found).data).summary)
 
     yield "summary", sum_up
     if not made:

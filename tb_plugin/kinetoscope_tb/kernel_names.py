@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-STEP = re.compile(r"ProfilerStep#(\d+)")
+STEP = re.compile(r"ProfilerStep#([0-9]{1,18})")
 _OVERLOAD = re.compile(r"(\w+::\w+)\.\w+$")
 DATA_LOADING = ("enumerate(DataLoader)#", "enumerate(DataPipe)#")
 

@@ -78,7 +78,11 @@ class WhatIf:
         if not (nodes.any() or edges.any()):
             return np.zeros_like(self.recorded)
         times = graph.times(_less(graph.own, nodes, percent), _less(graph.lag, edges, percent), self.since)
-        return self.recorded - (times[graph.nodes.step_ends] - times[graph.nodes.step_starts])
+        lasts = times[graph.nodes.step_ends] - times[graph.nodes.step_starts]
+        saved: Ints = self.recorded - np.maximum(
+            lasts, 0
+        )  # where nothing ties a step's end to its begin, they may cross
+        return saved
 
 
 def _less(values: Ints, some: NDArray[np.bool_], percent: int) -> Ints:

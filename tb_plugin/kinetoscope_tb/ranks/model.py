@@ -67,7 +67,7 @@ class Summary:
     """What is kept of one recording.
 
     Args:
-        facts: JSON values: rank, world_size, origin_ns, window, host, devices (names), backend, has_clock …
+        facts: JSON values: rank, world_size, impossible, origin_ns, window, host, devices (names), backend, has_clock …
         steps: STEPS.
         calls: CALLS.
         groups: GROUPS.

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 
 from ..dependencies import Graph, legs
-from ..errors import TraceError
 from ..intervals import exclusive_lengths, length_within
 from ..trace import Trace
 from ..trace.breakdown import breakdown
@@ -21,18 +20,12 @@ from .meetings import Meetings
 from .model import STEPS, Summary
 from .traffic import traffic
 
-_EARLIEST_NS, _LATEST_NS, _LONGEST_NS = -(2**60), 2**62, 2**59
 _FACTS = ("host", "local_rank", "node_rank", "local_world_size", "mesh", "clock", "launcher")
 """What the producer says of its process that views of many ranks show."""
 
 
 def summary(trace: Trace) -> Summary:
-    """What is kept of a recording.
-
-    Raises:
-        TraceError: It can't be laid beside others, since its place in the job or its times can't be.
-    """
-    _fail_if_apart(trace)
+    """What is kept of a recording."""
     groups = Groups(trace)
     found = Found.of(trace)
     rows = calls(trace, found, groups)
@@ -40,23 +33,6 @@ def summary(trace: Trace) -> Summary:
     of_said = pl.Series(groups.of(trace, every), dtype=pl.Int32)
     frame = groups.frame()
     return Summary(_facts(trace), _steps(trace), rows, frame, traffic(trace, frame, of_said, rows), _legs(trace, found))
-
-
-def _fail_if_apart(trace: Trace) -> None:
-    """Whatever is added to times of such recordings fits 64 bits."""
-    told = list(trace.meta.impossible)
-    first, last = (trace.common_origin_ns + at for at in trace.window)
-    if not _EARLIEST_NS <= first <= last <= _LATEST_NS:
-        told.append(f"its times lie between {first} and {last} ns of Unix time")
-    rows = (trace.host_events, trace.launches, trace.device_events)
-    ends = [int((frame["start_ns"] + frame["dur_ns"]).max()) for frame in rows if frame.height]  # type: ignore[arg-type]
-    if max(ends, default=0) > _LONGEST_NS:
-        told.append(f"its events lie up to {max(ends)} ns apart")
-    if told:
-        raise TraceError(
-            trace.path,
-            f"it can't be laid beside the other ranks, since this can't be: {'; '.join(told)}. Its own views show it.",
-        )
 
 
 def _facts(trace: Trace) -> dict[str, Any]:
@@ -68,6 +44,7 @@ def _facts(trace: Trace) -> dict[str, Any]:
         **producer,
         "rank": meta.rank,
         "world_size": meta.world_size,
+        "impossible": list(meta.impossible),
         "ranks": None if meta.ranks is None else list(meta.ranks),
         "origin_ns": trace.origin_ns,
         "window": list(trace.window),

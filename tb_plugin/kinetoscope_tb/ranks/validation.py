@@ -13,12 +13,11 @@ from typing import Any
 import polars as pl
 
 from ..trace import NONE
-from ..trace.meta import told_clock
+from ..trace.meta import MOST_RANKS, told_clock
 from .model import FRAMES, Summary
 
 LARGEST_NS = 1 << 60  # 36 years
 _ORIGINS = -LARGEST_NS, 1 << 62  # of Unix times; the difference of two has 63 bits
-MOST_RANKS = 1 << 20
 _LARGEST = {
     "bytes": 1 << 50,
     "calls": 1 << 50,
@@ -61,6 +60,8 @@ def _of_facts(facts: Any) -> Iterator[str]:
         yield "it says nothing of the recording"
         return
     origin, window, ranks = facts.get("origin_ns"), facts.get("window"), facts.get("ranks")
+    for told in facts.get("impossible") or ():
+        yield str(told)
     if not _is_whole(origin, *_ORIGINS):
         yield f"its clock began at {_shown(origin)} ns"
     if facts.get("rank") is not None and not _is_whole(facts["rank"], 0, MOST_RANKS - 1):

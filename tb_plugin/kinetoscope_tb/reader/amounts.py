@@ -24,6 +24,7 @@ _MOST = {
         ),
         MOST_OF_AN_AMOUNT,
     ),
+    "nth": 2**60,
     **dict.fromkeys(("group_size", "rank", "source_rank", "target_rank"), MOST_RANKS),
 }
 

@@ -60,8 +60,8 @@ def damage_beside(tail: bytes, lost_values: int) -> list[Finding]:
     findings = []
     if lost_values:
         words = (
-            f"Values beside the events aren't JSON, or are more than {MOST_VALUES}, and are left out: facts about the "
-            "device or the job may be missing."
+            f"Values beside the events aren't JSON, nest too deeply, or are more than {MOST_VALUES}, and are left out: "
+            "facts about the device or the job may be missing."
         )
         findings.append(Finding("damaged_metadata", lost_values, words))
     if _ANOTHER_DOCUMENT.match(tail):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
@@ -45,6 +45,14 @@ class Metadata:
     def labels(self) -> dict[str, str]:
         """What the program called the ranges that our recorder gave another name."""
         return marker_labels(self.top)
+
+    def beginning(self, earliest_ns: int) -> tuple[Metadata, int]:
+        """(The same, or without a clock that can't be; Unix time of the first event, which the file puts there)."""
+        origin = self.base_ns + earliest_ns
+        if abs(origin) <= FARTHEST_BASE_NS:
+            return self, origin
+        told = f"the events begin {origin} ns after 1970"
+        return replace(self, base_ns=0, impossible=(*self.impossible, told)), earliest_ns
 
     def findings(self) -> list[Finding]:
         """What was replaced, and what can't be."""

@@ -44,7 +44,6 @@ def parts_of(found: Ingested, path: str, source_findings: list[Finding], marks: 
     findings = [
         *source_findings,
         *_damage(found, beside.lost),
-        *beside.findings(),
         *text_findings(events),
         *without_impossible_numbers(events),
         *_untimed(events),
@@ -63,7 +62,8 @@ def parts_of(found: Ingested, path: str, source_findings: list[Finding], marks: 
     frames["collectives"] = collectives(events.frames["collectives"], texts)
     frames["counters"], without_value = counters(events.counters, frames["others"], threads)
     findings += without_value
-    origin = beside.base_ns + earliest
+    beside, origin = beside.beginning(earliest)
+    findings += beside.findings()
     meta = Meta(beside.top, events.events, marks, beside.impossible)
     return Parts(path, origin, window, threads, frames, links, meta, tuple(findings))
 

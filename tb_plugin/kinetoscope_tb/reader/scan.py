@@ -379,6 +379,26 @@ def value_end(b: Any, i: int, end: int) -> int:
 
 
 @_compiled
+def _end_at_any_depth(b: Any, i: int, end: int) -> int:
+    """Index after the object or array that begins at i, or _INCOMPLETE; which bracket closes which doesn't matter."""
+    depth = 0
+    while i < end:
+        c = _item(b, i)
+        if c == _QUOTE:
+            i = _string_end(b, i + 1, end)
+        elif c == _OPEN_BRACE or c == _OPEN_BRACKET:
+            depth += 1
+        elif c == _CLOSE_BRACE or c == _CLOSE_BRACKET:
+            depth -= 1
+            if depth == 0:
+                return i + 1
+        if depth == 0:
+            return _INCOMPLETE
+        i += 1
+    return _INCOMPLETE
+
+
+@_compiled
 def members(b: Any, i: int, end: int, places: Any) -> tuple[int, int]:
     """Find the members of an object from i on: (how many were found, where the next one begins).
 
@@ -401,6 +421,8 @@ def members(b: Any, i: int, end: int, places: Any) -> tuple[int, int]:
             return count, i
         is_events = key_end - i == _EVENTS_KEY.size and _same(_EVENTS_KEY, 0, b, i, _EVENTS_KEY.size)
         after = -1 if is_events else value_end(b, start, end)
+        if after == _BROKEN and not is_events:
+            after = _end_at_any_depth(b, start, end)
         if after < 0 and not is_events:
             return count, i
         places[count, 0], places[count, 1], places[count, 2], places[count, 3] = i, key_end, start, after
