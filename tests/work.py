@@ -65,7 +65,7 @@ class Work:
         self.add(1 + sum(_size(argument, is_ours) for argument in arguments))
 
 
-def _size(value: Any, is_ours: bool) -> int:  # noqa: FBT001
+def _size(value: Any, is_ours: bool) -> int:
     if isinstance(value, np.ndarray):
         return int(value.size)
     if isinstance(value, pl.DataFrame):

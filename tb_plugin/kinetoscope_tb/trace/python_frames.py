@@ -48,7 +48,7 @@ def stack_texts(tree: MergedTree, functions: list[str], nodes: Rows) -> list[str
     """The frames from each node out to its root, joined; of more than MOST_FRAMES the innermost."""
     texts = []
     for node in nodes:
-        frames = []
+        frames: list[str] = []
         while node >= 0 and len(frames) < MOST_FRAMES:
             frames.append(functions[tree.code[node]])
             node = tree.parent[node]

@@ -133,4 +133,3 @@ def test_damage_in_the_middle_keeps_what_comes_before():
     got, damage = inflated(bytes(packed))
     assert "is damaged before byte" in damage.problem or damage.wrong_trailers
     assert got[: len(text) // 2 - 200_000] == text[: len(text) // 2 - 200_000]
-
