@@ -179,9 +179,7 @@ def flows(n: int) -> bytes:
 
 def call_stacks(n: int) -> bytes:
     return document(
-        span(
-            "cpu_op", "aten::add", 3 * i, **{"Call stack": f"a.py({i}): f;b.py({i}): g", "Input Dims": [[i, 2]]}
-        )
+        span("cpu_op", "aten::add", 3 * i, **{"Call stack": f"a.py({i}): f;b.py({i}): g", "Input Dims": [[i, 2]]})
         for i in range(n)
     )
 

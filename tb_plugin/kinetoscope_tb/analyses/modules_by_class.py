@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from ..tables import COUNT, TEXT, Column, Table
 from ..trace import Trace
-from ..trace.call_tree import MergedTree, Rows
-from ..trace.lookup import summed, take
+from ..trace.call_tree import outermost
+from ..trace.lookup import summed
 from ..trace.module_calls import ModuleCalls
 from ..trace.module_times import ModuleCosts, ModuleTimes, module_amounts, rest_rows
 from ..views import View
@@ -46,7 +45,7 @@ def modules_by_class(trace: Trace) -> pl.DataFrame:
     classes = names.unique(maintain_order=True)
     place = {name: number for number, name in enumerate(classes)}
     group = np.array([place[name] for name in names], np.int32)
-    is_outermost = _is_outermost(tree, group)
+    is_outermost = outermost(tree.parent, tree.preorder(), group, classes.len())
     amounts = module_amounts(
         times,
         lambda own: summed(group, tree.with_inner(own) * is_outermost, classes.len()),
@@ -66,16 +65,6 @@ def modules_by_class(trace: Trace) -> pl.DataFrame:
     order = ["device_self_ns", "host_self_ns", "name"]
     rows = rows.sort(order, descending=[True, True, False], nulls_last=True)
     return ModulesByClass.of(rows.select(ModulesByClass.schema().names()))
-
-
-def _is_outermost(tree: MergedTree, group: Rows) -> NDArray[np.bool_]:
-    """Whether a node lies in no other of its group."""
-    outermost = np.ones(group.size, bool)
-    around = tree.parent
-    while (around >= 0).any():
-        outermost &= take(group, around) != group
-        around = take(tree.parent, around)
-    return outermost
 
 
 VIEW = View(

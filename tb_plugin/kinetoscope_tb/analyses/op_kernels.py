@@ -20,6 +20,7 @@ from ..views import View
 
 MOST_SEQUENCES = 1000
 MOST_NAMES = 50  # of a sequence that are written out
+MOST_NESTED = 256  # levels of operators around a launch
 OTHERS = "[other sequences]"
 
 
@@ -95,14 +96,17 @@ def _sequences(trace: Trace, is_call: NDArray[np.bool_]) -> pl.DataFrame:
 
 
 def _launched(trace: Trace, is_call: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """(call, device row) for each device row and each operator around its launch, of one name the innermost call."""
+    """(call, device row) for each device row and each operator around its launch, of one name the innermost call.
+
+    Of operators that lie in each other in more than MOST_NESTED levels the innermost count.
+    """
     parent = trace.host_events["parent"].to_numpy()
     name = trace.host_events["name"].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()
     innermost = nearest(is_call, parent)
     at = take(innermost, trace.device_events["op"].to_numpy())
     row = np.arange(at.size, dtype=np.int32)
     calls, rows = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-    while (row := row[at != NONE]).size:
+    while (row := row[at != NONE]).size and len(calls) <= MOST_NESTED:
         at = at[at != NONE]
         calls.append(at)
         rows.append(row)

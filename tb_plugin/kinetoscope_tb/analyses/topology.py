@@ -61,7 +61,7 @@ def _coordinates(mesh: Any) -> str | None:
 
 
 def _groups(ranks: Ranks) -> pl.DataFrame:
-    """The labels of each rank's groups; of ranks without a recording only while all groups together aren't too large."""
+    """The labels of each rank's groups; ranks without a recording have them only if groups hold few ranks."""
     listed = [RankSet.of(spelled) for spelled in ranks.groups["ranks"]]
     shown = {rank for rank in ranks.workers["rank"].to_list() if rank is not None}
     if sum(map(len, listed)) <= MOST_LISTED:

@@ -118,7 +118,7 @@ def _last_of_others(trace: Trace, streams: Streams, row: Rows, launched_before: 
     end = (trace.device_events["start_ns"] + trace.device_events["dur_ns"]).to_numpy()
     device = trace.device_events["device"].to_numpy()
     best = np.full(row.size, NONE, np.int32)
-    for place, stream in enumerate(streams.streams):
+    for place, stream in streams.busiest:
         found, _ = stream.last_ended(launched_before, by)
         found = np.where((streams.of[row] != place) & (device[row] == stream.device), found, NONE)
         better = (found >= 0) & ((best < 0) | (take(end, found) > take(end, best)))

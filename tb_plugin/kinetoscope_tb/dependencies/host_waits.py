@@ -86,7 +86,7 @@ def _synchronising(trace: Trace, streams: Streams, has_own: NDArray[np.bool_]) -
     call = np.flatnonzero(waits | takes_memory)
     latest = np.full(call.size, NONE, np.int32)
     ended = trace.device_events["start_ns"].to_numpy() + trace.device_events["dur_ns"].to_numpy()
-    for stream in streams.streams:
+    for _, stream in streams.busiest:
         row, is_all = stream.last_ended(_since(told, call, start), end[call])
         row = np.where(is_all & _may_wait_for(stream, told, call), row, NONE)
         found.append(CallWaits.of(call[for_all[call]], row[for_all[call]], Kind.SYNC))

@@ -15,6 +15,9 @@ Rows = NDArray[np.int32]
 Ints = NDArray[np.int64]
 
 
+MOST_STREAMS = 256  # that are held against each other; no program is known that uses as many
+
+
 @dataclass(frozen=True)
 class Stream:
     """One stream: its rows of device_events, in order.
@@ -61,6 +64,17 @@ class Streams:
 
     streams: list[Stream]
     of: Rows
+
+    @property
+    def busiest(self) -> list[tuple[int, Stream]]:
+        """Their places and themselves, in order: all, or the MOST_STREAMS with most rows.
+
+        Where each of many calls is held against each stream, the work grows with the product.
+        """
+        if len(self.streams) <= MOST_STREAMS:
+            return list(enumerate(self.streams))
+        chosen = sorted(range(len(self.streams)), key=lambda place: -self.streams[place].rows.size)[:MOST_STREAMS]
+        return [(place, self.streams[place]) for place in sorted(chosen)]
 
     @classmethod
     def of_trace(cls, trace: Trace) -> Streams:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
@@ -144,7 +145,7 @@ class RankSet:
     def __len__(self) -> int:
         return sum(map(len, self.ranges))
 
-    def among(self, ranks: Set[int]) -> list[int]:
+    def among(self, ranks: AbstractSet[int]) -> list[int]:
         """Return those that are among the given ones, looking at as few of either as possible."""
         if len(self.ranges) == 1 and len(self) > len(ranks):
             return sorted(rank for rank in ranks if rank in self.ranges[0])

@@ -159,10 +159,10 @@ def _pieces(first: bytes, stream: Iterator[bytes], offset: int) -> Iterator[tupl
         if cut:
             yield offset, memoryview(text)[:cut]
             offset, text = offset + cut, text[cut:]
-        block = next(stream, None)
-        if block is None:
+        more = _next_bytes(stream, 1 if cut else len(text))
+        if not more:
             break
-        text = text + block if text else block
+        text = text + more if text else more
     yield offset, memoryview(text)
 
 

@@ -21,8 +21,8 @@ from .damage import BACKSLASH, BRACKET, QUOTE
 _DEEPEST = 62  # as in scan
 _LONGEST = 1 << 24
 _MOST_TRIES = 64
-# Whatever the scanner takes for a blank is one here, so that it reads what this mends. No two repetitions that can match
-# the same bytes follow each other: where the match fails, they would try each way to share those.
+# Whatever the scanner takes for a blank is one here, so that it reads what this mends. No two repetitions that can
+# match the same bytes follow each other: where the match fails, they would try each way to share those.
 _KEY = rb'"(?:[^"\\]|\\.){0,200}"[\0- ]*:'
 _BROKEN_KEY = rb'(?:"(?:ph|cat|name|pid|tid|ts|dur|args|id)"|\w{1,40}"?[\0- ]*:)'  # without its colon or a quote
 _SWALLOWED = re.compile(rb',[\0- ]*"(?:ph|cat|name|pid|tid|ts|dur|args|id)"[\0- ]*:')  # in a text: it has no end

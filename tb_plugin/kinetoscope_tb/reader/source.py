@@ -149,8 +149,8 @@ class Source:
 
     def _note_damage(self, name: str, problem: str) -> None:
         consequence = (
-            f"The {name} data {problem} of the compressed file: what was packed behind it is lost. Copy the file again, "
-            "or record again and let the job finish writing."
+            f"The {name} data {problem} of the compressed file: what was packed behind it is lost. Copy the file "
+            "again, or record again and let the job finish writing."
         )
         self.findings.append(Finding("damaged_compression", 1, consequence, level="loss"))
 

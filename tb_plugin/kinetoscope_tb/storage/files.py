@@ -69,7 +69,7 @@ def stored_bytes(path: str, start: int, count: int, *, tries: int | None = None)
 
 
 def file_identity(path: str) -> tuple[int, int] | None:
-    """What stays the same while a file grows, and is another one's once it is replaced; None of a remote file or none."""
+    """What stays the same while a file grows, and differs once it is replaced; None of a remote file, or of none."""
     if is_url(path):
         return None
     try:

@@ -209,6 +209,26 @@ def laid_out(parent, order):  # type: ignore[no-untyped-def]  # noqa: ANN001, AN
 
 
 @compiled
+def outermost(parent, order, group, groups):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Return whether each node lies in no other of its group; `order` is the preorder."""
+    n = parent.size
+    result = np.empty(n, np.bool_)
+    around = np.empty(n, np.int32)  # the nodes that are open, outermost first
+    top = 0
+    open_ones = np.zeros(groups, np.int32)  # of each group
+    for i in range(n):
+        node = order[i]
+        while top and around[top - 1] != parent[node]:
+            top -= 1
+            open_ones[group[around[top]]] -= 1
+        result[node] = open_ones[group[node]] == 0
+        around[top] = node
+        top += 1
+        open_ones[group[node]] += 1
+    return result
+
+
+@compiled
 def interleaved(thread, start, end, other_thread, other_start, other_end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Return the order of both lists together: thread, start, longest first, the first list before the other.
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .model import NONE
 
-_TABLE_AT_MOST = 1 << 24  # above, sorting takes less memory
+_TABLE_AT_LEAST, _TABLE_PER_VALUE = 1 << 16, 16  # a larger table takes longer than sorting
 
 
 def by_name(names: pl.Series, answer: Callable[[str], Any], *, missing: Any = False) -> NDArray[Any]:
@@ -50,7 +50,7 @@ def take(values: NDArray[Any], rows: NDArray[np.int32], missing: Any = NONE) -> 
 def distinct(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Return (the values that occur, in order; the place of each value among them); no value is negative."""
     most = int(values.max(initial=0)) + 1
-    if most > _TABLE_AT_MOST:
+    if most > max(_TABLE_AT_LEAST, _TABLE_PER_VALUE * values.size):
         return np.unique(values, return_inverse=True)
     occurs = np.zeros(most, bool)
     occurs[values] = True

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from numba import njit
 
 from .lookup import by_name, take
 from .matrix_work import FORMULAS
@@ -66,11 +67,17 @@ def _chosen(
     is_inside = np.zeros(parent.size, bool)
     is_inside[rows] = known & ~is_same
     same, outer = rows[is_same], above[is_same]
-    while (is_inside[same] != is_inside[outer]).any():  # as often as calls of one name are nested
-        is_inside[same] = is_inside[outer]
+    _inherit(is_inside, same, outer)
     is_around = np.zeros(parent.size, bool)
     is_around[outer] = True
     return rows[~is_inside[rows] & ~is_around[rows]]
+
+
+@njit(cache=True, nogil=True)
+def _inherit(is_inside, rows, outer):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Give each row what holds of the one around it; outer ones come first."""
+    for i in range(rows.size):
+        is_inside[rows[i]] = is_inside[outer[i]]
 
 
 def _launched(device: pl.DataFrame, call_of: np.ndarray[tuple[int], np.dtype[np.int32]], calls: int) -> pl.DataFrame:

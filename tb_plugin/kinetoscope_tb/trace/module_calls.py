@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from .model import LIGHTNING, NONE, Trace
 from .nesting import nearest
 
 WITHIN = " / "
+LONGEST_PATH = 4096  # characters: else the paths of modules in modules grow with the square of their number
 _MODULE = "nn.Module: "
 _LIGHTNING_MODULE = re.compile(r"\[pl\]\[module\](?P<type>[^:]*): (?P<path>.*)", re.DOTALL)
 _LIGHTNING_PREFIX = re.compile(r"\[pl\](\[profile\]|\[module\])?")
@@ -75,10 +77,16 @@ class ModuleCalls:
         return cls(tree, names, calls, forest, node, is_backward, named.is_module)
 
     def paths(self) -> list[str]:
-        """Of each node: what the modules around it are called, from the outermost, and itself."""
+        """Of each node: what the modules around it are called, from the outermost, and itself.
+
+        Around modules that are nested so deeply that their path is longer than LONGEST_PATH stands its hash.
+        """
         found = list[str]()
         for name, around in zip(self.names, self.tree.parent.tolist(), strict=True):
-            found.append(name.shown if around < 0 else found[around] + WITHIN + name.shown)
+            outer = found[around] + WITHIN if around >= 0 else ""
+            if len(outer) > LONGEST_PATH:
+                outer = f"…{blake2b(outer.encode('utf-8', 'replace'), digest_size=8).hexdigest()}{WITHIN}"
+            found.append(outer + name.shown)
         return found
 
     def of_rows(self, rows: Rows) -> tuple[Rows, NDArray[np.bool_]]:

@@ -14,6 +14,8 @@ from .model import NONE
 
 _ADDRESS = r" at 0x[0-9a-fA-F]+"
 _FRAME = r"^(?s)(?P<file>.*)\((?P<line>\d{1,9})\): (?P<function>.*)$"
+MOST_FRAMES = 1000  # of one stack: Python's own limit; a text of each frame and all around it grows with their square
+OUTER = "[more frames]"
 SEPARATOR = "\n"  # between the frames of a stack, the innermost of which comes first
 
 
@@ -43,12 +45,14 @@ def parsed(frames: pl.Series) -> pl.DataFrame:
 
 
 def stack_texts(tree: MergedTree, functions: list[str], nodes: Rows) -> list[str]:
-    """The frames from each node out to its root, joined."""
+    """The frames from each node out to its root, joined; of more than MOST_FRAMES the innermost."""
     texts = []
     for node in nodes:
-        frames = []
-        while node >= 0:
+        frames: list[str] = []
+        while node >= 0 and len(frames) < MOST_FRAMES:
             frames.append(functions[tree.code[node]])
             node = tree.parent[node]
+        if node >= 0:
+            frames.append(OUTER)
         texts.append(SEPARATOR.join(frames))
     return texts

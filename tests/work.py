@@ -1,0 +1,143 @@
+"""How much work a call does, counted and never timed: the same number on every machine.
+
+Counted are the calls of Python functions and what they are given to look at: the rows of arrays and frames that our own
+functions, numpy and Polars get, the bytes of texts that our own get, and the items of what is copied, sorted or added
+up by Python. What compiled code does with an array is taken for one look at all of it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import threading
+from collections import defaultdict
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import FrameType
+
+OURS = "kinetoscope_tb"
+_LIBRARIES = ("numpy", "polars")
+_LOOKED_UP = frozenset(  # what these are given first is looked up in, or described, not looked at
+    {"searchsorted", "get_df_item_by_key", "get_series_item_by_key", "gather", "slice", "item", "rows", "height"}
+    | {"is_empty", "columns", "shape", "schema", "to_numpy", "wrap_df", "wrap_s", "to_frame", "get_column", "take"}
+)
+_IS_GENERATOR = 0x20  # in the flags of a function's code
+_TEXTS = (bytes, bytearray, memoryview)
+_COPIED = ("list", "tuple", "set", "dict", "frozenset")
+_WALKED = ("sum", "min", "max", "any", "all", "sorted")
+
+
+class Work:
+    """What was counted, by thread, since two threads can't count in one number."""
+
+    def __init__(self) -> None:
+        self._by_thread: dict[int, int] = defaultdict(int)
+
+    @property
+    def total(self) -> int:
+        return sum(self._by_thread.values())
+
+    def add(self, count: int) -> None:
+        self._by_thread[threading.get_ident()] += count
+
+    def note(self, frame: FrameType, event: str, _: Any) -> None:
+        """What sys.setprofile calls."""
+        if event != "call":
+            return
+        module = frame.f_globals.get("__name__", "")
+        is_ours, is_library = module.startswith(OURS), module.startswith(_LIBRARIES)
+        if not is_ours and not is_library:
+            self.add(1)
+            return
+        code = frame.f_code
+        if code.co_flags & _IS_GENERATOR:  # called for each of its items
+            self.add(1)
+            return
+        arguments = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]
+        if code.co_name in _LOOKED_UP or (is_library and code.co_name.startswith("_")):
+            arguments = arguments[1:]
+        self.add(1 + sum(_size(argument, is_ours) for argument in arguments))
+
+
+def _size(value: Any, is_ours: bool) -> int:
+    if isinstance(value, np.ndarray):
+        return int(value.size)
+    if isinstance(value, pl.DataFrame):
+        frame = getattr(value, "_df", None)  # not there yet while it is made
+        return 0 if frame is None else int(frame.height())
+    if isinstance(value, pl.Series):
+        series = getattr(value, "_s", None)
+        return 0 if series is None else int(series.len())
+    return len(value) if is_ours and isinstance(value, _TEXTS) else 0
+
+
+def _copying(kind: type, work: Work) -> type:
+    """A class that stands for a built-in one in a module, and counts what it copies."""
+
+    class Meta(type):
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, kind)
+
+        def __call__(cls, *arguments: Any, **named: Any) -> Any:
+            made = kind(*arguments, **named)
+            work.add(len(made))
+            return made
+
+        def __getattr__(cls, name: str) -> Any:
+            return getattr(kind, name)
+
+        def __getitem__(cls, items: Any) -> Any:
+            return kind[items]  # type: ignore[index]
+
+    return Meta(kind.__name__, (), {})
+
+
+def _walking(function: Callable[..., Any], work: Work) -> Callable[..., Any]:
+    def walked(first: Any, *others: Any, **named: Any) -> Any:
+        return function(first if others else _counted(first, work), *others, **named)
+
+    return walked
+
+
+def _counted(items: Iterable[Any], work: Work) -> Iterator[Any]:
+    for item in items:
+        work.add(1)
+        yield item
+
+
+@contextmanager
+def _standing_in(work: Work) -> Iterator[None]:
+    stand_ins = {name: _copying(getattr(builtins, name), work) for name in _COPIED}
+    stand_ins |= {name: _walking(getattr(builtins, name), work) for name in _WALKED}
+    changed = []
+    for name, module in list(sys.modules.items()):
+        if name.split(".")[0] == OURS:
+            for builtin, stand_in in stand_ins.items():
+                if builtin not in vars(module):
+                    setattr(module, builtin, stand_in)
+                    changed.append((module, builtin))
+    try:
+        yield
+    finally:
+        for module, builtin in changed:
+            delattr(module, builtin)
+
+
+def work_of(function: Callable[[], object]) -> int:
+    """The work that a call does."""
+    work = Work()
+    with _standing_in(work):
+        threading.setprofile(work.note)
+        sys.setprofile(work.note)
+        try:
+            function()
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)  # type: ignore[arg-type]
+    return work.total
