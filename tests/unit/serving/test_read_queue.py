@@ -9,7 +9,7 @@ import pytest
 from kinetoscope_tb.discovery import Logdir, TraceFile
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import Progress, read
-from kinetoscope_tb.store import Loading, Store
+from kinetoscope_tb.store import Store
 from kinetoscope_tb.store.loads import ASKED_WITHIN_S, ASKED_WITHIN_S_WHILE_OTHERS_WAIT, LOOKS_EVERY_S
 from kinetoscope_tb.store.read_queue import LARGE_BYTES, LONG_S
 from kinetoscope_tb.store.workers import Workers
