@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from contract.running import put
 
+from kinetoscope_tb import open as open_recording
 from kinetoscope_tb.cli import main
+from kinetoscope_tb.errors import LogdirError
 
 ROOT = Path(__file__).parents[2]
 RUN = ("-c", "from kinetoscope_tb.cli import main; main()")
@@ -142,6 +144,12 @@ def test_a_path_that_is_none_is_named_in_a_message(command, path, tmp_path, monk
     assert ended.value.code == 1
     assert "Error: " in err
     assert "\x1b" not in err
+
+
+@pytest.mark.parametrize("path", ["a\0b", "\ud800"], ids=ascii)
+def test_a_path_that_is_none_is_named_to_a_program_too(path):
+    with pytest.raises(LogdirError, match="no folder can have this name"):
+        open_recording(path)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=ascii)
