@@ -11,6 +11,8 @@ from typing import ClassVar
 
 import polars as pl
 
+from .docstrings import ARE_LEFT_OUT, docstring
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -94,7 +96,7 @@ class Table:
     matrix: ClassVar[tuple[str, str] | None] = None
 
     def __init_subclass__(cls) -> None:
-        if not cls.__doc__:
+        if not docstring(cls) and not ARE_LEFT_OUT:
             raise TypeError(f"{cls.__name__} must say in its docstring what one row is")
         cls.columns = tuple(c for base in reversed(cls.__mro__) for c in vars(base).values() if isinstance(c, Column))
         for column in cls.columns:

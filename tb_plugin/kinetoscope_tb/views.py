@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
 import polars as pl
 
+from .docstrings import docstring
 from .errors import BadParameter
 from .tables import Table
 
@@ -151,7 +152,7 @@ class View:
             "id": self.id,
             "title": self.title,
             "group": self.group,
-            "doc": inspect.cleandoc(table.__doc__ or ""),
+            "doc": docstring(table),
             "variant_of": self.variant_of,
             "variant": self.variant,
             "part_of": self.part_of,

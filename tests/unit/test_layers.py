@@ -23,6 +23,7 @@ LAYERS = [  # from the top; a unit is a module, or a package whose own modules m
     {"tables", "intervals", "curves", "kernel_names", "tensor_cores", "call_names", "device_peaks", "errors"},
     {"compiling"},
     {"private_folders"},
+    {"docstrings"},
 ]
 APART = {"loader": {"plugin"}, "__init__": {"profile"}}  # entry points: they import it inside a function
 FROM_PRODUCER = {  # the arrows between the packages

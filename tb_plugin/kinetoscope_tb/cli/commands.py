@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from ..docstrings import docstring
 from ..errors import BadParameter, KinetoscopeError, NotFound
 from .cache import cache
 from .check import check
@@ -27,6 +28,7 @@ from .jobs import recover, status, trigger
 from .merge import merge
 from .publish import publish
 from .report import report
+from .streams import discard_output, prepare_streams
 from .traces import chosen, opened, side_by_side, where
 
 if TYPE_CHECKING:
@@ -48,11 +50,21 @@ _format = click.Option(
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit; without arguments here, that of the command line, and the process ends at once."""
     try:
-        status = _exit_status(sys.argv[1:] if arguments is None else arguments)
-        sys.stdout.flush()
+        if prepare_streams():
+            status = _exit_status(sys.argv[1:] if arguments is None else arguments)
+            sys.stdout.flush()
+        else:
+            _print_error("Standard output is closed. Redirect it to a file, or to /dev/null.")
+            status = 1
     except BrokenPipeError:  # whoever reads has seen enough, as in `… | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         status = 0
+    except OSError as error:  # of a file that a command needs, or of standard output, such as a full disk
+        if error.filename is None:
+            discard_output()
+        what = "The answer can't be written" if error.filename is None else error.filename
+        _print_error(f"{what}: {error.strerror or error}.")
+        status = 1
     except KeyboardInterrupt:
         status = 130
     if arguments is None:
@@ -73,6 +85,7 @@ def leave(status: int) -> NoReturn:
 
 def _exit_status(arguments: Sequence[str]) -> int:
     try:
+        _check_texts(arguments)
         # Not commands.main(), which makes a closed pipe exit status 1.
         with commands.make_context("kinetoscope", list(arguments)) as context:
             commands.invoke(context)
@@ -82,6 +95,26 @@ def _exit_status(arguments: Sequence[str]) -> int:
         _print_failure(error, arguments)
         return 1
     return 0
+
+
+def _check_texts(arguments: Sequence[str]) -> None:
+    """Let arguments be only what a command line can hold, so that no path of them is one that no system call takes.
+
+    Raises:
+        BadParameter: One holds a zero byte, or half a surrogate pair.
+    """
+    for argument in arguments:
+        try:
+            is_impossible = b"\0" in os.fsencode(argument)
+        except UnicodeEncodeError:
+            is_impossible = True
+        if is_impossible:
+            raise BadParameter(f"{argument[:500]!a} can't be an argument: no path and no name has such a character.")
+
+
+def _print_error(message: str) -> None:
+    with suppress(OSError):  # nobody reads it
+        click.ClickException(message).show()
 
 
 def _print_failure(error: KinetoscopeError | click.ClickException, arguments: Sequence[str]) -> None:
@@ -261,3 +294,8 @@ def demo(logdir: str, host: str, port: int | None, record_only: bool) -> None:  
     with tensorboard(logdir, host, port) as (address, process):
         click.echo(f"\n  {address}\n\nCtrl-C stops it.")
         process.wait()
+
+
+for command in (commands, *commands.commands.values()):
+    if command.help is None and command.callback is not None:
+        command.help = docstring(command.callback)

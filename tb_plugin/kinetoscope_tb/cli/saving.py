@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from ..errors import KinetoscopeError
+from ..storage import check_replaceable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,7 @@ def saved(out: str) -> Iterator[IO[bytes]]:
     """
     path = Path(out)
     try:
+        check_replaceable(out)
         with ExitStack() as undo:
             with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as part:
                 undo.callback(Path(part.name).unlink, missing_ok=True)

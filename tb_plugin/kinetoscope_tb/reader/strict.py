@@ -21,6 +21,7 @@ from isal import igzip
 from numpy.typing import NDArray
 
 from ..errors import KinetoscopeError
+from ..storage import check_replaceable
 from ..trace.model import Finding
 from .damage import damage_beside, truncation
 from .document import base_ns, top_values, values
@@ -198,6 +199,7 @@ def _published(out: str) -> Iterator[IO[bytes]]:
     """A file that gets its name when it is complete, or goes away."""
     unfinished = Path(f"{out}.tmp-{os.getpid()}")
     try:
+        check_replaceable(out)
         with igzip.open(unfinished, "wb") if out.endswith(".gz") else unfinished.open("wb") as file:  # type: ignore[no-untyped-call]
             yield file
         unfinished.rename(out)

@@ -5,6 +5,7 @@ What the bytes mean is the reader's business, which files are traces is discover
 places      a URL → its file system, or which package is missing; errors of every library in words
 folders     what lies under a path
 files       a file as bytes
+regular     a file that is no pipe and no device
 replacing   a file that is written
 ahead       a remote file, fetched ahead of whoever reads it
 """
@@ -14,12 +15,14 @@ from __future__ import annotations
 from .files import StoredFile, file_identity, stored_bytes
 from .folders import Entry, Folder, entry_at, folders
 from .places import is_url, last_part, words
+from .regular import check_replaceable
 from .replacing import replaced
 
 __all__ = [
     "Entry",
     "Folder",
     "StoredFile",
+    "check_replaceable",
     "entry_at",
     "file_identity",
     "folders",

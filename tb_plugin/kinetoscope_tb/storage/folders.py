@@ -83,8 +83,11 @@ def _local_folders(root: str, wanted: Wanted) -> Iterator[Folder]:
         try:
             with os.scandir(path) as scan:
                 items = sorted(scan, key=lambda item: (item.is_symlink(), item.name))
-        except (OSError, ValueError) as error:
+        except OSError as error:
             yield Folder(name, problem=words(error))
+            continue
+        except ValueError:  # a zero byte, or half a surrogate pair
+            yield Folder(name, problem="no folder can have this name")
             continue
         entries = []
         for item in items:

@@ -41,6 +41,21 @@ def open_regular(path: str) -> IO[bytes]:
         raise
 
 
+def check_replaceable(path: str) -> None:
+    """Let a file be written in place of what has this path: only of a file, or of nothing.
+
+    Raises:
+        NotAFile: It is a pipe, a socket or a device.
+        OSError: It is a folder, or no file can have this name.
+    """
+    try:
+        _check(path, os.stat(path).st_mode)  # noqa: PTH116  # as above
+    except FileNotFoundError:
+        return
+    except ValueError as error:
+        raise OSError(errno.EINVAL, "no file can have this name", path) from error
+
+
 def _check(path: str, mode: int) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from .places import file_system, is_url, words
+from .regular import check_replaceable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,7 @@ def replaced(path: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _local(path: Path) -> Iterator[IO[bytes]]:
+    check_replaceable(str(path))
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
         with part.open("xb") as file:

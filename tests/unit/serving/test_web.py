@@ -11,8 +11,10 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from tensorboard.backend.event_processing import io_wrapper
 from werkzeug.test import Client
 
+from build import TraceBuilder
 from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.errors import NotFound
 from kinetoscope_tb.store import Store
@@ -60,6 +62,23 @@ def test_texts_that_a_spreadsheet_might_run_are_inert_as_on_the_page():
         frame = pl.DataFrame({"text": pl.Series(texts, dtype=pl.String).cast(kind), "number": [-5] * len(texts)})
         rows = list(csv.reader(io.StringIO(encode.csv(frame), newline="")))
         assert rows == [["text", "number"], *([expected, "-5"] for _, expected in cases)]
+
+
+def test_links_out_of_the_logdir_are_followed_as_tensorboard_does(tmp_path):
+    logdir, outside = tmp_path / "logdir", tmp_path / "outside"
+    logdir.mkdir()
+    outside.mkdir()
+    (outside / "rank0.5.pt.trace.json").write_text(TraceBuilder().step(5, 0, 900).text())
+    (outside / "events.out.tfevents.1.host").touch()
+    (logdir / "folder").symlink_to(outside)
+    (logdir / "rank7.5.pt.trace.json").symlink_to(outside / "rank0.5.pt.trace.json")
+    assert str(logdir / "folder") in io_wrapper.GetLogdirSubdirectories(str(logdir))
+    apps = {route: Client(app) for route, app in routes(Store([Logdir(str(logdir))], patience_s=LONG_S)).items()}
+    found = [(run["name"], run["workers"][0]["name"]) for run in apps["/runs"].get("/runs").json["runs"]]
+    assert found == [("folder", "rank0"), ("logdir", "rank7")]
+    for run, worker in found:
+        place = {"run": run, "worker": worker, "span": "5"}
+        assert apps["/state"].get("/state", query_string=place).json["state"] == "ready"
 
 
 def test_a_fault_of_ours_is_told_without_its_inside_and_logged_with_it(tmp_path, monkeypatch, caplog):

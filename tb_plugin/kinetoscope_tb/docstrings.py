@@ -1,0 +1,30 @@
+"""Docstrings that people read: what a row of a table is, what a command does; also under `python -OO`."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+ARE_LEFT_OUT = sys.flags.optimize > 1
+"""Whether Python has left all docstrings out, as with -OO."""
+
+
+def docstring(documented: type | Callable[..., Any]) -> str:
+    """The docstring of a class or function, from its source if Python has left it out; empty if there is none."""
+    text = documented.__doc__
+    if text is None and ARE_LEFT_OUT:
+        text = _in_source(documented)
+    return inspect.cleandoc(text or "")
+
+
+def _in_source(documented: type | Callable[..., Any]) -> str | None:
+    try:
+        (node,) = ast.parse(textwrap.dedent(inspect.getsource(documented))).body
+    except (OSError, TypeError, SyntaxError, ValueError):  # no source, as in an archive of compiled files
+        return None
+    is_documented = isinstance(node, (ast.ClassDef, ast.FunctionDef))
+    return ast.get_docstring(node) if is_documented else None  # type: ignore[arg-type]  # as was just asked
