@@ -9,7 +9,12 @@ from click.testing import CliRunner
 from kinetoscope_tb.cli.commands import commands
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("samples/*/README.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "SECURITY.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted(ROOT.glob("samples/*/README.md")),
+]
 
 
 def test_the_metrics_page_is_what_make_docs_writes():

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from numba import njit
 
+from ..compiling import compiled
 from .lookup import by_name, take
 from .matrix_work import FORMULAS
 from .model import NONE, Trace
@@ -73,7 +73,7 @@ def _chosen(
     return rows[~is_inside[rows] & ~is_around[rows]]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _inherit(is_inside, rows, outer):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Give each row what holds of the one around it; outer ones come first."""
     for i in range(rows.size):
