@@ -89,8 +89,8 @@ class Saving:
         self._started_ns = time.time_ns()
         self.recorded = 0
         """How many windows ended."""
-        self.lost = 0
-        """How many windows there is no trace of, and will be none."""
+        self._unsaved: set[int] = set()
+        self._failures = 0
         self.reason = "schedule"
         """What ends the next window."""
         self.options: Mapping[str, Any] = {}
@@ -174,7 +174,7 @@ class Saving:
 
     def left_out(self, step: int, problem: str) -> None:
         """A window that was to begin about a step isn't recorded."""
-        self.lost += 1
+        self._failures += 1
         self._left_out = [*self._left_out, {"step": step, "problem": problem}][-_MOST_LEFT_OUT:]
         if self._settled is not None:
             with self._losses.kept_away("That a window is left out couldn't be told"):
@@ -188,6 +188,11 @@ class Saving:
     def own_events(self, job: Job) -> Path:
         """Return where the program's own events of a window are, while it isn't a trace."""
         return self._finishing.queue.own(job.number)
+
+    @property
+    def lost(self) -> int:
+        """How many recordings there are no traces of, as far as anything was heard of them."""
+        return self._failures + len(self._unsaved)
 
     def listen(self) -> None:
         """Hear what became of windows; to be called now and then."""
@@ -219,7 +224,7 @@ class Saving:
             own: What the program says itself, from `EventLog.taken`, and as `metadata` its keys at the file's top.
             on_exported: Is called when the profiler's file is there, or lost, before somebody makes a trace of it.
         """
-        self.lost += 1  # until somebody has it who will say what became of it
+        self._failures += 1  # until somebody has it who will say what became of it
         with self._losses.kept_away("A recording was lost"):
             window = self._window(steps_completed, is_whole=is_whole, is_complete=is_complete)
             job = self._job(window, told or {}, dict(values or {}))
@@ -231,7 +236,7 @@ class Saving:
                 on_exported(job)
             self._describe(state=RECORDING, recording_since_step=None)
             self._finishing.put(job)
-            self.lost -= 1
+            self._failures -= 1
 
     def _job(self, window: Window, told: Mapping[str, Any], values: dict[str, Any]) -> Job:
         settled = self.settled(is_late=True)
@@ -325,8 +330,11 @@ class Saving:
         """Take the news of what became of a window."""
         problem, upload = window.get("problem"), window.get("upload") or {}
         self.last_outcome = window
+        if window["state"] in (LOST, KEPT):
+            self._unsaved.add(window["window"])
+        else:
+            self._unsaved.discard(window["window"])
         if window["state"] == LOST:
-            self.lost += 1
             self._losses.note(f"A recording was lost: {window['file']} wasn't written: {problem}.")
         elif window["state"] == KEPT:
             advice = f"What was recorded stays in {window['raw']}; `kinetoscope recover` tries again."
