@@ -96,7 +96,7 @@ def test_a_recording_that_changed_is_read_and_the_page_says_so(indexed):
     assert health.filter(health["rule"] == "summaries_unused")["count"].to_list() == [1]
 
 
-@pytest.mark.parametrize("damage", ["cut", "another version", "garbage", "flipped", "empty"])
+@pytest.mark.parametrize("damage", ["cut", "another version", "garbage", "flipped", "empty", "holes", "long"])
 def test_what_cannot_be_used_is_told_and_recordings_are_read(indexed, damage):
     pack = indexed / FILE_NAME
     data = pack.read_bytes()
@@ -108,8 +108,14 @@ def test_what_cannot_be_used_is_told_and_recordings_are_read(indexed, damage):
             "garbage": b"\xff" * 1000,
             "flipped": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
             "empty": b"",
+            "holes": data,
+            "long": data[:-26] + (2**63 - 1).to_bytes(8, "little") + data[-18:],
         }[damage]
     )
+    if damage == "holes":  # 40 GiB of nothing, which nobody reads
+        with pack.open("r+b") as file:
+            file.seek(40 << 30)
+            file.write(data[-26:])
     read = []
     with pytest.MonkeyPatch.context() as patch:
         if damage == "another version":

@@ -1,5 +1,6 @@
 """Recordings as summaries: kept, read anew, broken, and read by processes that die."""
 
+import json
 import os
 import signal
 from concurrent.futures import BrokenExecutor, Future
@@ -8,12 +9,13 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from kinetoscope_tb.analyses import RUN_VIEWS
 from kinetoscope_tb.cache import Cache
 from kinetoscope_tb.cache.summary_entry import PackedSummary, packed
 from kinetoscope_tb.cache.values import BrokenEntry
 from kinetoscope_tb.discovery import Logdir, list_traces
 from kinetoscope_tb.errors import TraceError
-from kinetoscope_tb.store import Crew, files_of, local_crew, ranks_of, summaries
+from kinetoscope_tb.store import Crew, compute, files_of, local_crew, ranks_of, summaries
 from kinetoscope_tb.store.gathering import read_all, summary_of_file
 from simulated import Truth, simulated, write
 
@@ -119,6 +121,22 @@ def test_what_others_made_up_is_no_summary(logdir):
     for one in wrong:
         with pytest.raises(BrokenEntry):
             _ = one.summary
+
+
+def test_a_recording_of_an_impossible_time_is_left_out_and_named(tmp_path):
+    write(simulated(Truth(ranks=3, steps=2)), tmp_path / "run")
+    path = tmp_path / "run" / "rank1.1.pt.trace.json"
+    said = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**said, "baseTimeNanoseconds": 9 * 10**18}), encoding="utf-8")
+    listing, files = listed(tmp_path)
+    ranks = ranks_of(listing, files[0], files, summaries(files, None, Crew(Hands, 1)))
+    assert [bool(member.problem) for member in ranks.members] == [False, True, False]
+    assert "9000000000000000000" in ranks.members[1].problem
+    for view in RUN_VIEWS.values():
+        compute(view, ranks, {})
+    health = RUN_VIEWS["run_health"].run(ranks)
+    (text,) = health.filter(health["rule"] == "broken_recordings")["consequence"]
+    assert "rank1" in text
 
 
 def test_the_largest_are_read_first(logdir):
