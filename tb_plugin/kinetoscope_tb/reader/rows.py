@@ -201,10 +201,7 @@ def sorted_out(out: Out, tokens: list[bytes], offset: int, counters: CounterLine
     n = int(out.state[EVENTS])
     codes = dict(zip(EVENT_CODES, out.codes[:, :n], strict=True))
     kind = kinds(codes["phase"], codes["category"], codes["name"], codes["pid"], tokens)
-    nameless = np.flatnonzero((codes["name"] < 0) & (kind != Kind.META))
-    if nameless.size:
-        codes["name"][nameless] = len(tokens)
-        tokens.append(NO_NAME)
+    _name_nameless(codes["name"], kind, tokens)
     offsets = out.offsets[:n] + offset
     ts, dur = out.times[0, :n], out.times[1, :n]
     untimed, backwards, endless, begun = Noted(), Noted(), Noted(), Noted()
@@ -252,6 +249,14 @@ def _frames(
         if collectives["offset"].size:
             frames["collectives"] = collectives
     return frames
+
+
+def _name_nameless(name: NDArray[np.int32], kind: NDArray[np.int8], tokens: list[bytes]) -> None:
+    """Give events without a name the one that they have here."""
+    nameless = np.flatnonzero((name < 0) & (kind != Kind.META))
+    if nameless.size:
+        name[nameless] = len(tokens)
+        tokens.append(NO_NAME)
 
 
 def _collectives(out: Out, frame_of: NDArray[np.int8], offsets: NDArray[np.int64]) -> dict[str, NDArray[Any]]:

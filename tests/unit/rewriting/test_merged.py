@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from build import PID, TraceBuilder
 from kinetoscope_tb.discovery import list_given
+from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.rewriting import merge
 from kinetoscope_tb.rewriting.merged import microseconds, nanoseconds
 
@@ -98,3 +99,20 @@ def test_damage_is_repaired_and_what_has_no_process_is_counted(merged):
 @given(st.integers(0, 7_889_238 * 10**9))
 def test_times_stay_exact_to_the_nanosecond(ns):
     assert nanoseconds(json.loads(json.dumps(microseconds(ns)))) == ns
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [("ts", "1e999"), ("ts", "-1e308"), ("id", f'"{"f" * 5000}"'), ("id", "9" * 5000), ("cat", '"\\ud800"')],
+)
+def test_an_odd_value_leaves_the_file_valid(merged, member, value):
+    text = rank(0).text().replace(f'"{member}":', f'"{member}": {value}, "other":', 1)
+    _, content = merged(text)
+    assert content == json.loads(json.dumps(content, allow_nan=False))
+
+
+def test_a_clock_that_cannot_be_is_named(tmp_path):
+    for number, base in enumerate((BASE, 2**63 - 1)):
+        (tmp_path / f"rank{number}.5.pt.trace.json").write_text(rank(number, base).text())
+    with pytest.raises(TraceError, match=r"rank1.*baseTimeNanoseconds is 9223372036854775807. Leave it out"):
+        merge(list_given(str(tmp_path)).files, io.BytesIO())
