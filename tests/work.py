@@ -1,8 +1,8 @@
 """How much work a call does, counted and never timed: the same number on every machine.
 
-Counted are the calls of Python functions and what they are given to look at: the rows of arrays and frames that our own
-functions, numpy and Polars get, the bytes of texts that our own get, and the items of what is copied, sorted or added
-up by Python. What compiled code does with an array is taken for one look at all of it.
+Counted are the calls of Python functions and what they are given to look at: the rows of arrays that numpy gets, those
+of frames that Polars gets, the bytes of texts that our own functions get, and the items of what Python copies, sorts or
+adds up. What compiled code does with them is taken for one look at all of it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from types import FrameType
 
 OURS = "kinetoscope_tb"
-_LIBRARIES = ("numpy", "polars")
-_LOOKED_UP = frozenset(  # what these are given first is looked up in, or described, not looked at
-    {"searchsorted", "get_df_item_by_key", "get_series_item_by_key", "gather", "slice", "item", "rows", "height"}
-    | {"is_empty", "columns", "shape", "schema", "to_numpy", "wrap_df", "wrap_s", "to_frame", "get_column", "take"}
+_LOOKED_UP = frozenset({"searchsorted", "take"})  # what these get first is looked up in, not looked at
+_OF_FRAMES = frozenset(  # what looks at all rows of a frame or a column
+    {"filter", "sort", "group_by", "join", "with_columns", "select", "unique", "cast", "is_in", "sum", "min", "max"}
+    | {"concat", "explode", "arg_sort", "to_list", "n_unique", "rank", "replace", "replace_strict", "fill_null"}
+    | {"drop_nulls", "partition_by", "is_duplicated", "with_row_index", "value_counts"}
 )
 _IS_GENERATOR = 0x20  # in the flags of a function's code
 _TEXTS = (bytes, bytearray, memoryview)
@@ -50,31 +51,22 @@ class Work:
         """What sys.setprofile calls."""
         if event != "call":
             return
-        module = frame.f_globals.get("__name__", "")
-        is_ours, is_library = module.startswith(OURS), module.startswith(_LIBRARIES)
-        if not is_ours and not is_library:
-            self.add(1)
-            return
-        code = frame.f_code
-        if code.co_flags & _IS_GENERATOR:  # called for each of its items
+        code, module = frame.f_code, frame.f_globals.get("__name__", "").split(".")[0]
+        looks_at = {OURS: _TEXTS, "numpy": np.ndarray, "polars": (pl.DataFrame, pl.Series)}.get(module)
+        if module == "polars" and code.co_name not in _OF_FRAMES:
+            looks_at = None
+        if looks_at is None or code.co_flags & _IS_GENERATOR:  # a generator is called for each of its items
             self.add(1)
             return
         arguments = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]
-        if code.co_name in _LOOKED_UP or (is_library and code.co_name.startswith("_")):
-            arguments = arguments[1:]
-        self.add(1 + sum(_size(argument, is_ours) for argument in arguments))
+        looked_at = arguments[1:] if code.co_name in _LOOKED_UP else arguments
+        self.add(1 + sum(_size(argument) for argument in looked_at if isinstance(argument, looks_at)))
 
 
-def _size(value: Any, is_ours: bool) -> int:
+def _size(value: Any) -> int:
     if isinstance(value, np.ndarray):
         return int(value.size)
-    if isinstance(value, pl.DataFrame):
-        frame = getattr(value, "_df", None)  # not there yet while it is made
-        return 0 if frame is None else int(frame.height())
-    if isinstance(value, pl.Series):
-        series = getattr(value, "_s", None)
-        return 0 if series is None else int(series.len())
-    return len(value) if is_ours and isinstance(value, _TEXTS) else 0
+    return len(value)
 
 
 def _copying(kind: type, work: Work) -> type:
