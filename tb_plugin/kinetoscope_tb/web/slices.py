@@ -138,9 +138,9 @@ def found_slices(store: Store, file: TraceFile, find: str) -> Found | Loading:
     """
     from ..timeline.finding import found, parsed
 
-    wanted = parsed(find)
-    _check_row(json.loads(wanted))
-    return store.about(file, "found", found, wanted, most=MOST_FOUND)
+    spelling = parsed(find)
+    _check_row(json.loads(spelling))
+    return store.about(file, "found", found, spelling, most=MOST_FOUND)
 
 
 def _check_row(find: Mapping[str, Any]) -> None:
