@@ -29,7 +29,7 @@ class Run:
     """A run whose name is settled."""
 
     def __init__(self, name="run"):
-        self.name, self.token = name, "token"
+        self.name, self.token, self.is_sure = name, "token", True
 
 
 @pytest.fixture
