@@ -130,7 +130,7 @@ def _version(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
 
 def _number(least: int, most: int) -> _Check:
     def check(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
-        number = _whole(value)
+        number = None if isinstance(value, str) else _whole(value)
         return number if number is not None and least <= number <= most else checks.replaced(path)
 
     return check
