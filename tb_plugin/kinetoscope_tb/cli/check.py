@@ -61,7 +61,7 @@ def _told(listing: Listing, run: str, *, strict: bool) -> list[str]:
 
 
 def _unfinished(path: str, files: Sequence[TraceFile]) -> dict[str, list[str]]:
-    """By run on this disk, also of one without traces, what was lost or isn't written yet, and nobody was left to say."""
+    """By run on this disk, with traces or without, what was lost or isn't written yet, and nobody was left to say."""
     from kinetoscope.unfinished import unfinished
 
     from ..discovery import Logdir
