@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,7 @@ class Launched:
 
     def holds(self, truth, run="job"):
         """Hold the truth of one of its runs."""
-        assert_truth(self.folder / "logdir" / run, self.folder / "scratch", truth)
+        assert_truth(self.folder / "logdir" / run, self.folder / "scratch", replace(truth, leaves_queue=True))
 
 
 @pytest.fixture

@@ -134,12 +134,12 @@ class Training:
         with Tracer(self.logdir, run=self.name, schedule=cyclic(**PLAN), system=(), **self.options) as self.tracer:
             for step in range(STEPS):
                 learned += float(torch.ones(8, 8).relu().sum())
-                self.meet()
                 if step == STEP_OF["between"] and self.first is not None:
                     until(lambda: self.tracer.saved_traces)
                     getattr(self, self.first)()
                 if step == STEP_OF.get(self.at):
                     self.happens()
+                self.meet()
                 self.tracer.step()
         if self.at == "after":
             self.happens()
