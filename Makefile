@@ -8,7 +8,7 @@ SOURCES := pyproject.toml frontend/hatch_build.py $(wildcard frontend/deno.*) tb
 CODE := producer tb_plugin tests frontend/hatch_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint fix bench docs watch clean
+.PHONY: help demo test fuzz torture lint fix bench docs watch clean
 .DELETE_ON_ERROR:
 
 help:  ## list the commands
@@ -23,6 +23,9 @@ test: $(VENV)/develop.installed  ## run all tests; ARGS="-k name" runs some
 
 fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind; CASES=… and FIRST=… choose others
 	KINETOSCOPE_FUZZ_CASES=$(or $(CASES),10000) KINETOSCOPE_FUZZ_FIRST=$(or $(FIRST),0) $(BIN)/python -m pytest tests/fuzz $(ARGS)
+
+torture: $(VENV)/develop.installed  ## kill, stop and starve real trainings in every phase of a recording
+	$(BIN)/python -m pytest tests/torture $(ARGS)
 
 lint: $(VENV)/develop.installed  ## check style and types, and change nothing
 	$(BIN)/ruff check $(CODE)

@@ -126,6 +126,7 @@ class Attendant:
             self._watch.end()
         self._unanswered.end()
         try:
+            self.look()  # a training that ends in its first step says so, too
             self._sidecar.close(reason)
         except OSError as error:
             _LOG.debug("The recording's sidecar couldn't be closed: %s", error)
@@ -163,7 +164,7 @@ class Attendant:
             self._triggers.pace.profiled_ns = now - start
 
     def look(self) -> None:
-        """Begin the sidecar if that wasn't possible before; to be called between steps, now and then."""
+        """Begin the sidecar if that wasn't possible before; to be called between steps now and then, and at the end."""
         if not self._sidecar.is_open:
             self._open(is_late=True)
 

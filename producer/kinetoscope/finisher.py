@@ -33,7 +33,7 @@ from .redaction import redacted_urls
 from .scratch import check_private
 from .uploads import is_allowed, upload
 from .window_records import check_target, checked_window, is_as_written, last_words, new_window
-from .writer import publish
+from .writer import publish, unfinished_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -139,7 +139,7 @@ class Finisher:
         folder = self._output or Path(job.folder)
         target = folder / job.file
         check_target(target, job.file, folder)
-        path, damage = publish(raw, target, job.metadata, own, overwrite=job.overwrite)
+        path, damage = publish(raw, target, job.metadata, own, owner=self._queue.folder.name, overwrite=job.overwrite)
         told |= {"state": manifest.PARTIAL if job.is_partial else manifest.SAVED, "problem": str(damage) or None}
         told |= {"file": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size, "path": str(path)}
         told |= {"saved_ns": time.time_ns()}
@@ -151,7 +151,7 @@ class Finisher:
                 self._queue.put(replace(job, path=None, attempts=job.attempts - 1))
                 return
             self._queue.put(job)
-        raw.unlink()
+        raw.unlink(missing_ok=True)  # somebody may have removed the queue meanwhile
 
     def _upload(self, job: Job, told: dict[str, Any]) -> None:
         self.report()  # the trace is there, whatever becomes of its copy
@@ -176,11 +176,19 @@ class Finisher:
         if is_hopeless or kept > MOST_KEPT_BYTES:
             told |= {"state": manifest.LOST, "problem": problem}
             self._queue.remove(job)
+            self._remove_unfinished(job)
         else:
             job.attempts -= 1  # it counts the attempts that nobody survived
             with contextlib.suppress(OSError):
                 self._queue.put(job)
             told |= {"state": manifest.KEPT, "problem": problem, "raw": str(raw)}
+
+    def _remove_unfinished(self, job: Job) -> None:
+        """Remove what a process left that died over a job which nobody will do any more."""
+        target, folder = Path(job.folder) / job.file, Path(job.folder)
+        if is_below(target, folder):
+            with contextlib.suppress(OSError):
+                unfinished_file(target, self._queue.folder.name).unlink(missing_ok=True)
 
     def prune_heard(self) -> None:
         """Delete what stayed only until the program has heard of it."""

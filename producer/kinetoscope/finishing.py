@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .finisher import finish_left_over, prune_left_over
-from .interpreter import command, leave_alone
+from .interpreter import broken_pipes_as_errors, command, leave_alone
 from .jobs import PROCESS, STATE, Job, Queue
 from .manifest import SAVING
 from .plain_files import read_json, write_json
@@ -147,7 +147,8 @@ class Finishing:
             self._start()
         if self._finisher is not None and self._finisher.stdin is not None:
             try:
-                os.write(self._finisher.stdin.fileno(), b"\n")
+                with broken_pipes_as_errors():
+                    os.write(self._finisher.stdin.fileno(), b"\n")
             except BlockingIOError:
                 pass  # it has enough to read
             except OSError:

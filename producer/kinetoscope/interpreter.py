@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import atexit
 import json
+import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _SAME_MODULES = "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
 
@@ -18,6 +24,24 @@ def command(statement: str, *arguments: str) -> list[str]:
     """
     path = json.dumps([str(Path(__file__).parents[1]), *(entry for entry in sys.path if entry)])
     return [sys.executable, "-I", "-S", "-c", _SAME_MODULES + statement, path, *arguments]
+
+
+@contextmanager
+def broken_pipes_as_errors() -> Iterator[None]:
+    """Let a write to a process that is gone raise, also where the program lets SIGPIPE end it, as a shell does.
+
+    The system gives the signal to the thread that writes: it is held back there, and taken away.
+    """
+    if not hasattr(signal, "sigtimedwait"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
+    try:
+        yield
+    finally:
+        if signal.SIGPIPE not in before:
+            signal.sigtimedwait({signal.SIGPIPE}, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 left: list[subprocess.Popen[bytes]] = []

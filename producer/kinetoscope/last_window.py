@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 import time
 from contextlib import contextmanager
@@ -65,7 +66,7 @@ class LastWindow:
         else:
             own = read_json(self._saving.own_events(self._job), MOST_OWN_BYTES)
             metadata = json.loads(json.dumps(self._job.metadata, default=str))
-            publish(Path(self._job.raw), path.absolute(), metadata, own, overwrite=True)
+            publish(Path(self._job.raw), path.absolute(), metadata, own, owner=str(os.getpid()), overwrite=True)
 
     def _trace(self) -> Path:
         deadline = time.monotonic() + PATIENCE_S

@@ -87,24 +87,34 @@ def finished(run: Path, *, places: Collection[str] = (), output: Path | None = N
     """
     results, problem, ranks = [], "", set()
     try:
-        queues = [Queue(folder) for folder in queue_folders()]
+        queues = list(queues_of(run))
     except OSError as error:
         queues, problem = [], f"{error}; {VARIABLE} names another folder"
-    for queue in queues:
-        process = queue.process()
-        if process is None or Path(process["folder"]).resolve() != run.resolve():
-            continue
-        ranks.add(process["global_rank"])
+    for rank, queue in queues:
+        ranks.add(rank)
         if queue.is_empty():
             if output is None and not is_alive(queue):  # nobody has said yet that it was killed
-                _finished(process["global_rank"], queue, places, None)
+                _finished(rank, queue, places, None)
         else:  # a finisher that was killed may not have said so
-            results.append(_finished(process["global_rank"], queue, places, output))
+            results.append(_finished(rank, queue, places, output))
     for status in statuses(run):
         if status["global_rank"] not in ranks and any(w.get("state") in (SAVING, KEPT) for w in status["windows"]):
             where = problem or _place_of(status)
             results.append(Finished(status["global_rank"], problem=f"what was left of it {where}"))
     return results
+
+
+def queues_of(run: Path) -> Iterator[tuple[int, Queue]]:
+    """This user's queues of a run, with their ranks.
+
+    Raises:
+        OSError: Others may write to the folder of the queues, or it can't be read.
+    """
+    for folder in queue_folders():
+        queue = Queue(folder)
+        process = queue.process()
+        if process is not None and Path(process["folder"]).resolve() == run.resolve():
+            yield process["global_rank"], queue
 
 
 def _place_of(status: dict[str, Any]) -> str:

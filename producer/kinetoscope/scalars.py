@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import UsageError
 from .identity import place_from
-from .interpreter import command, leave_alone
+from .interpreter import broken_pipes_as_errors, command, leave_alone
 from .naming import worker_of_rank
 
 if TYPE_CHECKING:
@@ -121,8 +121,9 @@ class Scalars:
                 return
             self._process = _started(self._folder)
         if self._process.stdin is not None:
-            self._process.stdin.writelines(_lines(notes))
-            self._process.stdin.flush()
+            with broken_pipes_as_errors():
+                self._process.stdin.writelines(_lines(notes))
+                self._process.stdin.flush()
 
 
 class Curves:

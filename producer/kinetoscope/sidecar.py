@@ -261,6 +261,8 @@ class Sidecar:
         if file is None:
             return
         make_folder_below(file.parent.parent, WORK)
+        if not self._is_begun:  # it was over before the first line was written
+            _set_aside(file)
         steps = [line[1:4] for line in list(self._waiting) if line[0] == "s"]
         self._waiting.clear()
         last = steps[-1] if steps else self._step

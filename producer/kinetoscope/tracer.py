@@ -250,9 +250,14 @@ class Tracer(Windows):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._enabled:
+        if self._enabled and not self._is_forked:
             self._check_place("end")
             self._close("end" if kind is None else f"exception: {kind.__name__}")
+
+    @property
+    def _is_forked(self) -> bool:
+        """Whether this is a process that the recording one forked, which leaves its blocks too: nothing is its own."""
+        return self._owner is not None and self._owner[0] != os.getpid()
 
     def _at_exit(self) -> None:
         """Stop a recording that the program left open: torch crashes over it while the interpreter shuts down."""

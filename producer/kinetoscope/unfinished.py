@@ -5,10 +5,13 @@ Imports nothing but the standard library.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from .manifest import ENDED, KILLED, RECORDING, SAVING, statuses
-from .recover import read_journal
+from .finisher import is_alive
+from .jobs import is_count
+from .manifest import ENDED, KEPT, KILLED, RECORDING, SAVING, statuses
+from .recover import queues_of, read_journal
 from .sidecar import is_moment, recovered_sidecars
 from .status import rank_statuses, recover_command
 
@@ -30,10 +33,13 @@ def unfinished(run: Path) -> list[str]:
     said = []
     known = {status["global_rank"]: status for status in statuses(run)}
     journals = {journal.rank: journal for journal in rank_statuses(run)}
-    for rank in sorted({*known, *journals}):
-        spans = _unwritten(known.get(rank, {}), journals.get(rank))
+    queued = _queued(run)
+    for rank in sorted({*known, *journals, *queued}):
+        status = known.get(rank, {})
+        said_already = {window["span"] for window in status.get("windows", ()) if window.get("state") == KEPT}
+        spans = {*_unwritten(status, journals.get(rank)), *queued.get(rank, ())} - said_already
         if spans:
-            shown = ", ".join(map(str, spans))
+            shown = ", ".join(map(str, sorted(spans)))
             said.append(f"rank {rank}: span {shown} isn't written yet; wait, or {recover_command(run)}")
     for rank, journal in journals.items():
         state, step = known.get(rank, {}).get("state"), journal.recording_since_step
@@ -44,6 +50,22 @@ def unfinished(run: Path) -> list[str]:
     return [*said, *_lost_and_recovered(run, known)]
 
 
+def _queued(run: Path) -> dict[int, set[int]]:
+    """By rank the spans of windows that lie on this machine and aren't traces, of processes that are gone.
+
+    Where the disk of the run was full, or denied them, the run itself can't know of them.
+    """
+    found: dict[int, set[int]] = {}
+    with suppress(OSError):  # recovering says why it isn't to be trusted
+        for rank, queue in queues_of(run):
+            jobs = [] if is_alive(queue) else queue.jobs()
+            for job in jobs:
+                span = job.metadata.get("steps_completed")
+                if job.path is None and job.lost is None and is_count(span, 1 << 62):
+                    found.setdefault(rank, set()).add(span)
+    return found
+
+
 def _unwritten(status: dict[str, Any], journal: RankStatus | None) -> list[int]:
     """The spans of windows of a process that is gone, of which its writer hasn't said that they are traces."""
     windows = {window["span"]: window.get("state") for window in status.get("windows", ())}
@@ -51,7 +73,7 @@ def _unwritten(status: dict[str, Any], journal: RankStatus | None) -> list[int]:
     if status.get("state") not in (ENDED, KILLED) and not is_gone:
         return []
     spans = {span for span, state in windows.items() if state == SAVING}
-    if journal is not None and is_gone and status.get("state") == RECORDING:
+    if journal is not None and is_gone and status.get("state", RECORDING) == RECORDING:
         saved = {value for kind, value, _ in journal.news if kind == "saved" and is_moment(value)}
         spans |= {span for span in saved if span not in windows and span > status.get("pruned_to", -1)}
     return sorted(spans)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import itertools
 import os
-import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -50,18 +49,28 @@ def publish(
     metadata: Mapping[str, Any],
     own: Mapping[str, Any] | None = None,
     *,
+    owner: str,
     overwrite: bool = False,
 ) -> tuple[Path, Damage]:
     """Make a trace of `raw`, compressed if its name ends in `.gz`; return where it is.
 
     Where another file has the name and must stay, the trace's name gets a number.
 
+    Args:
+        raw: What the profiler wrote.
+        target: The trace.
+        metadata: What it says about its recording.
+        own: The program's own events and metadata.
+        owner: The name of the only queue that writes this trace: what an earlier process of it left half done goes.
+        overwrite: Whether an older file of that name may be replaced.
+
     Raises:
         OSError: The disk or the folder doesn't allow it.
         SaveError: `raw` is not a trace.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    hidden = target.with_name(f".{target.name}.tmp-{uuid.uuid4().hex}")
+    hidden = unfinished_file(target, owner)
+    hidden.unlink(missing_ok=True)
     try:
         with hidden.open("xb") as file:
             with open_plain(raw) as source, _packed(file, is_packed=target.suffix == ".gz") as packed:
@@ -71,6 +80,11 @@ def publish(
         return _placed(hidden, target, overwrite=overwrite), damage
     finally:
         hidden.unlink(missing_ok=True)
+
+
+def unfinished_file(target: Path, owner: str) -> Path:
+    """Where a trace lies until it is whole: beside it, hidden."""
+    return target.with_name(f".{target.name}.tmp-{owner}")
 
 
 @contextmanager

@@ -124,13 +124,13 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 def jobs(logdirs: Sequence[Logdir]) -> list[Job]:
     """Return the jobs under the logdirs, those that listen first, then by name; at most 500."""
-    found = [_job(folder, run) for run, folder in _folders(logdirs)]
+    found = [_job(folder, run) for run, folder in run_folders(logdirs)]
     return sorted(found, key=lambda job: (bool(job.why_deaf), job.run))
 
 
 def has_job(logdirs: Sequence[Logdir]) -> bool:
     """Whether a Tracer records into any run under the logdirs, or did."""
-    return next(_folders(logdirs), None) is not None
+    return next(run_folders(logdirs), None) is not None
 
 
 def job_called(logdirs: Sequence[Logdir], run: str) -> Job:
@@ -143,7 +143,7 @@ def job_called(logdirs: Sequence[Logdir], run: str) -> Job:
         folder = _folder_called(logdir, run)
         if folder is not None:
             return _job(folder, run)
-    raise NotFound("run that a Tracer records into", run, [name for name, _ in _folders(logdirs)])
+    raise NotFound("run that a Tracer records into", run, [name for name, _ in run_folders(logdirs)])
 
 
 def ask(job: Job, value: object, reason: str) -> Request:
@@ -184,8 +184,8 @@ def ranks_in(text: str) -> list[int]:
         raise BadParameter(str(error)) from error
 
 
-def _folders(logdirs: Sequence[Logdir]) -> Iterator[tuple[str, Path]]:
-    """Names and folders of the runs that Tracers record into; only on this machine's disks."""
+def run_folders(logdirs: Sequence[Logdir]) -> Iterator[tuple[str, Path]]:
+    """Names and folders of the runs that Tracers record into, or did; only on this machine's disks."""
     count = 0
     for logdir in logdirs:
         if is_url(logdir.path):

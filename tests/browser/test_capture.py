@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import BrowserType, Page
 
-JOB = Path(__file__).parents[1] / "unit" / "producer" / "jobs" / "ranks.py"
+JOB = Path(__file__).parents[1] / "torture" / "listening.py"
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a job that ends by a signal")
 

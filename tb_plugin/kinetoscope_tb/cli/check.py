@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import NotFound, TraceError
+from ..errors import LogdirError, NotFound, TraceError
 from ..storage import is_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ..discovery import Listing, TraceFile
     from ..verification import Verdict
@@ -30,15 +30,20 @@ def check(path: str, run: str | None, strict: bool, form: str) -> None:  # noqa:
     from ..discovery import list_given
     from ..verification import run_problems, verdict
 
-    listing = list_given(path)
+    try:
+        listing = list_given(path)
+    except LogdirError as error:  # what was lost may be all that there was
+        raise LogdirError("\n".join([str(error), *_named(_unfinished(path, ()))])) from error
+    unfinished = _unfinished(path, listing.files)
     verdicts = [verdict(file, trace) for file, trace in _traces(_files(listing, run))]
     by_run = {name: [one for one in verdicts if one.file.run == name] for name in listing.runs}
     problems = {
-        name: [*_told(listing, name, strict=strict), *_unfinished(group), *run_problems(group)]
+        name: [*_told(listing, name, strict=strict), *unfinished.pop(name, ()), *run_problems(group)]
         for name, group in by_run.items()
         if group
     }
-    unusable = [] if run else [f"{problem.path}: {problem.reason}" for problem in listing.problems]
+    unusable = [f"{problem.path}: {problem.reason}" for problem in listing.problems] + _named(unfinished)
+    unusable = [] if run else unusable
     bad = [one for one in verdicts if one.state in ("unreadable", "loss") or (strict and one.state != "ok")]
     is_whole = not (bad or unusable or any(problems.values()))
     if form == "json":
@@ -55,12 +60,20 @@ def _told(listing: Listing, run: str, *, strict: bool) -> list[str]:
     return [note.text for note in listing.notes.get(run, ()) if note.level in levels]
 
 
-def _unfinished(group: Sequence[Verdict]) -> list[str]:
-    """What was lost of a run on this disk, or isn't written yet, that nobody was left to say."""
+def _unfinished(path: str, files: Sequence[TraceFile]) -> dict[str, list[str]]:
+    """By run on this disk, with traces or without, what was lost or isn't written yet, and nobody was left to say."""
     from kinetoscope.unfinished import unfinished
 
-    folders = {Path(one.file.path).parent for one in group if not is_url(one.file.path)}
-    return [text for folder in sorted(folders) for text in unfinished(folder)]
+    from ..discovery import Logdir
+    from ..jobs import run_folders
+
+    folders = {} if is_url(path) else dict(run_folders([Logdir(str(Path(path).absolute()))]))
+    folders |= {file.run: Path(file.path).parent for file in files if not is_url(file.path)}
+    return {run: texts for run, folder in folders.items() if (texts := unfinished(folder))}
+
+
+def _named(unfinished: Mapping[str, Sequence[str]]) -> list[str]:
+    return [f"run {run}: {text}" for run, texts in unfinished.items() for text in texts]
 
 
 def _files(listing: Listing, run: str | None) -> list[TraceFile]:

@@ -2,12 +2,14 @@ import errno
 import gzip
 import json
 import os
+from functools import partial
 
 import pytest
 
-from kinetoscope import SaveError
-from kinetoscope.writer import check_raw, publish
+from kinetoscope import SaveError, writer
+from kinetoscope.writer import check_raw, unfinished_file
 
+publish = partial(writer.publish, owner="queue")
 TRACE = '{"schemaVersion": 1, "traceEvents": []}\n'
 
 
@@ -76,3 +78,12 @@ def test_what_the_profiler_did_not_write_is_noticed(tmp_path, text, problem):
     with pytest.raises(SaveError, match=problem):
         check_raw(raw)
     assert not raw.exists()
+
+
+def test_what_a_writer_left_that_was_killed_goes_when_the_next_one_writes(raw, tmp_path):
+    target = tmp_path / "logdir" / "rank0.3.pt.trace.json.gz"
+    target.parent.mkdir()
+    unfinished_file(target, "queue").write_text("half of it")
+    unfinished_file(target, "another").write_text("somebody else's")
+    publish(raw, target, {})
+    assert everything_below(target.parent) == [unfinished_file(target, "another").name, target.name]

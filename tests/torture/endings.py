@@ -4,7 +4,6 @@ Run as `endings.py FOLDER`. torch is imported once; what a process records lies 
 """
 
 import json
-import multiprocessing
 import os
 import signal
 import sys
@@ -20,34 +19,27 @@ from kinetoscope import Tracer, cyclic, on_request
 
 FOLDER = Path(sys.argv[1])
 PLAN = {"wait": 1, "warmup": 1, "active": 3, "repeat": 1}
-STEP_OF = {"wait": 0, "warmup": 1, "record": 3, "save": 4, "after": 6}
 
 
 def work():
     return float(torch.ones(8, 8).relu().sum())
 
 
-def trained(name, at, end, steps=8, **options):
-    """Train, and end in the step of that name; return what was learned."""
+def trained(name, end, steps=8, **options):
+    """Train, and end in the second step of the window; return what was learned."""
     learned = 0.0
     with Tracer(FOLDER, run=name, schedule=cyclic(**PLAN), **options) as tracer:
         for step in range(steps):
             learned += work()
-            if step == STEP_OF[at]:
+            if step == 3:
                 end(tracer)
             tracer.step()
     return learned
 
 
-def kills(number):
-    return lambda _tracer: os.kill(os.getpid(), number)
-
-
-def raises(error):
-    def end(_tracer):
-        raise error
-
-    return end
+def ends(_tracer):
+    """The process is told to end."""
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def during_the_save(name):
@@ -72,18 +64,18 @@ def with_a_handler_of_its_own(name):
     """A program that writes a checkpoint: it ends when it sees fit, and in good order."""
     told = []
     signal.signal(signal.SIGTERM, lambda *_: told.append("checkpoint"))
-    learned = trained(name, "record", kills(signal.SIGTERM))
+    learned = trained(name, ends)
     os._exit(7 if told == ["checkpoint"] and learned == 8 * 64 else 1)
 
 
 def with_a_handler_that_leaves(name):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
-    trained(name, "record", kills(signal.SIGTERM))
+    trained(name, ends)
 
 
 def with_the_signal_ignored(name):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    trained(name, "record", kills(signal.SIGTERM))
+    trained(name, ends)
 
 
 def with_a_handler_in_front(name):
@@ -95,21 +87,8 @@ def with_a_handler_in_front(name):
         signal.signal(signal.SIGTERM, lambda *received: (told.append(1), before(*received)))
         os.kill(os.getpid(), signal.SIGTERM)
 
-    learned = trained(name, "record", end)
+    learned = trained(name, end)
     os._exit(8 if told == [1] and learned == 8 * 64 else 1)
-
-
-def a_forked_process_dies(name):
-    """A forked process has our handler, but nothing of ours to save."""
-
-    def end(tracer):
-        worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
-        worker.start()
-        worker.terminate()
-        worker.join(60)
-        assert worker.exitcode == -signal.SIGTERM, worker.exitcode
-
-    trained(name, "record", end)
 
 
 def with_a_profiler_of_its_own(name):
@@ -185,19 +164,12 @@ def left_to_die(name):
 
 
 ENDINGS = {
-    **{f"sigterm-{at}": lambda name, at=at: trained(name, at, kills(signal.SIGTERM)) for at in STEP_OF},
-    "sighup-record": lambda name: trained(name, "record", kills(signal.SIGHUP)),
-    "sigint-record": lambda name: trained(name, "record", kills(signal.SIGINT)),
-    "sigterm-unguarded": lambda name: trained(name, "record", kills(signal.SIGTERM), rescue=False),
-    "exit-record": lambda name: trained(name, "record", lambda _tracer: sys.exit(3)),
-    "exception-warmup": lambda name: trained(name, "warmup", raises(KeyError("mine"))),
-    "exception-record": lambda name: trained(name, "record", raises(KeyError("mine"))),
+    "sigterm-unguarded": lambda name: trained(name, ends, rescue=False),
     "sigterm-during-save": during_the_save,
     "own-handler": with_a_handler_of_its_own,
     "leaving-handler": with_a_handler_that_leaves,
     "ignored": with_the_signal_ignored,
     "handler-in-front": with_a_handler_in_front,
-    "forked-dies": a_forked_process_dies,
     "own-profiler": with_a_profiler_of_its_own,
     "own-profiler-warmup": while_warming_up_another_profiler_starts,
     "signal": on_a_signal_that_asks,
@@ -217,10 +189,6 @@ def in_a_process(name):
         ENDINGS[name](name)
     except SystemExit as left:
         code = left.code
-    except KeyboardInterrupt:
-        code = 130
-    except KeyError as error:
-        code = 20 if error.args == ("mine",) else 1
     except BaseException:  # noqa: BLE001
         traceback.print_exc()
         code = 1
@@ -229,6 +197,4 @@ def in_a_process(name):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever starts the tests may have them ignored
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     print(json.dumps({name: in_a_process(name) for name in sys.argv[2:] or ENDINGS}))  # noqa: T201

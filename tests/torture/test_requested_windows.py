@@ -1,22 +1,17 @@
-"""Real jobs of several ranks under torchrun: windows on request, and ranks that die."""
+"""A real job of four ranks under torchrun: windows on request, and one of the ranks dies."""
 
 import os
 import signal
-import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-
-import pytest
 
 from kinetoscope.recover import recovered
 from kinetoscope.requests import Request, write
 from kinetoscope.status import rank_statuses
 from processes import ended, started, steps_of, traces_in
 
-JOB = Path(__file__).parent / "jobs" / "ranks.py"
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
+JOB = Path(__file__).with_name("listening.py")
 
 
 def until(condition, process=None, limit_s=120):
@@ -102,20 +97,3 @@ def test_all_ranks_record_the_same_steps_on_request_and_what_they_have_when_one_
     assert (result.trace.name.split(".")[0], result.problem) == ("rank3", "")
     assert result.steps >= last.completed - 20
     assert {s.state for s in rank_statuses(run)} == {"ended"}
-
-
-def test_when_a_rank_raises_the_others_save_what_they_have(tmp_path):
-    with torchrun(tmp_path, 2) as (process, run):
-        request = Request(steps=10_000)
-        write(run, request)
-        until(recording(run, request, 2), process)
-        (tmp_path / "crash").write_text("1")
-        code, _, err = ended(process)
-    assert code != 0
-    assert "this rank dies" in err
-    until(lambda: len(traces_in(run)) == 2)
-    told = {worker: trace["kinetoscope"] for (worker, _), trace in traces_in(run).items()}
-    assert set(told) == {"rank0", "rank1"}
-    assert told["rank1"]["reason"] == "exception: RuntimeError"
-    assert [t["is_complete"] for t in told.values()] == [False, False]
-    assert recovered(run) == []

@@ -1,7 +1,6 @@
 """A real job under torchrun: ranks that aren't chosen, and another attempt after one of them died."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,7 @@ from kinetoscope.status import rank_statuses
 from kinetoscope_tb.discovery import Logdir, list_traces
 from processes import ended, started, steps_of, traces_in
 
-JOB = Path(__file__).parent / "jobs" / "attempts.py"
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="torchrun")
+JOB = Path(__file__).with_name("attempts.py")
 
 
 @pytest.fixture(scope="module")

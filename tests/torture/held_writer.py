@@ -1,0 +1,36 @@
+"""The process that writes traces, which stops in the middle of a trace until the training has ended.
+
+It leaves a file `merging` in the training's folder when it has begun one.
+"""
+
+import json
+import os
+import time
+from pathlib import Path
+
+from kinetoscope import finisher, writer
+
+LIMIT_S = 60
+
+
+def main(queue, parent, places):
+    """Be the process of a queue, as `finisher.main` is, with its arguments as texts."""
+    splice = writer.splice
+
+    def held(source, packed, *more):
+        Path(os.environ["TORTURE"], "merging").touch()
+        deadline = time.monotonic() + LIMIT_S
+        while not _is_over(Path(queue), int(parent)) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return splice(source, packed, *more)
+
+    writer.splice = held
+    finisher.main(queue, int(parent), json.loads(places))
+
+
+def _is_over(queue, parent):
+    try:
+        state = json.loads((queue / "process.json").read_text())["state"]
+    except FileNotFoundError:  # somebody deleted the queue
+        state = "ended"
+    return os.getppid() != parent or state == "ended"
