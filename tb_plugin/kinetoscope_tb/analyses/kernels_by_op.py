@@ -38,9 +38,8 @@ def kernels_by_op(trace: Trace) -> pl.DataFrame:
         for n in ("registers_per_thread", "shared_memory_bytes")
     ]
     texts = [pl.col(n) for n in ("grid", "block")]
-    return KernelsByOp.of(
-        kernel_table(trace, [pl.col("name"), launched_by, *texts, *known, pl.col("occupancy_limiter")])
-    )
+    rows = kernel_table(trace, [pl.col("name"), launched_by, *texts, *known], ("occupancy_limiter",))
+    return KernelsByOp.of(rows.select(KernelsByOp.schema().names()))
 
 
 VIEW = View(

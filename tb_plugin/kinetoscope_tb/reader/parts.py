@@ -25,6 +25,7 @@ from .tokens import Texts, used
 
 _FAR_NS = 60 * 10**9
 _FARTHEST_NS = 2**62
+_LONGEST_NS = 2**52  # a recording: 52 days
 _MOST_NS = 2**61  # that all events may last together
 _NO_THREADS = np.empty(0, np.int32)
 
@@ -51,6 +52,7 @@ def parts_of(found: Ingested, path: str, source_findings: list[Finding], marks: 
     ]
     sort_ascend_rows(events, texts)
     findings += _unknown_categories(events, texts)
+    findings += _without_far(events)
     earliest = min((int(rows["ts"].min()) for rows in events.timed() if rows["ts"].size), default=0)
     window = _window(events.frames["others"], texts, earliest)
     links = arrows(events.frames, texts)
@@ -87,6 +89,24 @@ def _untimed(events: Sorted) -> list[Finding]:
         words = "Events end before they start; they last 0 ns here."
         findings.append(Finding("negative_duration", events.backwards.count, words, events.backwards.first))
     return findings
+
+
+def _without_far(events: Sorted) -> list[Finding]:
+    """Drop events that lie months from the middle one: differences of times have room, also times some hundreds."""
+    timed = list(events.timed())
+    times = [rows["ts"] for rows in timed if rows["ts"].size]
+    if not times or max(int(ts.max()) for ts in times) - min(int(ts.min()) for ts in times) <= _LONGEST_NS:
+        return []
+    every = np.concatenate(times)
+    middle = int(np.partition(every, every.size // 2)[every.size // 2])
+    noted = Noted()
+    for rows in timed:
+        is_far = np.abs(rows["ts"] - middle) > _LONGEST_NS // 2
+        if is_far.any():
+            noted.add_where(is_far, rows["offset"])
+            rows.keep(~is_far)
+    words = "Events lie more than 26 days from most others, so their times were damaged, and they are left out."
+    return [Finding("far_from_others", noted.count, words, noted.first, "loss")]
 
 
 def _without_endless(events: Sorted, noted: Noted) -> None:

@@ -27,8 +27,8 @@ NO_NAME = b"(no name)"
 """The name of events that have none: no token of JSON."""
 
 _BEGINS = b'"B"'
-_LATEST_NS, _EARLIEST_NS, _LONGEST_NS = 2**61, -(2**60), 2**61
-"""Times beyond these (over 30 years) are damage; within them no end of an event exceeds 64 bits."""
+_LATEST_NS, _EARLIEST_NS, _LONGEST_NS = 2**61, -(2**60), 2**52
+"""Times beyond these are damage: over 30 years from zero, and durations over 52 days."""
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,11 @@ class KernelCosts(Table):
     is_communication = Column(BOOL, "Whether it moves data between ranks; then it never counts as computation.")
 
 
-def kernel_table(trace: Trace, by: list[pl.Expr]) -> pl.DataFrame:
-    """Sum the kernels' calls over groups, the longest total first; columns: `by`, then those of KernelCosts."""
+def kernel_table(trace: Trace, by: list[pl.Expr], texts: tuple[str, ...] = ()) -> pl.DataFrame:
+    """Sum the kernels' calls over groups, the longest total first.
+
+    Columns: `by`, those of KernelCosts, then `texts` as the first call of the group says them.
+    """
     rows = trace.kernels
     names = [expression.meta.output_name() for expression in by]
     dur = pl.col("dur_ns")
@@ -50,6 +53,7 @@ def kernel_table(trace: Trace, by: list[pl.Expr]) -> pl.DataFrame:
         _weighted("blocks_per_sm").alias("mean_blocks_per_sm"),
         _weighted("occupancy_frac").alias("mean_occupancy_frac"),
         pl.col("is_communication").any(),
+        *(pl.col(name).cast(pl.String).drop_nulls().first() for name in texts),
     ]
     keys = [(pl.col(n).cast(pl.String) if rows.schema.get(n) == pl.Enum else pl.col(n)) for n in names]
     return (

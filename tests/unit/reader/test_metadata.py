@@ -118,8 +118,18 @@ def test_a_duration_that_cannot_be_is_none(dur):
     assert told(trace) == {"impossible_duration": 1}
 
 
-def test_durations_that_exceed_64_bits_together_are_none():
-    events = [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": i, "dur": 2**50 if i else 3} for i in range(9)]
+def test_events_months_from_most_others_are_left_out():
+    months_us = 2**52 // 1000
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": "a", "ts": ts, "dur": 1} for ts in (7, 8, 9, 10, months_us, -months_us)
+    ]
     trace = read_blocks([json.dumps(events).encode()], path="a.json")
-    assert trace.host_events["dur_ns"].to_list() == [3000] + [0] * 8
-    assert told(trace) == {"impossible_duration": 8}
+    assert trace.host_events["start_ns"].to_list() == [0, 1000, 2000, 3000]
+    assert told(trace) == {"far_from_others": 2}
+
+
+def test_durations_that_exceed_64_bits_together_are_none():
+    events = [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": i, "dur": 2**42 if i else 3} for i in range(600)]
+    trace = read_blocks([json.dumps(events).encode()], path="a.json")
+    assert trace.host_events["dur_ns"].to_list() == [3000] + [0] * 599
+    assert told(trace) == {"impossible_duration": 599}
