@@ -21,6 +21,7 @@ from .values import BrokenEntry, mapping
 MAGIC = b"kinetoscope trace\n"
 _LARGEST_NS = 1 << 53  # 104 days: what is worked out of times has room in 64 bits
 _EARLIEST_NS = 1 << 62  # of Unix times
+_MAY_BE_NAMELESS = ("threads", "collectives")
 _BY_THREAD = {"host_events", "launches", "python_calls"}
 _SCHEMAS: dict[str, dict[str, Any]] = {
     field.name: getattr(model, field.name.upper()) for field in fields(Trace) if field.type == "pl.DataFrame"
@@ -77,7 +78,11 @@ def _check(name: str, frame: pl.DataFrame) -> None:
     for column, kind in _SCHEMAS[name].items():
         if column.endswith("_ns"):
             _fail_if_beyond(f"{name}.{column}", frame[column], NONE if name == "others" else 0, _LARGEST_NS)
-        if (isinstance(kind, pl.Enum) or column == "name") and name != "threads" and frame[column].null_count():
+        if (
+            (isinstance(kind, pl.Enum) or column == "name")
+            and name not in _MAY_BE_NAMELESS
+            and frame[column].null_count()
+        ):
             raise BrokenEntry(f"{name}.{column} is missing")
     rows = np.arange(frame.height)
     if name in ("host_events", "python_calls") and (frame["parent"].to_numpy() >= rows).any():

@@ -39,6 +39,12 @@ def a_trace():
     )
 
 
+def test_a_collective_without_a_name_is_kept():
+    trace = TraceBuilder().op("record_param_comms", 1, 5, **{"Process Group Name": "0", "Group size": 2}).build()
+    assert trace.collectives["name"].to_list() == [None]
+    assert_same(reopened(trace), trace)
+
+
 def written(trace):
     file = io.BytesIO()
     entry.write(file, trace, SOURCE)
