@@ -22,6 +22,7 @@ Ints = NDArray[Any]
 
 _ENUMS = {"host_events": HOST_KINDS, "launches": LAUNCH_KINDS, "device_events": DEVICE_KINDS}
 _IN_TID = -2
+_MOST_BLOCKS = 2**50  # per multiprocessor: more is damage
 _NESTED = ("host_events", "launches", "python_calls")
 """In the order thread, start, longest first, file; the others in the order start, file."""
 
@@ -88,13 +89,14 @@ class Frame:
             values = np.where((values < limits.min) | (values > limits.max), NONE, values)
         return values.astype(dtype)
 
-    def float_arg(self, arg: str) -> NDArray[np.float64]:
-        """A float argument; NaN where it is missing or isn't a number."""
+    def float_arg(self, arg: str, most: float) -> NDArray[np.float64]:
+        """A float argument; NaN where it is missing, isn't a number, or lies beyond 0 and `most`."""
         codes = self.take(arg)
         value_of = np.full(len(self.texts) + 1, np.nan)
         for code in used(codes, len(self.texts)):
             if code >= 0:
-                value_of[code] = float_of(self.texts.tokens[code])
+                value = float_of(self.texts.tokens[code])
+                value_of[code] = value if 0 <= value <= most else np.nan
         return value_of[codes]
 
     def is_false(self, arg: str) -> NDArray[np.bool_]:
@@ -200,8 +202,8 @@ def _device_events(frame: Frame) -> dict[str, Any]:
         "block": frame.text("block"),
         "registers_per_thread": frame.integer("registers_per_thread", np.int32),
         "shared_memory_bytes": frame.integer("shared_memory_bytes"),
-        "blocks_per_sm": frame.float_arg("blocks_per_sm"),
-        "occupancy_frac": frame.float_arg("occupancy_percent") / 100,
+        "blocks_per_sm": frame.float_arg("blocks_per_sm", _MOST_BLOCKS),
+        "occupancy_frac": frame.float_arg("occupancy_percent", 100) / 100,
         "occupancy_limiter": frame.text("occupancy_limiter"),
         "collective": frame.text("collective"),
         "graph_id": graph,

@@ -110,6 +110,14 @@ def test_numbers_of_events_that_cannot_be_are_unknown():
     assert told(trace) == {"impossible_number": 1}
 
 
+def test_a_share_that_cannot_be_is_unknown():
+    args = [{"est. achieved occupancy %": share, "blocks per SM": share} for share in (-1, 40, 10**20, "x")]
+    events = [{"ph": "X", "cat": "kernel", "name": "k", "ts": i, "dur": 1, "args": a} for i, a in enumerate(args)]
+    trace = read_blocks([json.dumps(events).encode()], path="a.json")
+    assert trace.device_events["occupancy_frac"].fill_nan(None).to_list() == [None, 0.4, None, None]
+    assert trace.device_events["blocks_per_sm"].fill_nan(None).to_list() == [None, 40, None, None]
+
+
 @pytest.mark.parametrize("dur", [2**62, 1e308, "soon", 1e18])
 def test_a_duration_that_cannot_be_is_none(dur):
     events = [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": i, "dur": d} for i, d in enumerate((dur, 3))]
