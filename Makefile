@@ -25,7 +25,7 @@ fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind; CASES=…
 	KINETOSCOPE_FUZZ_CASES=$(or $(CASES),10000) KINETOSCOPE_FUZZ_FIRST=$(or $(FIRST),0) $(BIN)/python -m pytest tests/fuzz $(ARGS)
 
 torture: $(VENV)/develop.installed  ## kill, stop and starve real trainings in every phase of a recording
-	$(BIN)/python -m pytest tests/torture $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile tests/torture $(ARGS)
 
 lint: $(VENV)/develop.installed  ## check style and types, and change nothing
 	$(BIN)/ruff check $(CODE)

@@ -46,6 +46,7 @@ MOST_PRUNED = 100
 
 _MOST_ATTEMPTS = 3  # a job in which the finisher itself died so often is given up
 _LOOK_S = 2.0
+_PF_EXITING = 0x4  # linux/sched.h
 
 
 class Finisher:
@@ -363,13 +364,27 @@ def main(folder: str, parent: int, places: Collection[str] = ()) -> None:
         if _is_over(parent):
             break
     is_alone = (queue.process() or {}).get("is_alone", False)
-    finisher.has_listener = finisher.has_ended() and not is_alone and os.getppid() == parent
+    finisher.has_listener = finisher.has_ended() and not is_alone and not _is_gone(parent)
     finisher.try_again()
     finisher.close(is_killed=not finisher.has_ended())
     is_alone = (queue.process() or {}).get("is_alone", False)
-    # Who has said good-bye waits, and clears up; that it is gone can't be seen yet when its pipe closes.
-    if (is_alone or not finisher.has_ended() or os.getppid() != parent) and queue.is_empty():
+    # Who has said good-bye waits, and clears up.
+    if (is_alone or not finisher.has_ended() or _is_gone(parent)) and queue.is_empty():
         queue.discard()
+
+
+def _is_gone(parent: int) -> bool:
+    """Whether the training is gone, or going: it takes the system a while to take a large process down.
+
+    Its pipes are closed then, but it still is the parent. Linux marks it before all that; proc(5), fields 9 and 2.
+    """
+    if os.getppid() != parent:
+        return True
+    try:
+        stat = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8", errors="replace")
+        return bool(int(stat.rpartition(")")[2].split()[6]) & _PF_EXITING)
+    except (OSError, ValueError, IndexError):  # another system
+        return False
 
 
 def _renewed(queue: Queue, lock: int) -> int:
