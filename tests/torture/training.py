@@ -39,7 +39,18 @@ def remove(folder):
     path, own = folder.resolve(strict=True), Path(os.environ["TORTURE"]).resolve(strict=True)
     if own not in path.parents or not (own / "belongs to one training").is_file():
         raise AssertionError(f"{path} isn't the training's own")
-    shutil.rmtree(path)
+    until(lambda: is_removed(path))
+
+
+def is_removed(path):
+    """Delete a folder; whether that was possible, and nothing was put into it meanwhile."""
+    try:
+        shutil.rmtree(path)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def segfault():

@@ -360,7 +360,7 @@ class Sorted:
     endless: Noted = field(default_factory=Noted)
     begun: Noted = field(default_factory=Noted)
     counters: list[CounterLines] = field(default_factory=list)
-    _known: dict[bytes, int] = field(default_factory=dict)
+    _known: dict[bytes, int] = field(default_factory=lambda: {NO_NAME: 0})  # wherever a block ends, it comes first
 
     @property
     def tokens(self) -> list[bytes]:
