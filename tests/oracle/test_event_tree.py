@@ -5,6 +5,7 @@ groups operators by the stacks that torch took (verbose=True writes them too).
 """
 
 import re
+import threading
 from collections import defaultdict
 
 import polars as pl
@@ -20,6 +21,7 @@ from kinetoscope_tb.analyses.python_calls import python_calls
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.trace.module_calls import WITHIN
 
+LONG_WAIT_S = 30
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 NODE, ACCUMULATES = "autograd::engine::evaluate_function: ", "torch::autograd::AccumulateGrad"
 
@@ -67,6 +69,9 @@ def recorded(folder, run):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     handler = trace_handler(folder, run="run")
+    for thread in threading.enumerate():  # torch puts the stacks of all threads that wait into one
+        if thread.name.startswith("kinetoscope"):
+            thread.join(LONG_WAIT_S)
     run()  # what is imported while torch records has names that torch can't read back (torch 2.13)
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU],

@@ -4,6 +4,8 @@ One thread reads large files, in the order in which they were asked for, and oth
 thread reads the others; a large file only while nothing else waits, and it gives that up when something else comes. A
 small file that takes long there while others wait is treated as a large one from then on. What was given up is begun
 anew later: no file is held in part while another one is read.
+
+A thread ends when nothing has waited for some time; the next file starts it again.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import KinetoscopeError
+from .workers import IDLE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +65,8 @@ class ReadQueue:
         self._clock = clock
         self._changed = threading.Condition()
         self._waiting: list[_Reading] = []  # in order of their numbers
-        self._submitted = self._threads = self._idle = 0
+        self._submitted = self._idle = 0
+        self._threads: set[bool] = set()  # whether each takes large files
 
     def submit(
         self, read: Callable[[Callable[[], None]], Result], is_wanted: Callable[[bool], bool], *, is_large: bool
@@ -72,20 +76,20 @@ class ReadQueue:
             reading = _Reading(self._submitted, read, is_wanted, is_large)
             self._submitted += 1
             self._waiting.append(reading)
-            if self._threads < 2:
-                threading.Thread(
-                    target=self._work,
-                    args=(self._threads == 0,),
-                    name=f"kinetoscope-reader-{self._threads}",
-                    daemon=True,
-                ).start()
-                self._threads += 1
+            missing = [takes_large for takes_large in (True, False) if takes_large not in self._threads]
+            if missing:
+                self._start(missing[0])
             self._changed.notify_all()
         return reading.future
 
+    def _start(self, takes_large: bool) -> None:  # noqa: FBT001
+        self._threads.add(takes_large)
+        self._idle += 1
+        name = f"kinetoscope-reader-{'large' if takes_large else 'small'}"
+        threading.Thread(target=self._work, args=(takes_large,), name=name, daemon=True).start()
+
     def _work(self, takes_large: bool) -> None:  # noqa: FBT001
-        while True:
-            reading = self._next(takes_large)
+        while (reading := self._next(takes_large)) is not None:
             try:
                 result = reading.read(partial(self._check, reading, takes_large, self._clock()))
             except _Preempted:
@@ -94,14 +98,22 @@ class ReadQueue:
                 reading.future.set_exception(error)
             else:
                 reading.future.set_result(result)
-
-    def _next(self, takes_large: bool) -> _Reading:  # noqa: FBT001
-        """The reading that is this thread's turn; those that nobody wants any more leave the queue."""
-        while True:
+            del reading
             with self._changed:
                 self._idle += 1
-                self._changed.wait_for(lambda: self._waiting)
+
+    def _next(self, takes_large: bool) -> _Reading | None:  # noqa: FBT001
+        """The reading that is this idle thread's turn; None if there was none for long.
+
+        Those that nobody wants any more leave the queue.
+        """
+        while True:
+            with self._changed:
+                has_work = self._changed.wait_for(lambda: self._waiting, IDLE_S)
                 self._idle -= 1
+                if not has_work:
+                    self._threads.remove(takes_large)
+                    return None
                 mine = (one for one in self._waiting if one.is_large == takes_large)
                 reading = next(mine, self._waiting[0])
                 self._waiting.remove(reading)
@@ -109,6 +121,8 @@ class ReadQueue:
             if reading.is_wanted(others_wait):
                 return reading
             reading.future.set_exception(Abandoned("Nobody waits for this file any more."))
+            with self._changed:
+                self._idle += 1
 
     def _check(self, reading: _Reading, takes_large: bool, begun: float) -> None:  # noqa: FBT001
         """Raise if the reading must stop.

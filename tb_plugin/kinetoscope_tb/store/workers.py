@@ -13,9 +13,12 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+IDLE_S = 1.0
+"""How long a thread waits for something to do before it ends."""
+
 
 class Workers:
-    """A few threads that start with the first jobs and end with the process, whatever they are at.
+    """A few threads that start with jobs and end when there are none, or with the process, whatever they are at.
 
     The threads of concurrent.futures are waited for when the process ends: Ctrl-C would hang until a file is read.
 
@@ -52,11 +55,15 @@ class Workers:
     def _work(self) -> None:
         while True:
             with self._changed:
-                at = self._changed.wait_for(self._next)
+                at = self._changed.wait_for(self._next, IDLE_S)
+                if not at:
+                    self._threads -= 1
+                    return
                 about, run = self._waiting[at - 1]
                 del self._waiting[at - 1]
                 self._running[about] += 1
             run()
+            del run  # and with it what the job was about, which nobody may need any more
             with self._changed:
                 self._running[about] -= 1
                 self._running += Counter()  # forget what isn't running

@@ -2,6 +2,7 @@
 
 import gzip
 import threading
+import time
 
 import polars as pl
 import pytest
@@ -11,7 +12,7 @@ from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import Progress, read
 from kinetoscope_tb.store import Store
 from kinetoscope_tb.store.loads import ASKED_WITHIN_S, ASKED_WITHIN_S_WHILE_OTHERS_WAIT, LOOKS_EVERY_S
-from kinetoscope_tb.store.read_queue import LARGE_BYTES, LONG_S
+from kinetoscope_tb.store.read_queue import LARGE_BYTES, LONG_S, ReadQueue
 from kinetoscope_tb.store.workers import Workers
 
 LONG_WAIT_S = 30
@@ -190,6 +191,25 @@ def test_jobs_about_one_thing_leave_threads_to_others():
     assert workers.submit(lambda: "done", about="another").result(LONG_WAIT_S) == "done"
     free.set()
     assert [job.result(LONG_WAIT_S) for job in slow] == [None] * 5
+
+
+def test_threads_end_when_nothing_waits_and_the_next_job_starts_one(monkeypatch):
+    for module in ("workers", "read_queue"):
+        monkeypatch.setattr(f"kinetoscope_tb.store.{module}.IDLE_S", 0.01)
+    workers, files = Workers(2), ReadQueue(time.monotonic)
+    jobs = [
+        lambda: workers.submit(threading.current_thread),
+        *(
+            lambda is_large=is_large: files.submit(
+                lambda check: threading.current_thread(), lambda others_wait: True, is_large=is_large
+            )
+            for is_large in (True, False)
+        ),
+    ]
+    for job in (*jobs, *jobs):
+        thread = job().result(LONG_WAIT_S)
+        thread.join(LONG_WAIT_S)
+        assert not thread.is_alive()
 
 
 class Enough(TraceError):
