@@ -194,14 +194,8 @@ def compare(before: Path, after: Path) -> int:
         print(f"{path}: only in {before if path in old else after}")
     different = 0
     for path in sorted(old & new):
-        one, other = ((folder / path).read_bytes() for folder in (before, after))
-        found = (
-            []
-            if one == other
-            else list(
-                islice(differences(_decoded(gzip.decompress(one)), _decoded(gzip.decompress(other))), DIFFERENCES_SHOWN)
-            )
-        )
+        one, other = (_decoded(gzip.decompress((folder / path).read_bytes())) for folder in (before, after))
+        found = list(islice(differences(one, other), DIFFERENCES_SHOWN))
         if found:
             different += 1
             print(path, *found, sep="\n    ")

@@ -20,7 +20,7 @@ Function = Callable[..., Any]
 logger = logging.getLogger(__name__)
 
 _lock = threading.Lock()  # the folder is a setting of numba, for a moment
-_told: set[str] = set()
+_reported: set[str] = set()
 
 
 def compiled(function: Function, **options: Any) -> Function:
@@ -45,11 +45,11 @@ def _compiled_elsewhere(function: Function, options: dict[str, Any]) -> Function
         except RuntimeError:
             pass
         else:
-            _tell(f"is kept in {folder}")
+            _report_once(f"is kept in {folder}")
             return made
         finally:
             settings.CACHE_DIR = before
-    _tell("isn't kept, so each start compiles anew, for a minute")
+    _report_once("isn't kept, so each start compiles anew, for a minute")
     return _made(function, **options)
 
 
@@ -58,9 +58,9 @@ def _made(function: Function, **options: Any) -> Function:
     return made
 
 
-def _tell(where: str) -> None:
-    if not _told:
-        _told.add(where)
+def _report_once(where: str) -> None:
+    if not _reported:
+        _reported.add(where)
         logger.warning(
             "Neither the installation nor the user's cache folder can be written to, so compiled code %s. "
             "NUMBA_CACHE_DIR names another folder.",
