@@ -157,13 +157,19 @@ class Clock:
         self._wanted.set()
 
     def close(self) -> None:
-        """Measure no more. A thread that hangs on a network is left behind."""
+        """Measure no more. A thread that hangs on a network is left behind.
+
+        All others are waited for: one that comes back from a store while the interpreter ends aborts the process.
+        """
         self._over.set()
         self._wanted.set()
         thread = self._thread
         if thread is not None and thread.is_alive():
-            threading.Thread(target=self._wake, daemon=True).start()
-            thread.join(_ENDS_WITHIN_S)
+            waker = threading.Thread(target=self._wake, name="kinetoscope-clock-waker", daemon=True)
+            waker.start()
+            until_s = time.monotonic() + _ENDS_WITHIN_S
+            for each in (thread, waker):
+                each.join(max(0.0, until_s - time.monotonic()))
 
     def _wake(self) -> None:
         """Write what the thread waits for; it looks whether it is over before it uses that."""

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import distributed
 
-from kinetoscope.clock import answer, ask, connection, machine, offset_of
+from kinetoscope import clock
+from kinetoscope.clock import Clock, answer, ask, connection, machine, offset_of
+from kinetoscope.identity import Place
 
 TRAVEL = st.integers(0, 10**7)
 
@@ -64,3 +66,33 @@ def test_a_connection_does_not_wait_for_what_another_one_waits_for(store):
 
 def test_a_machine_has_one_name_as_long_as_it_runs():
     assert machine() == machine() != ""
+
+
+class SlowStore:
+    """A store that has answered the comparing thread before it answers the one that wakes it."""
+
+    def __init__(self):
+        self.callers = set()
+
+    def __getattr__(self, name):
+        def call(*arguments):
+            self.callers.add(threading.current_thread())
+            time.sleep(0.01 if threading.current_thread().name == "kinetoscope-clock" else 0.5)
+            return 1 if name == "add" else b"0 0"
+
+        return call
+
+
+def test_no_thread_is_in_a_store_once_the_comparison_has_ended(monkeypatch):
+    store = SlowStore()
+    monkeypatch.setattr(clock, "is_distributed", lambda: True)
+    monkeypatch.setattr(clock, "current_place", lambda: Place(global_rank=0, world_size=2))
+    monkeypatch.setattr(clock, "default_store", lambda: store)
+    monkeypatch.setattr(clock, "connection", lambda store: store)
+    comparing = Clock()
+    comparing.settle()
+    while not comparing._waits_for:
+        time.sleep(0.01)
+    comparing.close()
+    assert len(store.callers) == 2
+    assert not any(thread.is_alive() for thread in store.callers)
