@@ -41,7 +41,7 @@ class MemoryPeak(OfDevice):
         "nn.Module, which for what the backward pass allocated is that of the forward pass.",
     )
     alive_bytes = Column(BYTES, "Memory that was alive at the peak.")
-    alive_frac = Column(FRACTION, "That as a share of all that was allocated; missing for a row below 0.")
+    alive_frac = Column(FRACTION, "That as a share of all that was allocated; missing for a row below 0 or above that.")
     pieces = Column(COUNT, "In how many pieces; missing where they aren't known.")
     largest_bytes = Column(BYTES, "The largest of them.")
 
@@ -86,7 +86,7 @@ def _at_peak(memory: DeviceMemory, owners: pl.Series, unowned: str, peak: int) -
         is_untold = bool((found["fate"] == UNTOLD).any())
         name = UNMATCHED if is_untold else UNSEEN if rest < 0 and not memory.is_relative else EARLIER
         rows = pl.concat([rows, pl.DataFrame([{"owner": name, "alive_bytes": rest}])], how="diagonal")
-    share = pl.when((pl.col("alive_bytes") >= 0) & (pl.lit(level) > 0)).then(pl.col("alive_bytes") / level)
+    share = pl.when(pl.col("alive_bytes").is_between(0, level) & (pl.lit(level) > 0)).then(pl.col("alive_bytes") / level)
     named = rows.with_columns(device=pl.lit(memory.name), alive_frac=share)
     return named.sort("alive_bytes", "owner", descending=[True, False]).select(MemoryPeak.schema().names())
 

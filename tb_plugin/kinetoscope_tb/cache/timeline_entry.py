@@ -134,8 +134,10 @@ def _members(stored: Any) -> dict[str, Any]:
     for name, value in stored.items():
         if name in _TEXTS and not isinstance(value, str | None):
             raise BrokenEntry(f"a track's {name} is no text")
-        if name not in _TEXTS and (value is not None or name in _NUMBERS):
-            whole(value, 0 if name in _NUMBERS else -(1 << 62))
+        if name in _NUMBERS:
+            whole(value, 0)
+        elif name not in _TEXTS and value is not None:
+            whole(value, -(1 << 63), (1 << 63) - 1)
     return dict(stored)
 
 

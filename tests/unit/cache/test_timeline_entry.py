@@ -40,6 +40,13 @@ def test_a_timeline_comes_back_as_it_was(tmp_path):
     assert tiles[0].count.tolist() == tiles[1].count.tolist()
 
 
+def test_a_track_may_have_any_number(tmp_path):
+    trace = TraceBuilder().op("a", 0, 30).kernel("k", 10, 10, 1, stream=(1 << 63) - 1).build()
+    made, cache = timeline(trace), Cache(tmp_path)
+    cache.write_timeline(made, "a.pt.trace.json", "stamp")
+    assert cache.open_timeline("a.pt.trace.json", "stamp", trace).tracks == made.tracks
+
+
 def test_a_timeline_outlives_its_entry(tmp_path):
     cache = Cache(tmp_path)
     cache.write_timeline(made(), "a.pt.trace.json", "stamp")
