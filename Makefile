@@ -8,7 +8,7 @@ SOURCES := pyproject.toml frontend/hatch_build.py $(wildcard frontend/deno.*) tb
 CODE := producer tb_plugin tests frontend/hatch_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz torture lint fix bench docs watch clean
+.PHONY: help demo check test quick golden fuzz torture lint style types page fix bench docs watch clean
 .DELETE_ON_ERROR:
 
 help:  ## list the commands
@@ -17,9 +17,19 @@ help:  ## list the commands
 demo: $(VENV)/demo.installed  ## record a real training on two processes and show it in TensorBoard
 	$(BIN)/kinetoscope demo $(ARGS)
 
+check: $(VENV)/develop.installed  ## lint and the fast tests, in less than a minute
+	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target --keep-going style types page quick
+
 test: $(VENV)/develop.installed  ## run all tests; ARGS="-k name" runs some
 	cd frontend && $(BIN)/deno test --frozen --permit-no-files
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile $(ARGS)
+
+quick: $(VENV)/develop.installed
+	$(BIN)/python -m pytest --quiet -m "not slow" --numprocesses=auto --maxprocesses=4 --dist=worksteal $(ARGS)
+
+golden: $(VENV)/develop.installed  ## write the samples' views to tests/golden anew, and list the files that changed
+	UPDATE_GOLDEN=1 $(BIN)/python -m pytest --quiet tests/golden
+	git status --short tests/golden
 
 fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind; CASES=… and FIRST=… choose others
 	KINETOSCOPE_FUZZ_CASES=$(or $(CASES),10000) KINETOSCOPE_FUZZ_FIRST=$(or $(FIRST),0) $(BIN)/python -m pytest tests/fuzz $(ARGS)
@@ -27,10 +37,16 @@ fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind; CASES=…
 torture: $(VENV)/develop.installed  ## kill, stop and starve real trainings in every phase of a recording
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile tests/torture $(ARGS)
 
-lint: $(VENV)/develop.installed  ## check style and types, and change nothing
+lint: style types page  ## check style and types, and change nothing
+
+style: $(VENV)/develop.installed
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
+
+types: $(VENV)/develop.installed
 	$(BIN)/mypy
+
+page: $(VENV)/develop.installed
 	cd frontend && $(BIN)/deno fmt --check && $(BIN)/deno lint && $(BIN)/deno check --frozen
 
 fix: $(VENV)/develop.installed  ## repair what lint can repair

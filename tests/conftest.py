@@ -6,12 +6,50 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from real_traces import FOLDER, MISSING, SEEDS, SEEDS_MISSING
+from support.real_traces import FOLDER, MISSING, SEEDS, SEEDS_MISSING
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")
 os.environ["KINETOSCOPE_SCALARS"] = "off"  # but for tests about them: a process each
 os.environ["KINETOSCOPE_CACHE"] = "off"  # for processes that tests start too; those about the cache name a folder
+
+
+TESTS = Path(__file__).parent
+SLOW = {  # folders and files that `make check` leaves out, each with the kind of its tests
+    "browser": "browser",
+    "contract": None,
+    "fuzz": "fuzz",
+    "integrations": "recorder",
+    "oracle": None,
+    "property": None,
+    "torture": "torture",
+    "unit/cache": None,
+    "unit/producer": "recorder",
+    "unit/reader": None,
+    "unit/serving": None,
+    "unit/test_compiling.py": None,
+    "unit/test_work.py": None,
+}
+
+
+def slow_place_of(path: Path) -> str | None:
+    """Which of the slow folders and files a test lies in."""
+    return next((place for place in SLOW if (TESTS / place) in (path, *path.parents)), None)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out what is slow before it is imported, with torch, browsers and servers."""
+    is_left_out = config.option.markexpr == "not slow" and slow_place_of(collection_path)
+    return True if is_left_out else None  # None leaves it to pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks each test with what the folder says of it."""
+    for item in items:
+        if place := slow_place_of(item.path):
+            item.add_marker("slow")
+            if kind := SLOW[place]:
+                item.add_marker(kind)
 
 
 def pytest_make_parametrize_id(val: object) -> None:

@@ -17,7 +17,6 @@ import json
 import os
 import re
 import sys
-import time
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,7 +27,8 @@ from werkzeug.test import Client
 
 from kinetoscope_tb.cli import main as kinetoscope
 from kinetoscope_tb.loader import Loader
-from real_traces import FOLDER
+from support.real_traces import FOLDER
+from support.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +44,7 @@ LOGDIRS = {
     "inference": FOLDER.parent / "inference",
     "torch-2.15": FOLDER.parent / "torch-2.15",
 }
+WITHIN_S = 600
 COMPARED = ("operators", "kernels", "steps")
 TERMINAL = ("overview", "operators", "kernels", "steps", "health", "idle", "communication")
 COMMANDS = ("cache", "check", "compare", "demo", "event", "export", "index", "merge", "publish", "recover", "repair")
@@ -62,19 +63,17 @@ class Page:
     def ask(self, route: str, **query: str | int) -> bytes:
         """The body of the answer, once it is no longer being made."""
         client = Client(self._apps[route])
-        while True:
-            body = client.get(route, query_string=query).get_data()
-            if b'"loading"' not in body[:400] or json.loads(body).get("state") != "loading":
-                return body
-            time.sleep(0.02)
+        return wait_for(
+            lambda: client.get(route, query_string=query).get_data(),
+            WITHIN_S,
+            is_right=lambda body: b'"loading"' not in body[:400] or json.loads(body).get("state") != "loading",
+        )
 
     def listing(self) -> Any:
         """The runs, once they are listed."""
-        while True:
-            listing = json.loads(self.ask("/runs"))
-            if not listing["scanning"]:
-                return listing
-            time.sleep(0.02)
+        return wait_for(
+            lambda: json.loads(self.ask("/runs")), WITHIN_S, is_right=lambda listing: not listing["scanning"]
+        )
 
 
 def answers(logdir: Path) -> Iterator[tuple[str, bytes]]:

@@ -1,9 +1,8 @@
-import { useSignal } from "@preact/signals";
 import { render as mount } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { decimal, plural } from "./format.ts";
-import { followTheme } from "./host.ts";
-import { isReport } from "./report.ts";
+import { isReport } from "./api/report.ts";
+import { comparisonBase } from "./app/comparison_base.ts";
+import { followTheme } from "./app/host.ts";
 import {
   address,
   drawnEntry,
@@ -16,32 +15,33 @@ import {
   retry,
   start,
   traceState,
-} from "./state.ts";
-import { base } from "./base.ts";
+} from "./app/router.ts";
+import { decimal, plural } from "./format/numbers.ts";
+import { KeysSheet, TABLE_KEYS } from "./shell/keys_sheet.tsx";
+import { Sidebar } from "./shell/sidebar.tsx";
+import { Welcome } from "./shell/welcome.tsx";
 import capture from "./styles/capture.css" with { type: "text" };
 import charts from "./styles/charts.css" with { type: "text" };
-import curves from "./styles/curves.css" with { type: "text" };
 import compare from "./styles/compare.css" with { type: "text" };
+import curves from "./styles/curves.css" with { type: "text" };
 import event from "./styles/event.css" with { type: "text" };
 import perfetto from "./styles/perfetto.css" with { type: "text" };
 import shell from "./styles/shell.css" with { type: "text" };
 import table from "./styles/table.css" with { type: "text" };
+import theme from "./styles/theme.css" with { type: "text" };
 import timeline from "./styles/timeline.css" with { type: "text" };
 import timelinePanels from "./styles/timeline_panels.css" with { type: "text" };
-import theme from "./styles/theme.css" with { type: "text" };
 import tree from "./styles/tree.css" with { type: "text" };
-import { KEYS as TIMELINE_KEYS } from "./timeline/key_list.ts";
+import { KEYS as TIMELINE_KEYS } from "./timeline/input/keyboard_input.ts";
 import { TimelinePage } from "./timeline/page.tsx";
-import { ComparedOverview } from "./views/compared_overview.tsx";
-import { Generic } from "./views/generic.tsx";
-import { Overview, useContext } from "./views/overview.tsx";
-import { Welcome } from "./views/welcome.tsx";
-import { type Commands, letters, startKeys, useKeys } from "./widgets/keys.ts";
-import { KeysSheet, TABLE_KEYS } from "./widgets/keys_sheet.tsx";
-import { prose } from "./widgets/prose.tsx";
-import { Side } from "./widgets/side.tsx";
-import { Tip } from "./widgets/tip.tsx";
-import { Failure, Skeleton } from "./widgets/waiting.tsx";
+import { type Commands, letters, startKeys, useKeys } from "./ui/keys.ts";
+import { prose } from "./ui/prose.tsx";
+import { Failure, Skeleton } from "./ui/status.tsx";
+import { Tip } from "./ui/tip.tsx";
+import { Overview, useContext } from "./views/overview/overview.tsx";
+import { ComparedOverview } from "./views/overview/overview_comparison.tsx";
+import { ViewPage } from "./views/view_page.tsx";
+import { useSignal } from "@preact/signals";
 
 function HealthBadge() {
   const state = traceState.value;
@@ -95,8 +95,8 @@ function Main() {
       <>
         <Head />
         {entry.id !== "overview"
-          ? <Generic key={address.value.view} />
-          : base.value
+          ? <ViewPage key={address.value.view} />
+          : comparisonBase.value
           ? <ComparedOverview />
           : <Overview />}
       </>
@@ -125,7 +125,7 @@ function App() {
   useKeys({ "?": () => (sheet.value = true), ...goCommands() });
   return (
     <div class={`shell ${address.value.side === "folded" ? "folded" : ""}`}>
-      <Side />
+      <Sidebar />
       <Main />
       {sheet.value && (
         <KeysSheet

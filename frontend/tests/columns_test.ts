@@ -1,6 +1,6 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
-import type { Table, ViewEntry } from "../src/api.ts";
-import { csv, ready, tsv } from "../src/columns.ts";
+import type { Table, ViewEntry } from "../src/api/types.ts";
+import { csv, prepareTable, tsv } from "../src/table/columns.ts";
 import CASES from "./formulas.json" with { type: "json" };
 
 const TABLE: Table = {
@@ -16,13 +16,11 @@ const TABLE: Table = {
 const ENTRY = {
   key: ["name"],
   weight: "total_ns",
-  charts: ["total_ns"],
-  parent: null,
-  flames: [],
+  picture: { kind: "bars", lengths: ["total_ns"] },
 } as unknown as ViewEntry;
 
 Deno.test("empty columns are set aside, and weights have bars that are shares of the sum", () => {
-  const { columns, emptyColumns, nameOf } = ready(TABLE, ENTRY);
+  const { columns, emptyColumns, nameOf } = prepareTable(TABLE, ENTRY);
   same(columns.map(({ name }) => name), ["name", "total_ns"]);
   same(emptyColumns.map(({ name }) => name), ["gone_ns"]);
   is(columns[1]!.bar!.of, 30);
@@ -62,8 +60,13 @@ Deno.test("in a tree full bars are the outermost rows' sum, and where a row stan
       parent_row: [null, 0, null],
     },
   };
-  const entry = { key: ["path"], weight: "total_ns", charts: [], parent: "parent_row", flames: [], parameters: [] };
-  const { columns, emptyColumns, nameOf, tree } = ready(table, entry as unknown as ViewEntry);
+  const entry = {
+    key: ["path"],
+    weight: "total_ns",
+    picture: { kind: "tree", parent: "parent_row", widths: [] },
+    parameters: [],
+  };
+  const { columns, emptyColumns, nameOf, tree } = prepareTable(table, entry as unknown as ViewEntry);
   same(columns.map(({ name }) => name), ["name", "total_ns"]);
   same(emptyColumns, []);
   is(columns[1]!.bar!.of, 40);
@@ -82,8 +85,8 @@ Deno.test("rows are named by as much of their key as tells them apart, shapes wi
       input_types: ['["float", "float"]', '["float", "float"]'],
     },
   };
-  const entry = { key: ["name", "input_shapes", "input_types"], weight: null, charts: [], parent: null, flames: [] };
-  const { nameOf } = ready(table, entry as unknown as ViewEntry);
+  const entry = { key: ["name", "input_shapes", "input_types"], weight: null, picture: null };
+  const { nameOf } = prepareTable(table, entry as unknown as ViewEntry);
   same([0, 1].map(nameOf), ["aten::mm · [[2, 3], [3, 4]]", "aten::mm · [[8, 3], [3, 4]]"]);
 });
 
@@ -97,8 +100,8 @@ Deno.test("columns of one title say of what they are, and bars of one length are
     ],
     data: { host_self_ns: [5, 5], host_self_bytes: [1, 2] },
   };
-  const entry = { key: [], weight: null, charts: [], parent: null, flames: [] } as unknown as ViewEntry;
-  const { columns } = ready(table, entry);
+  const entry = { key: [], weight: null, picture: null } as unknown as ViewEntry;
+  const { columns } = prepareTable(table, entry);
   same(columns.map(({ title }) => title), ["Host self", "Host self memory"]);
   same(columns.map(({ bar }) => bar !== null), [false, true]);
 });

@@ -1,5 +1,5 @@
 import { strictEqual as is } from "node:assert/strict";
-import { editorOrigin } from "../src/editor.ts";
+import { editorOrigin } from "../src/app/editor.ts";
 
 Deno.test("the window around TensorBoard is an editor only if its origin is that of VS Code's webviews", () => {
   is(editorOrigin(["http://localhost:6006", "vscode-webview://1a2b", "vscode-file://x"]), "vscode-webview://1a2b");

@@ -1,5 +1,5 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
-import { drawnPart, eventFields, pretty, valueText } from "../src/event_fields.ts";
+import { eventFields, pretty, truncateText, valueText } from "../src/format/event_fields.ts";
 
 Deno.test("an event's name and category come first, then the other fields, then its arguments", () => {
   same(eventFields({ ph: "X", cat: "cpu_op", name: "aten::add", ts: "0.001", dur: -5, args: { a: [1, 2], b: "x" } }), {
@@ -41,8 +41,8 @@ Deno.test("a pretty value says the same", () => {
 });
 
 Deno.test("a very long text is drawn in part, and says how much is left", () => {
-  same(drawnPart("short"), { drawn: "short", left: 0 });
-  const { drawn, left } = drawnPart("y".repeat(50_000));
+  same(truncateText("short"), { drawn: "short", left: 0 });
+  const { drawn, left } = truncateText("y".repeat(50_000));
   is(drawn.length + left, 50_000);
   is(left, 30_000);
 });

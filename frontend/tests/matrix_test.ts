@@ -1,5 +1,5 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
-import { darkness, inkRange, matrixOf, nameOf } from "../src/matrix.ts";
+import { darkness, inkRange, matrixOf, nameOf } from "../src/charts/matrix.ts";
 
 const worker = ["rank0", "rank0", "rank1", "rank1"];
 const step = ["2", "10", "2", "10"];

@@ -1,5 +1,5 @@
 import { deepStrictEqual as same } from "node:assert/strict";
-import { heightOf, Layout, LINE, linesOf, ROW } from "../src/row_layout.ts";
+import { heightOf, Layout, LINE, linesOf, ROW } from "../src/table/row_layout.ts";
 
 const letters = (text: string) => 10 * text.length;
 

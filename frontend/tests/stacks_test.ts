@@ -1,5 +1,5 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
-import { frameOf, framesOf, stackLine } from "../src/stacks.ts";
+import { frameOf, framesOf, stackLine } from "../src/format/stacks.ts";
 
 Deno.test("a frame names a function, a file and a line, or it is a name alone", () => {
   same(frameOf("a/b (c).py(12): <lambda>"), {

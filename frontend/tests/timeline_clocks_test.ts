@@ -1,7 +1,7 @@
 import { deepStrictEqual as assertEquals } from "node:assert/strict";
-import type { ViewAnswer } from "../src/api.ts";
-import { clockShift, clocksIn, clockWords } from "../src/timeline/clocks.ts";
-import type { Meta } from "../src/timeline/model.ts";
+import type { ViewAnswer } from "../src/api/types.ts";
+import { clockShift, clocksIn, clockWords } from "../src/timeline/model/clocks.ts";
+import type { Meta } from "../src/api/timeline_types.ts";
 
 const meta = (origin_ns: string, offset: number | null = null, error: number | null = null) =>
   ({ origin_ns, clock_offset_ns: offset, clock_error_ns: error }) as Meta;

@@ -1,9 +1,9 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
-import { parseFilter } from "../src/order.ts";
-import { valueAt, valueWords } from "../src/timeline/counters.ts";
-import { layoutOf } from "../src/timeline/layout.ts";
-import type { Counter, Track } from "../src/timeline/model.ts";
-import { CURVES } from "../src/timeline/tiles.ts";
+import { parseFilter } from "../src/table/order.ts";
+import { valueAt, valueWords } from "../src/timeline/draw/counters.ts";
+import { layoutOf } from "../src/timeline/model/layout.ts";
+import type { Counter, Track } from "../src/api/timeline_types.ts";
+import { CURVES } from "../src/timeline/model/tiles.ts";
 
 const counter = (id: number, device_index: number | null): Counter => ({
   id,
@@ -54,7 +54,7 @@ Deno.test("counters stand with their device, those of the host with its first pr
   });
   const tracks = [track("GPU 0", 0), track("GPU 1", 1), track("process 1", null), track("process 2", null)];
   const counters = [counter(0, 1), counter(1, null)];
-  const wishes = { main: "rank0", turned: new Set<string>(), pins: [], order: [], filter: parseFilter("") };
+  const wishes = { main: "rank0", toggled: new Set<string>(), pins: [], order: [], filter: parseFilter("") };
   const { lines } = layoutOf([{ id: "rank0", tracks, counters }], wishes);
   same(lines.filter(({ id }) => /^[pc]/.test(id)).map(({ id }) => id), [
     "p0",

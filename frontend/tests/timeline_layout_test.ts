@@ -1,9 +1,26 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
-import { parseFilter } from "../src/order.ts";
-import { axisOf, foldsAround, groupsOf, LANE, layoutOf, lineOf, type Wishes } from "../src/timeline/layout.ts";
-import { cut, Lettering, shortName } from "../src/timeline/lettering.ts";
-import type { Part, Track } from "../src/timeline/model.ts";
-import { areaIn, areaText, findIn, listIn, listText, numberIn, numberText, rangeOf } from "../src/timeline/places.ts";
+import { parseFilter } from "../src/table/order.ts";
+import {
+  axisOf,
+  foldsAround,
+  groupsOf,
+  LANE,
+  layoutOf,
+  type LayoutOptions,
+  lineOf,
+} from "../src/timeline/model/layout.ts";
+import { cut, shortName, TextFitter } from "../src/timeline/model/text_fit.ts";
+import type { Part, Track } from "../src/api/timeline_types.ts";
+import {
+  areaIn,
+  areaText,
+  findIn,
+  listIn,
+  listText,
+  numberIn,
+  numberText,
+  rangeOf,
+} from "../src/timeline/model/url_codec.ts";
 
 const track = (process: string, name: string, part: Part, lanes: number, stream: number | null = null): Track => ({
   process,
@@ -27,10 +44,10 @@ const TRACKS = [
   track("process Spans", "marks", "other", 1),
 ];
 
-const laid = (wishes: Partial<Wishes> = {}, ids = ["rank0"]) =>
+const laid = (wishes: Partial<LayoutOptions> = {}, ids = ["rank0"]) =>
   layoutOf(ids.map((id) => ({ id, tracks: TRACKS, counters: [] })), {
     main: "rank0",
-    turned: new Set(),
+    toggled: new Set(),
     pins: [],
     order: [],
     filter: parseFilter(""),
@@ -59,10 +76,10 @@ Deno.test("lines follow each other without overlap, and a band is as high as its
 });
 
 Deno.test("what is turned is folded otherwise, and a folded thread shows what it does most", () => {
-  const { lines } = laid({ turned: new Set(["t3", "a1"]) });
+  const { lines } = laid({ toggled: new Set(["t3", "a1"]) });
   is(lines.find(({ id }) => id === "a1")!.band!.track, 2);
   is(lines.some(({ id }) => id === "t3"), false);
-  is(lineOf(laid({ turned: new Set(["t3"]) }), "rank0", 3)!.band!.rows, 30);
+  is(lineOf(laid({ toggled: new Set(["t3"]) }), "rank0", 3)!.band!.rows, 30);
 });
 
 Deno.test("a pinned thread stands above with its process, and not below", () => {
@@ -87,12 +104,12 @@ Deno.test("workers are stacked, and those beside the main one say so in their na
 });
 
 Deno.test("siblings stand as wished: workers, processes, threads; what is wished of others changes nothing", () => {
-  const heads = (order: string[], ids = ["rank0"], wishes: Partial<Wishes> = {}) =>
+  const heads = (order: string[], ids = ["rank0"], wishes: Partial<LayoutOptions> = {}) =>
     laid({ order, ...wishes }, ids).lines.filter(({ group }) => group).map(({ id }) => id);
   same(heads([]), ["p0", "a0", "p1", "a1", "a4", "p5"]);
   same(heads(["a4"]), ["p0", "a0", "p1", "a4", "a1", "p5"]);
   same(heads(["p5", "p1", "nobody", "a0"]), ["p5", "p1", "a1", "a4", "p0", "a0"]);
-  same(heads(["s.rank1"], ["rank0", "rank1"], { turned: new Set(["s", "s.rank1"]) }), ["s.rank1", "s"]);
+  same(heads(["s.rank1"], ["rank0", "rank1"], { toggled: new Set(["s", "s.rank1"]) }), ["s.rank1", "s"]);
   same(heads(["a4"], ["rank0"], { filter: parseFilter("1") }), ["p1", "a4", "a1"]);
 });
 
@@ -134,7 +151,7 @@ Deno.test("those who can change places are known with those that aren't shown", 
 });
 
 Deno.test("what hides a track is known from the inside out", () => {
-  const wishes = { main: "rank0", turned: new Set<string>(), pins: [], order: [], filter: parseFilter("") };
+  const wishes = { main: "rank0", toggled: new Set<string>(), pins: [], order: [], filter: parseFilter("") };
   same(foldsAround({ id: "rank0", tracks: TRACKS }, 3, wishes), ["t3", "a1", "p1", "s"]);
 });
 
@@ -156,11 +173,11 @@ Deno.test("names lose what tells least", () => {
 });
 
 Deno.test("a name is whole, short, cut or left out, as there is room", () => {
-  const lettering = new Lettering((text) => text.length);
-  is(lettering.fitted("aten::addmm", 11), "aten::addmm");
-  is(lettering.fitted("aten::addmm", 10), "addmm");
-  is(lettering.fitted("aten::addmm", 4.5), "add…");
-  is(lettering.fitted("aten::addmm", 2), "");
+  const fitter = new TextFitter((text) => text.length);
+  is(fitter.fit("aten::addmm", 11), "aten::addmm");
+  is(fitter.fit("aten::addmm", 10), "addmm");
+  is(fitter.fit("aten::addmm", 4.5), "add…");
+  is(fitter.fit("aten::addmm", 2), "");
   is(cut("abcdef", 3, 1), "ab…");
 });
 

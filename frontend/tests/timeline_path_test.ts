@@ -1,9 +1,9 @@
 import { deepStrictEqual as same } from "node:assert/strict";
-import { parseFilter } from "../src/order.ts";
-import { layoutOf } from "../src/timeline/layout.ts";
-import type { AcrossStretch, Part, Stretch, Track } from "../src/timeline/model.ts";
-import { barsAcross, barsOf, linksOf } from "../src/timeline/path_overlay.ts";
-import type { Source } from "../src/timeline/state.ts";
+import { parseFilter } from "../src/table/order.ts";
+import { layoutOf } from "../src/timeline/model/layout.ts";
+import type { AcrossStretch, Part, Stretch, Track } from "../src/api/timeline_types.ts";
+import { barsAcross, barsOf, linksOf } from "../src/timeline/draw/path_overlay.ts";
+import type { Source } from "../src/timeline/state/sources.ts";
 
 const track = (name: string, part: Part, lanes: number, stream: number | null): Track => ({
   process: stream === null ? "process 1" : "GPU 0",
@@ -18,9 +18,9 @@ const track = (name: string, part: Part, lanes: number, stream: number | null): 
   slices: 9,
 });
 const tracks = [track("stream 7", "work", 1, 7), track("1", "calls", 3, null)];
-const wishes = { main: "rank0", turned: new Set<string>(), pins: [], order: [], filter: parseFilter("") };
-const laid = layoutOf([{ id: "rank0", tracks, counters: [] }], wishes);
-const geometry = { width: 1000, height: 600, range: { from: 0, to: 1000 }, laid, scroll: 0 };
+const wishes = { main: "rank0", toggled: new Set<string>(), pins: [], order: [], filter: parseFilter("") };
+const layout = layoutOf([{ id: "rank0", tracks, counters: [] }], wishes);
+const geometry = { width: 1000, height: 600, range: { from: 0, to: 1000 }, layout, scroll: 0 };
 const source = { id: "rank0", shift_ns: 0, meta: { tracks } } as unknown as Source;
 
 const stretch = (from_ns: number, to_ns: number, track?: number, lane = 0): Stretch => ({
@@ -58,7 +58,7 @@ Deno.test("narrow bars of one thread aren't joined, but the way to another threa
 
 const other = { id: "rank1", shift_ns: 500, meta: { tracks } } as unknown as Source;
 const twoLaid = layoutOf(["rank0", "rank1"].map((id) => ({ id, tracks, counters: [] })), wishes);
-const both = { ...geometry, laid: twoLaid };
+const both = { ...geometry, layout: twoLaid };
 const across = (number: number, piece: Stretch, step = "7"): AcrossStretch => ({
   ...piece,
   step,

@@ -1,8 +1,8 @@
 import { deepStrictEqual as same, ok, strictEqual as is } from "node:assert/strict";
-import { boxAt, lanesAt, nearest, snapped } from "../src/timeline/boxes.ts";
-import type { Band } from "../src/timeline/layout.ts";
-import { paint, type Target } from "../src/timeline/raster.ts";
-import { levelFor, piecesFor, type Tile, tilesIn } from "../src/timeline/tiles.ts";
+import { boxAt, lanesAt, nearestBox, nearestEdge } from "../src/timeline/draw/hit_test.ts";
+import type { Band } from "../src/timeline/model/layout.ts";
+import { paint, type Target } from "../src/timeline/draw/raster.ts";
+import { levelFor, piecesFor, type Tile, tilesIn } from "../src/timeline/model/tiles.ts";
 
 /** A box: x, width, slice, label, count, busy. */
 type Box = [number, number, number, number, number, number];
@@ -57,9 +57,9 @@ Deno.test("the finest coarser tile stands in for one that is missing, once", () 
 
 Deno.test("a box is found where it is, beside it, and in the deepest lane of a row that several share", () => {
   const pieces = [piece(tile([[10, 100, 0, 0, 1, 100]], [[20, 5, 1, 0, 1, 5]]))];
-  is(nearest(pieces, 0, 50, 1)!.slice, 0);
-  is(nearest(pieces, 0, 112, 1)!.slice, 0);
-  is(nearest(pieces, 0, 200, 1), null);
+  is(nearestBox(pieces, 0, 50, 1)!.slice, 0);
+  is(nearestBox(pieces, 0, 112, 1)!.slice, 0);
+  is(nearestBox(pieces, 0, 200, 1), null);
   const mini = { lanes: 2, rows: 1, rowHeight: 12 } as Band;
   same(lanesAt(mini, 5), [1, 0]);
   same(lanesAt(mini, 13), []);
@@ -69,19 +69,19 @@ Deno.test("a box is found where it is, beside it, and in the deepest lane of a r
 
 Deno.test("a time snaps to the nearest edge within reach, else it stays", () => {
   const pieces = [piece(tile([[10, 100, 0, 0, 1, 100]], [[20, 5, 1, 0, 1, 5]]))];
-  same(snapped(pieces, [0], 12, 5), { time: 10, slice: 0, isEnd: false });
-  same(snapped(pieces, [0], 108, 5), { time: 110, slice: 0, isEnd: true });
-  same(snapped(pieces, [0], 60, 5), { time: 60, slice: null, isEnd: false });
-  same(snapped(pieces, [0, 1], 23, 5), { time: 25, slice: 1, isEnd: true });
+  same(nearestEdge(pieces, [0], 12, 5), { time: 10, slice: 0, isEnd: false });
+  same(nearestEdge(pieces, [0], 108, 5), { time: 110, slice: 0, isEnd: true });
+  same(nearestEdge(pieces, [0], 60, 5), { time: 60, slice: null, isEnd: false });
+  same(nearestEdge(pieces, [0, 1], 23, 5), { time: 25, slice: 1, isEnd: true });
 });
 
 function painted(lanes: Box[][], nsPerPixel = 1, rows = lanes.length) {
   const width = 40, height = 10 * rows, backdrop = new Uint32Array(width).fill(1);
   const pixels = new Uint32Array(width * height).fill(1);
   const target: Target = { pixels, width, height, backdrop, from: 0, nsPerPixel };
-  const inks = Uint32Array.from([100, 101, 102]);
+  const colors = Uint32Array.from([100, 101, 102]);
   const names: number[][] = [];
-  const shape = { lanes: lanes.length, rows, top: 0, rowHeight: 10, gap: 1, inks, isOver: false };
+  const shape = { lanes: lanes.length, rows, top: 0, rowHeight: 10, gap: 1, colors, isOver: false };
   const tell = (left: number, right: number, _: number, label: number) => names.push([left, right, label]);
   const boxes = paint(target, { ...shape, pieces: [piece(tile(...lanes))] }, tell, 8);
   return { boxes, names, at: (x: number, y: number) => pixels[y * width + x] };

@@ -1,31 +1,40 @@
 import { deepStrictEqual as same, ok, strictEqual as is } from "node:assert/strict";
-import type { Meta } from "../src/timeline/model.ts";
-import { Motion } from "../src/timeline/motion.ts";
-import { between, held, moved, roomy, SHORTEST_NS, startRange, zoomed } from "../src/timeline/ranges.ts";
-import { marks } from "../src/timeline/times.ts";
+import type { Meta } from "../src/api/timeline_types.ts";
+import { Motion } from "../src/timeline/draw/motion.ts";
+import {
+  clampRange,
+  interpolateRange,
+  padRange,
+  shiftRange,
+  SHORTEST_NS,
+  startRange,
+  stepOf,
+  zoomRange,
+} from "../src/timeline/model/ranges.ts";
+import { marks } from "../src/timeline/model/times.ts";
 
 const WHOLE = { from: 0, to: 100_000 };
 
 Deno.test("zooming keeps the time under the pointer where it is", () => {
-  const { from, to } = zoomed({ from: 1000, to: 2000 }, 0.5, 1250);
+  const { from, to } = zoomRange({ from: 1000, to: 2000 }, 0.5, 1250);
   same({ from, to }, { from: 1125, to: 1625 });
   is((1250 - 1000) / 1000, (1250 - from) / (to - from));
 });
 
 Deno.test("a range stays within the recording and a margin, and never gets too short", () => {
-  same(held({ from: -50_000, to: -40_000 }, WHOLE), { from: -2000, to: 8000 });
-  same(held({ from: 99_000, to: 109_000 }, WHOLE), { from: 92_000, to: 102_000 });
-  same(held({ from: -1e9, to: 1e9 }, WHOLE), { from: -2000, to: 102_000 });
-  is(held({ from: 50, to: 51 }, WHOLE).to - held({ from: 50, to: 51 }, WHOLE).from, SHORTEST_NS);
+  same(clampRange({ from: -50_000, to: -40_000 }, WHOLE), { from: -2000, to: 8000 });
+  same(clampRange({ from: 99_000, to: 109_000 }, WHOLE), { from: 92_000, to: 102_000 });
+  same(clampRange({ from: -1e9, to: 1e9 }, WHOLE), { from: -2000, to: 102_000 });
+  is(clampRange({ from: 50, to: 51 }, WHOLE).to - clampRange({ from: 50, to: 51 }, WHOLE).from, SHORTEST_NS);
 });
 
 Deno.test("the way between two ranges begins and ends at them and zooms evenly", () => {
   const a = { from: 0, to: 1000 }, b = { from: 400, to: 410 };
-  ok(Math.abs(between(a, b, 0).from) < 1e-6 && Math.abs(between(a, b, 0).to - 1000) < 1e-6);
-  const half = between(a, b, 0.5), end = between(a, b, 1);
+  ok(Math.abs(interpolateRange(a, b, 0).from) < 1e-6 && Math.abs(interpolateRange(a, b, 0).to - 1000) < 1e-6);
+  const half = interpolateRange(a, b, 0.5), end = interpolateRange(a, b, 1);
   ok(Math.abs(half.to - half.from - 100) < 1e-6);
   ok(Math.abs(end.from - 400) < 1e-6 && Math.abs(end.to - 410) < 1e-6);
-  ok(Math.abs(between(a, moved(a, 500), 0.5).from - 250) < 1e-6);
+  ok(Math.abs(interpolateRange(a, shiftRange(a, 500), 0.5).from - 250) < 1e-6);
 });
 
 const meta = (steps: [number, number, boolean][], device: number[] | null): Meta => ({
@@ -48,10 +57,10 @@ Deno.test("first shown is the first complete step with device work, else the fir
   const idle = new Array(10).fill(0), busy = [...idle];
   busy[5] = 0.5;
   const steps: [number, number, boolean][] = [[0, 100, false], [100, 400, true], [400, 700, true]];
-  same(startRange(meta(steps, busy)), roomy({ from: 400, to: 700 }));
-  same(startRange(meta(steps, null)), roomy({ from: 100, to: 400 }));
-  same(startRange(meta([[0, 100, false]], idle)), roomy({ from: 0, to: 100 }));
-  same(startRange(meta([], busy)), roomy({ from: 0, to: 1000 }));
+  same(startRange(meta(steps, busy)), padRange({ from: 400, to: 700 }));
+  same(startRange(meta(steps, null)), padRange({ from: 100, to: 400 }));
+  same(startRange(meta([[0, 100, false]], idle)), padRange({ from: 0, to: 100 }));
+  same(startRange(meta([], busy)), padRange({ from: 0, to: 1000 }));
 });
 
 Deno.test("a held key moves until it is released, a destination is reached exactly", () => {
@@ -73,4 +82,13 @@ Deno.test("a ruler has round marks in a unit that fits", () => {
   same(marks(4.9e6, 10.1e6, 2e6).map(({ text }) => text), ["6 ms", "8 ms", "10 ms"]);
   same(marks(0, 5e6, 2.5e6).map(({ text }) => text), ["0.0 ms", "2.5 ms", "5.0 ms"]);
   same(marks(3, 5.5, 0.4).map(({ text }) => text), ["3 ns", "4 ns", "5 ns"]);
+});
+
+const step = (name: string, start_ns: number, end_ns: number) => ({ name, start_ns, end_ns, is_complete: true });
+
+Deno.test("a time is in the step that holds it; its end is the next one's", () => {
+  const steps = [step("7", 0, 10), step("8", 10, 20)];
+  is(stepOf(steps, 9)?.name, "7");
+  is(stepOf(steps, 10)?.name, "8");
+  is(stepOf(steps, 20), null);
 });

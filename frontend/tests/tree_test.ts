@@ -9,7 +9,7 @@ import {
   treeOf,
   unfolded,
   withKin,
-} from "../src/tree.ts";
+} from "../src/table/tree.ts";
 
 //  0 ─ 1 ─ 3      2 ─ 5
 //    └ 4
@@ -42,10 +42,10 @@ Deno.test("a folded row hides all that lies in it", () => {
 });
 
 Deno.test("a filter keeps what is around its matches, and what lies in them", () => {
-  const { kept, around } = withKin(TREE, Uint32Array.of(1));
-  same([...kept], [1, 1, 0, 1, 0, 0]);
+  const { included, around } = withKin(TREE, Uint32Array.of(1));
+  same([...included], [1, 1, 0, 1, 0, 0]);
   same([...around], [1, 0, 0, 0, 0, 0]);
-  same([...unfolded(TREE, PREORDER, kept, (row) => around[row] === 1)], [0, 1]);
+  same([...unfolded(TREE, PREORDER, included, (row) => around[row] === 1)], [0, 1]);
 });
 
 Deno.test("a tree is unfolded as far as it stays short", () => {

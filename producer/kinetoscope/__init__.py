@@ -8,7 +8,24 @@
                 loss = model(batch)
             ...
 
-Importing the package imports neither torch nor any of its own modules: `kinetoscope.naming` is for readers too.
+Where things are; imports point down only:
+
+    integrations/    callbacks for Lightning, Transformers, Accelerate, MMEngine, Composer, torchtitan
+    composer/        MosaicML Composer's Profiler and its parts, recorded by a Tracer
+    profiler.py      torch.profiler under its own names, recorded by a Tracer
+    tracer.py        the facade: makes the parts of a recording and hands calls to them
+    handler.py       `trace_handler`, for programs that keep their own torch.profiler
+    session/         a recording: counts steps, opens and closes windows, watches over signals, requests and hangs
+    profiling/       torch.profiler itself: the recorder, ranges and annotations, other profilers in the process
+    journal/         what a process writes down while it runs, its status, and recovery after a crash
+    sampling/        clocks between machines, system counters, curves of steps
+    signals/         signals that end a process, steps that hang, the background thread
+    output/          from the profiler's file to a trace: spool, writer process, merged events, `run.json`, uploads
+    scheduling/      the schedule, and windows on request that all ranks agree on
+    job/             the rank, the job's store, the run's name and attempt, the mesh, which ranks record
+    *.py             below all: errors, file names, atomic and safe files, events, progress
+
+Importing the package imports neither torch nor what records: readers use `kinetoscope.naming` without them.
 """
 
 from __future__ import annotations
@@ -16,14 +33,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ._version import __version__
+
 if TYPE_CHECKING:
     from .errors import ProfilerBusyError, RecorderError, SaveError, ScheduleError, UsageError
     from .handler import trace_handler
-    from .schedule import Cyclic, cyclic
+    from .scheduling.schedule import Cyclic, cyclic
+    from .scheduling.trigger import on_request
     from .tracer import Tracer
-    from .triggers import on_request
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Cyclic",
@@ -33,21 +50,22 @@ __all__ = [
     "ScheduleError",
     "Tracer",
     "UsageError",
+    "__version__",
     "cyclic",
     "on_request",
     "trace_handler",
 ]
 
 _MODULES = {
-    "Cyclic": ".schedule",
+    "Cyclic": ".scheduling.schedule",
     "ProfilerBusyError": ".errors",
     "RecorderError": ".errors",
     "SaveError": ".errors",
     "ScheduleError": ".errors",
     "Tracer": ".tracer",
     "UsageError": ".errors",
-    "cyclic": ".schedule",
-    "on_request": ".triggers",
+    "cyclic": ".scheduling.schedule",
+    "on_request": ".scheduling.trigger",
     "trace_handler": ".handler",
 }
 

@@ -104,8 +104,8 @@ def record(logdir: str, *, steps: int = 8, processes: int = 2, run: str | None =
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
     from torch import multiprocessing
 
-    with tempfile.TemporaryDirectory(prefix="kinetoscope-demo-") as meeting:
-        rendezvous = (Path(meeting) / "rendezvous").as_uri()
+    with tempfile.TemporaryDirectory(prefix="kinetoscope-demo-") as folder:
+        rendezvous = (Path(folder) / "rendezvous").as_uri()
         name = run or time.strftime("demo-%Y%m%d-%H%M%S")
         arguments = (processes, rendezvous, logdir, name, steps)
         multiprocessing.spawn(train, arguments, nprocs=processes)  # type: ignore[attr-defined, no-untyped-call]
@@ -117,11 +117,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("logdir", help="where the run's folder is made; give it to TensorBoard")
     parser.add_argument("--steps", type=int, default=8, help="how many steps are recorded (default: %(default)s)")
     parser.add_argument("--processes", type=int, default=2, help="how many processes train (default: %(default)s)")
-    given = parser.parse_args(arguments)
-    if given.steps < 1 or given.processes < 1:
+    options = parser.parse_args(arguments)
+    if options.steps < 1 or options.processes < 1:
         parser.error("--steps and --processes must be at least 1")
     logging.basicConfig(level=logging.WARNING)
-    record(given.logdir, steps=given.steps, processes=given.processes)
+    record(options.logdir, steps=options.steps, processes=options.processes)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the program itself says of its run: markers, instants and counters, kept until a window is saved.
+"""What the program itself says of its run: markers, instants and counters, in memory until a window is saved.
 
 Events are tuples with Unix times in nanoseconds, which is the clock of kineto's files: their `ts` in microseconds plus
 `baseTimeNanoseconds`. They lie in bounded rings, one per thread, and are put into words by whoever finishes the file;
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 RANGE = "range"
-"""A duration that only the program tells."""
+"""A duration that only the program knows."""
 NATIVE = "native"
-"""A duration that torch.profiler records, too: what isn't lost with the profiler need not be told twice."""
+"""A duration that torch.profiler records, too: what isn't lost with the profiler need not be written twice."""
 INSTANT = "instant"
 COUNTER = "counter"
 
-MOST_PER_THREAD = 1 << 16
-MOST_OPEN = 1 << 12
-_MOST_RINGS = 256
+MAX_PER_THREAD = 1 << 16
+MAX_OPEN = 1 << 12
+_MAX_RINGS = 256
 
 
 class Event(NamedTuple):
@@ -60,10 +60,10 @@ class Event(NamedTuple):
 class _Ring:
     """The last events of one thread."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, size: int) -> None:
         self.thread = threading.current_thread()
         self.tid = threading.get_native_id()
-        self.events: deque[Event] = deque(maxlen=most)
+        self.events: deque[Event] = deque(maxlen=size)
         self.lost = 0
 
 
@@ -71,12 +71,12 @@ class EventLog:
     """The events of a process. Any thread may add some; none waits for another.
 
     Args:
-        most: How many events of each thread are kept.
+        size: How many events of each thread stay.
     """
 
-    def __init__(self, most: int = MOST_PER_THREAD) -> None:
-        self._most = most
-        self._mine = threading.local()
+    def __init__(self, size: int = MAX_PER_THREAD) -> None:
+        self._size = size
+        self._local = threading.local()
         self._rings: list[_Ring] = []
         self._open: dict[int, Event] = {}
         self._since_ns = 0
@@ -84,11 +84,11 @@ class EventLog:
         """Is given each event, on the thread that adds it."""
 
     def begin(self, event: Event) -> bool:
-        """Note that a range is open: until it is added, `taken` has it as long as it is.
+        """Note that a range is open: until it is added, `window_events` has it as long as it is.
 
         False if so many are open that nobody can mean to end them.
         """
-        if len(self._open) >= MOST_OPEN:
+        if len(self._open) >= MAX_OPEN:
             return False
         self._open[id(event)] = event
         return True
@@ -102,7 +102,7 @@ class EventLog:
         """Keep an event; the thread's oldest one is forgotten, if there are too many."""
         ring = self._ring()
         events = ring.events
-        if len(events) == self._most and events[0].end_ns >= self._since_ns:
+        if len(events) == self._size and events[0].end_ns >= self._since_ns:
             ring.lost += 1
         events.append(event)
         if self.listener is not None:
@@ -120,14 +120,14 @@ class EventLog:
         """The names of all ranges that are open, in the order of their start."""
         return [event.name for event in list(self._open.values())]
 
-    def taken(self, until_ns: int) -> dict[str, Any]:
+    def window_events(self, until_ns: int) -> dict[str, Any]:
         """Return the window's events as JSON values for `chrome_events`, and how many there was no room for.
 
         A range that is still open is there as far as it has come. A counter's tensor is read only now.
         """
         since_ns, events = self._since_ns, []
         for ring in list(self._rings):
-            events += _copied(ring.events)
+            events += _copy_ring(ring.events)
         events += [
             event._replace(dur_ns=until_ns - event.start_ns, args={**(event.args or {}), "finished": False})
             for event in list(self._open.values())
@@ -138,21 +138,21 @@ class EventLog:
             "since_ns": since_ns,
             "until_ns": until_ns,
             "threads": {str(ring.tid): ring.thread.name for ring in list(self._rings)},
-            "events": [_plain(event) for event in sorted(inside, key=lambda event: event.start_ns)],
+            "events": [_to_json(event) for event in sorted(inside, key=lambda event: event.start_ns)],
             "dropped": sum(ring.lost for ring in list(self._rings)),
         }
 
     def _ring(self) -> _Ring:
-        ring: _Ring | None = getattr(self._mine, "ring", None)
+        ring: _Ring | None = getattr(self._local, "ring", None)
         if ring is None:
-            ring = self._mine.ring = _Ring(self._most)
-            if len(self._rings) >= _MOST_RINGS:  # threads that come and go; those that still run keep theirs
-                self._rings = [r for r in self._rings if r.thread.is_alive()][-_MOST_RINGS + 1 :]
+            ring = self._local.ring = _Ring(self._size)
+            if len(self._rings) >= _MAX_RINGS:  # threads that come and go; those that still run keep theirs
+                self._rings = [r for r in self._rings if r.thread.is_alive()][-_MAX_RINGS + 1 :]
             self._rings.append(ring)
         return ring
 
 
-def _copied(events: deque[Event]) -> list[Event]:
+def _copy_ring(events: deque[Event]) -> list[Event]:
     """The events of a ring that another thread may be adding to."""
     while True:
         try:
@@ -161,7 +161,7 @@ def _copied(events: deque[Event]) -> list[Event]:
             continue
 
 
-def _plain(event: Event) -> list[Any]:
+def _to_json(event: Event) -> list[Any]:
     """The event as JSON values: numbers that aren't finite are None, objects are their texts."""
     args = event.args
     if args is not None:
@@ -193,43 +193,45 @@ def _value(value: Any) -> Any:
 # Chrome's JSON
 
 _FIRST_LANE = 1 << 30
-"""Beyond the numbers that Linux gives threads (at most 2^22): tracks for ranges that only the program tells."""
+"""Beyond the numbers that Linux gives threads (at most 2^22): tracks for ranges that only the program knows."""
 
 
-def chrome_events(own: Mapping[str, Any], base_ns: int) -> Iterator[str]:
-    """Return what `taken` gave in Chrome's JSON, one object per text.
+def chrome_events(program_events: Mapping[str, Any], base_ns: int) -> Iterator[str]:
+    """Return what `window_events` gave in Chrome's JSON, one object per text.
 
-    Durations get tracks of their own beside their thread's, as many as they need to never overlap in part: with the
+    Durations get tracks of their own next to their thread's, as many as they need to never overlap in part: with the
     profiler's operators on one track they might. Instants and counters lie on the thread itself. What reaches beyond
     the window is cut at its edge and says how long it is.
 
     Args:
-        own: From `taken`, or the same after a way through JSON.
+        program_events: From `window_events`, or the same after a way through JSON.
         base_ns: The file's `baseTimeNanoseconds`.
     """
-    events = [Event(*row) for row in own.get("events", ())]
+    events = [Event(*row) for row in program_events.get("events", ())]
     if not events:
         return
-    pid, threads = own["pid"], own["threads"]
+    pid, threads = program_events["pid"], program_events["threads"]
     lanes: dict[tuple[int, int], int] = {}
     for tid in sorted({event.tid for event in events if event.kind == INSTANT}):
         yield from _thread(pid, tid, threads.get(str(tid), f"thread {tid}"), tid)
-    cut = [_cut(event, own["since_ns"], own["until_ns"]) for event in events if event.kind == RANGE]
-    for event, lane in _in_lanes(cut):
+    cut = [
+        _clip(event, program_events["since_ns"], program_events["until_ns"]) for event in events if event.kind == RANGE
+    ]
+    for event, lane in _assign_lanes(cut):
         track = lanes.setdefault((event.tid, lane), _FIRST_LANE + len(lanes))
         yield _json({"ph": "X", "cat": "user_annotation"}, event, pid, track, base_ns)
     for (tid, lane), track in lanes.items():
         name = threads.get(str(tid), f"thread {tid}")
         yield from _thread(pid, track, f"{name} markers" + (f" {lane + 1}" if lane else ""), tid)
     for event in events:
-        inside = own["since_ns"] <= event.start_ns <= own["until_ns"]
+        inside = program_events["since_ns"] <= event.start_ns <= program_events["until_ns"]
         if event.kind == INSTANT and inside:
             yield _json({"ph": "i", "s": "t", "cat": "user_instant"}, event, pid, event.tid, base_ns)
         elif event.kind == COUNTER and inside:
             yield _json({"ph": "C"}, event, pid, event.tid, base_ns)
 
 
-def shown_name(label: str) -> str:
+def display_name(label: str) -> str:
     """Return what a marker is called in a trace: what the program calls it, but never a step's name or nothing."""
     text = label.encode("utf-8", "replace").decode()  # half a surrogate pair is no text
     if not text.strip():
@@ -238,7 +240,7 @@ def shown_name(label: str) -> str:
     return f"marker {text}" if text.lstrip().startswith("ProfilerStep") else text
 
 
-def _cut(event: Event, since_ns: int, until_ns: int) -> Event:
+def _clip(event: Event, since_ns: int, until_ns: int) -> Event:
     start = max(event.start_ns, since_ns)
     end = max(start, min(event.end_ns, until_ns))
     if (start, end) == (event.start_ns, event.end_ns):
@@ -247,7 +249,7 @@ def _cut(event: Event, since_ns: int, until_ns: int) -> Event:
     return event._replace(start_ns=start, dur_ns=end - start, args=args)
 
 
-def _in_lanes(ranges: list[Event]) -> Iterator[tuple[Event, int]]:
+def _assign_lanes(ranges: list[Event]) -> Iterator[tuple[Event, int]]:
     """Each range with the first lane of its thread in which it overlaps none in part."""
     open_ends: dict[int, list[list[int]]] = {}
     for event in sorted(ranges, key=lambda event: (event.start_ns, -event.end_ns)):
@@ -265,7 +267,7 @@ def _in_lanes(ranges: list[Event]) -> Iterator[tuple[Event, int]]:
 
 
 def _json(head: dict[str, Any], event: Event, pid: int, tid: int, base_ns: int) -> str:
-    values: dict[str, Any] = {**head, "name": shown_name(event.name), "pid": pid, "tid": tid}
+    values: dict[str, Any] = {**head, "name": display_name(event.name), "pid": pid, "tid": tid}
     args = dict(event.args or {})
     if event.categories:
         args["categories"] = ",".join(event.categories)

@@ -7,20 +7,20 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .destination import Destination
+from .error_log import ErrorLog
 from .errors import UsageError
-from .identity import Run
-from .losses import Losses
+from .job.run_name import Run
 from .naming import TraceName
-from .recorder import options_of
-from .saving import Saving
-from .template import TRACE
+from .output.destination import Destination
+from .output.name_template import TRACE
+from .output.trace_writer import TraceWriter
+from .profiling.recorder import options_of
 
 if TYPE_CHECKING:
     from torch.profiler import profile
 
 
-def folder(logdir: str | os.PathLike[str]) -> Path:
+def local_folder(logdir: str | os.PathLike[str]) -> Path:
     """Return the logdir as an absolute path: the process that writes there has another working folder.
 
     Raises:
@@ -35,24 +35,24 @@ def folder(logdir: str | os.PathLike[str]) -> Path:
 class TraceHandler:
     """What `trace_handler` returns."""
 
-    def __init__(self, saving: Saving) -> None:
-        self._saving = saving
-        saving.reason = "handler"
+    def __init__(self, trace_writer: TraceWriter) -> None:
+        self._trace_writer = trace_writer
+        trace_writer.reason = "handler"
         atexit.register(self.close)
 
     def __call__(self, profiler: profile) -> None:
         """Save a window of the profiler's."""
         steps = profiler.step_num
-        self._saving.settle()
-        self._saving.listen()
-        self._saving.options = options_of(vars(profiler), profiler.activities)
-        self._saving.save(profiler.export_chrome_trace, steps, is_whole=steps > 0, is_complete=True)
+        self._trace_writer.resolve()
+        self._trace_writer.poll()
+        self._trace_writer.options = options_of(vars(profiler), profiler.activities)
+        self._trace_writer.save(profiler.export_chrome_trace, steps, is_whole=steps > 0, is_complete=True)
 
     @property
     def saved_traces(self) -> tuple[Path, ...]:
         """The files that are written, oldest first."""
-        self._saving.listen()
-        return tuple(self._saving.saved)
+        self._trace_writer.poll()
+        return tuple(self._trace_writer.saved)
 
     def close(self, timeout_s: float | None = None) -> None:
         """Wait until all is written; the end of the program does so too.
@@ -61,8 +61,8 @@ class TraceHandler:
             timeout_s: How long at most; by default two minutes. What isn't written then is written all the same.
         """
         atexit.unregister(self.close)
-        self._saving.end(reason="end")
-        self._saving.close(timeout_s)
+        self._trace_writer.end(reason="end")
+        self._trace_writer.close(timeout_s)
 
 
 def trace_handler(
@@ -93,12 +93,14 @@ def trace_handler(
     Raises:
         UsageError: A name that no file can have.
     """
-    destination = Destination(file=file_of(worker, use_gzip=use_gzip), remote=remote, keep=keep, overwrite=overwrite)
-    target = folder(logdir)
-    return TraceHandler(Saving(target, Run(run, target, overwrite=overwrite), Losses(), {}, destination))
+    destination = Destination(
+        file=file_template(worker, use_gzip=use_gzip), remote=remote, keep=keep, overwrite=overwrite
+    )
+    target = local_folder(logdir)
+    return TraceHandler(TraceWriter(target, Run(run, target, overwrite=overwrite), ErrorLog(), {}, destination))
 
 
-def file_of(worker: str | None, *, use_gzip: bool) -> str:
+def file_template(worker: str | None, *, use_gzip: bool) -> str:
     """Return what the traces of a worker are called, with `template`'s variables; by default of a rank.
 
     Raises:

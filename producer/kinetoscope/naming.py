@@ -68,5 +68,5 @@ def worker_of_rank(rank: int) -> str:
 
 def folder_name(text: str) -> str:
     """Turn any text into the name of one visible folder: no slash, no control character, no dot in front."""
-    kept = re.sub(r"[^\w.,+=@ -]", "_", text).strip().lstrip(".").strip()
-    return kept[:120] or "run"
+    visible = re.sub(r"[^\w.,+=@ -]", "_", text).strip().lstrip(".").strip()
+    return visible[:120] or "run"

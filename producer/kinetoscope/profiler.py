@@ -26,13 +26,13 @@ from torch.profiler import (
 )
 from torch.profiler import tensorboard_trace_handler as _torch_s_handler
 
-from .handler import file_of
-from .template import TRACE
+from .handler import file_template
+from .output.name_template import TRACE
 from .tracer import Tracer
 
 if TYPE_CHECKING:
-    from .recorder import Activities
-    from .schedule import Schedule
+    from .profiling.recorder import Activities
+    from .scheduling.schedule import Schedule
 
 __all__ = [
     "DeviceType",
@@ -83,7 +83,7 @@ def tensorboard_trace_handler(
     Raises:
         UsageError: A name that no file can have.
     """
-    file_of(worker_name, use_gzip=use_gzip)
+    file_template(worker_name, use_gzip=use_gzip)
     return TensorBoardHandler(os.fspath(dir_name), worker_name, use_gzip)
 
 
@@ -118,7 +118,10 @@ def profile(
         activities = others | {ProfilerActivity.CUDA} if use_cuda else others
     place, file = LOGDIR, TRACE
     if isinstance(on_trace_ready, TensorBoardHandler):
-        place, file = on_trace_ready.dir_name, file_of(on_trace_ready.worker_name, use_gzip=on_trace_ready.use_gzip)
+        place, file = (
+            on_trace_ready.dir_name,
+            file_template(on_trace_ready.worker_name, use_gzip=on_trace_ready.use_gzip),
+        )
         on_trace_ready = None
     return Tracer(
         place,

@@ -108,6 +108,15 @@ class ProgressCounter:
             )
         return self._progress
 
+    @property
+    def has_stepped(self) -> bool:
+        """Whether a batch or an epoch was counted here."""
+        return self._progress is not self.start
+
+    def current_step(self) -> tuple[int, int]:
+        """Return the number of the batch that is under way, and when it began, by the clock."""
+        return self.batch, self.last_ns
+
     def begin(self) -> None:
         """Let the first batch begin now."""
         self.last_ns = self._clock_ns()

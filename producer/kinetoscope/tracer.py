@@ -3,55 +3,64 @@
 The training's own thread does everything here, at the boundary of two steps; torch.profiler belongs to the thread
 that started it and crashes in the hands of another. Nothing that goes wrong with a recording reaches the training: it
 is logged once, and the training goes on. Only calls that can't work are raised.
+
+`Tracer` is a facade. It owns the parts and hands its calls to them: `StepLoop` counts, `WindowController` opens and
+closes windows, `Supervisor` watches over signals, requests and hangs, and `TraceWriter` has traces written.
 """
 
 from __future__ import annotations
 
 import atexit
 import logging
-import os
-import threading
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from torch.profiler import ProfilerAction
-
-from .annotations import Annotations
-from .attendant import Attendant
-from .destination import Destination
+from .error_log import ErrorLog
 from .errors import ProfilerBusyError, UsageError
 from .events import EventLog
-from .handler import TraceHandler, folder
-from .identity import Run, current_place
-from .instruments import Instruments
-from .last_window import LastWindow
-from .losses import Losses
-from .markers import Ranges
+from .handler import TraceHandler, local_folder
+from .job.rank_info import current_rank_info
+from .job.run_name import Run
+from .job.selection import Ranks, Selection
+from .output.destination import Destination
+from .output.name_template import TRACE
+from .output.trace_writer import TraceWriter
+from .profiling.annotations import Annotations, Marker
+from .profiling.profiler_ranges import Ranges
+from .profiling.recorder import Activities, Options
 from .progress import Progress, ProgressCounter
-from .recorder import Activities, Options, Recorder
-from .saving import Saving
-from .scalars import Curves
-from .schedule import WindowLimit, checked_schedule, description, is_per_epoch, shortfall
-from .selection import Ranks, Selection
-from .surface import checked_callback
-from .system import KINDS, SystemCounters
-from .template import TRACE
-from .triggers import on_request
-from .windows import Windows
+from .sampling.environment_probe import EnvironmentProbe
+from .sampling.scalars import Curves
+from .sampling.system_sampler import KINDS, SystemSampler
+from .scheduling.request import Request
+from .scheduling.schedule import WindowLimit, describe_schedule
+from .scheduling.trigger import on_request
+from .session.owner import Owner
+from .session.profiler_results import ProfilerResults
+from .session.step_actions import StepActions
+from .session.step_loop import StepLoop
+from .session.supervisor import Supervisor
+from .session.trace_metadata import TraceMetadata
+from .session.window_controller import WindowCallbacks, WindowController
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-    from pathlib import Path
+    import os
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from types import TracebackType
 
-    from torch.profiler import profile
+    from torch.profiler import ProfilerAction, profile
     from typing_extensions import Self
 
-    from .schedule import Schedule
+    from .scheduling.schedule import Schedule
+    from .session.batches import Count
 
 _LOG = logging.getLogger("kinetoscope")
 
+T = TypeVar("T")
 
-class Tracer(Windows):
+
+class Tracer:
     """Records traces of a training, one file per rank and window.
 
         with Tracer("runs", schedule=cyclic(wait=10, warmup=2, active=3)) as tracer:
@@ -79,8 +88,8 @@ class Tracer(Windows):
         on_trace_ready: Is given the Tracer when a window is complete, while its events are in memory, as
             torch.profiler.profile gives itself: for `key_averages()`, `export_chrome_trace()` and the like.
         on_window: The same, but is given torch's profiler.
-        scalars: Whether rank 0 writes curves of all steps and windows for TensorBoard's Scalars tab, beside the traces;
-            `all` if the other ranks are to write those of their steps, too.
+        scalars: Whether rank 0 writes curves of all steps and windows for TensorBoard's Scalars tab, next to the
+            traces; `all` if the other ranks are to write those of their steps, too.
         activities: Like the ones below, as torch.profiler.profile defines it.
         record_shapes: Sizes of the operators' inputs.
         profile_memory: Allocations and releases.
@@ -88,13 +97,13 @@ class Tracer(Windows):
         with_flops: An estimate of operations in matrix products and convolutions.
         with_modules: Names of modules (TorchScript only).
         experimental_config: torch's own further settings.
-        execution_trace_observer: torch's observer to run beside the profiler.
+        execution_trace_observer: torch's observer to run along with the profiler.
         requests: Whether to record on request, too: a file, `kinetoscope trigger`, or the page's Capture.
         signal: A signal that asks for a window, too, by name or number, such as `SIGUSR2`. None is installed otherwise:
             trainers and launchers have their own, as Lightning has SIGUSR1 under SLURM.
         slow_step: Record the next steps after one that took so many times the usual, such as 3; None for never.
         rescue: Whether to save what is recorded before SIGTERM, SIGHUP (but not under SLURM, where it may ask a job to
-            requeue itself) or Ctrl-C end the process, and to keep a small file beside the traces, from which
+            requeue itself) or Ctrl-C end the process, and to keep a small file next to the traces, from which
             `kinetoscope recover` makes a trace after SIGKILL.
         acc_events: Whether `events()` and `key_averages()` add up all windows.
         custom_trace_id_callback: Makes each window's trace id; by default all ranks give a window the same one.
@@ -112,9 +121,6 @@ class Tracer(Windows):
     """
 
     _live: ClassVar[Tracer | None] = None
-    _owner: tuple[int, int] | None = None
-    _recorder: Recorder | None = None
-    _last_recorder: Recorder | None = None
 
     def __init__(
         self,
@@ -154,9 +160,8 @@ class Tracer(Windows):
         system_interval_s: float = 0.5,
         progress: Progress | None = None,
     ) -> None:
-        self._schedule, self._enabled = checked_schedule(schedule), enabled
-        self._is_per_epoch = is_per_epoch(schedule)
-        self._options = Options(
+        self._enabled, self._schedule, self._owner, self._error_log = enabled, schedule, Owner(), ErrorLog()
+        options = Options(
             activities=None if activities is None else tuple(activities),
             record_shapes=record_shapes,
             profile_memory=profile_memory,
@@ -168,80 +173,111 @@ class Tracer(Windows):
             acc_events=acc_events,
             post_processing_timeout_s=post_processing_timeout_s,
         )
-        self._losses = Losses()
-        target, facts = folder(logdir), {"schedule": description(schedule)}
+        self._callbacks = _window_callbacks(on_trace_ready, on_window, custom_trace_id_callback)
+        self._selection, self._curves = Selection(ranks), Curves(enabled=enabled and scalars)
         destination = Destination(file=file, remote=remote, remote_file=remote_file, keep=keep, overwrite=overwrite)
-        name, self._selection = Run(run, target, overwrite=overwrite), Selection(ranks)
-        self._saving = Saving(target, name, self._losses, facts, destination, self._saved, self._selection)
-        self._set_callbacks(on_saved, on_trace_ready, on_window, custom_trace_id_callback)
-        self._ranges = Ranges()
+        self._trace_writer = self._make_trace_writer(logdir, run, destination, on_saved)
+        self._counter, self._ranges, self._metadata = ProgressCounter(progress), Ranges(), TraceMetadata()
         self._annotations = Annotations(EventLog(), self._ranges)
-        self._attendant = Attendant(
-            self._saving,
-            self._losses,
-            listens=requests,
+        self._supervisor = Supervisor(
+            self._trace_writer,
+            self._error_log,
+            accepts_requests=requests,
             signal=signal,
-            rescues=rescue,
+            guards_signals=rescue,
             slow_step=slow_step,
             open_markers=self._annotations.log.open_names,
-            began=lambda: (self._counter.batch, self._counter.last_ns),
+            current_step=self._counter.current_step,
         )
-        self._curves = Curves(self._saving.settled, self._attendant.takers, wanted=enabled and scalars)
-        self._annotations.log.listener = self._attendant.annotated
-        counters = SystemCounters(self._annotations.log, self._annotations.units, system, system_interval_s)
-        self._instruments = Instruments(self._losses, counters, self._selection)
-        self._counter, self._limit = ProgressCounter(progress), WindowLimit(max_window_s)
-        self._keeps_events, self._window_first = schedule is None if keep_events is None else keep_events, 0
-        self._preset, self._metadata = {}, {}
+        self._curves.attach(self._trace_writer.rank_and_folder, self._supervisor.step_consumers)
+        self._annotations.log.listener = self._supervisor.on_event
+        sampler = SystemSampler(self._annotations.log, self._annotations.units, system, system_interval_s)
+        self._probe = EnvironmentProbe(self._error_log, sampler, self._selection)
+        keeps_events = schedule is None if keep_events is None else keep_events
+        self._make_loop(options, WindowLimit(max_window_s), keeps_events=keeps_events)
 
-    def _set_callbacks(
+    def _make_trace_writer(
         self,
-        on_saved: Callable[[Path, Mapping[str, Any]], object] | None,
-        on_trace_ready: Callable[[Tracer], object] | None,
-        on_window: Callable[[profile], object] | None,
-        custom_trace_id_callback: Callable[[], str] | None,
-    ) -> None:
-        if isinstance(on_trace_ready, TraceHandler):
-            raise UsageError("A Tracer saves its windows itself: trace_handler() is for torch.profiler.profile.")
-        self._on_saved = checked_callback("on_saved", on_saved)
-        self._on_trace_ready = checked_callback("on_trace_ready", on_trace_ready)
-        self._on_window = checked_callback("on_window", on_window)
-        self._trace_id_callback = checked_callback("custom_trace_id_callback", custom_trace_id_callback)
-        self._last_trace_id, self._last_window = None, LastWindow(self._saving)
+        logdir: str | os.PathLike[str],
+        run: str | None,
+        destination: Destination,
+        on_saved: Callable[[Path, Mapping[str, Any]], None] | None,
+    ) -> TraceWriter:
+        folder = local_folder(logdir)
+        return TraceWriter(
+            folder,
+            Run(run, folder, overwrite=destination.overwrite),
+            self._error_log,
+            {"schedule": describe_schedule(self._schedule)},
+            destination,
+            partial(_on_saved, self._curves, _checked_callback("on_saved", on_saved)),
+            self._selection,
+        )
+
+    def _make_loop(self, options: Options, limit: WindowLimit, *, keeps_events: bool) -> None:
+        self._actions = StepActions(self._schedule, limit, self._selection, self._counter, self._supervisor)
+        self._controller = WindowController(
+            options,
+            self._actions,
+            self._counter,
+            self._annotations,
+            self._probe,
+            self._metadata,
+            self._trace_writer,
+            self._supervisor,
+            self._error_log,
+            self._callbacks,
+            keeps_events=keeps_events,
+        )
+        self._results = ProfilerResults(self._controller, options, self._owner, is_enabled=self._enabled)
+        chores = (
+            self._trace_writer.resolve,
+            self._probe.start,
+            self._ranges.drop_finished,
+            self._supervisor.open_journal,
+            self._curves.poll,
+            self._trace_writer.poll,
+        )
+        self._loop = StepLoop(
+            self._counter,
+            self._ranges,
+            self._controller,
+            self._supervisor,
+            self._owner,
+            self._error_log,
+            chores,
+            is_per_epoch=self._actions.is_per_epoch,
+        )
 
     @property
     def saved_traces(self) -> tuple[Path, ...]:
         """The files that are written, oldest first; after the `with` all of them."""
-        if self._owner == _here():
-            self._saving.listen()
-        return tuple(self._saving.saved)
+        if self._owner.is_here:
+            self._trace_writer.poll()
+        return tuple(self._trace_writer.saved)
 
     # Starting and stopping
 
     def __enter__(self) -> Self:
         if not self._enabled:
             return self
-        if self._owner is not None:
+        if self._owner.ids is not None:
             raise UsageError("A Tracer records once; make a new one.")
-        live = Tracer._live
-        if live is not None and live._owner is not None and live._owner[0] == os.getpid():
+        if Tracer._live is not None and Tracer._live._owner.is_alive:
             raise ProfilerBusyError("Another Tracer is active in this process; there can be only one.")
-        action = self._action()
-        hooks = (self._save, self._give_way, self._give_up, self._trace_id)
-        recorder = Recorder(self._options, *hooks, keeps_events=self._keeps_events)
-        self._recorder = self._last_recorder = recorder
-        self._owner = _here()
+        self._controller.prepare(self)
+        ids = self._owner.take()
         Tracer._live = self
         atexit.register(self._at_exit)
         try:
-            begins = self._start(recorder, action)
-            self._saving.settle()
-            self._instruments.settle()
-            self._annotations.open(self._owner)
-            self._attendant.begin(self._close)
-            self._begin_window(ProfilerAction.NONE if self._recorder is None else action, begins=begins)
+            begins = self._controller.start()
+            self._trace_writer.resolve()
+            self._probe.start()
+            self._annotations.open(ids)
+            self._supervisor.begin(self._close)
+            self._controller.begin(begins=begins)
             self._counter.begin()
-            self._ranges.begin_step(self.completed_steps)
+            self._ranges.begin_step(self._counter.batch)
         except BaseException as error:  # Ctrl-C, mostly: the `with` isn't entered, so it never ends
             self._close(f"exception: {type(error).__name__}")
             raise
@@ -250,18 +286,13 @@ class Tracer(Windows):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._enabled and not self._is_forked:
-            self._check_place("end")
+        if self._enabled and not self._owner.is_forked:
+            self._owner.check("end")
             self._close("end" if kind is None else f"exception: {kind.__name__}")
-
-    @property
-    def _is_forked(self) -> bool:
-        """Whether this is a process that the recording one forked, which leaves its blocks too: nothing is its own."""
-        return self._owner is not None and self._owner[0] != os.getpid()
 
     def _at_exit(self) -> None:
         """Stop a recording that the program left open: torch crashes over it while the interpreter shuts down."""
-        if self._owner == _here():
+        if self._owner.is_here:
             self._close("exit")
 
     def start(self) -> None:
@@ -279,62 +310,292 @@ class Tracer(Windows):
             timeout_s: How long at most; by default two minutes. What isn't written then is written all the same, by a
                 process that outlives this one.
         """
-        if self._enabled and self._owner is not None:
-            self._check_place("end")
+        if self._enabled and self._owner.ids is not None:
+            self._owner.check("end")
             self._close("end", timeout_s)
 
     def _close(self, reason: str, timeout_s: float | None = None) -> None:
         if Tracer._live is not self:
             return  # a signal closed it, or the program
-        with self._attendant.held():  # a signal that ends the process meanwhile finds all said
+        trace_writer, supervisor = self._trace_writer, self._supervisor
+        with supervisor.hold_signals():  # a signal that ends the process meanwhile finds everything reported
             atexit.unregister(self._at_exit)
             Tracer._live = None
-            self._saving.reason = self._attendant.told_to_end or reason
-            self._stop()
-            self._attendant.end(self._saving.reason)
-            shortfall, steps = self._shortfall(), self.completed_steps
-            self._saving.end(reason=self._saving.reason, problem=shortfall, steps_completed=steps)
-        self._attendant.leave()
-        self._saving.close(timeout_s)
-        with self._losses.kept_away("The curves of steps couldn't be ended"):
+            trace_writer.reason = supervisor.end_signal or reason
+            self._controller.stop()
+            supervisor.end(trace_writer.reason)
+            shortfall = self._shortfall()
+            trace_writer.end(reason=trace_writer.reason, problem=shortfall, steps_completed=self._counter.batch)
+        supervisor.uninstall()
+        trace_writer.close(timeout_s)
+        with self._error_log.catch("The curves of steps couldn't be ended"):
             self._curves.close()
-        self._instruments.close()  # last: a signal that comes while it waits finds all else done
-        saved, lost = len(self._saving.saved), self._saving.lost
+        self._probe.close()  # last: a signal that comes while it waits finds all else done
         if shortfall is not None:
             _LOG.warning("%s.", shortfall)
-        elif lost > 1:
-            _LOG.warning("%d recordings were lost, %d saved.", lost, saved)
+        elif trace_writer.lost > 1:
+            _LOG.warning("%d recordings were lost, %d saved.", trace_writer.lost, len(trace_writer.saved))
 
     def _shortfall(self) -> str | None:
         """Say why no window was recorded though nothing failed; None if one was, or something did."""
-        if self._saving.recorded or self._losses.count or self._schedule is on_request:
+        if self._trace_writer.recorded or self._error_log.count or self._schedule is on_request:
             return None
-        if not self._selection.is_here:
-            return self._selection.why_nobody(current_place())
-        return shortfall(self._schedule, self._counter.here, has_stepped=self._has_stepped)
+        if not self._selection.is_selected:
+            return self._selection.empty_reason(current_rank_info())
+        return self._actions.shortfall()
 
-    def _look(self) -> None:
-        with self._losses.kept_away("The recording is not looked after"):
-            self._saving.settle()
-            self._instruments.settle()
-            self._ranges.forget()
-            self._attendant.look()
-            self._curves.look()
-            self._saving.listen()
-        self._attendant.step_begins()
+    # Steps and epochs
 
-    def _saved(self, path: Path, window: Mapping[str, Any]) -> None:
-        self._curves.window(path, int(window.get("span") or 0))
-        if self._on_saved is not None:
-            self._on_saved(path, window)
+    @property
+    def progress(self) -> Progress:
+        """How far the training has come."""
+        return self._counter.progress
 
-    def _check_place(self, what: str) -> None:
-        if self._owner == (os.getpid(), threading.get_ident()):
-            return
-        if self._owner is None:
-            raise UsageError(f"A Tracer can't {what} outside its `with`.")
-        raise UsageError(f"Only the thread that entered a Tracer can {what}: torch.profiler belongs to it.")
+    @property
+    def completed_steps(self) -> int:
+        """How many steps are complete, also before a resumed training went on."""
+        return self._counter.batch
+
+    @property
+    def step_num(self) -> int:
+        """The same, by torch.profiler's name."""
+        return self._counter.batch
+
+    def steps(self, loader: Iterable[T], *, samples: Count[T] = None, tokens: Count[T] = None) -> Iterator[T]:
+        """Return the loader's batches; when the loop comes back for the next one, a step is complete.
+
+        When there are no more, an epoch is. The wait for each batch is recorded the way torch's DataLoader records its
+        own.
+
+        Args:
+            loader: Gives the batches.
+            samples: How many samples a batch holds, or a function of the batch that returns it.
+            tokens: The same for tokens.
+        """
+        return self._loop.steps(loader, samples, tokens) if self._enabled else iter(loader)
+
+    def step(self, *, samples: int | None = None, tokens: int | None = None) -> None:
+        """Say that a step is complete. Only at the top level of a loop, where no other range of the step is open.
+
+        Args:
+            samples: How many samples its batch held.
+            tokens: How many tokens.
+
+        Raises:
+            UsageError: On another thread, outside the Tracer's `with`, or in a hook of an optimizer.
+        """
+        if self._enabled:
+            self._loop.end_step(samples, tokens)
+
+    def begin_step(self) -> None:
+        """Say that a step begins, where it doesn't with the end of the one before; nothing if one has begun."""
+        if self._enabled:
+            self._loop.begin_step()
+
+    def epoch(self, *, goes_on: bool = True) -> None:
+        """Say that an epoch is complete. With no step since the last one this is no news: `steps` says it, too.
+
+        Args:
+            goes_on: Whether a step that has begun goes on: False if only `begin_step` will begin one.
+        """
+        if self._enabled:
+            self._loop.end_epoch(goes_on=goes_on)
+
+    # Annotations
+
+    def marker(
+        self,
+        label: str,
+        *,
+        categories: Collection[str] = (),
+        actions: Collection[ProfilerAction] | None = None,
+        args: Mapping[str, Any] | None = None,
+    ) -> Marker:
+        """Return a range to use in a `with` or as a decorator, again and again, also within itself and on any thread.
+
+        Args:
+            label: What it is called; any text.
+            categories: Which groups it belongs to.
+            actions: In which of the schedule's phases what begins is recorded; by default in warm-up and recording.
+            args: What else is known of each range: it is recorded on a track of its own then.
+        """
+        return Marker(self._annotations, label, categories=categories, actions=actions, args=args)
+
+    def instant(self, name: str, *, categories: Collection[str] = (), **args: Any) -> None:
+        """Say that something happens now: a checkpoint, a restart, a change of the learning rate."""
+        self._annotations.instant(name, tuple(categories), args)
+
+    def counter(
+        self, name: str, values: Mapping[str, Any] | None = None, /, *, unit: str | None = None, **more: Any
+    ) -> None:
+        """Say what some values are now, each a series of the counter: numbers, or tensors with one element.
+
+        A tensor on a device is read only when the window is saved: until then nobody waits for the device.
+
+        Args:
+            name: What the counter is called.
+            values: The value of each series.
+            unit: What they are in, such as `bytes`, `bytes/s`, `fraction`, or any other word.
+            more: Further values.
+        """
+        self._annotations.counter(name, {**(values or {}), **more}, unit)
+
+    def add_trace(self, trace: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> None:
+        """Put what another tool recorded meanwhile into the window that is saved next, as processes of its own.
+
+        Args:
+            trace: A file in Chrome's format, plain or gzip, which must stay until the window is written; or events as
+                that format has them, with `ts` in µs since 1970.
+        """
+        self._annotations.add_trace(trace)
+
+    def request(self, steps: int = 3, *, warmup: int = 1, at: int | None = None, **options: bool) -> None:
+        """Record the next steps, on all ranks, in addition to what the schedule records. Any thread may ask.
+
+        While a window on request is planned or under way, it counts for this request too.
+
+        Args:
+            steps: How many.
+            warmup: How many steps before them to profile and throw away.
+            at: The first one; by default as soon as all ranks can know of it.
+            options: What to record in them, where it differs from the Tracer's: `with_stack=True` and the like.
+
+        Raises:
+            UsageError: Numbers that make no sense, or a Tracer with `requests=False`.
+        """
+        self._supervisor.request(Request(steps=steps, warmup=warmup, at=at, options=options, reason="request"))
+
+    # Metadata
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Put a text into the file of the window that is saved next, as a key at its top.
+
+        Raises:
+            UsageError: The key is one of the trace's own.
+        """
+        self._metadata.add(key, value)
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Like `add_metadata`, for any value that JSON knows, as JSON.
+
+        Raises:
+            UsageError: The key is one of the trace's own, or the value isn't JSON.
+        """
+        self._metadata.add_json(key, value)
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """Like `add_metadata_json`, for all windows that are saved from now on.
+
+        Raises:
+            UsageError: The key is one of the trace's own, or the value isn't JSON.
+        """
+        self._metadata.preset_json(key, value)
+
+    # torch.profiler
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
+        """Have a function name the windows that begin from now on; None gives a window the same id on all ranks."""
+        self._callbacks.trace_id = _checked_callback("callback", callback)
+
+    def get_trace_id(self) -> str | None:
+        """Return the id of the window that began last; None before the first."""
+        return self._controller.last_trace_id
+
+    def export_chrome_trace(self, path: str | os.PathLike[str], use_python_export: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002  as in torch
+        """Write the last window's trace as a file of your own too, compressed if its name ends in `.gz`.
+
+        In `on_trace_ready` and `on_window` that is the window they are called for. Later the trace is copied that is
+        saved anyway; if it is still being written, this waits. Where there is none, the log says why.
+
+        Args:
+            path: The file; one of that name is replaced.
+            use_python_export: As in torch, and of no effect: the recorder writes the file.
+
+        Raises:
+            UsageError: On another thread, or before the Tracer's `with`.
+        """
+        if self._enabled:
+            self._owner.check("call export_chrome_trace()")
+            self._controller.last_window.export_or_log(Path(path))
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any]) -> None:  # noqa: FBT001  as in torch
+        """Stop or go on collecting some activities within a window; see torch.profiler.profile.
+
+        Raises:
+            UsageError: On another thread, or outside the Tracer's `with`.
+        """
+        if self._enabled:
+            self._owner.check("toggle what is collected")
+            if self._controller.profiler is not None:
+                self._controller.profiler.toggle_collection_dynamic(enable, activities)
+
+    def key_averages(self, *args: Any, **kwargs: Any) -> Any:
+        """The last window's operators by name, none where there is no window; see torch.profiler.profile.
+
+        Raises:
+            UsageError: It isn't in memory.
+        """
+        return self._results.key_averages(*args, **kwargs)
+
+    def events(self) -> Any:
+        """The last window's events, none where there is no window; see torch.profiler.profile.
+
+        Raises:
+            UsageError: It isn't in memory.
+        """
+        return self._results.events()
+
+    def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
+        """Write the last window's call stacks as lines for flame graphs; see torch.profiler.profile.
+
+        Raises:
+            UsageError: It isn't in memory, or has no call stacks.
+        """
+        self._results.export_stacks(path, metric)
+
+    def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
+        """Write what the last window's memory was used for; see torch.profiler.profile.
+
+        Raises:
+            UsageError: It isn't in memory, or has not all that is needed.
+        """
+        self._results.export_memory_timeline(path, device)
 
 
-def _here() -> tuple[int, int]:
-    return os.getpid(), threading.get_ident()
+def _window_callbacks(
+    on_trace_ready: Callable[[Tracer], object] | None,
+    on_window: Callable[[profile], object] | None,
+    trace_id: Callable[[], str] | None,
+) -> WindowCallbacks:
+    """Return the functions that are called for each window.
+
+    Raises:
+        UsageError: One of them is none.
+    """
+    if isinstance(on_trace_ready, TraceHandler):
+        raise UsageError("A Tracer saves its windows itself: trace_handler() is for torch.profiler.profile.")
+    return WindowCallbacks(
+        _checked_callback("on_trace_ready", on_trace_ready),
+        _checked_callback("on_window", on_window),
+        _checked_callback("custom_trace_id_callback", trace_id),
+    )
+
+
+def _checked_callback(name: str, callback: T) -> T:
+    """Return a function of the program's, or None.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    if callback is not None and not callable(callback):
+        raise UsageError(f"{name}={callback!r} is no function.")
+    return callback
+
+
+def _on_saved(
+    curves: Curves, callback: Callable[[Path, Mapping[str, Any]], object] | None, path: Path, window: Mapping[str, Any]
+) -> None:
+    """Pass on that a trace was saved."""
+    curves.window(path, int(window.get("span") or 0))
+    if callback is not None:
+        callback(path, window)

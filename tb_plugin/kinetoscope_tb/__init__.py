@@ -1,6 +1,18 @@
 """Kinetoscope's viewer: reads PyTorch profiler traces and says what they show.
 
 `open(path)` gives a recording whose views are data frames; docs/python-api.md. Importing this imports nothing else.
+
+    loader, plugin, web    TensorBoard's way in: a tab and its routes       cli, api   the other two ways in
+    views, view, table     what is shown: a view is one file and one line   compare    a view of two traces
+    timeline               slices to draw, search and explain               export     files for other tools
+    engine                 loads, computes, remembers; its cache on disk    advice     what to do about a slow step
+    discovery              logdirs → runs, workers, spans                   diagnostics  what is wrong with a recording
+    distributed            many ranks: collectives, clocks, stragglers      critical_path  what a step waited for
+    measures               pure functions from a trace to arrays            reader     files → traces
+    trace                  the columns of a trace                           filesystem   here and in clouds
+    arrays, names          algorithms; what names of kernels and calls mean   errors   all that is raised on purpose
+
+Imports point down only: tests/unit/test_layers.py has the rows.
 """
 
 from __future__ import annotations
@@ -12,7 +24,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from .profile import Profile
+    from .api import Profile
 
 __all__ = ["open", "traces"]
 
@@ -27,7 +39,7 @@ def open(  # noqa: A001  # kinetoscope_tb.open, as one says gzip.open
         NotFound: No recording has these names.
         TraceError: The file can't be used.
     """
-    from .profile import opened
+    from .api import opened
 
     return opened(str(path), run, worker, span)
 
@@ -38,6 +50,6 @@ def traces(path: str | os.PathLike[str]) -> pl.DataFrame:
     Raises:
         LogdirError: There is no such path, or no trace in it.
     """
-    from .profile import listed
+    from .api import listed
 
     return listed(str(path))

@@ -6,7 +6,7 @@ A module that fails to import here would stop TensorBoard; one that fails in `lo
 from tensorboard.plugins import base_plugin
 
 
-class Loader(base_plugin.TBLoader):  # type: ignore[misc]  # TensorBoard has no types
+class Loader(base_plugin.TBLoader):
     """Makes the plugin."""
 
     def load(self, context: base_plugin.TBContext) -> base_plugin.TBPlugin:

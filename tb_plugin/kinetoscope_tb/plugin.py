@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from tensorboard.plugins import base_plugin
 
-from .cache import configured
 from .discovery import parse_logdirs
-from .jobs import has_job
-from .store import Store
+from .discovery.jobs import has_job
+from .engine import Store
+from .engine.cache import configured
 from .web.access import WriteAccess
 from .web.app import routes
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Plugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard has no types
+class Plugin(base_plugin.TBPlugin):
     """Shows PyTorch profiler traces; making one only remembers the logdirs."""
 
     plugin_name = "pytorch_profiler"

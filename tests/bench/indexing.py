@@ -95,13 +95,13 @@ def _index(run: Path, folder: Path, processes: int, measured: Callable[..., obje
 
 def main() -> None:
     """Make summaries, open them, print."""
-    from kinetoscope_tb.analyses import RUN_VIEWS
-    from kinetoscope_tb.cache import configured
-    from kinetoscope_tb.cache.summary_entry import packed
     from kinetoscope_tb.discovery import list_given
-    from kinetoscope_tb.store import compute, files_of, local_crew, ranks_of, summaries
+    from kinetoscope_tb.engine import compute, files_of, load_summaries, local_executors, ranks_of
+    from kinetoscope_tb.engine.cache import configured
+    from kinetoscope_tb.engine.cache.summary_entry import packed
+    from kinetoscope_tb.views import RUN_VIEWS
     from kinetoscope_tb.web import encode
-    from simulated import Truth, simulated, summary_of
+    from support.simulated import Truth, simulated, summary_of
 
     folder, count, cache = Path(sys.argv[1]), int(sys.argv[2]), configured()
     assert cache is not None
@@ -115,7 +115,7 @@ def main() -> None:
     said = {}
     begun = time.perf_counter()
     files = files_of(listing, listing.files[0], "span")
-    run = ranks_of(listing, files[0], files, summaries(files, cache, local_crew(1)))
+    run = ranks_of(listing, files[0], files, load_summaries(files, cache, local_executors(1)))
     for name, view in (("opened_s", "rank_steps"), ("stragglers_s", "stragglers"), ("clocks_s", "clocks")):
         encode.text(encode.view_answer(RUN_VIEWS[view], compute(RUN_VIEWS[view], run, {})))
         said[name] = time.perf_counter() - begun

@@ -15,9 +15,9 @@ import polars as pl
 from isal import igzip
 
 import training
+from kinetoscope_tb.export.chrome_json.events import Texts, events, heads, names
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline import Timeline, timeline
-from kinetoscope_tb.timeline.event_texts import Texts, events, heads, names
 from kinetoscope_tb.trace import Trace
 
 AT_ONCE = 100  # repetitions, which are one step

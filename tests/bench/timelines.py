@@ -18,7 +18,6 @@ from ranks import write_ranks
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from contract.running import PLUGIN, Server, serving  # the tests' own
-
 from kinetoscope_tb.web.perfetto import folder as perfetto_folder
 
 FASTER, SMALLER = 8, 3

@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from build import TraceBuilder  # the tests' own
+from support.build import TraceBuilder  # the tests' own
 
 STEPS, LAYERS = 3, 24
 STEP_NS, LAYER_NS = 4_000_000, 60_000

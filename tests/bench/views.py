@@ -9,9 +9,9 @@ import json
 import sys
 import time
 
-from kinetoscope_tb.analyses import VIEWS
 from kinetoscope_tb.discovery import list_given
-from kinetoscope_tb.store import Loading, Missing, Store, compute, read_trace
+from kinetoscope_tb.engine import Missing, NotReady, Store, compute, read_trace
+from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.web import encode
 
 AGAIN = 5
@@ -26,8 +26,12 @@ def cpu_s(view, trace) -> float:
 
 def again(store: Store, view, file) -> dict[str, float | int | None]:
     """Rows, and least wall milliseconds of a question that was answered before, and of its answer as JSON."""
-    while isinstance(frame := store.frame(view, file, {}), Loading):
-        time.sleep(0.01)
+    while True:
+        try:
+            frame = store.frame(view, file, {})
+            break
+        except NotReady:
+            time.sleep(0.01)
     asked, written = [], []
     for _ in range(AGAIN):
         begun = time.perf_counter()

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
 from browser.app import App, watched
 from browser.traces import REPOSITORY, backwards, collectives, memory, modules, sources, training, write
 from contract.running import serving
-from playwright.sync_api import BrowserContext, Page, expect
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = (

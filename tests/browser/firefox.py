@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-import time
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from support.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,10 +108,13 @@ def running(program: str, profile: Path) -> Iterator[Firefox]:
 
 def _port(process: subprocess.Popen[bytes], profile: Path) -> int:
     """Where it listens, as soon as it does."""
-    deadline, told = time.monotonic() + STARTS_WITHIN_S, profile / "MarionetteActivePort"
-    while not (told.exists() and (text := told.read_text().strip())):
-        log = (profile / "firefox.log").read_text(errors="replace")[-2000:]
-        assert process.poll() is None, f"Firefox ended:\n{log}"
-        assert time.monotonic() < deadline, f"Firefox doesn't listen:\n{log}"
-        time.sleep(0.1)
-    return int(text)
+    path = profile / "MarionetteActivePort"
+
+    def log() -> str:
+        return (profile / "firefox.log").read_text(errors="replace")[-2000:]
+
+    def port() -> str:
+        assert process.poll() is None, f"Firefox ended:\n{log()}"
+        return path.read_text().strip() if path.exists() else ""
+
+    return int(wait_for(port, STARTS_WITHIN_S, context=log))

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
-from browser.app import ENTRY, watched
-from contract.running import put, serving, until
 from playwright.sync_api import expect
 
-from kinetoscope.requests import WORK
-from kinetoscope.status import rank_statuses
-from processes import started
+from browser.app import ENTRY, watched
+from contract.running import put, serving, until
+from kinetoscope.journal.status import rank_statuses
+from kinetoscope.scheduling.request import WORK
+from support.processes import started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,9 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser.app import App
 from playwright.sync_api import Locator, Page, expect
+
+from browser.app import App
 
 
 @pytest.fixture

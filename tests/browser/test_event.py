@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, Route, expect
+
 from browser.app import App
 from browser.traces import backwards
-from playwright.sync_api import Page, Route, expect
 
 PLACE = {"run": "backwards", "worker": "rank0", "span": "5"}
 START = backwards().index('{"ph": "X", "cat": "cpu_op", "name": "void')

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from browser.app import ENTRY, address
 from browser.firefox import Firefox, running
+from support.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,11 +54,7 @@ def timeline(firefox: Firefox, base_url: str) -> Firefox:
 
 def until(ask: Callable[[], Any], is_right: Callable[[Any], bool]) -> Any:
     """What `ask` gives as soon as it is right."""
-    deadline = time.monotonic() + WITHIN_S
-    while not is_right(answer := ask()):
-        assert time.monotonic() < deadline, answer
-        time.sleep(0.1)
-    return answer
+    return wait_for(ask, WITHIN_S, is_right=is_right)
 
 
 def is_green(ink: list[int]) -> bool:

@@ -11,8 +11,9 @@ import pytest
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
-    from browser.app import App
     from playwright.sync_api import BrowserContext, Locator, Page
+
+    from browser.app import App
 
 ONLINE = "https://ui.perfetto.dev/**"
 STAND_IN = """<script>

@@ -6,10 +6,11 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
+
 from browser.app import ENTRY, App, address, watched
 from browser.traces import training, write
 from contract.running import serving
-from playwright.sync_api import expect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

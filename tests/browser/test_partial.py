@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from browser.app import ENTRY, address
 from playwright.sync_api import expect
+
+from browser.app import ENTRY, address
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser.app import App
 from playwright.sync_api import Locator, Page, Route, expect
+
+from browser.app import App
 
 TIMES = [{"name": name, "kind": "number", "choices": []} for name in ("from_ns", "to_ns")]
 DEVICE = {"name": "device", "kind": "number", "choices": []}
@@ -23,26 +24,25 @@ COLUMNS = [
 
 
 def entry(name: str, parameters: list[dict[str, Any]], **said: Any) -> dict[str, Any]:
-    blank = dict.fromkeys(("variant_of", "part_of", "detail_of", "weight", "parent", "bins"))
-    lists = {kind: [] for kind in ("charts", "flames", "curves", "series")}
+    blank = dict.fromkeys(("weight", "picture", "slices", "time", "reference"))
     named = {"id": name, "title": name.title(), "group": "Memory", "doc": f"One row is a {name}.", "hint": "Record it."}
     return {
         **named,
-        "variant": "",
+        "place": {"kind": "listed", "label": ""},
+        "comparable_columns": [],
         "columns": COLUMNS,
         "key": ["name"],
         "parameters": parameters,
         **blank,
-        **lists,
         **said,
     }
 
 
 MADE = (
     entry("curve", [*TIMES, DEVICE]),
-    entry("peaks", [*TIMES, PHASE], part_of="curve"),
-    entry("lives", [DEVICE], part_of="curve"),
-    entry("stacks", [NAME], detail_of="lives"),
+    entry("peaks", [*TIMES, PHASE], place={"kind": "part", "of": "curve"}),
+    entry("lives", [DEVICE], place={"kind": "part", "of": "curve"}),
+    entry("stacks", [NAME], place={"kind": "detail", "of": "lives"}),
 )
 
 

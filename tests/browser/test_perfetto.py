@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from contract.running import PLUGIN, Server
 from playwright.sync_api import expect
+
+from contract.running import PLUGIN, Server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

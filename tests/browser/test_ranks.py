@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from browser.app import address, watched
-from contract.running import serving
 from playwright.sync_api import expect
 
-from kinetoscope_tb.analyses import RUN_VIEWS
-from simulated import Truth, simulated, write
+from browser.app import address, watched
+from contract.running import serving
+from kinetoscope_tb.views import RUN_VIEWS
+from support.simulated import Truth, simulated, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -162,7 +162,7 @@ def test_every_view_of_a_run_of_eight_ranks_says_something(page: Page, tmp_path:
     truth = Truth(ranks=8, steps=4, groups=PAIRS + SHARDS, slow={2: 1.6}, late={(5, None): 3_000_000}, missing=(3,))
     write(simulated(truth), tmp_path / "run")
     with serving(f"--logdir={tmp_path}") as server, watched(page, server.base):
-        for number, view in enumerate(one for one in RUN_VIEWS.values() if not (one.part_of or one.detail_of)):
+        for number, view in enumerate(one for one in RUN_VIEWS.values() if one.place.kind in ("listed", "variant")):
             page.emulate_media(color_scheme=("light", "dark")[number % 2])  # type: ignore[arg-type]
             page.goto("about:blank")
             page.goto(f"{server.base}{ENTRY}{address(view=view.id, run='run', worker='rank0', span='1')}")

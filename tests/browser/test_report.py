@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
 from browser.app import address
 from browser.traces import training, write
 from contract.running import put
-from playwright.sync_api import expect
-
-from kinetoscope_tb.analyses import VIEWS
 from kinetoscope_tb.cli import main
+from kinetoscope_tb.views import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,10 +60,10 @@ def test_every_view_is_in_it(offline: Page, reports: Path, artifacts: Path):
     page = opened(offline, reports / "all.html")
     page.screenshot(path=artifacts / "report.png")
     for view in VIEWS.values():
-        if view.detail_of or view.part_of:
+        if view.place.kind in ("part", "detail"):
             continue
-        base = view.variant_of or view.id
-        opened(page, reports / "all.html", view=base, group=view.id if view.variant_of else "")
+        base = view.place.of if view.place.kind == "variant" else view.id
+        opened(page, reports / "all.html", view=base, group=view.id if view.place.kind == "variant" else "")
         expect(page.get_by_role("heading", level=1)).to_have_text(view.title)
         expect(page.locator("main")).not_to_contain_text("as it is first shown")
     assert Axe().run(page).violations_count == 0

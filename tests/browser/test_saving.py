@@ -7,9 +7,10 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Page, Route, expect
+
 from browser.app import App
 from browser.test_parts import entry
-from playwright.sync_api import Page, Route, expect
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -90,7 +91,11 @@ def test_a_histogram_tells_each_bin_and_leaves_room_for_missing_ones(app: App, a
     columns = [{"name": name, "kind": "duration", "doc": "An edge."} for name in ("from_ns", "to_ns")]
     columns.append({"name": "calls", "kind": "count", "doc": "Calls."})
     data = {"from_ns": [1000, 2000, 8000], "to_ns": [2000, 4000, 16000], "calls": [5, 15, 20]}
-    said = {"columns": columns, "key": ["from_ns"], "charts": ["calls"], "bins": ["from_ns", "to_ns"]}
+    said = {
+        "columns": columns,
+        "key": ["from_ns"],
+        "picture": {"kind": "histogram", "lower": "from_ns", "upper": "to_ns", "heights": ["calls"]},
+    }
     answer = {"state": "ready", "view": "lengths", "columns": columns, "data": data}
     page = app.page
     page.route("**/views?*", lambda route: route.fulfill(json=[*route.fetch().json(), entry("lengths", [], **said)]))

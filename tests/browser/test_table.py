@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from browser.app import App
 from playwright.sync_api import expect
+
+from browser.app import App
 
 
 def test_a_click_on_a_heading_sorts_and_another_turns_it_around(app: App):

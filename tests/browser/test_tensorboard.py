@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import BrowserContext, FrameLocator, Page, expect
+
 from browser.app import ENTRY, address, watched
 from browser.traces import training, write
 from contract.running import serving
-from playwright.sync_api import BrowserContext, FrameLocator, Page, expect
 
 
 def frame(page: Page) -> FrameLocator:

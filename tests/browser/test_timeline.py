@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
+
 from browser.app import App, Held
 from browser.timeline_page import Drawn, rests
-from playwright.sync_api import expect
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

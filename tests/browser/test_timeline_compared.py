@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from browser.timeline_page import Drawn
 from playwright.sync_api import expect
 
+from browser.timeline_page import Drawn
+
 if TYPE_CHECKING:
-    from browser.app import App
     from playwright.sync_api import Locator
+
+    from browser.app import App
 
 LARGEST = "void <script>alert(1)</script>(int)"  # 30 µs in the first step, 60 in the second, 90 in the third
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page, expect
+
 from browser.app import App, Held
 from browser.timeline_page import rests
 from browser.traces import sources
-from playwright.sync_api import Locator, Page, expect
 
 PLACE = {"run": "made", "worker": "rank0", "span": "5"}
 KERNEL = "ampere_sgemm_32x32_sliced1x4_tn"

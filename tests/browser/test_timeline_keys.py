@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
+
 from browser.app import App, Held
 from browser.timeline_page import LANE, Drawn
-from playwright.sync_api import expect
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from browser.timeline_page import Drawn
 from playwright.sync_api import expect
 
+from browser.timeline_page import Drawn
+
 if TYPE_CHECKING:
-    from browser.app import App
     from playwright.sync_api import Locator
+
+    from browser.app import App
 
 STREAM = "stream 7"
 KERNEL = "Kernel, 30.00 µs, at 310.0 µs"

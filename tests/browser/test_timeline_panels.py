@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page, expect
+
 from browser.app import ENTRY, App, Held, address
 from browser.timeline_page import range_of
-from playwright.sync_api import Locator, Page, expect
 
 PLACE = {"run": "made", "worker": "rank0", "span": "5"}
 MODULES = {"run": "modules", "worker": "rank0", "span": "5"}

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from browser.app import App
 from browser.test_views import SOURCES, place
 from browser.traces import REPOSITORY

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser.app import App
 from playwright.sync_api import Page, expect
+
+from browser.app import App
 
 
 def shown(page: Page) -> list[str]:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
 from browser.app import App
 from browser.traces import REPOSITORY, sources
-from playwright.sync_api import expect
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -32,9 +33,10 @@ def place(base_url: str, source: str) -> dict[str, str]:
 
 def pages(base_url: str) -> list[tuple[dict, dict[str, str]]]:
     """The views that have a page of their own, and their addresses; the others are drawn on these, or in a row."""
-    own = [view for view in asked(base_url, "views") if not (view["part_of"] or view["detail_of"])]
-    groups = [view["id"] if view["variant_of"] else "" for view in own]
-    return [(v, {"view": v["variant_of"] or v["id"], "group": group}) for v, group in zip(own, groups, strict=True)]
+    own = [view for view in asked(base_url, "views") if view["place"]["kind"] in ("listed", "variant")]
+    groups = [view["id"] if view["place"]["kind"] == "variant" else "" for view in own]
+    bases = [view["place"].get("of", view["id"]) for view in own]
+    return [(v, {"view": base, "group": group}) for v, base, group in zip(own, bases, groups, strict=True)]
 
 
 def is_drawn(page: Page, title: str) -> None:
@@ -128,7 +130,7 @@ def test_every_view_fits_a_narrow_page(browser: Browser, base_url: str, artifact
         page = context.new_page()
         found = {}
         for view, address in pages(base_url):
-            for run in (source, "modules") if view["parent"] else (source,):
+            for run in (source, "modules") if (view["picture"] or {}).get("kind") == "tree" else (source,):
                 App(page).open(**address, **place(base_url, run))
                 is_drawn(page, view["title"])
                 page.screenshot(path=artifacts / f"{view['id']}-{width}.png")

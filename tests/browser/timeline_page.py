@@ -11,8 +11,9 @@ from playwright.sync_api import expect
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from browser.app import App
     from playwright.sync_api import Page
+
+    from browser.app import App
 
 LANE = 18
 RESTED_MS = 500  # the address follows 320 ms after the picture's last movement

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from build import TraceBuilder
-from real_traces import FOLDER
+from support.build import TraceBuilder
+from support.real_traces import FOLDER
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+
 from contract.running import Server, put, serving
 
 if TYPE_CHECKING:

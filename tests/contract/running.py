@@ -6,7 +6,6 @@ import json
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -14,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from build import TraceBuilder
+from support.build import TraceBuilder
+from support.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,11 +66,7 @@ class Server:
 
 def until(ask, is_right):
     """What `ask` gives as soon as it is right."""
-    deadline = time.monotonic() + ANSWERS_WITHIN_S
-    while not is_right(answer := ask()):
-        assert time.monotonic() < deadline, f"still {answer} after {ANSWERS_WITHIN_S} s"
-        time.sleep(0.02)
-    return answer
+    return wait_for(ask, ANSWERS_WITHIN_S, is_right=is_right)
 
 
 @contextmanager
@@ -84,7 +80,7 @@ def serving(*flags: str) -> Iterator[Server]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             server = Server(f"http://127.0.0.1:{port}{prefix}/", process)
-            _wait_for(server, process)
+            wait_for(lambda: _answers(server, process), STARTS_WITHIN_S)
             yield server
         finally:
             process.terminate()
@@ -94,17 +90,14 @@ def serving(*flags: str) -> Iterator[Server]:
                 process.kill()
 
 
-def _wait_for(server: Server, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + STARTS_WITHIN_S
-    while time.monotonic() < deadline:
-        assert process.poll() is None, process.communicate()[0]
-        try:
-            server.ask("data/plugins_listing")
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise AssertionError(f"TensorBoard didn't answer within {STARTS_WITHIN_S} s")
+def _answers(server: Server, process: subprocess.Popen[str]) -> bool:
+    """Whether a TensorBoard has started; it fails where it ended instead."""
+    assert process.poll() is None, process.communicate()[0]
+    try:
+        server.ask("data/plugins_listing")
+    except OSError:
+        return False
+    return True
 
 
 def a_trace() -> TraceBuilder:

@@ -7,12 +7,12 @@ from pathlib import Path
 import boto3
 import pytest
 
-from kinetoscope_tb.analyses import RUN_VIEWS
-from kinetoscope_tb.cache.pack import FILE_NAME
 from kinetoscope_tb.discovery import Logdir, list_given
-from kinetoscope_tb.store import Crew, Loading, Store, files_of, ranks_of, summaries
-from places import S3
-from simulated import Truth, simulated, write
+from kinetoscope_tb.engine import ExecutorFactory, Store, files_of, load_summaries, ranks_of
+from kinetoscope_tb.engine.cache.pack import FILE_NAME
+from kinetoscope_tb.views import RUN_VIEWS
+from support.places import S3
+from support.simulated import Truth, simulated, write
 
 RANKS = 3
 
@@ -31,11 +31,12 @@ class Nobody:
         pass
 
 
-def opened(folder, hands=Nobody):
+def opened(folder, executor=Nobody):
     """The run as somebody sees it who has an empty cache; and what is told of the summaries beside it."""
     listing, notes = list_given(str(folder)), []
     files = files_of(listing, listing.files[0], "span")
-    return ranks_of(listing, files[0], files, summaries(files, None, Crew(hands, 1), complain=notes.append), notes)
+    outcomes = load_summaries(files, None, ExecutorFactory(executor, 1), on_problem=notes.append)
+    return ranks_of(listing, files[0], files, outcomes, notes)
 
 
 @pytest.fixture
@@ -119,7 +120,7 @@ def test_what_cannot_be_used_is_told_and_recordings_are_read(indexed, damage):
     read = []
     with pytest.MonkeyPatch.context() as patch:
         if damage == "another version":
-            patch.setattr("kinetoscope_tb.cache.pack.sources_version", lambda: "other")
+            patch.setattr("kinetoscope_tb.engine.cache.pack.sources_version", lambda: "other")
         run = opened(indexed, lambda: Reading(read))
     assert FILE_NAME in run.notes[0]
     assert ("another version" in run.notes[0]) == (damage == "another version")
@@ -157,7 +158,6 @@ def test_on_an_object_store_a_second_home_reads_the_summaries_alone(tmp_path, ki
         store = Store([Logdir("s3://bucket/logs")], patience_s=60)
         file = store.find("run", "rank0", "1")
         frame = store.run_frame(RUN_VIEWS["rank_steps"], file, {})
-        assert not isinstance(frame, Loading)
         assert frame.height == RANKS * 3
         fetched = [request.path for request in server.asked if request.method == "GET" and "trace.json" in request.path]
         assert fetched == []

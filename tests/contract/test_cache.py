@@ -4,11 +4,11 @@ import json
 import time
 
 import pytest
-from contract.running import a_trace, serving, until
 
-from kinetoscope_tb.cache import Cache
+from contract.running import a_trace, serving, until
 from kinetoscope_tb.cli import main
-from kinetoscope_tb.storage import entry_at
+from kinetoscope_tb.engine.cache import Cache
+from kinetoscope_tb.filesystem import entry_at
 
 NAMES = {"run": "job", "worker": "rank0", "span": "1"}
 
@@ -66,7 +66,7 @@ def test_a_tensorboard_killed_at_any_moment_leaves_no_broken_entry(cache, trace,
         with serving(f"--logdir={tmp_path}/logdir") as server:
             server.plugin("state", **NAMES)
             if moment == "while it reads":
-                time.sleep(0.1)
+                time.sleep(0.1)  # any moment will do: nothing outside tells that it reads
             elif moment == "while it writes":
                 until(lambda: list(cache.folder.glob("*")), bool)
             elif moment == "after it has written":

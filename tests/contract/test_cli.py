@@ -8,11 +8,11 @@ import subprocess
 import sys
 
 import pytest
-from contract.running import a_trace, put
 
-from build import TraceBuilder
-from kinetoscope_tb.analyses import EVERY_VIEW, VIEWS
-from simulated import Truth, simulated, write
+from contract.running import a_trace, put
+from kinetoscope_tb.views import EVERY_VIEW, VIEWS
+from support.build import TraceBuilder
+from support.simulated import Truth, simulated, write
 
 
 @pytest.fixture(scope="module")

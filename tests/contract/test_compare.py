@@ -5,11 +5,10 @@ import io
 import json
 
 import pytest
-from contract.running import put
 
-from build import TraceBuilder
-from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.compare import comparable_columns, is_comparable
+from contract.running import put
+from kinetoscope_tb.views import VIEWS
+from support.build import TraceBuilder
 
 
 def slower():
@@ -61,7 +60,7 @@ def test_json_holds_both_sides_the_difference_and_what_it_is_of(compared):
     assert [column["name"] for column in answer["columns"]] == list(answer["data"])
 
 
-@pytest.mark.parametrize("view", [name for name, view in VIEWS.items() if is_comparable(view)])
+@pytest.mark.parametrize("view", [name for name, view in VIEWS.items() if view.comparable_columns])
 def test_every_view_compares_in_every_format(compared, view):
     status, out, _ = compared("--view", view, "--format", "json")
     answer = json.loads(out)
@@ -71,7 +70,7 @@ def test_every_view_compares_in_every_format(compared, view):
     height = len(next(iter(answer["data"].values())))
     assert len(list(csv.DictReader(io.StringIO(compared("--view", view, "--format", "csv")[1])))) == height
     assert len(compared("--view", view)[1].splitlines()) == height + 1
-    columns = ",".join(comparable_columns(VIEWS[view]))
+    columns = ",".join(VIEWS[view].comparable_columns)
     assert compared("--view", view, "--columns", columns, "--format", "json")[0] == 0
 
 

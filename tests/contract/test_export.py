@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+
 from contract.running import Server, a_trace
 
 TRACE = {"run": "job", "worker": "rank1", "span": "10"}

@@ -5,11 +5,11 @@ import signal
 
 import pytest
 
-from kinetoscope_tb.cache import Cache
 from kinetoscope_tb.discovery import list_given
-from kinetoscope_tb.store import crew, summaries
-from kinetoscope_tb.store.gathering import read_all
-from simulated import Truth, simulated, write
+from kinetoscope_tb.engine import executors, load_summaries
+from kinetoscope_tb.engine.cache import Cache
+from kinetoscope_tb.engine.summary_loader import read_all
+from support.simulated import Truth, simulated, write
 
 RANKS = 12
 
@@ -36,13 +36,13 @@ def test_a_run_is_summed_up_once_and_what_is_broken_is_told(kinetoscope, logdir,
 
 def test_what_was_summed_up_is_not_read_again(kinetoscope, logdir, tmp_path, monkeypatch):
     files = [file for file in list_given(str(logdir)).files if file.worker != "rank3"]
-    with crew("local", 2) as some:
-        assert len(list(summaries(files[:5], Cache(tmp_path), some))) == 5
+    with executors("local", 2) as some:
+        assert len(list(load_summaries(files[:5], Cache(tmp_path), some))) == 5
     monkeypatch.setenv("KINETOSCOPE_CACHE", str(tmp_path))
     read = []
-    monkeypatch.setattr("kinetoscope_tb.store.gathering.read_trace", lambda path, **_: read.append(path) or 1 / 0)
-    with crew("local", 2) as some:
-        assert len(list(summaries(files[:5], Cache(tmp_path), some))) == 5
+    monkeypatch.setattr("kinetoscope_tb.engine.summary_loader.read_trace", lambda path, **_: read.append(path) or 1 / 0)
+    with executors("local", 2) as some:
+        assert len(list(load_summaries(files[:5], Cache(tmp_path), some))) == 5
     assert read == []
 
 
@@ -75,9 +75,9 @@ def test_a_cluster_sums_up_all_though_one_of_its_workers_is_killed(logdir):
         with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:
             victim = next(iter(client.run(os.getpid).values()))
         engine = cluster.scheduler_address.replace("tcp://", "dask://")
-        with crew(engine, len(files)) as hands:
+        with executors(engine, len(files)) as factory:
             found = {}
-            for file, one in read_all(files, hands):
+            for file, one in read_all(files, factory):
                 if not found:
                     os.kill(victim, signal.SIGKILL)
                 found[file.worker] = type(one).__name__

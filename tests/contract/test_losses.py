@@ -6,16 +6,16 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from kinetoscope.manifest import write_status
-from kinetoscope.plain_files import write_json
-from kinetoscope.scratch import make_queue_folder
-from kinetoscope.sidecar import Sidecar
-from processes import ENVIRON
+from kinetoscope.atomic_write import write_json
+from kinetoscope.journal.journal import JournalWriter
+from kinetoscope.output.manifest import write_status
+from kinetoscope.output.scratch import make_spool_folder
+from support.processes import ENVIRON
+from support.waiting import wait_for
 
 GONE = 2**22 + 1  # no process of Linux has such a number
 BASE = 1_790_857_026_000_000_000
@@ -53,7 +53,7 @@ def status(folder, rank, *windows, state="ended", world_size=4, **more):
 
 
 def journal(folder, rank, steps, window=None, world_size=4, pid=GONE):
-    sidecar = Sidecar({"version": "1", "listens": True}, list)
+    sidecar = JournalWriter({"version": "1", "listens": True}, list)
     facts = {"global_rank": rank, "world_size": world_size, "host": socket.gethostname(), "pid": pid}
     sidecar.open(folder, rank, facts)
     for step in range(steps):
@@ -111,7 +111,7 @@ def test_a_process_that_dies_inside_a_window_is_a_loss_before_and_after_it_is_re
         check=True,
     )
     assert json.loads(done.stdout.splitlines()[-1]) == {"killed": -9, "left": 3, "crashed": -11}
-    until(lambda: not any((tmp_path / "scratch").iterdir()))  # their writers have said all
+    wait_for(lambda: not any((tmp_path / "scratch").iterdir()))  # their writers have said all
     expected = "since step 2: killed, out of memory, or crashed."
     for name in ("killed", "left", "crashed"):
         run = tmp_path / "logdir" / name
@@ -124,13 +124,6 @@ def test_a_process_that_dies_inside_a_window_is_a_loss_before_and_after_it_is_re
         assert code == 1
         assert expected in out
         assert "more than one" not in out
-
-
-def until(is_true):
-    end = time.monotonic() + LIMIT_S
-    while not is_true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_where_the_writer_died_too_the_journal_tells_of_the_loss(kinetoscope, tmp_path):
@@ -157,7 +150,7 @@ def test_what_is_not_written_yet_is_named(kinetoscope, tmp_path):
 def test_where_the_writer_is_stopped_the_journal_tells_what_is_not_written_yet(kinetoscope, tmp_path):
     run = tmp_path / "run"
     status(run, 0, trace(run, 0, 37, 1), state="recording", world_size=1)
-    sidecar = Sidecar({"version": "1", "listens": True}, list)
+    sidecar = JournalWriter({"version": "1", "listens": True}, list)
     sidecar.open(run, 0, {"global_rank": 0, "world_size": 1, "host": socket.gethostname(), "pid": os.getpid()})
     for span in (37, 40):
         sidecar.note("recording", {"step": span - 3, "request": None})
@@ -217,7 +210,7 @@ def test_where_the_run_can_not_be_written_the_advice_names_another_folder_and_wo
     run, output = tmp_path / "run", tmp_path / "output"
     status(run, 0, trace(run, 0, 37, 1), state="recording", world_size=1)
     journal(run, 0, steps=39, window=38, world_size=1)
-    monkeypatch.setattr("kinetoscope.status.is_writable", lambda _run: False)
+    monkeypatch.setattr("kinetoscope.journal.status.is_writable", lambda _run: False)
     advice = f"kinetoscope recover {run} --output DIR"
     assert advice in kinetoscope("check", str(run))[1]
     assert advice in kinetoscope("status", str(run))[1]
@@ -232,12 +225,12 @@ def test_where_the_run_can_not_be_written_the_advice_names_another_folder_and_wo
 def test_a_copy_needs_the_user_s_word(kinetoscope, tmp_path):
     run, goal = tmp_path / "run", tmp_path / "bucket" / "run" / "a.gz"
     (run / ".work").mkdir(parents=True)
-    queue = make_queue_folder()
+    spool = make_spool_folder()
     facts = {"folder": str(run), "global_rank": 0, "world_size": 1, "pid": GONE, "host": socket.gethostname()}
-    write_json(queue / "process.json", facts)
-    (queue / "0000.raw.json").write_text('{"traceEvents": [{"ph": "X"}]}')
-    job = {"number": 0, "raw": str(queue / "0000.raw.json"), "folder": str(run), "file": "a.gz", "metadata": {}}
-    write_json(queue / "0000.json", {**job, "remote": goal.as_uri()})
+    write_json(spool / "process.json", facts)
+    (spool / "0000.raw.json").write_text('{"traceEvents": [{"ph": "X"}]}')
+    job = {"number": 0, "raw": str(spool / "0000.raw.json"), "folder": str(run), "file": "a.gz", "metadata": {}}
+    write_json(spool / "0000.json", {**job, "remote": goal.as_uri()})
     code, out, _ = kinetoscope("recover", str(run))
     place = goal.parent.as_uri()
     assert (code, out.splitlines()[0]) == (0, "a.gz: saved")

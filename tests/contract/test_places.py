@@ -7,17 +7,17 @@ import sys
 import boto3
 import fsspec
 import pytest
-from contract.running import a_trace, put, serving, until
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
+from contract.running import a_trace, put, serving, until
 from kinetoscope_tb.discovery import Logdir, list_traces, parse_logdirs
+from kinetoscope_tb.engine import Store
 from kinetoscope_tb.errors import TraceError
+from kinetoscope_tb.filesystem import StoredFile, prefetch, stored_bytes
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.storage import StoredFile, ahead, stored_bytes
-from kinetoscope_tb.store import Store
 from kinetoscope_tb.web.app import routes
-from places import DENIED, S3, Answers, web_server
+from support.places import DENIED, S3, Answers, web_server
 
 LONG_S = 60
 KEY = "logs/job/rank0.5.pt.trace.json.gz"
@@ -33,7 +33,7 @@ def s3(monkeypatch):
     with S3().running() as server:
         for name, value in server.environ.items():
             monkeypatch.setenv(name, value)
-        monkeypatch.setattr(ahead, "WAITS_S", (0, 0))
+        monkeypatch.setattr(prefetch, "WAITS_S", (0, 0))
         s3fs.S3FileSystem.clear_instance_cache()
         server.client = boto3.client("s3")
         server.client.create_bucket(Bucket="bucket")
@@ -134,7 +134,7 @@ def test_without_credentials_it_says_what_to_set(s3, monkeypatch, tmp_path):
 
 
 def test_blocks_are_fetched_ahead_and_put_together_in_order(s3):
-    file = ahead.RemoteFile("s3://bucket/bytes", block_bytes=1000)
+    file = prefetch.PrefetchedFile("s3://bucket/bytes", block_bytes=1000)
     assert file.size == len(BYTES)
     assert everything(file) == BYTES
     file.close()
@@ -173,7 +173,7 @@ def fail_once(s3, starts, response):
 )
 def test_what_fails_for_a_moment_is_asked_for_again_from_where_it_failed(s3, response):
     fail_once(s3, [7000, 7000, 20000], response)
-    file = ahead.RemoteFile("s3://bucket/bytes", block_bytes=1000)
+    file = prefetch.PrefetchedFile("s3://bucket/bytes", block_bytes=1000)
     assert everything(file) == BYTES
     file.close()
     again = sorted(part for part in s3.ranges() if s3.ranges().count(part) > 1)
@@ -187,7 +187,7 @@ def test_what_fails_for_good_is_an_error_of_this_file(s3):
 
 
 def test_an_object_that_vanishes_while_it_is_read_is_an_error_that_says_so(s3):
-    file = ahead.RemoteFile("s3://bucket/bytes", block_bytes=1000)
+    file = prefetch.PrefetchedFile("s3://bucket/bytes", block_bytes=1000)
     file.read(1)
     s3.client.delete_object(Bucket="bucket", Key="bytes")
     with pytest.raises(TraceError, match=r"changed while it was read\. It was deleted"):
@@ -196,7 +196,7 @@ def test_an_object_that_vanishes_while_it_is_read_is_an_error_that_says_so(s3):
 
 
 def test_an_object_that_is_written_anew_while_it_is_read_is_an_error_that_says_so(s3):
-    file = ahead.RemoteFile("s3://bucket/bytes", block_bytes=1000)
+    file = prefetch.PrefetchedFile("s3://bucket/bytes", block_bytes=1000)
     file.read(1)
     s3.client.put_object(Bucket="bucket", Key="bytes", Body=BYTES[::-1])
     with pytest.raises(TraceError, match=r"changed while it was read\. It was written anew"):
@@ -227,7 +227,7 @@ def test_a_web_server_s_folders_are_a_logdir(tmp_path, kinetoscope):
 def test_a_server_that_gives_whole_files_only_is_read_as_a_stream(tmp_path):
     (tmp_path / "bytes").write_bytes(BYTES)
     with web_server(tmp_path) as url:
-        file = ahead.RemoteFile(f"{url}/bytes", block_bytes=1000)
+        file = prefetch.PrefetchedFile(f"{url}/bytes", block_bytes=1000)
         assert everything(file) == BYTES
         file.close()
         assert stored_bytes(f"{url}/bytes", 5000, 10) == BYTES[5000:5010]
@@ -235,14 +235,14 @@ def test_a_server_that_gives_whole_files_only_is_read_as_a_stream(tmp_path):
 
 def test_a_server_that_does_not_say_how_large_a_file_is_is_read_too():
     with Answers(lambda *_: (200, {"Content-Length": None}, BYTES)).running() as url:
-        file = ahead.RemoteFile(f"{url}/bytes", block_bytes=1000)
+        file = prefetch.PrefetchedFile(f"{url}/bytes", block_bytes=1000)
         assert file.size is None
         assert everything(file) == BYTES
         file.close()
 
 
 def test_a_connection_that_breaks_is_taken_up_where_it_broke(monkeypatch):
-    monkeypatch.setattr(ahead, "WAITS_S", (0, 0))
+    monkeypatch.setattr(prefetch, "WAITS_S", (0, 0))
     breaks = ["bytes=3000-3999", "bytes=9000-9999"]
 
     def answer(method, path, headers):
@@ -258,7 +258,7 @@ def test_a_connection_that_breaks_is_taken_up_where_it_broke(monkeypatch):
 
     server = Answers(answer)
     with server.running() as url:
-        file = ahead.RemoteFile(f"{url}/bytes", block_bytes=1000)
+        file = prefetch.PrefetchedFile(f"{url}/bytes", block_bytes=1000)
         assert everything(file) == BYTES
         file.close()
     assert breaks == []
@@ -266,7 +266,7 @@ def test_a_connection_that_breaks_is_taken_up_where_it_broke(monkeypatch):
 
 @pytest.mark.parametrize(("status", "says"), [(404, "no such file"), (403, "the server answered 403"), (500, "500")])
 def test_a_web_server_that_says_no_is_an_error_of_this_file(monkeypatch, status, says):
-    monkeypatch.setattr(ahead, "WAITS_S", (0, 0))
+    monkeypatch.setattr(prefetch, "WAITS_S", (0, 0))
     with Answers(lambda *_: (status, {}, b"")).running() as url, pytest.raises(TraceError, match=says):
         StoredFile(f"{url}/rank0.json")
 

@@ -6,8 +6,7 @@ import json
 import re
 
 from contract.running import put
-
-from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.views import VIEWS
 
 
 def content(path):
@@ -24,7 +23,9 @@ def test_a_report_holds_the_answers_of_the_page(kinetoscope, tmp_path):
     held = content(out)
     (trace,) = held["traces"]
     assert (trace["worker"], trace["state"]["state"]) == ("rank1", "ready")
-    assert {one["view"] for one in trace["answers"]} == {name for name, view in VIEWS.items() if not view.detail_of}
+    assert {one["view"] for one in trace["answers"]} == {
+        name for name, view in VIEWS.items() if view.place.kind != "detail"
+    }
     file = str(tmp_path / "job" / "rank1.5.pt.trace.json")
     for one in trace["answers"]:
         if not one["parameters"] and one["view"] != "environment":

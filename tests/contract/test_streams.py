@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from contract.running import put
 
+from contract.running import put
 from kinetoscope_tb import open as open_recording
 from kinetoscope_tb.cli import main
 from kinetoscope_tb.errors import LogdirError

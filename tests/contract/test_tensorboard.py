@@ -5,6 +5,7 @@ import json
 import urllib.request
 
 import pytest
+
 from contract.running import PLUGIN, a_trace, put, serving, until
 
 TRACE = {"run": "job", "worker": "rank1", "span": "10"}

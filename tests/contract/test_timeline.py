@@ -5,10 +5,10 @@ import json
 import struct
 
 import pytest
-from contract.running import put, serving, until
 
-from build import TraceBuilder
-from simulated import Truth, simulated, write
+from contract.running import put, serving, until
+from support.build import TraceBuilder
+from support.simulated import Truth, simulated, write
 
 QUERY = {"run": "run", "worker": "rank0", "span": "default"}
 

@@ -4,9 +4,9 @@ import gzip
 import json
 
 import pytest
-from contract.running import put
 
-from build import TraceBuilder
+from contract.running import put
+from support.build import TraceBuilder
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from build import Pointer
+from support.build import Pointer
 
 from .recording import BACKWARD, Row, op_numbers
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from build import Microseconds, dumps
+from support.build import Microseconds, dumps
 
 from .kineto import ON_DEVICE, Event, Kineto
 from .recording import BACKWARD, BEGAN_US, MAIN, Row, op_numbers, recording

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from build import Microseconds, dumps
+from support.build import Microseconds, dumps
 
 from .arguments import Arguments
 from .recording import BEGAN_US, LENGTH_US, MAIN, Row, recording

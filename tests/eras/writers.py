@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from build import Microseconds, dumps
+from support.build import Microseconds, dumps
 
 from .arguments import Arguments
 from .kineto import Event, Kineto

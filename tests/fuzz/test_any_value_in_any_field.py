@@ -9,11 +9,11 @@ import random
 
 import pytest
 
-from every_field import MISSING, cases, replaced, sample, text
-from fuzzing import case_numbers, named
+from kinetoscope_tb.distributed import summary
 from kinetoscope_tb.errors import KinetoscopeError
-from kinetoscope_tb.ranks import summary
-from questions import ask, file_questions, identity, questions, reading, run_questions
+from support.every_field import MISSING, cases, replaced, sample, text
+from support.fuzzing import case_numbers, named
+from support.questions import ask, file_questions, identity, questions, reading, run_questions
 
 GROUPS = 10
 SHARE = 1.0 if "KINETOSCOPE_FUZZ_CASES" in os.environ else 0.02

@@ -3,23 +3,23 @@
 import random
 
 import numpy as np
-from apart import run_apart
-from entries import made_up
 
-from build import TraceBuilder
-from fuzzing import case_numbers
-from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.cache import Cache
-from kinetoscope_tb.store import compute
+from kinetoscope_tb.engine import compute
+from kinetoscope_tb.engine.cache import Cache
 from kinetoscope_tb.timeline import FRAMES, activity, timeline
-from kinetoscope_tb.timeline.alike import alike
-from kinetoscope_tb.timeline.area import area
-from kinetoscope_tb.timeline.briefs import brief
-from kinetoscope_tb.timeline.counters import counters
-from kinetoscope_tb.timeline.details import details
-from kinetoscope_tb.timeline.finding import found
-from kinetoscope_tb.timeline.links import Links
+from kinetoscope_tb.timeline.counters.counters import counters
+from kinetoscope_tb.timeline.details.details import details
+from kinetoscope_tb.timeline.details.duration_stats import duration_stats
+from kinetoscope_tb.timeline.details.links import Links
+from kinetoscope_tb.timeline.details.slice_summary import slice_summary
+from kinetoscope_tb.timeline.search.area import area
+from kinetoscope_tb.timeline.search.search import search
+from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.web import encode
+from support.apart import run_apart
+from support.build import TraceBuilder
+from support.entries import made_up
+from support.fuzzing import case_numbers
 
 PATH, STAMP = "/logdir/run/rank0.pt.trace.json", (1, 2, 3, 4)
 
@@ -97,12 +97,12 @@ def look_at_timeline(opened):
     encode.text([encode.track(track) for track in opened.tracks])
     activity(opened)
     area(opened, 0, 300_000, range(len(opened.tracks)))
-    found(TRACE, opened, '{"text":"mm"}').histogram()
+    search(TRACE, opened, '{"text":"mm"}', {}).histogram()
     links = Links.of(TRACE)
     for number in {0, opened.size // 2, opened.size - 1}:
         details(TRACE, opened, number, links)
-        brief(opened, number)
-        alike(opened, number)
+        slice_summary(opened, number)
+        duration_stats(opened, number)
         assert 0 <= opened.track_of(number) < len(opened.tracks)
     for name in FRAMES:
         opened.slices_of(name, np.arange(getattr(TRACE, name).height))

@@ -9,17 +9,16 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from contract.running import a_trace
 from werkzeug.test import Client
 
-from fuzzing import ODD_VALUES, case_numbers, named
-from kinetoscope.requests import WORK
-from kinetoscope_tb.analyses import EVERY_VIEW
+from contract.running import a_trace
+from kinetoscope.scheduling.request import WORK
 from kinetoscope_tb.discovery import Logdir
-from kinetoscope_tb.store import Store
-from kinetoscope_tb.timeline.finding import VALUES
-from kinetoscope_tb.timeline.view_slices import VIEW_KEYS
+from kinetoscope_tb.engine import Store
+from kinetoscope_tb.timeline.search.search import VALUES
+from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from kinetoscope_tb.web.app import routes
+from support.fuzzing import ODD_VALUES, case_numbers, named
 
 GROUPS = 8
 LONG_S = 120
@@ -276,7 +275,8 @@ def test_odd_values_of_parameters(group, clients, valid, logdir):
 
 
 FINDS = [({name: odd}) for name in (*VALUES, "text", "name", "category") for odd in ODD_VALUES]
-FINDS += [{"view": view, key: odd} for view, keys in VIEW_KEYS.items() for key in (*keys, "text") for odd in ODD_VALUES]
+KEYS = {view.id: (*view.table.key, "text") for view in VIEWS.values() if view.slices}
+FINDS += [{"view": view, key: odd} for view, keys in KEYS.items() for key in keys for odd in ODD_VALUES]
 
 
 @pytest.mark.parametrize("group", range(GROUPS))

@@ -9,14 +9,14 @@ import socket
 import pytest
 from werkzeug.test import Client
 
-from build import TraceBuilder
-from fuzzing import ODD_VALUES, case_numbers, damaged, named
-from kinetoscope.requests import WORK, taken
+from kinetoscope.scheduling.request import WORK, take_request
 from kinetoscope_tb.discovery import Logdir
-from kinetoscope_tb.jobs import has_job
-from kinetoscope_tb.store import Store
+from kinetoscope_tb.discovery.jobs import has_job
+from kinetoscope_tb.engine import Store
 from kinetoscope_tb.web.access import TOKEN_HEADER
 from kinetoscope_tb.web.app import routes
+from support.build import TraceBuilder
+from support.fuzzing import ODD_VALUES, case_numbers, damaged, named
 
 GROUPS = 4
 LONG_S = 60
@@ -241,7 +241,7 @@ def test_any_value_in_any_field_of_a_request_is_followed_or_refused(folder):
             answer = client.post("/capture", data=body, headers=headers, content_type="application/json")
             assert answer.status_code in (200, 400, 404, 413), (body, answer.text)
             assert answer.json["state"] == ("ready" if answer.status_code == 200 else "failed")
-            assert (taken(folder.logdir / "good") is None) == (answer.status_code != 200)
+            assert (take_request(folder.logdir / "good") is None) == (answer.status_code != 200)
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
@@ -254,4 +254,4 @@ def test_a_damaged_request_is_followed_or_refused(group, folder):
         with named(case):
             answer = client.post("/capture", data=body, headers=headers, content_type="application/json")
             assert answer.status_code in (200, 400, 404, 413), answer.text
-            assert (taken(folder.logdir / "good") is None) == (answer.status_code != 200)
+            assert (take_request(folder.logdir / "good") is None) == (answer.status_code != 200)

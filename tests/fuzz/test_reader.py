@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from build import TraceBuilder
-from fuzzing import case_numbers, damaged, named
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.trace.model import COLLECTED
+from support.build import TraceBuilder
+from support.fuzzing import case_numbers, damaged, named
 
 GROUPS = 20
 REAL = (
@@ -58,7 +58,7 @@ def outcome(data, size):
         trace = read_blocks((data[i : i + size] for i in range(0, len(data), size)), path="damaged.json")
     except TraceError as error:
         return str(error)
-    return trace.meta, trace.findings, [getattr(trace, name) for name in COLLECTED]
+    return trace.meta, trace.diagnostics, [getattr(trace, name) for name in COLLECTED]
 
 
 def assert_same(one, other):

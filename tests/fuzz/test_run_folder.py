@@ -13,19 +13,19 @@ from contextlib import suppress
 
 import pytest
 
-from fuzzing import ODD_VALUES, case_numbers, damaged, named
 from kinetoscope.errors import UsageError
-from kinetoscope.jobs import PROCESS, STATE, Queue
-from kinetoscope.manifest import write_status
-from kinetoscope.plans import FolderBoard, Plan
-from kinetoscope.recover import finished, recovered
-from kinetoscope.requests import Request, taken
-from kinetoscope.scratch import VARIABLE, make_queue_folder
-from kinetoscope.sidecar import Sidecar
-from kinetoscope.status import rank_statuses
-from kinetoscope.unfinished import unfinished
+from kinetoscope.journal.journal import JournalWriter
+from kinetoscope.journal.recover import finish_spools, recover_journals
+from kinetoscope.journal.status import rank_statuses
+from kinetoscope.journal.unfinished_windows import unfinished_windows
+from kinetoscope.output.manifest import write_status
+from kinetoscope.output.scratch import VARIABLE, make_spool_folder
+from kinetoscope.output.spool import PROCESS, STATE, Spool
+from kinetoscope.scheduling.consensus import FolderLog, Plan
+from kinetoscope.scheduling.request import Request, take_request
 from kinetoscope_tb.cli import main
 from kinetoscope_tb.discovery import Logdir, list_traces
+from support.fuzzing import ODD_VALUES, case_numbers, damaged, named
 
 GROUPS = 4
 GONE = 2**22 + 1  # no process of Linux has such a number
@@ -49,7 +49,7 @@ def contents(folder):
     return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def whole_files(run, home, queue):
+def whole_files(run, home, spool):
     """By its name what each file holds that is read, as a recorder would write it."""
     facts = {"global_rank": 0, "world_size": 2, "host": socket.gethostname(), "pid": GONE, "run": "run"}
     process = {**facts, "attempt": "a", "started_ns": BASE, "state": "recording", "ranks": [0, 1], "schedule": {}}
@@ -64,7 +64,7 @@ def whole_files(run, home, queue):
     window |= {"step_last": 2, "upload": {"url": (home / "copy").as_uri(), "state": "waiting"}}
     left_out = [{"step": 1, "problem": "busy"}]
     rank = {"rank": 0, "state": "killed", "problem": "killed", "recording_since_step": 4, "left_out": left_out}
-    raw = queue.folder / "0000.raw.json"
+    raw = spool.folder / "0000.raw.json"
     job = {"number": 0, "raw": str(raw), "folder": str(run), "file": "a/b.gz", "metadata": {"steps_completed": 3}}
     job |= {"is_partial": False, "lost": None, "overwrite": True, "remote": (home / "copy").as_uri(), "keep": 1}
     own = {"pid": 1, "since_ns": 0, "until_ns": 10**9, "threads": {"1": "main"}, "metadata": {"key": "value"}}
@@ -160,10 +160,10 @@ def put(file, data, numbers, home):
 def odd_folder(places, numbers):
     """A run, and a queue of it, with odd values everywhere or in one file."""
     run, home = places / f"run{numbers.getrandbits(40)}", places / "home"
-    work, queue = run / ".work", Queue(make_queue_folder())
-    queue.folder.rmdir()
-    queue.folder.mkdir(mode=0o700)
-    files = whole_files(run, home, queue)
+    work, spool = run / ".work", Spool(make_spool_folder())
+    spool.folder.rmdir()
+    spool.folder.mkdir(mode=0o700)
+    files = whole_files(run, home, spool)
     odd = set(FILES) if numbers.random() < 0.3 else {numbers.choice(FILES)}
 
     def data(name):
@@ -178,16 +178,16 @@ def odd_folder(places, numbers):
         "run.json": run / "run.json",
         "request": work / "trace",
         "plan": work / "plans" / "key.0.json",
-        PROCESS: queue.folder / PROCESS,
-        STATE: queue.folder / STATE,
-        "job": queue.folder / "0000.json",
-        "own": queue.folder / "0000.own",
+        PROCESS: spool.folder / PROCESS,
+        STATE: spool.folder / STATE,
+        "job": spool.folder / "0000.json",
+        "own": spool.folder / "0000.own",
     }
     for name, path in paths.items():
         put(path, data(name), numbers, home)
     put(work / "rank0.jsonl", journal("journal"), numbers, home)
     put(work / "rank0.1.jsonl", journal("older journal"), numbers, home)
-    (queue.folder / "0000.raw.json").write_text(TRACE)
+    (spool.folder / "0000.raw.json").write_text(TRACE)
     (run / "rank1.3.pt.trace.json.gz").write_bytes(gzip.compress(TRACE.encode(), 1))
     if numbers.random() < 0.1:
         (run / "a").symlink_to(home)
@@ -213,19 +213,19 @@ def test_no_run_folder_breaks_who_reads_it_or_leads_out_of_it(places, group):
         with named(case):
             run = odd_folder(places, numbers)
             rank_statuses(run)
-            unfinished(run)
+            unfinished_windows(run)
             listing = list_traces([Logdir(str(run))])
             assert [file.span for file in listing.files if file.worker == "rank1"] == ["3"]
             with suppress(UsageError, OSError):
-                taken(run)
+                take_request(run)
             with suppress(OSError):
-                FolderBoard(run / ".work" / "plans", "key").read(0)
-            finished(run)
-            recovered(run)
+                FolderLog(run / ".work" / "plans", "key").read(0)
+            finish_spools(run)
+            recover_journals(run)
             with suppress(OSError):
                 write_status(run, 1, {"global_rank": 1, "world_size": 2, "windows": []})
             with suppress(OSError):
-                sidecar = Sidecar({"version": "1"}, list)
+                sidecar = JournalWriter({"version": "1"}, list)
                 sidecar.open(run, 0, {"global_rank": 0, "world_size": 2, "host": "h", "pid": 1})
                 sidecar.write()
             rank_statuses(run)

@@ -8,20 +8,20 @@ from dataclasses import replace
 
 import numpy as np
 import polars as pl
-from apart import run_apart
-from entries import LENGTHS, NUMBERS, change_a_field, damaged, made_up
 
-from fuzzing import ODD_VALUES, case_numbers
-from kinetoscope_tb.analyses import RUN_VIEWS
-from kinetoscope_tb.cache import pack
-from kinetoscope_tb.cache.summary_entry import PackedSummary, packed
-from kinetoscope_tb.cache.values import BrokenEntry
 from kinetoscope_tb.discovery import Logdir, list_traces
-from kinetoscope_tb.ranks import FRAMES, Member, Ranks, problem_of
-from kinetoscope_tb.ranks.model import TRAFFIC
-from kinetoscope_tb.store import Crew, compute, files_of, local_crew, ranks_of, summaries
+from kinetoscope_tb.distributed import FRAMES, Member, Ranks, problem_of
+from kinetoscope_tb.distributed.model import TRAFFIC
+from kinetoscope_tb.engine import ExecutorFactory, compute, files_of, load_summaries, local_executors, ranks_of
+from kinetoscope_tb.engine.cache import pack
+from kinetoscope_tb.engine.cache.summary_entry import PackedSummary, packed
+from kinetoscope_tb.engine.cache.values import BrokenEntry
+from kinetoscope_tb.views import RUN_VIEWS
 from kinetoscope_tb.web import encode
-from simulated import Truth, simulated, summary_of, write
+from support.apart import run_apart
+from support.entries import LENGTHS, NUMBERS, change_a_field, damaged, made_up
+from support.fuzzing import ODD_VALUES, case_numbers
+from support.simulated import Truth, simulated, summary_of, write
 
 RANKS = 3
 RUN = simulated(Truth(ranks=RANKS, steps=2, groups=(("all", (0, 1, 2)), ("some", (0, 1)))))
@@ -39,10 +39,10 @@ def test_made_up_summaries_break_nothing(tmp_path):
 def prepare(folder):
     """A run with a pack, and everything compiled."""
     write(RUN, folder / "run")
-    crew = Crew(lambda: local_crew(1).hands(), 1)
+    executors = ExecutorFactory(local_executors(1).make, 1)
     listing = list_traces([Logdir(str(folder))])
     files = files_of(listing, listing.files[0], "span")
-    found = dict(summaries(files, None, crew))
+    found = dict(load_summaries(files, None, executors))
     with (folder / "run" / "whole").open("wb") as file:
         file.write(pack.MAGIC)
         places = []
@@ -80,8 +80,8 @@ def case(number, folder):
     odd_pack((folder / "run" / "whole").read_bytes(), path, numbers)
     listing, notes = list_traces([Logdir(str(folder))]), []
     files = files_of(listing, listing.files[0], "span")
-    crew = Crew(lambda: local_crew(1).hands(), 1)
-    ranks = ranks_of(listing, files[0], files, summaries(files, None, crew, complain=notes.append), notes)
+    executors = ExecutorFactory(local_executors(1).make, 1)
+    ranks = ranks_of(listing, files[0], files, load_summaries(files, None, executors, on_problem=notes.append), notes)
     assert [member.problem for member in ranks.members] == [""] * RANKS
     said = RUN_VIEWS["run_health"].run(ranks)
     assert bool(notes) == ("summaries_unused" in said["rule"].to_list())

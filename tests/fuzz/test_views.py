@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from every_field import sample, text
-from fuzzing import case_numbers, damaged, named
+from kinetoscope_tb.distributed import summary
 from kinetoscope_tb.errors import KinetoscopeError
-from kinetoscope_tb.ranks import summary
-from questions import ask, file_questions, questions, reading, run_questions
+from support.every_field import sample, text
+from support.fuzzing import case_numbers, damaged, named
+from support.questions import ask, file_questions, questions, reading, run_questions
 
 GROUPS = 5
 SHARE = 1.0 if "KINETOSCOPE_FUZZ_CASES" in os.environ else 0.015

@@ -1,6 +1,6 @@
-"""Every view of every sample, as text: one file a view, so that a change of a number shows in a diff.
+"""Every view of every sample, as text: one file per view, so that a change of a number shows in a diff.
 
-UPDATE_GOLDEN=1 writes the files anew.
+`make golden` writes the files anew.
 """
 
 import os
@@ -10,15 +10,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from build import text
-from kinetoscope_tb.analyses import RUN_VIEWS, VIEWS
 from kinetoscope_tb.discovery import list_given
-from kinetoscope_tb.ranks import Member, Ranks, summary
+from kinetoscope_tb.distributed import Member, Ranks, summary
 from kinetoscope_tb.reader import read
+from kinetoscope_tb.views import RUN_VIEWS, VIEWS
+from support.build import text
 
 HERE = Path(__file__).parent
 SAMPLES = HERE.parents[1] / "samples"
 TRACES = sorted(SAMPLES.glob("*/*/*.pt.trace.json.gz"))
+UPDATES = bool(os.environ.get("UPDATE_GOLDEN"))
 LARGEST = 60  # rows of a table that are compared
 
 read_once = cache(read)
@@ -36,22 +37,31 @@ def test_there_are_samples():
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
 @pytest.mark.parametrize("path", TRACES, ids=name_of)
 def test_a_view_of_a_sample_says_what_it_said(path, view):
-    golden = HERE / name_of(path) / f"{view.id}.txt"
-    got = answer(read_once(path), view)
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.parent.mkdir(exist_ok=True)
-        golden.write_text(got, encoding="utf-8")
-    assert got == golden.read_text(encoding="utf-8")
+    assert_golden(HERE / name_of(path) / f"{view.id}.txt", answer(read_once(path), view))
 
 
 @pytest.mark.parametrize("view", RUN_VIEWS.values(), ids=RUN_VIEWS)
 def test_a_view_of_a_sample_s_run_says_what_it_said(view):
-    golden = HERE / "gloo_2ranks-ddp" / f"{view.id}.txt"
-    got = answer(sample_run(view.scope), view)
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.parent.mkdir(exist_ok=True)
-        golden.write_text(got, encoding="utf-8")
-    assert got == golden.read_text(encoding="utf-8")
+    assert_golden(HERE / "gloo_2ranks-ddp" / f"{view.id}.txt", answer(sample_run(view.scope), view))
+
+
+def test_every_file_is_of_a_view_and_a_sample():
+    expected = {HERE / name_of(path) / f"{name}.txt" for path in TRACES for name in VIEWS}
+    expected |= {HERE / "gloo_2ranks-ddp" / f"{name}.txt" for name in RUN_VIEWS}
+    left_over = set(HERE.rglob("*.txt")) - expected
+    if UPDATES:
+        for path in left_over:
+            path.unlink()
+    else:
+        assert left_over == set()
+
+
+def assert_golden(path, text):
+    if UPDATES:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    else:
+        assert text == path.read_text(encoding="utf-8"), "`make golden` accepts the new text"
 
 
 @cache

@@ -129,6 +129,7 @@ scontrol.parent.mkdir()
 scontrol.write_text('#!/bin/sh\\necho "$@" >> requeued')
 scontrol.chmod(0o755)
 os.environ["PATH"] = f"{scontrol.parent.absolute()}:{os.environ['PATH']}"
+signal.signal(asks, signal.SIG_DFL)  # nohup ignores SIGHUP, and children inherit that
 nothing = [signal.getsignal(number) for number in (signal.SIGUSR1, signal.SIGUSR2)]
 with Tracer(logdir, run="run", schedule=schedule) as tracer:
     assert [signal.getsignal(number) for number in (signal.SIGUSR1, signal.SIGUSR2)] == nothing

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
-from kinetoscope_tb.analyses.advice import advice
 from kinetoscope_tb.reader import read
-from real_traces import FOLDER, MISSING
+from kinetoscope_tb.views.overview.advice import advice
+from support.real_traces import FOLDER, MISSING
 
 JUDGED = {
     # One process, num_workers=0: the loader runs between the steps' work (59 ms of 178 ms). Convolutions run in float

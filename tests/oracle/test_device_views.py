@@ -3,9 +3,9 @@
 import polars as pl
 import pytest
 
-from kinetoscope_tb.analyses import VIEWS
 from kinetoscope_tb.reader import read
-from real_traces import FOLDER, MISSING
+from kinetoscope_tb.views import VIEWS
+from support.real_traces import FOLDER, MISSING
 
 here = pytest.mark.skipif(not FOLDER.is_dir(), reason=MISSING)
 

@@ -15,11 +15,11 @@ from torch import nn
 from torch.autograd.profiler_util import _filter_stack_entry
 
 from kinetoscope import trace_handler
-from kinetoscope_tb.analyses.call_stacks import call_stacks
-from kinetoscope_tb.analyses.modules import modules
-from kinetoscope_tb.analyses.python_calls import python_calls
+from kinetoscope_tb.measures.calls.module_calls import WITHIN
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.trace.module_calls import WITHIN
+from kinetoscope_tb.views.host.call_stacks import call_stacks
+from kinetoscope_tb.views.host.modules import modules
+from kinetoscope_tb.views.host.python_calls import python_calls
 
 LONG_WAIT_S = 30
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")

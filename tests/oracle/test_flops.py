@@ -6,9 +6,9 @@ from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from kinetoscope_tb.analyses.operator_efficiency import operator_efficiency
+from kinetoscope_tb.names.matrix_work import FORMULAS, Inputs, Unknown
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.trace.matrix_work import FORMULAS, Inputs, Unknown
+from kinetoscope_tb.views.device.operator_efficiency import operator_efficiency
 
 BY_PROFILER = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm")
 """What `with_flops` counts as we do; it counts conv2d, not the convolution inside, and no attention."""

@@ -24,11 +24,11 @@ from torch.profiler import schedule, tensorboard_trace_handler
 
 from kinetoscope import trace_handler
 from kinetoscope.handler import TraceHandler
-from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.analyses.operators import operators
-from kinetoscope_tb.analyses.operators_by_shape import operators_by_shape
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.trace import Trace
+from kinetoscope_tb.views import VIEWS
+from kinetoscope_tb.views.host.operators import operators
+from kinetoscope_tb.views.host.operators_by_shape import operators_by_shape
 
 pytestmark = pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")  # as an error it would crash torch
 

@@ -8,8 +8,8 @@ from functools import cache
 
 import pytest
 
-from kinetoscope_tb.analyses import VIEWS
 from kinetoscope_tb.reader import read
+from kinetoscope_tb.views import VIEWS
 
 H100 = "single/tracelens_h100_nsfw_image_detection.json.gz"
 H100_NVL = "single/ncompass_h100nvl_test_trace.pt.trace.json"

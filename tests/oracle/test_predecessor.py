@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from kinetoscope_tb.analyses import VIEWS
 from kinetoscope_tb.reader import read
+from kinetoscope_tb.views import VIEWS
 
 TABLES = Path(__file__).parent / "torch_tb_profiler"
 SAMPLES = {

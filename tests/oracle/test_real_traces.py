@@ -6,10 +6,10 @@ from functools import cache
 import polars as pl
 import pytest
 
-from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.measures.time.breakdown import CATEGORIES
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.trace.breakdown import CATEGORIES
-from real_traces import FOLDER, MISSING
+from kinetoscope_tb.views import VIEWS
+from support.real_traces import FOLDER, MISSING
 
 TRACES = sorted(p for kind in ("runs", "single") for p in (FOLDER / kind).rglob("*.json*"))
 

@@ -1,60 +1,65 @@
 """Sums reconcile: whatever splits the same time adds up to the same total, on every real trace and every sample."""
 
-from functools import cache
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.analyses.critical_path_stretches import MOST_ROWS
+from kinetoscope_tb.measures.time.step_subset import counted_steps
+from kinetoscope_tb.pictures import parent_column
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.trace.step_rows import counted_steps
-from real_traces import FOLDER
+from kinetoscope_tb.views import VIEWS
+from kinetoscope_tb.views.overview.critical_path_stretches import MOST_ROWS
+from support.real_traces import FOLDER
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 REAL = [p for kind in ("runs", "single") for p in (FOLDER / kind).rglob("*.json*")]
 TRACES = sorted([*REAL, *SAMPLES.glob("*/*/*.pt.trace.json.gz")])
 
-read_once = cache(read)
-each = pytest.mark.parametrize("path", TRACES, ids=lambda p: "-".join(p.parts[-3:]))
+RULES = []
 
 
-@cache
-def answers(path):
-    """The views that have something to say."""
-    trace = read_once(path)
-    return {name: view.run(trace) for name, view in VIEWS.items() if not view.is_missing(trace)}
+def rule(holds):
+    """One of the rules that are held against every trace."""
+    RULES.append(holds)
+    return holds
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda p: "-".join(p.parts[-3:]))
+def test_sums_reconcile(path, subtests):
+    trace = read(path)
+    tables = {name: view.run(trace) for name, view in VIEWS.items() if not view.is_missing(trace)}
+    for holds in RULES:
+        with subtests.test(rule=holds.__name__):
+            holds(trace, tables)
 
 
 def lasting(frame):
     return int(frame["dur_ns"].sum())
 
 
-@each
-def test_device_time_is_whole_in_every_view_that_splits_it(path):
-    trace = read_once(path)
+@rule
+def device_time_is_whole_in_every_view_that_splits_it(trace, tables):
     work = lasting(trace.device_events)
-    for name, table in answers(path).items():
+    for name, table in tables.items():
         if "device_self_ns" in table.columns and trace.holds("device_events"):
             assert table["device_self_ns"].sum() == work, name
 
 
-@each
-def test_kernels_and_copies_are_all_device_work(path):
-    trace = read_once(path)
+@rule
+def kernels_and_copies_are_all_device_work(trace, tables):
     kernels = lasting(trace.kernels)
-    totals = {name: table["total_ns"].sum() for name, table in answers(path).items() if "total_ns" in table.columns}
+    totals = {name: table["total_ns"].sum() for name, table in tables.items() if "total_ns" in table.columns}
     for name in ("kernels", "kernels_by_op"):
         assert totals.get(name, 0) == kernels, name
     if "copies" in VIEWS:
         assert totals.get("copies", 0) + kernels == lasting(trace.device_events)
 
 
-@each
-def test_a_total_in_a_tree_is_the_self_time_and_the_totals_right_below(path):
-    for name, table in answers(path).items():
-        parent = VIEWS[name].table.parent
+@rule
+def a_total_in_a_tree_is_the_self_time_and_the_totals_right_below(trace, tables):
+    for name, table in tables.items():
+        parent = parent_column(VIEWS[name].table.picture)
         for column in table.columns if parent else ():
             own = column.replace("_total_", "_self_")
             if "_total_" in column and own in table.columns:
@@ -66,32 +71,31 @@ def test_a_total_in_a_tree_is_the_self_time_and_the_totals_right_below(path):
                 assert wrong.is_empty(), (name, column)
 
 
-@each
-def test_the_parts_of_the_average_step_are_those_of_the_steps(path):
-    table = answers(path)["steps"]
+@rule
+def the_parts_of_the_average_step_are_those_of_the_steps(trace, tables):
+    table = tables["steps"]
     counted = table.filter("is_complete") if table["is_complete"].any() else table
-    means = dict(answers(path)["overview"].select("category", "mean_ns").iter_rows())
+    means = dict(tables["overview"].select("category", "mean_ns").iter_rows())
     for category, mean in means.items():
         column = "total_ns" if category == "Step" else f"{category.lower().replace(' ', '_')}_ns"
         assert mean == pytest.approx(counted[column].mean(), abs=0.501)
     assert sum(means.values()) - means["Step"] == pytest.approx(means["Step"], abs=len(means))
 
 
-@each
-def test_shapes_split_operators(path):
-    if "operators" not in answers(path):
+@rule
+def shapes_split_operators(trace, tables):
+    if "operators" not in tables:
         return
     columns = ["calls", "device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns", "host_self_bytes"]
     sums = [
-        answers(path)[name].group_by("name").agg(pl.col(columns).sum()).sort("name")
+        tables[name].group_by("name").agg(pl.col(columns).sum()).sort("name")
         for name in ("operators", "operators_by_shape")
     ]
     assert sums[0].equals(sums[1])
 
 
-@each
-def test_memory_in_view_of_the_peak_is_the_peak(path):
-    tables = answers(path)
+@rule
+def memory_in_view_of_the_peak_is_the_peak(trace, tables):
     if "memory_devices" not in tables:
         return
     peaks = dict(
@@ -101,9 +105,8 @@ def test_memory_in_view_of_the_peak_is_the_peak(path):
     assert {device: alive.get(device, 0) for device in peaks} == peaks
 
 
-@each
-def test_what_operators_took_of_memory_is_the_difference_from_beginning_to_end(path):
-    tables = answers(path)
+@rule
+def what_operators_took_of_memory_is_the_difference_from_beginning_to_end(trace, tables):
     if "memory_devices" not in tables:
         return
     levels = tables["memory_devices"].select("device", pl.col("end_allocated_bytes") - pl.col("begin_allocated_bytes"))
@@ -112,12 +115,14 @@ def test_what_operators_took_of_memory_is_the_difference_from_beginning_to_end(p
         assert taken.get(device, 0) == difference
 
 
-@each
-@pytest.mark.parametrize("per", ["recording", "step"])
-def test_busy_and_idle_time_are_the_window_and_the_parts_are_the_whole(path, per):
-    trace = read_once(path)
-    if VIEWS["idle"].is_missing(trace):
-        return
+@rule
+def busy_and_idle_time_are_the_window_and_the_parts_are_the_whole(trace, tables):
+    if not VIEWS["idle"].is_missing(trace):
+        assert_parts_are_the_whole(trace, "recording")
+        assert_parts_are_the_whole(trace, "step")
+
+
+def assert_parts_are_the_whole(trace, per):
     exposed = VIEWS["exposed_time"].run(trace, per=per)
     parts = "computation_ns", "exposed_communication_ns", "exposed_copies_ns", "idle_ns"
     assert exposed.select(pl.sum_horizontal(parts)).to_series().equals(exposed["window_ns"], check_names=False)
@@ -133,14 +138,12 @@ def test_busy_and_idle_time_are_the_window_and_the_parts_are_the_whole(path, per
     assert set(idle.filter(pl.col("scope") == "device").select(same).rows()) == set(exposed.select(same).rows())
 
 
-@each
-def test_the_critical_path_is_as_long_as_the_steps_however_it_is_split(path):
-    trace = read_once(path)
+@rule
+def the_critical_path_is_as_long_as_the_steps_however_it_is_split(trace, tables):
     if VIEWS["critical_path"].is_missing(trace):
         return
     lengths = trace.steps.select(pl.col("end_ns") - pl.col("start_ns")).to_series()
     whole = int(lengths.gather(counted_steps(trace)).sum())
-    tables = answers(path)
     assert tables["critical_path"]["path_ns"].sum() == tables["critical_path_names"]["path_ns"].sum() == whole
     stretches = tables["critical_path_stretches"]
     assert stretches.height == MOST_ROWS or stretches["dur_ns"].sum() == lengths.sum()

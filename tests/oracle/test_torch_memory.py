@@ -11,10 +11,10 @@ import torch
 from torch._C._profiler import RecordScope
 from torch._C._profiler import _EventType as EventType
 
-import oracle
 from kinetoscope import trace_handler
-from kinetoscope_tb.analyses import VIEWS
 from kinetoscope_tb.reader import read
+from kinetoscope_tb.views import VIEWS
+from support import oracle
 
 CPU = [torch.profiler.ProfilerActivity.CPU]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from build import TraceBuilder
-from kinetoscope_tb.checks import findings
+from kinetoscope_tb.diagnostics import diagnose
 from kinetoscope_tb.reader import read
-from real_traces import FOLDER
+from support.build import TraceBuilder
+from support.real_traces import FOLDER
 
 validator = pytest.importorskip("torch.profiler._trace_validator")
 
@@ -38,7 +38,7 @@ def said(path):
     """How often each of torch's rules is broken, by torch; and by ours."""
     _, violations = validator.validate_trace(str(path))
     names = [each.rule_name for each in violations if not is_of_two_launches(each)]
-    found = {finding.rule: finding.count for finding in findings(read(path))}
+    found = {diagnostic.rule: diagnostic.count for diagnostic in diagnose(read(path))}
     own = {rule: sum(found.get(name, 0) for name in names) for rule, names in OURS.items()}
     return {rule: names.count(rule) for rule in OURS}, own
 

@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 
 from kinetoscope_tb.advice import Facts
-from kinetoscope_tb.analyses import VIEWS
-from strategies import builders
+from kinetoscope_tb.views import VIEWS
+from support.strategies import builders
 
 
 @settings(max_examples=60, deadline=None)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.compare import compare, is_comparable
-from kinetoscope_tb.compare.noise import quantile
-from kinetoscope_tb.trace.step_rows import counted_steps, rows_of_steps
-from strategies import builders
+from kinetoscope_tb.compare import compare
+from kinetoscope_tb.compare.statistics import quantile
+from kinetoscope_tb.measures.time.step_subset import counted_steps, rows_of_steps
+from kinetoscope_tb.views import VIEWS
+from support.strategies import builders
 
 few = settings(max_examples=40, deadline=None)
 flat = st.sampled_from(["operators", "operators_by_shape", "kernels", "kernels_by_op", "overview", "health", "gpus"])
@@ -51,7 +51,7 @@ def test_rows_are_joined_as_a_dictionary_would(first, second, name):
 
 
 @few
-@given(builders(), st.sampled_from([name for name, view in VIEWS.items() if is_comparable(view)]))
+@given(builders(), st.sampled_from([name for name, view in VIEWS.items() if view.comparable_columns]))
 def test_a_trace_does_not_differ_from_itself(builder, name):
     trace = builder.build()
     frame = compare(VIEWS[name], trace, trace).frame

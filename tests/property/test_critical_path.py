@@ -1,15 +1,15 @@
 """The graph of waits against the recorded times, against programs whose truth is known, and against a slow search."""
 
 import polars as pl
-import programs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from programs import Launch, Op, Sync, Wait
 
-from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.dependencies import Explanation, Graph, Names, Places, WhatIf, critical_path
-from kinetoscope_tb.trace import NONE
-from strategies import builders
+from kinetoscope_tb.arrays.gather import NONE
+from kinetoscope_tb.critical_path import Explanation, Graph, Names, Places, WhatIf, critical_path
+from kinetoscope_tb.views import VIEWS
+from support import programs
+from support.programs import Launch, Op, Sync, Wait
+from support.strategies import builders
 
 few = settings(max_examples=40, deadline=None)
 streams = st.integers(7, 9)
@@ -64,8 +64,10 @@ def slow_path(graph, node, start):
         turns.append(int(graph.nodes.time[node]))
         edges = range(graph.first[node], graph.first[node + 1])
         times = graph.nodes.time
-        before = [(int(times[graph.before[e]] + graph.lag[e]), int(times[graph.before[e]]), -e) for e in edges]
-        node = graph.before[-max(before)[2]] if before else NONE
+        before = [
+            (int(times[graph.predecessor[e]] + graph.lag[e]), int(times[graph.predecessor[e]]), -e) for e in edges
+        ]
+        node = graph.predecessor[-max(before)[2]] if before else NONE
     return sorted({start, *turns})
 
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build import TraceBuilder
+from kinetoscope_tb.export.chrome_json.writer import EXTRAS, Source, Window, exported, size, slices_in
 from kinetoscope_tb.reader import read, read_blocks
 from kinetoscope_tb.timeline import CATEGORIES, timeline
-from kinetoscope_tb.timeline.export import EXTRAS, Source, Window, exported, size, slices_in
-from real_traces import FOLDER
-from strategies import builders
+from support.build import TraceBuilder
+from support.real_traces import FOLDER
+from support.strategies import builders
 
 TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
 WINDOWS = st.builds(Window, st.none() | st.integers(-5, 90), st.none() | st.integers(-5, 90))
@@ -198,7 +198,7 @@ def test_portions_leave_nothing_out(portion, monkeypatch):
         builder.op(f"o{i % 3}", 5 * (i // 4), 3 * i, thread=i % 2).annotation("a", 2 * i, 5).kernel("k", i, 3)
     sources = [Source(trace := builder.build(), timeline(trace))]
     whole, _, _ = written(sources)
-    monkeypatch.setattr("kinetoscope_tb.timeline.export.AT_ONCE", portion)
+    monkeypatch.setattr("kinetoscope_tb.export.chrome_json.writer.AT_ONCE", portion)
     assert written(sources)[0] == whole
 
 
@@ -228,7 +228,7 @@ def test_the_size_of_a_long_file_is_told_by_parts_of_it(monkeypatch):
         builder.op(f"aten::op{i % 17}", 1000 * i, 700).launch(1000 * i + 100, 200, i)
     trace = builder.build()
     source = Source(trace, timeline(trace), 10**9)
-    monkeypatch.setattr("kinetoscope_tb.timeline.export._SAMPLED", 1000)
+    monkeypatch.setattr("kinetoscope_tb.export.chrome_json.writer._SAMPLED", 1000)
     for window in (Window(), Window(10**9 + 10**6, 10**9 + 3 * 10**6)):
         told = size(source, window)
         taken = sum(map(len, exported([source], window)))

@@ -7,14 +7,14 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import oracle
-from build import TraceBuilder
-from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.intervals import exclusive_lengths, union
+from kinetoscope_tb.arrays.intervals import exclusive_lengths, union
+from kinetoscope_tb.arrays.nesting import nest
+from kinetoscope_tb.measures.time.breakdown import CATEGORIES, activities, breakdown
 from kinetoscope_tb.trace import Trace
-from kinetoscope_tb.trace.breakdown import CATEGORIES, activities, breakdown
-from kinetoscope_tb.trace.nesting import nest
-from strategies import builders, intervals
+from kinetoscope_tb.views import VIEWS
+from support import oracle
+from support.build import TraceBuilder
+from support.strategies import builders, intervals
 
 few = settings(max_examples=60, deadline=None)
 
@@ -72,7 +72,7 @@ def test_self_times_add_up_to_the_time_in_ranges(builder):
     trace = builder.build()
     for (thread,), ranges in trace.host_events.group_by("thread"):
         assert ranges["self_ns"].min() >= 0
-        if "host_overlap" not in {finding.rule for finding in trace.findings}:
+        if "host_overlap" not in {diagnostic.rule for diagnostic in trace.diagnostics}:
             calls = trace.launches.filter(pl.col("thread") == thread)
             spent, busy = ranges["self_ns"].sum(), oracle.busy(spans_of(ranges))
             assert spent <= busy if calls.height else spent == busy

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import oracle
-from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.call_names import synchronises
-from kinetoscope_tb.curves import corners
-from kinetoscope_tb.kernel_names import is_data_loading, step_number
-from kinetoscope_tb.trace import idle as module
-from strategies import builders
+from kinetoscope_tb.arrays.downsample import corners
+from kinetoscope_tb.measures.time import idle as module
+from kinetoscope_tb.names.calls import synchronises
+from kinetoscope_tb.names.kernels import is_data_loading, step_number
+from kinetoscope_tb.views import VIEWS
+from support import oracle
+from support.strategies import builders
 
 few = settings(max_examples=60, deadline=None)
 SHORT = 6  # instead of QUEUED_NS: the random times are short
@@ -71,7 +71,7 @@ def cause_at(instant, rows, everything, first):
 def host_at(trace):
     """A function that names what the launching threads do at an instant."""
     used = {trace.launches["thread"][launch] for launch in trace.device_events["launch"] if launch >= 0}
-    active = {name: [] for name in module.OCCUPANTS[:-1]}
+    active = {name: [] for name in module.HOST_ACTIVITIES[:-1]}
     for row in trace.host_events.rows(named=True):
         if is_data_loading(row["name"]):
             kind = "data loading"
@@ -105,7 +105,7 @@ def slow_idle(trace, windows):
     found = {}
     for key, own in groups.items():
         for step, start, end in windows:
-            counts = found[(*key, step)] = dict.fromkeys(("busy", *module.CAUSES, *module.OCCUPANTS), 0)
+            counts = found[(*key, step)] = dict.fromkeys(("busy", *module.CAUSES, *module.HOST_ACTIVITIES), 0)
             for t in range(start, end):
                 is_busy = any(row["start_ns"] <= t < row["end_ns"] for row in own)
                 cause = "busy" if is_busy else cause_at(t, own, rows, first)

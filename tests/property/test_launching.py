@@ -7,11 +7,11 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import oracle
-from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.trace.duration_bins import binned
-from kinetoscope_tb.trace.launch_outcomes import launch_outcomes
-from strategies import builders
+from kinetoscope_tb.measures.calls.launch_outcomes import launch_outcomes
+from kinetoscope_tb.measures.time.duration_bins import binned
+from kinetoscope_tb.views import VIEWS
+from support import oracle
+from support.strategies import builders
 
 few = settings(max_examples=60, deadline=None)
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import oracle
-from build import TraceBuilder
-from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.trace.allocations import FATES, alive_at, allocations
-from kinetoscope_tb.trace.memory_levels import device_memories
-from strategies import builders
+from kinetoscope_tb.measures.memory.allocations import FATES, alive_at, allocations
+from kinetoscope_tb.measures.memory.levels import device_memories
+from kinetoscope_tb.views import VIEWS
+from support import oracle
+from support.build import TraceBuilder
+from support.strategies import builders
 
 few = settings(max_examples=80, deadline=None)
 
@@ -136,7 +136,7 @@ def bounds(rows, begin, end):
 def test_a_curve_that_is_reduced_keeps_the_bounds_of_each_part(history, parts):
     trace = traced([record for record, _ in history])
     whole = VIEWS["memory_curve"].run(trace)
-    with patch("kinetoscope_tb.analyses.memory_curve.DRAWN", parts):
+    with patch("kinetoscope_tb.views.memory.memory_curve.DRAWN", parts):
         reduced = VIEWS["memory_curve"].run(trace)
     levels = [table.select("time_ns", "allocated_bytes").rows() for table in (whole, reduced)]
     end = whole["time_ns"].max()

@@ -7,11 +7,11 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinetoscope_tb.analyses import RUN_VIEWS
-from kinetoscope_tb.dependencies import CLASSES, LEGS
-from kinetoscope_tb.ranks import Member, Ranks, Summary
-from kinetoscope_tb.ranks.model import CALLS, GROUPS, STEPS, TRAFFIC
-from kinetoscope_tb.ranks.paths import PARTS, Paths
+from kinetoscope_tb.critical_path import CLASSES, SEGMENTS
+from kinetoscope_tb.distributed import Member, Ranks, Summary
+from kinetoscope_tb.distributed.model import CALLS, GROUPS, STEPS, TRAFFIC
+from kinetoscope_tb.distributed.path.paths import PARTS, Paths
+from kinetoscope_tb.views import RUN_VIEWS
 
 few = settings(max_examples=40, deadline=None)
 NONE = -1
@@ -80,15 +80,15 @@ def run_of(program):
 def summary_of(program, rank, come, over, ends):
     mine = [c for c, ranks in enumerate(program.who) if rank in ranks]
     groups = [sorted({tuple(program.who[c]) for c in mine}).index(tuple(program.who[c])) for c in mine]
-    legs = []
+    segments = []
     for target in [NONE, *mine]:
         at = come[rank, target] if target >= 0 else ends[rank]
         for since, spent in program.work[rank, target]:
             early = at - sum(spent) - (over[since] if since >= 0 else 0)
             vector = [dict(zip(USED, spent, strict=True)).get(part, 0) for part in range(len(CLASSES))]
             number = mine.index(target) if target >= 0 else NONE
-            legs.append((0, number, mine.index(since) if since >= 0 else NONE, early, vector))
-        legs.sort(key=lambda leg: (leg[1], leg[3]))
+            segments.append((0, number, mine.index(since) if since >= 0 else NONE, early, vector))
+        segments.sort(key=lambda segment: (segment[1], segment[3]))
     start = [come[rank, c] + program.ahead[rank] for c in mine]
     calls = pl.DataFrame(
         {
@@ -114,7 +114,7 @@ def summary_of(program, rank, come, over, ends):
         calls.cast(CALLS),
         pl.DataFrame(told, schema=GROUPS, orient="row"),
         pl.DataFrame(schema=TRAFFIC),
-        pl.DataFrame(legs, schema=LEGS, orient="row"),
+        pl.DataFrame(segments, schema=SEGMENTS, orient="row"),
     )
 
 
@@ -153,7 +153,7 @@ def test_a_path_follows_what_each_rank_waited_for(program):
         assert row["start_ns"] - program.ahead[row["member"]] == at
         at += row["stretch_ns"]
         if row["part"] == PARTS.index("transfer"):
-            call = paths.reduced.ranks.calls.row(row["since"], named=True)
+            call = paths.merged_graph.ranks.calls.row(row["since"], named=True)
             assert at == over[call["nth"]]
             assert row["stretch_ns"] == program.moves[call["nth"]]
 
@@ -168,7 +168,7 @@ def test_what_would_be_saved_is_what_the_faster_ranks_take_less(program, percent
     less = lambda r, p: percent * (rank in (None, r)) * (part in (None, p))  # noqa: E731
     assert paths.saved_in_legs(part, rank, percent).tolist() == [whole - max(program.laid_out(less)[2])]
     chosen = data.draw(st.integers(0, len(program.who) - 1))
-    calls = (paths.reduced.ranks.calls["nth"] == chosen).to_numpy()
+    calls = (paths.merged_graph.ranks.calls["nth"] == chosen).to_numpy()
     faster = program.laid_out(less_data=lambda c: percent * (c == chosen))
     assert paths.saved_in_calls(calls, percent).tolist() == [whole - max(faster[2])]
 

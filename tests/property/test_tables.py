@@ -5,9 +5,9 @@ from collections import Counter, defaultdict
 import pytest
 from hypothesis import given, settings
 
-import slow_tables as slow
-from kinetoscope_tb.analyses import VIEWS
-from strategies import builders
+from kinetoscope_tb.views import VIEWS
+from support import slow_tables as slow
+from support.strategies import builders
 
 few = settings(max_examples=60, deadline=None)
 

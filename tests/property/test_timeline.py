@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from slow_timeline import decoded, tile
 
-from build import TraceBuilder
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline import FRAMES, Pyramid, Rows, timeline
-from kinetoscope_tb.timeline.encoding import batch_bytes
-from real_traces import FOLDER
+from kinetoscope_tb.timeline.core.tile_encoding import batch_bytes
+from support.build import TraceBuilder
+from support.real_traces import FOLDER
+from support.slow_timeline import decoded, tile
 
 TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
 KINDS = st.sampled_from(["op", "annotation", "python", "kernel", "launch"])

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline import CATEGORIES, timeline
-from kinetoscope_tb.timeline.area import area
-from real_traces import FOLDER
-from strategies import builders
+from kinetoscope_tb.timeline.search.area import area
+from support.real_traces import FOLDER
+from support.strategies import builders
 
 TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
 

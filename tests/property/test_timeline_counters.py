@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.measures.memory.levels import device_memories
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.timeline.counters import Counter, counters
-from kinetoscope_tb.trace.memory_levels import device_memories
-from real_traces import FOLDER
+from kinetoscope_tb.timeline.counters.counters import Counter, counters
+from kinetoscope_tb.views import VIEWS
+from support.real_traces import FOLDER
 
 TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
 

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build import TraceBuilder
+from kinetoscope_tb.measures.calls.module_calls import ModuleCalls
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline import timeline
-from kinetoscope_tb.timeline.details import details
-from kinetoscope_tb.timeline.links import Links, launched, open_at
-from kinetoscope_tb.trace.module_calls import ModuleCalls
-from real_traces import FOLDER
-from strategies import builders
+from kinetoscope_tb.timeline.details.details import details
+from kinetoscope_tb.timeline.details.links import Links, launched, open_at
+from support.build import TraceBuilder
+from support.real_traces import FOLDER
+from support.strategies import builders
 
 TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
 

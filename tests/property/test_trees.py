@@ -2,19 +2,19 @@
 
 from collections import Counter
 
-import tree_oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from build import TraceBuilder
-from kinetoscope_tb.analyses.call_stacks import call_stacks
-from kinetoscope_tb.analyses.modules import modules
-from kinetoscope_tb.analyses.modules_by_class import modules_by_class
-from kinetoscope_tb.analyses.operators import operators
-from kinetoscope_tb.analyses.python_calls import python_calls
-from kinetoscope_tb.trace.module_calls import WITHIN
-from kinetoscope_tb.trace.module_times import OUTSIDE, UNATTRIBUTED
-from strategies import correlations, lengths, threads, times
+from kinetoscope_tb.measures.calls.module_calls import WITHIN
+from kinetoscope_tb.measures.calls.module_times import OUTSIDE, UNATTRIBUTED
+from kinetoscope_tb.views.host.call_stacks import call_stacks
+from kinetoscope_tb.views.host.modules import modules
+from kinetoscope_tb.views.host.modules_by_class import modules_by_class
+from kinetoscope_tb.views.host.operators import operators
+from kinetoscope_tb.views.host.python_calls import python_calls
+from support import tree_oracle
+from support.build import TraceBuilder
+from support.strategies import correlations, lengths, threads, times
 
 few = settings(max_examples=150, deadline=None)
 FORWARD_THREAD = 1  # torch numbers nodes per thread, and the oracle knows of one

@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch.testing._internal.distributed import fake_pg  # noqa: F401  the backend that talks to nobody
 
 from kinetoscope import Tracer, cyclic
-from kinetoscope.requests import Request, write
+from kinetoscope.scheduling.request import Request, write_request
 
 FOLDER = Path(sys.argv[1])
 
@@ -36,7 +36,7 @@ def only_one():
             work()
             if step == 5 and rank == 0:
                 assert not tracer.saved_traces
-                write(FOLDER / "chosen", Request(steps=2, ranks=(0,)))
+                write_request(FOLDER / "chosen", Request(steps=2, ranks=(0,)))
             tracer.step()
             if is_any(rank == 0 and tracer.saved_traces):
                 break

@@ -1,13 +1,13 @@
 import json
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 
 import pytest
 
-from processes import ENVIRON
+from support.processes import ENVIRON
+from support.waiting import wait_for
 
 pytest.register_assert_rewrite("torture.truth")
 from torture.truth import LIMIT_S, assert_truth, wait_until_gone  # noqa: E402
@@ -47,10 +47,7 @@ class Job:
 
     def until(self, name, limit_s=LIMIT_S):
         """Wait until the training leaves a file of that name."""
-        deadline = time.monotonic() + limit_s
-        while not (self.folder / name).exists():
-            assert time.monotonic() < deadline, self.words
-            time.sleep(0.01)
+        wait_for((self.folder / name).exists, limit_s, context=lambda: self.words)
 
     def ended(self, limit_s=LIMIT_S):
         """Wait for its end, and that of all its processes; return its exit status."""

@@ -45,7 +45,7 @@ def ends(_tracer):
 def during_the_save(name):
     """The signal comes while torch's own code runs."""
     tracer = Tracer(FOLDER, run=name, schedule=cyclic(**PLAN))
-    save = tracer._saving.save
+    save = tracer._trace_writer.save
 
     def interrupted(*args, **kwargs):
         os.kill(os.getpid(), signal.SIGTERM)
@@ -53,7 +53,7 @@ def during_the_save(name):
             pass
         save(*args, **kwargs)
 
-    tracer._saving.save = interrupted
+    tracer._trace_writer.save = interrupted
     with tracer:
         for _ in range(8):
             work()
@@ -155,10 +155,10 @@ def left_to_die(name):
                 work()
             tracer.counter("loss", {"loss": step})
             if step == 2:
-                tracer._attendant._watch.end()  # else the time would decide what is written
+                tracer._supervisor._background.end()  # else the time would decide what is written
             if step == 5:
                 with tracer.marker("checkpoint"), tracer.marker("upload"):
-                    tracer._attendant._sidecar.write()
+                    tracer._supervisor._journal.write()
                     os.kill(os.getpid(), signal.SIGKILL)
             tracer.step()
 

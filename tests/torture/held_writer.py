@@ -8,24 +8,24 @@ import os
 import time
 from pathlib import Path
 
-from kinetoscope import finisher, writer
+from kinetoscope.output import commit, writer_process
 
 LIMIT_S = 60
 
 
 def main(queue, parent, places):
     """Be the process of a queue, as `finisher.main` is, with its arguments as texts."""
-    splice = writer.splice
+    merge_events = commit.merge_events
 
     def held(source, packed, *more):
         Path(os.environ["TORTURE"], "merging").touch()
         deadline = time.monotonic() + LIMIT_S
         while not _is_over(Path(queue), int(parent)) and time.monotonic() < deadline:
             time.sleep(0.005)
-        return splice(source, packed, *more)
+        return merge_events(source, packed, *more)
 
-    writer.splice = held
-    finisher.main(queue, int(parent), json.loads(places))
+    commit.merge_events = held
+    writer_process.main(queue, int(parent), json.loads(places))
 
 
 def _is_over(queue, parent):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kinetoscope.status import rank_statuses
+from kinetoscope.journal.status import rank_statuses
 from kinetoscope_tb.discovery import Logdir, list_traces
-from processes import ended, started, steps_of, traces_in
+from support.processes import ended, started, steps_of, traces_in
 
 JOB = Path(__file__).with_name("attempts.py")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import kinetoscope_tb
-from kinetoscope.recover import recovered
-from kinetoscope.sidecar import header_of, sidecar_file
-from processes import ENVIRON, steps_of, traces_in
+from kinetoscope.journal.journal import header_of, journal_file
+from kinetoscope.journal.recover import recover_journals
+from support.processes import ENVIRON, steps_of, traces_in
 
 ENDINGS = Path(__file__).with_name("endings.py")
 TERM, KILL = -signal.SIGTERM, -signal.SIGKILL
@@ -85,9 +85,9 @@ def test_what_sigkill_left_becomes_a_trace(jobs):
     folder, statuses = jobs
     run = folder / "sigkill"
     assert statuses["sigkill"] == KILL
-    assert header_of(sidecar_file(run, 0))["run"] == "sigkill"
+    assert header_of(journal_file(run, 0))["run"] == "sigkill"
     before = set(run.glob("*.gz"))  # the window that was complete is there
-    (result,) = recovered(run)
+    (result,) = recover_journals(run)
     assert result.problem == ""
     assert set(run.glob("*.gz")) == {*before, result.trace}
     trace = json.loads(gzip.decompress(result.trace.read_bytes()))
@@ -95,7 +95,7 @@ def test_what_sigkill_left_becomes_a_trace(jobs):
     assert trace["kinetoscope"]["open_markers"] == ["checkpoint", "upload"]
     events = [(event["ph"], event["name"]) for event in trace["traceEvents"]]
     assert events.count(("X", "épreuve")) == 6  # also between windows
-    losses = [event["args"]["loss"] for event in trace["traceEvents"] if event["name"] == "loss"]
-    assert losses == [0, 1, 2, 3, 4, 5]
+    error_log = [event["args"]["loss"] for event in trace["traceEvents"] if event["name"] == "loss"]
+    assert error_log == [0, 1, 2, 3, 4, 5]
     assert kinetoscope_tb.open(result.trace).steps["step"].to_list() == ["0", "1", "2", "3", "4"]
-    assert recovered(run) == []
+    assert recover_journals(run) == []

@@ -1,22 +1,18 @@
 """A rank that hangs in a collective, where no signal reaches its training's thread."""
 
 import json
-import time
 from pathlib import Path
 
-from kinetoscope.recover import recovered
-from kinetoscope.status import rank_statuses
-from processes import started, steps_of, traces_in
+from kinetoscope.journal.recover import recover_journals
+from kinetoscope.journal.status import rank_statuses
+from support.processes import started, steps_of, traces_in
+from support.waiting import wait_for
 
 JOB = Path(__file__).with_name("blocked.py")
 
 
-def until(condition, limit_s=120):
-    deadline = time.monotonic() + limit_s
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it didn't come in time"
-        time.sleep(0.05)
-    return found
+def until(condition):
+    return wait_for(condition, within_s=120)
 
 
 def test_a_rank_that_hangs_in_a_collective_says_that_it_was_told_to_end(tmp_path):
@@ -43,7 +39,7 @@ def test_a_rank_that_hangs_in_a_collective_says_that_it_was_told_to_end(tmp_path
     until(lambda: rank(0)["state"] == rank(1)["state"] == "killed")
     assert (rank(0)["reason"], rank(1)["reason"]) == ("sigterm", None)
     assert rank(0)["problem"].startswith("the process ended without a good-bye while it recorded, since step 2")
-    results = recovered(run)
+    results = recover_journals(run)
     assert [(result.steps, result.problem) for result in results] == [(5, ""), (5, "")]
     trace = traces_in(run)["rank0", 5]
     assert steps_of(trace) == [0, 1, 2, 3, 4]

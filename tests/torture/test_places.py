@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import ENVIRON
+from support.processes import ENVIRON
 from torture.permissions import heed_permissions
 from torture.truth import Rank, Truth, Window, said, windows_in
 

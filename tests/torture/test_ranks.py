@@ -5,14 +5,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from processes import ENVIRON
+from support.processes import ENVIRON
+from support.waiting import wait_for
 from torture.truth import LIMIT_S, OneOf, Rank, Truth, Window, assert_truth, kill, said, wait_until_gone
 
 PROGRAM = Path(__file__).with_name("ranks.py")
@@ -42,12 +42,13 @@ class Launched:
 
     def until(self, condition):
         """Wait for what the job does; return it."""
-        deadline = time.monotonic() + LIMIT_S
-        while not (value := condition()):
-            assert time.monotonic() < deadline, self.words
-            assert self.process.poll() is None, self.words
-            time.sleep(0.02)
-        return value
+
+        def done():
+            value = condition()
+            assert value or self.process.poll() is None, self.words
+            return value
+
+        return wait_for(done, LIMIT_S, context=lambda: self.words)
 
     def ended(self):
         """Wait for its end, and that of all its processes; return its exit status."""

@@ -2,28 +2,27 @@
 
 import os
 import signal
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from kinetoscope.recover import recovered
-from kinetoscope.requests import Request, write
-from kinetoscope.status import rank_statuses
-from processes import ended, started, steps_of, traces_in
+from kinetoscope.journal.recover import recover_journals
+from kinetoscope.journal.status import rank_statuses
+from kinetoscope.scheduling.request import Request, write_request
+from support.processes import ended, started, steps_of, traces_in
+from support.waiting import wait_for
 
 JOB = Path(__file__).with_name("listening.py")
 
 
-def until(condition, process=None, limit_s=120):
+def until(condition, process=None):
     """Wait for what a job does, or its finishers after it; return it."""
-    deadline = time.monotonic() + limit_s
-    while time.monotonic() < deadline:
+
+    def done():
         value = condition()
-        if value:
-            return value
-        assert process is None or process.poll() is None, ended(process)
-        time.sleep(0.05)
-    raise AssertionError("the job didn't do it in time")
+        assert value or process is None or process.poll() is None, ended(process)
+        return value
+
+    return wait_for(done, within_s=120)
 
 
 @contextmanager
@@ -66,13 +65,13 @@ def requests_of(status):
 def test_all_ranks_record_the_same_steps_on_request_and_what_they_have_when_one_is_killed(tmp_path):
     with torchrun(tmp_path, 4) as (process, run):
         known = set()
-        write(run, Request(steps=3, options={"with_stack": True}))
+        write_request(run, Request(steps=3, options={"with_stack": True}))
         first = window(process, run, 4, known)
         pid = rank_statuses(run)[2].pid
         os.kill(pid, signal.SIGUSR2)
         second = window(process, run, 4, known)
         request = Request(steps=10_000, ranks=(0, 3))
-        write(run, request)
+        write_request(run, request)
         until(recording(run, request, 2), process)
         last = rank_statuses(run)[3]
         os.kill(last.pid, signal.SIGKILL)
@@ -93,7 +92,7 @@ def test_all_ranks_record_the_same_steps_on_request_and_what_they_have_when_one_
     ((_, trace),) = [item for item in traces_in(run).items() if item[1]["kinetoscope"]["is_complete"] is False]
     assert trace["kinetoscope"]["reason"] in ("sigterm", "exception: RuntimeError", "exception: DistBackendError")
     assert steps_of(trace)
-    (result,) = recovered(run)
+    (result,) = recover_journals(run)
     assert (result.trace.name.split(".")[0], result.problem) == ("rank3", "")
     assert result.steps >= last.completed - 20
     assert {s.state for s in rank_statuses(run)} == {"ended"}

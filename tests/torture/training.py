@@ -16,7 +16,8 @@ from pathlib import Path
 import torch
 from torch.profiler import profile
 
-from kinetoscope import Tracer, cyclic, finishing, saving
+from kinetoscope import Tracer, cyclic
+from kinetoscope.output import trace_writer, writer_client
 
 PLAN = {"wait": 1, "warmup": 1, "active": 3, "repeat": 2}
 STEPS = 12
@@ -130,13 +131,13 @@ class Training:
         for number in default:
             signal.signal(getattr(signal, number), signal.SIG_DFL)
         if close_s is not None:
-            saving.CLOSE_S = saving.SIGNAL_S = close_s
+            trace_writer.CLOSE_S = trace_writer.SIGNAL_S = close_s
         if at == "merging" or holds_writer:
-            finishing._PROGRAM = "from held_writer import main; main(*sys.argv[1:])"
+            writer_client._PROGRAM = "from held_writer import main; main(*sys.argv[1:])"
         if at == "export":
             profile.export_chrome_trace = self.exported(profile.export_chrome_trace)
         if at == "closing":
-            finishing.Finishing.close = self.closed(finishing.Finishing.close)
+            writer_client.WriterClient.close = self.closed(writer_client.WriterClient.close)
         self.tracer = None
 
     def run(self):
@@ -217,7 +218,7 @@ class Training:
     @property
     def writer(self):
         """The number of the process that writes."""
-        return self.tracer._saving._finishing._finisher.pid
+        return self.tracer._trace_writer._client._process.pid
 
     def both_killed(self):
         """The machine runs out of memory: all processes of the training are killed."""

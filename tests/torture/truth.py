@@ -21,7 +21,7 @@ from pathlib import Path
 import kinetoscope_tb
 from kinetoscope.naming import parse
 from kinetoscope_tb.cli.commands import main
-from processes import steps_of, traces_in
+from support.processes import steps_of, traces_in
 
 LIMIT_S = 60
 ALLOWED = re.compile(  # what may lie below a run's folder, beside its traces

@@ -1,25 +1,37 @@
 """What holds of every view, so that a new one is tested the moment it is named."""
 
 import json
-from unittest.mock import patch
+from dataclasses import replace
+from functools import cache
 
 import polars as pl
 import pytest
 
-from build import TraceBuilder
-from kinetoscope_tb.analyses import VIEWS
 from kinetoscope_tb.cli.text_table import aligned, text_columns
+from kinetoscope_tb.engine import Missing
 from kinetoscope_tb.errors import BadParameter
-from kinetoscope_tb.store import Missing
-from kinetoscope_tb.tables import COUNT, DURATION, FRACTION, INSTANT
-from kinetoscope_tb.views import catalogue
+from kinetoscope_tb.pictures import Lines, parent_column
+from kinetoscope_tb.table import COUNT, DURATION, FRACTION, INSTANT
+from kinetoscope_tb.timeline import FRAMES, timeline
+from kinetoscope_tb.view import Detail, Listed, Part, Variant, catalogue
+from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.web import encode
+from support.build import TraceBuilder
 
-each = pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+
+def for_each_view(rule):
+    """One test of a rule: it reports every view that breaks the rule."""
+
+    def test(subtests):
+        for view in VIEWS.values():
+            with subtests.test(view=view.id):
+                rule(view)
+
+    return test
 
 
-def rich():
-    """A trace in which no part is empty."""
+def full():
+    """The builder of a trace in which no part is empty."""
     return (
         TraceBuilder(
             deviceProperties=[{"id": 0, "name": "GPU", "totalGlobalMem": 1 << 30, "computeMajor": 9, "computeMinor": 0}]
@@ -38,38 +50,43 @@ def rich():
         .memory(64, at=12)
         .python("f.py(1): f", at=5, dur=60)
         .module("Linear_0", at=8, dur=40)
-        .build()
     )
 
 
-@each
+@cache
+def rich():
+    return full().build()
+
+
+@for_each_view
 def test_the_id_is_the_name_of_module_and_function(view):
     assert VIEWS[view.id] is view
-    assert view.run.__module__ == f"kinetoscope_tb.analyses.{view.id}"
+    assert view.run.__module__.startswith("kinetoscope_tb.views.")
+    assert view.run.__module__.endswith(f".{view.id}")
 
 
-@each
+@for_each_view
 def test_it_returns_its_table(view):
-    frame = view.run(rich())
+    frame = view.run(replace(rich()))  # a trace that holds nothing but its rows
     view.table.of(frame)
     assert view.id == "health" or not frame.is_empty()  # nothing to say is the best answer
 
 
-@each
+@for_each_view
 def test_a_key_names_each_row_once(view):
     frame = view.run(rich())
     assert view.table.key
     assert frame.select(view.table.key).is_duplicated().sum() == 0
 
 
-@each
+@for_each_view
 def test_rows_known_by_their_time_or_place_are_moments_of_one_recording(view):
     kinds = {c.name: c.kind for c in view.table.columns}
     if any(kinds[name] is INSTANT or name == "first_byte" for name in view.table.key):
         assert view.within == "moments"
 
 
-@each
+@for_each_view
 def test_every_value_of_every_parameter_runs(view):
     others = {"number": ("0", "-1", "100000000000000000"), "text": ("", "aten::mm", "\U0001f525")}
     for parameter in view.parameters:
@@ -77,13 +94,13 @@ def test_every_value_of_every_parameter_runs(view):
             view.table.of(view.run(rich(), **view.arguments({parameter.name: value})))
 
 
-@each
+@for_each_view
 def test_an_unknown_parameter_is_refused(view):
     with pytest.raises(BadParameter, match="no parameter 'nonsense'"):
         view.arguments({"nonsense": "1"})
 
 
-@each
+@for_each_view
 def test_a_trace_without_what_it_needs_is_missing_with_a_hint(view):
     trace = TraceBuilder().event("overhead", "Buffer Flush", at=0, dur=1).build()
     if view.needs:
@@ -93,28 +110,33 @@ def test_a_trace_without_what_it_needs_is_missing_with_a_hint(view):
         view.table.of(view.run(trace))
 
 
-@each
+@for_each_view
 def test_a_variant_belongs_to_a_view(view):
-    assert view.variant_of is None or VIEWS[view.variant_of].variant
+    if isinstance(view.place, Variant):
+        base = VIEWS[view.place.of].place
+        assert isinstance(base, Listed)
+        assert base.label
 
 
-@each
+@for_each_view
 def test_a_part_belongs_to_a_view_of_the_list(view):
-    owner = VIEWS[view.part_of or view.detail_of or view.id]
-    assert view.id == owner.id or not (owner.part_of or owner.detail_of or owner.variant_of)
+    if isinstance(view.place, Part):
+        assert isinstance(VIEWS[view.place.of].place, Listed)
 
 
-@each
+@for_each_view
 def test_a_detail_takes_a_key_of_the_rows_that_it_belongs_to(view):
-    if view.detail_of:
-        assert {p.name for p in view.parameters} & set(VIEWS[view.detail_of].table.key)
+    if isinstance(view.place, Detail):
+        owner = VIEWS[view.place.of]
+        assert isinstance(owner.place, Listed)
+        assert {p.name for p in view.parameters} & set(owner.table.key)
 
 
-@each
+@for_each_view
 def test_the_row_around_another_exists_and_leads_to_a_root(view):
     frame = view.run(rich())
-    if view.table.parent:
-        above = dict(enumerate(frame[view.table.parent]))
+    if parent := parent_column(view.table.picture):
+        above = dict(enumerate(frame[parent]))
         for row in above:
             seen = set()
             while row is not None:
@@ -124,16 +146,29 @@ def test_the_row_around_another_exists_and_leads_to_a_root(view):
                 row = above[row]
 
 
-@each
+@for_each_view
+def test_a_row_stands_for_events_that_the_timeline_has(view):
+    trace = rich()
+    made = timeline(trace)
+    if view.slices:
+        for row in view.run(trace).iter_rows(named=True):
+            events = view.events_of_row(trace, row)
+            assert set(events) <= set(FRAMES)
+            for frame, rows in events.items():
+                assert (made.slices_of(frame, rows) >= 0)[rows >= 0].all()
+
+
+@for_each_view
 def test_a_curve_goes_forward_in_time(view):
     frame = view.run(rich())
-    if view.table.curves:
+    if isinstance(view.table.picture, Lines):
         when = next(c.name for c in view.table.columns if c.kind is INSTANT)
-        groups = frame.partition_by(view.table.series) if view.table.series else [frame]
+        series = view.table.picture.series
+        groups = frame.partition_by(series) if series else [frame]
         assert all(group[when].is_sorted() for group in groups)
 
 
-@each
+@for_each_view
 def test_numbers_are_real_or_missing(view):
     floats = view.run(rich()).select(pl.col(pl.Float64))
     assert all(not column.is_nan().any() for column in floats)
@@ -157,12 +192,6 @@ NAMES = {
     "a brace": '{"traceEvents":[',
 }
 MAY_BE_EMPTY = {"health"}  # nothing to say is its best answer
-
-
-def full():
-    """The builder of a trace in which no part is empty."""
-    with patch.object(TraceBuilder, "build", lambda builder: builder):
-        return rich()
 
 
 def without(*categories, name=""):
@@ -272,31 +301,39 @@ def odd(request):
     return ODD[request.param]().build()
 
 
-@each
-def test_a_view_answers_or_says_what_to_record(view, odd):
-    if view.is_missing(odd):
+def test_every_view_answers_or_says_what_to_record(odd, subtests):
+    for view in VIEWS.values():
+        with subtests.test(view=view.id):
+            assert_answers(view, odd)
+
+
+def test_a_parameter_of_any_value_chooses_rows(odd, subtests):
+    for view in VIEWS.values():
+        if view.parameters and not view.is_missing(odd):
+            with subtests.test(view=view.id):
+                assert_parameters_choose(view, odd)
+
+
+def assert_answers(view, trace):
+    if view.is_missing(trace):
         assert view.hint.endswith(".")
         encode.text(encode.view_answer(view, Missing(view.hint)))
         return
-    frame = view.table.of(view.run(odd))
+    frame = view.table.of(view.run(trace))
     assert frame.height or view.id in MAY_BE_EMPTY or view.hint
     assert_sound(view, frame)
 
 
-WITH_PARAMETERS = [view for view in VIEWS.values() if view.parameters]
 VALUES = {"number": ("0", "-1", "999999999999999999"), "text": ("", NAMES["HTML"], NAMES["control characters"])}
 
 
-@pytest.mark.parametrize("view", WITH_PARAMETERS, ids=[view.id for view in WITH_PARAMETERS])
-def test_a_parameter_of_any_value_chooses_rows(view, odd):
-    if view.is_missing(odd):
-        return
+def assert_parameters_choose(view, trace):
     for parameter in view.parameters:
         for value in VALUES.get(parameter.kind, parameter.choices):
-            assert_sound(view, view.table.of(view.run(odd, **view.arguments({parameter.name: value}))))
+            assert_sound(view, view.table.of(view.run(trace, **view.arguments({parameter.name: value}))))
     if {"from_ns", "to_ns"} <= {parameter.name for parameter in view.parameters}:
         for window in ((20, 60), (60, 20), (30, 30)):
-            assert_sound(view, view.table.of(view.run(odd, from_ns=window[0], to_ns=window[1])))
+            assert_sound(view, view.table.of(view.run(trace, from_ns=window[0], to_ns=window[1])))
 
 
 def assert_sound(view, frame):

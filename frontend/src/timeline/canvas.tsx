@@ -1,22 +1,23 @@
-/** The drawn timeline: tree, canvas, what is above them, and what tells of it to those who can't see it. */
+/** The timeline's tree and canvas, what is above them, and a description for screen readers. */
 
 import { computed, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { decimal, plural } from "../format.ts";
-import { address, go } from "../state.ts";
-import { type Commands, useKeys } from "../widgets/keys.ts";
-import { commandsOf, followHeldKeys } from "./commands.ts";
-import { Gutter, Scrollbar } from "./gutter.tsx";
-import { Hands } from "./hands.ts";
-import { followGaps } from "./idle.ts";
-import { followLatest, kept } from "./kept.ts";
-import { MarkLabels } from "./mark_labels.tsx";
-import { orderNaturally } from "./moving.ts";
-import { isWaiting, laid, mode, order, scroll, shown } from "./scene.ts";
-import { area, detail, found, selection, settled, steps } from "./state.ts";
-import { duration } from "./times.ts";
+import { address, go } from "../app/router.ts";
+import { decimal, plural } from "../format/numbers.ts";
+import { Renderer } from "./draw/renderer.ts";
+import { commandsOf, followHeldKeys } from "./input/keyboard_input.ts";
+import { PointerInput } from "./input/pointer_input.ts";
+import { orderNaturally } from "./input/reorder.ts";
+import { duration } from "./model/times.ts";
+import { BookmarkLabels } from "./panels/bookmarks.tsx";
+import { bookmarks, followLatest } from "./state/bookmarks.ts";
+import { startIdleGaps } from "./state/idle_gaps.ts";
+import { area, detail, search, selection } from "./state/selection.ts";
+import { steps } from "./state/sources.ts";
+import { isWaiting, lastFrame, mode, order, scroll, settled, trackLayout } from "./state/viewport_state.ts";
 import { Tooltip } from "./tooltip.tsx";
-import { View } from "./view.ts";
+import { Scrollbar, TrackTree } from "./track_tree.tsx";
+import { type Commands, useKeys } from "../ui/keys.ts";
 
 const HINTED = "kinetoscope.timeline.hinted";
 
@@ -55,20 +56,20 @@ function rememberHint() {
 }
 
 /** What is shown, in words. */
-const described = computed(() => {
+const description = computed(() => {
   const { from, to } = settled.value;
   const step = steps.value.find(({ start_ns, end_ns }) => start_ns >= from && end_ns <= to);
-  const tracks = laid.value.lines.filter(({ band }) => band).length + laid.value.pinned.length;
+  const tracks = trackLayout.value.lines.filter(({ band }) => band).length + trackLayout.value.pinned.length;
   const parts = [`${duration(to - from)} from ${duration(from)}`, plural(tracks, "track")];
   if (step) parts.push(`step ${step.name}`);
-  if (!isWaiting.value) parts.push(plural(shown.boxes, "box").replace(/boxs$/, "boxes"));
+  if (!isWaiting.value) parts.push(plural(lastFrame.boxes, "box").replace(/boxs$/, "boxes"));
   const facts = detail.value;
   if (selection.value && facts?.state === "ready") {
     parts.push(`selected: ${facts.name}, ${facts.category}, ${duration(facts.dur_ns)}, at ${duration(facts.start_ns)}`);
   }
   if (area.value) parts.push(`area of ${duration(area.value.to - area.value.from)}`);
-  if (kept.value.length) parts.push(plural(kept.value.length, "kept mark"));
-  const hits = Object.values(found.value?.answers ?? {}).map((answer) => answer.state === "ready" ? answer.count : 0);
+  if (bookmarks.value.length) parts.push(plural(bookmarks.value.length, "kept mark"));
+  const hits = Object.values(search.value?.answers ?? {}).map((answer) => answer.state === "ready" ? answer.count : 0);
   if (hits.length) parts.push(`${decimal(hits.reduce((sum, count) => sum + count, 0))} found`);
   return parts.join("; ");
 });
@@ -105,10 +106,16 @@ export function Canvas() {
   const commands = useSignal<Commands>({});
   useKeys(commands.value);
   useEffect(() => {
-    const view = new View(canvas.current!, head.current!);
+    const view = new Renderer(canvas.current!, head.current!);
     view.start();
     commands.value = commandsOf(view);
-    const ends = [followGaps(), followLatest(), followHeldKeys(view), new Hands(view).listen(), () => view.stop()];
+    const ends = [
+      startIdleGaps(),
+      followLatest(),
+      followHeldKeys(view),
+      new PointerInput(view).listen(),
+      () => view.stop(),
+    ];
     return () => ends.forEach((end) => end());
   }, []);
   return (
@@ -116,10 +123,10 @@ export function Canvas() {
       <div class="above">
         <Corner />
         <canvas ref={head} class="head-canvas" aria-hidden="true" />
-        <MarkLabels />
+        <BookmarkLabels />
       </div>
       <div class="tracks">
-        <Gutter />
+        <TrackTree />
         <canvas
           ref={canvas}
           class="body-canvas"
@@ -132,7 +139,7 @@ export function Canvas() {
         <Tooltip />
         <Hint />
       </div>
-      <p id="timeline-shown" class="hidden" role="status">{described.value}</p>
+      <p id="timeline-shown" class="hidden" role="status">{description.value}</p>
     </div>
   );
 }

@@ -1,14 +1,25 @@
 /** The page of the timeline: a toolbar, the canvas, a drawer below it. */
 
 import { useEffect } from "preact/hooks";
-import { Failure, Skeleton } from "../widgets/waiting.tsx";
 import { Canvas } from "./canvas.tsx";
-import { Drawer } from "./drawer.tsx";
-import { PathState } from "./path_state.tsx";
-import { startTimeline } from "./start.ts";
-import { main, sources, unready } from "./state.ts";
-import { Toolbar } from "./toolbar.tsx";
-import { WorkersState } from "./workers_choice.tsx";
+import { Drawer } from "./panels/drawer.tsx";
+import { SearchBox } from "./search/search_box.tsx";
+import { startAlignment } from "./state/alignment.ts";
+import { startClocks } from "./state/clocks.ts";
+import { startSelection } from "./state/selection.ts";
+import { sources, whole } from "./state/sources.ts";
+import { main, metas, unready } from "./state/traces.ts";
+import { startViewport, zoomToRange } from "./state/viewport_state.ts";
+import { PathChoice, PathState } from "./toolbar/critical_path.tsx";
+import { PerfettoButton } from "./toolbar/perfetto_dialog.tsx";
+import { WorkersChoice, WorkersState } from "./toolbar/workers_choice.tsx";
+import { Failure, Skeleton } from "../ui/status.tsx";
+
+/** Begins to follow the address, and to ask for what it names; returns what ends it. */
+function startTimeline(): () => void {
+  const ends = [metas.start(), startClocks(), startAlignment(), startViewport(), startSelection()];
+  return () => ends.forEach((end) => end());
+}
 
 export function TimelinePage() {
   useEffect(startTimeline, []);
@@ -22,6 +33,21 @@ export function TimelinePage() {
       <PathState />
       <Canvas />
       <Drawer />
+    </div>
+  );
+}
+
+/** What is above the canvas. */
+export function Toolbar() {
+  return (
+    <div class="tools">
+      <h1>Timeline</h1>
+      <SearchBox />
+      <span class="space" />
+      <WorkersChoice />
+      <PathChoice />
+      <button type="button" data-tip="All of the recording (0)" onClick={() => zoomToRange(whole.value)}>Whole</button>
+      <PerfettoButton />
     </div>
   );
 }

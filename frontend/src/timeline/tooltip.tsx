@@ -1,35 +1,14 @@
 import type { RefObject } from "preact";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { decimal } from "../format.ts";
-import { valueWords } from "./counters.ts";
-import { counted, type CounterValue, pointed } from "./scene.ts";
-import type { SliceFacts } from "./model.ts";
-import { asked, type Hover, hover, sourceOf } from "./state.ts";
-import { PathWords } from "./path_state.tsx";
-import { duration } from "./times.ts";
-import { skewOf } from "./skew.ts";
-import { twins } from "./twins.ts";
-
-const ASKS_AFTER_MS = 110;
-
-/** Asks the server about what the pointer rests on. */
-function useFacts(source: string | undefined, slice: number | undefined) {
-  useEffect(() => {
-    if (source === undefined || slice === undefined) return;
-    const stop = new AbortController();
-    const timer = setTimeout(async () => {
-      const of = sourceOf(source);
-      if (!of) return;
-      const facts = await asked<SliceFacts>(of, "timeline/slice", { slice: String(slice) }, stop.signal);
-      const now = hover.peek();
-      if (facts.state === "ready" && now?.source === source && now.slice === slice) hover.value = { ...now, facts };
-    }, ASKS_AFTER_MS);
-    return () => {
-      clearTimeout(timer);
-      stop.abort();
-    };
-  }, [source, slice]);
-}
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { decimal } from "../format/numbers.ts";
+import { valueWords } from "./draw/counters.ts";
+import { skewOf } from "./model/collective_peers.ts";
+import { duration } from "./model/times.ts";
+import { collectivePeers } from "./state/collective_peers.ts";
+import { type Hover, hover, hoverFacts } from "./state/selection.ts";
+import { sourceOf } from "./state/sources.ts";
+import { counterAtPointer, type CounterValue, pointer } from "./state/viewport_state.ts";
+import { PathText } from "./toolbar/critical_path.tsx";
 
 function CounterWords({ counter, least, most, last }: CounterValue) {
   const words = (value: number) => valueWords(counter, value);
@@ -51,7 +30,7 @@ function useBesidePointer(box: RefObject<HTMLDivElement | null>) {
   useLayoutEffect(() => {
     const { current } = box;
     if (!current?.parentElement) return;
-    const { x, y } = pointed.value;
+    const { x, y } = pointer.value;
     const { clientWidth, clientHeight } = current.parentElement;
     const left = Number(current.dataset.gutter) + x + 14;
     current.style.left = `${Math.max(4, Math.min(left, clientWidth - current.offsetWidth - 6))}px`;
@@ -63,7 +42,7 @@ function useBesidePointer(box: RefObject<HTMLDivElement | null>) {
 }
 
 function SliceWords({ over }: { over: Hover }) {
-  const { name, category, count, facts } = over;
+  const { name, category, count } = over, facts = hoverFacts.value;
   const track = sourceOf(over.source)?.meta.tracks[over.track];
   const lasts = facts ? duration(facts.dur_ns) : `≈ ${duration(over.dur_ns)}`;
   return (
@@ -82,11 +61,11 @@ function SliceWords({ over }: { over: Hover }) {
         {category}
         {track && ` · ${track.name} · ${track.process}`}
       </p>
-      <PathWords source={over.source} slice={over.slice} />
-      {twins.value.length > 1 && (
+      <PathText source={over.source} slice={over.slice} />
+      {collectivePeers.value.length > 1 && (
         <p>
-          on {decimal(twins.value.length)} workers; begins within{" "}
-          {duration(skewOf(twins.value, (source) => sourceOf(source)?.shift_ns ?? 0))} by the clocks as shown
+          on {decimal(collectivePeers.value.length)} workers; begins within{" "}
+          {duration(skewOf(collectivePeers.value, (source) => sourceOf(source)?.shift_ns ?? 0))} by the clocks as shown
         </p>
       )}
       {count > 1 && <p class="quiet">The longest of {decimal(count)} slices that begin here; zoom in to see them.</p>}
@@ -98,13 +77,12 @@ function SliceWords({ over }: { over: Hover }) {
 export function Tooltip() {
   const box = useRef<HTMLDivElement>(null);
   const over = hover.value;
-  useFacts(over?.source, over?.slice);
   useBesidePointer(box);
-  if (!over && !counted.value) return null;
+  if (!over && !counterAtPointer.value) return null;
   const gutter = document.querySelector<HTMLElement>(".gutter")?.offsetWidth ?? 0;
   return (
     <div class="tip on-canvas" ref={box} data-gutter={gutter}>
-      {over ? <SliceWords over={over} /> : <CounterWords {...counted.value!} />}
+      {over ? <SliceWords over={over} /> : <CounterWords {...counterAtPointer.value!} />}
     </div>
   );
 }

@@ -8,8 +8,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..identity import current_place, default_store, is_distributed, local_world_size
-from ..template import formatted, place_values
+from ..job.job_store import default_store
+from ..job.rank_info import current_rank_info, is_distributed, local_world_size
+from ..output.name_template import format_name, rank_values
 
 if TYPE_CHECKING:
     from .state import State
@@ -21,7 +22,7 @@ _count = itertools.count()
 
 def run_values(state: State) -> dict[str, Any]:
     """The variables of folders' names."""
-    return place_values(current_place(), state.run_name, local_world_size())
+    return rank_values(current_rank_info(), state.run_name, local_world_size())
 
 
 def name_values(state: State, timestamp: Timestamp) -> dict[str, Any]:
@@ -33,23 +34,25 @@ def remote_name(template: str | None, state: State) -> str | None:
     """Return the URL that a remote file's name stands for; None where there is no place to copy to."""
     if template is None:
         return None
-    template = formatted(template, run_values(state))
+    template = format_name(template, run_values(state))
     if "://" in template:
         return template
     return None if state.remote is None else f"{state.remote.rstrip('/')}/{template.lstrip('/')}"
 
 
-def claimed(template: str, state: State, *, overwrite: bool) -> Path:
+def claim_folder(template: str, state: State, *, overwrite: bool) -> Path:
     """Make the folder and return it. All ranks look before any of them writes.
 
     Raises:
         FileExistsError: It holds files, on this machine or on another rank's, and they may not be overwritten.
     """
-    folder = Path(formatted(template, run_values(state))).absolute()
+    folder = Path(format_name(template, run_values(state))).absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    found = None if overwrite else first_file(folder)
-    if not overwrite and _is_bad_anywhere(is_bad_here=found is not None):
-        where = f"{folder} holds {found.relative_to(folder)}" if found else f"{folder} isn't empty on another rank"
+    existing = None if overwrite else first_file(folder)
+    if not overwrite and _is_bad_anywhere(is_bad_here=existing is not None):
+        where = (
+            f"{folder} holds {existing.relative_to(folder)}" if existing else f"{folder} isn't empty on another rank"
+        )
         raise FileExistsError(f"{where}: choose another folder or run name, or say overwrite=True.")
     return folder
 
@@ -72,7 +75,7 @@ def _is_bad_anywhere(*, is_bad_here: bool) -> bool:
     store = default_store() if is_distributed() else None
     if store is None:
         return is_bad_here
-    key, size = f"kinetoscope/folder/{next(_count)}", current_place().world_size
+    key, size = f"kinetoscope/folder/{next(_count)}", current_rank_info().world_size
     try:
         bad = store.add(f"{key}/bad", int(is_bad_here))
         if store.add(f"{key}/seen", 1) >= size:

@@ -1,9 +1,9 @@
 """Composer's JSONTraceHandler: markers, and what other profilers recorded, as Chrome JSON of one file per rank.
 
-The training's thread only notes events. Files are made by a process of their own (`kinetoscope.chrome`): a rank's file
-when its window is complete and torch's trace of it, if there will be one, is there; the file of a machine's ranks by
-whichever of them comes last. So nobody waits for anybody. What the program deletes meanwhile stays under a hidden name
-until it is in its window; a file of ours is only removed when it is in the machine's file.
+The training's thread only collects events. A process of its own (`kinetoscope.output.chrome`) makes the files: a
+rank's file when its window is complete and torch's trace of it, if there will be one, is there; the file of a machine's
+ranks by whichever of them comes last. So no rank waits for another. What the program deletes meanwhile stays under a
+hidden name until it is in its window; a file of ours is only removed when it is in the machine's file.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..chrome import forget
-from ..identity import Place, current_place, local_world_size
-from ..interpreter import command
-from ..template import formatted
+from ..child_process import python_command
+from ..job.rank_info import RankInfo, current_rank_info, local_world_size
+from ..output.chrome import forget
+from ..output.name_template import format_name
 from .actions import ACTIVE, ProfilerAction
-from .folders import claimed, name_values, remote_name, run_values
+from .folders import claim_folder, name_values, remote_name, run_values
 from .trace_handler import TraceHandler
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("kinetoscope")
 
 _HEAD_BYTES = 1 << 16
-_MOST_EVENTS = 1 << 20
+_MAX_EVENTS = 1 << 20
 _PATIENCE_S = 120  # with what is being written at the end of a training
 _COMPLETED = re.compile(rb'"kinetoscope":\s*\{.*?"steps_completed":\s*(\d+)', re.DOTALL)
 
@@ -98,10 +98,10 @@ class JSONTraceHandler(TraceHandler):
         self._temporary: set[str] = set()
         """Which of all traces are second names, to be deleted after use."""
         self._surplus: list[str] = []
-        """Files of windows beyond `num_traces_to_keep` that nobody was told to remove."""
+        """Files of windows beyond `num_traces_to_keep` that aren't to be removed yet."""
         self._action = ProfilerAction.SKIP
         self._target = Path()
-        self._place = Place()
+        self._rank_info = RankInfo()
         self._jobs: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._writer: threading.Thread | None = None
 
@@ -113,8 +113,8 @@ class JSONTraceHandler(TraceHandler):
         Raises:
             FileExistsError: Files are in it, and may not be overwritten.
         """
-        self._target = claimed(self.folder, state, overwrite=self.overwrite)
-        self._place = current_place()
+        self._target = claim_folder(self.folder, state, overwrite=self.overwrite)
+        self._rank_info = current_rank_info()
         if self.overwrite and self.merged_trace_filename is not None:
             forget(self._target, _name_of(self.merged_trace_filename, run_values(state)))
 
@@ -186,13 +186,13 @@ class JSONTraceHandler(TraceHandler):
         batch = _completed_in(filepath)
         for window in self._waiting:
             if window.batch == batch:
-                window.sources.append(self._secured(filepath))
+                window.sources.append(self._link_source(filepath))
                 self._waiting.remove(window)
                 self._write(window)
                 return
-        self._sources.append(self._secured(filepath))
+        self._sources.append(self._link_source(filepath))
 
-    def _secured(self, path: Path) -> str:
+    def _link_source(self, path: Path) -> str:
         """Return another name of a file, under which it stays when it is deleted or replaced; else its own name."""
         other = self._target / f".{path.name}.source-{uuid.uuid4().hex}"
         with suppress(OSError):
@@ -211,7 +211,7 @@ class JSONTraceHandler(TraceHandler):
         window = self._window
         if window is None:
             return
-        told = {"epoch": int(timestamp.epoch), "batch": int(timestamp.batch)}
+        args = {"epoch": int(timestamp.epoch), "batch": int(timestamp.batch)}
         event = {
             "ph": phase,
             "name": name,
@@ -221,9 +221,9 @@ class JSONTraceHandler(TraceHandler):
             **more,
         }
         if phase != "C":
-            event["args"] = told
+            event["args"] = args
         with self._lock:
-            if len(window.events) < _MOST_EVENTS:
+            if len(window.events) < _MAX_EVENTS:
                 window.events.append(event)
             else:
                 window.dropped += 1
@@ -238,17 +238,17 @@ class JSONTraceHandler(TraceHandler):
         values, window.batch = name_values(state, stamp), int(stamp.batch)
         window.sources += self._sources
         self._sources = []
-        paths = [self._target / self._name({**values, "rank": rank}) for rank in range(self._place.world_size)]
+        paths = [self._target / self._name({**values, "rank": rank}) for rank in range(self._rank_info.world_size)]
         self.saved_traces.append((stamp, paths))
         surplus = max(0, len(self.saved_traces) - self.num_traces_to_keep) if self.num_traces_to_keep >= 0 else 0
-        own = (files[self._place.global_rank] for _, files in self.saved_traces[:surplus])
-        self._surplus += [path.relative_to(self._target).as_posix() for path in own]
+        own_files = (files[self._rank_info.global_rank] for _, files in self.saved_traces[:surplus])
+        self._surplus += [path.relative_to(self._target).as_posix() for path in own_files]
         del self.saved_traces[:surplus]
-        first, count = self._place.global_rank - (self._place.local_rank or 0), local_world_size() or 1
+        first, count = self._rank_info.global_rank - (self._rank_info.local_rank or 0), local_world_size() or 1
         window.job = {
             "folder": os.fspath(self._target),
             "file": self._name(values),
-            "rank": self._place.global_rank,
+            "rank": self._rank_info.global_rank,
             "pid": os.getpid(),
             "files_of_node": [self._name({**values, "rank": rank}) for rank in range(first, first + count)],
             "merged": None if self.merged_trace_filename is None else _name_of(self.merged_trace_filename, values),
@@ -278,17 +278,17 @@ class JSONTraceHandler(TraceHandler):
         self._jobs.put({**window.job, "events": window.events, **files})
         if self._writer is None:
             self._writer = threading.Thread(
-                target=_written, args=(self._jobs,), name="kinetoscope-json-traces", daemon=True
+                target=_run_jobs, args=(self._jobs,), name="kinetoscope-json-traces", daemon=True
             )
             self._writer.start()
 
 
-def _written(jobs: queue.Queue[dict[str, Any] | None]) -> None:
+def _run_jobs(jobs: queue.Queue[dict[str, Any] | None]) -> None:
     """Do one job after the other, each in a process of its own, until there is None: the work of a thread."""
     while (job := jobs.get()) is not None:
         try:
             subprocess.run(
-                command("from kinetoscope.chrome import main; main()"),
+                python_command("from kinetoscope.output.chrome import main; main()"),
                 input=json.dumps(job, default=str).encode(),
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
@@ -306,11 +306,11 @@ def _delete(paths: Iterable[str]) -> None:
 
 
 def _name_of(template: str, values: Mapping[str, Any]) -> str:
-    return formatted(template, values).lstrip("/")
+    return format_name(template, values).lstrip("/")
 
 
 def _url(template: str | None, values: Mapping[str, Any]) -> str | None:
-    return formatted(template, values) if template is not None and "://" in template else None
+    return format_name(template, values) if template is not None and "://" in template else None
 
 
 def _completed_in(path: Path) -> int | None:
@@ -321,7 +321,7 @@ def _completed_in(path: Path) -> int | None:
         with path.open("rb") as file:
             is_packed = file.read(2) == b"\x1f\x8b"
         with gzip.open(path) if is_packed else path.open("rb") as text:
-            found = _COMPLETED.search(text.read(_HEAD_BYTES))
+            match = _COMPLETED.search(text.read(_HEAD_BYTES))
     except (OSError, EOFError):
         return None
-    return int(found[1]) if found else None
+    return int(match[1]) if match else None

@@ -43,15 +43,15 @@ class MarkerWriter:
 
     def begin(self, name: str, categories: Sequence[str]) -> Any:
         """Begin a range; return what `end` needs."""
-        opened = None if self._torch_profiler is None else self._torch_profiler.begin_marker(name, categories)
+        token = None if self._torch_profiler is None else self._torch_profiler.begin_marker(name, categories)
         self._duration(name, categories, is_start=True)
-        return opened
+        return token
 
-    def end(self, name: str, categories: Sequence[str], opened: Any) -> None:
+    def end(self, name: str, categories: Sequence[str], token: Any) -> None:
         """End a range."""
         self._duration(name, categories, is_start=False)
-        if self._torch_profiler is not None and opened is not None:
-            self._torch_profiler.end_marker(opened)
+        if self._torch_profiler is not None and token is not None:
+            self._torch_profiler.end_marker(token)
 
     def _duration(self, name: str, categories: Sequence[str], *, is_start: bool) -> None:
         now, timestamp = time.time_ns(), self._timestamp()
@@ -126,17 +126,17 @@ class Marker:
         """Begin a range; what `_end` wants to know of it, None if it isn't recorded."""
         if not self._is_recorded():
             return None
-        opened = self._writer.begin(self.name, self.categories)
+        token = self._writer.begin(self.name, self.categories)
         if self.record_instant_on_start:
             self.instant()
-        return (opened,)
+        return (token,)
 
-    def _end(self, begun: Any) -> None:
-        if begun is None:
+    def _end(self, open_marker: Any) -> None:
+        if open_marker is None:
             return
         if self.record_instant_on_finish:
             self._writer.instant(self.name, self.categories)
-        self._writer.end(self.name, self.categories, begun[0])
+        self._writer.end(self.name, self.categories, open_marker[0])
 
     def _is_recorded(self) -> bool:
         return self._writer.action in self.actions
@@ -163,11 +163,11 @@ class Marker:
 
         @functools.wraps(func)
         def marked(*args: P.args, **kwargs: P.kwargs) -> T:
-            begun = self._begin()
+            open_marker = self._begin()
             try:
                 return func(*args, **kwargs)
             finally:
-                self._end(begun)
+                self._end(open_marker)
 
         return marked
 

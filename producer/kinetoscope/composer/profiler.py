@@ -22,7 +22,7 @@ class Profiler:
     """Records a training by a schedule.
 
     Args:
-        schedule: Is asked before each batch what to do with it, given the state; see `cyclic_schedule`.
+        schedule: Is called before each batch with the state; returns what to do with it; see `cyclic_schedule`.
         trace_handlers: What writes markers down: one or several `TraceHandler`.
         sys_prof_cpu: Whether to record how busy the processors are.
         sys_prof_memory: Whether to record memory.
@@ -43,7 +43,7 @@ class Profiler:
         torch_prof_num_traces_to_keep: How many traces stay here; -1 for all.
 
     Raises:
-        ValueError: A picture of memory is wanted, and not all that it needs is recorded.
+        ValueError: A picture of memory needs options that are off.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class Profiler:
         record_instant_on_finish: bool = False,
         categories: Sequence[str] = (),
     ) -> Marker:
-        """Return the marker of this name; it is made when it is first asked for.
+        """Return the marker of this name; the first call makes it.
 
         What later calls say of it replaces what earlier ones did, where they say anything.
 

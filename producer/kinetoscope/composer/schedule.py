@@ -1,4 +1,4 @@
-"""Composer's schedule, which starts anew with each epoch, and how schedules are asked."""
+"""Composer's schedule, which starts anew with each epoch, and how schedules are called."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def action_of(schedule: Callable[..., object], state: State) -> ProfilerAction:
     Raises:
         ScheduleError: It returned something else than an action.
     """
-    told = schedule(int(state.timestamp.batch)) if _takes_number(schedule) else schedule(state)
-    if isinstance(told, TorchAction):
-        return _FROM_TORCH[told]
+    answer = schedule(int(state.timestamp.batch)) if _takes_number(schedule) else schedule(state)
+    if isinstance(answer, TorchAction):
+        return _FROM_TORCH[answer]
     try:
-        return ProfilerAction(getattr(told, "value", told))  # Composer's own actions have the same values
+        return ProfilerAction(getattr(answer, "value", answer))  # Composer's own actions have the same values
     except ValueError:
-        raise ScheduleError(f"The schedule returned {told!r}; it must return a ProfilerAction.") from None
+        raise ScheduleError(f"The schedule returned {answer!r}; it must return a ProfilerAction.") from None
 
 
 def _takes_number(schedule: Callable[..., object]) -> bool:

@@ -1,4 +1,4 @@
-"""How far a training is, without a trainer: what Composer's State tells schedules, names and callbacks.
+"""How far a training is, without a trainer: what Composer's State offers to schedules, names and callbacks.
 
 What is here knows its profiler only by what it asks of it.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ..batches import counted, length
-from ..identity import name_for_all
+from ..job.run_name import name_for_all
 from ..progress import ProgressCounter
+from ..session.batches import count_of, length
 from .timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from ..batches import Count as CountOf
+    from ..session.batches import Count as CountOf
     from .actions import ProfilerAction
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class ProfilerOfState(Protocol):
 
 
 class Callback:
-    """Is told of a training's events; does nothing unless a subclass does.
+    """Is called at a training's events; does nothing unless a subclass does.
 
     `logger` is there for classes that were written for Composer; without its Trainer it is None.
     """
@@ -97,7 +97,7 @@ class Callback:
 
 
 class State:
-    """Counts a training's batches and epochs, and tells callbacks of them.
+    """Counts a training's batches and epochs, and calls the callbacks.
 
         with State("my-run", profiler=profiler) as state:
             for epoch in range(2):
@@ -159,7 +159,7 @@ class State:
 
     def __enter__(self) -> Self:
         self._counter.begin()
-        self._tell("init")
+        self._call_back("init")
         return self
 
     def __exit__(
@@ -170,7 +170,7 @@ class State:
     def close(self) -> None:
         """Say that the training is over."""
         self._end_batch()
-        self._tell("close")
+        self._call_back("close")
 
     def steps(self, loader: Iterable[T], *, samples: CountOf[T] = None, tokens: CountOf[T] = None) -> Iterator[T]:
         """Return the loader's batches; one is complete when the loop comes back for the next, an epoch with the last.
@@ -179,7 +179,7 @@ class State:
 
         Args:
             loader: Gives the batches.
-            samples: How many samples a batch holds, or what tells it of one.
+            samples: How many samples a batch holds, or a function of the batch that returns it.
             tokens: The same for tokens.
         """
         expected = length(loader)
@@ -192,7 +192,7 @@ class State:
             if isinstance(batch, _End):
                 break
             self.start_batch()
-            counts = counted(samples, batch), counted(tokens, batch)
+            counts = count_of(samples, batch), count_of(tokens, batch)
             yield batch
             self.step(samples=counts[0], tokens=counts[1])
         self.epoch()
@@ -202,8 +202,8 @@ class State:
         if not self._is_batch_open:
             self._is_batch_open = True
             if not self.timestamp.batch_in_epoch:
-                self._tell("epoch_start")
-            self._tell("batch_start")
+                self._call_back("epoch_start")
+            self._call_back("batch_start")
             if self.profiler is not None:
                 self._batch_marker = self.profiler.marker("event/batch")
                 self._batch_marker.start()
@@ -214,7 +214,7 @@ class State:
         self._end_batch()
         self._counter.end_batch(samples, tokens)
         self.last_counts = samples, tokens
-        self._tell("batch_end")
+        self._call_back("batch_end")
 
     def _end_batch(self) -> None:
         self._is_batch_open = False
@@ -225,8 +225,8 @@ class State:
     def epoch(self) -> None:
         """Say that an epoch is complete; no news without a batch since the last one."""
         if self._counter.end_epoch():
-            self._tell("epoch_end")
+            self._call_back("epoch_end")
 
-    def _tell(self, event: str) -> None:
+    def _call_back(self, event: str) -> None:
         for callback in self.callbacks:
             getattr(callback, event)(self, None)

@@ -7,15 +7,15 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..machine import this_machine
-from ..readings import Reading, allocator
-from ..system import Rates
+from ..sampling.procfs import system_stats
+from ..sampling.samplers import Sample, allocator
+from ..sampling.system_sampler import Rates
 from .state import Callback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..machine import Machine
+    from ..sampling.procfs import SystemStats
     from .state import ProfilerOfState, State
 
 _LOG = logging.getLogger("kinetoscope")
@@ -66,12 +66,12 @@ class SystemProfiler(Callback):
         if state.profiler is None or self._thread is not None:
             return
         try:
-            machine = this_machine()
+            stats = system_stats()
         except ImportError:
             _LOG.warning("No counters of the machine: install psutil.")
             return
         self._thread = threading.Thread(
-            target=self._read, args=(state.profiler, machine), name="kinetoscope-system", daemon=True
+            target=self._read, args=(state.profiler, stats), name="kinetoscope-system", daemon=True
         )
         self._thread.start()
 
@@ -81,12 +81,12 @@ class SystemProfiler(Callback):
         if self._thread is not None:
             self._thread.join(5)
 
-    def _read(self, profiler: ProfilerOfState, machine: Machine) -> None:
+    def _read(self, profiler: ProfilerOfState, stats: SystemStats) -> None:
         """Read until the end: the work of the thread."""
         rates = Rates(self.stats_thread_interval_seconds)
         while True:
             try:
-                for name, values, unit in self.counters(machine, rates, time.time_ns()):
+                for name, values, unit in self.counters(stats, rates, time.time_ns()):
                     profiler.marker(name, categories=("system",)).counter(values, unit=unit)
             except Exception as error:  # noqa: BLE001  a counter that can't be read must not end the training
                 _LOG.warning("No more counters of the machine: %s: %s", type(error).__name__, error)
@@ -94,41 +94,41 @@ class SystemProfiler(Callback):
             if self._ended.wait(self.stats_thread_interval_seconds):
                 return
 
-    def counters(self, machine: Machine, rates: Rates, now_ns: int) -> Iterator[tuple[str, dict[str, float], str]]:
+    def counters(self, stats: SystemStats, rates: Rates, now_ns: int) -> Iterator[tuple[str, dict[str, float], str]]:
         """Return what is known now: each counter's name, its values by series, and their unit."""
-        found = list(self.readings(machine))
-        units = {reading.counter: reading.unit for reading in found}
-        known: dict[str, dict[str, float]] = {}
-        for counter, _, series, value in rates.values(now_ns, found):
+        samples = list(self.samples(stats))
+        units = {sample.counter: sample.unit for sample in samples}
+        latest: dict[str, dict[str, float]] = {}
+        for counter, _, series, value in rates.values(now_ns, samples):
             if value is not None:
-                known.setdefault(counter, {})[series] = value
-        for counter, values in known.items():
+                latest.setdefault(counter, {})[series] = value
+        for counter, values in latest.items():
             yield counter, values, units[counter]
 
-    def readings(self, machine: Machine) -> Iterator[Reading]:
-        """Return what the machine tells now, under Composer's names."""
+    def samples(self, stats: SystemStats) -> Iterator[Sample]:
+        """Return the machine's counters now, under Composer's names."""
         if self.profile_cpu:
-            busy, whole = machine.processors()
-            yield Reading("cpu", "cpu_percent", 100 * busy, "percent", is_sum=True, whole=whole)
+            busy, whole = stats.processors()
+            yield Sample("cpu", "cpu_percent", 100 * busy, "percent", is_sum=True, whole=whole)
         if self.profile_memory:
-            yield from _memory(machine)
+            yield from _memory(stats)
         if self.profile_disk:
-            for disk, told in machine.disks().items():
-                for field, value in told._asdict().items():
+            for disk, values in stats.disks().items():
+                for field, value in values._asdict().items():
                     unit = "bytes/s" if "bytes" in field else "ms/s" if "time" in field else "1/s"
                     if value is not None:
-                        yield Reading(f"disk/{disk}/{field}", f"{field}_per_s", value, unit, is_sum=True)
+                        yield Sample(f"disk/{disk}/{field}", f"{field}_per_s", value, unit, is_sum=True)
         if self.profile_net:
-            for card, passed in machine.cards().items():
-                for field, value in (("kb_sent", passed.sent), ("kb_recv", passed.received)):
-                    yield Reading(f"network/{card}/{field}", f"{field}_per_s", value / _KB, "kB/s", is_sum=True)
+            for name, traffic in stats.network_interfaces().items():
+                for field, value in (("kb_sent", traffic.sent), ("kb_recv", traffic.received)):
+                    yield Sample(f"network/{name}/{field}", f"{field}_per_s", value / _KB, "kB/s", is_sum=True)
 
 
-def _memory(machine: Machine) -> Iterator[Reading]:
-    for name, told in machine.memory().items():
-        for field, value in told._asdict().items():
-            yield Reading(f"memory/{name}", f"{field}_gb", value / _GB, "GB")
-    for _, stats in filter(None, [allocator()]):
+def _memory(stats: SystemStats) -> Iterator[Sample]:
+    for name, values in stats.memory().items():
+        for field, value in values._asdict().items():
+            yield Sample(f"memory/{name}", f"{field}_gb", value / _GB, "GB")
+    for _, counts in filter(None, [allocator()]):
         for word, (statistic, is_bytes) in _CUDA.items():
-            value, name = stats.get(statistic, 0), f"memory/cuda/{word}"
-            yield Reading(name, f"{word}_gb", value / _GB, "GB") if is_bytes else Reading(name, word, value, "count")
+            value, name = counts.get(statistic, 0), f"memory/cuda/{word}"
+            yield Sample(name, f"{word}_gb", value / _GB, "GB") if is_bytes else Sample(name, word, value, "count")

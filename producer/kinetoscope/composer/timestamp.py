@@ -39,17 +39,17 @@ class Timestamp:
     @classmethod
     def of(cls, progress: Progress) -> Timestamp:
         """Return a training's progress as Composer words it."""
-        told: dict[str, Any] = progress.to_json()
+        values: dict[str, Any] = progress.to_json()
         worded: dict[str, Any] = {
-            name: timedelta(seconds=value) if name.endswith("_wct") else Count(value) for name, value in told.items()
+            name: timedelta(seconds=value) if name.endswith("_wct") else Count(value) for name, value in values.items()
         }
         return cls(**worded)
 
     @property
     def progress(self) -> Progress:
         """The same in the words of the rest of this package."""
-        told: dict[str, Any] = {
+        values: dict[str, Any] = {
             name: value.total_seconds() if isinstance(value, timedelta) else int(value)
             for name, value in vars(self).items()
         }
-        return Progress(**told)
+        return Progress(**values)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from torch.profiler import ProfilerAction as TorchAction
 
 from ..errors import SaveError
-from ..identity import current_place, local_world_size
-from ..template import formatted, packed
+from ..job.rank_info import current_rank_info, local_world_size
+from ..output.name_template import format_name, gz_name
+from ..output.upload import upload
 from ..tracer import Tracer
-from ..uploads import upload
 from .actions import TORCH_ACTIONS, ProfilerAction
-from .folders import claimed, name_values, remote_name
+from .folders import claim_folder, name_values, remote_name
 from .state import Callback
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class TorchProfiler(Callback):
             stay for ever.
 
     Raises:
-        ValueError: A picture is wanted that can't be made.
+        ValueError: The picture can't be made.
     """
 
     def __init__(
@@ -80,8 +80,8 @@ class TorchProfiler(Callback):
         num_traces_to_keep: int = -1,
     ) -> None:
         self.folder, self.overwrite, self.num_traces_to_keep = folder, overwrite, num_traces_to_keep
-        self.filename = packed(filename) if use_gzip else filename
-        self.remote_file_name = packed(remote_file_name) if use_gzip and remote_file_name else remote_file_name
+        self.filename = gz_name(filename) if use_gzip else filename
+        self.remote_file_name = gz_name(remote_file_name) if use_gzip and remote_file_name else remote_file_name
         self.memory_filename, self.memory_remote_file_name = memory_filename, memory_remote_file_name
         self._options: dict[str, Any] = {
             "record_shapes": record_shapes,
@@ -109,25 +109,25 @@ class TorchProfiler(Callback):
             FileExistsError: Files are in the folder, and may not be overwritten.
         """
         self._state = state
-        folder = claimed(self.folder, state, overwrite=self.overwrite)
+        folder = claim_folder(self.folder, state, overwrite=self.overwrite)
         logdir, run = split(folder)
         self.tracer = Tracer(
             logdir,
             run=run,
             schedule=_ByState(state),
-            file=formatted(self.filename, {"run_name": state.run_name}),
+            file=format_name(self.filename, {"run_name": state.run_name}),
             remote_file=remote_name(self.remote_file_name, state),
             keep=self.num_traces_to_keep,
             overwrite=True,  # the folder is ours, which was checked the documented way
-            on_saved=self._saved,
-            on_window=self._window,
+            on_saved=self._on_saved,
+            on_window=self._on_window,
             scalars=False,
-            system=(),  # SystemProfiler does it, as far as it was asked to
+            system=(),  # SystemProfiler does it, where it is asked to
             progress=state.start.progress,
             **self._options,
         )
         self.tracer.__enter__()
-        self.tracer.preset_metadata_json("global_rank", str(current_place().global_rank))
+        self.tracer.preset_metadata_json("global_rank", str(current_rank_info().global_rank))
 
     def batch_end(self, state: State, logger: Any = None) -> None:
         """Go on to the next batch; a window that is complete is saved."""
@@ -165,13 +165,13 @@ class TorchProfiler(Callback):
         marker.start()
         return marker
 
-    def end_marker(self, opened: Any) -> None:
+    def end_marker(self, marker: Any) -> None:
         """Close what `begin_marker` opened."""
-        opened.finish()
+        marker.finish()
 
     # What becomes of windows
 
-    def _saved(self, path: Path, window: Mapping[str, Any]) -> None:
+    def _on_saved(self, path: Path, window: Mapping[str, Any]) -> None:
         state = self._state
         if state is None:
             return
@@ -184,11 +184,11 @@ class TorchProfiler(Callback):
 
     def _forget_stamps(self) -> None:
         """Keep the times of the last saves, whose traces may still be being written."""
-        wanted = sorted(self._stamps)
-        for batch in wanted[: max(0, len(wanted) - 10_000)]:
+        batches = sorted(self._stamps)
+        for batch in batches[: max(0, len(batches) - 10_000)]:
             del self._stamps[batch]
 
-    def _window(self, profiler: profile) -> None:
+    def _on_window(self, profiler: profile) -> None:
         """Take from torch's profiler what only it has, while it has the window."""
         if _LOG.isEnabledFor(logging.INFO):
             self._averages = profiler.key_averages()
@@ -206,7 +206,7 @@ class TorchProfiler(Callback):
         if self.memory_filename is None or state is None:
             return
         values = name_values(state, state.timestamp)
-        path = Path(formatted(self.folder, values)) / formatted(self.memory_filename, values).lstrip("/")
+        path = Path(format_name(self.folder, values)) / format_name(self.memory_filename, values).lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # what torch recommends instead is for CUDA alone
@@ -216,7 +216,7 @@ class TorchProfiler(Callback):
             return
         url = remote_name(self.memory_remote_file_name, state)
         if url is not None:
-            threading.Thread(target=_copy, args=(path, formatted(url, values)), daemon=True).start()
+            threading.Thread(target=_copy, args=(path, format_name(url, values)), daemon=True).start()
 
 
 class _ByState:
@@ -242,16 +242,16 @@ def split(folder: Path) -> tuple[Path, str]:
 
 def _of_all_ranks(path: Path, template: str, state: State, stamp: Timestamp) -> list[Path]:
     """The files of all ranks, by rank."""
-    place, on_node = current_place(), local_world_size()
-    own = Path(formatted(template, name_values(state, stamp)).lstrip("/"))
+    rank_info, on_node = current_rank_info(), local_world_size()
+    own = Path(format_name(template, name_values(state, stamp)).lstrip("/"))
     folder = path.parents[len(own.parts) - 1]
     paths = []
-    for rank in range(place.world_size):
+    for rank in range(rank_info.world_size):
         values = {**name_values(state, stamp), "rank": rank}
         if on_node:
             values |= {"local_rank": rank % on_node, "node_rank": rank // on_node}
-        paths.append(folder / formatted(template, values).lstrip("/"))
-    paths[place.global_rank] = path
+        paths.append(folder / format_name(template, values).lstrip("/"))
+    paths[rank_info.global_rank] = path
     return paths
 
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..batches import counted
+from ..session.batches import count_of
 from ..tracer import Tracer
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator
 
-    from ..batches import Count
+    from ..session.batches import Count
 
 T = TypeVar("T")
 
@@ -46,14 +46,16 @@ def steps(
         accelerator: Of the training.
         tracer: From `recording`.
         loader: Gives the batches.
-        samples: How many samples a batch holds, or what tells it of one.
+        samples: How many samples a batch holds, or a function of the batch that returns it.
         tokens: The same for tokens.
     """
-    held = [0, 0]
+    totals = [0, 0]
     for batch in loader:
         yield batch
-        held = [before + (counted(count, batch) or 0) for before, count in zip(held, (samples, tokens), strict=True)]
+        totals = [
+            before + (count_of(count, batch) or 0) for before, count in zip(totals, (samples, tokens), strict=True)
+        ]
         if accelerator.sync_gradients:
-            tracer.step(samples=held[0] or None, tokens=held[1] or None)
-            held = [0, 0]
+            tracer.step(samples=totals[0] or None, tokens=totals[1] or None)
+            totals = [0, 0]
     tracer.epoch()

@@ -117,8 +117,8 @@ def timestamp_of(timestamp: Any) -> Timestamp:
     """Return Composer's timestamp as ours."""
     counts = ("epoch", "batch", "batch_in_epoch", "sample", "sample_in_epoch", "token", "token_in_epoch")
     clocks = ("total_wct", "epoch_wct", "batch_wct")
-    told: dict[str, Any] = {name: Count(int(getattr(timestamp, name))) for name in counts}
-    return Timestamp(**told, **{name: getattr(timestamp, name) for name in clocks})
+    counts_by_name: dict[str, Any] = {name: Count(int(getattr(timestamp, name))) for name in counts}
+    return Timestamp(**counts_by_name, **{name: getattr(timestamp, name) for name in clocks})
 
 
 def _counts(state: Any) -> tuple[int, int]:

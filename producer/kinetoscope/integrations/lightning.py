@@ -18,7 +18,7 @@ from .loop import Loop
 if TYPE_CHECKING:
     import os
 
-    from ..annotations import Marker
+    from ..profiling.annotations import Marker
 
 if ("pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules) or find_spec("lightning") is None:
     from pytorch_lightning.callbacks import Callback
@@ -32,10 +32,10 @@ class TracerCallback(Callback):  # type: ignore[misc]
     """Records trainings.
 
     Args:
-        logdir: As for `Tracer`. By default traces lie in the folder of the trainer's logger, beside its curves, as
+        logdir: As for `Tracer`. By default traces lie in the folder of the trainer's logger, next to its curves, as
             `lightning_logs/version_0`; then there are none of ours, which would hide them. Of a logger that has no
             folder for each run its `save_dir` is the logdir, and without a logger the trainer's `default_root_dir`.
-        batch_size: Samples of a batch, for the throughput; or what tells it of one.
+        batch_size: Samples of a batch, for the throughput; or a function of the batch that returns it.
         options: The other arguments of `Tracer`.
 
     Raises:
@@ -53,7 +53,7 @@ class TracerCallback(Callback):  # type: ignore[misc]
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Begin."""
-        logdir, options = ("", {}) if self._has_logdir else _default_place(trainer)
+        logdir, options = ("", {}) if self._has_logdir else _default_logdir(trainer)
         self._loop.begin(logdir, progress=_progress(trainer, self._batch_size), **options)
         if self._loop.is_open and self._loop.tracer is not None:
             self._loop.tracer.preset_metadata_json("Framework", '"pytorch-lightning"')
@@ -89,11 +89,11 @@ class TracerCallback(Callback):  # type: ignore[misc]
         self._loop.end(error)
 
 
-def _default_place(trainer: Any) -> tuple[str | Path, dict[str, Any]]:
+def _default_logdir(trainer: Any) -> tuple[str | Path, dict[str, Any]]:
     """Return the logdir of a program that names none, and more arguments for its Tracer."""
-    places = [place for place in (trainer.log_dir, trainer.default_root_dir) if place and "://" not in str(place)]
-    folder = Path(places[0] if places else "runs").absolute()
-    has_own_folder = getattr(trainer.logger, "log_dir", None) is not None and places[:1] == [trainer.log_dir]
+    candidates = [place for place in (trainer.log_dir, trainer.default_root_dir) if place and "://" not in str(place)]
+    folder = Path(candidates[0] if candidates else "runs").absolute()
+    has_own_folder = getattr(trainer.logger, "log_dir", None) is not None and candidates[:1] == [trainer.log_dir]
     if has_own_folder and folder.name and not folder.name.startswith("."):
         return folder.parent, {"run": folder.name, "scalars": False}
     return folder, {}

@@ -43,7 +43,7 @@ class TracerHook(Hook):  # type: ignore[misc]
         batch_size: int | None = None,
         **options: Any,
     ) -> None:
-        from ..schedule import cyclic
+        from ..scheduling.schedule import cyclic
 
         if isinstance(schedule, dict):
             schedule = cyclic(**schedule)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..atomic_write import link_file
 from ..naming import TraceName, file_name, worker_of_rank
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def published(folder: str | os.PathLike[str]) -> Callable[[str], None]:
             return
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            _link(Path(trace_path), target)
+            link_file(Path(trace_path), target)
         except OSError as error:
             _LOG.warning("%s wasn't published as %s: %s", trace_path, target, error)
 
@@ -48,21 +48,8 @@ def published(folder: str | os.PathLike[str]) -> Callable[[str], None]:
 
 def target_of(trace_path: str, run: Path) -> Path | None:
     """Where a trace goes; None if its path isn't of torchtitan's form."""
-    told = _PATH.fullmatch(trace_path.replace(os.sep, "/"))
-    if told is None:
+    match = _PATH.fullmatch(trace_path.replace(os.sep, "/"))
+    if match is None:
         return None
-    name = file_name(TraceName(worker_of_rank(int(told["rank"])), int(told["step"])))
-    return run / (told["leaf"] or "") / (name if told["gz"] else name.removesuffix(".gz"))
-
-
-def _link(source: Path, target: Path) -> None:
-    """Give the file a second name; copy it where that can't be, so that the name appears with all of it."""
-    hidden = target.with_name(f".{target.name}.tmp-{os.getpid()}")
-    try:
-        try:
-            os.link(source, hidden)
-        except OSError:
-            shutil.copyfile(source, hidden)
-        hidden.replace(target)
-    finally:
-        hidden.unlink(missing_ok=True)
+    name = file_name(TraceName(worker_of_rank(int(match["rank"])), int(match["step"])))
+    return run / (match["leaf"] or "") / (name if match["gz"] else name.removesuffix(".gz"))

@@ -1,7 +1,7 @@
 """For Hugging Face's Trainer: `Trainer(…, callbacks=[TracerCallback("runs", schedule=cyclic(wait=5, active=3))])`.
 
 A step is an optimizer's, as everywhere in that Trainer: with gradient accumulation it has several batches. The Trainer
-tells callbacks nothing when a training fails; what was recorded is saved when the program ends. A training that goes on
+calls no callback when a training fails; what was recorded is saved when the program ends. A training that goes on
 from a checkpoint goes on counting where that was made.
 """
 
@@ -72,5 +72,5 @@ def _samples(args: Any) -> int:
 
 
 def _tokens(state: Any) -> int:
-    """How many tokens the Trainer has counted, where it was told to."""
+    """How many tokens the Trainer has counted, if it does."""
     return int(getattr(state, "num_input_tokens_seen", 0) or 0)

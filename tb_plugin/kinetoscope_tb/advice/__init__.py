@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import device, host, precision, recording, words
+from . import device, host, precision, recording, text
 from .facts import Facts
 from .model import Advice, Cleared, Unknown
 
-__all__ = ["NOTHING", "Advice", "Facts", "advice"]
+__all__ = ["CATEGORIES", "NOTHING", "Advice", "Facts", "advice"]
 
 NOTHING = "nothing_to_fix"
+CATEGORIES = {"communication": "Communication", "copies": "Memcpy", "data_loading": "DataLoader"}
+"""The category of the slices that a rule is about as a whole."""
 _MOSTLY = 0.5  # with less computation there is a cause, known or not
 _RULES = (
     host.data_loading,
@@ -57,7 +59,7 @@ def _rest(facts: Facts, said: Sequence[Advice | Cleared | Unknown]) -> Advice:
     unknown = [s for s in said if isinstance(s, Unknown)]
     evidence = f"Of {facts.unit}: " + ", ".join(c.evidence for c in cleared) + "." if cleared else ""
     evidence += "".join(f" It can't be told {u.topic}: {u.reason}." for u in unknown)
-    topics = words.listed([c.topic for c in cleared]) if cleared else "what was looked at"
+    topics = text.listed([c.topic for c in cleared]) if cleared else "what was looked at"
     return Advice(
         NOTHING,
         f"Nothing to fix in {topics}." if len(said) > len(cleared) + len(unknown) else _verdict(facts),
@@ -77,9 +79,9 @@ def _verdict(facts: Facts) -> str:
         return "Nothing can be told: neither operators nor work of a device were recorded."
     if not facts.has_device:
         part = facts.share(facts.mean(facts.parts["CPU Exec"]))
-        return f"Nothing stands out: operators run on the CPU for {words.percent(part)} of {facts.unit}."
+        return f"Nothing stands out: operators run on the CPU for {text.percent(part)} of {facts.unit}."
     part = facts.share(facts.mean(facts.exposed["computation"]))
     verb = "compute" if facts.waits == "wait" else "computes"
     if part < _MOSTLY:
-        return f"No cause stands out, though {facts.device} {verb} for only {words.percent(part)} of {facts.unit}."
-    return f"Nothing stands out: {facts.device} {verb} for {words.percent(part)} of {facts.unit}."
+        return f"No cause stands out, though {facts.device} {verb} for only {text.percent(part)} of {facts.unit}."
+    return f"Nothing stands out: {facts.device} {verb} for {text.percent(part)} of {facts.unit}."

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..intervals import Ints, capped_integrals, exclusive_lengths, length_within
-from ..kernel_names import is_communication_range, is_data_loading, is_queued_communication
-from ..trace.breakdown import intervals_of
-from ..trace.lookup import by_name
-from . import words
+from ..arrays.gather import map_categories
+from ..arrays.intervals import Ints, capped_integrals, exclusive_lengths, length_within
+from ..measures.time.breakdown import intervals_of
+from ..names.kernels import is_communication_range, is_data_loading, is_queued_communication
+from . import text
 from .facts import Facts
 from .model import Advice, Cleared, Unknown
 
@@ -31,8 +31,8 @@ def copies(facts: Facts) -> Iterator[Advice | Cleared]:
         return
     device = facts.trace.device_events
     is_copy = (device["kind"] == "memcpy").to_numpy()
-    between = is_copy & by_name(device["name"], lambda n: bool(_BETWEEN.search(n)))
-    pageable = between & by_name(device["name"], lambda n: bool(_PAGEABLE.search(n)))
+    between = is_copy & map_categories(device["name"], lambda n: bool(_BETWEEN.search(n)))
+    pageable = between & map_categories(device["name"], lambda n: bool(_PAGEABLE.search(n)))
     groups = [intervals_of(device, where) for where in (~is_copy, pageable, between)]
     _, from_pages, pinned, _ = exclusive_lengths(groups, facts.windows.start, facts.windows.end)
     lengths: Ints = np.asarray(from_pages + pinned)
@@ -43,7 +43,7 @@ def copies(facts: Facts) -> Iterator[Advice | Cleared]:
     is_pageable = facts.mean(np.asarray(from_pages)) > saving / 2
     of = device.filter(pl.Series(between) & pl.col("step").is_in(np.flatnonzero(facts.counted)))
     size = int(of.filter(pl.col("bytes") > 0)["bytes"].sum()) / facts.count
-    moved = f", {words.digits(size / 1e6)} MB {facts.per}" if size else ""
+    moved = f", {text.digits(size / 1e6)} MB {facts.per}" if size else ""
     kind = f"; {facts.percent(facts.mean(np.asarray(from_pages)))} is to or from pageable memory"
     yield Advice(
         "copies",
@@ -64,10 +64,10 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     trace = facts.trace
     on_device = facts.has_device and bool(trace.device_events["is_communication"].any())
     names = trace.host_events["name"]
-    on_host = by_name(names, is_communication_range)
+    on_host = map_categories(names, is_communication_range)
     if facts.hides_device or not (on_device or on_host.any()):
         return
-    if not on_device and by_name(names, is_queued_communication)[on_host].any():
+    if not on_device and map_categories(names, is_queued_communication)[on_host].any():
         yield Unknown("what communication costs", "only the host's calls were recorded, not how long data moved")
         return
     lengths = facts.exposed["exposed communication"] if on_device else _on_host(facts, on_host)
@@ -104,7 +104,7 @@ def _on_host(facts: Facts, communicates: NDArray[np.bool_]) -> Ints:
     is_inner = np.ones(host.height, bool)
     is_inner[parent[parent >= 0]] = False
     computes = is_inner & (host["kind"] == "operator").to_numpy() & ~communicates
-    computes &= ~by_name(host["name"], is_data_loading)
+    computes &= ~map_categories(host["name"], is_data_loading)
     groups = [intervals_of(host, computes), intervals_of(facts.trace.device_events), intervals_of(host, communicates)]
     return np.asarray(exclusive_lengths(groups, windows.start, windows.end)[2])
 
@@ -115,7 +115,7 @@ def data_parallel(facts: Facts) -> Iterator[Advice]:
     used = trace.device_events["device"].n_unique()
     names = (trace.host_events["name"], trace.python_calls["name"])
     found = any(
-        by_name(n, lambda text: bool(re.search(r"\bDataParallel(?:\.forward|_\d+)", text))).any() for n in names
+        map_categories(n, lambda text: bool(re.search(r"\bDataParallel(?:\.forward|_\d+)", text))).any() for n in names
     )
     if not found or used < 2:
         return
@@ -181,7 +181,7 @@ def memory(facts: Facts) -> Iterator[Advice | Cleared]:
         if not size or peak <= 0:
             continue
         if peak <= _NEARLY_FULL * size:
-            yield Cleared("memory", f"device {device} at most {words.percent(peak / size)} full")
+            yield Cleared("memory", f"device {device} at most {text.percent(peak / size)} full")
             continue
         yield Advice(
             "memory",

@@ -8,15 +8,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..call_names import allocates, synchronises
-from ..intervals import Intervals, Ints, exclusive_lengths, length_within
-from ..kernel_names import is_data_loading
-from ..trace import NONE, Trace
-from ..trace.breakdown import breakdown, intervals_of
-from ..trace.exposure import exposure
-from ..trace.idle import OCCUPANTS, Windows, axes, gaps, launching_threads, occupants
-from ..trace.lookup import by_name
-from . import words
+from ..arrays.gather import NONE, map_categories
+from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within
+from ..measures.time.breakdown import breakdown, intervals_of
+from ..measures.time.exposure import exposure
+from ..measures.time.idle import HOST_ACTIVITIES, Windows, axes, gaps, host_activity, launching_threads
+from ..names.calls import allocates, synchronises
+from ..names.kernels import is_data_loading
+from ..trace import Trace
+from . import text
 from .model import Cleared
 
 LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
@@ -43,8 +43,8 @@ class Facts:
     def hides_device(self) -> bool:
         """Whether a device worked, but nothing of it was recorded."""
         trace = self.trace
-        launching = by_name(trace.launches["name"], lambda name: "Launch" in name and "Kernel" in name).any()
-        talking = by_name(trace.host_events["name"], lambda name: name.startswith(("nccl:", "rccl:"))).any()
+        launching = map_categories(trace.launches["name"], lambda name: "Launch" in name and "Kernel" in name).any()
+        talking = map_categories(trace.host_events["name"], lambda name: name.startswith(("nccl:", "rccl:"))).any()
         has_memory = bool((trace.memory["device_type"] > 0).any())
         return not self.has_device and bool(launching or talking or has_memory)
 
@@ -58,11 +58,11 @@ class Facts:
 
     def percent(self, ns: float) -> str:
         """The same in words: 33.4 %."""
-        return words.percent(self.share(ns))
+        return text.percent(self.share(ns))
 
     def part(self, ns: float) -> str:
         """A time of the mean step in words: 59.3 ms of 177.6 ms."""
-        return f"{words.time(ns)} of {words.time(self.step_ns)}"
+        return f"{text.time(ns)} of {text.time(self.step_ns)}"
 
     def is_worth(self, per_step: Ints, least: float = LEAST_SHARE) -> bool:
         """Whether it is worth a word: a share of the step, and more than the error of the mean step's own length."""
@@ -123,12 +123,12 @@ class Facts:
 
     @cached_property
     def parts(self) -> dict[str, Ints]:
-        """The breakdown of each step (trace/breakdown.py)."""
+        """The breakdown of each step (measures/time/breakdown.py)."""
         return breakdown(self.trace)
 
     @cached_property
     def exposed(self) -> dict[str, Ints]:
-        """Computation, exposed time and idle of each step, over all devices together (trace/exposure.py)."""
+        """Computation, exposed time and idle of each step, over all devices together (measures/time/exposure.py)."""
         ((_, _, rows),) = axes(self.trace, "worker")
         return exposure(self.trace, rows, self.windows)
 
@@ -170,8 +170,8 @@ class Late:
     `optimizer` (inside Optimizer.step) and `host` (the rest).
 
     Attributes:
-        culprits: The operators (or calls) that waited, with what they cost over the steps that count, the most first.
-        occupants: What the host did in the rest, as shares of it.
+        blockers: The operators (or calls) that waited, with what they cost over the steps that count, the most first.
+        host_activity: What the host did in the rest, as shares of it.
         gaps: How many gaps there are.
         longest_ns: The most that the host is late for in one of them.
         calls: The name of the call that took most of the gaps, of those that neither wait for a device nor take memory
@@ -198,10 +198,10 @@ class Late:
         self.gaps = found.height
         self.longest_ns = int(rest.max(initial=0))
         self.calls = _calls_within(trace, (start, end))
-        self.culprits = _summed(trace, culprit, synchronising)
-        spent = np.array([part.sum() for part in occupants(trace, found).values()], float)
-        spent[: OCCUPANTS.index("runtime call")] = 0
-        self.occupants = dict(zip(OCCUPANTS, (spent / max(spent.sum(), 1)).tolist(), strict=True))
+        self.blockers = _summed(trace, culprit, synchronising)
+        spent = np.array([part.sum() for part in host_activity(trace, found).values()], float)
+        spent[: HOST_ACTIVITIES.index("runtime call")] = 0
+        self.occupants = dict(zip(HOST_ACTIVITIES, (spent / max(spent.sum(), 1)).tolist(), strict=True))
 
 
 def _host_ranges(trace: Trace) -> list[Intervals]:
@@ -210,9 +210,9 @@ def _host_ranges(trace: Trace) -> list[Intervals]:
     host, launches = trace.host_events, trace.launches
     on_host, on_calls = launching[host["thread"].to_numpy()], launching[launches["thread"].to_numpy()]
     return [
-        intervals_of(host, on_host & by_name(host["name"], is_data_loading)),
-        intervals_of(launches, on_calls & by_name(launches["name"], allocates)),
-        intervals_of(host, on_host & by_name(host["name"], is_optimizer)),
+        intervals_of(host, on_host & map_categories(host["name"], is_data_loading)),
+        intervals_of(launches, on_calls & map_categories(launches["name"], allocates)),
+        intervals_of(host, on_host & map_categories(host["name"], is_optimizer)),
     ]
 
 
@@ -225,7 +225,7 @@ def _held_up(trace: Trace, at: Ints) -> tuple[Ints, NDArray[np.int64]]:
     """How long a call that waits for the device had held its thread up at each instant, and which call it is."""
     launches = trace.launches
     on_calls = launching_threads(trace)[launches["thread"].to_numpy()]
-    rows = np.flatnonzero(on_calls & by_name(launches["name"], synchronises))
+    rows = np.flatnonzero(on_calls & map_categories(launches["name"], synchronises))
     start = launches["start_ns"].to_numpy()[rows]
     order = np.argsort(start, kind="stable")
     rows, start = rows[order], start[order]
@@ -254,7 +254,7 @@ def _summed(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[tuple[str
 
 def _calls_within(trace: Trace, gaps: Intervals) -> str:
     """The name of the runtime or driver call that took most of some time and isn't known for waiting or allocating."""
-    is_known = by_name(trace.launches["name"], lambda name: synchronises(name) or allocates(name))
+    is_known = map_categories(trace.launches["name"], lambda name: synchronises(name) or allocates(name))
     calls = trace.launches.filter(~pl.Series(is_known, dtype=pl.Boolean)).select(
         pl.col("name").cast(pl.String), "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns")
     )
@@ -274,4 +274,4 @@ def described(late: Late) -> str:
         "python": "Python",
         "nothing recorded": "code that wasn't recorded",
     }
-    return words.listed([f"{100 * part:.0f} % {named.get(name, name)}" for name, part in largest if part >= 0.05])
+    return text.listed([f"{100 * part:.0f} % {named.get(name, name)}" for name, part in largest if part >= 0.05])

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from ..intervals import Ints, length_within, merge
-from ..kernel_names import is_communication_range, is_data_loading
-from ..trace import NONE
-from ..trace.breakdown import intervals_of
-from ..trace.lookup import by_name, take
-from ..trace.nesting import nearest
-from . import words
+from ..arrays.gather import NONE, gather, map_categories
+from ..arrays.intervals import Ints, length_within, merge
+from ..arrays.nesting import nearest
+from ..measures.time.breakdown import intervals_of
+from ..names.kernels import is_communication_range, is_data_loading
+from . import text
 from .facts import Facts, described, is_optimizer
 from .model import Advice, Cleared, Unknown
 
@@ -58,7 +57,7 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     known = is_single or is_multiple
     yield Advice(
         "data_loading",
-        f"{words.share(share)} of {facts.every} waits for data.",
+        f"{text.share(share)} of {facts.every} waits for data.",
         f"{facts.part(waiting)} are DataLoader time that nothing else overlaps"
         f"{facts.recurs(lengths)}{idle}{where if known else ''}.",
         "Load data in worker processes: `DataLoader(…, num_workers=4, pin_memory=True)`."
@@ -80,9 +79,9 @@ def synchronising(facts: Facts) -> Iterator[Advice | Cleared]:
         yield cleared
         return
     saving = facts.mean(lengths)
-    culprits = facts.late.culprits[:3]
-    named = words.listed([f"`{name}` ({words.times(calls, 'time')})" for name, _, calls in culprits])
-    first = culprits[0][0]
+    blockers = facts.late.blockers[:3]
+    named = text.listed([f"`{name}` ({text.times(calls, 'time')})" for name, _, calls in blockers])
+    first = blockers[0][0]
     code = f" ({_SYNTAX[first]})" if first in _SYNTAX else ""
     yield Advice(
         "synchronising",
@@ -117,18 +116,18 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     is_many = facts.late.gaps > max(_MOSTLY * kernels.height, _MANY * facts.count / 2)
     is_launching = mean < SHORT_KERNEL_NS and is_many
     doing = described(facts.late)
-    per = words.times(kernels.height / facts.count, "kernel")
+    per = text.times(kernels.height / facts.count, "kernel")
     longest = facts.late.longest_ns
-    single = f"One gap alone lasts {words.time(longest)}. " if longest > _MOSTLY * saving else ""
+    single = f"One gap alone lasts {text.time(longest)}. " if longest > _MOSTLY * saving else ""
     stacks = " Recording Python stacks (with_stack=True) slows the host, so the share without it is smaller."
     has_stacks = not facts.trace.python_calls.is_empty()
     yield Advice(
         "launch_bound" if is_launching else "host_bound",
-        f"{facts.device[0].upper()}{facts.device[1:]} {facts.waits} for the host for {words.percent(share)} of "
+        f"{facts.device[0].upper()}{facts.device[1:]} {facts.waits} for the host for {text.percent(share)} of "
         f"{facts.every}.",
         f"{facts.part(saving)} no device work was queued{facts.recurs(lengths)}; "
         + (f"meanwhile the host was in {doing}. " if doing else "")
-        + f"{single}{per} {facts.per}, of {words.time(mean)} on average.{stacks if has_stacks else ''}",
+        + f"{single}{per} {facts.per}, of {text.time(mean)} on average.{stacks if has_stacks else ''}",
         "Launch less: `torch.compile(mode='reduce-overhead')` or CUDA graphs, larger batches, fused operators."
         if is_launching
         else _MARK
@@ -148,11 +147,11 @@ def _unexplained(facts: Facts) -> Iterator[Cleared | Unknown]:
             continue
         if cause == "other":
             yield Unknown(
-                f"why {facts.device} {'were' if facts.waits == 'wait' else 'was'} idle for {words.percent(share)}",
+                f"why {facts.device} {'were' if facts.waits == 'wait' else 'was'} idle for {text.percent(share)}",
                 "what came next was launched by no recorded call, or in time and waited for nothing that was recorded",
             )
         else:
-            yield Cleared(cause, f"{words.percent(share)} idle between queued work ({cause})")
+            yield Cleared(cause, f"{text.percent(share)} idle between queued work ({cause})")
 
 
 def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
@@ -164,15 +163,15 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         yield Unknown("what the device did", "its work wasn't recorded; trace health says why")
         return
     parent = host["parent"].to_numpy()
-    is_op = (host["kind"] == "operator").to_numpy() & ~by_name(host["name"], is_data_loading)
-    outermost = is_op & (take(nearest(is_op, parent), parent) == NONE)
+    is_op = (host["kind"] == "operator").to_numpy() & ~map_categories(host["name"], is_data_loading)
+    outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
     dur = host["dur_ns"].to_numpy()
     large = intervals_of(host, outermost & (dur >= SMALL_OP_NS))
-    other = intervals_of(host, by_name(host["name"], lambda n: is_data_loading(n) or is_communication_range(n)))
+    other = intervals_of(host, map_categories(host["name"], lambda n: is_data_loading(n) or is_communication_range(n)))
     windows = facts.windows
     lengths: Ints = facts.length - length_within(merge([large, other]), windows.start, windows.end)
     step = host["step"].to_numpy()
-    counted = outermost & (dur < SMALL_OP_NS) & take(facts.counted, step, missing=False)
+    counted = outermost & (dur < SMALL_OP_NS) & gather(facts.counted, step, missing=False)
     small = int(counted.sum())
     saving = facts.mean(lengths)
     if not facts.is_worth(lengths, _OVERHEAD) or small < _MANY * facts.count:
@@ -181,7 +180,7 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     yield Advice(
         "small_operators",
         f"Calling small operators takes {facts.percent(saving)} of {facts.every}.",
-        f"{words.digits(small / facts.count)} operators {facts.per} take {words.time(float(dur[counted].mean()))} each "
+        f"{text.digits(small / facts.count)} operators {facts.per} take {text.time(float(dur[counted].mean()))} each "
         f"on average; with Python between them that is {facts.part(saving)}"
         f"{facts.recurs(lengths, _OVERHEAD)}.",
         "Do more per call: larger batches, whole-tensor operations instead of loops, `torch.compile`.",
@@ -194,14 +193,14 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
 def optimizer(facts: Facts) -> Iterator[Advice]:
     """The optimizer updates each parameter by itself."""
     host, trace = facts.trace.host_events, facts.trace
-    inside = by_name(host["name"], is_optimizer)
+    inside = map_categories(host["name"], is_optimizer)
     if not inside.any():
         return
-    in_step = take(nearest(inside, host["parent"].to_numpy()), np.arange(host.height, dtype=np.int32)) != NONE
+    in_step = gather(nearest(inside, host["parent"].to_numpy()), np.arange(host.height, dtype=np.int32)) != NONE
     is_op = (host["kind"] == "operator").to_numpy()
     names = host["name"].cast(pl.String).to_numpy()
-    is_fused = by_name(host["name"], lambda n: "_fused_" in n or "_foreach_" in n)
-    ran = in_step & is_op & take(facts.counted, host["step"].to_numpy(), missing=False)
+    is_fused = map_categories(host["name"], lambda n: "_fused_" in n or "_foreach_" in n)
+    ran = in_step & is_op & gather(facts.counted, host["step"].to_numpy(), missing=False)
     name = str(names[np.flatnonzero(inside)[0]]).removeprefix("Optimizer.step#").split(".")[0]
     if (ran & is_fused).any() or ran.sum() < _MANY * facts.count or name.startswith("Fused") or facts.hides_device:
         return
@@ -213,13 +212,13 @@ def optimizer(facts: Facts) -> Iterator[Advice]:
     what = "idle devices" if facts.has_device else "host time"
     device = trace.device_events
     launched = device.filter(ran[np.maximum(device["op"].to_numpy(), 0)] & (device["op"] >= 0).to_numpy()).height
-    rows = f" and {words.digits(launched / facts.count)} kernels" if launched else ""
+    rows = f" and {text.digits(launched / facts.count)} kernels" if launched else ""
     saving = facts.mean(lengths)
     yield Advice(
         "optimizer",
         f"{name} updates one parameter after the other, which costs {facts.percent(saving)} of {facts.every}.",
-        f"{words.digits(int(ran.sum()) / facts.count)} operators{rows} {facts.per} in `Optimizer.step`, none of them "
-        f"fused: {words.time(saving)} of {what}{facts.recurs(lengths)}.",
+        f"{text.digits(int(ran.sum()) / facts.count)} operators{rows} {facts.per} in `Optimizer.step`, none of them "
+        f"fused: {text.time(saving)} of {what}{facts.recurs(lengths)}.",
         f"Let one kernel update many parameters: `{name}(…, fused=True)`"
         + (" or `foreach=True`." if facts.has_device else "."),
         saving,

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..intervals import length_within
-from ..tensor_cores import is_matrix_op
-from ..trace.breakdown import intervals_of
-from ..trace.lookup import by_name, take
-from . import words
+from ..arrays.gather import gather, map_categories
+from ..arrays.intervals import length_within
+from ..measures.time.breakdown import intervals_of
+from ..names.tensor_cores import is_matrix_op
+from . import text
 from .facts import Facts
 from .model import Advice, Cleared, Unknown
 
@@ -44,7 +44,7 @@ def mixed_precision(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     total = int(kernels["dur_ns"].sum())
     unknown = int(kernels.filter(pl.col("tensor_cores") == "unknown")["dur_ns"].sum())
     if unknown > _MOST_UNKNOWN * total:
-        part = words.percent(unknown / total)
+        part = text.percent(unknown / total)
         yield Unknown("whether tensor cores are used", f"{part} of the kernel time is in kernels not known by name")
         return
     rows = kernels.filter(pl.Series(_in_float(facts, kernels)))
@@ -77,7 +77,9 @@ def mixed_precision(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
 def channels_last(facts: Facts) -> Iterator[Advice]:
     """Kernels that only turn the layout of images for tensor cores."""
     kernels = facts.kernels
-    rows = kernels.filter(pl.Series(by_name(kernels["name"], lambda name: bool(_LAYOUT.search(name)), missing=False)))
+    rows = kernels.filter(
+        pl.Series(map_categories(kernels["name"], lambda name: bool(_LAYOUT.search(name)), missing=False))
+    )
     lengths = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     if rows.is_empty() or not facts.is_worth(lengths):
         return
@@ -85,7 +87,7 @@ def channels_last(facts: Facts) -> Iterator[Advice]:
     yield Advice(
         "channels_last",
         f"Turning images from one memory layout to another takes {facts.percent(saving)} of {facts.every}.",
-        f"{words.digits(rows.height / facts.count)} kernels {facts.per} do nothing else, for {words.time(saving)}"
+        f"{text.digits(rows.height / facts.count)} kernels {facts.per} do nothing else, for {text.time(saving)}"
         f"{facts.recurs(lengths)}: convolutions on tensor cores want channels last, the tensors have them first.",
         "`model.to(memory_format=torch.channels_last)`, and the same for the images.",
         saving,
@@ -114,13 +116,13 @@ def _capability(facts: Facts) -> tuple[int, int] | None:
 def _in_float(facts: Facts, kernels: pl.DataFrame) -> NDArray[np.bool_]:
     """Which kernels multiply matrices of floats outside tensor cores, launched by an operator that could use them."""
     host = facts.trace.host_events
-    could = by_name(host["name"], is_matrix_op)
+    could = map_categories(host["name"], is_matrix_op)
     op = kernels["op"].to_numpy()
-    named = by_name(kernels["name"], lambda name: bool(_MATRIX_KERNEL.search(name)) and not _LAYOUT.search(name))
-    types = by_name(host["input_types"], _is_float, missing=True)
-    is_float = take(types, op, missing=False)
+    named = map_categories(kernels["name"], lambda name: bool(_MATRIX_KERNEL.search(name)) and not _LAYOUT.search(name))
+    types = map_categories(host["input_types"], _is_float, missing=True)
+    is_float = gather(types, op, missing=False)
     no_tensor_cores = (kernels["tensor_cores"] == "no").to_numpy()
-    wanted: NDArray[np.bool_] = named & no_tensor_cores & is_float & take(could, op, missing=False)
+    wanted: NDArray[np.bool_] = named & no_tensor_cores & is_float & gather(could, op, missing=False)
     return wanted
 
 

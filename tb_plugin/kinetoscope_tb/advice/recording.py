@@ -9,10 +9,10 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from ..intervals import length_within
-from ..trace.breakdown import intervals_of
-from ..trace.lookup import by_name
-from . import words
+from ..arrays.gather import map_categories
+from ..arrays.intervals import length_within
+from ..measures.time.breakdown import intervals_of
+from . import text
 from .facts import Facts
 from .model import Advice
 
@@ -33,7 +33,7 @@ def profiler(facts: Facts) -> Iterator[Advice]:
     yield Advice(
         "profiler_overhead",
         f"Recording took {facts.percent(cost)} of {facts.every}: times of the host can't be believed.",
-        f"{facts.part(cost)} went to {words.listed(names['name'].head(3).to_list())}, "
+        f"{facts.part(cost)} went to {text.listed(names['name'].head(3).to_list())}, "
         "which the profiler or the driver did for the recording.",
         "Record fewer steps, after more warm-up, with fewer options; then look again.",
         None,
@@ -64,7 +64,10 @@ def pauses(facts: Facts) -> Iterator[Advice]:
             "Keep the workers between epochs: `DataLoader(…, persistent_workers=True)`.",
         ),
     ):
-        found = [intervals_of(frame, by_name(frame["name"], partial(_has, pattern))) for frame in (calls, trace.others)]
+        found = [
+            intervals_of(frame, map_categories(frame["name"], partial(_has, pattern)))
+            for frame in (calls, trace.others)
+        ]
         lengths = sum((length_within(part, facts.windows.start, facts.windows.end) for part in found), np.int64(0))
         if facts.has_device:
             lengths = np.minimum(lengths, facts.late.host + facts.late.loading)

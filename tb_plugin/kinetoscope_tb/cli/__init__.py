@@ -1,4 +1,8 @@
-"""The command line: `kinetoscope`."""
+"""The command line: `kinetoscope`. A command is one file; `commands` lists them.
+
+traces       which recording a command is about, and progress while it is read
+text_table   tables as text      streams   standard output and error      output_file   files that commands write
+"""
 
 from .commands import leave, main
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from ..cache import Cache
+    from ..engine.cache import Cache
 
 
 @click.command()
 @click.option("--clear", is_flag=True, help="Remove every cached trace.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def cache(clear: bool, form: str) -> None:  # noqa: FBT001  # click's way
+def cache(clear: bool, form: str) -> None:
     """Show which traces open fast because they were read before.
 
     KINETOSCOPE_CACHE names another folder, or is `off`; KINETOSCOPE_CACHE_SIZE says how much it may hold, such as 20G.
     """
-    from ..cache import configured
+    from ..engine.cache import configured
     from ..web import encode
 
     kept = configured()

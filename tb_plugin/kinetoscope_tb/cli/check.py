@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import LogdirError, NotFound, TraceError
-from ..storage import is_url
+from ..filesystem import is_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from ..diagnostics.verification import Verdict
     from ..discovery import Listing, TraceFile
-    from ..verification import Verdict
 
 
 @click.command()
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 @click.option("--run", help="Only this run of the logdir; all if not given.")
 @click.option("--strict", is_flag=True, help="Warnings fail too, not only what is lost.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def check(path: str, run: str | None, strict: bool, form: str) -> None:  # noqa: FBT001  # click's way
+def check(path: str, run: str | None, strict: bool, form: str) -> None:
     """Say whether the traces in PATH are whole: readable, nothing lost, every rank there, on clocks that fit.
 
     The exit status is 0 if they are and 1 if not.
     """
+    from ..diagnostics.verification import run_problems, verdict
     from ..discovery import list_given
-    from ..verification import run_problems, verdict
 
     try:
         listing = list_given(path)
@@ -62,14 +62,14 @@ def _told(listing: Listing, run: str, *, strict: bool) -> list[str]:
 
 def _unfinished(path: str, files: Sequence[TraceFile]) -> dict[str, list[str]]:
     """By run on this disk, with traces or without, what was lost or isn't written yet, and nobody was left to say."""
-    from kinetoscope.unfinished import unfinished
+    from kinetoscope.journal.unfinished_windows import unfinished_windows
 
     from ..discovery import Logdir
-    from ..jobs import run_folders
+    from ..discovery.jobs import run_folders
 
     folders = {} if is_url(path) else dict(run_folders([Logdir(str(Path(path).absolute()))]))
     folders |= {file.run: Path(file.path).parent for file in files if not is_url(file.path)}
-    return {run: texts for run, folder in folders.items() if (texts := unfinished(folder))}
+    return {run: texts for run, folder in folders.items() if (texts := unfinished_windows(folder))}
 
 
 def _named(unfinished: Mapping[str, Sequence[str]]) -> list[str]:
@@ -101,9 +101,9 @@ def _print_text(verdicts: Sequence[Verdict], problems: dict[str, list[str]], unu
         click.echo(f"{one.state:10}  {visible(one.file.shown)}")
         if one.problem:
             click.echo(f"            {visible(one.problem)}")
-        for finding in one.findings:
-            words = visible(finding.consequence)
-            click.echo(f"            {finding.level}: {finding.rule} ({finding.count:,}): {words}")
+        for diagnostic in one.diagnostics:
+            words = visible(diagnostic.consequence)
+            click.echo(f"            {diagnostic.level}: {diagnostic.rule} ({diagnostic.count:,}): {words}")
     for run, said in problems.items():
         for problem in said:
             click.echo(f"run {visible(run)}: {visible(problem)}")
@@ -130,7 +130,8 @@ def _print_json(
             "rank": one.rank,
             "world_size": one.world_size,
             "findings": [
-                {"rule": f.rule, "level": f.level, "count": f.count, "consequence": f.consequence} for f in one.findings
+                {"rule": f.rule, "level": f.level, "count": f.count, "consequence": f.consequence}
+                for f in one.diagnostics
             ],
         }
         for one in verdicts

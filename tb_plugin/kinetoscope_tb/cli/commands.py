@@ -34,9 +34,10 @@ from .traces import chosen, opened, side_by_side, where
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..views import View
+    from ..view import View
 
 FORMATS = ("text", "json", "csv")
+DRAWN = {"part": "Drawn on the page of", "detail": "Drawn in an opened row of"}
 
 _format = click.Option(
     ["--format", "form"],
@@ -146,8 +147,8 @@ def views(form: str) -> None:
     """List the views; as markdown, with the definition of every column."""
     import polars as pl
 
-    from ..analyses import EVERY_VIEW
-    from ..views import catalogue
+    from ..view import catalogue
+    from ..views import EVERY_VIEW
     from ..web import encode
     from .text_table import TextColumn, print_table
 
@@ -169,8 +170,8 @@ def _markdown(described: Sequence[Mapping[str, Any]]) -> str:
     for view in described:
         lines += ["", f"## {view['title']} (`{view['id']}`)", "", view["doc"], ""]
         lines += [f"{view['hint']}", ""] if view["hint"] else []
-        lines += [f"Drawn on the page of `{view['part_of']}`.\n"] if view["part_of"] else []
-        lines += [f"Drawn in an opened row of `{view['detail_of']}`.\n"] if view["detail_of"] else []
+        if sentence := DRAWN.get(view["place"]["kind"]):
+            lines += [f"{sentence} `{view['place']['of']}`.\n"]
         takes = [(p["name"], ", ".join(p["choices"]) or f"a {p['kind']}") for p in view["parameters"]]
         lines += [f"Parameter `{name}`: {values}.\n" for name, values in takes]
         lines += ["| column | kind | |", "| --- | --- | --- |"]
@@ -182,12 +183,12 @@ class _ViewGroup(click.Group):
     """One command per view of the catalogue, which is imported only when it is asked for."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        from ..analyses import EVERY_VIEW
+        from ..views import EVERY_VIEW
 
         return list(EVERY_VIEW)
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command:
-        from ..analyses import EVERY_VIEW
+        from ..views import EVERY_VIEW
 
         if cmd_name not in EVERY_VIEW and Path(cmd_name).exists():
             raise BadParameter(f"The view comes before the path: kinetoscope view VIEW {cmd_name}.")
@@ -233,21 +234,21 @@ def _show(
     view: View, path: str, run: str | None, worker: str | None, span: str | None, form: str, **parameters: str | None
 ) -> None:
     from ..discovery import list_given
-    from ..store import compute, with_notes
+    from ..engine import compute, merge_run_notes
 
     arguments = view.arguments({name: value for name, value in parameters.items() if value is not None})
     listing, wanted = list_given(path), {"run": run, "worker": worker, "span": span}
     if view.scope == "recording":
         file = chosen(listing, wanted)
         with opened(file) as trace:
-            _print_answer(view, with_notes(view, compute(view, trace, arguments), file), form)
+            _print_answer(view, merge_run_notes(view, compute(view, trace, arguments), file), form)
     else:
         ranks = side_by_side(listing, chosen(listing, wanted, levels=("run", "span")), view.scope)
         _print_answer(view, compute(view, ranks, arguments), form)
 
 
 def _print_answer(view: View, result: Any, form: str) -> None:  # pl.DataFrame | Missing, unimported
-    from ..store import Missing
+    from ..engine import Missing
     from ..web import encode
     from .text_table import print_table, text_columns
 
@@ -270,12 +271,12 @@ for command in (cache, check, compare, event, export, index, merge, publish, rec
 @click.argument("out", metavar="OUT")
 def repair(path: str, out: str) -> None:
     """Write a damaged trace IN anew as strict JSON to OUT, which other tools can read; .gz at its end packs it."""
-    from ..reader.strict import repair as write_repaired
+    from ..export.repair import repair as write_repaired
 
     result = write_repaired(path, out)
     click.echo(f"{out}: {result.events:,} events, {result.rewritten:,} of which weren't strict JSON.")
-    for finding in result.findings:
-        click.echo(f"{finding.rule} ({finding.count:,}): {finding.consequence}")
+    for diagnostic in result.diagnostics:
+        click.echo(f"{diagnostic.rule} ({diagnostic.count:,}): {diagnostic.consequence}")
 
 
 @commands.command()
@@ -283,7 +284,7 @@ def repair(path: str, out: str) -> None:
 @click.option("--host", default="localhost", show_default=True, help="The address that TensorBoard listens on.")
 @click.option("--port", type=int, help="The port that TensorBoard listens on; a free one from 6006 if not given.")
 @click.option("--record-only", is_flag=True, help="Record, and don't start TensorBoard.")
-def demo(logdir: str, host: str, port: int | None, record_only: bool) -> None:  # noqa: FBT001  # click's way
+def demo(logdir: str, host: str, port: int | None, record_only: bool) -> None:
     """Record a real training on two processes and show it in TensorBoard."""
     from .demo import record, tensorboard
 

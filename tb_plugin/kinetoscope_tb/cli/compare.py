@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..compare import Comparison, Rule, Verdict
-    from ..tables import Column
+    from ..table import Column
     from ..trace import Trace
-    from ..views import View
+    from ..view import View
 
 BROKEN = 2  # the exit status when a rule is broken
 MOST_NAMED = 5  # rows that break a rule
@@ -42,15 +42,15 @@ def _options() -> list[click.Parameter]:
     ]
 
 
-def _compare(base: str, new: str | None, view_id: str, form: str, ignore_noise: bool, **options: Any) -> None:  # noqa: FBT001  # click's way
-    from ..analyses import VIEWS
-    from ..compare import parsed_rule
+def _compare(base: str, new: str | None, view_id: str, form: str, ignore_noise: bool, **options: Any) -> None:
+    from ..compare import parse_rule
     from ..discovery import list_given
+    from ..views import VIEWS
 
     if view_id not in VIEWS:
         raise NotFound("view", view_id, VIEWS)
     view = VIEWS[view_id]
-    rules = [parsed_rule(rule, VIEWS, view_id) for rule in options["rules"]]
+    rules = [parse_rule(rule, VIEWS, view_id) for rule in options["rules"]]
     arguments = view.arguments(_settings(options["settings"]))
     columns = [name for name in (options["columns"] or "").split(",") if name]
     with ExitStack() as both:
@@ -72,7 +72,7 @@ def _settings(given: Sequence[str]) -> dict[str, str]:
 
 
 def _compared(view: View, sides: Sequence[Trace], arguments: Mapping[str, object], columns: Sequence[str]) -> Any:
-    from ..store import compute_comparison
+    from ..engine import compute_comparison
 
     return compute_comparison(view, sides[0], sides[1], arguments, columns)
 
@@ -81,8 +81,8 @@ def _verdicts(
     rules: Sequence[Rule], views: Mapping[str, View], sides: Sequence[Trace], *, ignores_noise: bool
 ) -> list[Verdict]:
     """What comes of each rule; each is asked of a comparison of its own column."""
-    from ..compare import compared_column, judged
-    from ..store import Missing
+    from ..compare import compared_column, judge
+    from ..engine import Missing
 
     verdicts = []
     for rule in rules:
@@ -90,12 +90,12 @@ def _verdicts(
         comparison = _compared(view, sides, {}, [compared_column(rule, view).name])
         if isinstance(comparison, Missing):
             raise BadParameter(f"{rule.text!r} can't be judged: neither recording has it. {comparison.hint}")
-        verdicts.append(judged(rule, comparison, ignores_noise=ignores_noise))
+        verdicts.append(judge(rule, comparison, ignores_noise=ignores_noise))
     return verdicts
 
 
 def _print(view: View, result: Any, verdicts: Sequence[Verdict], form: str) -> None:  # Comparison | Missing
-    from ..store import Missing
+    from ..engine import Missing
     from ..web import encode
     from .text_table import print_table, visible
 

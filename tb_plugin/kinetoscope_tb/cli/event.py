@@ -11,8 +11,8 @@ from .traces import chosen, opened, where
 
 def _show(path: str, run: str | None, worker: str | None, span: str | None, offset: int, form: str) -> None:
     from ..discovery import list_given
+    from ..engine import event_in
     from ..reader.event import EventTexts
-    from ..store import event_in
     from ..web import encode
     from .text_table import visible
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import BadParameter, NotFound
-from .saving import saved
+from .output_file import saved
 from .traces import chosen, opened, where
 
 if TYPE_CHECKING:
-    from ..timeline.export import Source, Window
+    from ..export.chrome_json.writer import Source, Window
 
 _NS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 
@@ -25,15 +25,15 @@ def _write(
     worker: str | None,
     span: str | None,
     out: str,
-    every: bool,  # noqa: FBT001  # click's way
+    every: bool,
     begin: int | None,
     end: int | None,
     step: str | None,
     include: tuple[str, ...],
 ) -> None:
     from ..discovery import list_given
+    from ..export.chrome_json.writer import EXTRAS, Source, exported, slices_in
     from ..timeline import timeline
-    from ..timeline.export import EXTRAS, Source, exported, slices_in
 
     listing = list_given(path)
     first = chosen(listing, {"run": run, "worker": worker, "span": span})
@@ -62,7 +62,7 @@ def _window(first: Source, begin: int | None, end: int | None, step: str | None)
         NotFound: There is no such step.
         BadParameter: A step and a range are named both.
     """
-    from ..timeline.export import Window
+    from ..export.chrome_json.writer import Window
 
     if step is None:
         return Window(begin, end)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..discovery import Listing, TraceFile
 
-MOST_TOLD = 20
+MOST_PRINTED = 20
 
 
 @click.command()
@@ -32,7 +32,7 @@ MOST_TOLD = 20
 @click.option(
     "--beside", is_flag=True, help="Put the summaries beside the recordings too, for whoever opens the run elsewhere."
 )
-def index(path: str, run: str | None, engine: str, processes: int | None, beside: bool) -> None:  # noqa: FBT001
+def index(path: str, run: str | None, engine: str, processes: int | None, beside: bool) -> None:
     """Sum up every recording of a run, so that the views of its ranks open at once, here and in TensorBoard.
 
     What was summed up stays in the cache (KINETOSCOPE_CACHE names its folder), so what is begun again goes on where it
@@ -41,10 +41,10 @@ def index(path: str, run: str | None, engine: str, processes: int | None, beside
     With --beside they also go into the folders of the recordings, as kinetoscope.summaries, on this disk or far away:
     others open the run from there, and read no recording that is as it was.
     """
-    from ..cache import configured
     from ..discovery import list_given
-    from ..store import crew, summaries
-    from ..store.beside import Beside
+    from ..engine import executors, load_summaries
+    from ..engine.cache import configured
+    from ..engine.sidecar_summaries import SidecarWriter
 
     cache = configured()
     if cache is None and not beside:
@@ -53,17 +53,17 @@ def index(path: str, run: str | None, engine: str, processes: int | None, beside
     began, broken = time.monotonic(), []
     notes: list[str] = []
     with (
-        Beside() as packs,
-        crew(engine, len(files), processes) as hands,
-        counted(len(files), "recordings") as tell,
+        SidecarWriter() as sidecars,
+        executors(engine, len(files), processes) as factory,
+        counted(len(files), "recordings") as on_progress,
     ):
-        for file, found in summaries(files, cache, hands, tell, notes.append):
-            if isinstance(found, KinetoscopeError):
-                broken.append((file, found))
+        for file, outcome in load_summaries(files, cache, factory, on_progress, notes.append):
+            if isinstance(outcome, KinetoscopeError):
+                broken.append((file, outcome))
             elif beside:
-                packs.add(file, found)
-        notes += packs.put()
-    _tell(files, broken, time.monotonic() - began, notes)
+                sidecars.add(file, outcome)
+        notes += sidecars.write()
+    _print_outcome(files, broken, time.monotonic() - began, notes)
 
 
 def _files(listing: Listing, run: str | None) -> Sequence[TraceFile]:
@@ -72,7 +72,7 @@ def _files(listing: Listing, run: str | None) -> Sequence[TraceFile]:
     return [file for file in listing.files if run in (None, file.run)]
 
 
-def _tell(
+def _print_outcome(
     files: Sequence[TraceFile],
     broken: Sequence[tuple[TraceFile, KinetoscopeError]],
     seconds: float,
@@ -82,9 +82,9 @@ def _tell(
 
     read = "1 recording" if len(files) == 1 else f"{len(files):,} recordings"
     click.echo(f"{read}, {len(files) - len(broken):,} of them summed up, in {seconds:.1f} s.")
-    for note in notes[:MOST_TOLD]:
+    for note in notes[:MOST_PRINTED]:
         click.echo(visible(note), err=True)
-    for file, error in broken[:MOST_TOLD]:
+    for file, error in broken[:MOST_PRINTED]:
         click.echo(f"{visible(file.shown)}: {visible(str(error))}", err=True)
-    if len(broken) > MOST_TOLD:
-        click.echo(f"… and {len(broken) - MOST_TOLD:,} more that can't be used.", err=True)
+    if len(broken) > MOST_PRINTED:
+        click.echo(f"… and {len(broken) - MOST_PRINTED:,} more that can't be used.", err=True)

@@ -12,9 +12,9 @@ import click
 from ..errors import BadParameter, KinetoscopeError
 
 if TYPE_CHECKING:
-    from kinetoscope.recover import Finished
+    from kinetoscope.journal.recover import FinishedSpool
 
-    from ..jobs import Job
+    from ..discovery.jobs import Job
 
 _run = click.argument("run", type=click.Path(path_type=Path))
 _format = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -35,7 +35,7 @@ def trigger(run: Path, on: tuple[str, ...], off: tuple[str, ...], wait_s: float 
 
     The job takes the request within a second; where it has several ranks, they begin some seconds later together.
     """
-    from ..jobs import ask, job_in, ranks_in
+    from ..discovery.jobs import ask, job_in, ranks_in
 
     job = job_in(run)
     options = {**dict.fromkeys(on, True), **dict.fromkeys(off, False)}
@@ -51,9 +51,9 @@ def trigger(run: Path, on: tuple[str, ...], off: tuple[str, ...], wait_s: float 
 @_format
 def status(run: Path, form: str) -> None:
     """Show what each rank of the job that records into the folder RUN does, or did last."""
-    from kinetoscope.status import recover_command
+    from kinetoscope.journal.status import recover_command
 
-    from ..jobs import job_in
+    from ..discovery.jobs import job_in
     from ..web import encode
     from .text_table import visible
 
@@ -91,17 +91,17 @@ def status(run: Path, form: str) -> None:
 @click.option(
     "--remote", "places", multiple=True, metavar="URL", help="Make the copies that were to go to this place, or below."
 )
-def recover(run: Path, force: bool, output: Path | None, places: tuple[str, ...]) -> None:  # noqa: FBT001  # click's way
+def recover(run: Path, force: bool, output: Path | None, places: tuple[str, ...]) -> None:
     """Make traces of what processes that were killed left of the run in the folder RUN.
 
     Recordings that were complete but not yet compressed and in their place are finished, on the machine that made them,
     by the user who did. Of what was never saved, steps, markers and counters become a trace. No copy is made anywhere
     but below a URL that --remote names.
     """
-    from kinetoscope.recover import finished, recovered
-    from kinetoscope.status import is_writable, recover_command
+    from kinetoscope.journal.recover import finish_spools, recover_journals
+    from kinetoscope.journal.status import is_writable, recover_command
 
-    from ..jobs import job_in
+    from ..discovery.jobs import job_in
     from .text_table import visible
 
     if not all(places):
@@ -109,15 +109,15 @@ def recover(run: Path, force: bool, output: Path | None, places: tuple[str, ...]
     folder = job_in(run).folder
     if output is not None:
         _make(output)
-    half_done = finished(folder, places=places, output=output)
-    results = recovered(folder, force=force, output=output)
+    half_done = finish_spools(folder, places=places, output=output)
+    results = recover_journals(folder, force=force, output=output)
     for process in half_done:
         _tell_of(process)
     for result in results:
         if result.trace is not None:
-            click.echo(visible(f"{result.trace}: {result.steps} steps of {result.sidecar.name}"))
+            click.echo(visible(f"{result.trace}: {result.steps} steps of {result.journal_path.name}"))
         else:
-            click.echo(visible(f"{result.sidecar}: {result.problem}"), err=True)
+            click.echo(visible(f"{result.journal_path}: {result.problem}"), err=True)
     if not results and not half_done:
         click.echo("There is nothing to recover: every process closed its recording.")
     if any(result.trace is None for result in results) or any(process.problem for process in half_done):
@@ -127,13 +127,13 @@ def recover(run: Path, force: bool, output: Path | None, places: tuple[str, ...]
         raise KinetoscopeError("Not everything could be recovered.")
 
 
-def _tell_of(process: Finished) -> None:
+def _tell_of(process: FinishedSpool) -> None:
     """Say what became of the recordings that one process left half done."""
     from .text_table import visible
 
     for window in process.windows:
         click.echo(visible(f"{window['file']}: {window['state']}"))
-    for url in process.waiting_copies:
+    for url in process.pending_copies:
         place = url.rpartition("/")[0]
         click.echo(
             visible(f"A copy was to go to {url}; if that place is yours, --remote {shlex.quote(place)} makes it.")
@@ -162,7 +162,7 @@ def _wait(run: Path, request: str, deadline: float) -> None:
     Raises:
         KinetoscopeError: They didn't come.
     """
-    from ..jobs import job_in
+    from ..discovery.jobs import job_in
     from .text_table import visible
 
     while time.monotonic() < deadline:

@@ -6,7 +6,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 import click
 
-from .saving import saved
+from .output_file import saved
 
 if TYPE_CHECKING:
     from ..discovery import TraceFile
@@ -27,7 +27,7 @@ def merge(path: str, out: str, run: str | None, span: str | None) -> None:
     from isal import igzip
 
     from ..discovery import list_given
-    from ..rewriting import merge as write_merged
+    from ..export.merge import merge as write_merged
     from .text_table import visible
 
     listing = list_given(path)
@@ -38,7 +38,7 @@ def merge(path: str, out: str, run: str | None, span: str | None) -> None:
             click.echo(f"{level} {visible(choices[level][0])}; choose another with --{level}: {others}", err=True)
     files = [first, *listing.beside(first)]
     with saved(out) as file:
-        packed = igzip.IGzipFile(fileobj=file, mode="wb") if out.endswith(".gz") else None  # type: ignore[no-untyped-call]
+        packed = igzip.IGzipFile(out, "wb", fileobj=file) if out.endswith(".gz") else None
         result = write_merged(files, cast("IO[bytes]", packed or file), _note)
         if packed is not None:
             packed.close()

@@ -14,13 +14,13 @@ from ..errors import KinetoscopeError
 @click.argument("logdir")
 @click.option("--run", help="What the run is called; by default each folder is one.")
 @click.option("--copy", "always_copy", is_flag=True, help="Copy the files, even where a link costs nothing.")
-def publish(path: str, logdir: str, run: str | None, always_copy: bool) -> None:  # noqa: FBT001  # click's way
+def publish(path: str, logdir: str, run: str | None, always_copy: bool) -> None:
     """Give the traces under PATH, whoever wrote them, a place in LOGDIR: one folder a run, one file a worker and span.
 
     On the same disk the new name is a hard link, so nothing is copied and nothing is changed. Again and again is fine:
     what is there already stays, what is new is added.
     """
-    from ..rewriting import publish as publish_all
+    from ..export.publish import publish as publish_all
     from .text_table import visible
 
     done = publish_all(path, logdir, run=run, always_copy=always_copy)

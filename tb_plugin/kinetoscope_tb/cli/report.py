@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import KinetoscopeError, TraceError
-from .saving import saved
+from .output_file import saved
 from .traces import chosen, opened, where
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from ..trace import Trace
 
 
-def _write(path: str, run: str | None, worker: str | None, span: str | None, out: str, every: bool, rows: int) -> None:  # noqa: FBT001  # click's way
-    from ..analyses import VIEWS
+def _write(path: str, run: str | None, worker: str | None, span: str | None, out: str, every: bool, rows: int) -> None:
     from ..discovery import list_given
+    from ..views import VIEWS
     from ..web.report import report, workers_of
 
     listing = list_given(path)

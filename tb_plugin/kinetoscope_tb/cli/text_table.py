@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ..tables import Column
+    from ..table import Column
 
 MISSING = "–"
 TERMINAL_ROWS = 50

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ..discovery import Listing, TraceFile
-    from ..ranks import Ranks
+    from ..distributed import Ranks
     from ..reader import Progress
     from ..trace import Trace
 
@@ -64,8 +64,8 @@ def _with_labels(level: str, names: Sequence[str]) -> list[str]:
 @contextmanager
 def opened(file: TraceFile) -> Iterator[Trace]:
     """The trace in a file; it goes to the cache after the answer was given."""
-    from ..cache import configured
-    from ..store import keep, open_or_read
+    from ..engine import open_or_read, write_to_cache
+    from ..engine.cache import configured
 
     folder = configured()
     with _progress_bar(file) as note:
@@ -73,19 +73,19 @@ def opened(file: TraceFile) -> Iterator[Trace]:
     yield trace
     if is_new and folder is not None:
         sys.stdout.flush()
-        keep(trace, file, folder)
+        write_to_cache(trace, file, folder)
 
 
 def side_by_side(listing: Listing, file: TraceFile, scope: str) -> Ranks:
     """All recordings of a file's span, or of its run; what had to be read goes to the cache."""
-    from ..cache import configured
-    from ..store import files_of, local_crew, ranks_of, summaries
+    from ..engine import files_of, load_summaries, local_executors, ranks_of
+    from ..engine.cache import configured
 
     files = files_of(listing, file, scope)
     notes: list[str] = []
-    with counted(len(files), "recordings") as tell:
-        found = summaries(files, configured(), local_crew(len(files)), tell, notes.append)
-        return ranks_of(listing, file, files, found, notes)
+    with counted(len(files), "recordings") as on_progress:
+        outcomes = load_summaries(files, configured(), local_executors(len(files)), on_progress, notes.append)
+        return ranks_of(listing, file, files, outcomes, notes)
 
 
 @contextmanager

@@ -10,24 +10,22 @@ differ by more: clocks, neighbours and temperatures change too.
 
 comparison  the joined table
 sides       what a view says of the steps of one trace, and how they spread
-noise       how far means of few steps differ by chance
-paths       rows of a tree by the way that leads to them
+statistics  how far means of few steps differ by chance
+tree_paths  rows of a tree by the way that leads to them
 rules       what may not change, for continuous integration
 """
 
-from .comparison import Basis, Comparison, comparable_columns, compare, is_comparable
-from .rules import Rule, Verdict, compared_column, judged, parsed_rule, row_names
+from .comparison import Basis, Comparison, compare
+from .rules import Rule, Verdict, compared_column, judge, parse_rule, row_names
 
 __all__ = [
     "Basis",
     "Comparison",
     "Rule",
     "Verdict",
-    "comparable_columns",
     "compare",
     "compared_column",
-    "is_comparable",
-    "judged",
-    "parsed_rule",
+    "judge",
+    "parse_rule",
     "row_names",
 ]

@@ -10,13 +10,14 @@ import numpy as np
 import polars as pl
 
 from ..errors import BadParameter
-from ..tables import BOOL, BYTES, COUNT, DURATION, FLOP, ID, INSTANT, NUMERIC, Column, Table
+from ..pictures import charted_columns, parent_column
+from ..table import BOOL, BYTES, COUNT, DURATION, FLOP, NUMERIC, Column, Table
 from ..trace import Trace
-from ..views import View
-from .noise import Spread, margin
-from .paths import labels, parents, shown_names
+from ..view import View
 from .sides import Side, identity, side, why_not_per_step
+from .statistics import Spread, margin
 from .table import SIDE, compared_table
+from .tree_paths import labels, parents, shown_names
 
 _ROUNDED = (DURATION, BYTES, FLOP)
 
@@ -84,18 +85,6 @@ class Comparison:
     basis: Basis
 
 
-def is_comparable(view: View) -> bool:
-    """Whether rows of the view are the same things in another recording."""
-    is_of_one = view.scope == "recording" and view.within != "moments" and view.detail_of is None
-    return is_of_one and bool(comparable_columns(view))
-
-
-def comparable_columns(view: View) -> list[str]:
-    """The columns that can be compared: what is neither a part of the key nor a point in time."""
-    left_out = {*view.table.key, view.table.parent}
-    return [c.name for c in view.table.columns if c.name not in left_out and c.kind not in (INSTANT, ID)]
-
-
 def compare(
     view: View,
     base: Trace,
@@ -132,9 +121,9 @@ def compare(
     table = compared_table(view, chosen, is_per_step=per_step)
     parts = [_part(column, joined, sides, is_per_step=per_step) for column in chosen]
     frame = _ordered(view, joined.with_columns(*(series for part in parts for series in part)), chosen)
-    if view.table.parent:
+    if parent := parent_column(view.table.picture):
         above = parents(frame, [(one.frame, view.table) for one in sides])
-        frame = frame.with_columns(above.alias(view.table.parent))
+        frame = frame.with_columns(above.alias(parent))
     basis = Basis(
         why_not, sides[0].steps, sides[1].steps, sides[0].samples, sides[1].samples, *(s.is_missing for s in sides)
     )
@@ -142,9 +131,9 @@ def compare(
 
 
 def _chosen(view: View, names: Sequence[str]) -> list[Column]:
-    if not is_comparable(view):
+    if not view.comparable_columns:
         raise BadParameter(f"The view {view.id!r} can't be compared: its rows are of one recording alone.")
-    possible = comparable_columns(view)
+    possible = view.comparable_columns
     for name in names:
         if name not in possible:
             raise BadParameter(f"{name!r} of {view.id!r} can't be compared; choose among {', '.join(possible)}.")
@@ -159,7 +148,11 @@ def _chosen(view: View, names: Sequence[str]) -> list[Column]:
 def _instead(view: View, chosen: Sequence[Column], sides: Sequence[Side]) -> str:
     """What to compare instead of a weight of which both sides have nothing; empty if there is no need, or no other."""
     holds = chosen and any(one.frame[chosen[0].name].is_not_null().any() or one.frame.is_empty() for one in sides)
-    others = [name for name in view.table.charts if name != view.table.weight and name in comparable_columns(view)]
+    others = [
+        name
+        for name in charted_columns(view.table.picture)
+        if name != view.table.weight and name in view.comparable_columns
+    ]
     return "" if holds or view.table.weight != chosen[0].name or not others else others[0]
 
 
@@ -277,7 +270,11 @@ def _as_kind(values: pl.Expr, column: Column) -> pl.Expr:
 def _ordered(view: View, frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
     """The biggest change of the first column first; what isn't known last."""
     first = columns[0]
-    key = [name for name in (labels(view.table) if view.table.parent else view.table.key) if name in frame.columns]
+    key = [
+        name
+        for name in (labels(view.table) if parent_column(view.table.picture) else view.table.key)
+        if name in frame.columns
+    ]
     if first.kind not in NUMERIC:
         return frame.sort(pl.col(f"{first.name}_verdict") == "same", maintain_order=True)
     size = pl.col(f"delta_{first.name}").abs()

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from ..errors import BadParameter, NotFound
-from ..tables import BYTES, DURATION, FRACTION, Column, Kind
-from ..views import View
+from ..table import BYTES, DURATION, FRACTION, Column, Kind
+from ..view import View
 from .comparison import Comparison
 
 _LIMIT = r"\d+(?:\.\d+)?\s*(?:%|ns|us|µs|ms|s|B|KiB|MiB|GiB|pp)?"
@@ -92,7 +92,7 @@ class Verdict:
     in_noise: int
 
 
-def parsed_rule(text: str, views: Mapping[str, View], default: str) -> Rule:
+def parse_rule(text: str, views: Mapping[str, View], default: str) -> Rule:
     """The rule that a text states; a row alone is one of the `default` view.
 
     Raises:
@@ -147,7 +147,7 @@ def compared_column(rule: Rule, view: View) -> Column:
     return numbers[name]
 
 
-def judged(rule: Rule, comparison: Comparison, *, ignores_noise: bool) -> Verdict:
+def judge(rule: Rule, comparison: Comparison, *, ignores_noise: bool) -> Verdict:
     """What comes of the rule; a difference that is noise breaks none, one of unknown noise does.
 
     Raises:

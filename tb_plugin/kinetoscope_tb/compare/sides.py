@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..tables import NUMERIC, Column
+from ..measures.time.step_subset import counted_steps, has_steps, rows_of_steps, windows_of_steps
+from ..pictures import parent_column
+from ..table import NUMERIC, Column
 from ..trace import Trace
-from ..trace.step_rows import counted_steps, has_steps, rows_of_steps, windows_of_steps
-from ..views import View
-from .paths import PATH, with_path
+from ..view import View
+from .tree_paths import PATH, with_path
 
 MOST_SAMPLES = 16  # steps that the noise is estimated from, spread evenly over the recording
 
@@ -42,7 +43,7 @@ class Side:
 
 def identity(view: View) -> list[str]:
     """The columns on which two frames of the view are joined."""
-    return [PATH] if view.table.parent else list(view.table.key)
+    return [PATH] if parent_column(view.table.picture) else list(view.table.key)
 
 
 def side(view: View, trace: Trace, arguments: Mapping[str, Any], columns: Sequence[Column], *, per_step: bool) -> Side:
@@ -83,7 +84,7 @@ def _part(view: View, trace: Trace, steps: Sequence[int]) -> Trace:
 def _frame(view: View, trace: Trace, arguments: Mapping[str, Any]) -> pl.DataFrame:
     empty = pl.DataFrame(schema=view.table.schema())
     frame = empty if view.is_missing(trace) else view.table.of(view.run(trace, **arguments))
-    return with_path(frame, view.table) if view.table.parent else frame
+    return with_path(frame, view.table) if parent_column(view.table.picture) else frame
 
 
 def _spread(samples: Sequence[pl.DataFrame], ids: list[str], columns: Sequence[Column]) -> pl.DataFrame:

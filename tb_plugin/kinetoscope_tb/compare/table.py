@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..tables import COUNT, ID, NUMBER, NUMERIC, TEXT, Column, Kind, Table
-from ..views import View
-from .paths import labels, shown_names
+from ..pictures import Tree, parent_column
+from ..table import COUNT, ID, NUMBER, NUMERIC, TEXT, Column, Kind, Table
+from ..view import View
+from .tree_paths import labels, shown_names
 
 SIDE = "only_in"
 
@@ -14,18 +15,19 @@ SIDE = "only_in"
 def compared_table(view: View, columns: Sequence[Column], *, is_per_step: bool) -> type[Table]:
     """One row is a row of either side; per compared column base, new, delta, ratio, noise and verdict."""
     table = view.table
-    keys, shown = labels(table) if table.parent else table.key, shown_names(table)
+    parent = parent_column(table.picture)
+    keys, shown = labels(table) if parent else table.key, shown_names(table)
     parts: dict[str, object] = {c.name: Column(c.kind, c.doc) for c in table.columns if c.name in shown}
     parts[SIDE] = Column(TEXT, "The side that alone has the row, base or new; missing if both have it.")
     for column in columns:
         parts |= _parts(column, is_per_step=is_per_step)
-    if table.parent:
-        parts[table.parent] = Column(ID, "Row of this table that is around this one; missing at a root.")
+    if parent:
+        parts[parent] = Column(ID, "Row of this table that is around this one; missing at a root.")
     first = columns[0]
     weight = f"delta_{first.name}" if first.kind in NUMERIC else None
-    pictures = {"key": tuple(keys), "weight": weight, "parent": table.parent}
+    drawn = {"key": tuple(keys), "weight": weight, "picture": Tree(parent) if parent else None}
     words = f"One row is a row of “{view.title}” in either of two recordings, the base and the new."
-    return type(f"Compared{table.__name__}", (Table,), {"__doc__": words, **parts, **pictures})
+    return type(f"Compared{table.__name__}", (Table,), {"__doc__": words, **parts, **drawn})
 
 
 def _parts(column: Column, *, is_per_step: bool) -> dict[str, object]:

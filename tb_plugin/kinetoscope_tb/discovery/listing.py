@@ -7,16 +7,17 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import NotFound
-from .patterns import MOST_REMEMBERED, NO_SPAN, is_time
+from ..names.natural_sort import Key, natural_key
+from .filename_patterns import NO_SPAN, is_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .outcomes import Note
+    from .manifest_notes import Note
 
 Value = TypeVar("Value")
 
@@ -129,19 +130,12 @@ def ordered(
     files: Iterable[TraceFile], problems: Iterable[Problem], notes: Mapping[str, tuple[Note, ...]] | None = None
 ) -> Listing:
     """The listing of these, each in its place."""
-    in_order = sorted(files, key=lambda file: (natural(file.run), natural(file.worker), _span_order(file.span)))
-    return Listing(tuple(in_order), tuple(sorted(problems, key=lambda problem: natural(problem.path))), notes or {})
+    in_order = sorted(files, key=lambda file: (natural_key(file.run), natural_key(file.worker), _span_order(file.span)))
+    return Listing(tuple(in_order), tuple(sorted(problems, key=lambda problem: natural_key(problem.path))), notes or {})
 
 
-@lru_cache(MOST_REMEMBERED)
-def natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key in which rank10 comes after rank2."""
-    parts = re.findall(r"0*([0-9]+)|([^0-9]+)", name)
-    return tuple((0, len(number), number) if number else (1, 0, text.casefold()) for number, text in parts)
-
-
-def _span_order(span: str) -> tuple[bool, tuple[tuple[int, int, str], ...]]:
-    return span != NO_SPAN, natural(span)
+def _span_order(span: str) -> tuple[bool, Key]:
+    return span != NO_SPAN, natural_key(span)
 
 
 def run_labels(runs: Iterable[str]) -> dict[str, str]:

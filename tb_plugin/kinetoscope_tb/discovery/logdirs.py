@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from ..storage import is_url, last_part
+from ..filesystem import is_url, last_part
 
 
 @dataclass(frozen=True)

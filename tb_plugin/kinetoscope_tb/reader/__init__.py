@@ -1,30 +1,11 @@
 """Trace files → `Trace`. Every quirk of the format, and every repair, lives in this package.
 
-source      a file as blocks of decompressed text
-gunzip      gzip data, member after member
-encodings   texts that aren't UTF-8
-scan        the text of events as arrays (numba)
-columns     which keys are read; arrays that grow
-damage      kinds of damage, counted and in words
-repair      damaged places in the events → events
-piece       a piece of text → sorted events
-ingest      blocks → sorted events, with scanning threads
-document    the JSON around the events
-metadata    what they say, checked
-tokens      raw JSON tokens as texts and numbers
-kinds       categories of every era → kinds of events
-amounts     numbers that can't be
-threads     (pid, tid) pairs and their names
-rows        events sorted into frames while they are scanned
-pairs       ranges written as a beginning and an end
-ascend      rows that only their process' name explains
-arrows      links of writers without correlations
-frames      sorted events → the frames of trace.model
-marks       details of the text that tell who wrote it
-oddities    what is odd about the texts
-strict      a trace written anew as strict JSON
-parts       all of it, on one time axis, with findings
-beginning   what can be said before all of it is read
+input               a file as blocks of decompressed UTF-8 text
+scan                text → sorted events, with scanning threads; damage and its repair
+frames              sorted events → the frames of a trace, on one time axis
+preview             what is known before all of it is read
+event               one event as the file has it
+writer_fingerprint  details of the text that tell who wrote it
 """
 
 from __future__ import annotations
@@ -36,14 +17,14 @@ from functools import partial
 from typing import TypeAlias
 
 from ..trace.assemble import assemble
-from ..trace.model import Finding, Trace
-from .beginning import Beginning, Seen
-from .ingest import Ingested, default_threads, ingested
-from .marks import Samples
-from .parts import parts_of
-from .source import Source
+from ..trace.model import Diagnostic, Trace
+from .frames.build import build_parts
+from .input.source import Source
+from .preview import Preview, Seen
+from .scan.ingest import Ingested, default_threads, ingest
+from .writer_fingerprint import Samples
 
-__all__ = ["Beginning", "Progress", "read", "read_blocks"]
+__all__ = ["Preview", "Progress", "read", "read_blocks"]
 
 
 @dataclass(frozen=True)
@@ -61,7 +42,7 @@ class Progress:
     stage: str
     read_bytes: int
     total_bytes: int | None
-    beginning: Callable[[], Beginning] | None = None
+    beginning: Callable[[], Preview] | None = None
 
 
 def read(
@@ -85,12 +66,12 @@ def read(
     """
     source = Source(os.fspath(path), block_bytes, lambda: report("reading", None))
 
-    def report(stage: str, beginning: Callable[[], Beginning] | None) -> None:
+    def report(stage: str, beginning: Callable[[], Preview] | None) -> None:
         if progress:
             progress(Progress(stage, source.file.read_bytes, source.file.size_bytes, beginning))
 
     with source as blocks:
-        return _trace(blocks, source.path, threads, report, source.findings)
+        return _trace(blocks, source.path, threads, report, source.diagnostics)
 
 
 def read_blocks(
@@ -109,21 +90,23 @@ def read_blocks(
             done += len(block)
             yield bytes(block)
 
-    def report(stage: str, beginning: Callable[[], Beginning] | None) -> None:
+    def report(stage: str, beginning: Callable[[], Preview] | None) -> None:
         if progress:
             progress(Progress(stage, done, None, beginning))
 
     return _trace(counted(), path, threads, report, [])
 
 
-_Report: TypeAlias = Callable[[str, Callable[[], Beginning] | None], None]
+_Report: TypeAlias = Callable[[str, Callable[[], Preview] | None], None]
 
 
-def _trace(blocks: Iterable[bytes], path: str, threads: int | None, report: _Report, findings: list[Finding]) -> Trace:
+def _trace(
+    blocks: Iterable[bytes], path: str, threads: int | None, report: _Report, diagnostics: list[Diagnostic]
+) -> Trace:
     samples = Samples()
     found = _ingested(samples.passing(blocks), path, threads, report)
     report("linking", None)
-    return assemble(parts_of(found, path, findings, samples.marks()))
+    return assemble(build_parts(found, path, diagnostics, samples.fingerprint()))
 
 
 def _ingested(blocks: Iterable[bytes], path: str, threads: int | None, report: _Report) -> Ingested:
@@ -133,4 +116,4 @@ def _ingested(blocks: Iterable[bytes], path: str, threads: int | None, report: _
     def progress(found: Ingested) -> None:
         report("reading", partial(seen.beginning, found))
 
-    return ingested(blocks, path, threads or default_threads(), progress)
+    return ingest(blocks, path, threads or default_threads(), progress)

@@ -18,12 +18,12 @@ from typing import Any
 import polars as pl
 
 from ..errors import NotFound, TraceError
-from ..storage import stored_bytes
+from ..filesystem import stored_bytes
 from ..trace.model import COLLECTED, Trace
-from .encodings import whole_characters
-from .repair import mended
-from .source import Source
-from .strict import strict_event
+from .input.encodings import whole_characters
+from .input.source import Source
+from .scan.repair import repaired
+from .scan.strict_json import strict_event
 
 _BLOCK_BYTES = 4 << 20
 _REMEMBERED, _AROUND_BYTES = 4, 2 << 20
@@ -162,7 +162,7 @@ def _whole(value: Any) -> Any:
 
 def _repaired_value(raw: bytes) -> Any:
     """What a damaged event says once it is repaired, as reading does it; None if it can't be."""
-    found, lost = mended(raw)
+    found, lost = repaired(raw)
     return None if lost or len(found) != 1 else _value(strict_event(found[0].text).decode())
 
 

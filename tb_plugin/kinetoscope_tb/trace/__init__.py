@@ -1,5 +1,11 @@
-"""The trace: what one worker did in one span, as columns, with what follows from them."""
+"""The trace: what one worker did in one span, as columns.
 
-from .model import NONE, Finding, Trace
+model     the columns and what they mean; `Trace`, `Diagnostic`
+meta      what the file says beside its events
+assemble  recorded columns → a `Trace` with its derived columns: nesting, links, steps
+steps     from when to when each step lasts
+"""
 
-__all__ = ["NONE", "Finding", "Trace"]
+from .model import Diagnostic, Trace
+
+__all__ = ["Diagnostic", "Trace"]

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..kernel_names import is_communication_kernel, operator_of
-from ..tensor_cores import tensor_cores
-from .lookup import by_name, rows_by_id, take
+from ..arrays.gather import NONE, gather, map_categories, rows_by_id
+from ..arrays.nesting import innermost, nearest, nest, repeats, self_times
+from ..names.kernels import is_communication_kernel, operator_of
+from ..names.tensor_cores import tensor_cores
 from .meta import Meta
-from .model import ANSWERS, NONE, Finding, Trace
-from .nesting import innermost, nearest, nest, repeats, self_times
+from .model import ANSWERS, Diagnostic, Trace
 from .steps import HostSteps, host_steps, step_windows
 
 Rows = NDArray[np.int32]
@@ -34,7 +34,7 @@ class Parts:
         arrows: Arrows from operators to device rows, in files that have no correlations: offsets of the device row
             (`device`) and of the flow that begins the arrow (`begin`).
         meta: What the file says beside its events.
-        findings: What was repaired or lost while reading.
+        diagnostics: What was repaired or lost while reading.
     """
 
     path: str
@@ -44,7 +44,7 @@ class Parts:
     frames: Mapping[str, pl.DataFrame]
     arrows: pl.DataFrame
     meta: Meta
-    findings: tuple[Finding, ...]
+    diagnostics: tuple[Diagnostic, ...]
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def assemble(parts: Parts) -> Trace:
         counters=frames["counters"],
         steps=windows,
         meta=parts.meta,
-        findings=parts.findings + _overlaps(nested, "host") + _overlaps(python_nested, "python"),
+        diagnostics=parts.diagnostics + _overlaps(nested, "host") + _overlaps(python_nested, "python"),
     )
 
 
@@ -115,14 +115,14 @@ def _tied(collectives: pl.DataFrame, host: pl.DataFrame, device: pl.DataFrame) -
     )
 
 
-def _overlaps(count: int, kind: str) -> tuple[Finding, ...]:
+def _overlaps(count: int, kind: str) -> tuple[Diagnostic, ...]:
     if not count:
         return ()
     said = (
         "Ranges of one thread begin inside another and outlast it; they are shown side by side, not nested, "
         "so self times around them are approximate."
     )
-    return (Finding(f"{kind}_overlap", count, said),)
+    return (Diagnostic(f"{kind}_overlap", count, said),)
 
 
 def _with_calls(host: pl.DataFrame, ranges: Columns, launches: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -131,7 +131,7 @@ def _with_calls(host: pl.DataFrame, ranges: Columns, launches: pl.DataFrame) -> 
     parent = host["parent"].to_numpy()
     inside = innermost(ranges.thread, ranges.start, ranges.end, calls.thread, calls.start)
     is_op = (host["kind"] == "operator").to_numpy()
-    op = take(nearest(is_op, parent), inside)
+    op = gather(nearest(is_op, parent), inside)
     lost = np.flatnonzero(op < 0)
     if lost.size:
         op[lost] = _op_by_external_id(host, ranges, is_op, launches[lost], Columns.of(launches[lost]))
@@ -143,7 +143,7 @@ def _with_calls(host: pl.DataFrame, ranges: Columns, launches: pl.DataFrame) -> 
 def _operator_codes(names: pl.Series) -> NDArray[np.int64]:
     """A number per operator, the same for all its overloads, which `capture_overload_names` tells apart."""
     codes: dict[str, int] = {}
-    numbers: NDArray[np.int64] = by_name(
+    numbers: NDArray[np.int64] = map_categories(
         names, lambda name: codes.setdefault(operator_of(name), len(codes)), missing=-1
     )
     return numbers
@@ -158,7 +158,7 @@ def _op_by_external_id(
     """
     ids = np.where(is_op, host["external_id"].to_numpy(), NONE)
     row = rows_by_id(ids, launches["external_id"].to_numpy())
-    covers = (take(ranges.start, row) <= calls.start) & (take(ranges.end, row) >= calls.end)
+    covers = (gather(ranges.start, row) <= calls.start) & (gather(ranges.end, row) >= calls.end)
     return np.where(covers, row, NONE).astype(np.int32)
 
 
@@ -169,15 +169,19 @@ def _with_op(memory: pl.DataFrame, host: pl.DataFrame, ranges: Columns) -> pl.Da
     found = innermost(ranges.thread, ranges.start, ranges.end, rows.thread, rows.start)
     op = np.empty(found.size, np.int32)
     is_op = (host["kind"] == "operator").to_numpy()
-    op[order] = take(nearest(is_op, host["parent"].to_numpy()), found)
+    op[order] = gather(nearest(is_op, host["parent"].to_numpy()), found)
     return memory.with_columns(op=op)
 
 
 def _classified(device: pl.DataFrame) -> pl.DataFrame:
     """Add what the names and the collective's metadata say."""
-    communicates = by_name(device["name"], is_communication_kernel) | device["collective"].is_not_null().to_numpy()
+    communicates = (
+        map_categories(device["name"], is_communication_kernel) | device["collective"].is_not_null().to_numpy()
+    )
     answers = ANSWERS.categories.to_list()
-    uses = by_name(device["name"], lambda name: answers.index(tensor_cores(name)), missing=answers.index("unknown"))
+    uses = map_categories(
+        device["name"], lambda name: answers.index(tensor_cores(name)), missing=answers.index("unknown")
+    )
     uses[communicates.astype(bool)] = answers.index("no")
     return device.with_columns(
         is_communication=communicates.astype(bool), tensor_cores=pl.Series(uses.astype(np.uint8)).cat.to(ANSWERS)
@@ -192,7 +196,7 @@ def _with_launch(device: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
     has_none = launches["correlation"].max() == device["correlation"].max() == NONE
     number = "external_id" if has_none else "correlation"
     launch = rows_by_id(launches[number].to_numpy(), device[number].to_numpy())
-    return device.with_columns(launch=launch, op=take(launches["op"].to_numpy(), launch))
+    return device.with_columns(launch=launch, op=gather(launches["op"].to_numpy(), launch))
 
 
 def _with_op_by_arrow(
@@ -207,10 +211,10 @@ def _with_op_by_arrow(
     at = Columns.of(begins)
     by_offset = np.argsort(host["offset"].to_numpy()).astype(np.int32)
     before = np.searchsorted(host["offset"].to_numpy()[by_offset], begins["begin"].to_numpy()).astype(np.int32) - 1
-    written = take(by_offset, before)
-    is_together = (take(ranges.start, written) == at.start) & (take(ranges.thread, written) == at.thread)
+    written = gather(by_offset, before)
+    is_together = (gather(ranges.start, written) == at.start) & (gather(ranges.thread, written) == at.thread)
     inside = np.where(is_together, written, innermost(ranges.thread, ranges.start, ranges.end, at.thread, at.start))
-    op = take(nearest((host["kind"] == "operator").to_numpy(), host["parent"].to_numpy()), inside.astype(np.int32))
+    op = gather(nearest((host["kind"] == "operator").to_numpy(), host["parent"].to_numpy()), inside.astype(np.int32))
     told = begins.select("device", told=pl.Series(op)).unique("device", keep="first")
     rows = device.select("op", "launch", device="offset").join(told, "device", "left", maintain_order="left")
     return device.with_columns(
@@ -228,7 +232,7 @@ def _with_steps(
     ranges, calls = Columns.of(host), Columns.of(launches)
     range_step, call_step = steps.holding(ranges.start, ranges.end), steps.holding(calls.start, calls.end)
     launch = device["launch"].to_numpy()
-    device_step = np.where(launch >= 0, take(call_step, launch), take(range_step, device["op"].to_numpy()))
+    device_step = np.where(launch >= 0, gather(call_step, launch), gather(range_step, device["op"].to_numpy()))
     return (
         host.with_columns(step=range_step),
         launches.with_columns(step=call_step),

@@ -8,13 +8,13 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Marks:
+class WriterFingerprint:
     """Details of the text that tell who wrote it, found in samples of it.
 
     Args:
         keys: Keys of the events and of their arguments.
         categories: Categories of events and arrows, as they are spelt.
-        forms: Ways of writing; reader/marks.py names them.
+        forms: Ways of writing; reader/writer_fingerprint.py names them.
     """
 
     keys: frozenset[str] = frozenset()
@@ -26,7 +26,7 @@ MOST_RANKS = 1 << 20
 """No job has more; a larger number is damage."""
 
 
-def told_clock(told: Any) -> tuple[int, int] | None:
+def clock_offset(told: Any) -> tuple[int, int] | None:
     """The offset of a clock and its error in ns, as our recorder writes them; None for anything else."""
     values = [told.get(key) for key in ("offset_ns", "error_ns")] if isinstance(told, Mapping) else []
     numbers = [v for v in values if isinstance(v, int) and not isinstance(v, bool) and abs(v) < 2**62]
@@ -40,14 +40,14 @@ class Meta:
     Args:
         top: The top-level keys as JSON values, without traceEvents.
         events: How many events the file holds.
-        marks: Of the writer.
+        fingerprint: Of the writer.
         impossible: What it says of the worker's place in its job or of its clock that can't be, in words. The keys
             themselves are null.
     """
 
     top: Mapping[str, Any] = field(default_factory=dict)
     events: int = 0
-    marks: Marks = Marks()
+    fingerprint: WriterFingerprint = WriterFingerprint()
     impossible: tuple[str, ...] = ()
 
     def _mapping(self, key: str) -> Mapping[str, Any]:
@@ -65,7 +65,7 @@ class Meta:
 
         None where our recorder hasn't measured it.
         """
-        return told_clock(self.producer.get("clock"))
+        return clock_offset(self.producer.get("clock"))
 
     @property
     def distributed(self) -> Mapping[str, Any]:

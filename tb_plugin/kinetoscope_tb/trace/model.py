@@ -16,11 +16,10 @@ from typing import Literal
 
 import polars as pl
 
-from ..kernel_names import is_communication_range
-from .matrix_work import FORMULAS
+from ..names.kernels import is_communication_range
+from ..names.matrix_work import FORMULAS
 from .meta import Meta
 
-NONE = -1
 LIGHTNING = "[pl]"  # how the annotations begin that PyTorch Lightning makes of its hooks and modules
 
 HOST_KINDS = pl.Enum(["operator", "annotation"])
@@ -234,7 +233,7 @@ COLLECTED = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnostic:
     """Something about the recording or the file that changes what its numbers mean.
 
     Args:
@@ -278,7 +277,7 @@ class Trace:
     counters: pl.DataFrame
     steps: pl.DataFrame
     meta: Meta
-    findings: tuple[Finding, ...]
+    diagnostics: tuple[Diagnostic, ...]
 
     @property
     def common_origin_ns(self) -> int:

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..kernel_names import step_number
-from .lookup import by_name, take
-from .model import NONE, STEPS
+from ..arrays.gather import NONE, gather, map_categories
+from ..names.kernels import step_number
+from .model import STEPS
 
 Ints = NDArray[np.int64]
 _ROWS_AT_ONCE = 1 << 18
@@ -36,7 +36,7 @@ class HostSteps:
         for first in range(0, start.size, _ROWS_AT_ONCE):  # else the arrays in between outweigh the columns
             some = slice(first, first + _ROWS_AT_ONCE)
             step = (np.searchsorted(self.start, start[some], "right") - 1).astype(np.int32)
-            inside = (step >= 0) & (end[some] <= take(self.end, step, NONE))
+            inside = (step >= 0) & (end[some] <= gather(self.end, step, NONE))
             found[some] = np.where(inside, step, NONE)
         return found
 
@@ -49,7 +49,7 @@ def host_steps(host: pl.DataFrame, everything: tuple[int, int], window_end: int 
         everything: Start of the earliest and end of the latest operator, annotation, runtime call or device row.
         window_end: End of the recording, where the file says it.
     """
-    is_step = by_name(host["name"], lambda name: step_number(name) is not None)
+    is_step = map_categories(host["name"], lambda name: step_number(name) is not None)
     rows = host.filter(pl.Series(is_step) & (pl.col("kind") == "annotation"))
     if rows.is_empty():
         first, last = everything

@@ -4,7 +4,7 @@ Three checks, since each alone leaves a way in:
 
 - The `Host` is an IP address, localhost, or a name that the server has. DNS rebinding gives a foreign page an address
   that leads here, and to the browser both are one origin; but that address is always a name, and never one of these.
-- The browser says that a page of the same origin asks. Where it doesn't, `Origin` has to be the address asked.
+- The browser says that a page of the same origin asks. Where it doesn't, `Provenance` has to be the address asked.
 - The request carries a token that is made anew for each process, and that only a page of the same origin can read.
 
 `X-Forwarded-Host` is never looked at: anybody can send it. What only reads is not checked, as in the rest of

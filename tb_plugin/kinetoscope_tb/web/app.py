@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Request
 
+from ..engine import NotReady, Store
 from ..errors import NotFound
-from ..store import Loading, Store
 from . import capture, encode, export, paths, perfetto, slices, timeline
 from .access import WriteAccess
 from .queries import NAMES, file_of, query_of, whole_number
@@ -17,7 +17,7 @@ from .responses import Handler, answer_response, file_response, page_file
 
 if TYPE_CHECKING:
     from ..discovery import TraceFile
-    from ..views import View
+    from ..view import View
 
 BASE_NAMES = ("base_run", "base_worker", "base_span")
 
@@ -47,26 +47,20 @@ def _runs(store: Store, request: Request) -> object:
 
 
 def _views(_store: Store, request: Request) -> object:
-    from ..views import catalogue
+    from ..view import catalogue
 
     query_of(request, ())
     return catalogue(_catalogue().values())
 
 
 def _state(store: Store, request: Request) -> object:
-    file = file_of(store, query_of(request, NAMES))
-    if isinstance(file, Loading):
-        return encode.loading(file)
-    trace, views = store.trace(file), _catalogue()
-    others = _others(store, file)
-    if isinstance(trace, Loading):
-        return encode.reading(trace, store.partial(file))
+    file, views = file_of(store, query_of(request, NAMES)), _catalogue()
+    try:
+        trace = store.trace(file)
+    except NotReady as waiting:
+        return encode.reading(waiting.progress, store.partial(file))
     health = store.frame(views["health"], file, {})
-    return (
-        encode.loading(health)
-        if isinstance(health, Loading)
-        else encode.state(trace, file.shown, views, health, is_alone=not others)
-    )
+    return encode.state(trace, file.shown, views, health, is_alone=not _others(store, file))
 
 
 def _others(store: Store, file: TraceFile) -> bool:
@@ -80,9 +74,8 @@ def _view(store: Store, request: Request) -> object:
     view = _find_view(query["view"])
     arguments = view.arguments({k: v for k, v in query.items() if k not in ("view", *NAMES)})
     file = file_of(store, query)
-    ask = store.frame if view.scope == "recording" else store.run_frame
-    result = file if isinstance(file, Loading) else ask(view, file, arguments)
-    return encode.view_answer(view, result)
+    compute = store.frame if view.scope == "recording" else store.run_frame
+    return encode.view_answer(view, compute(view, file, arguments))
 
 
 def _compare(store: Store, request: Request) -> object:
@@ -92,17 +85,13 @@ def _compare(store: Store, request: Request) -> object:
     arguments = view.arguments({k: v for k, v in query.items() if k not in (*names, "columns")})
     columns = [name for name in query.get("columns", "").split(",") if name]
     new, base = file_of(store, query), store.find(*(query[name] for name in BASE_NAMES))
-    if isinstance(new, Loading) or isinstance(base, Loading):
-        return {"view": view.id, **encode.loading(Loading("listing"))}
     return encode.comparison(view, store.comparison(view, base, new, arguments, columns))
 
 
 def _event(store: Store, request: Request) -> object:
     query = query_of(request, (*NAMES, "offset"))
     offset = whole_number(query, "offset", "the byte at which an event begins")
-    file = file_of(store, query)
-    event = file if isinstance(file, Loading) else store.event(file, offset)
-    return encode.loading(event) if isinstance(event, Loading) else encode.event(event)
+    return encode.event(store.event(file_of(store, query), offset))
 
 
 def _elsewhere(_store: Store, request: Request) -> object:
@@ -118,6 +107,6 @@ def _find_view(name: str) -> View:
 
 
 def _catalogue() -> Mapping[str, View]:
-    from ..analyses import EVERY_VIEW  # imports Polars and numba, which TensorBoard's start must not wait for
+    from ..views import EVERY_VIEW  # imports Polars and numba, which TensorBoard's start must not wait for
 
     return EVERY_VIEW

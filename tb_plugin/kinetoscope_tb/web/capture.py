@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from ..discovery.jobs import ask, job_called, jobs
 from ..errors import BadParameter, RequestError
-from ..jobs import ask, job_called, jobs
 from .queries import query_of
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
-    from ..store import Store
+    from ..engine import Store
     from .access import WriteAccess
 
 MOST_BYTES = 4096

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from ..discovery import run_labels, span_labels
+from ..engine import LoadingProgress, Missing, Partial
 from ..errors import KinetoscopeError
-from ..store import Loading, Missing, Partial
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from ..compare import Comparison
     from ..discovery import Listing, TraceFile
     from ..reader.event import Event
-    from ..tables import Table
+    from ..table import Table
     from ..timeline import Track
     from ..trace import Trace
-    from ..views import View
+    from ..view import View
 
 
 _OUR_FAULT = "This failed by a fault of Kinetoscope."
@@ -78,35 +78,35 @@ def state(
         "events": trace.meta.events,
         "rank": trace.meta.rank,
         "steps": trace.steps["name"].to_list(),
-        "missing": {view.id: view.hint for view in views.values() if _lacks(view, trace, has_nothing)},
+        "missing": {view.id: view.hint for view in views.values() if _lacks(view, trace, has_no_ranks=has_nothing)},
         "findings": {} if isinstance(health, Missing) else dict(health["level"].value_counts().rows()),
     }
 
 
-def _lacks(view: View, trace: Trace, has_no_ranks: bool) -> bool:  # noqa: FBT001
+def _lacks(view: View, trace: Trace, *, has_no_ranks: bool) -> bool:
     return view.is_missing(trace) if view.scope == "recording" else has_no_ranks
 
 
-def loading(progress: Loading) -> dict[str, Any]:
-    """How far the answer is."""
-    return {"state": "loading", "progress": asdict(progress)}
+def loading(progress: LoadingProgress, view: str | None = None) -> dict[str, Any]:
+    """How far the answer is; `view` is the one that was requested."""
+    return {**({} if view is None else {"view": view}), "state": "loading", "progress": asdict(progress)}
 
 
-def reading(progress: Loading, known: Partial | None) -> dict[str, Any]:
+def reading(progress: LoadingProgress, known: Partial | None) -> dict[str, Any]:
     """How far a trace is, and what is known of it meanwhile, if that takes long."""
     return loading(progress) if known is None else {**loading(progress), "partial": partial(known)}
 
 
 def partial(known: Partial) -> dict[str, Any]:
     """What a part of a file holds: counts and sums that the rest will raise, and what stands before the events."""
-    from ..analyses.environment import told_of_the_job
+    from ..views.overview.environment import job_facts
 
     seen = known.beginning
     devices = sorted({str(device.get("name") or "") for device in seen.meta.devices} - {""})
     facts = [
         ("Devices of the machine", ", ".join(devices)),
         ("torch", seen.meta.producer.get("torch_version")),
-        *told_of_the_job(seen.meta),
+        *job_facts(seen.meta),
     ]
     return {
         "fraction": known.fraction,
@@ -121,10 +121,8 @@ def partial(known: Partial) -> dict[str, Any]:
     }
 
 
-def view_answer(view: View, result: pl.DataFrame | Loading | Missing) -> dict[str, Any]:
+def view_answer(view: View, result: pl.DataFrame | Missing) -> dict[str, Any]:
     """What a view says of a trace."""
-    if isinstance(result, Loading):
-        return {"view": view.id, **loading(result)}
     if isinstance(result, Missing):
         return {"state": "missing", "view": view.id, "hint": result.hint}
     return {"view": view.id, **table(view.table, result)}
@@ -132,16 +130,17 @@ def view_answer(view: View, result: pl.DataFrame | Loading | Missing) -> dict[st
 
 def table(of: type[Table], frame: pl.DataFrame) -> dict[str, Any]:
     """A table with its columns' definitions."""
-    from ..views import column_descriptions
+    from ..view import column_descriptions
 
     return {"state": "ready", "columns": column_descriptions(of), "data": column_values(frame)}
 
 
-def comparison(view: View, result: Comparison | Loading | Missing) -> dict[str, Any]:
+def comparison(view: View, result: Comparison | Missing) -> dict[str, Any]:
     """What a view says of two traces side by side."""
-    from ..views import column_descriptions
+    from ..pictures import parent_column
+    from ..view import column_descriptions
 
-    if isinstance(result, (Loading, Missing)):
+    if isinstance(result, Missing):
         return view_answer(view, result)
     table = result.table
     return {
@@ -151,7 +150,7 @@ def comparison(view: View, result: Comparison | Loading | Missing) -> dict[str, 
         "basis": {**asdict(result.basis), "words": result.basis.words},
         "key": list(table.key),
         "weight": table.weight,
-        "parent": table.parent,
+        "parent": parent_column(table.picture),
         "columns": column_descriptions(table),
         "data": column_values(result.frame),
     }

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadParameter
-from ..store import Loading, Store
-from . import encode
 from .queries import NAMES, file_as_known, query_of
 from .responses import Download
 
@@ -19,8 +17,9 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from ..discovery import TraceFile
+    from ..engine import Store
+    from ..export.chrome_json.writer import Extra
     from ..timeline import Timeline
-    from ..timeline.export import Extra
     from ..trace import Trace
     from .responses import Handler
 
@@ -46,32 +45,22 @@ class _Asked:
 
 
 def _export(store: Store, request: Request) -> object:
-    from ..timeline.export import Source, Window, exported
+    from ..export.chrome_json.writer import Source, Window, exported
 
     asked = _asked(store, request)
-    if isinstance(asked, Loading):
-        return encode.loading(asked)
     sources = []
     for file, shift_ns in asked.files:
-        trace = store.trace(file)
-        timeline = trace if isinstance(trace, Loading) else store.timeline(file)
-        if isinstance(trace, Loading) or isinstance(timeline, Loading):
-            return encode.loading(trace if isinstance(trace, Loading) else Loading("arranging"))
         label = "" if len(asked.files) == 1 else file.worker
-        sources.append(Source(trace, timeline, shift_ns, label))
+        sources.append(Source(store.trace(file), store.timeline(file), shift_ns, label))
     return Download(asked.name, exported(sources, Window(*asked.window), asked.extras))
 
 
 def _size(store: Store, request: Request) -> object:
     asked = _asked(store, request)
-    if isinstance(asked, Loading):
-        return encode.loading(asked)
-    sizes = []
-    for file, shift_ns in asked.files:
-        size = store.about(file, "size", _size_of, shift_ns, asked.window, asked.extras, most=MOST_SIZES)
-        if isinstance(size, Loading):
-            return encode.loading(size)
-        sizes.append(size)
+    sizes = [
+        store.about(file, "size", _size_of, shift_ns, asked.window, asked.extras, most=MOST_SIZES)
+        for file, shift_ns in asked.files
+    ]
     total = {"slices": sum(size.slices for size in sizes), "bytes": sum(size.bytes for size in sizes)}
     is_exact = len(sizes) == 1 and sizes[0].is_exact
     return {"state": "ready", "name": asked.name, **total, "is_exact": is_exact}
@@ -84,12 +73,12 @@ def _size_of(
     window: tuple[int | None, int | None],
     extras: tuple[Extra, ...],
 ) -> Any:
-    from ..timeline.export import Source, Window, size
+    from ..export.chrome_json.writer import Source, Window, size
 
     return size(Source(trace, timeline, shift_ns), Window(*window), extras)
 
 
-def _asked(store: Store, request: Request) -> _Asked | Loading:
+def _asked(store: Store, request: Request) -> _Asked:
     """What the request asks for.
 
     Raises:
@@ -100,15 +89,11 @@ def _asked(store: Store, request: Request) -> _Asked | Loading:
     query = query_of(request, (*NAMES, "stamp"), optional=OPTIONAL)
     extras = _extras(query.get("include", ""))
     window = (_number(query, "from_ns"), _number(query, "to_ns"))
-    first = file_as_known(store, query)
-    if isinstance(first, Loading):
-        return first
-    files = [(first, 0)]
-    for worker in _workers(query.get("workers", "[]")):
-        file = store.find(query["run"], worker["worker"], worker["span"])
-        if isinstance(file, Loading):
-            return file
-        files.append((file, worker["shift_ns"]))
+    files = [(file_as_known(store, query), 0)]
+    files += [
+        (store.find(query["run"], worker["worker"], worker["span"]), worker["shift_ns"])
+        for worker in _workers(query.get("workers", "[]"))
+    ]
     return _Asked(files, window, extras)
 
 
@@ -121,7 +106,7 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
 
 
 def _extras(text: str) -> tuple[Extra, ...]:
-    from ..timeline.export import EXTRAS
+    from ..export.chrome_json.writer import EXTRAS
 
     named = [name for name in text.split(",") if name]
     for name in named:

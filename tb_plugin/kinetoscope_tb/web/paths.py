@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..engine import Missing
 from ..errors import NotFound
-from ..store import Loading, Missing, Store
-from . import encode
 from .queries import KNOWN, a_time, file_as_known, query_of
 
 if TYPE_CHECKING:
@@ -15,11 +14,12 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from ..discovery import TraceFile
-    from ..ranks import Ranks
-    from ..ranks.stretches import Stretches
+    from ..distributed import Ranks
+    from ..distributed.path.path_segments import PathSegments
+    from ..engine import Store
     from ..timeline import Timeline
-    from ..timeline.path_across_slices import PathAcrossSlices
-    from ..timeline.path_slices import PathSlices
+    from ..timeline.paths.path_across_slices import PathAcrossSlices
+    from ..timeline.paths.path_slices import PathSlices
     from ..trace import Trace
     from .responses import Handler
 
@@ -33,8 +33,7 @@ ASKED_FROM = ("main_worker", "main_span")  # whose span it is that the path lead
 def _path(store: Store, request: Request) -> object:
     query = query_of(request, (*KNOWN, *RANGE))
     window = _window(query)
-    file = file_as_known(store, query)
-    return encode.loading(file) if isinstance(file, Loading) else _told(store, file, window, "path", _path_slices)
+    return _path_within(store, file_as_known(store, query), window, "path", _path_slices)
 
 
 def _window(query: Mapping[str, str]) -> tuple[int, int]:
@@ -42,42 +41,34 @@ def _window(query: Mapping[str, str]) -> tuple[int, int]:
 
 
 def _path_slices(trace: Trace, timeline: Timeline) -> PathSlices:
-    from ..timeline.path_slices import PathSlices
+    from ..timeline.paths.path_slices import PathSlices
 
     return PathSlices.of(trace, timeline)
 
 
-def _told(
+def _path_within(
     store: Store, file: TraceFile, window: tuple[int, int], name: str, make: Callable[..., Slices], *given: object
 ) -> object:
     """What of a path lies in a range."""
-    from ..dependencies import Explanation
+    from ..critical_path import Explanation
 
     path = store.about(file, name, make, *given, most=1, shares=Explanation.of)
-    if isinstance(path, Loading):
-        return encode.loading(path)
-    timeline = store.timeline(file)
-    if isinstance(timeline, Loading):
-        return encode.loading(timeline)
-    return {"state": "ready", "stretches": path.within(timeline, *window, BUCKETS)}
+    return {"state": "ready", "stretches": path.within(store.timeline(file), *window, BUCKETS)}
 
 
 def _across_ranks(store: Store, request: Request) -> object:
     query = query_of(request, (*KNOWN, *RANGE, *ASKED_FROM))
     window = _window(query)
     file = file_as_known(store, query)
-    if isinstance(file, Loading):
-        return encode.loading(file)
-    main = store.find(query["run"], query["main_worker"], query["main_span"])
-    stretches = main if isinstance(main, Loading) else _stretches(store, main)
-    if isinstance(stretches, (Loading, Missing)):
-        return _instead(stretches)
+    stretches = _stretches(store, store.find(query["run"], query["main_worker"], query["main_span"]))
+    if isinstance(stretches, Missing):
+        return _missing(stretches)
     member = _member(stretches, file)
-    return _told(store, file, window, "path across ranks", _across_slices, stretches, member)
+    return _path_within(store, file, window, "path across ranks", _across_slices, stretches, member)
 
 
-def _across_slices(trace: Trace, timeline: Timeline, stretches: Stretches, member: int) -> PathAcrossSlices:
-    from ..timeline.path_across_slices import PathAcrossSlices
+def _across_slices(trace: Trace, timeline: Timeline, stretches: PathSegments, member: int) -> PathAcrossSlices:
+    from ..timeline.paths.path_across_slices import PathAcrossSlices
 
     return PathAcrossSlices.of(trace, timeline, stretches, member)
 
@@ -86,33 +77,31 @@ def _shares(store: Store, request: Request) -> object:
     query = query_of(request, (*KNOWN, *RANGE))
     window = _window(query)
     file = file_as_known(store, query)
-    if isinstance(file, Loading):
-        return encode.loading(file)
     stretches = _stretches(store, file)
-    if isinstance(stretches, (Loading, Missing)):
-        return _instead(stretches)
+    if isinstance(stretches, Missing):
+        return _missing(stretches)
     shares = stretches.shares(_member(stretches, file), *window)
     return {"state": "ready", "shares": shares, "notes": stretches.notes}
 
 
-def _instead(answer: Loading | Missing) -> dict[str, Any]:
-    return encode.loading(answer) if isinstance(answer, Loading) else {"state": "missing", "hint": answer.hint}
+def _missing(answer: Missing) -> dict[str, Any]:
+    return {"state": "missing", "hint": answer.hint}
 
 
-def _stretches(store: Store, file: TraceFile) -> Stretches | Missing | Loading:
+def _stretches(store: Store, file: TraceFile) -> PathSegments | Missing:
     """The paths across the ranks of a file's span."""
     return store.about_ranks(file, "path across ranks", _stretches_of)
 
 
-def _stretches_of(ranks: Ranks) -> Stretches | Missing:
-    from ..analyses import EVERY_VIEW
-    from ..ranks.stretches import Stretches
+def _stretches_of(ranks: Ranks) -> PathSegments | Missing:
+    from ..distributed.path.path_segments import PathSegments
+    from ..views import EVERY_VIEW
 
     view = EVERY_VIEW["path_across_ranks"]
-    return Missing(view.hint) if view.is_missing(ranks) else Stretches.of(ranks)
+    return Missing(view.hint) if view.is_missing(ranks) else PathSegments.of(ranks)
 
 
-def _member(stretches: Stretches, file: TraceFile) -> int:
+def _member(stretches: PathSegments, file: TraceFile) -> int:
     """Which of the ranks a file is.
 
     Raises:

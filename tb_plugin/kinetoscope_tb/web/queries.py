@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from ..discovery import TraceFile
-    from ..store import Loading, Store
+    from ..engine import Store
 
 NAMES = ("run", "worker", "span")
 KNOWN = (*NAMES, "stamp")  # of a file as the page knows it
@@ -41,25 +41,26 @@ def query_of(
     return {name: values[0] for name, values in query.items()}
 
 
-def file_of(store: Store, query: Mapping[str, str]) -> TraceFile | Loading:
+def file_of(store: Store, query: Mapping[str, str]) -> TraceFile:
     """The file that a request is about.
 
     Raises:
         NotFound: There is no such run, worker or span.
+        NotReady: The first listing isn't done.
     """
     return store.find(query["run"], query["worker"], query["span"])
 
 
-def file_as_known(store: Store, query: Mapping[str, str]) -> TraceFile | Loading:
+def file_as_known(store: Store, query: Mapping[str, str]) -> TraceFile:
     """The file of a request that numbers things of the trace as the page knew it when its stamp was `stamp`.
 
     Raises:
         NotFound: There is no such run, worker or span.
         Changed: The file is another by now.
+        NotReady: The first listing isn't done.
     """
     file = file_of(store, query)
-    stamp = getattr(file, "stamp", None)
-    if stamp is not None and short_stamp(stamp) != query["stamp"]:
+    if short_stamp(file.stamp) != query["stamp"]:
         raise Changed(f"The trace {query['span']!r} of {query['worker']!r} changed since it was opened. Open it anew.")
     return file
 

@@ -15,15 +15,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..discovery import Listing
+from ..engine import Missing, compute, merge_run_notes
 from ..errors import KinetoscopeError, TraceError
-from ..store import Missing, compute, with_notes
+from ..pictures import Lines, parent_column
 from . import encode
 from .assets import asset
 
 if TYPE_CHECKING:
     from ..discovery import TraceFile
     from ..trace import Trace
-    from ..views import View
+    from ..view import View
 
 MOST_ROWS = 5000  # of one table
 MOST_ROWS_IN_ALL = 400_000  # about 15 MB
@@ -45,7 +46,7 @@ def report(
         views: The catalogue.
         most_rows: That are kept of a table, at most.
     """
-    from ..views import catalogue
+    from ..view import catalogue
 
     rows = max(1, min(most_rows, MOST_ROWS_IN_ALL // max(1, count * len(views))))
     files, traces = [], []
@@ -63,11 +64,11 @@ def _told(
     if isinstance(trace, KinetoscopeError):
         error = trace.renamed(file.shown) if isinstance(trace, TraceError) else trace
         return {"state": encode.failure(error), "answers": []}
-    health = with_notes(views["health"], compute(views["health"], trace, {}), file)
+    health = merge_run_notes(views["health"], compute(views["health"], trace, {}), file)
     answers = [
         {"view": view.id, "parameters": given, "answer": _answer(view, file, trace, given, most_rows)}
         for view in views.values()
-        if view.detail_of is None
+        if view.place.kind != "detail"
         for given in _choices(view)
     ]
     return {"state": encode.state(trace, file.shown, views, health), "answers": answers}
@@ -82,15 +83,15 @@ def _choices(view: View) -> Iterator[dict[str, str]]:
 
 
 def _answer(view: View, file: TraceFile, trace: Trace, given: Mapping[str, str], most_rows: int) -> dict[str, Any]:
-    result = with_notes(view, compute(view, trace, view.arguments(given)), file)
+    result = merge_run_notes(view, compute(view, trace, view.arguments(given)), file)
     if isinstance(result, Missing):
         return encode.view_answer(view, result)
-    most = most_rows * MORE_FOR_CURVES if view.table.curves else most_rows
+    most = most_rows * MORE_FOR_CURVES if isinstance(view.table.picture, Lines) else most_rows
     kept = result.head(most)
-    if view.table.parent:
+    if parent := parent_column(view.table.picture):
         import polars as pl
 
-        kept = kept.with_columns(pl.when(pl.col(view.table.parent) < most).then(pl.col(view.table.parent)))
+        kept = kept.with_columns(pl.when(pl.col(parent) < most).then(pl.col(parent)))
     cut = {"cut_from": result.height} if kept.height < result.height else {}
     return {**encode.view_answer(view, kept), **cut}
 

@@ -11,8 +11,8 @@ from urllib.parse import quote
 from tensorboard.backend import http_util
 from werkzeug.wrappers import Request, Response
 
+from ..engine import NotReady, Store
 from ..errors import KinetoscopeError, TraceError
-from ..store import Store
 from . import encode
 from .assets import asset
 
@@ -46,6 +46,8 @@ def answer_response(store: Store, handler: Handler, request: Request, *, post: H
         return _wrong_method(request, "GET" if post is None else "GET, POST")
     try:
         return _respond(request, handler(store, request))
+    except NotReady as waiting:
+        return _respond(request, encode.loading(waiting.progress, request.args.get("view")))
     except TraceError as error:
         return _failure(request, error.renamed(store.shown(error.path)))
     except Exception as error:  # noqa: BLE001  # one of the two places: a request

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadParameter
-from ..store import Loading, Store
 from . import encode
 from .queries import KNOWN, a_time, file_as_known, query_of, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from werkzeug.wrappers import Request
 
     from ..discovery import TraceFile
+    from ..engine import Store
     from ..timeline import Pyramid, Timeline
-    from ..timeline.finding import Found
-    from ..timeline.links import Links
+    from ..timeline.details.links import Links
+    from ..timeline.search.search import SearchResult
     from ..trace import Trace
     from .responses import Handler
 
 DIRECTIONS = ("next", "previous")
-_PYTHON: dict[type, tuple[type, ...]] = {str: (str,), bool: (bool,), int: (int,), float: (int,)}
 MOST_FOUND = 3  # finds of one trace that are kept: each may be of all slices
 
 
@@ -32,24 +28,19 @@ def _slice(store: Store, request: Request) -> object:
     query = query_of(request, (*KNOWN, "slice"))
     number = whole_number(query, "slice", "the number of a slice")
     file = file_as_known(store, query)
-    if isinstance(file, Loading):
-        return encode.loading(file)
     links = store.about(file, "links", _links)
-    if isinstance(links, Loading):
-        return encode.loading(links)
-    said = store.about(file, "slice", _details, number, links)
-    return encode.loading(said) if isinstance(said, Loading) else {"state": "ready", **said}
+    return {"state": "ready", **store.about(file, "slice", _details, number, links)}
 
 
 def _links(trace: Trace, _timeline: Timeline) -> Links:
-    from ..timeline.links import Links
+    from ..timeline.details.links import Links
 
     return Links.of(trace)
 
 
 def _details(trace: Trace, timeline: Timeline, number: int, links: Links) -> dict[str, Any]:
-    from ..analyses import VIEWS
-    from ..timeline.details import details
+    from ..timeline.details.details import details
+    from ..views import VIEWS
 
     if number >= timeline.size:
         raise BadParameter(f"There is no slice {number}; the trace has {timeline.size}, counted from 0.")
@@ -63,12 +54,7 @@ def _details(trace: Trace, timeline: Timeline, number: int, links: Links) -> dic
 def _find(store: Store, request: Request) -> object:
     query = query_of(request, (*KNOWN, "find"), optional=("at_ns", "direction", "place"))
     wish = _wish(query)
-    file = file_as_known(store, query)
-    if isinstance(file, Loading):
-        return encode.loading(file)
-    found = found_slices(store, file, query["find"])
-    if isinstance(found, Loading):
-        return encode.loading(found)
+    found = found_slices(store, file_as_known(store, query), query["find"])
     return {"state": "ready", **_hits(found, wish)}
 
 
@@ -89,8 +75,8 @@ def _wish(query: dict[str, str]) -> tuple[str, int | None] | None:
     return (direction, at) if "direction" in query or at is not None else None
 
 
-def _hits(found: Found, wish: tuple[str, int | None] | None) -> dict[str, Any]:
-    from ..timeline.briefs import brief
+def _hits(found: SearchResult, wish: tuple[str, int | None] | None) -> dict[str, Any]:
+    from ..timeline.details.slice_summary import slice_summary
 
     place = -1
     if wish is not None:
@@ -102,7 +88,7 @@ def _hits(found: Found, wish: tuple[str, int | None] | None) -> dict[str, Any]:
         "count": int(found.numbers.size),
         "names": found.names(),
         "histogram": found.histogram(),
-        "slice": brief(found.timeline, hit),
+        "slice": slice_summary(found.timeline, hit),
         "place": place if hit >= 0 else None,
     }
 
@@ -115,62 +101,48 @@ def _area(store: Store, request: Request) -> object:
     tracks = query["tracks"].split(",") if query["tracks"] else []
     if not all(re.fullmatch(r"\d{1,9}", track, re.ASCII) for track in tracks):
         raise BadParameter(f"tracks={query['tracks'][:80]!r} isn't possible; it is numbers of tracks with commas.")
-    file = file_as_known(store, query)
-    if isinstance(file, Loading):
-        return encode.loading(file)
-    said = store.about(file, "area", _in_area, begin, end, tuple(map(int, tracks)))
-    return encode.loading(said) if isinstance(said, Loading) else said
+    return store.about(file_as_known(store, query), "area", _in_area, begin, end, tuple(map(int, tracks)))
 
 
 def _in_area(_trace: Trace, timeline: Timeline, from_ns: int, to_ns: int, tracks: tuple[int, ...]) -> dict[str, Any]:
-    from ..timeline.area import Area, area
+    from ..timeline.search.area import Area, area
 
     if unknown := [track for track in tracks if track >= len(timeline.tracks)]:
         raise BadParameter(f"There is no track {unknown[0]}; there are {len(timeline.tracks)}, counted from 0.")
     return encode.table(Area, area(timeline, from_ns, to_ns, tracks))
 
 
-def found_slices(store: Store, file: TraceFile, find: str) -> Found | Loading:
+def found_slices(store: Store, file: TraceFile, find: str) -> SearchResult:
     """The slices of a file that a find wants; kept, so that tiles of them don't search again.
 
     Raises:
         BadParameter: It is no find.
     """
-    from ..timeline.finding import found, parsed
+    from ..timeline.search.search import parsed
+    from ..views import VIEWS
 
-    spelling = parsed(find)
-    _check_row(json.loads(spelling))
-    return store.about(file, "found", found, spelling, most=MOST_FOUND)
-
-
-def _check_row(find: Mapping[str, Any]) -> None:
-    """Let a find of a view's row have only values that the view's columns can have.
-
-    Raises:
-        BadParameter: It has another.
-    """
-    from ..analyses import VIEWS
-
-    if "view" not in find:
-        return
-    for column in VIEWS[find["view"]].table.columns:
-        value = find.get(column.name)
-        kind = _PYTHON.get(column.kind.dtype.to_python(), ())
-        if value is not None and type(value) not in kind:
-            raise BadParameter(f"find can't have {column.name!r} = {str(value)[:80]!r}; it is {column.kind.name}.")
+    spelling = parsed(find, VIEWS)
+    return store.about(file, "found", _found, spelling, most=MOST_FOUND)
 
 
-def found_alone(store: Store, file: TraceFile, find: str) -> Pyramid | Loading:
+def _found(trace: Trace, timeline: Timeline, find: str) -> SearchResult:
+    from ..timeline.search.search import search
+    from ..views import VIEWS
+
+    return search(trace, timeline, find, VIEWS)
+
+
+def found_alone(store: Store, file: TraceFile, find: str) -> Pyramid:
     """The slices of a file that a find wants, at any zoom.
 
     Raises:
         BadParameter: It is no find.
     """
     found = found_slices(store, file, find)
-    return found if isinstance(found, Loading) else store.about(file, "found alone", _alone, found, most=MOST_FOUND)
+    return store.about(file, "found alone", _alone, found, most=MOST_FOUND)
 
 
-def _alone(_trace: Trace, _timeline: Timeline, found: Found) -> Pyramid:
+def _alone(_trace: Trace, _timeline: Timeline, found: SearchResult) -> Pyramid:
     return found.pyramid()
 
 

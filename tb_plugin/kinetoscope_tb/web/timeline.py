@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from ..engine import Store, ask_all
 from ..errors import BadParameter
-from ..store import Loading, Store
 from . import encode, slices
 from .queries import KNOWN, NAMES, file_as_known, file_of, query_of, whole_number
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from ..timeline import Timeline
-    from ..timeline.counters import Counter
+    from ..timeline.counters.counters import Counter
     from ..trace import Trace
     from .responses import Handler
 
@@ -25,19 +25,15 @@ COARSEST = 44  # the whole of five hours in one bucket
 
 def _timeline(store: Store, request: Request) -> object:
     file = file_of(store, query_of(request, NAMES))
-    if isinstance(file, Loading):
-        return encode.loading(file)
-    said, curves = store.about(file, "meta", _meta), store.about(file, "counters", _counters_of)
-    if isinstance(said, Loading):
-        return encode.loading(said)
-    if isinstance(curves, Loading):
-        return encode.loading(curves)
-    listed = [counter.described(number) for number, counter in enumerate(curves)]
-    return {"state": "ready", "stamp": encode.short_stamp(file.stamp), **said, "counters": listed}
+    meta, curves = ask_all(
+        lambda: store.about(file, "meta", _meta), lambda: store.about(file, "counters", _counters_of)
+    )
+    counters = [counter.described(number) for number, counter in enumerate(curves)]
+    return {"state": "ready", "stamp": encode.short_stamp(file.stamp), **meta, "counters": counters}
 
 
 def _counters_of(trace: Trace, _timeline: Timeline) -> tuple[Counter, ...]:
-    from ..timeline.counters import counters
+    from ..timeline.counters.counters import counters
 
     return counters(trace)
 
@@ -63,28 +59,19 @@ def _meta(trace: Trace, timeline: Timeline) -> dict[str, Any]:
 def _labels(store: Store, request: Request) -> object:
     query = query_of(request, (*KNOWN, "page"))
     first = whole_number(query, "page", "the number of a page of labels") * LABELS_PER_PAGE
-    file = file_as_known(store, query)
-    timeline = file if isinstance(file, Loading) else store.timeline(file)
-    if isinstance(timeline, Loading):
-        return encode.loading(timeline)
+    timeline = store.timeline(file_as_known(store, query))
     page = slice(first, first + LABELS_PER_PAGE)
     labels = timeline.labels
     return {"state": "ready", "texts": labels.texts[page], "categories": labels.categories[page].tolist()}
 
 
 def _tiles(store: Store, request: Request) -> object:
-    from ..timeline.encoding import batch_bytes
+    from ..timeline.core.tile_encoding import batch_bytes
 
     query = query_of(request, (*KNOWN, "k"), optional=("find",))
     file = file_as_known(store, query)
-    if isinstance(file, Loading):
-        return encode.loading(file)
     timeline = store.timeline(file)
-    if isinstance(timeline, Loading):
-        return encode.loading(timeline)
     pyramid = slices.found_alone(store, file, query["find"]) if "find" in query else timeline.pyramid
-    if isinstance(pyramid, Loading):
-        return encode.loading(pyramid)
     tiles = []
     for track, level, index in _keys(query["k"], "TRACK", len(timeline.tracks)):
         rows = timeline.tracks[track]
@@ -93,15 +80,10 @@ def _tiles(store: Store, request: Request) -> object:
 
 
 def _counters(store: Store, request: Request) -> object:
-    from ..timeline.counters import batch_bytes
+    from ..timeline.counters.counters import batch_bytes
 
     query = query_of(request, (*KNOWN, "k"))
-    file = file_as_known(store, query)
-    if isinstance(file, Loading):
-        return encode.loading(file)
-    curves = store.about(file, "counters", _counters_of)
-    if isinstance(curves, Loading):
-        return encode.loading(curves)
+    curves = store.about(file_as_known(store, query), "counters", _counters_of)
     keys = _keys(query["k"], "COUNTER", len(curves))
     return batch_bytes([curves[counter].tile(level, index) for counter, level, index in keys])
 

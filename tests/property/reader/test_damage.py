@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from build import TraceBuilder
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import read, read_blocks
 from kinetoscope_tb.trace import Trace
+from support.build import TraceBuilder
 
 SMALL = (
     "single/hta_backward_thread.json",
@@ -61,7 +61,7 @@ def test_any_prefix_gives_its_complete_events_or_an_error(data, traces):
         assert trace.meta.events <= whole.meta.events
         assert trace.host_events["name"].to_list() == [] or trace.meta.events
         if trace.meta.events < whole.meta.events:
-            assert {finding.rule for finding in trace.findings} & {"truncated", "damaged_events"}
+            assert {diagnostic.rule for diagnostic in trace.diagnostics} & {"truncated", "damaged_events"}
 
 
 @settings(deadline=None, max_examples=200)
@@ -75,7 +75,7 @@ def test_a_flipped_byte_costs_few_events_and_never_raises_anything_else(data, tr
     trace = trace_or_error(bytes(text))
     assert whole is not None
     assert trace is not None
-    assert trace.meta.events >= whole.meta.events - 3, trace.findings
+    assert trace.meta.events >= whole.meta.events - 3, trace.diagnostics
 
 
 @settings(deadline=None, max_examples=200)
@@ -90,7 +90,7 @@ def test_deleted_and_overwritten_ranges_never_raise_anything_else(data, traces):
     assert (first is None) == (second is None)
     if first and second:
         assert first.meta == second.meta
-        assert first.findings == second.findings
+        assert first.diagnostics == second.diagnostics
         assert first.host_events.equals(second.host_events)
 
 

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import kinetoscope_tb
-from build import TraceBuilder
-from kinetoscope_tb.analyses import VIEWS
 from kinetoscope_tb.errors import BadParameter, LogdirError, MissingData, NotFound
+from kinetoscope_tb.views import VIEWS
+from support.build import TraceBuilder
 
 ROOT = Path(__file__).parents[3]
 
@@ -98,7 +98,7 @@ def test_what_a_file_says_of_itself_is_there(logdir):
         ["0"],
         True,
     )
-    assert [finding.rule for finding in profile.findings] == profile.health["rule"].to_list()
+    assert [diagnostic.rule for diagnostic in profile.diagnostics] == profile.health["rule"].to_list()
 
 
 def test_traces_lists_what_there_is(logdir):

@@ -2,13 +2,13 @@
 
 import polars as pl
 import pytest
-from compare_traces import steps
 
-from build import TraceBuilder, same
-from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.compare import comparable_columns, compare, is_comparable
+from kinetoscope_tb.compare import compare
 from kinetoscope_tb.errors import BadParameter
-from kinetoscope_tb.trace.step_rows import rows_of_steps, windows_of_steps
+from kinetoscope_tb.measures.time.step_subset import rows_of_steps, windows_of_steps
+from kinetoscope_tb.views import VIEWS
+from support.build import TraceBuilder, same
+from support.compare_traces import steps
 
 
 def operators(base, new, **options):
@@ -160,13 +160,13 @@ def test_a_column_that_cannot_be_compared_is_refused():
         operators(steps(10), steps(10), columns=["name"])
 
 
-each = pytest.mark.parametrize("view", [v for v in VIEWS.values() if is_comparable(v)], ids=lambda view: view.id)
+each = pytest.mark.parametrize("view", [v for v in VIEWS.values() if v.comparable_columns], ids=lambda view: view.id)
 
 
 @each
 def test_every_view_compares_with_itself_without_a_change(view):
     trace = steps(10, 30, 20)
-    comparison = compare(view, trace, trace, columns=comparable_columns(view))
+    comparison = compare(view, trace, trace, columns=view.comparable_columns)
     assert comparison.frame["only_in"].null_count() == comparison.frame.height
     for name in comparison.frame.columns:
         if name.startswith("delta_"):

@@ -1,15 +1,15 @@
 """Rules: what they mean, what breaks them, and what is no rule."""
 
 import pytest
-from compare_traces import steps
 
-from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.compare import compare, compared_column, judged, parsed_rule
+from kinetoscope_tb.compare import compare, compared_column, judge, parse_rule
 from kinetoscope_tb.errors import BadParameter, NotFound
+from kinetoscope_tb.views import VIEWS
+from support.compare_traces import steps
 
 
 def rule(text):
-    parsed = parsed_rule(text, VIEWS, "operators")
+    parsed = parse_rule(text, VIEWS, "operators")
     column = compared_column(parsed, VIEWS[parsed.view])
     return (
         parsed.view,
@@ -56,9 +56,9 @@ def test_what_is_no_rule_says_why(text, why):
 
 
 def verdict(text, base, new, *, ignores_noise=False):
-    parsed = parsed_rule(text, VIEWS, "operators")
+    parsed = parse_rule(text, VIEWS, "operators")
     comparison = compare(VIEWS[parsed.view], base, new, columns=[compared_column(parsed, VIEWS[parsed.view]).name])
-    found = judged(parsed, comparison, ignores_noise=ignores_noise)
+    found = judge(parsed, comparison, ignores_noise=ignores_noise)
     return list(found.names), found.in_noise
 
 

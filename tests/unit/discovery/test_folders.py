@@ -7,7 +7,7 @@ import pytest
 
 from kinetoscope_tb.discovery import Logdir, list_given, list_traces, parse_logdirs
 from kinetoscope_tb.errors import LogdirError, NotFound
-from logdirs import listed, make, names
+from support.logdirs import listed, make, names
 
 
 def test_a_name_that_no_address_can_hold_is_a_problem(tmp_path):

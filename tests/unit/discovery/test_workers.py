@@ -2,7 +2,7 @@
 
 import pytest
 
-from logdirs import NS, begins, listed, make, names
+from support.logdirs import NS, begins, listed, make, names
 
 
 @pytest.mark.parametrize(

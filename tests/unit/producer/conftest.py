@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from kinetoscope import interpreter
+from kinetoscope import child_process
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def scratch(tmp_path_factory, monkeypatch):
 def no_process_left():
     """Waits for the processes that a test's recordings left alone: the next test has the machine for itself."""
     yield
-    for process in interpreter.left:
+    for process in child_process.detached:
         process.wait(60)
 
 

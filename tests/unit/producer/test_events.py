@@ -91,41 +91,41 @@ def test_ranges_on_one_track_never_overlap_in_part(rows):
 
 
 def test_a_ring_forgets_the_oldest_and_counts_what_the_window_lost():
-    log = EventLog(most=3)
+    log = EventLog(size=3)
     log.begin_window(100)
     for at in (50, 110, 120, 130, 140):
         log.add(Event(INSTANT, str(at), (), 1, at))
-    taken = log.taken(200)
-    assert [row[1] for row in taken["events"]] == ["120", "130", "140"]
-    assert taken["dropped"] == 1  # the one at 50 was before the window
+    window_events = log.window_events(200)
+    assert [row[1] for row in window_events["events"]] == ["120", "130", "140"]
+    assert window_events["dropped"] == 1  # the one at 50 was before the window
     log.begin_window(125)
-    taken = log.taken(200)
-    assert ([row[1] for row in taken["events"]], taken["dropped"]) == (["130", "140"], 0)
+    window_events = log.window_events(200)
+    assert ([row[1] for row in window_events["events"]], window_events["dropped"]) == (["130", "140"], 0)
 
 
 def test_each_thread_has_a_ring_and_its_name_and_finished_threads_keep_theirs():
-    log = EventLog(most=2)
+    log = EventLog(size=2)
     threads = [
         threading.Thread(target=log.add, args=(Event(INSTANT, str(n), (), n, n),), name=f"t{n}") for n in range(5)
     ]
     for thread in threads:
         thread.start()
         thread.join()
-    taken = log.taken(9)
-    assert [row[1] for row in taken["events"]] == list("01234")
-    assert sorted(taken["threads"].values()) == [f"t{n}" for n in range(5)]
+    window_events = log.window_events(9)
+    assert [row[1] for row in window_events["events"]] == list("01234")
+    assert sorted(window_events["threads"].values()) == [f"t{n}" for n in range(5)]
 
 
 def test_a_range_that_is_open_is_there_as_far_as_it_has_come():
     log = EventLog()
     event = Event(RANGE, "open", (), 1, 100, 0)
     log.begin(event)
-    ((kind, name, _, _, start, dur, args),) = log.taken(150)["events"]
+    ((kind, name, _, _, start, dur, args),) = log.window_events(150)["events"]
     assert (kind, name, start, dur, args) == (RANGE, "open", 100, 50, {"finished": False})
     assert log.open_names() == ["open"]
     log.end(event, RANGE)
     assert log.open_names() == []
-    assert len(log.taken(2**62)["events"]) == 1
+    assert len(log.window_events(2**62)["events"]) == 1
 
 
 def test_a_listener_hears_of_each_event():
@@ -142,11 +142,11 @@ def test_a_listener_hears_of_each_event():
 def test_a_counter_s_value_is_a_finite_number_or_none(value, kept):
     log = EventLog()
     log.add(Event(COUNTER, "c", (), 1, 1, None, {"v": value}))
-    assert log.taken(2)["events"][0][6] == {"v": kept}
+    assert log.window_events(2)["events"][0][6] == {"v": kept}
 
 
 def test_arguments_of_any_kind_become_json():
     log = EventLog()
     log.add(Event(INSTANT, "i", (), 1, 1, None, {"n": None, "x": float("nan"), "o": object, "s": "é"}))
-    args = log.taken(2)["events"][0][6]
+    args = log.window_events(2)["events"][0][6]
     assert json.loads(json.dumps(args, allow_nan=False)) == {"n": None, "x": "nan", "o": "<class 'object'>", "s": "é"}

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kinetoscope.attempts import DOUBT
+from kinetoscope.job.run_attempts import DOUBT
 from kinetoscope_tb.cli.jobs import status
 from kinetoscope_tb.discovery import Logdir, list_traces
-from processes import ENVIRON, free_port, traces_in
+from support.processes import ENVIRON, free_port, traces_in
 
 JOB = Path(__file__).parent / "jobs" / "without_group.py"
 

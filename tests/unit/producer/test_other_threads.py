@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kinetoscope_tb.discovery import Logdir, list_traces
-from processes import ENVIRON, steps_of, traces_in
+from support.processes import ENVIRON, steps_of, traces_in
 
 JOB = Path(__file__).parent / "jobs" / "threads.py"
 BUSY = "Another profiler is recording in this process; this window is left out."

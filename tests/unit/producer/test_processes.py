@@ -6,7 +6,7 @@ import json
 import pytest
 
 from kinetoscope.naming import parse
-from processes import ended, started
+from support.processes import ended, started
 
 RANK = """
 import sys

@@ -6,7 +6,7 @@ from kinetoscope import UsageError
 from kinetoscope.progress import Progress, ProgressCounter
 
 
-class Clock:
+class ClockSync:
     """Seconds that the test sets."""
 
     def __init__(self):
@@ -17,7 +17,7 @@ class Clock:
 
 
 def test_a_counter_counts_batches_epochs_samples_tokens_and_seconds():
-    clock = Clock()
+    clock = ClockSync()
     counter = ProgressCounter(clock_ns=clock)
     clock.now = 5
     counter.begin()
@@ -46,7 +46,7 @@ def test_an_epoch_without_a_batch_is_none():
 
 
 def test_a_resumed_training_goes_on_where_it_was():
-    clock = Clock()
+    clock = ClockSync()
     start = Progress(epoch=2, batch=21, batch_in_epoch=1, total_wct=90.0, epoch_wct=4.0)
     counter = ProgressCounter(start, clock)
     clock.now = 3

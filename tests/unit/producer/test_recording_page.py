@@ -1,18 +1,20 @@
-"""What docs/recording.md shows, works."""
+"""The examples of docs/recording.md and docs/composer.md work, and docs/tracer.md lists every argument."""
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 import torch
 
-PAGE = Path(__file__).parents[3] / "docs" / "recording.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+DOCS = Path(__file__).parents[3] / "docs"
+RECORDING, COMPOSER = DOCS / "recording.md", DOCS / "composer.md"
 
 
-def block(words):
-    (found,) = [text for text in BLOCKS if words in text]
-    return found
+def block(words, page=RECORDING):
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    (match,) = [block for block in blocks if words in block]
+    return match
 
 
 @pytest.fixture
@@ -65,8 +67,9 @@ def test_names_for_what_happens_work(run):
 
 
 def test_composer_s_profiler_writes_what_the_page_says(run):
-    run(block("from kinetoscope.composer import").replace("                ...", "                model(batch)"))
-    page = PAGE.read_text(encoding="utf-8")
+    code = block("from kinetoscope.composer import", COMPOSER)
+    run(code.replace("                ...", "                model(batch)"))
+    page = COMPOSER.read_text(encoding="utf-8")
     for path in (
         "my-run/torch_traces/rank0.5.pt.trace.json.gz",
         "my-run/traces/ep0-ba5-rank0.json",
@@ -74,3 +77,11 @@ def test_composer_s_profiler_writes_what_the_page_says(run):
     ):
         assert path in files()
         assert f"`{path}`" in page
+
+
+def test_the_page_of_arguments_lists_each_of_them_once():
+    from kinetoscope import Tracer
+
+    rows = re.findall(r"^\| (`.+?) \|", (DOCS / "tracer.md").read_text(encoding="utf-8"), re.MULTILINE)
+    names = [name for row in rows for name in re.findall(r"`(\w+)", row)]
+    assert sorted(names) == sorted(inspect.signature(Tracer).parameters)

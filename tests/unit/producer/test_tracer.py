@@ -7,7 +7,7 @@ import torch
 from torch.profiler import ProfilerAction, profile
 from torch.utils.data import DataLoader
 
-import kinetoscope.attendant
+import kinetoscope.session.supervisor
 from kinetoscope import ProfilerBusyError, ScheduleError, Tracer, UsageError, cyclic
 
 NONE, WARMUP = ProfilerAction.NONE, ProfilerAction.WARMUP
@@ -48,7 +48,7 @@ def test_a_tracer_that_is_interrupted_while_it_begins_leaves_nothing_behind(tmp_
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(kinetoscope.attendant.Attendant, "begin", interrupted)
+        patch.setattr(kinetoscope.session.supervisor.Supervisor, "begin", interrupted)
         with pytest.raises(KeyboardInterrupt):
             Tracer(tmp_path, run="run").__enter__()
     assert not torch.autograd._profiler_enabled()
@@ -63,7 +63,7 @@ def test_an_exception_on_the_way_to_the_file_costs_the_window_alone(tmp_path, mo
         for step in range(6):
             with monkeypatch.context() as patch:
                 if step == 1:
-                    patch.setattr(tracer._annotations.log, "taken", lambda _: {}["nothing"])
+                    patch.setattr(tracer._annotations.log, "window_events", lambda _: {}["nothing"])
                 work()
                 tracer.step()
     assert [path.name for path in tracer.saved_traces] == [f"rank0.{n}.pt.trace.json.gz" for n in (4, 6)]

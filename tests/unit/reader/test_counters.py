@@ -45,14 +45,14 @@ def test_each_series_of_a_counter_is_read_in_order_of_time(block, indent):
         ("1", "no number", "v", 3000, None),
         ("3", "loss", "train", 1000, 8.0),
     ]
-    (finding,) = trace.findings
-    assert (finding.rule, finding.count, finding.level) == ("counter_without_value", 1, "note")
+    (diagnostic,) = trace.diagnostics
+    assert (diagnostic.rule, diagnostic.count, diagnostic.level) == ("counter_without_value", 1, "note")
 
 
 def test_a_trace_without_counters_has_none():
     trace = read(EVENTS[1:2])
     assert trace.counters.height == 0
-    assert trace.findings == ()
+    assert trace.diagnostics == ()
 
 
 NUMBERS = st.none() | st.integers(-(10**15), 10**15) | st.floats(allow_nan=False, allow_infinity=False)

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
+from kinetoscope_tb.arrays.gather import NONE
 from kinetoscope_tb.reader import read_blocks
-from kinetoscope_tb.trace import NONE
 
 EVENT = {"ph": "X", "cat": "cpu_op", "name": "op", "pid": 1, "tid": 1, "ts": 5, "dur": 2, "args": {}}
 
@@ -21,11 +21,11 @@ def event(**keys):
 
 
 def rules(trace):
-    return {finding.rule: finding.count for finding in trace.findings}
+    return {diagnostic.rule: diagnostic.count for diagnostic in trace.diagnostics}
 
 
 def levels(trace):
-    return {finding.rule: finding.level for finding in trace.findings}
+    return {diagnostic.rule: diagnostic.level for diagnostic in trace.diagnostics}
 
 
 def between(damaged, size=1 << 20):
@@ -64,7 +64,7 @@ def test_unescaped_quotes_are_part_of_the_text(written, name, size):
     assert names(trace) == ["a", name, "z"]
     assert trace.host_events["external_id"].to_list()[1] == 7
     assert rules(trace) == {"unescaped_quote": 1}
-    assert trace.findings[0].first_offset == trace.host_events["offset"][1]
+    assert trace.diagnostics[0].first_offset == trace.host_events["offset"][1]
 
 
 def test_a_truncated_file_keeps_its_complete_events_and_says_what_is_lost():
@@ -72,9 +72,9 @@ def test_a_truncated_file_keeps_its_complete_events_and_says_what_is_lost():
     cut = text[: text.rindex('"args"')]
     trace = of(cut)
     assert trace.host_events.height == 2
-    (finding,) = trace.findings
-    assert (finding.rule, finding.first_offset) == ("truncated", cut.rindex('{"ph"'))
-    assert f"{len(cut) - finding.first_offset} bytes" in finding.consequence
+    (diagnostic,) = trace.diagnostics
+    assert (diagnostic.rule, diagnostic.first_offset) == ("truncated", cut.rindex('{"ph"'))
+    assert f"{len(cut) - diagnostic.first_offset} bytes" in diagnostic.consequence
 
 
 def test_quotes_that_lost_their_backslash_are_part_of_the_text():
@@ -119,8 +119,8 @@ def test_one_wrong_quote_or_bracket_costs_one_event_and_little_time(args):
     rows = ",\n".join(json.dumps(event(name=f"op {i % 100}", ts=100 + 10 * i)) for i in range(100_000))
     trace = of(f'{{"traceEvents": [{{{X}, "name": "bad", "args": {{{args}1]}}}},\n{rows}]}}', 1 << 19)
     assert trace.meta.events >= 100_000
-    assert len(trace.findings) == sum(finding.count for finding in trace.findings) <= 2
-    assert trace.findings[0].rule in ("unescaped_quote", "wrong_brackets", "damaged_events")
+    assert len(trace.diagnostics) == sum(diagnostic.count for diagnostic in trace.diagnostics) <= 2
+    assert trace.diagnostics[0].rule in ("unescaped_quote", "wrong_brackets", "damaged_events")
 
 
 def test_a_very_long_event_is_read_whole_and_so_is_a_damaged_one():
@@ -186,5 +186,5 @@ def test_places_behind_a_repair_are_those_of_the_file():
     quoted = '{"ph": "X", "cat": "cpu_op", "name": "a "b" c", "pid": 1, "tid": 1, "ts": 5, "dur": 2}'
     doubled = '{"ph": "X", "cat": "cpu_op", "name": "d", "pid": 1, "tid": 1, "ts": 9,, "dur": 2}'
     text = f'{{"traceEvents": [\n{quoted},\n{doubled},\n{json.dumps(event(name="z", ts=99))}\n]}}'
-    found = {finding.rule: finding.first_offset for finding in of(text).findings}
+    found = {diagnostic.rule: diagnostic.first_offset for diagnostic in of(text).diagnostics}
     assert found == {"unescaped_quote": text.index(quoted), "wrong_commas": text.index(doubled)}

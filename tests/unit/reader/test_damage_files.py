@@ -9,9 +9,9 @@ import random
 import pytest
 import zstandard
 
-from build import TraceBuilder
 from kinetoscope_tb.errors import NotATrace
 from kinetoscope_tb.reader import read
+from support.build import TraceBuilder
 
 COMPRESS = {
     ".gz": gzip.compress,
@@ -29,7 +29,7 @@ def text(events=3):
 
 
 def rules(trace):
-    return {finding.rule: finding.count for finding in trace.findings}
+    return {diagnostic.rule: diagnostic.count for diagnostic in trace.diagnostics}
 
 
 def of(tmp_path, name, data):
@@ -44,7 +44,7 @@ def test_compressed_files_are_read_in_one_or_more_parts(tmp_path, suffix):
     for packed in (compress(data), compress(data[:300]) + compress(data[300:])):
         trace = of(tmp_path, f"t.json{suffix}", packed)
         assert trace.host_events["name"].to_list() == ["op 0", "op 1", "op 2"]
-        assert trace.findings == ()
+        assert trace.diagnostics == ()
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
@@ -80,7 +80,7 @@ def test_damaged_compression_is_a_finding_or_an_error_and_nothing_else(tmp_path,
     for at in range(20, len(sound), 97):
         packed = sound[:at] + b"\x55\xaa" + sound[at + 2 :]
         with contextlib.suppress(NotATrace):
-            assert of(tmp_path, f"t.json{suffix}", packed).findings
+            assert of(tmp_path, f"t.json{suffix}", packed).diagnostics
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])

@@ -18,7 +18,7 @@ def names(trace):
 
 
 def rules(trace):
-    return {finding.rule: finding.count for finding in trace.findings}
+    return {diagnostic.rule: diagnostic.count for diagnostic in trace.diagnostics}
 
 
 @pytest.mark.parametrize(

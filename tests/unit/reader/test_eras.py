@@ -2,13 +2,13 @@
 
 import polars as pl
 import pytest
+
 from eras import ERAS
 from eras.foreign import HCOM
 from eras.recording import ALL_REDUCE, APPLY, GEMM
-
-from build import text
-from kinetoscope_tb.analyses import VIEWS
-from kinetoscope_tb.trace.torch_version import torch_version, writer
+from kinetoscope_tb.measures.recording.torch_version import torch_version, writer
+from kinetoscope_tb.views import VIEWS
+from support.build import text
 
 KNOWN = {
     "steps": """
@@ -182,7 +182,7 @@ def test_backward_and_python_rows_of_every_era_are_the_same(era):
 @pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
 def test_nothing_is_lost_of_any_era_and_what_it_lacks_is_said(era):
     trace = era.trace()
-    assert [finding.rule for finding in trace.findings if finding.level == "loss"] == []
+    assert [diagnostic.rule for diagnostic in trace.diagnostics if diagnostic.level == "loss"] == []
     rules = set(VIEWS["health"].run(trace)["rule"])
     for lack, rule in HEALTH.items():
         assert (rule in rules) == (lack in era.lacks), rule

@@ -9,13 +9,13 @@ import polars as pl
 import pytest
 import zstandard
 
-from build import TraceBuilder
 from kinetoscope_tb.errors import NotFound, TraceError
 from kinetoscope_tb.reader import event as module
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.reader.event import EventTexts, event_length, event_of
 from kinetoscope_tb.trace.model import COLLECTED
-from real_traces import FOLDER
+from support.build import TraceBuilder
+from support.real_traces import FOLDER
 
 REAL = sorted(p for p in FOLDER.rglob("*.json*") if p.is_file() and p.stat().st_size > 0)
 

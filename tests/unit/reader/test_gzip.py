@@ -7,10 +7,10 @@ import zlib
 import fsspec
 import pytest
 
-from build import TraceBuilder
-from kinetoscope_tb.discovery.sniffing import head_in
+from kinetoscope_tb.discovery.header_probe import head_in
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.reader.gunzip import GzipDamage, inflate
+from kinetoscope_tb.reader.input.gunzip import GzipDamage, inflate
+from support.build import TraceBuilder
 
 
 def trace_text(events=3):
@@ -56,9 +56,11 @@ def test_a_wrong_checksum_loses_nothing_and_is_a_finding(place, events, from_end
     packed[-from_end] ^= 1
     trace = read(place(bytes(packed)))
     assert trace.host_events.height == events
-    (finding,) = trace.findings
-    assert (finding.rule, finding.count) == ("wrong_checksum", 1)
-    assert f"{words} {len(packed) - (8 if from_end > 4 else 4)} of the compressed file is wrong" in finding.consequence
+    (diagnostic,) = trace.diagnostics
+    assert (diagnostic.rule, diagnostic.count) == ("wrong_checksum", 1)
+    assert (
+        f"{words} {len(packed) - (8 if from_end > 4 else 4)} of the compressed file is wrong" in diagnostic.consequence
+    )
 
 
 def test_a_file_with_a_wrong_checksum_is_listed_as_the_trace_that_it_is():
@@ -81,7 +83,7 @@ def test_all_that_inflates_of_a_truncated_file_is_read(place):
     for cut in (len(packed) // 2, len(packed) - 9, len(packed) - 8, len(packed) - 1):
         trace = read(place(packed[:cut]))
         whole = zlib.decompressobj(wbits=31).decompress(packed[:cut])
-        rules = {finding.rule: finding for finding in trace.findings}
+        rules = {diagnostic.rule: diagnostic for diagnostic in trace.diagnostics}
         assert "ends too early" in rules["damaged_compression"].consequence
         assert trace.host_events.height == whole.count(b'"ph"') - ("truncated" in rules and not whole.endswith(b"}}"))
         assert inflated(packed[:cut])[0] == whole
@@ -95,9 +97,9 @@ def test_what_follows_the_last_member_and_is_no_gzip_loses_nothing(place, extra)
     packed = gzip.compress(trace_text())
     trace = read(place(packed + EXTRA[extra]))
     assert trace.host_events.height == 3
-    (finding,) = trace.findings
-    assert finding.rule == "damaged_compression"
-    assert f"ends at byte {len(packed)}" in finding.consequence
+    (diagnostic,) = trace.diagnostics
+    assert diagnostic.rule == "damaged_compression"
+    assert f"ends at byte {len(packed)}" in diagnostic.consequence
 
 
 HEADERS = {

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from kinetoscope_tb.measures.recording.device_properties import Devices
 from kinetoscope_tb.reader import read_blocks
-from kinetoscope_tb.trace.devices import Devices
 
 EVENT = '{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 2}'
 
@@ -17,7 +17,7 @@ def read(before, behind="", size=1 << 20):
 
 
 def told(trace):
-    return {finding.rule: finding.count for finding in trace.findings}
+    return {diagnostic.rule: diagnostic.count for diagnostic in trace.diagnostics}
 
 
 def members(**top):
@@ -61,9 +61,9 @@ def test_a_deep_value_without_an_end_hides_no_event():
 )
 def test_a_value_of_another_kind_is_null_and_named(top, odd, kept):
     trace = read(members(**top))
-    (finding,) = trace.findings
-    assert finding.rule == "odd_metadata"
-    assert finding.consequence.endswith(f": {odd}.")
+    (diagnostic,) = trace.diagnostics
+    assert diagnostic.rule == "odd_metadata"
+    assert diagnostic.consequence.endswith(f": {odd}.")
     assert list(trace.meta.top.values()) == [kept]
 
 
@@ -79,7 +79,7 @@ def test_a_value_of_another_kind_is_null_and_named(top, odd, kept):
 def test_a_number_is_read_however_it_is_spelled(top):
     trace = read(members(**top))
     assert (trace.meta.rank, trace.meta.world_size) == (3, 8)
-    assert not trace.findings
+    assert not trace.diagnostics
 
 
 def test_groups_may_be_a_text():

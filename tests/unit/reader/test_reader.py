@@ -8,10 +8,10 @@ import fsspec
 import polars as pl
 import pytest
 
-from build import TraceBuilder, same
+from kinetoscope_tb.arrays.gather import NONE
 from kinetoscope_tb.errors import NotATrace, TraceError
 from kinetoscope_tb.reader import Progress, read, read_blocks
-from kinetoscope_tb.trace import NONE
+from support.build import TraceBuilder, same
 
 BASE = 1_700_000_000_000_000_000
 
@@ -29,7 +29,7 @@ def events(*rows, **top):
 
 
 def rules(trace):
-    return {finding.rule: finding.count for finding in trace.findings}
+    return {diagnostic.rule: diagnostic.count for diagnostic in trace.diagnostics}
 
 
 def problem(data):
@@ -169,14 +169,14 @@ def test_categories_of_every_era_have_their_frame(category, frame, kind):
     rows = getattr(trace, frame)
     assert rows.height == 1
     assert kind is None or rows["kind"].to_list() == [kind]
-    assert trace.findings == ()
+    assert trace.diagnostics == ()
 
 
 def test_unknown_categories_are_kept_and_named():
     trace = events(event(cat="Wafer"), event(cat="wafer"), event(ph="i", cat="other"))
     assert trace.others.height == 3
     assert rules(trace) == {"unknown_category": 2}
-    assert "Wafer" in trace.findings[0].consequence
+    assert "Wafer" in trace.diagnostics[0].consequence
 
 
 def test_steps_and_data_loading_are_annotations_even_where_the_category_says_operator():
@@ -266,7 +266,7 @@ def test_a_missing_name_has_a_name_of_its_own_and_is_counted():
     ]
     trace = of(json.dumps(events))
     assert trace.host_events["name"].to_list() == ["(no name)", "(no name)", "7", "a"]
-    assert [(found.rule, found.count) for found in trace.findings] == [("odd_name", 3)]
+    assert [(found.rule, found.count) for found in trace.diagnostics] == [("odd_name", 3)]
 
 
 def test_a_missing_text_is_null():
@@ -293,7 +293,7 @@ def test_gzip_is_told_by_content_with_members_and_padding(tmp_path):
     path.write_bytes(gzip.compress(text[:300]) + b"\0" * 40 + gzip.compress(text[300:]) + b"\0" * 99)
     trace = read(path)
     assert trace.host_events["name"].to_list() == ["a", "b"]
-    assert trace.findings == ()
+    assert trace.diagnostics == ()
 
 
 def test_progress_reaches_the_size_of_the_file(tmp_path):

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kinetoscope_tb.arrays.gather import NONE
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.trace.model import COLLECTED, NONE
+from kinetoscope_tb.trace.model import COLLECTED
 
 HOST = {"cpu_op": "operator", "operator": "operator", "user_annotation": "annotation"}
 DEVICE = {
@@ -218,7 +219,7 @@ def test_what_was_cut_off_is_said_and_the_rest_is_kept(traces):
     whole = read(traces / "single" / "hta_event_sync_trace.json.gz")
     for name in ("truncated_mid_event.pt.trace.json", "truncated.pt.trace.json.gz"):
         trace = read(folder / name)
-        rules = Counter(finding.rule for finding in trace.findings)
+        rules = Counter(diagnostic.rule for diagnostic in trace.diagnostics)
         assert rules["truncated"] == 1
         assert rules["damaged_compression"] == name.endswith(".gz")
         assert 0 < trace.meta.events < whole.meta.events
@@ -228,7 +229,7 @@ def test_what_was_cut_off_is_said_and_the_rest_is_kept(traces):
 
 def test_raw_backslashes_of_windows_paths_stay_in_the_name(traces):
     trace = read(traces / "derived_malformed" / "unescaped_windows_path.pt.trace.json")
-    assert [finding.rule for finding in trace.findings] == ["bad_escape"]
+    assert [diagnostic.rule for diagnostic in trace.diagnostics] == ["bad_escape"]
     texts = [n for frame in COLLECTED if "name" in COLLECTED[frame] for n in getattr(trace, frame)["name"].to_list()]
     assert any("\\" in (text or "") for text in texts)
 

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from build import TraceBuilder
 from kinetoscope_tb.errors import TraceError
+from kinetoscope_tb.export.repair import RepairError, repair
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.reader.strict import RepairError, repair
 from kinetoscope_tb.trace.model import COLLECTED
+from support.build import TraceBuilder
 
 DAMAGE = {
     "unescaped_quote",
@@ -53,10 +53,10 @@ def check(data, tmp_path, name="t.json", out="fixed.json"):
         before, after = (getattr(trace, frame) for trace in (was, now))
         kept = [column for column in before.columns if column not in ("offset", "length")]
         assert before.select(kept).equals(after.select(kept)), frame
-    assert not {finding.rule for finding in now.findings} & DAMAGE
+    assert not {diagnostic.rule for diagnostic in now.diagnostics} & DAMAGE
     assert path.read_bytes() == data
     copy.unlink()
-    return {finding.rule for finding in result.findings}
+    return {diagnostic.rule for diagnostic in result.diagnostics}
 
 
 def text(*damaged, tail="", **top):

@@ -1,8 +1,8 @@
 """What ran in an area of the timeline."""
 
-from build import TraceBuilder, same
 from kinetoscope_tb.timeline import timeline
-from kinetoscope_tb.timeline.area import area
+from kinetoscope_tb.timeline.search.area import area
+from support.build import TraceBuilder, same
 
 
 def table(built, from_ns, to_ns, *parts):

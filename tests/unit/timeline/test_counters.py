@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 
-from build import TraceBuilder
 from kinetoscope_tb.reader import read_blocks
-from kinetoscope_tb.timeline.counters import batch_bytes, counters
+from kinetoscope_tb.timeline.counters.counters import batch_bytes, counters
+from support.build import TraceBuilder
 
 NAN = "-"
 

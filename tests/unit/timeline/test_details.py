@@ -2,12 +2,12 @@
 
 import pytest
 
-from build import TraceBuilder
 from kinetoscope_tb.timeline import timeline
-from kinetoscope_tb.timeline.alike import nearest_rank
-from kinetoscope_tb.timeline.details import details
-from kinetoscope_tb.timeline.links import Links
-from kinetoscope_tb.timeline.view_rows import filter_of
+from kinetoscope_tb.timeline.details.details import details
+from kinetoscope_tb.timeline.details.duration_stats import nearest_rank
+from kinetoscope_tb.timeline.details.links import Links
+from kinetoscope_tb.timeline.details.row_links import filter_of
+from support.build import TraceBuilder
 
 
 def told(built, name, nth=0):

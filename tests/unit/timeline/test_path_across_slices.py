@@ -7,17 +7,17 @@ from functools import cache
 import polars as pl
 import pytest
 
-from kinetoscope_tb.dependencies import CLASSES
+from kinetoscope_tb.critical_path import CLASSES
 from kinetoscope_tb.discovery import list_given
+from kinetoscope_tb.distributed import Member, Ranks, summary
+from kinetoscope_tb.distributed.path.path_segments import PathSegments
+from kinetoscope_tb.distributed.path.paths import PARTS, Paths
 from kinetoscope_tb.errors import TraceError
-from kinetoscope_tb.ranks import Member, Ranks, summary
-from kinetoscope_tb.ranks.paths import PARTS, Paths
-from kinetoscope_tb.ranks.stretches import Stretches
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline import timeline as timeline_of
-from kinetoscope_tb.timeline.path_across_slices import PathAcrossSlices
-from real_traces import FOLDER, MISSING
-from simulated import Truth, simulated, trace_of
+from kinetoscope_tb.timeline.paths.path_across_slices import PathAcrossSlices
+from support.real_traces import FOLDER, MISSING
+from support.simulated import Truth, simulated, trace_of
 
 MS = 1_000_000
 PAIRS = (("tp", (0, 1)), ("dp", (1, 2)))
@@ -38,7 +38,7 @@ def run_of(name):
     made = simulated(truth)
     traces = {rank: trace_of(made, rank).build() for rank in range(truth.ranks) if rank not in truth.missing}
     run = Ranks("r", tuple(Member(f"rank{rank}", "1", 0, summary(trace)) for rank, trace in traces.items()))
-    return run, list(traces.values()), Stretches.of(run)
+    return run, list(traces.values()), PathSegments.of(run)
 
 
 def pieces_of(run, traces, stretches):
@@ -54,11 +54,11 @@ def pieces_of(run, traces, stretches):
 def fail_unless_whole(run, stretches, pieces):
     """Each stretch consists of its pieces, one after the other, on its own rank, of the parts that the summaries tell.
 
-    Of a leg that began before the step did, summaries tell its parts as a whole alone.
+    Of a segment that began before the step did, summaries tell its parts as a whole alone.
     """
     paths = Paths.of(run)
     parts = paths.stretches.with_columns(stretch=pl.struct("step", "number").rle_id().cast(pl.Int64))
-    reduced, rows = paths.reduced, paths.steps["row"]
+    merged_graph, rows = paths.merged_graph, paths.steps["row"]
     assert [piece["first"] for piece in pieces] == [piece["last"] for piece in pieces]
     checked = 0
     for number, row in enumerate(stretches.frame.rows(named=True)):
@@ -73,8 +73,8 @@ def fail_unless_whole(run, stretches, pieces):
             lengths[piece["part"]] = lengths.get(piece["part"], 0) + piece["to_ns"] - piece["from_ns"]
         told = parts.filter(pl.col("stretch") == number)
         step, until = told.select("step", "until").row(0)
-        leg = reduced.of_call[until] if until >= 0 else reduced.of_step[rows[step]]
-        if row["part"] < len(CLASSES) and reduced.length[leg] > row["dur_ns"]:
+        segment = merged_graph.of_call[until] if until >= 0 else merged_graph.of_step[rows[step]]
+        if row["part"] < len(CLASSES) and merged_graph.length[segment] > row["dur_ns"]:
             continue
         checked += 1
         assert lengths == {PARTS[part]: length for part, length in told.select("part", "dur_ns").rows()}
@@ -133,10 +133,10 @@ def test_what_the_path_lacks_is_said():
     assert stretches.notes == ["1 rank has no recording (1): the path can't be followed to them."]
     unread = [Member(f"rank{rank}", "1", 0, None, "it is no trace.") for rank in (9, 10, 11, 12, 13)]
     broken = Ranks("r", (*run.members, *unread))
-    assert Stretches.of(broken).notes[0] == "rank9 is left out: it is no trace."
-    assert Stretches.of(broken).notes[3] == "2 more are left out: Run health says why."
+    assert PathSegments.of(broken).notes[0] == "rank9 is left out: it is no trace."
+    assert PathSegments.of(broken).notes[3] == "2 more are left out: Run health says why."
     assert stretches.member("rank2", "1") == 1
-    assert Stretches.of(broken).member("rank9", "1") is None
+    assert PathSegments.of(broken).member("rank9", "1") is None
 
 
 def test_summaries_of_another_recording_are_said_to_be_so():
@@ -162,5 +162,5 @@ def test_the_path_of_a_real_run_of_eight_ranks_is_whole():
     run = Ranks(
         "dlrm", tuple(Member(f.worker, f.span, 0, summary(t)) for f, t in zip(listing.files, traces, strict=True))
     )
-    stretches = Stretches.of(run)
+    stretches = PathSegments.of(run)
     fail_unless_whole(run, stretches, pieces_of(run, traces, stretches))

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from build import TraceBuilder
 from kinetoscope_tb.timeline import timeline as timeline_of
-from kinetoscope_tb.timeline.finding import found, parsed
-from kinetoscope_tb.timeline.path_slices import PathSlices
+from kinetoscope_tb.timeline.paths.path_slices import PathSlices
+from kinetoscope_tb.timeline.search.search import parsed, search
+from kinetoscope_tb.views import VIEWS
+from support.build import TraceBuilder
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +69,6 @@ def test_short_ones_of_a_thread_are_told_as_the_longest_of_them(drawn):
 )
 def test_rows_of_the_path_s_views_lead_to_what_they_run_in(built, row, names):
     trace, timeline = built
-    numbers = found(trace, timeline, parsed(json.dumps(row))).numbers
+    numbers = search(trace, timeline, parsed(json.dumps(row), VIEWS), VIEWS).numbers
     texts = timeline.labels.texts
     assert sorted(texts[label] for label in timeline.label[numbers]) == names

@@ -1,10 +1,10 @@
 """Tiles of hand-made rows."""
 
 import numpy as np
-from slow_timeline import Drawn, decoded
 
 from kinetoscope_tb.timeline import Pyramid, Rows
-from kinetoscope_tb.timeline.encoding import batch_bytes
+from kinetoscope_tb.timeline.core.tile_encoding import batch_bytes
+from support.slow_timeline import Drawn, decoded
 
 
 def row(*slices):

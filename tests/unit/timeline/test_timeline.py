@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from build import TraceBuilder
 from kinetoscope_tb.timeline import CATEGORIES, timeline
+from support.build import TraceBuilder
 
 
 def lines(made):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from build import TraceBuilder, same
-from kinetoscope_tb.trace import NONE
-from kinetoscope_tb.trace.allocations import FATES, alive_at, allocations, askers
-from kinetoscope_tb.trace.memory_levels import device_memories
+from kinetoscope_tb.arrays.gather import NONE
+from kinetoscope_tb.measures.memory.allocations import FATES, alive_at, allocations, askers
+from kinetoscope_tb.measures.memory.levels import device_memories
+from support.build import TraceBuilder, same
 
 GPU = {"Device Type": 1, "Device Id": 0}
 

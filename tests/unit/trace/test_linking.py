@@ -1,8 +1,8 @@
 """From a device row back to the call, the operator and the step that it belongs to."""
 
-from build import TraceBuilder, same
-from kinetoscope_tb.analyses.operators import operators
-from kinetoscope_tb.trace import NONE
+from kinetoscope_tb.arrays.gather import NONE
+from kinetoscope_tb.views.host.operators import operators
+from support.build import TraceBuilder, same
 
 
 def names(trace, column="op"):
@@ -102,7 +102,7 @@ def test_a_range_that_outlasts_the_one_it_began_in_is_its_sibling_and_is_counted
     trace = TraceBuilder().op("a", 0, 100).op("b", 10, 40).op("c", 30, 40).build()
     assert trace.host_events["parent"].to_list() == [-1, 0, 0]
     assert trace.host_events["self_ns"].to_list() == [40, 40, 40]
-    assert [(f.rule, f.count) for f in trace.findings] == [("host_overlap", 1)]
+    assert [(f.rule, f.count) for f in trace.diagnostics] == [("host_overlap", 1)]
 
 
 def test_touching_ranges_are_siblings():

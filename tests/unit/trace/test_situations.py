@@ -3,14 +3,14 @@
 import json
 
 import pytest
+
 from eras import Era
 from eras.kineto import Kineto
 from eras.recording import recording
-
-from build import TraceBuilder, same
-from kinetoscope_tb.analyses import VIEWS
+from kinetoscope_tb.arrays.gather import NONE
 from kinetoscope_tb.reader import read_blocks
-from kinetoscope_tb.trace import NONE
+from kinetoscope_tb.views import VIEWS
+from support.build import TraceBuilder, same
 
 HOST = ("op", "annotation", "python", "memory", "overhead")
 CALLS = ("runtime",)

@@ -3,9 +3,9 @@
 import polars as pl
 import pytest
 
-from build import TraceBuilder
+from kinetoscope_tb.measures.time.step_subset import POINTERS, counted_steps, has_steps, rows_of_steps, windows_of_steps
 from kinetoscope_tb.trace import model
-from kinetoscope_tb.trace.step_rows import POINTERS, counted_steps, has_steps, rows_of_steps, windows_of_steps
+from support.build import TraceBuilder
 
 
 def two_steps():

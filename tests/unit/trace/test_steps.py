@@ -1,6 +1,6 @@
 """From when to when a step lasts, and whether all of it was recorded."""
 
-from build import TraceBuilder, same
+from support.build import TraceBuilder, same
 
 
 def test_a_step_lasts_until_its_device_work_ends():

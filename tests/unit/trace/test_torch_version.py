@@ -1,11 +1,11 @@
 import json
 
 import pytest
-from eras import ERAS
 
-from build import TraceBuilder
+from eras import ERAS
+from kinetoscope_tb.measures.recording.torch_version import torch_version, writer
 from kinetoscope_tb.reader import read, read_blocks
-from kinetoscope_tb.trace.torch_version import torch_version, writer
+from support.build import TraceBuilder
 
 BASE = {"baseTimeNanoseconds": 1_790_857_026_000_000_000}  # of October 2026: later than every release here
 NEW = BASE | {"trace_id": "1F", "host_name": "node7"}

@@ -1,15 +1,14 @@
 """The machine's counters: rates of what grows, in units that are what they say."""
 
-import time
-
 from kinetoscope.composer import Profiler, ProfilerAction, State, SystemProfiler, TraceHandler
-from kinetoscope.machine import Card, Disk, Memory
-from kinetoscope.system import Rates
+from kinetoscope.sampling.procfs import Disk, Memory, NetworkInterface
+from kinetoscope.sampling.system_sampler import Rates
+from support.waiting import wait_for
 
 S = 10**9
 
 
-class Machine:
+class SystemStats:
     """One that has done `n` things."""
 
     def __init__(self, n):
@@ -24,8 +23,8 @@ class Machine:
     def disks(self):
         return {"sda": Disk(self.n, 0, 1_000 * self.n, 0, 2 * self.n, 0)}
 
-    def cards(self):
-        return {"eth0": Card(0, 3_000 * self.n)}
+    def network_interfaces(self):
+        return {"eth0": NetworkInterface(0, 3_000 * self.n)}
 
 
 def test_counters_have_composer_s_names_and_honest_values():
@@ -34,8 +33,8 @@ def test_counters_have_composer_s_names_and_honest_values():
         ("memory/virtual", {"total_gb": 16.0, "used_gb": 4.0, "free_gb": 12.0}, "GB"),
         ("memory/swap", {"total_gb": 16.0, "used_gb": 4.0, "free_gb": 12.0}, "GB"),
     ]
-    assert list(reader.counters(Machine(10), rates, 1 * S)) == memory
-    assert list(reader.counters(Machine(14), rates, 3 * S)) == [
+    assert list(reader.counters(SystemStats(10), rates, 1 * S)) == memory
+    assert list(reader.counters(SystemStats(14), rates, 3 * S)) == [
         ("cpu", {"cpu_percent": 37.5}, "percent"),
         *memory,
         ("disk/sda/read_count", {"read_count_per_s": 2.0}, "1/s"),
@@ -47,7 +46,7 @@ def test_counters_have_composer_s_names_and_honest_values():
         ("network/eth0/kb_sent", {"kb_sent_per_s": 6.0}, "kB/s"),
         ("network/eth0/kb_recv", {"kb_recv_per_s": 0.0}, "kB/s"),
     ]
-    anew = {name for name, *_ in reader.counters(Machine(2), rates, 4 * S)}  # what has shrunk has no rate
+    anew = {name for name, *_ in reader.counters(SystemStats(2), rates, 4 * S)}  # what has shrunk has no rate
     assert {"memory/virtual", "disk/sda/write_count"} <= anew
     assert anew.isdisjoint({"cpu", "disk/sda/read_count", "disk/sda/read_bytes", "network/eth0/kb_sent"})
 
@@ -55,7 +54,9 @@ def test_counters_have_composer_s_names_and_honest_values():
 def test_torch_s_memory_has_composer_s_words(monkeypatch):
     stats = {"allocated_bytes.all.current": 3 * 10**9, "reserved_bytes.all.peak": 5 * 10**9, "num_alloc_retries": 2}
     monkeypatch.setattr("kinetoscope.composer.system_profiler.allocator", lambda: (0, stats))
-    found = {r.counter: (r.series, r.value, r.unit) for r in SystemProfiler(profile_memory=True).readings(Machine(1))}
+    found = {
+        r.counter: (r.series, r.value, r.unit) for r in SystemProfiler(profile_memory=True).samples(SystemStats(1))
+    }
     assert found["memory/cuda/allocated"] == ("allocated_gb", 3.0, "GB")
     assert found["memory/cuda/peak_reserved"] == ("peak_reserved_gb", 5.0, "GB")
     assert found["memory/cuda/alloc_retries"] == ("alloc_retries", 2, "count")
@@ -79,9 +80,7 @@ def test_the_thread_reads_while_the_profiler_doesn_t_skip_and_ends_with_the_trai
         torch_prof_with_flops=False,
     )
     with State("run", profiler=profiler) as state:
-        deadline = time.monotonic() + 60
-        while len(dict(seen)) < 2 and time.monotonic() < deadline:
-            time.sleep(0.005)
+        wait_for(lambda: len(dict(seen)) == 2)
         state.step()
     assert {"memory/virtual", "memory/swap"} == {name for name, batch in seen if batch == 0}
     assert profiler.system_profiler._thread is not None

@@ -29,7 +29,7 @@ def train(name):
             if step == 3:
                 while not tracer.saved_traces:
                     time.sleep(0.01)
-                tracer._attendant._sidecar.write()
+                tracer._supervisor._journal.write()
                 DEATHS[name]()
             tracer.step()
 

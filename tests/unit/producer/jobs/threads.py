@@ -14,7 +14,8 @@ import torch
 import torch._inductor.config  # the profiler imports it when it first starts; here, it does so before the processes part
 from torch.profiler import profile
 
-from kinetoscope import ProfilerBusyError, Tracer, cyclic, foreign
+from kinetoscope import ProfilerBusyError, Tracer, cyclic
+from kinetoscope.profiling import other_profilers
 
 FOLDER = Path(sys.argv[1])
 
@@ -60,7 +61,7 @@ def waits_for_the_step(name):
 
 
 def is_refused_where_the_step_waits_for_it(name):
-    foreign.PATIENCE_S = 0.1
+    other_profilers.PATIENCE_S = 0.1
     other = Other(name)
     other.may_end.set()
     trained(name, {3: lambda: (other.start(), other.join())})

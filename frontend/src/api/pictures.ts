@@ -1,0 +1,33 @@
+/** What the pictures of tables have in common. */
+
+import type { Picture, ViewEntry } from "./types.ts";
+
+/** A view that the page alone knows, so that what draws views draws it. */
+export const pageView = (id: string, title: string, doc: string): ViewEntry => ({
+  id,
+  title,
+  group: "Overview",
+  doc,
+  place: { kind: "listed", label: "" },
+  within: "moments",
+  scope: "recording",
+  hint: "",
+  parameters: [],
+  columns: [],
+  key: [],
+  weight: null,
+  picture: null,
+  slices: null,
+  time: null,
+  reference: null,
+  shows_path: false,
+  comparable_columns: [],
+});
+
+/** The columns of which the largest rows, or all bins, are drawn. */
+export const chartedColumns = (picture: Picture | null): string[] =>
+  picture?.kind === "bars" ? picture.lengths : picture?.kind === "histogram" ? picture.heights : [];
+
+/** The columns whose amounts are drawn as parts of a whole. */
+export const sharedColumns = (picture: Picture | null): string[] =>
+  picture?.kind === "tree" ? picture.widths : chartedColumns(picture);

@@ -1,0 +1,58 @@
+/** Which slices of the timeline a row of a view is about: what finds them, and when they were. docs/http_api.md: find. */
+
+import type { Reference, RowTime, ViewEntry } from "./types.ts";
+import type { Value } from "../format/numbers.ts";
+
+/** What finds slices: exact values, words, or the key of a row of a view. */
+export type Find = Record<string, Value>;
+
+export interface RowSlices {
+  /** Exact values of slices, or words; null where the row names none. */
+  find: Find | null;
+  /** The time that the row is about, in ns since the recording's origin. */
+  range: { from: number; to: number } | null;
+  /** For rows about idle gaps: the words that tell which of them. */
+  gaps?: string;
+  /** Which critical path it is about, as the timeline's address spells it, so that it is drawn. */
+  critical?: "1" | "ranks";
+  /** In whose recording, if the row says it. */
+  worker?: string;
+}
+
+type Row = (column: string) => Value;
+
+const BESIDE_NS = 20_000; // around a moment
+
+/** What finds the slices of a row: the key that tells it from other rows. */
+function findOf({ id, key, slices }: ViewEntry, row: Row): Find | null {
+  if (!slices?.are_highlighted) return null;
+  if (slices.except_kind !== null && row("kind") === slices.except_kind) return null;
+  return { view: id, ...Object.fromEntries(key.map((name) => [name, row(name)])) };
+}
+
+function rangeOf({ begin, length, end }: RowTime, row: Row): RowSlices["range"] {
+  const from = row(begin), lasts = length && row(length), to = end && row(end);
+  if (typeof from !== "number" || (length && typeof lasts !== "number")) return null;
+  if (typeof lasts === "number") return { from, to: from + lasts };
+  return typeof to === "number" ? { from, to } : { from: from - BESIDE_NS, to: from + BESIDE_NS };
+}
+
+/** What of the timeline a row of a view is about; null where it is about none of it. */
+export function slicesOfRow(entry: ViewEntry, row: Row, views: ViewEntry[]): RowSlices | null {
+  if (entry.reference) return slicesOfReference(entry.reference, row, views);
+  const { time, shows_path, scope } = entry;
+  const find = findOf(entry, row), range = time && rangeOf(time, row);
+  const worker = range && time?.worker ? row(time.worker) : null;
+  const critical = shows_path && { critical: scope === "recording" ? "1" as const : "ranks" as const };
+  return find || range ? { find, range, ...critical, ...(typeof worker === "string" && { worker }) } : null;
+}
+
+/** What of the timeline shows the rows that a row points to; null where nothing does. */
+export function slicesOfReference(reference: Reference, row: Row, views: ViewEntry[]): RowSlices | null {
+  const slices = views.find(({ id }) => id === row(reference.view))?.slices;
+  const filter = String(row(reference.filter) ?? "");
+  if (slices?.panel) return { find: null, range: null, [slices.panel]: filter };
+  if (slices?.category && filter) return { find: { text: filter, category: slices.category }, range: null };
+  const category = reference.categories[String(row(reference.rule))];
+  return category ? { find: { category }, range: null } : null;
+}

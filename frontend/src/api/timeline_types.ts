@@ -1,0 +1,200 @@
+/** What the server says of a timeline. Times are ns since the trace's origin; docs/http_api.md describes the routes. */
+
+import type { Failed, Loading } from "./types.ts";
+
+export type Part = "annotations" | "calls" | "work" | "waits" | "other" | "python";
+
+export interface Track {
+  /** The device or process that it stands under, in words. */
+  process: string;
+  /** The thread or stream, in words. */
+  name: string;
+  part: Part;
+  device: number | null;
+  stream: number | null;
+  pid: string | null;
+  tid: string | null;
+  first_row: number;
+  lanes: number;
+  slices: number;
+}
+
+export interface Step {
+  name: string;
+  start_ns: number;
+  end_ns: number;
+  is_complete: boolean;
+}
+
+/** What changes over time beside the slices. */
+export interface Counter {
+  id: number;
+  name: string;
+  kind: "bytes" | "fraction" | "count" | "number";
+  device: string;
+  /** None of the host. */
+  device_index: number | null;
+  stream: number | null;
+  least: number;
+  most: number;
+  /** What follows a value: "/s" after bytes, or a number's unit. */
+  unit: string;
+  /** Whether it is the change since the recording began. */
+  is_relative: boolean;
+}
+
+export interface Meta {
+  state: "ready";
+  stamp: string;
+  window: [number, number];
+  /** ns since 1970, as text: it is too large for a number. */
+  origin_ns: string;
+  /** By how much the clock may differ from that of the run's other workers; null where nobody measured it. */
+  clock_error_ns: number | null;
+  /** By how much it is ahead of it, which `origin_ns` is corrected by; null where nobody measured it. */
+  clock_offset_ns: number | null;
+  slices: number;
+  labels: number;
+  categories: string[];
+  /** In the order of drawing. */
+  tracks: Track[];
+  steps: Step[];
+  /** How busy each of 512 equal parts of the window was. */
+  activity: { device: number[] | null; host: number[] | null };
+  counters: Counter[];
+}
+export type MetaAnswer = Loading | Failed | Meta;
+
+export interface LabelPage {
+  state: "ready";
+  texts: string[];
+  categories: number[];
+}
+
+/** A slice in few words. */
+export interface Brief {
+  slice: number;
+  name: string;
+  category: string;
+  track: number;
+  lane: number;
+  start_ns: number;
+  dur_ns: number;
+}
+
+export interface Arrow {
+  kind: string;
+  from: Brief;
+  to: Brief;
+}
+
+/** What led to a slice. */
+export interface Origin {
+  call: Brief | null;
+  op: Brief | null;
+  /** Annotations around it, the innermost first. */
+  annotations: Brief[];
+  module: Brief | null;
+  /** Innermost first. */
+  python: Brief[];
+  stack: string[] | null;
+  /** Whether Python calls and stack are those of the forward operator. */
+  is_forward: boolean;
+}
+
+/** All that is known of a slice. */
+export interface SliceFacts extends Brief {
+  state: "ready";
+  self_ns: number | null;
+  /** Where its event begins in the file. */
+  offset: number | null;
+  is_finished: boolean;
+  /** The step that it belongs to, which for device work is that of its launch. */
+  step: string | null;
+  previous: number | null;
+  next: number | null;
+  /** Innermost first. */
+  ancestors: Brief[];
+  /** `device_ns` is the time in which any of it ran, `total_ns` the sum. */
+  launched: { count: number; device_ns: number; total_ns: number; slices: Brief[] } | null;
+  /** Of device work: what led to it. Of anything on the host: the same, with no call. */
+  launched_by: Origin | null;
+  called_from: Origin | null;
+  forward: Brief | null;
+  backward: Brief[];
+  arrows: Arrow[];
+  collective: Record<string, unknown> | null;
+  same_name: {
+    count: number;
+    total_ns: number;
+    mean_ns: number;
+    min_ns: number;
+    p50_ns: number;
+    p95_ns: number;
+    max_ns: number;
+    bins: { from_ns: number[]; to_ns: number[]; count: number[] };
+    fastest: number;
+    median: number;
+    slowest: number;
+  };
+  /** Rows of other views that this slice is counted in. */
+  rows: { view: string; filter: string }[];
+}
+export type SliceAnswer = Loading | Failed | SliceFacts;
+
+export type { Find } from "./row_slices.ts";
+
+export interface Hits {
+  state: "ready";
+  count: number;
+  /** Most first, at most 100. */
+  names: [string, number][];
+  /** How many of them begin in each of 512 equal parts of the window. */
+  histogram: number[];
+  slice: Brief | null;
+  /** How many hits lie before that one. */
+  place: number | null;
+}
+/** A stretch of a step's critical path. */
+export interface Stretch {
+  from_ns: number;
+  to_ns: number;
+  /** What it is, as in the view of the critical path. */
+  part: string;
+  /** Why it could not begin earlier. */
+  reason: string;
+  /** What runs; null in a wait, and where nothing was recorded. */
+  slice: Brief | null;
+  /** How many stretches it stands for; what is said is said of the longest. */
+  count: number;
+}
+/** A piece of the path across ranks that lies on a worker. */
+export interface AcrossStretch extends Stretch {
+  /** The step's name. */
+  step: string;
+  /** The stretches of the path that it is of, numbered over all ranks: the path goes on where the next number is. */
+  first: number;
+  last: number;
+  /** What ends when its stretch begins, in words; null before the step. */
+  since: string | null;
+  /** What begins when its stretch ends. */
+  until: string;
+}
+export interface Path<Piece = Stretch> {
+  state: "ready";
+  /** In order of time. */
+  stretches: Piece[];
+}
+export type PathAnswer<Piece = Stretch> = Loading | Failed | Path<Piece>;
+
+/** On whom the path across ranks lies in a range. */
+export interface Shares {
+  state: "ready";
+  /** Longest first. */
+  shares: { worker: string; rank: number; path_ns: number }[];
+  /** What it lacks, since recordings are missing. */
+  notes: string[];
+}
+export type SharesAnswer = Loading | Failed | { state: "missing"; hint: string } | Shares;
+
+export type HitsAnswer = Loading | Failed | Hits;

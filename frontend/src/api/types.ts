@@ -1,0 +1,181 @@
+/** The server's answers, as docs/http_api.md describes them. */
+
+import type { Kind, Value } from "../format/numbers.ts";
+
+export interface Span {
+  name: string;
+  label: string;
+  file: string;
+  bytes: number;
+  stamp: string;
+}
+export interface Worker {
+  name: string;
+  spans: Span[];
+}
+export interface Run {
+  name: string;
+  label: string;
+  workers: Worker[];
+  /** What its recorder says of it: what is missing, partial or lost, and why. */
+  notes: Note[];
+}
+export interface Note {
+  rule: string;
+  level: "loss" | "warning" | "note";
+  text: string;
+  /** Empty for the whole run. */
+  span: string;
+  ranks: number;
+}
+export interface Listing {
+  runs: Run[];
+  problems: { path: string; reason: string }[];
+  scanning: boolean;
+}
+export interface Column {
+  name: string;
+  kind: Kind;
+  doc: string;
+}
+export interface Parameter {
+  name: string;
+  kind: "choice" | "number" | "text";
+  /** The default first; none for a number or a text. */
+  choices: string[];
+}
+/** Where the page draws a view: in the list, under Group By of another, below another, in an opened row of another. */
+export type Place =
+  | { kind: "listed"; label: string }
+  | { kind: "variant"; of: string; label: string }
+  | { kind: "part"; of: string }
+  | { kind: "detail"; of: string };
+
+/** What a table is drawn as: which of its columns make which part of the picture. */
+export type Picture =
+  | { kind: "tree"; parent: string; widths: string[] }
+  | { kind: "lines"; values: string[]; series: string[]; marks: string | null }
+  | { kind: "heatmap"; down: string; across: string }
+  | { kind: "histogram"; lower: string; upper: string; heights: string[] }
+  | { kind: "bars"; lengths: string[] };
+export type PictureOf<K extends Picture["kind"]> = Extract<Picture, { kind: K }>;
+
+/** How a row, by the key of its table, finds its slices in the timeline. */
+export interface Slices {
+  are_highlighted: boolean;
+  /** Rows with this value in `kind` have none. */
+  except_kind: string | null;
+  /** Of slices whose names the view's filter is about. */
+  category: string | null;
+  /** The timeline's panel that lists the same rows. */
+  panel: "gaps" | null;
+}
+
+/** The columns that say when a row was: a moment, or a time with a length or an end; and in whose recording. */
+export interface RowTime {
+  begin: string;
+  length: string | null;
+  end: string | null;
+  worker: string | null;
+}
+
+/** The columns that point to rows of another view, and the categories of slices that rules are about as a whole. */
+export interface Reference {
+  view: string;
+  filter: string;
+  rule: string;
+  categories: Record<string, string>;
+}
+
+export interface ViewEntry {
+  id: string;
+  title: string;
+  group: string;
+  doc: string;
+  place: Place;
+  within: "rows" | "windows" | "recording" | "steps" | "moments";
+  /** What it is about: one recording, all workers' of the same span, or all of the run. */
+  scope: "recording" | "span" | "run";
+  hint: string;
+  parameters: Parameter[];
+  columns: Column[];
+  key: string[];
+  weight: string | null;
+  picture: Picture | null;
+  slices: Slices | null;
+  time: RowTime | null;
+  reference: Reference | null;
+  /** Whether the timeline draws the critical path when a row is opened in it. */
+  shows_path: boolean;
+  /** What can be compared with another recording; empty where rows aren't the same things there. */
+  comparable_columns: string[];
+}
+export interface Progress {
+  stage: string;
+  fraction: number | null;
+  bytes_per_second: number | null;
+  seconds_left: number | null;
+}
+
+export type Loading = { state: "loading"; progress: Progress | null };
+/** `code` is the server's, or "unreachable" if there was no answer to read. */
+export type Failed = { state: "failed"; code: string; message: string };
+/** What the part of a file holds that is read: numbers that the rest can only raise. */
+export interface PartialRead {
+  fraction: number;
+  events: number;
+  kinds: { kind: string; events: number }[];
+  span_ns: number | null;
+  steps: number;
+  step_ns: number | null;
+  operators: NamedTime[];
+  kernels: NamedTime[];
+  facts: { fact: string; value: string }[];
+}
+export interface NamedTime {
+  name: string;
+  count: number;
+  total_ns: number;
+}
+export type TraceState =
+  | (Loading & { partial?: PartialRead })
+  | Failed
+  | {
+    state: "ready";
+    path: string;
+    events: number;
+    rank: number | null;
+    steps: string[];
+    missing: Record<string, string>;
+    findings: Partial<Record<"loss" | "warning" | "note", number>>;
+  };
+export interface Table {
+  state: "ready";
+  view: string;
+  columns: Column[];
+  data: Record<string, Value[]>;
+  /** How many rows there were, where a report holds only the first. */
+  cut_from?: number;
+}
+/** A view of two traces side by side; docs/comparing.md says what of each column there is. */
+export interface Comparison extends Table {
+  compared: string[];
+  basis: { words: string };
+  key: string[];
+  weight: string | null;
+  parent: string | null;
+}
+export type ViewAnswer = Loading | Failed | Table | { state: "missing"; hint: string };
+
+/** One event as the file has it; a number in `value` that JavaScript would round is a text. */
+export interface FoundEvent {
+  state: "ready";
+  offset: number;
+  length: number;
+  text: string;
+  value: Record<string, unknown> | null;
+  problem: string | null;
+}
+export type EventAnswer = Loading | Failed | FoundEvent;
+
+export type Query = Record<string, string>;

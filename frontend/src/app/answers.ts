@@ -1,0 +1,50 @@
+/** The answers of the server about the selected trace, or another one, for components. */
+
+import { useRef } from "preact/hooks";
+import type { EventAnswer, Query, Table, ViewAnswer } from "../api/types.ts";
+import { useResource } from "./resource.ts";
+import { trace } from "./router.ts";
+
+/** Where a trace is, and which state of its file is meant. */
+export interface TracePlace {
+  run: string;
+  worker: string;
+  span: string;
+  version: string;
+}
+
+/** The answer about a trace; null before the first. `version` changes when another file that it is about does. */
+function useAnswerAbout<T extends ViewAnswer | EventAnswer>(
+  route: "view" | "compare" | "event",
+  query: Query,
+  version = "",
+  { version: stamp, ...place }: TracePlace = trace.value,
+): T | null {
+  const request = { route, query: { ...query, ...place }, version: `${stamp} ${version}` };
+  return useResource<T>(place.span ? request : null) as T | null;
+}
+
+export interface ShownAnswer {
+  /** The last answer to this very request; null before the first. */
+  answer: ViewAnswer | null;
+  /** The table to show, dimmed, until the answer is there: the same view of what was selected before. */
+  earlier: Table | null;
+}
+
+/** The view's answer for a trace, which is the selected one unless another is named. */
+export const useAnswer = (view: string, parameters: Query = {}, place?: TracePlace): ShownAnswer =>
+  useEarlier(view, useAnswerAbout<ViewAnswer>("view", { view, ...parameters }, "", place));
+
+/** The view of the selected trace beside that of another; `version` changes when the other's file does. */
+export const useComparison = (view: string, query: Query, version: string): ShownAnswer =>
+  useEarlier(view, useAnswerAbout<ViewAnswer>("compare", { view, ...query }, version));
+
+function useEarlier(view: string, answer: ViewAnswer | null): ShownAnswer {
+  const earlier = useRef<Table | null>(null);
+  if (answer?.state === "ready") earlier.current = answer;
+  return { answer, earlier: earlier.current?.view === view ? earlier.current : null };
+}
+
+/** The event of a trace, the selected one unless another is named, that begins at this byte of its text. */
+export const useEvent = (offset: number, place?: TracePlace): EventAnswer | null =>
+  useAnswerAbout<EventAnswer>("event", { offset: String(offset) }, "", place);

@@ -1,0 +1,206 @@
+/**
+ * What the server answers to the questions that follow from the page's state.
+ *
+ * A resource asks whenever its request changes, and aborts the request before: an old answer never replaces a newer one.
+ * It polls while the server says "loading", and asks again after a failure once the user, or the end of an outage, wants
+ * another attempt.
+ */
+
+import { computed, effect, type ReadonlySignal, signal, untracked } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import { poll } from "../api/client.ts";
+import type { Failed, Query } from "../api/types.ts";
+
+export interface ApiRequest {
+  route: string;
+  query: Query;
+  /** Asks again when it changes, such as the stamp of a file. */
+  version?: string;
+  /** Asks again so long after each answer. */
+  every_ms?: number;
+}
+
+type Answer = { state: string };
+
+interface Options<T> {
+  /** How many requests run at one time. */
+  atOnce?: number;
+  /** How long a request must stay as it is before it is sent. */
+  delay_ms?: number;
+  /** Whether an answer that is ready stays while the next one loads. */
+  keepsReady?: boolean;
+  onAnswer?: (answer: T | Failed, request: ApiRequest) => void;
+}
+
+export interface Resources<T> {
+  /** The latest answer to each request, by its name. */
+  readonly answers: ReadonlySignal<Readonly<Record<string, T | Failed>>>;
+  /** Begins to ask; returns what ends it and forgets the answers. */
+  start: () => () => void;
+}
+
+interface Run {
+  key: string;
+  controller: AbortController;
+  state: "running" | "done" | "failed";
+}
+
+/** Counts the attempts to get what had failed. */
+export const attempt = signal(0);
+export const retryFailed = () => attempt.value++;
+
+export const keyOf = ({ route, query, version }: ApiRequest): string => JSON.stringify([route, query, version]);
+
+/**
+ * Answers to a changing set of requests. A name keeps its last answer until the next one comes, and loses it when it is
+ * no longer among the requests; null keeps the answer and asks nothing.
+ */
+export function resources<T extends Answer>(
+  requests: () => Record<string, ApiRequest | null>,
+  { atOnce = Infinity, delay_ms = 0, keepsReady = false, onAnswer }: Options<T> = {},
+): Resources<T> {
+  const answers = signal<Record<string, T | Failed>>({});
+  let current: Record<string, ApiRequest | null> = {};
+  const runs = new Map<string, Run>();
+
+  function ask(name: string, request: ApiRequest) {
+    const run: Run = { key: keyOf(request), controller: new AbortController(), state: "running" };
+    const { signal } = run.controller;
+    runs.set(name, run);
+    const receive = (answer: T | Failed) => {
+      if (answer.state !== "loading") run.state = answer.state === "failed" ? "failed" : "done";
+      const isKept = keepsReady && answer.state === "loading" && answers.peek()[name]?.state === "ready";
+      if (!isKept) answers.value = { ...answers.peek(), [name]: answer };
+      onAnswer?.(answer, request);
+    };
+    void poll<T>(request, receive, signal, delay_ms).then(() => signal.aborted || askNext());
+  }
+
+  function askNext() {
+    let free = atOnce - [...runs.values()].filter(({ state }) => state === "running").length;
+    for (const [name, request] of Object.entries(current)) {
+      if (request && !runs.has(name) && free-- > 0) ask(name, request);
+    }
+  }
+
+  function update() {
+    for (const [name, { key, controller }] of runs) {
+      const request = current[name];
+      if (request && keyOf(request) === key) continue;
+      controller.abort();
+      runs.delete(name);
+    }
+    const known = Object.entries(answers.peek()), left = known.filter(([name]) => name in current);
+    if (left.length < known.length) answers.value = Object.fromEntries(left);
+    askNext();
+  }
+
+  function start() {
+    const ends = [
+      effect(() => {
+        current = requests();
+        untracked(update);
+      }),
+      effect(() => {
+        void attempt.value;
+        for (const [name, { state, controller }] of runs) {
+          if (state !== "failed") continue;
+          controller.abort();
+          runs.delete(name);
+        }
+        untracked(askNext);
+      }),
+    ];
+    return () => {
+      for (const end of ends) end();
+      current = {};
+      update();
+    };
+  }
+
+  return { answers, start };
+}
+
+/** Answers that count only as long as their requests stay as they are. */
+export function exactResources<T extends Answer>(
+  requests: () => Record<string, ApiRequest>,
+  options: Options<T> = {},
+): Resources<T> {
+  const byKey = resources<T>(
+    () => Object.fromEntries(Object.values(requests()).map((request) => [keyOf(request), request])),
+    options,
+  );
+  const answers = computed(() => {
+    const known = Object.entries(requests()).map(([name, request]) => [name, byKey.answers.value[keyOf(request)]]);
+    return Object.fromEntries(known.filter(([, answer]) => answer));
+  });
+  return { answers, start: byKey.start };
+}
+
+export interface Resource<T> {
+  /** The answer to the request as it is now; null before the first one, and while nothing is asked. */
+  readonly answer: ReadonlySignal<T | Failed | null>;
+  start: () => () => void;
+}
+
+/** The answer to one request. */
+export function resource<T extends Answer>(request: () => ApiRequest | null, options: Options<T> = {}): Resource<T> {
+  const { answers, start } = exactResources<T>((): Record<string, ApiRequest> => {
+    const only = request();
+    return only ? { only } : {};
+  }, options);
+  return { answer: computed(() => answers.value.only ?? null), start };
+}
+
+const MOST_KEPT = 40;
+
+/** Complete answers for components, those of components that are gone too. */
+const keptAnswers = new Map<string, Answer>();
+
+function keep(answer: Answer, request: ApiRequest) {
+  if (request.every_ms || (answer.state !== "ready" && answer.state !== "missing")) return;
+  keptAnswers.set(keyOf(request), answer);
+  if (keptAnswers.size > MOST_KEPT) keptAnswers.delete(keptAnswers.keys().next().value!);
+}
+
+/** The requests of all components, with how many want each. */
+const shared = signal<Readonly<Record<string, { request: ApiRequest; users: number }>>>({});
+const sharedAnswers = resources<Answer>(
+  () => Object.fromEntries(Object.entries(shared.value).map(([key, { request }]) => [key, request])),
+  { onAnswer: keep },
+);
+sharedAnswers.start();
+
+function share(request: ApiRequest, by: 1 | -1) {
+  const { [keyOf(request)]: entry, ...others } = shared.peek();
+  const users = (entry?.users ?? 0) + by;
+  shared.value = users ? { ...others, [keyOf(request)]: { request, users } } : others;
+}
+
+/** The answers to several requests for a component, each null before its first. Components share what they ask. */
+export function useResources<T extends Answer>(requests: (ApiRequest | null)[]): (T | Failed | null)[] {
+  const keys = requests.map((request) => request && keyOf(request)).join("\n");
+  const { missing, answers } = useMemo(() => {
+    const missing = requests.filter((request) => request !== null && !keptAnswers.has(keyOf(request))) as ApiRequest[];
+    const answers = requests.map((request): ReadonlySignal<Answer | null> => {
+      const key = request ? keyOf(request) : "", known = keptAnswers.get(key);
+      return known ? signal(known) : computed(() => sharedAnswers.answers.value[key] ?? null);
+    });
+    return { missing, answers };
+  }, [keys]);
+  useEffect(() => {
+    for (const request of missing) share(request, 1);
+    return () => missing.forEach((request) => share(request, -1));
+  }, [missing]);
+  return answers.map(({ value }) => value as T | Failed | null);
+}
+
+export const useResource = <T extends Answer>(request: ApiRequest | null): T | Failed | null =>
+  useResources<T>([request])[0]!;
+
+/** The answer to a request, once it is more than "loading", for what happens once: a key, a click. */
+export async function load<T extends Answer>(request: ApiRequest): Promise<T | Failed> {
+  let last: T | Failed | null = null;
+  await poll<T>(request, (answer) => (last = answer));
+  return last!;
+}

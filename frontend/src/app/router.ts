@@ -1,0 +1,242 @@
+/** What the page knows and shows. The address is the state of the user's place; all else follows from it and the server. */
+
+import { batch, computed, signal } from "@preact/signals";
+import { ask } from "../api/client.ts";
+import { isReport } from "../api/report.ts";
+import { type RowSlices, slicesOfRow } from "../api/row_slices.ts";
+import { type Failed, type Listing, type Query, type Span, type TraceState, type ViewEntry } from "../api/types.ts";
+import { type Address, isInFront, onAddressChange, onReload, readAddress, writeAddress } from "./host.ts";
+import { type ApiRequest, attempt, resources, retryFailed } from "./resource.ts";
+import { shorten, type Value } from "../format/numbers.ts";
+import { pageView } from "../api/pictures.ts";
+
+export const address = signal<Address>(readAddress());
+export const listing = signal<Listing | null>(null);
+export const catalogue = signal<ViewEntry[]>([]);
+
+/** Why the listing or the catalogue didn't come the last time; what came before stays on the page. */
+export const outage = signal<Failed | null>(null);
+
+/** Asks again for what had failed, and for the listing and the state of the trace. */
+export const retry = () => {
+  retryFailed();
+  void refresh();
+};
+
+/** Changes the place: an empty value removes its key. Pushed changes are those that "back" undoes. */
+export function go(changes: Address, how: "push" | "replace" = "replace") {
+  const next = Object.fromEntries(Object.entries({ ...address.value, ...changes }).filter(([, value]) => value));
+  batch(() => (address.value = next));
+  writeAddress(next, how);
+}
+
+/** The trace that is looked at; `version` changes when its file does. */
+export const trace = computed(() => {
+  const { run = "", worker = "", span = "" } = address.value;
+  const workers = listing.value?.runs.find(({ name }) => name === run)?.workers ?? [];
+  const file = workers.find(({ name }) => name === worker)?.spans.find(({ name }) => name === span);
+  return { run, worker, span, version: file?.stamp ?? "" };
+});
+
+/** A place in the words of the menus. */
+export function labelsOf({ run, worker, span }: { run: string; worker: string; span: string }) {
+  const listed = listing.value?.runs.find(({ name }) => name === run);
+  const spans = listed?.workers.find(({ name }) => name === worker)?.spans ?? [];
+  return { run: listed?.label ?? run, worker, span: spans.find(({ name }) => name === span)?.label ?? span };
+}
+
+/** The trace's place in the words of the menus. */
+export const placeLabels = computed(() => labelsOf(trace.value));
+
+const traceKey = computed(() => JSON.stringify(trace.value));
+
+/** The worker and span to show in a run: the given ones where they exist, else the first. */
+export function placeIn(run: string, worker = "", span = ""): Address {
+  const workers = listing.value?.runs.find(({ name }) => name === run)?.workers ?? [];
+  const there = workers.find(({ name }) => name === worker) ?? workers[0];
+  const spans = there?.spans ?? [];
+  const recording = spans.find(({ name }) => name === span) ?? spans[0];
+  return { run, worker: there?.name ?? "", span: recording?.name ?? "" };
+}
+
+/** The page alone knows this one: it has no table. */
+const TIMELINE = pageView("timeline", "Timeline", "Every slice of the recording where and when it ran.");
+
+/** The views in the list. A report has no server that the timeline could ask for what it draws. */
+export const listedViews = computed(() => {
+  const listed = catalogue.value.filter(({ place }) => place.kind === "listed");
+  return isReport || !listed.length ? listed : [listed[0]!, TIMELINE, ...listed.slice(1)];
+});
+
+/** The views that are drawn with another one. */
+export const viewsOf = (kind: "variant" | "part" | "detail", id: string): ViewEntry[] =>
+  catalogue.value.filter(({ place }) => place.kind === kind && place.of === id);
+
+export const viewEntry = (id: string): ViewEntry | undefined => catalogue.value.find((entry) => entry.id === id);
+
+/** The view in the list that is open, and the one that is drawn: itself, or a variant of it. */
+export const openEntry = computed(() =>
+  listedViews.value.find(({ id }) => id === address.value.view) ?? listedViews.value[0]
+);
+export const drawnEntry = computed(() => {
+  const variants = openEntry.value ? viewsOf("variant", openEntry.value.id) : [];
+  return variants.find(({ id }) => id === address.value.group) ?? openEntry.value;
+});
+
+/** The views that are drawn on the page of a listed one: itself, then its parts. */
+export const pageOf = (listed: ViewEntry): ViewEntry[] => [
+  listed,
+  ...viewsOf("part", listed.id),
+];
+
+/** The choices made for the parameters that a view takes; all views of a page share them by their names. */
+export function parametersOf(entry: ViewEntry): Query {
+  const chosen = entry.parameters.map(({ name, choices }) => {
+    const value = address.value[`set.${name}`] ?? "";
+    return [name, choices.length && !choices.includes(value) ? "" : value] as const;
+  });
+  return Object.fromEntries(chosen.filter(([, value]) => value));
+}
+
+/** The times to which all parts of the page that know times are narrowed; null for the whole recording. */
+export const zoom = computed(() => {
+  const [from, to] = ["from_ns", "to_ns"].map((name) => address.value[`set.${name}`]);
+  return from && to ? { from: Number(from), to: Number(to) } : null;
+});
+
+/** Sets parameters of the page's views; other rows come then, so none is chosen any more. */
+export function choose(parameters: Query) {
+  const gone = Object.keys(address.value).filter((key) => /(^|\.)(row|open)$/.test(key)).map((key) => [key, ""]);
+  const chosen = Object.entries(parameters).map(([name, value]) => [`set.${name}`, value]);
+  go(Object.fromEntries([...gone, ...chosen]), "push");
+}
+
+/** Narrows the page to some time, such as one that was dragged over in a curve; without ends to the whole again. */
+export function zoomTo(ends: { from: number; to: number } | null) {
+  const [from, to] = ends ? [ends.from, ends.to].map((time) => String(Math.round(time))) : ["", ""];
+  choose({ from_ns: from!, to_ns: to! });
+}
+
+const PLACE = ["run", "worker", "span", "side", "base_run", "base_worker", "base_span", "noise"];
+const ARRANGED = ["marks", "against", "pins", "order"]; // on the timeline, for as long as the trace is open
+const LASTING = new Set([...PLACE, ...ARRANGED]);
+
+/** Opens a view afresh; what was filtered, sorted and chosen belongs to the view before. */
+export function openView(id: string, filter = "") {
+  const forgotten = Object.keys(address.value).filter((key) => !LASTING.has(key)).map((key) => [key, ""]);
+  go({ ...Object.fromEntries(forgotten), view: id, filter }, "push");
+}
+
+export const viewTitle = (id: string): string => (id === TIMELINE.id ? TIMELINE : viewEntry(id))?.title ?? id;
+
+/** Opens the page on which a view stands, be it a part or a variant of another, with its rows filtered. */
+export function openRows(id: string, filter: string) {
+  const place = viewEntry(id)?.place;
+  if (place?.kind === "part") {
+    openView(place.of);
+    go({ [`${id}.filter`]: filter });
+  } else if (place?.kind === "variant") {
+    openView(place.of, filter);
+    go({ group: id });
+  } else openView(id, filter);
+}
+
+const ROOM = 0.15; // of a time that is shown at both of its sides
+
+/** The recording of another worker that is of the same span as the shown one, or in the same place among its own. */
+export function sameSpanIn(worker: string): Address {
+  const { run, worker: shown, span } = trace.peek();
+  const workers = listing.peek()?.runs.find(({ name }) => name === run)?.workers ?? [];
+  const spans = (name: string) => workers.find((one) => one.name === name)?.spans ?? [];
+  const nth = spans(shown).findIndex(({ name }) => name === span);
+  const same = spans(worker).find(({ name }) => name === span) ?? spans(worker)[nth];
+  return placeIn(run, worker, same?.name);
+}
+
+/** What of the timeline a row of a view is about; null where it is about none of it, or the view has no such rows. */
+export function slicesIn(view: string, row: (column: string) => Value): RowSlices | null {
+  const entry = viewEntry(view);
+  return entry ? slicesOfRow(entry, row, catalogue.value) : null;
+}
+
+/** Opens the timeline with the slices that are found in sight, and the time and the worker that they are about. */
+export function openTimeline({ find, range, gaps, critical, worker }: RowSlices) {
+  if (worker && worker !== trace.peek().worker) openTrace(sameSpanIn(worker));
+  openView("timeline");
+  const room = range ? Math.max(50, (range.to - range.from) * ROOM) : 0;
+  const time = range && { from: String(Math.round(range.from - room)), to: String(Math.round(range.to + room)) };
+  const shown = { ...(gaps !== undefined && { panel: "gaps", gaps }), ...(critical && { critical }) };
+  go({ ...(find && { find: JSON.stringify(find) }), ...time, ...shown });
+}
+
+const OF_TRACE =
+  /^set\.(from|to)_ns$|^(from|to|slice|area|marks|against|ranks|align|folded|pins|order)$|(^|\.)(row|open)$/;
+
+/** Goes to another trace: filters and orders stay; what was opened, and times, belong to the trace before. */
+export function openTrace(place: Address) {
+  const gone = Object.keys(address.value).filter((key) => OF_TRACE.test(key));
+  go({ ...Object.fromEntries(gone.map((key) => [key, ""])), ...place }, "push");
+}
+
+const spanSteps = signal<Record<string, string>>({});
+
+/** A span as its menu names it: with its steps once they are known. */
+export function spanLabel(run: string, worker: string, { name, label }: Span): string {
+  const steps = spanSteps.value[JSON.stringify([run, worker, name])];
+  return steps ? `${label === name ? shorten(label, 8) : label} · ${steps}` : label;
+}
+
+function rememberSteps(answer: TraceState, { query: { run, worker, span } }: ApiRequest) {
+  if (answer.state !== "ready" || !answer.steps.length) return;
+  const [first, last] = [answer.steps[0]!, answer.steps.at(-1)!];
+  if (!/^\d+$/.test(first)) return; // without steps there is one row for the whole, called "all"
+  const steps = first === last ? `step ${first}` : `steps ${first}–${last}`;
+  spanSteps.value = { ...spanSteps.peek(), [JSON.stringify([run, worker, span])]: steps };
+}
+
+/** Whether the page is about the trace itself: views of a run need its summaries alone, and must not wait for it. */
+const isOfTrace = computed(() => openEntry.value?.scope === "recording");
+
+const traceStates = resources<TraceState>(() => {
+  const { run, worker, span } = trace.value;
+  const request = { route: "state", query: { run, worker, span }, version: String(attempt.value) };
+  return { [traceKey.value]: span && isOfTrace.value ? request : null };
+}, { onAnswer: rememberSteps });
+
+/** What became of the selected trace; null before the first answer. */
+export const traceState = computed((): TraceState | null => traceStates.answers.value[traceKey.value] ?? null);
+
+/** Asks for the listing, and for the catalogue while there is none; keeps the user's place. */
+async function refresh() {
+  const [runs, views] = await Promise.all([
+    ask<Listing>("runs", {}),
+    catalogue.value.length ? catalogue.value : ask<ViewEntry[]>("views", {}),
+  ]);
+  const failure = "runs" in runs ? (Array.isArray(views) ? null : views) : runs;
+  batch(() => {
+    if (outage.value && !failure) retryFailed();
+    outage.value = failure;
+    if (Array.isArray(views)) catalogue.value = views;
+    if ("runs" in runs && JSON.stringify(runs) !== JSON.stringify(listing.value)) listing.value = runs;
+  });
+  const { run, worker, span } = address.value;
+  if (run && worker && span) return;
+  const listed = listing.value?.runs ?? [];
+  const shown = listed.find(({ name }) => name === run) ?? listed[0];
+  if (shown) go(placeIn(shown.name, worker, span));
+}
+
+const POLL = 5000;
+
+async function pollListing() {
+  if (document.visibilityState === "visible" && isInFront()) await refresh();
+  setTimeout(pollListing, listing.value?.scanning ? POLL / 10 : POLL);
+}
+
+/** Begins to follow the address, the listing and the selected trace. */
+export function start() {
+  onAddressChange(() => (address.value = readAddress()));
+  onReload(retry);
+  traceStates.start();
+  void pollListing();
+}

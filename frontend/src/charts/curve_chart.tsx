@@ -1,0 +1,387 @@
+import type { PictureOf } from "../api/types.ts";
+import type { RefObject } from "preact";
+import { useMemo, useRef, useState } from "preact/hooks";
+import { zoomTo } from "../app/router.ts";
+import { describeMoment, extremes, marksAround, marksWithin, type Panel, panels, rowAt, span } from "./curve_lines.ts";
+import { Frame, Opened, Points } from "./curve_marks.tsx";
+import { decimal, quantity, type Scale, scaleFor } from "../format/numbers.ts";
+import type { DrawnTable } from "../table/rows.ts";
+import { SavePicture } from "../table/save.tsx";
+import { textWidth, useWidth } from "../ui/measure.ts";
+import { hideTip, showTip } from "../ui/tip.tsx";
+
+const TOP = 20;
+const FOOT = 20;
+const NEAR = 6; // pixels from which the pointer is drawn to a mark
+
+interface Axis {
+  scale: Scale;
+  marks: number[];
+  decimals: number;
+}
+
+/** Round numbers in the unit that is shown. */
+function axis(low: number, high: number, kind: Panel["kind"], count: number): Axis {
+  const scale = scaleFor(kind, [low, high]);
+  const marks = marksAround(low / scale.divisor, high / scale.divisor, count);
+  return { scale, marks: marks.map((mark) => mark * scale.divisor), decimals: decimalsOf(marks) };
+}
+
+/** How many decimals distinguish the marks. */
+function decimalsOf(marks: number[]): number {
+  const step = marks.length > 1 ? marks[1]! - marks[0]! : 1;
+  return [0, 1, 2, 3, 4, 5, 6].find((places) => Math.abs(step * 10 ** places % 1) < 1e-6) ?? 6;
+}
+
+const written = (value: number, { scale, decimals }: Axis) => decimal(value / scale.divisor, decimals);
+
+/** Pixels that the panels need beside the lines, the same for all so that their times lie below each other. */
+function margins(drawn: Panel[], axes: Axis[]): { left: number; right: number } {
+  const marks = axes.flatMap((values) => values.marks.map((mark) => written(mark, values)));
+  const names = drawn.flatMap(({ lines }) => lines.map(({ title }) => title));
+  const widest = (texts: string[]) => Math.ceil(Math.max(...texts.map((text) => textWidth(text, 12))));
+  return { left: widest(marks) + 14, right: widest(names) + 10 };
+}
+
+interface Size {
+  width: number;
+  height: number;
+  margin: { left: number; right: number };
+}
+
+function frameOf(values: Axis, [from, to]: [number, number], { width, height, margin }: Size): Frame {
+  const { left } = margin;
+  const right = Math.max(left + 40, width - margin.right);
+  const [low, high] = [values.marks[0]!, values.marks.at(-1)!];
+  const base = height - FOOT;
+  return {
+    left,
+    right,
+    top: TOP,
+    base,
+    from,
+    to,
+    x: (time) => left + ((right - left) * (time - from)) / Math.max(1, to - from),
+    y: (value) => base - ((base - TOP) * (value - low)) / (high - low),
+    time: (x) => Math.round(from + ((to - from) * (Math.max(left, Math.min(right, x)) - left)) / (right - left)),
+  };
+}
+
+/** The outline of a line, and of the area below it down to zero; where nothing is known there is neither. */
+function outline({ times }: Panel, values: (number | null)[], { x, y }: Frame): { line: string; area: string } {
+  let [line, area, open] = ["", "", false];
+  const close = (row: number) => {
+    if (open) area += `H${x(times[row]!).toFixed(2)}V${y(0).toFixed(2)}Z`;
+    open = false;
+  };
+  for (const [row, value] of values.entries()) {
+    const at = x(times[row]!).toFixed(2);
+    if (open) line += `H${at}`;
+    if (value === null) {
+      close(row);
+      continue;
+    }
+    const level = y(value).toFixed(2);
+    line += open ? `V${level}` : `M${at} ${level}`;
+    area += open ? `H${at}V${level}` : `M${at} ${y(0).toFixed(2)}V${level}`;
+    open = true;
+  }
+  close(values.length - 1);
+  return { line, area };
+}
+
+function Grid({ frame, values }: { frame: Frame; values: Axis }) {
+  const { left, right, base, from, to, x, y } = frame;
+  const { unit, divisor } = scaleFor("instant", [to]);
+  const marks = marksWithin(from / divisor, to / divisor, Math.max(2, Math.floor((right - left) / 110)));
+  const decimals = decimalsOf(marks);
+  return (
+    <g aria-hidden="true">
+      {values.marks.map((mark) => (
+        <g key={mark}>
+          <line class={mark === 0 ? "zero" : "grid"} x1={left} x2={right} y1={y(mark)} y2={y(mark)} />
+          <text x={left - 8} y={y(mark) + 4} text-anchor="end">{written(mark, values)}</text>
+        </g>
+      ))}
+      <text x={left - 8} y={11} text-anchor="end">{values.scale.unit}</text>
+      {marks.map((mark) => (
+        <g key={mark}>
+          <line class="grid" x1={x(mark * divisor)} x2={x(mark * divisor)} y1={base} y2={base + 4} />
+          <text x={x(mark * divisor)} y={base + 16} text-anchor="middle">{decimal(mark, decimals)}</text>
+        </g>
+      ))}
+      <text x={right + 6} y={base + 16}>{unit}</text>
+    </g>
+  );
+}
+
+/** The lines' names where they end, moved apart from each other. */
+function Names({ panel, frame }: { panel: Panel; frame: Frame }) {
+  const ends = panel.lines.map(({ title, values }, line) => {
+    const last = values.findLast((value) => value !== null)!;
+    return { title, line, y: frame.y(last) + 4 };
+  }).sort((a, b) => a.y - b.y);
+  for (let i = 1; i < ends.length; i++) ends[i]!.y = Math.max(ends[i]!.y, ends[i - 1]!.y + 14);
+  const over = Math.max(0, (ends.at(-1)?.y ?? 0) - frame.base);
+  return (
+    <g aria-hidden="true">
+      {ends.map(({ title, line, y }) => (
+        <text key={title} class={`name line${line % 4}`} x={frame.right + 6} y={y - over}>{title}</text>
+      ))}
+    </g>
+  );
+}
+
+/** The rows that say something of themselves, such as the peak, in words where there is room. */
+function Marks({ panel, frame }: { panel: Panel; frame: Frame }) {
+  let free = -Infinity;
+  const first = panel.lines[0]!.values;
+  return (
+    <g aria-hidden="true">
+      {panel.marks.map((mark, row) => {
+        const value = first[row];
+        if (!mark || value === null || value === undefined) return null;
+        const [x, y, text] = [frame.x(panel.times[row]!), frame.y(value), `${mark} ${quantity(value, panel.kind)}`];
+        const room = textWidth(text, 12) + 12;
+        const isLeft = x + room > frame.right;
+        const start = isLeft ? x - room : x;
+        const hasRoom = start > free;
+        if (hasRoom) free = start + room;
+        return (
+          <g key={row} class="point">
+            <circle cx={x} cy={y} r="3.5" />
+            {hasRoom && (
+              <text x={isLeft ? x - 7 : x + 7} y={Math.max(12, y - 6)} text-anchor={isLeft ? "end" : "start"}>
+                {text}
+              </text>
+            )}
+          </g>
+        );
+      })}
+    </g>
+  );
+}
+
+/** The moment that is pointed at, and how far a drag has come. */
+interface Hold {
+  time: number;
+  since: number | null;
+}
+
+function Lines({ panel, frame }: { panel: Panel; frame: Frame }) {
+  const outlines = useMemo(() => panel.lines.map(({ values }) => outline(panel, values, frame)), [
+    panel,
+    frame.left,
+    frame.right,
+    frame.base,
+  ]);
+  return (
+    <>
+      {outlines.map(({ area }, i) => i === 0 && <path key={i} class={`area line${i}`} d={area} />)}
+      {outlines.map(({ line }, i) => <path key={i} class={`line line${i % 4}`} d={line} />)}
+      <Points panel={panel} frame={frame} />
+    </>
+  );
+}
+
+/** What the arrow keys lead to: every row, from one to the next. */
+function useMoves(panel: Panel, hold: Hold | null, show: (time: number) => void, canZoom: boolean) {
+  const { times } = panel;
+  const [from, to] = [times[0]!, times.at(-1)!];
+  const row = hold ? rowAt(times, hold.time) : -1;
+  const zoom = (factor: number) => {
+    const middle = hold?.time ?? (from + to) / 2;
+    const half = Math.max(1, ((to - from) * factor) / 2);
+    zoomTo({ from: Math.max(0, middle - half), to: middle + half });
+  };
+  const leap = Math.ceil(times.length / 20);
+  const moves: Record<string, number> = {
+    ArrowRight: 1,
+    ArrowLeft: -1,
+    PageUp: leap,
+    PageDown: -leap,
+    Home: -Infinity,
+    End: Infinity,
+  };
+  return (event: KeyboardEvent) => {
+    const by = moves[event.key];
+    if (by !== undefined) show(times[Math.max(0, Math.min(times.length - 1, row + by))]!);
+    else if (canZoom && (event.key === "+" || event.key === "=")) zoom(0.5);
+    else if (canZoom && event.key === "-") zoom(2);
+    else if (canZoom && (event.key === "0" || event.key === "Escape")) zoomTo(null);
+    else return;
+    event.preventDefault();
+  };
+}
+
+/** The mark that is near enough, else the moment itself. */
+function snapped({ times, marks }: Panel, { x }: Frame, time: number): number {
+  const near = times.filter((_, row) => marks[row]).filter((at) => Math.abs(x(at) - x(time)) <= NEAR);
+  return near.length ? near.reduce((a, b) => (Math.abs(b - time) < Math.abs(a - time) ? b : a)) : time;
+}
+
+interface Shared {
+  hold: Hold | null;
+  setHold: (hold: Hold | null) => void;
+  canZoom: boolean;
+}
+
+interface Plotted {
+  panel: Panel;
+  frame: Frame;
+  shared: Shared;
+}
+
+/** What a moment of the panel says; and how the pointer shows it, drags over time and leaves. */
+function usePointer(
+  { panel, frame, shared: { hold, setHold, canZoom } }: Plotted,
+  box: RefObject<HTMLDivElement | null>,
+) {
+  const since = hold?.since ?? null;
+  const pixel = (frame.to - frame.from) / (frame.right - frame.left);
+  const text = (time: number) => describeMoment(panel, time, time - pixel / 2, time + pixel / 2);
+  const show = (time: number, since: number | null = null) => {
+    setHold({ time, since });
+    const { left, top } = box.current!.getBoundingClientRect();
+    showTip(text(time), left + frame.x(time) + 12, top + frame.top);
+  };
+  const hide = () => {
+    setHold(null);
+    hideTip();
+  };
+  const timeOf = (event: PointerEvent) => frame.time(event.clientX - box.current!.getBoundingClientRect().left);
+  const onPointerDown = (event: PointerEvent) => {
+    if (!canZoom || event.button !== 0) return;
+    box.current!.setPointerCapture(event.pointerId);
+    show(timeOf(event), timeOf(event));
+  };
+  const onPointerUp = () => {
+    if (!hold || since === null) return;
+    const [begin, end] = [Math.min(since, hold.time), Math.max(since, hold.time)];
+    if (frame.x(end) - frame.x(begin) <= 4) return show(hold.time); // a click
+    hide();
+    zoomTo({ from: begin, to: end });
+  };
+  const onPointerMove = (event: PointerEvent) =>
+    show(since === null ? snapped(panel, frame, timeOf(event)) : timeOf(event), since);
+  const handlers = {
+    onPointerDown,
+    onPointerMove,
+    onPointerUp,
+    onPointerLeave: () => since === null && hide(),
+    onPointerCancel: hide,
+    onDblClick: () => canZoom && zoomTo(null),
+    onBlur: hide,
+  };
+  return { text, show, handlers };
+}
+
+function Plot({ panel, frame, values, shared, size: { width, height } }: Plotted & { values: Axis; size: Size }) {
+  const box = useRef<HTMLDivElement>(null);
+  const { hold, canZoom } = shared;
+  const { text, show, handlers } = usePointer({ panel, frame, shared }, box);
+  const onKeyDown = useMoves(panel, hold, show, canZoom);
+  const keys = canZoom ? "arrow keys go from row to row, + and − zoom, 0 shows the whole" : "arrow keys go on";
+  return (
+    <div
+      ref={box}
+      class="plot"
+      role="slider"
+      tabIndex={0}
+      aria-label={`${panel.title || "Curve"} over time; ${keys}`}
+      aria-valuemin={0}
+      aria-valuemax={panel.times.length - 1}
+      aria-valuenow={hold ? Math.max(0, rowAt(panel.times, hold.time)) : 0}
+      aria-valuetext={hold ? text(hold.time) : `${panel.times.length} rows`}
+      onKeyDown={onKeyDown}
+      {...handlers}
+    >
+      <svg viewBox={`0 0 ${width} ${height}`} width={width} height={height} aria-hidden="true">
+        <Grid frame={frame} values={values} />
+        <Lines panel={panel} frame={frame} />
+        <Names panel={panel} frame={frame} />
+        <Marks panel={panel} frame={frame} />
+        <Opened panel={panel} frame={frame} />
+        {hold && <Pointed panel={panel} frame={frame} hold={hold} />}
+      </svg>
+    </div>
+  );
+}
+
+function Pointed({ panel, frame, hold: { time, since } }: { panel: Panel; frame: Frame; hold: Hold }) {
+  const row = rowAt(panel.times, time);
+  const x = frame.x(time);
+  return (
+    <g>
+      {since !== null && (
+        <rect
+          class="dragged"
+          x={Math.min(x, frame.x(since))}
+          y={frame.top}
+          width={Math.abs(x - frame.x(since))}
+          height={frame.base - frame.top}
+        />
+      )}
+      <line class="pointed" x1={x} x2={x} y1={frame.top} y2={frame.base} />
+      {row >= 0 && panel.lines.map(({ name, values }, line) =>
+        values[row] !== null && (
+          <circle key={name} class={`dot line${line % 4}`} cx={x} cy={frame.y(values[row]!)} r="3" />
+        )
+      )}
+    </g>
+  );
+}
+
+const heightOf = (count: number) => (count === 1 ? 240 : count === 2 ? 190 : 140);
+
+/** A table of levels over time as step curves, one panel for each series. Drag zooms, double click shows the whole. */
+export function Curves({ picture, table, ready, entry }: DrawnTable & { picture: PictureOf<"lines"> }) {
+  const box = useRef<HTMLDivElement>(null);
+  const width = useWidth(box) - 24;
+  const [hold, setHold] = useState<Hold | null>(null);
+  const drawn = useMemo(() => panels(table, ready, picture), [table, ready, picture]);
+  const canZoom = entry.parameters.some(({ name }) => name === "from_ns");
+  const height = heightOf(drawn.length);
+  const ends: [number, number] = [
+    Math.min(...drawn.map(({ times }) => times[0]!)),
+    Math.max(...drawn.map(({ times }) => times.at(-1)!)),
+  ];
+  const axes = drawn.map(({ lines, kind }) => axis(...span(lines, kind), kind, height > 200 ? 4 : 3));
+  const size = { width, height, margin: margins(drawn, axes) };
+  return (
+    <div ref={box} class="curves">
+      {width > 0 && drawn.map((panel, i) => (
+        <figure key={panel.key} class="card">
+          <Head panel={panel} canZoom={canZoom} />
+          <Plot
+            panel={panel}
+            frame={frameOf(axes[i]!, ends, size)}
+            values={axes[i]!}
+            size={size}
+            shared={{ hold, setHold, canZoom }}
+          />
+        </figure>
+      ))}
+    </div>
+  );
+}
+
+/** What the panel is of, and its highest values, which are exact whatever is drawn. */
+function Head({ panel, canZoom }: { panel: Panel; canZoom: boolean }) {
+  const [from, to] = [panel.times[0]!, panel.times.at(-1)!];
+  return (
+    <figcaption>
+      {panel.title && <b>{panel.title}</b>} {panel.lines.map((line) => {
+        const range = extremes(panel, line, from, to);
+        return range && (
+          <span key={line.name}>
+            {line.title} {quantity(range[0], panel.kind)} to {quantity(range[1], panel.kind)}
+          </span>
+        );
+      })}
+      {panel.notes.map(({ text, doc }) => <span key={text} class="note" data-tip={doc}>{text}</span>)}
+      {canZoom && <span class="hint">Drag to zoom, double click for the whole</span>}
+      <SavePicture title={panel.title || panel.lines.map(({ title }) => title).join(", ")} />
+    </figcaption>
+  );
+}

@@ -1,0 +1,139 @@
+/** What a table of curves says: which rows make a line, what holds at a moment, and where axes have their marks. */
+
+import type { PictureOf, Table } from "../api/types.ts";
+import type { DrawnColumn, Ready } from "../table/columns.ts";
+import { exact, type Kind, label, quantity, type Value } from "../format/numbers.ts";
+import { roundStep } from "./chart_geometry.ts";
+
+export interface Line {
+  name: string;
+  title: string;
+  values: (number | null)[];
+}
+
+/** The lines of one series that share a unit, drawn together. A value holds until the next row. */
+export interface Panel {
+  key: string;
+  /** What the series columns say of it, such as a device; empty if there is one series. */
+  title: string;
+  of: Record<string, Value>;
+  kind: Kind;
+  times: number[];
+  lines: Line[];
+  /** Of each row what its mark says, such as "peak"; null if it has none. */
+  marks: (string | null)[];
+  /** What holds of all rows, such as that levels are relative, and its definition. */
+  notes: { text: string; doc: string }[];
+}
+
+const nameOf = ({ name, kind }: DrawnColumn, value: Value): string =>
+  kind === "text" ? String(value) : `${label(name)} ${value}`;
+
+/** Rows by what the series columns say, in the order of the table. */
+function groups(series: DrawnColumn[], count: number): Map<string, number[]> {
+  const bySeries = new Map<string, number[]>();
+  for (let row = 0; row < count; row++) {
+    const key = JSON.stringify(series.map(({ values }) => values[row] ?? null));
+    const rows = bySeries.get(key);
+    if (rows) rows.push(row);
+    else bySeries.set(key, [row]);
+  }
+  return bySeries;
+}
+
+/** One panel for each series and unit; lines without any value are left out. */
+export function panels(table: Table, ready: Ready, picture: PictureOf<"lines">): Panel[] {
+  const time = table.columns.find(({ kind }) => kind === "instant")!;
+  const drawn = ready.columns.filter(({ name }) => picture.values.includes(name));
+  const series = ready.columns.filter(({ name }) => picture.series.includes(name));
+  const facts = ready.columns.filter(({ kind }) => kind === "bool");
+  const kinds = [...new Set(drawn.map(({ kind }) => kind))];
+  return [...groups(series, ready.count)].flatMap(([key, rows]) => {
+    const at = <T>(values: T[]) => rows.map((row) => values[row]!);
+    const marked = picture.marks ? at(table.data[picture.marks]!) as (string | null)[] : rows.map(() => null);
+    const notes = facts.filter(({ values }) => at(values).every((value) => value === true));
+    return kinds.map((kind) => ({
+      key: `${key} ${kind}`,
+      title: series.map((column) => nameOf(column, column.values[rows[0]!]!)).join(" · "),
+      of: Object.fromEntries(series.map(({ name, values }) => [name, values[rows[0]!]!])),
+      kind,
+      times: at(table.data[time.name]!) as number[],
+      lines: drawn.filter((column) => column.kind === kind)
+        .map(({ name, title, values }) => ({ name, title, values: at(values) as (number | null)[] }))
+        .filter(({ values }) => values.some((value) => value !== null)),
+      marks: marked,
+      notes: notes.map(({ name, doc }) => ({ text: label(name.replace(/^(is|has)_/, "")), doc })),
+    })).filter(({ lines }) => lines.length);
+  });
+}
+
+/** The last row that begins at a time or before it; -1 if there is none. `times` ascend. */
+export function rowAt(times: number[], time: number): number {
+  let [low, high] = [0, times.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (times[middle]! <= time) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+/** The lowest and the highest value that holds at some moment from one time to another; null if none does. */
+export function extremes({ times }: Panel, { values }: Line, from: number, to: number): [number, number] | null {
+  let range: [number, number] | null = null;
+  for (let row = Math.max(0, rowAt(times, from)); row < times.length && times[row]! <= to; row++) {
+    const value = values[row];
+    if (value === null || value === undefined) continue;
+    range = range ? [Math.min(range[0], value), Math.max(range[1], value)] : [value, value];
+  }
+  return range;
+}
+
+/** The row that makes a line by itself: the last one, whose value holds for no time, if the one before has none. */
+export const isolatedRows = (values: (number | null)[]): number[] =>
+  values.length && values.at(-1) !== null && (values.at(-2) ?? null) === null ? [values.length - 1] : [];
+
+/** From where to where a value axis goes: zero is always on it. */
+export function span(lines: Line[], kind: Kind): [number, number] {
+  let [low, high] = [0, kind === "fraction" ? 1 : 0];
+  for (const { values } of lines) {
+    for (const value of values) {
+      low = Math.min(low, value ?? 0);
+      high = Math.max(high, value ?? 0);
+    }
+  }
+  return high > low ? [low, high] : [0, 1];
+}
+
+/** Round numbers from at most `low` to at least `high`, about `count` of them. */
+export function marksAround(low: number, high: number, count: number): number[] {
+  const step = roundStep((high - low) / count);
+  const [first, last] = [Math.floor(low / step + 1e-9), Math.ceil(high / step - 1e-9)];
+  return Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
+}
+
+/** Round numbers between two, about `count` of them. */
+export function marksWithin(from: number, to: number, count: number): number[] {
+  if (!(to > from)) return [from];
+  const step = roundStep((to - from) / count);
+  const first = Math.ceil(from / step - 1e-9);
+  return Array.from({ length: Math.floor(to / step + 1e-9) - first + 1 }, (_, i) => (first + i) * step);
+}
+
+/** All that is known of a moment, in words. */
+export function describeMoment(panel: Panel, time: number, from: number, to: number): string {
+  const row = rowAt(panel.times, time);
+  const when = `${panel.title ? `${panel.title} at ` : "At "}${quantity(time, "instant")} (${exact(time, "instant")})`;
+  const lineTexts = panel.lines.map((line) => {
+    const value = row < 0 ? null : line.values[row]!;
+    const extent = extremes(panel, line, from, to);
+    const range = extent && extent[1] > extent[0]
+      ? `; ${quantity(extent[0], panel.kind)} to ${quantity(extent[1], panel.kind)} within this pixel`
+      : "";
+    return value === null
+      ? `${line.title}: not known`
+      : `${line.title}: ${quantity(value, panel.kind)} (${exact(value, panel.kind)})${range}`;
+  });
+  const mark = row >= 0 && panel.times[row]! >= from ? panel.marks[row] : null; // not all the while that the row holds
+  return [when, ...lineTexts, ...(mark ? [mark] : [])].join("\n");
+}

@@ -1,0 +1,204 @@
+import { useMemo, useRef, useState } from "preact/hooks";
+import type { PictureOf } from "../api/types.ts";
+import type { DrawnColumn } from "../table/columns.ts";
+import { exact, quantity } from "../format/numbers.ts";
+import { darkness, inkRange, type Matrix, matrixOf, nameOf } from "./matrix.ts";
+import { useTableScope } from "../table/table_scope.ts";
+import { fitText, textWidth, useWidth } from "../ui/measure.ts";
+import { OpenStep } from "./open_step.tsx";
+import type { DrawnTable } from "../table/rows.ts";
+import { SavePicture } from "../table/save.tsx";
+
+const HEIGHT = 560;
+const TALLEST = 22; // pixels of a line
+const MOST = { lines: HEIGHT, columns: 2000 };
+const TOP = 8;
+const FOOT = 22;
+const LABEL = 170;
+const INK = [217, 96, 59]; // on light and on dark, at any strength
+const PALEST = 0.07; // a value that is there differs from none
+
+type Numbers = (number | null)[];
+
+interface Chart {
+  matrix: Matrix;
+  column: DrawnColumn;
+  left: number;
+  width: number;
+  lineHeight: number;
+}
+
+/** The cells, a pixel each, as the address of a picture. */
+function paintCells({ lines, columns, rows }: Matrix, values: Numbers): string {
+  const canvas = Object.assign(document.createElement("canvas"), { width: columns.length, height: lines.length });
+  const pen = canvas.getContext("2d")!;
+  const picture = pen.createImageData(columns.length, lines.length);
+  const range = inkRange(values);
+  rows.forEach((row, i) => {
+    if (row < 0) return;
+    const strength = PALEST + (1 - PALEST) * darkness(values[row]!, range);
+    picture.data.set([...INK, Math.round(255 * strength)], i * 4);
+  });
+  pen.putImageData(picture, 0, 0);
+  return canvas.toDataURL();
+}
+
+/** Names beside or below the cells, as many as there is room for. */
+function Names({ names, at, room, vertical }: {
+  names: string[];
+  at: (i: number) => [x: number, y: number];
+  room: (name: string) => number;
+  vertical: boolean;
+}) {
+  let free = -Infinity;
+  return names.map((name, i) => {
+    const [x, y] = at(i);
+    const [middle, half] = [vertical ? y : x, room(name) / 2];
+    if (middle - half < free) return null;
+    free = middle + half;
+    return <text key={i} x={x} y={y + 4} text-anchor={vertical ? "end" : "middle"}>{name}</text>;
+  });
+}
+
+function Drawing({ chart: { matrix, column, left, width, lineHeight }, marked }: { chart: Chart; marked: number }) {
+  const { lines, columns } = matrix;
+  const address = useMemo(() => paintCells(matrix, column.values as Numbers), [matrix, column]);
+  const [inner, height] = [width - left, lineHeight * lines.length];
+  const pitch = inner / columns.length;
+  return (
+    <svg viewBox={`0 0 ${width} ${TOP + height + FOOT}`} height={TOP + height + FOOT}>
+      <image
+        href={address}
+        x={left}
+        y={TOP}
+        width={inner}
+        height={height}
+        preserveAspectRatio="none"
+        image-rendering="pixelated"
+        style={{ imageRendering: "pixelated" }}
+      />
+      <rect class="frame" x={left} y={TOP} width={inner} height={height} />
+      <Names
+        vertical
+        names={lines.map((line) => fitText(nameOf(line), LABEL - 12, 12))}
+        at={(i) => [left - 8, TOP + lineHeight * (i + 0.5)]}
+        room={() => 15}
+      />
+      <Names
+        vertical={false}
+        names={columns.map(nameOf)}
+        at={(i) => [left + pitch * (i + 0.5), TOP + height + 12]}
+        room={(name) => textWidth(name, 12) + 10}
+      />
+      {marked >= 0 && (
+        <rect
+          class="marked"
+          x={left + pitch * (marked % columns.length)}
+          y={TOP + lineHeight * Math.floor(marked / columns.length)}
+          width={pitch}
+          height={lineHeight}
+        />
+      )}
+    </svg>
+  );
+}
+
+/** What the keys do: the marked cell moves, and stays inside. */
+function movedBy(key: string, marked: number, { lines, columns }: Matrix): number {
+  const [line, column] = marked < 0 ? [0, 0] : [Math.floor(marked / columns.length), marked % columns.length];
+  const to = ({
+    ArrowUp: [line - 1, column],
+    ArrowDown: [line + 1, column],
+    ArrowLeft: [line, column - 1],
+    ArrowRight: [line, column + 1],
+  } as Record<string, [number, number]>)[key];
+  if (!to) return marked;
+  const inside = (value: number, count: number) => Math.min(count - 1, Math.max(0, value));
+  return inside(to[0], lines.length) * columns.length + inside(to[1], columns.length);
+}
+
+/** The cell under the pointer; -1 beside them. */
+function cellAt({ matrix: { lines, columns }, left, width, lineHeight }: Chart, box: Element, event: PointerEvent) {
+  const { left: x, top: y } = box.querySelector("svg")!.getBoundingClientRect();
+  const column = Math.floor(((event.clientX - x - left) / (width - left)) * columns.length);
+  const line = Math.floor((event.clientY - y - TOP) / lineHeight);
+  const isInside = column >= 0 && column < columns.length && line >= 0 && line < lines.length;
+  return isInside ? line * columns.length + column : -1;
+}
+
+const chosenColumn = (columns: DrawnColumn[], chosen: string, weight: string | null): DrawnColumn | undefined =>
+  columns.find(({ name }) => name === chosen) ?? columns.find(({ name }) => name === weight) ?? columns[0];
+
+function Choose({ columns, column }: { columns: DrawnColumn[]; column: DrawnColumn }) {
+  const { go, entry } = useTableScope();
+  return (
+    <label>
+      Shown{" "}
+      <select
+        value={column.name}
+        onChange={({ currentTarget: { value } }) => go({ ink: value === entry.weight ? "" : value })}
+      >
+        {columns.map(({ name, title }) => <option key={name} value={name}>{title}</option>)}
+      </select>
+    </label>
+  );
+}
+
+/** The table's rows as cells, the darker the larger; point at one, or go from one to the next by keys. */
+export function Heatmap(
+  { picture, entry, table, ready, rows: { rows } }: DrawnTable & { picture: PictureOf<"heatmap"> },
+) {
+  const box = useRef<HTMLDivElement>(null);
+  const width = useWidth(box);
+  const { get } = useTableScope();
+  const [marked, mark] = useState(-1);
+  const { down: line, across } = picture;
+  const drawable = ready.columns.filter(({ isNumeric, kind, name }) =>
+    isNumeric && kind !== "instant" && name !== line && name !== across
+  );
+  const column = chosenColumn(drawable, get("ink"), entry.weight);
+  const matrix = useMemo(
+    () => column && matrixOf(rows, [table.data[line]!, table.data[across]!, column.values], MOST),
+    [rows, table, column],
+  );
+  if (!column || !matrix || !matrix.lines.length) return null;
+  const lineHeight = Math.max(1, Math.min(TALLEST, Math.floor(HEIGHT / matrix.lines.length)));
+  const longest = Math.max(...matrix.lines.map((name) => textWidth(nameOf(name), 12)));
+  const chart = { matrix, column, left: Math.min(LABEL, longest + 14), width, lineHeight };
+  const row = marked < matrix.rows.length ? matrix.rows[marked] ?? -1 : -1;
+  const { low, high } = inkRange(column.values);
+  const text = row >= 0
+    ? `${ready.nameOf(row)}: ${column.title} ${exact(column.values[row]!, column.kind)}`
+    : `From ${quantity(low, column.kind)}, pale, to ${
+      quantity(high, column.kind)
+    }. Point at a cell, or use arrow keys.`;
+  return (
+    <figure class="card heat">
+      <figcaption>
+        <Choose columns={drawable} column={column} />
+        <SavePicture title={column.title} />
+      </figcaption>
+      <div
+        ref={box}
+        role="slider"
+        tabIndex={0}
+        aria-label={`${column.title} by ${line} and ${across}; arrow keys go from cell to cell`}
+        aria-valuemin={0}
+        aria-valuemax={Math.max(0, matrix.rows.length - 1)}
+        aria-valuenow={Math.max(0, marked)}
+        aria-valuetext={text}
+        onPointerMove={(event) => mark(cellAt(chart, event.currentTarget, event))}
+        onKeyDown={(event) => {
+          if (!event.key.startsWith("Arrow")) return;
+          event.preventDefault();
+          mark(movedBy(event.key, marked, matrix));
+        }}
+      >
+        {width > 0 && <Drawing chart={chart} marked={marked} />}
+      </div>
+      <p class="quiet">
+        {text} {row >= 0 && <OpenStep table={table} row={row} />}
+      </p>
+    </figure>
+  );
+}

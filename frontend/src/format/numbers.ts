@@ -1,0 +1,141 @@
+/** Numbers and names as people read them. Inside there are nanoseconds, bytes and fractions; here alone they get a unit. */
+
+import { stackLine } from "./stacks.ts";
+
+export type Kind =
+  | "text"
+  | "stack"
+  | "prose"
+  | "bool"
+  | "id"
+  | "count"
+  | "number"
+  | "instant"
+  | "duration"
+  | "bytes"
+  | "fraction"
+  | "byte_rate"
+  | "flop"
+  | "flop_rate";
+export type Value = string | number | boolean | null;
+
+/** One unit and one number of decimals for everything that is compared with each other, such as a column. */
+export interface Scale {
+  unit: string;
+  divisor: number;
+  decimals: number;
+}
+
+const THIN_SPACE = "\u202f";
+const MISSING = "–";
+
+const UNITS: Partial<Record<Kind, [string, number][]>> = {
+  duration: [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]],
+  bytes: [["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10], ["B", 1]],
+};
+UNITS.instant = UNITS.duration;
+
+const decimalUnits = (unit: string): [string, number][] =>
+  ["P", "T", "G", "M", "k", ""].map((prefix, i) => [prefix + unit, 10 ** (15 - 3 * i)]);
+UNITS.byte_rate = decimalUnits("B/s");
+UNITS.flop = decimalUnits("FLOP");
+UNITS.flop_rate = decimalUnits("FLOP/s");
+
+const BASE_UNITS: Partial<Record<Kind, string>> = {
+  duration: " ns",
+  instant: " ns",
+  bytes: " bytes",
+  byte_rate: " bytes/s",
+  flop: " FLOP",
+  flop_rate: " FLOP/s",
+};
+
+/** Four significant digits for the largest value, as many decimals for the others. */
+function decimalsFor(largest: number): number {
+  if (largest === 0) return 0;
+  return Math.min(4, Math.max(0, 3 - Math.floor(Math.log10(largest))));
+}
+
+/** The scale in which the largest of `values` reads best. */
+export function scaleFor(kind: Kind, values: Iterable<Value>): Scale {
+  if (kind === "fraction") return { unit: "%", divisor: 0.01, decimals: 1 };
+  let largest = 0;
+  let whole = true;
+  for (const value of values) {
+    if (typeof value !== "number") continue;
+    largest = Math.max(largest, Math.abs(value));
+    whole &&= Number.isInteger(value);
+  }
+  const units = UNITS[kind];
+  if (!units) return { unit: "", divisor: 1, decimals: whole ? 0 : decimalsFor(largest) };
+  const [unit, divisor] = units.find(([, size]) => largest >= size) ?? units.at(-1)!;
+  return { unit, divisor, decimals: divisor === 1 ? 0 : decimalsFor(largest / divisor) };
+}
+
+/** A plain number: thin spaces between thousands, a true minus, a fixed number of decimals. */
+export function decimal(value: number, decimals = 0): string {
+  const [whole, rest] = Math.abs(value).toFixed(decimals).split(".") as [string, string?];
+  const grouped = whole.length > 4 ? whole.replace(/\B(?=(\d{3})+$)/g, THIN_SPACE) : whole;
+  return `${value < 0 ? "−" : ""}${grouped}${rest ? `.${rest}` : ""}`;
+}
+
+/** The number in the scale, without its unit; what rounds to nothing, but isn't, says so. */
+export function scaled(value: number, { divisor, decimals }: Scale): string {
+  const smallest = 10 ** -decimals;
+  const shown = value / divisor;
+  if (value !== 0 && Math.abs(shown) < smallest / 2) return `<${decimal(smallest, decimals)}`;
+  return decimal(shown, decimals);
+}
+
+/** A cell of a table. */
+export function cell(value: Value | undefined, kind: Kind, scale: Scale): string {
+  if (value === null || value === undefined) return MISSING;
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "string") return kind === "stack" ? stackLine(value) : value;
+  return kind === "id" ? String(value) : scaled(value, scale);
+}
+
+/** A single value in its own best unit: "98.61 ms". */
+export function quantity(value: number | null | undefined, kind: Kind): string {
+  if (value === null || value === undefined) return MISSING;
+  const scale = scaleFor(kind, [value]);
+  return scale.unit ? `${scaled(value, scale)} ${scale.unit}` : scaled(value, scale);
+}
+
+/** A round value, such as an edge of a bin, with no more digits than it has: "20 µs". */
+export function edge(value: number, kind: Kind): string {
+  const { unit, divisor } = scaleFor(kind, [value]);
+  return `${Number((value / divisor).toPrecision(4))} ${unit}`.trim();
+}
+
+/** The value as recorded, with its base unit. */
+export function exact(value: Value | undefined, kind: Kind): string {
+  if (value === null || value === undefined) return "not recorded";
+  if (typeof value !== "number") return cell(value, kind, { unit: "", divisor: 1, decimals: 0 });
+  if (kind === "fraction") return `${(100 * value).toPrecision(8).replace(/\.?0+$/, "")} %`;
+  const digits = Number.isInteger(value) ? decimal(value) : String(Number(value.toPrecision(10)));
+  return digits + (BASE_UNITS[kind] ?? "");
+}
+
+export const percent = (fraction: number | null | undefined): string =>
+  fraction === null || fraction === undefined ? MISSING : scaled(fraction, { unit: "%", divisor: 0.01, decimals: 1 });
+
+const UPPER = new Set(["gpu", "cpu", "sm", "tc", "id", "flops"]);
+
+/** "device_self_ns" → "Device self"; the unit stands beside it. */
+export function label(name: string): string {
+  const words = name.replace(/_(ns|bytes|frac|bytes_per_s|flop|flop_per_s)$/, "").split("_").map((word) =>
+    UPPER.has(word) ? word.toUpperCase() : word
+  );
+  const text = words.join(" ").replace(/^dur\b/, "duration");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** Leaves out the middle: the ends of a C++ name tell most. */
+export function shorten(text: string, length: number): string {
+  if (text.length <= length) return text;
+  const tail = Math.floor((length - 1) * 0.4);
+  return `${text.slice(0, length - 1 - tail)}…${tail ? text.slice(-tail) : ""}`;
+}
+
+export const plural = (count: number, noun: string): string => `${decimal(count)} ${noun}${count === 1 ? "" : "s"}`;

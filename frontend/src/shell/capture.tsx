@@ -1,0 +1,171 @@
+/** Lets a running job record its next steps, and shows them when they are there. */
+
+import { type Signal, useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { Failed } from "../api/types.ts";
+import { type ApiRequest, useResource } from "../app/resource.ts";
+import { listing, openTrace, placeIn, retry, trace } from "../app/router.ts";
+import {
+  type Job,
+  type Jobs,
+  jobText,
+  type Option,
+  OPTIONS,
+  outcomeOf,
+  type RequestAccepted,
+  type RequestOutcome,
+  requestRecording,
+} from "./capture_status.ts";
+import { Choice } from "../ui/choice.tsx";
+
+const POLL_MS = 1000;
+
+export function CaptureButton() {
+  const isOpen = useSignal(false);
+  return (
+    <>
+      <button
+        type="button"
+        class="ask"
+        data-tip="Let a job that is running now record its next steps"
+        onClick={() => (isOpen.value = true)}
+      >
+        Capture…
+      </button>
+      {isOpen.value && <CaptureDialog onClose={() => (isOpen.value = false)} />}
+    </>
+  );
+}
+
+/** The jobs, asked for again and again; only the one of a request once there is one. */
+function useJobs(run: string): Jobs | Failed | null {
+  const last = useRef<Jobs | Failed | null>(null);
+  const request = { route: "capture", query: run ? { run } : {}, every_ms: run ? POLL_MS : 3 * POLL_MS };
+  const answer = useResource<Jobs>(request as ApiRequest);
+  if (answer) last.current = answer;
+  return last.current;
+}
+
+interface SentRequest {
+  run: string;
+  request: string;
+  /** When the last news before it came. */
+  lastNs: number;
+}
+
+function CaptureDialog({ onClose }: { onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const sent = useSignal<SentRequest | null>(null);
+  const answer = useJobs(sent.value?.run ?? "");
+  useEffect(() => dialog.current?.showModal(), []);
+  const listed = answer?.state === "ready" ? answer.jobs : [];
+  const mine = sent.value && listed.find(({ run }) => run === sent.value!.run);
+  return (
+    <dialog ref={dialog} class="capture" onClose={onClose} aria-labelledby="capture">
+      <h2 id="capture">Record a running job</h2>
+      {answer?.state === "failed" && <p class="problem" role="alert">{answer.message}</p>}
+      {!answer && <p class="quiet">Looking for jobs…</p>}
+      {answer?.state === "ready" && !listed.length && <Nobody />}
+      {sent.value
+        ? mine && <Progress job={mine} sent={sent.value} onOpen={() => dialog.current?.close()} />
+        : answer?.state === "ready" && listed.length > 0 && <Form {...answer} sent={sent} />}
+      <div class="ways">
+        {sent.value && <button type="button" onClick={() => (sent.value = null)}>Ask again</button>}
+        <button type="button" onClick={() => dialog.current?.close()}>Close</button>
+      </div>
+    </dialog>
+  );
+}
+
+const Nobody = () => (
+  <p class="quiet">
+    No Tracer records into this logdir, so there is nobody to ask. A training listens while its{" "}
+    <code>kinetoscope.Tracer</code> is open; with <code>schedule=on_request</code> it records nothing else.
+  </p>
+);
+
+function Form({ jobs, token, refusal, sent }: Jobs & { sent: Signal<SentRequest | null> }) {
+  const chosen = useSignal(jobs.find(({ run }) => run === trace.value.run && run)?.run ?? jobs[0]!.run);
+  const steps = useSignal(3), warmup = useSignal(1);
+  const on = useSignal<Option[]>([]);
+  const problem = useSignal(""), isAsking = useSignal(false);
+  const job = jobs.find(({ run }) => run === chosen.value);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    isAsking.value = true;
+    const lastNs = Math.max(0, ...(job?.ranks.flatMap(({ news }) => news.map(([, , ns]) => ns)) ?? []));
+    const answer: RequestAccepted | Failed = await requestRecording(
+      { run: chosen.value, steps: steps.value, warmup: warmup.value, on: on.value },
+      token ?? "",
+    );
+    isAsking.value = false;
+    if (answer.state === "failed") problem.value = answer.message;
+    else sent.value = { run: chosen.value, request: answer.request, lastNs };
+  };
+  return (
+    <form onSubmit={submit}>
+      <Choice
+        title="Job"
+        value={chosen.value}
+        options={jobs.map(({ run, why_deaf }) => [run, why_deaf ? `${run} (not listening)` : run])}
+        onPick={(run) => (chosen.value = run)}
+      />
+      {job && <p class={job.why_deaf ? "problem" : "quiet"}>{jobText(job)}</p>}
+      <div class="numbers">
+        <Count title="Steps" value={steps} least={1} />
+        <Count title="Warm-up steps before" value={warmup} least={0} />
+      </div>
+      <fieldset>
+        <legend>Beside what the job records anyway</legend>
+        {(Object.keys(OPTIONS) as Option[]).map((option) => (
+          <label key={option}>
+            <input
+              type="checkbox"
+              checked={on.value.includes(option)}
+              onChange={({ currentTarget }) =>
+                on.value = currentTarget.checked ? [...on.value, option] : on.value.filter((one) => one !== option)}
+            />{" "}
+            {OPTIONS[option]}
+          </label>
+        ))}
+      </fieldset>
+      {(refusal || problem.value) && <p class="problem" role="alert">{refusal || problem.value}</p>}
+      <button type="submit" disabled={!token || !job || !!job.why_deaf || isAsking.value}>Record</button>
+    </form>
+  );
+}
+
+const Count = ({ title, value, least }: { title: string; value: Signal<number>; least: number }) => (
+  <label>
+    {title}
+    <input
+      type="number"
+      min={least}
+      max={1000}
+      required
+      value={value.value}
+      onInput={({ currentTarget }) => (value.value = currentTarget.valueAsNumber)}
+    />
+  </label>
+);
+
+/** What becomes of the request, and the way to its recording. */
+function Progress({ job, sent, onOpen }: { job: Job; sent: SentRequest; onOpen: () => void }) {
+  const listed = listing.value?.runs.find(({ name }) => name === job.run);
+  const course: RequestOutcome = outcomeOf(job, sent.request, sent.lastNs, listed);
+  useEffect(() => {
+    if (course.phase === "recording") retry(); // the listing is asked for more often than every five seconds
+  }, [job]);
+  const open = () => {
+    const worker = listed?.workers.find(({ spans }) => spans.some(({ name }) => name === course.span));
+    openTrace(placeIn(job.run, worker?.name, course.span));
+    onOpen();
+  };
+  return (
+    <>
+      <p role="status" class={course.phase === "failed" ? "problem" : ""}>{course.words}</p>
+      {course.phase !== "failed" && <p class="quiet">{job.run}: {jobText(job)}</p>}
+      {course.span && <button type="button" class="open" onClick={open}>Open span {course.span}</button>}
+    </>
+  );
+}

@@ -1,0 +1,45 @@
+import { useEffect, useRef } from "preact/hooks";
+import { listedViews } from "../app/router.ts";
+import { letters } from "../ui/keys.ts";
+
+/** The keys of tables, which most pages have. */
+export const TABLE_KEYS: [keys: string, meaning: string][] = [
+  ["/", "Filter the rows"],
+  ["j", "Next row"],
+  ["k", "Row before"],
+  ["Enter", "Open or close the row"],
+  ["← →", "In a table of a tree: fold or unfold the row; in a flame graph: the box beside"],
+  ["← →", "In a chart of steps or a curve: the one before, the next one; Home and End for the ends"],
+  ["+ −", "In a chart of steps or a curve: zoom in and out"],
+  ["Esc", "In a picture: show all of it again"],
+  ["?", "This sheet"],
+];
+
+/** What the keys do. */
+export function KeysSheet({ keys, onClose }: { keys: [keys: string, meaning: string][]; onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  const letter = letters(listedViews.value);
+  return (
+    <dialog ref={dialog} onClose={onClose} aria-labelledby="keys">
+      <h2 id="keys">Keys</h2>
+      <div class="keys">
+        <dl>
+          {keys.map(([key, meaning]) => [
+            <dt key={meaning}>{key.split(" ").map((one) => [<kbd key={one}>{one}</kbd>, " "])}</dt>,
+            <dd key={`${meaning} told`}>{meaning}</dd>,
+          ])}
+        </dl>
+        <dl>
+          {listedViews.value.filter(({ id }) => letter.get(id)).map(({ id, title }) => [
+            <dt key={id}>
+              <kbd>g</kbd> <kbd>{letter.get(id)}</kbd>
+            </dt>,
+            <dd key={title}>{title}</dd>,
+          ])}
+        </dl>
+      </div>
+      <button type="button" onClick={() => dialog.current?.close()}>Close</button>
+    </dialog>
+  );
+}

@@ -1,0 +1,202 @@
+import { isReport } from "../api/report.ts";
+import { compareWith, comparisonBase, hasOther, stopComparing, swapComparison } from "../app/comparison_base.ts";
+import {
+  address,
+  go,
+  listedViews,
+  listing,
+  openEntry,
+  openTrace,
+  openView,
+  placeIn,
+  spanLabel,
+  traceState,
+} from "../app/router.ts";
+import { CaptureButton } from "./capture.tsx";
+import { Choice } from "../ui/choice.tsx";
+import { letters } from "../ui/keys.ts";
+
+const GROUPS = ["Overview", "Host", "Device", "Memory", "Run"];
+
+/** Which trace is shown. Another one keeps the view, the filter and the order. */
+function Choices() {
+  const { run = "", worker = "", span = "" } = address.value;
+  const runs = listing.value?.runs ?? [];
+  const workers = runs.find(({ name }) => name === run)?.workers ?? [];
+  const spans = workers.find(({ name }) => name === worker)?.spans ?? [];
+  return (
+    <>
+      <Choice
+        title="Run"
+        value={run}
+        options={runs.map(({ name, label }) => [name, label])}
+        onPick={(name) => openTrace(placeIn(name, worker, span))}
+      />
+      <Choice
+        title="Worker"
+        value={worker}
+        options={workers.map(({ name }) => [name, name])}
+        onPick={(name) => openTrace(placeIn(run, name, span))}
+      />
+      <Choice
+        title="Span"
+        value={span}
+        options={spans.map((span) => [span.name, spanLabel(run, worker, span)])}
+        onPick={(name) => openTrace({ span: name })}
+      />
+    </>
+  );
+}
+
+function Views() {
+  const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
+  const letter = letters(listedViews.value);
+  const groups = GROUPS.map((group) => ({ group, views: listedViews.value.filter((view) => view.group === group) }));
+  return (
+    <nav aria-label="Views">
+      {groups.filter(({ views }) => views.length).map(({ group, views }) => (
+        <section key={group}>
+          <h2>{group}</h2>
+          <ul>
+            {views.map(({ id, title }) => (
+              <li key={id}>
+                <button
+                  type="button"
+                  class={id in missing ? "lacking" : ""}
+                  aria-current={id === openEntry.value?.id ? "page" : undefined}
+                  data-tip={id in missing ? `Not in this trace. ${missing[id]}` : undefined}
+                  onClick={() => openView(id)}
+                >
+                  {title}
+                  {letter.get(id) && <kbd aria-hidden="true">g {letter.get(id)}</kbd>}
+                </button>
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+    </nav>
+  );
+}
+
+/** What the recorder says of the run's ranks: which of them are missing, partial or lost, and why. */
+function Outcomes() {
+  const notes = listing.value?.runs.find(({ name }) => name === address.value.run)?.notes ?? [];
+  if (!notes.length) return null;
+  const losses = notes.filter(({ level }) => level === "loss");
+  const lost = losses.reduce((sum, { ranks }) => sum + ranks, 0);
+  const title = lost ? `${lost} ${lost === 1 ? "recording" : "recordings"} of this run missing` : "About this run";
+  return (
+    <details>
+      <summary>{title}</summary>
+      <ul>
+        {notes.map(({ level, text }) => (
+          <li key={text}>
+            <b>{level}</b>
+            <span>{text}</span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+function Problems() {
+  const problems = listing.value?.problems ?? [];
+  if (!problems.length) return null;
+  return (
+    <details>
+      <summary>{problems.length} {problems.length === 1 ? "file" : "files"} not usable</summary>
+      <ul>
+        {problems.map(({ path, reason }) => (
+          <li key={path}>
+            <b>{path}</b>
+            <span>{reason}</span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+/** The panel at the left; folding it leaves the width to the view. */
+export function Sidebar() {
+  const isFolded = address.value.side === "folded";
+  const title = isFolded ? "Show the panel" : "Hide the panel";
+  return (
+    <aside class="side" aria-label="Trace and view">
+      <button
+        type="button"
+        class="fold"
+        aria-expanded={!isFolded}
+        aria-label={title}
+        data-tip={title}
+        onClick={() => go({ side: isFolded ? "" : "folded" })}
+      >
+        <span aria-hidden="true">{isFolded ? "»" : "«"}</span>
+      </button>
+      {!isFolded &&
+        [
+          <Choices key="choices" />,
+          <Outcomes key="outcomes" />,
+          isReport ? null : <CompareChoice key="compare" />,
+          isReport ? null : <CaptureButton key="capture" />,
+          <Views key="views" />,
+          <Problems key="problems" />,
+        ]}
+    </aside>
+  );
+}
+
+function Begin() {
+  const tip = hasOther.value ? "Show every table beside that of another trace" : "There is no other trace here.";
+  return (
+    <button
+      type="button"
+      class="compare"
+      disabled={!hasOther.value}
+      data-tip={tip}
+      onClick={() => compareWith()}
+    >
+      Compare with…
+    </button>
+  );
+}
+
+/** What the shown trace is compared with: a place of its own, which can be swapped with the first and left. */
+export function CompareChoice() {
+  if (!comparisonBase.value) return <Begin />;
+  const runs = listing.value?.runs ?? [];
+  const { base_run: run, base_worker: worker, base_span: span } = comparisonBase.value;
+  const workers = runs.find(({ name }) => name === run)?.workers ?? [];
+  const spans = workers.find(({ name }) => name === worker)?.spans ?? [];
+  return (
+    <fieldset class="compare">
+      <legend>Compared with</legend>
+      <Choice
+        title="Base run"
+        value={run}
+        options={runs.map(({ name, label }) => [name, label])}
+        onPick={(name) => compareWith(placeIn(name, worker, span))}
+      />
+      <Choice
+        title="Base worker"
+        value={worker}
+        options={workers.map(({ name }) => [name, name])}
+        onPick={(name) => compareWith(placeIn(run, name, span))}
+      />
+      <Choice
+        title="Base span"
+        value={span}
+        options={spans.map((span) => [span.name, spanLabel(run, worker, span)])}
+        onPick={(name) => compareWith({ run, worker, span: name })}
+      />
+      <div>
+        <button type="button" onClick={swapComparison} data-tip="Show the base, compared with what is shown now">
+          Swap
+        </button>
+        <button type="button" onClick={stopComparing} data-tip="Show one trace alone again">Off</button>
+      </div>
+    </fieldset>
+  );
+}

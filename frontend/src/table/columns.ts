@@ -1,0 +1,216 @@
+/** A table made ready for drawing: what is empty is left out, each column has one scale, and what is searched is joined. */
+
+import type { Column, Table, ViewEntry } from "../api/types.ts";
+import formulas from "../../../tb_plugin/kinetoscope_tb/web/formulas.json" with { type: "json" };
+import { cell, edge, type Kind, label, quantity, type Scale, scaleFor, type Value } from "../format/numbers.ts";
+import { sharedColumns } from "../api/pictures.ts";
+import { ranks } from "./order.ts";
+import { totalOf, type Tree, treeOf } from "./tree.ts";
+
+export interface DrawnColumn extends Column {
+  title: string;
+  values: Value[];
+  scale: Scale;
+  isNumeric: boolean;
+  /** What a full bar in a cell means; null where there are no bars. */
+  bar: { of: number; meaning: string } | null;
+  isSummed: boolean;
+  /** What a cell shows, where that isn't just its value in the column's scale. */
+  shown?: (row: number) => string;
+  /** The class of a cell, for what its ink says beside its text. */
+  tone?: (row: number) => string;
+}
+
+export interface Ready {
+  columns: DrawnColumn[];
+  emptyColumns: DrawnColumn[];
+  count: number;
+  /** All text columns of each row, as they are and in lower case. */
+  texts: string[];
+  lower: string[];
+  rank: (name: string) => Float64Array;
+  /** What to call each row: its key, or in a tree its name. */
+  nameOf: (row: number) => string;
+  /** Which row lies in which; null if the rows are no tree. */
+  tree: Tree | null;
+}
+
+const NUMERIC = new Set([
+  "count",
+  "number",
+  "instant",
+  "duration",
+  "bytes",
+  "fraction",
+  "byte_rate",
+  "flop",
+  "flop_rate",
+]);
+const COUNTED = new Set(["calls", "count"]);
+
+/** Sentences, which a table shows whole, on as many lines as they take. */
+export const isProse = ({ kind }: Column): boolean => kind === "prose";
+export const isText = (column: Column): boolean => isProse(column) || column.kind === "text" || column.kind === "stack";
+
+/** What all rows add up to; in a tree the outermost ones, in which the others lie. */
+const whole = (values: Value[], tree: Tree | null): number =>
+  tree
+    ? totalOf(tree, Uint32Array.from(values, (_, row) => row), values as (number | null)[])
+    : values.reduce<number>((sum, value) => sum + (typeof value === "number" ? value : 0), 0);
+
+function bar(column: Column, values: Value[], isShare: boolean, tree: Tree | null): DrawnColumn["bar"] {
+  const isAmount = column.kind === "duration" || column.kind === "bytes";
+  if (!isShare && !isAmount) return null;
+  const total = isShare
+    ? whole(values, tree)
+    : values.reduce<number>((most, value) => (typeof value === "number" ? Math.max(most, value) : most), 0);
+  const isSame = values.every((value) => value === values[0]);
+  if (!(total > 0) || (isSame && !isShare)) return null; // bars of one length show nothing
+  const of = `${isShare ? (tree ? "the outermost rows' sum" : "the column's sum") : "the largest value"}, ${
+    quantity(total, column.kind)
+  }`;
+  return { of: total, meaning: `A full bar is ${of}.` };
+}
+
+/** The column's own scale; a column of zeros has that of the weight, so that its unit misleads nobody. */
+function scaleOf({ kind }: Column, values: Value[], table: Table, weight: string | null): Scale {
+  const isZero = values.every((value) => !value);
+  const weighty = table.columns.find(({ name }) => name === weight);
+  return isZero && weighty?.kind === kind ? scaleFor(kind, table.data[weighty.name]!) : scaleFor(kind, values);
+}
+
+/** Shapes without the empty ones at the end, which are of arguments that are no tensors. */
+const shapes = (value: Value | undefined) => typeof value === "string" ? value.replace(/(, \[\])+\]$/, "]") : "–";
+
+/** Edges of bins go from nanoseconds to seconds: each has a unit of its own. */
+const edges = ({ kind }: Column, values: Value[]): Partial<DrawnColumn> => ({
+  scale: { unit: "", divisor: 1, decimals: 0 },
+  shown: (row) => typeof values[row] === "number" ? edge(values[row], kind) : "–",
+});
+
+function drawn(column: Column, table: Table, entry: ViewEntry, tree: Tree | null): DrawnColumn {
+  const values = table.data[column.name] ?? [];
+  const { weight, picture } = entry;
+  const shares = [weight, ...sharedColumns(picture)];
+  const isEdge = picture?.kind === "histogram" && [picture.lower, picture.upper].includes(column.name);
+  const isShare = NUMERIC.has(column.kind) && shares.includes(column.name);
+  return {
+    ...column,
+    title: label(column.name),
+    values,
+    scale: scaleOf(column, values, table, weight),
+    isNumeric: NUMERIC.has(column.kind),
+    bar: isEdge ? null : bar(column, values, isShare, tree),
+    isSummed: isShare || (!tree && COUNTED.has(column.name)),
+    ...(isEdge && edges(column, values)),
+    ...(column.name === "input_shapes" && { shown: (row: number) => shapes(values[row]) }),
+  };
+}
+
+const WHAT: Partial<Record<Kind, string>> = { bytes: " memory", fraction: " share", count: " calls" };
+
+/** Says of what a column is where another has the same title. */
+function distinct(columns: DrawnColumn[]): DrawnColumn[] {
+  const count = (title: string) => columns.filter((column) => column.title === title).length;
+  return columns.map((column) =>
+    count(column.title) > 1 ? { ...column, title: column.title + (WHAT[column.kind] ?? "") } : column
+  );
+}
+
+function prepare(table: Table, entry: ViewEntry): Ready {
+  const parent = entry.picture?.kind === "tree" ? entry.picture.parent : null;
+  const tree = parent === null ? null : treeOf(table.data[parent] ?? []);
+  const all = distinct(table.columns.map((column) => drawn(column, table, entry, tree)));
+  const count = all[0]?.values.length ?? 0;
+  const isEmpty = ({ values }: DrawnColumn) => count > 0 && values.every((value) => value === null);
+  const searched = all.filter(isText);
+  const texts = Array.from({ length: count }, (_, row) => searched.map(({ values }) => values[row] ?? "").join("\n"));
+  const first = all.find(({ kind }) => kind === "text");
+  const named = tree
+    ? [first!]
+    : all.filter((column) => isText(column) && (!entry.key.length || entry.key.includes(column.name)));
+  // Where a row stands says which row it lies in, its path, and what it is of.
+  const isPlace = ({ name }: DrawnColumn) =>
+    tree !== null && name !== first?.name &&
+    (name === parent || entry.key.includes(name) || entry.parameters.some((one) => one.name === name));
+  const ranked = new Map<string, Float64Array>();
+  return {
+    columns: all.filter((column) => !isEmpty(column) && !isPlace(column)),
+    emptyColumns: all.filter((column) => isEmpty(column) && !isPlace(column)),
+    count,
+    texts,
+    lower: texts.map((text) => text.toLowerCase()),
+    rank: (name) => {
+      if (!ranked.has(name)) ranked.set(name, ranks(table.data[name] ?? []));
+      return ranked.get(name)!;
+    },
+    nameOf: naming(named, count),
+    tree,
+  };
+}
+
+/** Names rows by the first of the columns, and by as many more as it takes to make them unique. */
+function naming(columns: DrawnColumn[], count: number): (row: number) => string {
+  const named = (shown: DrawnColumn[], row: number) =>
+    shown.filter(({ values }) => values[row] !== null).map((column) => column.shown?.(row) ?? column.values[row]).join(
+      " · ",
+    );
+  const tellsApart = (shown: DrawnColumn[]) =>
+    new Set(Array.from({ length: count }, (_, row) => named(shown, row))).size === count;
+  let enough: DrawnColumn[] | null = null; // computed with the first name
+  return (row) => {
+    enough ??= columns.map((_, i) => columns.slice(0, i + 1)).find(tellsApart) ?? columns;
+    return named(enough, row);
+  };
+}
+
+const prepared = new WeakMap<Table, Ready>();
+
+/** The table ready for drawing; made once for each answer. */
+export function prepareTable(table: Table, entry: ViewEntry): Ready {
+  const known = prepared.get(table) ?? prepare(table, entry);
+  prepared.set(table, known);
+  return known;
+}
+
+/** The same without some columns. */
+export const omitColumns = (ready: Ready, names: string[]): Ready => ({
+  ...ready,
+  columns: ready.columns.filter(({ name }) => !names.includes(name)),
+});
+
+const FORMULA = new RegExp(formulas.formula, "u"), NUMBER = new RegExp(formulas.number, "u");
+
+/** Keeps a spreadsheet from running a trace's text as a formula; the rule is the server's too. */
+const inert = (text: string) => (FORMULA.test(text) && !NUMBER.test(text) ? "'" : "") + text;
+
+const plain = (value: Value | undefined) =>
+  value === null || value === undefined ? "" : typeof value === "string" ? inert(value) : String(value);
+
+/** The rows in base units with the columns' own names, for a spreadsheet's clipboard. */
+export function tsv(columns: Column[], data: Table["data"], rows: Uint32Array): string {
+  const line = (row: number) => columns.map(({ name }) => plain(data[name]?.[row]).replace(/\s+/g, " ")).join("\t");
+  return [columns.map(({ name }) => name).join("\t"), ...Array.from(rows, line)].join("\n");
+}
+
+/** The same as a file after RFC 4180. */
+export function csv(columns: Column[], data: Table["data"], rows: Uint32Array): string {
+  const quoted = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const line = (row: number) => columns.map(({ name }) => quoted(plain(data[name]?.[row]))).join(",");
+  return [columns.map(({ name }) => name).join(","), ...Array.from(rows, line), ""].join("\r\n");
+}
+
+/** The longest text that a column shows, by characters. */
+export function widest(column: DrawnColumn): string {
+  const { values, kind, scale, shown } = column;
+  if (shown) return values.reduce<string>((most, _, row) => (shown(row).length > most.length ? shown(row) : most), "");
+  if (!isText(column)) {
+    const numbers = values.filter((value): value is number => typeof value === "number");
+    const ends = [numbers.reduce((a, b) => Math.max(a, b), 0), numbers.reduce((a, b) => Math.min(a, b), 0)];
+    return ends.map((value) => cell(value, kind, scale)).reduce((a, b) => (b.length > a.length ? b : a), "<0.0");
+  }
+  return values.reduce<string>((most, value) => {
+    const text = value === null ? "" : cell(value, kind, scale);
+    return text.length > most.length ? text : most;
+  }, "");
+}

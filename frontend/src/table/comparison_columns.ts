@@ -1,0 +1,93 @@
+/** A comparison made ready for drawing: signs and inks of differences, one scale for what is compared with each other. */
+
+import type { Comparison, ViewEntry } from "../api/types.ts";
+import { type DrawnColumn, prepareTable as prepared, type Ready } from "./columns.ts";
+import { chartedColumns } from "../api/pictures.ts";
+import { cell, decimal, label, type Scale, scaleFor, type Value } from "../format/numbers.ts";
+
+const MISSING = "–";
+
+/** The number with its sign, also where it is a plus. */
+export function formatSigned(value: Value | undefined, scale: Scale): string {
+  if (typeof value !== "number") return MISSING;
+  const text = cell(value, "duration", scale);
+  if (text.startsWith("<")) return `${value > 0 ? "+" : "−"}${text}`;
+  return value > 0 ? `+${text}` : text;
+}
+
+/** A ratio as growth: 1.05 is "+5.0 %". */
+export function formatGrowth(ratio: Value | undefined): string {
+  if (typeof ratio !== "number") return MISSING;
+  const percent = 100 * (ratio - 1);
+  return `${percent > 0 ? "+" : ""}${decimal(Math.abs(percent) < 0.05 ? 0 : percent, 1)} %`;
+}
+
+const DIRECTIONS: Record<string, string> = { real: "real", unknown: "unsure", noise: "noise", same: "noise" };
+
+/** The ink of a difference: which way an amount goes, and pale where it may be nothing. Of shares none is the worse. */
+function toneOf(delta: Value[], verdict: Value[], isAmount: boolean) {
+  return (row: number): string => {
+    const value = delta[row];
+    const goes = isAmount ? (Number(value) > 0 ? "grew" : "shrank") : "changed";
+    const way = typeof value !== "number" || value === 0 ? "" : goes;
+    return `${way} ${DIRECTIONS[String(verdict[row])] ?? ""}`.trim();
+  };
+}
+
+/** The compared view as an entry of the catalogue, so that whatever draws a view draws it. */
+export function comparedEntry(entry: ViewEntry, { columns, key, weight }: Comparison): ViewEntry {
+  return { ...entry, picture: null, columns, key, weight };
+}
+
+function titleOf(name: string, compared: string[], first: string): string {
+  if (name === "only_in") return "Only in";
+  const column = compared.find((one) => name.endsWith(`_${one}`) || name.startsWith(`${one}_`));
+  if (!column) return label(name);
+  const what = label(column).toLowerCase();
+  if (name === `base_${column}`) return `Base ${what}`;
+  if (name === `new_${column}`) return `New ${what}`;
+  if (name === `delta_${column}`) return `Δ ${what}`;
+  if (name === `noise_${column}`) return `± noise`;
+  const of = column === first ? "" : ` of ${what}`;
+  return (name === `${column}_ratio` ? "Change" : "Verdict") + of;
+}
+
+function longestFirst(names: string[]): string[] {
+  return [...names].sort((a, b) => b.length - a.length);
+}
+
+function decorated(ready: Ready, table: Comparison, { picture, columns: own }: ViewEntry): Ready {
+  const parts = chartedColumns(picture);
+  const isCount = (name: string) => own.some((one) => one.name === name && one.kind === "count");
+  const { data } = table;
+  const compared = longestFirst(table.compared);
+  const columns = ready.columns.filter(({ name }) => name !== table.parent).map((column): DrawnColumn => {
+    const one = { ...column, bar: null, title: titleOf(column.name, compared, table.compared[0]!), isSummed: false };
+    const of = compared.find((name) => column.name.endsWith(`_${name}`) || column.name.startsWith(`${name}_`));
+    if (!of || !data[`delta_${of}`]) return one;
+    const [delta, verdict] = [data[`delta_${of}`]!, data[`${of}_verdict`]!];
+    const tone = toneOf(delta, verdict, of.endsWith("_ns") || of.endsWith("_bytes") || isCount(of));
+    if (column.name === `${of}_ratio`) return { ...one, shown: (row) => formatGrowth(data[`${of}_ratio`]![row]), tone };
+    if (column.name === `${of}_verdict`) return { ...one, tone: (row) => tone(row).replace(/grew|shrank|changed/, "") };
+    const scale = scaleFor(column.kind, [...data[`base_${of}`]!, ...data[`new_${of}`]!]);
+    const isSummed = parts.includes(of) && !column.name.startsWith("noise_");
+    if (!column.name.startsWith("delta_")) return { ...one, scale, isSummed };
+    return { ...one, scale, isSummed, shown: (row) => formatSigned(delta[row], scale), tone };
+  });
+  return { ...ready, columns };
+}
+
+const cache = new WeakMap<Comparison, Ready>();
+
+/** The comparison of a view ready for drawing, with sums of what are parts of a whole; made once for each answer. */
+export function readyComparison(table: Comparison, view: ViewEntry): Ready {
+  const known = cache.get(table) ?? decorated(prepared(table, comparedEntry(view, table)), table, view);
+  cache.set(table, known);
+  return known;
+}
+
+/** The rows whose first compared column differs by more than noise. */
+export function rowsBeyondNoise(rows: Uint32Array, { data, compared }: Comparison): Uint32Array {
+  const verdict = data[`${compared[0]}_verdict`] ?? [];
+  return rows.filter((row) => verdict[row] !== "noise" && verdict[row] !== "same");
+}

@@ -1,0 +1,53 @@
+/** What of a table the address asks for: the rows that the filter lets through, in the order of the headings. */
+
+import type { Table, ViewEntry } from "../api/types.ts";
+import type { DrawnColumn, Ready } from "./columns.ts";
+import { filterRows, nextSort, parseFilter, parseSort, printSort, type SortKey, sortRows } from "./order.ts";
+import { chartedColumns } from "../api/pictures.ts";
+import { useMemo } from "preact/hooks";
+import { type TableScope, useTableScope } from "./table_scope.ts";
+
+export interface Rows {
+  rows: Uint32Array;
+  keys: SortKey[];
+  problem: string;
+}
+
+/** A view's answer as widgets draw it. */
+export interface DrawnTable {
+  entry: ViewEntry;
+  table: Table;
+  ready: Ready;
+  rows: Rows;
+}
+
+/** The order in which the table came: by its weight, or another charted column, if it descends; else its own. */
+function servedSort(ready: Ready, entry: ViewEntry): string {
+  const descends = ({ values }: DrawnColumn) =>
+    values[0] !== values.at(-1) && values.every((value, i) => i === 0 || (value ?? 0) <= (values[i - 1] ?? 0));
+  const by = [entry.weight, ...chartedColumns(entry.picture)].map((name) =>
+    ready.columns.find((column) => column.name === name)
+  );
+  const found = by.find((column) => column && descends(column));
+  return found ? `-${found.name}` : "";
+}
+
+/** As the table came, unless the user wants another order. */
+export function useRows(ready: Ready, entry: ViewEntry): Rows {
+  const served = useMemo(() => servedSort(ready, entry), [ready, entry]);
+  const scope = useTableScope();
+  const text = scope.get("filter");
+  const sort = scope.get("sort") || served;
+  const filter = useMemo(() => parseFilter(text), [text]);
+  const matches = useMemo(() => filterRows(filter, ready.texts, ready.lower), [filter, ready]);
+  return useMemo(() => {
+    const keys = parseSort(sort, Object.fromEntries(ready.columns.map(({ name, values }) => [name, values])));
+    const ranked = keys.map(({ name, descending }) => ({ rank: ready.rank(name), descending }));
+    return { rows: sortRows(matches, ranked), keys, problem: filter.problem };
+  }, [matches, sort, ready]);
+}
+
+/** Sorts by a column, or turns its order around. */
+export function sortBy(scope: TableScope, keys: SortKey[], { name, isNumeric, kind }: DrawnColumn, second: boolean) {
+  scope.go({ sort: printSort(nextSort(keys, name, isNumeric || kind === "bool", second)) });
+}

@@ -1,0 +1,235 @@
+import type { ComponentChildren, RefObject } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { DrawnColumn, Ready } from "./columns.ts";
+import { Layout, ROW } from "./row_layout.ts";
+import { useTableScope } from "./table_scope.ts";
+import { useSize } from "../ui/measure.ts";
+import { type Rows, sortBy } from "./rows.ts";
+import { type Folding, useRowSelection } from "./table_selection.ts";
+import { HEAD, heights, indent, widths } from "./table_layout.ts";
+import { cellTip, Row } from "./table_rows.tsx";
+
+const ABOVE = 5; // rows that are drawn before they are in sight
+const BELOW = 8;
+const AT_ONCE = 2; // rows by which what is drawn moves on
+const REST_MS = 200; // without scrolling, after which the rows' elements stand in the order of the rows again
+
+function Heading({ column, keys }: { column: DrawnColumn; keys: Rows["keys"] }) {
+  const scope = useTableScope();
+  const place = keys.findIndex(({ name }) => name === column.name);
+  const descending = keys[place]?.descending;
+  const arrow = place < 0 ? "" : (descending ? "▼" : "▲") + (keys.length > 1 ? "₁₂"[place] : "");
+  const tip = [column.doc, column.bar?.meaning, "Click to sort; shift-click to sort by this within the first."];
+  return (
+    <th
+      scope="col"
+      role="columnheader"
+      class={column.isNumeric ? "number" : ""}
+      aria-sort={place < 0 ? undefined : descending ? "descending" : "ascending"}
+    >
+      <button
+        type="button"
+        aria-description={column.doc}
+        data-tip={tip.filter(Boolean).join("\n")}
+        onClick={(event) => sortBy(scope, keys, column, event.shiftKey)}
+      >
+        <span>
+          {column.title}
+          {column.scale.unit && <span class="quiet">{` ${column.scale.unit}`}</span>}
+        </span>
+        <span class="arrow" aria-hidden="true">{arrow}</span>
+      </button>
+    </th>
+  );
+}
+
+/** What is below an opened row. Tells its height, since the table must know where the next rows begin. */
+function Detail(
+  { width, onHeight, children }: { width: number; onHeight: (height: number) => void; children: ComponentChildren },
+) {
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(() => box.current && onHeight(box.current.offsetHeight));
+    observer.observe(box.current!);
+    return () => observer.disconnect();
+  }, []);
+  return <div ref={box} style={{ width: `${width}px` }}>{children}</div>;
+}
+
+/** What the pointer does, for all rows: a click opens, or folds; on hover a cell gets its tip. */
+function usePointer(columns: DrawnColumn[], order: Uint32Array, folding: Folding | null, toggle: (at: number) => void) {
+  const placeOf = (target: EventTarget | null, body: EventTarget) => {
+    const row = target instanceof Element ? target.closest<HTMLElement>("tr.row") : null;
+    return row?.parentElement === body ? Number(row.dataset.place) : -1; // not a row of a table in the detail
+  };
+  const onClick = ({ target, currentTarget }: MouseEvent) => {
+    const place = placeOf(target, currentTarget!);
+    if (place < 0) return;
+    if (folding && (target as Element).closest("button.turn")) folding.toggle(order[place]!);
+    else if (getSelection()?.isCollapsed !== false) toggle(place);
+  };
+  const onPointerOver = ({ target, currentTarget }: PointerEvent) => {
+    const place = placeOf(target, currentTarget!);
+    const cell = place < 0 ? null : (target as Element).closest("td");
+    if (!cell) return;
+    const tip = cellTip(columns[cell.cellIndex]!, order[place]!, cell.lastChild?.textContent ?? "");
+    if (tip) cell.dataset.tip = tip;
+    else delete cell.dataset.tip;
+  };
+  return { onClick, onPointerOver };
+}
+
+/** How far the table is scrolled, in rows; and whether it moves. */
+function useScrolling() {
+  const [near, setNear] = useState(0);
+  const [isMoving, move] = useState(false);
+  const rest = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEffect(() => () => clearTimeout(rest.current), []);
+  const onScroll = ({ currentTarget }: { currentTarget: HTMLElement }) => {
+    const now = AT_ONCE * Math.floor(currentTarget.scrollTop / (AT_ONCE * ROW));
+    if (now === near) return;
+    setNear(now);
+    move(true);
+    clearTimeout(rest.current);
+    rest.current = setTimeout(() => move(false), REST_MS);
+  };
+  return { near, isMoving, onScroll };
+}
+
+/** Rows and pixels of a table as it is scrolled now. */
+interface Sight {
+  layout: Layout;
+  /** Places of the first row that is drawn, and of the one after the last. */
+  first: number;
+  last: number;
+  /** How many are drawn where there are enough; also how many elements take turns. */
+  span: number;
+  chosen: number;
+}
+
+function sightOf(count: number, near: number, pixels: number, chosen: number, layout: Layout): Sight {
+  const span = Math.ceil((pixels || innerHeight) / ROW) + ABOVE + AT_ONCE + BELOW;
+  const first = Math.max(0, Math.min(layout.at(near * ROW) - ABOVE, count - span));
+  return { layout, first, last: Math.min(count, first + span), span, chosen };
+}
+
+interface BodyProps {
+  columns: DrawnColumn[];
+  wide: number[];
+  order: Uint32Array;
+  sight: Sight;
+  folding: Folding | null;
+  isMoving: boolean;
+  toggle: (place: number) => void;
+  /** What stands below the opened row. */
+  children: ComponentChildren;
+}
+
+/** The rows in sight, each at its place; elements take turns, so that scrolling makes and moves none. */
+function Body({ columns, wide, order, sight, folding, isMoving, toggle, children }: BodyProps) {
+  const { layout, first, last, span, chosen } = sight;
+  const pointer = usePointer(columns, order, folding, toggle);
+  const drawn = Array.from(order.subarray(first, last), (row, i) => {
+    const place = first + i;
+    const isUnfolded = folding?.isOpen(row) ?? null;
+    return {
+      key: place % span,
+      ...{ columns, wide, row, place, top: layout.top(place), height: layout.height(place) },
+      isChosen: place === chosen,
+      ...{ isExpanded: isUnfolded ?? place === layout.opened, level: folding?.level(row) ?? null, isUnfolded },
+    };
+  });
+  // An element that is taken out and put elsewhere is as dear as a new one: that waits until the table rests.
+  if (isMoving) drawn.sort((a, b) => a.key - b.key);
+  return (
+    <tbody role="rowgroup" style={{ height: `${layout.top(order.length)}px` }} {...pointer}>
+      {drawn.map(({ key, ...props }) => <Row key={key} {...props} />)}
+      {layout.opened >= 0 && (
+        <tr
+          key="detail"
+          role="row"
+          aria-level={2}
+          style={{ top: `${layout.top(layout.opened) + layout.height(layout.opened)}px` }}
+        >
+          <td role="gridcell" class="detail">{children}</td>
+        </tr>
+      )}
+    </tbody>
+  );
+}
+
+/** Brings into sight what was chosen elsewhere, such as in a picture. */
+function useReveal(scroller: RefObject<HTMLDivElement | null>, layout: Layout, chosen: number, row: string) {
+  useLayoutEffect(() => {
+    const box = scroller.current!;
+    const y = layout.top(chosen);
+    const isInSight = y >= box.scrollTop && y + HEAD + layout.height(chosen) <= box.scrollTop + box.clientHeight;
+    if (chosen >= 0 && !isInSight) box.scrollTop = y - box.clientHeight / 3;
+  }, [row]);
+}
+
+/** The columns' widths in the width that there is. */
+function useWidths(columns: DrawnColumn[], order: Uint32Array, folding: Folding | null, available: number): number[] {
+  const isTree = folding !== null;
+  const indented = useMemo(
+    () => (folding ? indent(order.reduce((most, row) => Math.max(most, folding.level(row)), 0)) : 0),
+    [order, isTree],
+  );
+  return useMemo(() => widths(columns, available, indented), [columns, available, indented]);
+}
+
+const Head = ({ columns, keys }: { columns: DrawnColumn[]; keys: Rows["keys"] }) => (
+  <thead role="rowgroup">
+    <tr role="row">{columns.map((column) => <Heading key={column.name} column={column} keys={keys} />)}</tr>
+  </thead>
+);
+
+interface TableProps {
+  ready: Ready;
+  rows: Rows;
+  label: string;
+  /** What an opened row shows. */
+  detail: (row: number) => ComponentChildren;
+  /** How to fold rows that lie in each other. */
+  folding?: Folding | null;
+}
+
+/** A table of any length: only the rows in sight are drawn. Keys: j, k or arrows select, Enter opens, ← → fold. */
+export function DataTable(
+  { ready: { columns }, rows: { rows: order, keys }, label, detail, folding = null }: TableProps,
+) {
+  const scope = useTableScope();
+  const scroller = useRef<HTMLDivElement>(null);
+  const size = useSize(scroller);
+  const { near, isMoving, onScroll } = useScrolling();
+  const [height, setHeight] = useState(0);
+  const wide = useWidths(columns, order, folding, size.width);
+  const whole = wide.reduce((sum, width) => sum + width, 0);
+  const chosen = scope.get("row") ? order.indexOf(Number(scope.get("row"))) : -1;
+  const high = useMemo(() => heights(columns, wide, order), [columns, wide, order]);
+  const layout = new Layout(order.length, high, scope.get("open") ? chosen : -1, height);
+  const sight = sightOf(order.length, near, size.height, chosen, layout);
+  const { toggle, onKeyDown } = useRowSelection(scope, order, scroller, layout, folding);
+  useReveal(scroller, layout, chosen, scope.get("row"));
+  const head = useMemo(() => <Head columns={columns} keys={keys} />, [columns, keys, scope]);
+  return (
+    <div class={`scroll ${whole > size.width ? "sideways" : ""}`} ref={scroller} onScroll={onScroll}>
+      <table
+        role="treegrid"
+        tabIndex={0}
+        onKeyDown={onKeyDown}
+        aria-label={label}
+        aria-rowcount={order.length + 1}
+        aria-activedescendant={chosen >= sight.first && chosen < sight.last ? `row-${order[chosen]}` : undefined}
+        style={{ width: `${whole}px`, "--columns": wide.map((width) => `${width}px`).join(" ") }}
+      >
+        {head}
+        <Body {...{ columns, wide, order, sight, folding, isMoving, toggle }}>
+          {layout.opened >= 0 && (
+            <Detail width={Math.min(size.width, whole)} onHeight={setHeight}>{detail(order[chosen]!)}</Detail>
+          )}
+        </Body>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,77 @@
+/** Where a table's columns lie, and how high its rows are, in pixels. */
+
+import { type DrawnColumn, isProse, isText, widest } from "./columns.ts";
+import { heightOf, linesOf } from "./row_layout.ts";
+import { textWidth } from "../ui/measure.ts";
+
+export const HEAD = 45;
+const PADDING = 34;
+/** The least width of sentences that would be so wide on one line: the longer, the wider, and the more lines. */
+const leastOfProse = (width: number) => Math.max(160, 7.5 * Math.sqrt(width));
+
+/** Pixels by which a row's name stands further in; deep ones less, so that stacks stay readable. */
+export const indent = (level: number) => 18 + 14 * Math.min(level, 8) + 4 * Math.max(0, level - 8);
+
+/** The least width in which a heading, which is bold when sorted by, takes two lines. */
+function headingWidth({ title, scale }: DrawnColumn): number {
+  const words = `${title} ${scale.unit}`.trim().split(" ");
+  const splits = words.map((_, i) => [words.slice(0, i + 1).join(" "), words.slice(i + 1).join(" ")]);
+  return Math.min(...splits.map((lines) => Math.max(...lines.map((line) => textWidth(line, 12, 650)))));
+}
+
+/**
+ * Pixels of each column: what its longest number needs. Texts that are cut get what is left, the first one first; of
+ * sentences each gets its part: the longer, the more, but not four times as much for four times as many words.
+ */
+export function widths(columns: DrawnColumn[], available: number, indented: number): number[] {
+  const main = columns.findIndex(isText);
+  const natural = columns.map((column, i) => {
+    const needed = Math.max(headingWidth(column), textWidth(widest(column)), column.bar ? 66 : 0);
+    return Math.ceil(needed + PADDING + (i === main ? indented : 0));
+  });
+  const whole = 0.45 * available; // of a narrow table, so that the numbers beside the name stay in sight
+  const most = (i: number): number => {
+    const column = columns[i]!;
+    if (!isText(column)) return Infinity;
+    return isProse(column)
+      ? leastOfProse(natural[i]!)
+      : Math.min(Math.max(140, whole), i === main ? 380 + indented : 240);
+  };
+  const result = natural.map((width, i) => Math.min(width, most(i)));
+  let left = available - result.reduce((sum, width) => sum + width, 0);
+  const lacks = result.map((width, i) => (isProse(columns[i]!) ? Math.sqrt(natural[i]! - width) : 0));
+  const lacking = lacks.reduce((sum, lack) => sum + lack, 0);
+  const room = Math.max(0, left);
+  for (const [i, lack] of lacks.entries()) {
+    if (lack === 0) continue;
+    const more = Math.min(lack ** 2, room * lack / lacking);
+    result[i]! += more;
+    left -= more;
+  }
+  for (const [i, width] of result.entries()) {
+    if (!isText(columns[i]!) || left <= 0) continue;
+    result[i] = Math.min(natural[i]!, width + left);
+    left -= result[i]! - width;
+  }
+  const widestText = columns.reduce(
+    (best, column, i) => isText(column) && !(result[best]! > result[i]!) ? i : best,
+    -1,
+  );
+  if (widestText >= 0 && left > 0) result[widestText]! += left; // the table fills its box
+  const each = widestText < 0 && left > 0 ? left / result.length : 0;
+  return result.map((width) => width + each);
+}
+
+/** Pixels within a cell, beside its text. */
+export const INSET = 18;
+const CODE = 1.2; // its letters are as wide as the widest
+
+/** How high each row is, by place; null where no column has sentences. */
+export function heights(columns: DrawnColumn[], wide: number[], order: Uint32Array): number[] | null {
+  const whole = columns.flatMap((column, at) => (isProse(column) ? [{ ...column, room: wide[at]! - INSET }] : []));
+  if (!whole.length) return null;
+  const widthOf = (text: string) => textWidth(text) * (text.includes("`") ? CODE : 1);
+  const lines = (row: number) =>
+    Math.max(...whole.map(({ values, room }) => linesOf(String(values[row] ?? ""), room, widthOf)));
+  return Array.from(order, (row) => heightOf(lines(row)));
+}

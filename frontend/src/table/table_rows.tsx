@@ -1,0 +1,106 @@
+import { Component } from "preact";
+import { type DrawnColumn, isProse, isText } from "./columns.ts";
+import { cell, exact } from "../format/numbers.ts";
+import { ROW } from "./row_layout.ts";
+import { fitText } from "../ui/measure.ts";
+import { prose } from "../ui/prose.tsx";
+import { indent, INSET } from "./table_layout.ts";
+
+/** What folds and unfolds a row, before its name; where nothing is in the row, it takes its place unseen. */
+const Fold = ({ level, isUnfolded, name }: { level: number; isUnfolded: boolean | null; name: string }) => (
+  <button
+    type="button"
+    class="turn"
+    tabIndex={-1}
+    disabled={isUnfolded === null}
+    style={{ marginLeft: `${indent(level) - 18}px` }}
+    aria-label={`${isUnfolded ? "Fold" : "Unfold"} ${name}`}
+  >
+    {isUnfolded ? "▾" : "▸"}
+  </button>
+);
+
+const textOf = (column: DrawnColumn, row: number) =>
+  column.shown?.(row) ?? cell(column.values[row], column.kind, column.scale);
+
+/** What a cell says on hover: the number as it was recorded, the text that was too long. */
+export function cellTip(column: DrawnColumn, row: number, shown: string): string | null {
+  const { kind, values, scale, isNumeric } = column;
+  if (isNumeric) return exact(values[row], kind);
+  if (isProse(column)) return null;
+  const text = cell(values[row], kind, scale);
+  return text === shown ? null : text;
+}
+
+function classOf(column: DrawnColumn, row: number, share: number): string {
+  const kinds = [
+    column.isNumeric && "number",
+    isProse(column) && "prose",
+    column.values[row] === null && "missing",
+    share > 0 && "share",
+  ];
+  return [...kinds, column.tone?.(row)].filter(Boolean).join(" ");
+}
+
+export interface RowProps {
+  columns: DrawnColumn[];
+  wide: number[];
+  row: number;
+  place: number;
+  top: number;
+  height: number;
+  isChosen: boolean;
+  /** Whether what belongs to it is shown below it, or in it if it is of a tree. */
+  isExpanded: boolean;
+  /** Where it is of a tree. */
+  level: number | null;
+  isUnfolded: boolean | null;
+}
+
+/**
+ * One row. While the table scrolls, the element of a row that went out of sight becomes that of one that came into
+ * sight; what is the same in both isn't touched, and a row whose properties are the same isn't looked at.
+ */
+export class Row extends Component<RowProps> {
+  override shouldComponentUpdate(next: RowProps): boolean {
+    return (Object.keys(next) as (keyof RowProps)[]).some((name) => next[name] !== this.props[name]);
+  }
+
+  cell(column: DrawnColumn, at: number) {
+    const { row, wide, level, isUnfolded } = this.props;
+    const value = column.values[row];
+    const text = textOf(column, row);
+    const isFolding = at === 0 && level !== null;
+    const room = wide[at]! - INSET - (isFolding ? indent(level) : 0);
+    const share = column.bar && typeof value === "number" ? Math.max(0, value / column.bar.of) : 0;
+    return (
+      <td
+        key={column.name}
+        role="gridcell"
+        class={classOf(column, row, share)}
+        style={share > 0 ? { "--share": share.toFixed(4) } : undefined}
+      >
+        {isFolding && <Fold level={level} isUnfolded={isUnfolded} name={text} />}
+        {isProse(column) ? prose(text) : isText(column) ? fitText(text, room) : text}
+      </td>
+    );
+  }
+
+  render({ columns, row, place, top, height, isChosen, isExpanded, level }: RowProps) {
+    return (
+      <tr
+        id={`row-${row}`}
+        class="row"
+        role="row"
+        style={{ transform: `translateY(${top}px)`, height: height === ROW ? undefined : `${height}px` }}
+        aria-level={(level ?? 0) + 1}
+        aria-rowindex={place + 2}
+        aria-selected={isChosen}
+        aria-expanded={isExpanded}
+        data-place={place}
+      >
+        {columns.map((column, at) => this.cell(column, at))}
+      </tr>
+    );
+  }
+}

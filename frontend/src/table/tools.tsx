@@ -1,0 +1,100 @@
+import { useRef } from "preact/hooks";
+import type { Ready } from "./columns.ts";
+import { decimal, plural, quantity } from "../format/numbers.ts";
+import { useTableScope } from "./table_scope.ts";
+import { viewsOf } from "../app/router.ts";
+import { outermost } from "./tree.ts";
+import { useKeys } from "../ui/keys.ts";
+
+/** The filter's box; `/` goes there, Escape leaves it. */
+export function FilterBox({ problem }: { problem: string }) {
+  const scope = useTableScope();
+  const box = useRef<HTMLInputElement>(null);
+  useKeys({ "/": () => box.current?.select() }, scope.box);
+  return (
+    <div class="filter">
+      <input
+        ref={box}
+        type="search"
+        value={scope.get("filter")}
+        placeholder="Filter: words, -without, re:pattern"
+        aria-label="Filter rows"
+        aria-invalid={problem ? "true" : undefined}
+        data-tip="Rows that have all words, in any text column; -word leaves out, re: begins a regular expression"
+        onInput={(event) => scope.go({ filter: event.currentTarget.value, row: "", open: "", turned: "" })}
+        onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
+      />
+    </div>
+  );
+}
+
+/** A view's variants side by side. */
+export function GroupBy() {
+  const { base, entry, go } = useTableScope();
+  const variants = viewsOf("variant", base.id);
+  if (!variants.length) return null;
+  return (
+    <div class="segments" role="group" aria-label="Group by">
+      <span>Group by</span>
+      <div>
+        {[base, ...variants].map(({ id, place, title }) => (
+          <button
+            key={id}
+            type="button"
+            aria-pressed={id === entry.id}
+            onClick={() => go({ group: id === base.id ? "" : id, row: "", open: "" }, "push")}
+          >
+            {("label" in place && place.label) || title}
+          </button>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** How many of the largest rows a picture names. */
+export const useTop = (): number => Math.min(50, Math.max(1, Number(useTableScope().get("top")) || 10));
+
+export function TopN() {
+  const top = useTop();
+  const { go } = useTableScope();
+  return (
+    <label data-tip="How many of the largest rows the charts name">
+      Top{" "}
+      <input
+        type="number"
+        min={1}
+        max={50}
+        value={top}
+        onInput={({ currentTarget: { value } }) => go({ top: value === "10" ? "" : value })}
+      />
+    </label>
+  );
+}
+
+/** How many rows are shown, and their sums. */
+export function Sums({ ready, rows }: { ready: Ready; rows: Uint32Array }) {
+  const summed = ready.tree ? outermost(ready.tree, rows) : rows;
+  const shown = rows.length === ready.count
+    ? plural(rows.length, "row")
+    : `${decimal(rows.length)} of ${plural(ready.count, "row")}`;
+  const empty = ready.emptyColumns.length;
+  return (
+    <p class="sums" role="status">
+      <b>{shown}</b>
+      {ready.columns.filter(({ isSummed }) => isSummed).map(({ name, title, kind, values }) => {
+        const sum = summed.reduce((total, row) => total + (Number(values[row]) || 0), 0);
+        return (
+          <span key={name}>
+            {title} <b>{quantity(sum, kind)}</b>
+          </span>
+        );
+      })}
+      {empty > 0 && (
+        <span data-tip={ready.emptyColumns.map(({ title }) => title).join(", ")}>
+          {plural(empty, "empty column")} hidden
+        </span>
+      )}
+    </p>
+  );
+}

@@ -1,0 +1,169 @@
+/** Rows that lie in each other: which are shown, in which order, and where each stands in a flame graph. */
+
+export interface Tree {
+  /** The row around each row, or -1. */
+  parent: Int32Array;
+  /** How many rows are around each row. */
+  level: Uint16Array;
+  /** How many rows lie in each row, itself among them. */
+  size: Uint32Array;
+}
+
+const NONE = -1;
+
+/** The rows' tree. A row around which there is none, or which would lie in itself, is a root. */
+export function treeOf(parents: readonly unknown[]): Tree {
+  const count = parents.length;
+  const parent = Int32Array.from(parents, (value) => {
+    const row = typeof value === "number" ? value : NONE;
+    return row >= 0 && row < count ? row : NONE;
+  });
+  const level = new Uint16Array(count);
+  const known = new Uint8Array(count); // 1: on the way up, 2: done
+  const path: number[] = [];
+  for (let row = 0; row < count; row++) {
+    for (let at = row; at !== NONE && known[at] !== 2; at = parent[at]!) {
+      if (known[at] === 1) {
+        parent[path.at(-1)!] = NONE;
+        break;
+      }
+      known[at] = 1;
+      path.push(at);
+    }
+    for (let at = path.pop(); at !== undefined; at = path.pop()) {
+      level[at] = parent[at] === NONE ? 0 : level[parent[at]!]! + 1;
+      known[at] = 2;
+    }
+  }
+  return { parent, level, size: sizes(parent, level) };
+}
+
+function sizes(parent: Int32Array, level: Uint16Array): Uint32Array {
+  const size = new Uint32Array(parent.length).fill(1);
+  const deepest = Uint32Array.from(parent, (_, row) => row).sort((a, b) => level[b]! - level[a]!);
+  for (const row of deepest) if (parent[row] !== NONE) size[parent[row]!]! += size[row]!;
+  return size;
+}
+
+/** All rows, each followed by those that lie in it; siblings in the order in which they stand in `order`. */
+export function inPreorder({ parent, level, size }: Tree, order: Uint32Array): Uint32Array {
+  const byLevel = order.slice().sort((a, b) => level[a]! - level[b]!); // stable: siblings keep their order
+  const free = new Uint32Array(parent.length);
+  const result = new Uint32Array(order.length);
+  let next = 0;
+  for (const row of byLevel) {
+    const above = parent[row]!;
+    const place = above === NONE ? next : free[above]!;
+    if (above === NONE) next += size[row]!;
+    else free[above] = place + size[row]!;
+    free[row] = place + 1;
+    result[place] = row;
+  }
+  return result;
+}
+
+/** The rows that a filter lets through (`matches`), what is around them, and what lies in them. */
+export function withKin({ parent, level }: Tree, matches: Uint32Array): { included: Uint8Array; around: Uint8Array } {
+  const included = new Uint8Array(parent.length);
+  const around = new Uint8Array(parent.length);
+  for (const row of matches) {
+    included[row] = 1;
+    for (let at = parent[row]!; at !== NONE && !around[at]; at = parent[at]!) around[at] = 1;
+  }
+  const outermost = Uint32Array.from(parent, (_, row) => row).sort((a, b) => level[a]! - level[b]!);
+  const inside = included.slice();
+  for (const row of outermost) if (parent[row] !== NONE && inside[parent[row]!]) inside[row] = 1;
+  for (let row = 0; row < included.length; row++) included[row] = inside[row] || around[row] ? 1 : 0;
+  return { included, around };
+}
+
+/** The rows of `preorder` that are included and in no folded row. */
+export function unfolded(
+  { size }: Tree,
+  preorder: Uint32Array,
+  included: Uint8Array | null,
+  isOpen: (row: number) => boolean,
+): Uint32Array {
+  const shown = new Uint32Array(preorder.length);
+  let count = 0;
+  for (let place = 0; place < preorder.length;) {
+    const row = preorder[place]!;
+    const isKept = !included || included[row];
+    if (isKept) shown[count++] = row;
+    place += isKept && isOpen(row) ? 1 : size[row]!;
+  }
+  return shown.subarray(0, count);
+}
+
+/** The deepest level to which everything can be unfolded with at most `most` rows shown. */
+export function depthFor({ level }: Tree, most: number): number {
+  const counts: number[] = [];
+  for (const at of level) counts[at] = (counts[at] ?? 0) + 1;
+  let shown = counts[0] ?? 0;
+  let depth = 0;
+  while (depth + 1 < counts.length && shown + counts[depth + 1]! <= most) shown += counts[++depth]!;
+  return depth;
+}
+
+/** The rows around a row, from the outermost. */
+export function pathTo({ parent }: Tree, row: number): number[] {
+  const path = [];
+  for (let at = parent[row]!; at !== undefined && at !== NONE; at = parent[at]!) path.unshift(at);
+  return path;
+}
+
+export interface Box {
+  row: number;
+  level: number;
+  /** From 0 to 1. */
+  left: number;
+  width: number;
+}
+
+/**
+ * Boxes of a flame graph: as wide as the rows' values, those of the rows in a row inside it, side by side.
+ *
+ * @param root The row that has the whole width, with what is around it above; -1 for all roots.
+ * @param least The least width that is drawn; what is narrower is left out with all that lies in it.
+ */
+export function flameBoxes(
+  tree: Tree,
+  preorder: Uint32Array,
+  values: readonly (number | null)[],
+  root: number,
+  least: number,
+): Box[] {
+  const boxes: Box[] = root < 0 ? [] : pathTo(tree, root).map((row, level) => ({ row, level, left: 0, width: 1 }));
+  const start = root < 0 ? 0 : preorder.indexOf(root);
+  const end = root < 0 ? preorder.length : start + tree.size[root]!;
+  const whole = root < 0 ? totalOf(tree, preorder, values) : values[root] ?? 0;
+  if (!(whole > 0)) return boxes;
+  const free = new Map<number, number>(); // where the next row in each row begins
+  for (let place = start; place < end;) {
+    const row = preorder[place]!;
+    const above = row === root ? NONE : tree.parent[row]!;
+    const left = free.get(above) ?? 0;
+    const width = Math.min(Math.max(0, values[row] ?? 0) / whole, 1 - left);
+    free.set(above, left + width);
+    free.set(row, left);
+    if (width >= least) boxes.push({ row, level: tree.level[row]!, left, width });
+    place += width >= least ? 1 : tree.size[row]!;
+  }
+  return boxes;
+}
+
+/** The sum of the roots' values: the totals of the other rows lie in them. */
+export function totalOf({ parent }: Tree, rows: Uint32Array, values: readonly (number | null)[]): number {
+  return rows.reduce((sum, row) => sum + (parent[row] === NONE ? Math.max(0, values[row] ?? 0) : 0), 0);
+}
+
+/** Those of the rows that lie in none of the others. */
+export function outermost({ parent }: Tree, rows: Uint32Array): Uint32Array {
+  const among = new Uint8Array(parent.length);
+  for (const row of rows) among[row] = 1;
+  return rows.filter((row) => {
+    let at = parent[row]!;
+    while (at !== NONE && !among[at]) at = parent[at]!;
+    return at === NONE;
+  });
+}

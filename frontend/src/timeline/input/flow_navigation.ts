@@ -1,0 +1,36 @@
+/** Goes along the arrows of the selection, and from one of several to the next. */
+
+import { computed, signal } from "@preact/signals";
+import { waitForSelection } from "./command_queue.ts";
+import { type FlowStep, flowTargets, isAtTarget, nextTarget } from "../model/flow_targets.ts";
+import { detail, jumpTo, selection } from "../state/selection.ts";
+
+const last = signal<FlowStep | null>(null);
+
+/** The arrows that led to the selection; null if something else did. */
+export const currentFlow = computed((): FlowStep | null => {
+  const chosen = selection.value;
+  return last.value && chosen && isAtTarget(last.value, chosen) ? last.value : null;
+});
+
+function follow(next: FlowStep) {
+  const goal = next.targets[next.at]!;
+  last.value = next;
+  void jumpTo(next.source, goal.slice, goal);
+}
+
+/** To what the selection led to, or to what led to it; where no arrow goes on, to the next target of the one before. */
+export async function followFlow(forth: boolean) {
+  await waitForSelection();
+  const chosen = selection.peek(), known = detail.peek();
+  if (!chosen || known?.state !== "ready") return;
+  const targets = flowTargets(known, forth), before = currentFlow.peek();
+  if (targets.length) follow({ source: chosen.source, name: known.name, forth, targets, at: 0 });
+  else if (before?.forth === forth) follow(nextTarget(before, 1));
+}
+
+/** To another target of the arrow that was followed last. */
+export function cycleTargets(by: 1 | -1) {
+  const before = currentFlow.peek();
+  if (before) follow(nextTarget(before, by));
+}

@@ -1,0 +1,247 @@
+/** The keyboard on the timeline. Search and drawer have theirs in the panels. */
+
+import type { Brief } from "../../api/timeline_types.ts";
+import { nearestBox } from "../draw/hit_test.ts";
+import type { Push } from "../draw/motion.ts";
+import type { Renderer } from "../draw/renderer.ts";
+import { enqueue, waitForSelection } from "./command_queue.ts";
+import { cycleTargets, followFlow } from "./flow_navigation.ts";
+import { rangeOf, scrollBy } from "./pointer_input.ts";
+import { moveBy } from "./reorder.ts";
+import { linesInSight, nsPerPixel } from "../model/geometry.ts";
+import { axisOf, type Band, LANE, type Line, lineOf } from "../model/layout.ts";
+import { padRange } from "../model/ranges.ts";
+import type { Area } from "../model/url_codec.ts";
+import { addBookmark, chosenBookmark, latestArea, removeBookmark } from "../state/bookmarks.ts";
+import { turnPath } from "../state/critical_paths.ts";
+import { area, detail, find, hover, jumpTo, select, selection, setArea, setFind } from "../state/selection.ts";
+import { sourceOf, whole } from "../state/sources.ts";
+import {
+  geometry,
+  mode,
+  pointer,
+  size,
+  togglePin,
+  trackLayout,
+  viewport,
+  zoomToRange,
+} from "../state/viewport_state.ts";
+import { awaitsSecond, type Commands, isField } from "../../ui/keys.ts";
+
+const MOTION_KEYS: Record<string, Push> = { KeyW: "in", KeyS: "out", KeyA: "left", KeyD: "right" };
+
+/** Follows the keys that move as long as they are held: by their place, so that any layout has them in a cross. */
+export function followHeldKeys(view: Renderer): () => void {
+  const stop = new AbortController();
+  const on = (target: EventTarget, name: string, act: (event: KeyboardEvent) => void) =>
+    target.addEventListener(name, act as EventListener, { signal: stop.signal, capture: true });
+  on(document, "keydown", (event) => {
+    const push = MOTION_KEYS[event.code];
+    if (!push || event.ctrlKey || event.metaKey || event.altKey || awaitsSecond() || isField(event.target)) return;
+    event.preventDefault();
+    view.motion.press(push, performance.now());
+    view.invalidate();
+  });
+  on(document, "keyup", (event) => {
+    const push = MOTION_KEYS[event.code];
+    if (push) view.motion.release(push);
+  });
+  on(globalThis as unknown as EventTarget, "blur", () => view.motion.release());
+  return () => stop.abort();
+}
+
+/** The selected slice, as well as it is known. */
+function selected(): { source: string; brief: Brief } | null {
+  const chosen = selection.peek(), over = hover.peek();
+  if (!chosen) return null;
+  const known = detail.peek();
+  const isKnown = known?.state === "ready" && known.slice === chosen.slice;
+  const brief = isKnown ? known : (over?.source === chosen.source && over.slice === chosen.slice ? over : null);
+  return brief && { source: chosen.source, brief };
+}
+
+/** Centres the selection, or the area; fits it if it is centred already. */
+async function focus() {
+  if (!selected()) await waitForSelection();
+  const one = selected();
+  const range = one ? rangeOf(one.source, one.brief) : area.peek();
+  if (!range) return;
+  const { from, to } = viewport.peek();
+  const middle = (range.from + range.to) / 2, length = to - from;
+  const isCentred = Math.abs(middle - (from + to) / 2) < length * 0.01;
+  if (isCentred || range.to - range.from > length || !one) return zoomToRange(padRange(range, 0.15));
+  zoomToRange({ from: middle - length / 2, to: middle + length / 2 });
+}
+
+interface Lane {
+  band: Band;
+  lane: number;
+}
+
+/** All lanes in sight, from the top. */
+const lanesInSight = (): Lane[] =>
+  linesInSight(geometry()).sort((a, b) => a.top - b.top).flatMap(({ line: { band } }) =>
+    band && !band.isMini ? Array.from({ length: band.lanes }, (_, lane) => ({ band, lane })) : []
+  );
+
+/** Selects in the first of the lanes that has a slice at a time, or within some time of it. */
+function selectIn(view: Renderer, lanes: Lane[], time: number, within: number) {
+  for (const { band, lane } of lanes) {
+    const source = sourceOf(band.source);
+    const hit = source && nearestBox(view.pieces(source, band.track), lane, time - source.shift_ns, within / 3);
+    if (hit) return select({ source: source.id, slice: hit.slice });
+  }
+}
+
+function selectFirst(view: Renderer) {
+  const { from, to } = viewport.peek();
+  selectIn(view, lanesInSight(), (from + to) / 2, (to - from) / 2);
+}
+
+async function selectNeighbor(view: Renderer, way: "next" | "previous") {
+  await waitForSelection();
+  const chosen = selection.peek(), known = detail.peek();
+  if (!chosen) return selectFirst(view);
+  const other = known?.state === "ready" ? known[way] : null;
+  if (other !== null) await jumpTo(chosen.source, other);
+}
+
+async function selectVertically(view: Renderer, isDown: boolean) {
+  if (!selected()) await waitForSelection();
+  const one = selected();
+  if (!one) return selectFirst(view);
+  const lanes = lanesInSight();
+  const at = lanes.findIndex(({ band, lane }) =>
+    band.source === one.source && band.track === one.brief.track && lane === one.brief.lane
+  );
+  const { from, to } = rangeOf(one.source, one.brief), seen = viewport.peek();
+  const middle = (Math.max(from, seen.from) + Math.min(to, seen.to)) / 2;
+  const others = isDown ? lanes.slice(at + 1) : lanes.slice(0, Math.max(0, at)).reverse();
+  selectIn(view, others, middle, 12 * nsPerPixel(geometry()));
+}
+
+/** The time of the selection, on its track; null while it isn't known exactly. */
+function selectedArea(): Area | null {
+  const one = selected();
+  if (!one || detail.peek()?.state !== "ready") return null; // what is drawn of it isn't exact
+  return { ...rangeOf(one.source, one.brief), tracks: [{ source: one.source, track: one.brief.track }] };
+}
+
+/** Marks the selection; with shift keeps it, or the area if that is what was chosen last. */
+async function mark(isOnAll: boolean, isKept: boolean) {
+  await waitForSelection();
+  const chosen = (isKept ? latestArea() : null) ?? selectedArea();
+  if (chosen) (isKept ? addBookmark : setArea)(isOnAll ? { ...chosen, tracks: [] } : chosen);
+}
+
+function removeChosen() {
+  const chosen = chosenBookmark.peek();
+  if (chosen) removeBookmark(chosen);
+}
+
+/** The line of the tree in which an element is. */
+function lineAround(element: Element | null): Line | undefined {
+  const { pinned, lines } = trackLayout.peek(), head = element?.closest<HTMLElement>(".track");
+  return head ? [...pinned, ...lines].find(({ id }) => id === head.dataset.line) : undefined;
+}
+
+/** The line that was gone to by keyboard, else the one under the pointer, else that of the focus or of the selection. */
+function lineHere(view: Renderer): Line | undefined {
+  const { x, y, isOver } = pointer.peek();
+  const over = isOver ? view.at(x, y)?.line : undefined, one = selected();
+  return lineAround(document.querySelector(".track :focus-visible")) ??
+    lineAround(document.querySelector(".track:hover")) ?? over ?? lineAround(document.activeElement) ??
+    (one ? lineOf(trackLayout.peek(), one.source, one.brief.track) : undefined);
+}
+
+function pinHere(view: Renderer) {
+  const line = lineHere(view);
+  const axis = line && axisOf(trackLayout.peek(), line);
+  if (axis?.group) togglePin(axis.id);
+}
+
+/** Moves the line, or the thread that it is a part of. */
+function moveHere(view: Renderer, down: boolean) {
+  const line = lineHere(view);
+  const movable = line && (line.group ? line : axisOf(trackLayout.peek(), line));
+  if (movable) moveBy(movable, down);
+}
+
+/** Takes back one thing: what was done last comes first. */
+function dismissOne() {
+  if (area.peek()) setArea(null);
+  else if (selection.peek()) select(null);
+  else if (find.peek()) setFind(null);
+}
+
+export function commandsOf(view: Renderer): Commands {
+  const page = () => size.peek().height * 0.8;
+  const tool = (chosen: typeof mode.value) => () => (mode.value = chosen);
+  const queued = (act: (event: KeyboardEvent) => Promise<void> | void) => (event: KeyboardEvent) =>
+    enqueue(() => act(event), event.repeat);
+  const next = queued(() => selectNeighbor(view, "next")), previous = queued(() => selectNeighbor(view, "previous"));
+  const markOne = queued(({ shiftKey }) => mark(false, shiftKey)),
+    markAll = queued(({ shiftKey }) => mark(true, shiftKey));
+  return {
+    f: queued(focus),
+    F: queued(focus),
+    "0": () => zoomToRange(whole.peek()),
+    Home: () => zoomToRange(whole.peek()),
+    ".": next,
+    ",": previous,
+    ArrowRight: next,
+    ArrowLeft: previous,
+    ArrowUp: () => scrollBy(-3 * LANE),
+    ArrowDown: () => scrollBy(3 * LANE),
+    PageUp: () => scrollBy(-page()),
+    PageDown: () => scrollBy(page()),
+    "]": queued(() => followFlow(true)),
+    "[": queued(() => followFlow(false)),
+    "}": queued(() => cycleTargets(1)),
+    "{": queued(() => cycleTargets(-1)),
+    m: markOne,
+    M: markOne,
+    r: markAll,
+    R: markAll,
+    Delete: queued(removeChosen),
+    Backspace: queued(removeChosen),
+    p: () => pinHere(view),
+    P: () => pinHere(view),
+    c: turnPath,
+    C: turnPath,
+    Escape: dismissOne,
+    "1": tool("area"),
+    "2": tool("pan"),
+    "3": tool("zoom"),
+    "4": tool("area"),
+    "⌥ArrowUp": () => moveHere(view, false),
+    "⌥ArrowDown": () => moveHere(view, true),
+    "⇧ArrowUp": queued(() => selectVertically(view, false)),
+    "⇧ArrowDown": queued(() => selectVertically(view, true)),
+  };
+}
+
+/** What keys and mouse do on the timeline, for the sheet of keys. */
+export const KEYS: [keys: string, meaning: string][] = [
+  ["W S", "Zoom in and out at the pointer while it is held; Ctrl and the wheel too"],
+  ["A D", "Move left and right while it is held; Shift and the wheel, or Shift and drag, too"],
+  ["↑ ↓", "Scroll the tracks; the wheel too"],
+  ["0", "The whole recording"],
+  ["F", "Centre the selection; once more: fit it. Double-click does so at once"],
+  [". ,", "Next or previous slice of the row; → and ← too"],
+  ["⇧↑ ⇧↓", "The slice above or below the selection"],
+  ["[ ]", "Back and forth along the arrows of the selection; where none goes on, to the next of several"],
+  ["⇧[ ⇧]", "Of several slices that an arrow led to, the one before and the next one"],
+  ["M R", "Mark the time of the selection on its track, or on all; dragging marks any"],
+  ["⇧M ⇧R", "Mark it and keep the mark; after dragging, keep what was dragged"],
+  ["Del", "Remove the kept mark that is chosen; a click on its letter in the ruler chooses it"],
+  ["Click ⇧Click", "On a step: mark its time; compare another step with it, by name"],
+  ["P", "Pin the track under the pointer, or that of the selection"],
+  ["Alt+↑ Alt+↓", "Move the worker, process, thread or stream up or down; dragging its name does so too"],
+  ["C", "The critical path of each step; with several workers also the one across ranks; then none"],
+  ["/", "Search; Enter and ⇧Enter go to the next and the previous hit"],
+  ["Q", "Open or close the drawer"],
+  ["1 2 3 4", "What dragging does: 2 moves, 3 zooms, 1 and 4 mark a time"],
+  ["Esc", "Take back the marked time, then the selection, then the search"],
+  ["?", "This sheet"],
+];

@@ -1,0 +1,267 @@
+/** The mouse on the canvas: points, selects, drags areas, pans, zooms. */
+
+import type { Brief, SliceFacts } from "../../api/timeline_types.ts";
+import { GRIP, RULER, STEPS, STRIP, stripTime, stripX } from "../draw/header.ts";
+import type { Renderer } from "../draw/renderer.ts";
+import { type Geometry, linesInSight, nsPerPixel, timeAt } from "../model/geometry.ts";
+import { clampRange, padRange, shiftRange, stepOf, zoomRange } from "../model/ranges.ts";
+import type { Area, Range, TrackPlace } from "../model/url_codec.ts";
+import { chooseStep, compareStep } from "../state/bookmarks.ts";
+import { hover, select, setArea } from "../state/selection.ts";
+import { sourceOf, steps, whole } from "../state/sources.ts";
+import { loadFrom } from "../state/traces.ts";
+import {
+  counterAtPointer,
+  draft,
+  geometry,
+  mode,
+  pointer,
+  scroll,
+  size,
+  trackLayout,
+  viewport,
+  zoomToRange,
+} from "../state/viewport_state.ts";
+
+const DRAGS = 4; // pixels until a press is a drag
+const ZOOM_PER_WHEEL = 0.0022;
+
+type Drag = (event: PointerEvent, end: boolean) => void;
+
+const limit = (): number =>
+  Math.max(0, trackLayout.peek().height + trackLayout.peek().pinnedHeight - size.peek().height);
+
+/** Scrolls the tracks, as far as there are any. */
+export const scrollBy = (by: number) => (scroll.value = Math.max(0, Math.min(limit(), scroll.peek() + by)));
+
+export function panTo(range: Range) {
+  viewport.value = clampRange(range, whole.peek());
+}
+
+/** The tracks between two heights. */
+function tracksBetween(place: Geometry, a: number, b: number): TrackPlace[] {
+  const top = Math.min(a, b), bottom = Math.max(a, b);
+  return linesInSight(place).flatMap(({ line: { band, height }, top: at }) =>
+    band && at < bottom && at + height > top ? [{ source: band.source, track: band.track }] : []
+  );
+}
+
+/** How far a wheel is turned, across and down, in pixels. */
+export function turnedBy({ deltaX, deltaY, deltaMode }: WheelEvent): [across: number, down: number] {
+  const lines = deltaMode === 1 ? 16 : deltaMode === 2 ? 400 : 1;
+  return [deltaX * lines, deltaY * lines];
+}
+
+export class PointerInput {
+  private drag: Drag | null = null;
+  private press: { x: number; y: number } | null = null;
+  private last = { x: 0, y: 0 };
+
+  constructor(private readonly view: Renderer) {}
+
+  /** Begins to listen; returns what ends it. */
+  listen(): () => void {
+    const { canvas, headCanvas } = this.view;
+    const stop = new AbortController();
+    const on = (target: HTMLElement, name: string, act: (event: never) => void) =>
+      target.addEventListener(name, act as EventListener, { signal: stop.signal, passive: false });
+    on(canvas, "wheel", (event: WheelEvent) => this.wheel(event));
+    on(headCanvas, "wheel", (event: WheelEvent) => this.wheel(event));
+    for (const target of [canvas, headCanvas]) {
+      on(target, "pointerdown", (event: PointerEvent) => this.down(event, target === headCanvas));
+      on(target, "pointermove", (event: PointerEvent) => this.move(event, target === headCanvas));
+      on(target, "pointerup", (event: PointerEvent) => this.up(event, target === headCanvas));
+      on(target, "pointercancel", () => this.cancel());
+      on(target, "pointerleave", () => this.leave());
+    }
+    on(canvas, "dblclick", () => this.open());
+    on(headCanvas, "dblclick", (event: MouseEvent) => this.openStep(event));
+    return () => stop.abort();
+  }
+
+  private wheel(event: WheelEvent) {
+    const [across, down] = turnedBy(event);
+    event.preventDefault();
+    this.view.motion.stop();
+    if (event.ctrlKey || event.metaKey) {
+      panTo(zoomRange(viewport.peek(), Math.exp(down * ZOOM_PER_WHEEL), timeAt(geometry(), event.offsetX)));
+    } else if (event.shiftKey || Math.abs(across) > Math.abs(down)) {
+      panTo(shiftRange(viewport.peek(), (across || down) * nsPerPixel(geometry())));
+    } else scrollBy(down);
+    this.point(event.offsetX, event.offsetY);
+  }
+
+  private down(event: PointerEvent, isHead: boolean) {
+    if (event.button > 1) return;
+    (event.target as HTMLElement).setPointerCapture(event.pointerId);
+    this.view.canvas.focus({ preventScroll: true });
+    this.view.motion.stop();
+    this.press = this.last = { x: event.offsetX, y: event.offsetY };
+    this.drag = isHead ? this.headDrag(event) : this.bodyDrag(event);
+  }
+
+  private headDrag({ offsetX, offsetY }: PointerEvent): Drag {
+    if (offsetY < STEPS.top - 2) return this.windowDrag(offsetX);
+    const from = timeAt(geometry(), offsetX);
+    return ({ offsetX: x }, end) => this.areaTo(from, timeAt(geometry(), x), [], end);
+  }
+
+  /** In the strip: an edge of the window, the window, or a new one. */
+  private windowDrag(x: number): Drag {
+    const state = { width: size.peek().width, whole: whole.peek() };
+    const before = viewport.peek(), begun = stripTime(state, x);
+    const [left, right] = [stripX(state, before.from), stripX(state, before.to)];
+    const free = x < left - GRIP || x > right + GRIP || right - left < 3 * GRIP;
+    const edge = free ? "" : Math.abs(x - left) < GRIP ? "from" : Math.abs(x - right) < GRIP ? "to" : "";
+    return ({ offsetX }) => {
+      const time = stripTime(state, offsetX);
+      if (edge === "from") panTo({ from: Math.min(time, before.to - 1), to: before.to });
+      else if (edge === "to") panTo({ from: before.from, to: Math.max(time, before.from + 1) });
+      else if (!free) panTo(shiftRange(before, time - begun));
+      else panTo({ from: Math.min(begun, time), to: Math.max(begun, time) });
+    };
+  }
+
+  private bodyDrag(event: PointerEvent): Drag {
+    const before = viewport.peek(), scrolled = scroll.peek(), { offsetX, offsetY } = event;
+    if (event.shiftKey || event.button === 1 || mode.peek() === "pan") {
+      return ({ offsetX: x, offsetY: y }) => {
+        panTo(shiftRange(before, -(x - offsetX) * ((before.to - before.from) / size.peek().width)));
+        scrollBy(scrolled - (y - offsetY) - scroll.peek());
+      };
+    }
+    if (mode.peek() === "zoom") {
+      const around = timeAt(geometry(), offsetX);
+      return ({ offsetY: y }) => panTo(zoomRange(before, Math.exp((y - offsetY) * 0.01), around));
+    }
+    const from = this.view.edgeAt(offsetX, offsetY);
+    return ({ offsetX: x, offsetY: y }, end) => {
+      const to = this.view.edgeAt(x, y), tracks = tracksBetween(geometry(), offsetY, y);
+      this.areaTo(from.time, to.time, tracks, false);
+      if (end) void Promise.all([exact(from), exact(to)]).then(([a, b]) => this.areaTo(a, b, tracks, true));
+    };
+  }
+
+  private areaTo(a: number, b: number, tracks: TrackPlace[], end: boolean) {
+    const chosen: Area = { from: Math.min(a, b), to: Math.max(a, b), tracks };
+    draft.value = end ? null : chosen;
+    if (end && chosen.to - chosen.from >= 1) setArea(chosen);
+  }
+
+  private move(event: PointerEvent, isHead: boolean) {
+    this.last = { x: event.offsetX, y: event.offsetY };
+    if (this.press && Math.abs(event.offsetX - this.press.x) + Math.abs(event.offsetY - this.press.y) >= DRAGS) {
+      this.press = null;
+      hover.value = null;
+    }
+    if (this.drag && !this.press) return this.drag(event, false);
+    if (this.drag) return;
+    pointer.value = { x: event.offsetX, y: isHead ? -1 : event.offsetY, isOver: true };
+    if (isHead) this.headCursor(event);
+    else this.point(event.offsetX, event.offsetY);
+  }
+
+  private headCursor({ offsetX, offsetY, target }: PointerEvent) {
+    hover.value = null;
+    const state = { width: size.peek().width, whole: whole.peek() };
+    const edges = [viewport.peek().from, viewport.peek().to].map((time) => Math.abs(stripX(state, time) - offsetX));
+    const isStrip = offsetY < STRIP.top + STRIP.height;
+    const cursor = isStrip
+      ? (Math.min(...edges) < GRIP ? "ew-resize" : "grab")
+      : offsetY < RULER.top
+      ? "pointer"
+      : "text";
+    (target as HTMLElement).style.cursor = cursor;
+  }
+
+  private up(event: PointerEvent, isHead: boolean) {
+    const { drag, press } = this;
+    this.drag = this.press = null;
+    if (!drag) return;
+    if (!press) return drag(event, true);
+    if (isHead) this.clickHead(event);
+    else this.click(event);
+  }
+
+  private cancel() {
+    this.drag = this.press = null;
+    draft.value = null;
+  }
+
+  private leave() {
+    if (this.drag) return;
+    pointer.value = { ...pointer.peek(), isOver: false };
+    hover.value = counterAtPointer.value = null;
+  }
+
+  private clickHead({ offsetX, offsetY, shiftKey }: PointerEvent) {
+    if (offsetY < STEPS.top - 2) {
+      const { from, to } = viewport.peek();
+      const middle = stripTime({ width: size.peek().width, whole: whole.peek() }, offsetX);
+      return zoomToRange({ from: middle - (to - from) / 2, to: middle + (to - from) / 2 });
+    }
+    const step = this.stepAt(offsetX, offsetY);
+    if (!step) setArea(null);
+    else (shiftKey ? compareStep : chooseStep)(step);
+  }
+
+  private stepAt(x: number, y: number): Range | null {
+    if (y < STEPS.top || y >= RULER.top) return null;
+    const step = stepOf(steps.peek(), timeAt(geometry(), x));
+    return step ? { from: step.start_ns, to: step.end_ns } : null;
+  }
+
+  private openStep({ offsetX, offsetY }: MouseEvent) {
+    const step = this.stepAt(offsetX, offsetY);
+    if (step) zoomToRange(padRange(step));
+    else if (offsetY < STEPS.top - 2) zoomToRange(whole.peek());
+  }
+
+  private click(event: PointerEvent) {
+    const target = this.view.at(event.offsetX, event.offsetY);
+    if (!target?.hit) {
+      select(null);
+      if (!event.shiftKey) setArea(null);
+      return;
+    }
+    this.point(event.offsetX, event.offsetY);
+    select({ source: target.source.id, slice: target.hit.slice });
+  }
+
+  /** Zooms to what was double-clicked. */
+  private open() {
+    const target = this.view.at(this.last.x, this.last.y);
+    if (!target?.hit) return;
+    const { start_ns, dur_ns } = target.hit, { shift_ns } = target.source;
+    zoomToRange(padRange({ from: start_ns + shift_ns, to: start_ns + dur_ns + shift_ns }, 0.1));
+  }
+
+  /** Finds what is under the pointer. */
+  private point(x: number, y: number) {
+    const target = this.view.at(x, y);
+    counterAtPointer.value = this.view.counterAt(x, y);
+    this.view.canvas.style.cursor = mode.peek() === "pan" ? "grab" : target?.hit ? "pointer" : "default";
+    const before = hover.peek();
+    if (!target?.hit) return void (before && (hover.value = null));
+    const { hit, source, line } = target;
+    if (before?.source === source.id && before.slice === hit.slice) return;
+    const category = source.meta.categories[source.labels.categories[hit.label]!] ?? "";
+    const brief: Brief = { ...hit, name: source.labels.text(hit.label), category, track: line.band!.track };
+    hover.value = { ...brief, source: source.id, count: hit.count };
+  }
+}
+
+/** The very time of an edge: a box is as exact as its pixel, the server is exact. */
+async function exact({ time, slice, isEnd, source }: ReturnType<Renderer["edgeAt"]>): Promise<number> {
+  const of = sourceOf(source);
+  if (!of || slice === null) return Math.round(time);
+  const facts = await loadFrom<SliceFacts>(of, "timeline/slice", { slice: String(slice) });
+  if (facts.state !== "ready") return Math.round(time);
+  return facts.start_ns + (isEnd ? facts.dur_ns : 0) + of.shift_ns;
+}
+
+/** The time of a slice on the common clock. */
+export function rangeOf(source: string, { start_ns, dur_ns }: Brief): Range {
+  const shift = sourceOf(source)?.shift_ns ?? 0;
+  return { from: start_ns + shift, to: start_ns + dur_ns + shift };
+}

@@ -1,0 +1,21 @@
+/** How far apart workers begin the same collective. */
+
+import type { Brief, Find, SliceFacts } from "../../api/timeline_types.ts";
+
+export interface CollectivePeer {
+  source: string;
+  brief: Brief;
+}
+
+/** From the first that began to the last, on the common clock. */
+export function skewOf(list: CollectivePeer[], shiftOf: (source: string) => number): number {
+  const starts = list.map(({ source, brief }) => brief.start_ns + shiftOf(source));
+  return Math.max(...starts) - Math.min(...starts);
+}
+
+/** What finds this collective on every rank: its group's how manieth it is, else its like by name. */
+export function findOfCollective({ name, category, collective }: SliceFacts): Find {
+  const { group, nth } = collective ?? {};
+  const isNumbered = typeof nth === "number" && typeof group === "string";
+  return isNumbered ? { group, nth, category } : { name, category };
+}

@@ -1,0 +1,37 @@
+/** The slices to which the arrows of one lead, and which of them is current. */
+
+import type { Brief, SliceFacts } from "../../api/timeline_types.ts";
+
+/** Slices to which the arrows of one lead, or from which they come, and which of them was gone to last. */
+export interface FlowStep {
+  /** The worker that they are of. */
+  source: string;
+  /** The name of the slice whose arrows they are. */
+  name: string;
+  forth: boolean;
+  targets: Brief[];
+  at: number;
+}
+
+/** What a slice led to, or what led to it: its work or its launch first. Each slice is there once. */
+export function flowTargets({ slice, launched, launched_by, arrows }: SliceFacts, forth: boolean): Brief[] {
+  const drawn = arrows.filter(({ from, to }) => (forth ? from : to).slice === slice).map(({ from, to }) =>
+    forth ? to : from
+  );
+  const work = forth ? launched?.slices ?? [] : [launched_by?.call, launched_by?.op];
+  const targets = new Map<number, Brief>();
+  for (const goal of [...work, ...drawn]) {
+    if (goal && goal.slice !== slice && !targets.has(goal.slice)) targets.set(goal.slice, goal);
+  }
+  return [...targets.values()];
+}
+
+/** Whether a slice is the current target. */
+export const isAtTarget = ({ source, targets, at }: FlowStep, chosen: { source: string; slice: number }): boolean =>
+  source === chosen.source && targets[at]?.slice === chosen.slice;
+
+/** The next or previous target; after the last comes the first. */
+export const nextTarget = (flow: FlowStep, by: 1 | -1): FlowStep => ({
+  ...flow,
+  at: (flow.at + by + flow.targets.length) % flow.targets.length,
+});

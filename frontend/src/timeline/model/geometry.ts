@@ -1,0 +1,95 @@
+/** Where a time and a slice are on the canvas, in CSS pixels. */
+
+import type { Brief } from "../../api/timeline_types.ts";
+import { type Band, type Line, lineOf, type TrackLayout } from "./layout.ts";
+import type { Range } from "./url_codec.ts";
+
+export interface Box {
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+}
+
+export interface Geometry {
+  width: number;
+  height: number;
+  range: Range;
+  layout: TrackLayout;
+  /** How far the lines below the pinned ones are scrolled. */
+  scroll: number;
+}
+
+export const xOf = ({ width, range }: Pick<Geometry, "width" | "range">, time: number): number =>
+  ((time - range.from) / (range.to - range.from)) * width;
+
+export const timeAt = ({ width, range }: Geometry, x: number): number =>
+  range.from + (x / width) * (range.to - range.from);
+
+export const nsPerPixel = ({ width, range }: Geometry): number => (range.to - range.from) / Math.max(1, width);
+
+export const isPinned = ({ layout }: Geometry, line: Line): boolean => layout.pinned.includes(line);
+
+/** The top of a line. */
+export const topOf = (geometry: Geometry, line: Line): number =>
+  isPinned(geometry, line) ? line.y : geometry.layout.pinnedHeight + line.y - geometry.scroll;
+
+/** The lines in sight, first the scrolled ones, then the pinned ones over them. */
+export function linesInSight(geometry: Geometry): { line: Line; top: number }[] {
+  const { layout, height } = geometry;
+  const scrolled = layout.lines.map((line) => ({ line, top: layout.pinnedHeight + line.y - geometry.scroll }))
+    .filter(({ line, top }) => top < height && top + line.height > layout.pinnedHeight);
+  return [...scrolled, ...layout.pinned.map((line) => ({ line, top: line.y }))];
+}
+
+/** The line at a height. */
+export function lineAt(geometry: Geometry, y: number): { line: Line; top: number } | undefined {
+  const isOnPinned = y < geometry.layout.pinnedHeight;
+  return linesInSight(geometry).find(({ line, top }) =>
+    isPinned(geometry, line) === isOnPinned && y >= top && y < top + line.height
+  );
+}
+
+export const rowOf = ({ lanes, rows }: Band, lane: number): number =>
+  Math.floor((Math.min(lane, lanes - 1) * rows) / lanes);
+
+/** The box of a slice whose source is shifted so far; null where its track isn't drawn. */
+export function boxOf(geometry: Geometry, source: string, shift: number, brief: Brief): Box | null {
+  const line = lineOf(geometry.layout, source, brief.track);
+  if (!line?.band) return null;
+  const top = topOf(geometry, line) + line.band.top + rowOf(line.band, brief.lane) * line.band.rowHeight;
+  const left = xOf(geometry, brief.start_ns + shift);
+  const right = Math.max(left + 1, xOf(geometry, brief.start_ns + brief.dur_ns + shift));
+  return { left, right, top, bottom: top + Math.max(1, line.band.rowHeight - (line.band.isMini ? 0 : 1)) };
+}
+
+export const LONG = 104; // pixels of a label with its length, and of one without
+export const SHORT = 42;
+const APART = 2;
+
+/** A mark's edges in pixels. */
+export interface Edges {
+  letter: string;
+  left: number;
+  right: number;
+}
+export interface LabelPlace {
+  letter: string;
+  left: number;
+  /** Whether there is no room for more than its letter. */
+  isShort: boolean;
+}
+
+/** The labels of the marks in sight from the left: each where its mark begins, or as near to it as the others leave room. */
+export function labelPlaces(marks: Edges[], width: number): LabelPlace[] {
+  const seen = marks.filter(({ left, right }) => right >= 0 && left <= width).sort((a, b) => a.left - b.left);
+  const lefts: number[] = [];
+  seen.forEach((mark, i) => (lefts[i] = Math.max(0, mark.left, i ? lefts[i - 1]! + SHORT + APART : 0)));
+  for (let i = seen.length - 1, end = width; i >= 0; end = lefts[i]! - APART, i--) {
+    lefts[i] = Math.min(lefts[i]!, end - SHORT);
+  }
+  return seen.map(({ letter }, i) => {
+    const end = i + 1 < seen.length ? lefts[i + 1]! - APART : width;
+    return { letter, left: lefts[i]!, isShort: end - lefts[i]! < LONG };
+  });
+}

@@ -1,0 +1,46 @@
+/** The names of slices, loaded page by page when one is first drawn. */
+
+import type { LabelPage } from "../../api/timeline_types.ts";
+
+export const LABELS_PER_PAGE = 16384;
+
+export class Labels {
+  readonly texts: string[] = [];
+  /** Index into the categories of the trace; `unknown` where the page isn't there yet. */
+  readonly categories: Uint8Array;
+  private readonly requested = new Set<number>();
+
+  constructor(
+    readonly size: number,
+    readonly unknown: number,
+    private readonly ask: (page: number) => Promise<LabelPage | null>,
+    private readonly tell: () => void,
+  ) {
+    this.categories = new Uint8Array(size).fill(unknown);
+  }
+
+  /** The name, or nothing as long as its page is on its way. */
+  text(label: number): string {
+    const text = this.texts[label];
+    if (text === undefined) void this.request(label);
+    return text ?? "";
+  }
+
+  /** Asks for all pages, one after the other: without its label a box has no colour. */
+  async requestAll() {
+    for (let label = 0; label < this.size; label += LABELS_PER_PAGE) await this.request(label);
+  }
+
+  /** Asks for the page of a label, if it wasn't asked for before. */
+  private async request(label: number) {
+    const page = Math.floor(label / LABELS_PER_PAGE);
+    if (this.requested.has(page)) return;
+    this.requested.add(page);
+    const answer = await this.ask(page);
+    if (!answer) return void this.requested.delete(page);
+    const first = page * LABELS_PER_PAGE;
+    answer.texts.forEach((text, i) => (this.texts[first + i] = text));
+    this.categories.set(answer.categories, first);
+    this.tell();
+  }
+}

@@ -1,0 +1,67 @@
+/** Names in narrow boxes. */
+
+/** "<…>" and "(…)" with all that is inside them. */
+function withoutBrackets(text: string, open: string, close: string): string {
+  let depth = 0, outer = "";
+  for (const letter of text) {
+    if (letter === open) depth++;
+    else if (letter === close && depth) depth--;
+    else if (!depth) outer += letter;
+  }
+  return outer;
+}
+
+/** The most telling part of a name: without namespaces, return type, arguments and template arguments. */
+export function shortName(name: string): string {
+  if (/^(aten|prim|prims|c10d|c10|torch|quantized|inductor)::\w/.test(name)) return name.replace(/^\w+::/, "");
+  if (/^[\w/.<>-]+\(\d+\): /.test(name)) return name.replace(/^[\w/.<>-]+\(\d+\): /, "");
+  const annotated = /^(?:autograd::engine::evaluate_function: |nn\.Module: )(.+)$/.exec(name);
+  if (annotated) return annotated[1]!;
+  if (!/[<(]/.test(name) || !/^[\w:<>,~*&\s()[\]{}#.-]+$/.test(name) || !/::|^void /.test(name)) return name;
+  const bare = withoutBrackets(withoutBrackets(name.replace(/\(anonymous namespace\)::/g, ""), "<", ">"), "(", ")")
+    .trim();
+  const last = bare.split(/\s+/).pop()!.split("::").filter(Boolean).pop();
+  return last && /\w/.test(last) ? last : name;
+}
+
+/** What of a name fits into `room` pixels, its letters being `each` wide; empty if not even a letter and a mark do. */
+export function cut(name: string, room: number, each: number): string {
+  const letters = Math.floor(room / each);
+  if (letters >= name.length) return name;
+  return letters < 3 ? "" : `${name.slice(0, letters - 1)}…`;
+}
+
+interface Known {
+  name: string;
+  width: number;
+  short: string;
+  shortWidth: number;
+}
+
+/** Fits names into boxes, and measures each once. */
+export class TextFitter {
+  private readonly cache = new Map<string, Known>();
+
+  constructor(private readonly measure: (text: string) => number) {}
+
+  /** The name, its short form, or the begin of that. */
+  fit(name: string, room: number): string {
+    const { width, short, shortWidth } = this.about(name);
+    if (width <= room) return name;
+    if (shortWidth <= room) return short;
+    return cut(short, room, (shortWidth / short.length) * 1.04);
+  }
+
+  private about(name: string): Known {
+    const known = this.cache.get(name);
+    if (known) return known;
+    const short = shortName(name);
+    const [width, shortWidth] = [name, short].map((text) =>
+      this.measure(text.slice(0, 300)) * (text.length > 300 ? 9 : 1)
+    );
+    const about = { name, width: width!, short, shortWidth: shortWidth! };
+    if (this.cache.size > 50_000) this.cache.clear();
+    this.cache.set(name, about);
+    return about;
+  }
+}

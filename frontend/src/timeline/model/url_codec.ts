@@ -1,0 +1,109 @@
+/** How the address spells what is chosen in the timeline. Times are ns on the common clock. */
+
+import type { Find } from "../../api/timeline_types.ts";
+
+export interface Range {
+  from: number;
+  to: number;
+}
+export interface TrackPlace {
+  /** The worker whose track it is. */
+  source: string;
+  track: number;
+}
+export interface Area extends Range {
+  tracks: TrackPlace[];
+}
+/** A bookmarked area and its letter. */
+export interface Mark extends Area {
+  letter: string;
+}
+export interface Selected {
+  source: string;
+  slice: number;
+}
+
+/** Texts as one; any text survives. */
+export const listText = (texts: string[]): string => texts.map(encodeURIComponent).join(",");
+
+/** The texts in a list; what can't be read is left out. */
+export function listIn(text: string | undefined): string[] {
+  return (text ?? "").split(",").filter(Boolean).flatMap((part) => {
+    try {
+      return [decodeURIComponent(part)];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** A number of a source: "7", or "7.rank3" if it isn't the `main` one. */
+export const numberText = (source: string, number: number, main: string): string =>
+  source === main ? String(number) : `${number}.${source}`;
+
+export function numberIn(text: string, main: string): { source: string; number: number } | null {
+  const [, digits, source] = /^(\d{1,15})(?:\.(.+))?$/s.exec(text) ?? [];
+  return digits === undefined ? null : { source: source ?? main, number: Number(digits) };
+}
+
+export function selectionIn(text: string, main: string): Selected | null {
+  const parsed = numberIn(text, main);
+  return parsed && { source: parsed.source, slice: parsed.number };
+}
+
+export function rangeOf(from: string | undefined, to: string | undefined): Range | null {
+  if (!from || !to) return null;
+  const range = { from: Number(from), to: Number(to) };
+  const isExact = [range.from, range.to].every((time) => Math.abs(time) <= Number.MAX_SAFE_INTEGER);
+  return isExact && range.from < range.to ? range : null;
+}
+
+export const areaText = ({ from, to, tracks }: Area, main: string): string =>
+  [Math.round(from), Math.round(to), listText(tracks.map(({ source, track }) => numberText(source, track, main)))]
+    .join("~");
+
+export function areaIn(text: string, main: string): Area | null {
+  const [from, to, ...tracks] = text.split("~");
+  const range = rangeOf(from, to);
+  if (!range) return null;
+  const places = listIn(tracks.join("~")).map((part) => numberIn(part, main)).filter((place) => place !== null);
+  return { ...range, tracks: places.map(({ source, number }) => ({ source, track: number })) };
+}
+
+const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+export const marksText = (marks: Mark[], main: string): string =>
+  listText(marks.map((mark) => `${mark.letter}~${areaText(mark, main)}`));
+
+/** The bookmarks in a text; what can't be parsed is left out, and of several with one letter all but the first. */
+export function marksIn(text: string, main: string): Mark[] {
+  const parsed = new Map<string, Mark>();
+  for (const part of listIn(text)) {
+    const [, letter, rest] = /^([A-Z])~(.*)$/s.exec(part) ?? [];
+    const area = rest === undefined ? null : areaIn(rest, main);
+    if (area && !parsed.has(letter!)) parsed.set(letter!, { ...area, letter: letter! });
+  }
+  return [...parsed.values()];
+}
+
+/** The first letter that no mark has; null if all are taken. */
+export const freeLetter = (marks: Mark[]): string | null =>
+  [...LETTERS].find((letter) => marks.every((mark) => mark.letter !== letter)) ?? null;
+
+/** Whether both are the same time on the same tracks. */
+export function isSameArea(a: Area, b: Area): boolean {
+  const text = ({ tracks, ...range }: Area) =>
+    areaText({ ...range, tracks: [] }, "") + tracks.map(({ source, track }) => `${track}.${source}`).sort().join(" ");
+  return text(a) === text(b);
+}
+
+export const findText = (find: Find | null): string => find ? JSON.stringify(find) : "";
+
+export function findIn(text: string): Find | null {
+  try {
+    const find = JSON.parse(text);
+    return find && typeof find === "object" && !Array.isArray(find) && Object.keys(find).length ? find : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,238 @@
+/** All that is known of the selected slice. */
+
+import { useEffect, useState } from "preact/hooks";
+import type { Hits, SliceFacts, Step } from "../../api/timeline_types.ts";
+import { openRows, viewEntry, viewTitle } from "../../app/router.ts";
+import { decimal, exact, percent, quantity, shorten } from "../../format/numbers.ts";
+import { colorOf } from "../draw/colors.ts";
+import { currentFlow } from "../input/flow_navigation.ts";
+import { findOfCollective } from "../model/collective_peers.ts";
+import { stepOf } from "../model/ranges.ts";
+import { Lines, Relations } from "./relations.tsx";
+import { SameNamed } from "./same_name.tsx";
+import { JumpContext } from "./slice_link.tsx";
+import { alignBy } from "../state/alignment.ts";
+import { detail, jumpTo, selection, setFind } from "../state/selection.ts";
+import { type Source, sourceOf, sources } from "../state/sources.ts";
+import { loadFrom } from "../state/traces.ts";
+import { copy } from "../../ui/copy.ts";
+import { EventDetail } from "../../ui/event_detail.tsx";
+import { Failure, Skeleton } from "../../ui/status.tsx";
+
+const SHOWN_MS = 2000;
+const LONGEST = 60;
+
+/** Copies the name, and says so. */
+function CopyName({ name }: { name: string }) {
+  const [isCopied, tell] = useState(false);
+  useEffect(() => {
+    if (!isCopied) return;
+    const timer = setTimeout(() => tell(false), SHOWN_MS);
+    return () => clearTimeout(timer);
+  }, [isCopied]);
+  return (
+    <>
+      <button type="button" onClick={() => copy(name).then(() => tell(true))}>Copy name</button>
+      <span class="quiet" role="status">{isCopied ? "Copied" : ""}</span>
+    </>
+  );
+}
+
+/** Which of several targets of an arrow this is. */
+function FlowText() {
+  const { value } = currentFlow;
+  if (!value || value.targets.length < 2) return null;
+  const { name, forth, at, targets } = value;
+  const of = shorten(name, LONGEST);
+  return (
+    <p class="quiet trail">
+      {decimal(at + 1)} of {decimal(targets.length)} that {forth ? `${of} leads to` : `lead to ${of}`}; <kbd>⇧]</kbd>
+      {" "}
+      goes to the next
+    </p>
+  );
+}
+
+function Head({ facts, source }: { facts: SliceFacts; source: Source }) {
+  const { name, category, previous, next } = facts;
+  const go = (slice: number | null) => slice !== null && void jumpTo(source.id, slice);
+  return (
+    <header>
+      <h2>
+        <i class="ink" style={{ background: colorOf(category) }} aria-hidden="true" />
+        <code>{name || "(no name)"}</code>
+      </h2>
+      <div class="buttons">
+        <button
+          type="button"
+          disabled={previous === null}
+          onClick={() => go(previous)}
+          data-tip="The slice before it in its row: ,"
+        >
+          ‹ Before
+        </button>
+        <button
+          type="button"
+          disabled={next === null}
+          onClick={() => go(next)}
+          data-tip="The slice after it in its row: ."
+        >
+          Next ›
+        </button>
+        <CopyName name={name} />
+      </div>
+      <FlowText />
+    </header>
+  );
+}
+
+const Fact = ({ title, text, tip }: { title: string; text: string; tip?: string }) => (
+  <div data-tip={tip}>
+    <dt>{title}</dt>
+    <dd>{text}</dd>
+  </div>
+);
+
+function startText(start: number, step: Step | null): string {
+  const at = quantity(start, "instant");
+  return step ? `${at}, ${quantity(start - step.start_ns, "duration")} into step ${step.name}` : at;
+}
+
+const shareText = ({ dur_ns }: SliceFacts, { name, start_ns, end_ns }: Step): string =>
+  `${percent(dur_ns / (end_ns - start_ns))} % of step ${name}`;
+
+function Facts({ facts, source }: { facts: SliceFacts; source: Source }) {
+  const { category, start_ns, dur_ns, self_ns, is_finished } = facts;
+  const track = source.meta.tracks[facts.track];
+  const { steps } = source.meta;
+  const step = steps.find(({ name }) => name === facts.step) ?? stepOf(steps, start_ns);
+  const isInstant = dur_ns === 0;
+  return (
+    <dl class="facts">
+      <Fact title="Category" text={category} />
+      {!isInstant && <Fact title="Duration" text={quantity(dur_ns, "duration")} tip={exact(dur_ns, "duration")} />}
+      {!isInstant && self_ns !== null && (
+        <Fact
+          title="Self"
+          text={`${quantity(self_ns, "duration")} (${percent(self_ns / dur_ns)} %)`}
+          tip={`${exact(self_ns, "duration")}: its duration without what lies in it on its track`}
+        />
+      )}
+      {step && !isInstant && <Fact title="Share" text={shareText(facts, step)} />}
+      <Fact
+        title={isInstant ? "When" : "Start"}
+        text={startText(start_ns, step)}
+        tip={`${exact(start_ns, "instant")} since the recording's origin`}
+      />
+      <Fact title="On" text={track ? `${track.process} · ${track.name}` : "a track that isn't known"} />
+      {!is_finished && <Fact title="End" text="not recorded: it was still open when the recording ended" />}
+    </dl>
+  );
+}
+
+/** A view's title, with that of the page on which it is a part. */
+function titleOf(view: string): string {
+  const place = viewEntry(view)?.place;
+  const page = place?.kind === "part" && place.of;
+  return page ? `${viewTitle(page)}: ${viewTitle(view)}` : viewTitle(view);
+}
+
+/** Links to the rows of other views that the slice is counted in. */
+function RowsElsewhere({ rows }: { rows: SliceFacts["rows"] }) {
+  if (!rows.length) return null;
+  return (
+    <section aria-label="In other views">
+      <h3>In other views</h3>
+      <ul class="elsewhere">
+        {rows.map(({ view, filter }) => (
+          <li key={`${view} ${filter}`}>
+            <button type="button" class="link" data-tip={`Its row: ${filter}`} onClick={() => openRows(view, filter)}>
+              {titleOf(view)} <span aria-hidden="true">→</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function WholeEvent({ offset, source }: { offset: number; source: Source }) {
+  const [isShown, show] = useState(false);
+  return (
+    <section aria-label="As the file has it">
+      <button type="button" aria-expanded={isShown} onClick={() => show(!isShown)}>
+        {isShown ? "Hide" : "Show"} the whole event, with its arguments
+      </button>
+      {isShown && <EventDetail offset={offset} place={{ ...source.place, version: source.stamp }} />}
+    </section>
+  );
+}
+
+function Slice({ facts, source }: { facts: SliceFacts; source: Source }) {
+  const { name, category, offset, slice, dur_ns, same_name, rows } = facts;
+  const origin = facts.launched_by ?? facts.called_from;
+  return (
+    <JumpContext.Provider value={(number) => void jumpTo(source.id, number)}>
+      <article class="details" aria-label={`Slice ${name}`}>
+        <Head facts={facts} source={source} />
+        <Facts facts={facts} source={source} />
+        <div class="columns">
+          <Relations facts={facts} align={<AlignByCollective facts={facts} source={source} />} />
+          <SameNamed same={same_name} slice={slice} dur={dur_ns} onFind={() => setFind({ name, category })} />
+          <RowsElsewhere rows={rows} />
+          {origin && <Lines origin={origin} />}
+        </div>
+        {offset !== null && <WholeEvent key={`${source.id} ${slice}`} offset={offset} source={source} />}
+      </article>
+    </JumpContext.Provider>
+  );
+}
+
+/** The selected slice, or what to do to select one. */
+export function Details() {
+  const chosen = selection.value;
+  const answer = detail.value;
+  const source = chosen && sourceOf(chosen.source);
+  if (!chosen) {
+    return (
+      <p class="quiet">
+        Click a slice, or search for one with <kbd>/</kbd>. Double-click brings one close.
+      </p>
+    );
+  }
+  if (!source || !answer || answer.state === "loading") {
+    return <Skeleton progress={answer?.state === "loading" ? answer.progress : null} />;
+  }
+  if (answer.state === "failed") return <Failure {...answer} />;
+  return <Slice facts={answer} source={source} />;
+}
+
+/** Whether it ends on all ranks together: a device's part of a collective does; the host's only where no device does it. */
+function endsTogether({ category, track }: SliceFacts, { meta: { tracks } }: Source): boolean {
+  const isOfDevice = tracks[track]?.device !== null;
+  return category === "Communication" && (isOfDevice || tracks.every(({ device }) => device === null));
+}
+
+export function AlignByCollective({ facts, source }: { facts: SliceFacts; source: Source }) {
+  const [trouble, tell] = useState("");
+  if (sources.value.length < 2 || !endsTogether(facts, source)) return null;
+  const begin = async () => {
+    const find = findOfCollective(facts);
+    const query = { find: JSON.stringify(find), at_ns: String(facts.start_ns - 1), direction: "next" };
+    const answer = await loadFrom<Hits>(source, "timeline/find", query);
+    if (answer.state === "failed") return tell(answer.message);
+    alignBy({ by: "collective", find, before: answer.place ?? 0 });
+  };
+  return (
+    <p class="align-by">
+      <button
+        type="button"
+        data-tip="A collective ends on all ranks at about the same time: this puts its ends above each other"
+        onClick={() => void begin()}
+      >
+        Align all workers by its end
+      </button>
+      {trouble && <span class="problem" role="alert">{trouble}</span>}
+    </p>
+  );
+}

@@ -1,0 +1,136 @@
+/** The longest times in which a device ran nothing, each with its blame; a click shows it. */
+
+import { useMemo, useState } from "preact/hooks";
+import type { Table } from "../../api/types.ts";
+import { useAnswer } from "../../app/answers.ts";
+import { address, go, openRows } from "../../app/router.ts";
+import { decimal, plural, quantity, shorten } from "../../format/numbers.ts";
+import { filterRows, parseFilter } from "../../table/order.ts";
+import { type Gap, gapWords } from "../model/idle_gaps.ts";
+import { padRange } from "../model/ranges.ts";
+import { type Source, sourceOf, sources } from "../state/sources.ts";
+import { main } from "../state/traces.ts";
+import { settled, zoomToRange } from "../state/viewport_state.ts";
+import { AnswerView } from "../../ui/status.tsx";
+
+const SHOWN = 100;
+const MOST = 5000; // rows that the view gives
+const ROOM = 0.15; // of a gap that is seen at both of its sides
+const LONGEST = 70;
+
+const rowOf = ({ data }: Table, row: number): Gap =>
+  Object.fromEntries(Object.entries(data).map(([name, values]) => [name, values[row] ?? null]));
+
+/** Whether a gap has the words of a filter, in what is known of it or in the sentence that is made of that. */
+function matcher(filter: string): (gap: Gap) => boolean {
+  const parsed = parseFilter(filter);
+  return (gap) => {
+    const text = [...Object.values(gap).filter((value) => typeof value === "string"), gapWords(gap)].join("\n");
+    return filterRows(parsed, [text], [text.toLowerCase()]).length > 0;
+  };
+}
+
+const rangeOf = (gap: Gap, { shift_ns }: Source) => {
+  const from = Number(gap.start_ns) + shift_ns;
+  return { from, to: from + Number(gap.dur_ns) };
+};
+
+function Row({ gap, source, most }: { gap: Gap; source: Source; most: number }) {
+  const { dur_ns, device, step, after } = gap;
+  return (
+    <li style={{ "--share": (Number(dur_ns) / most).toFixed(4) }}>
+      <button type="button" class="link" onClick={() => zoomToRange(padRange(rangeOf(gap, source), ROOM))}>
+        {quantity(Number(dur_ns), "duration")}
+      </button>
+      <span class="quiet">
+        GPU {device}
+        {step !== null && `, step ${step}`}
+      </span>
+      <span>
+        {gapWords(gap)}
+        {after !== null && (
+          <span class="quiet" data-tip={String(after)}>{` Ended by ${shorten(String(after), LONGEST)}`}</span>
+        )}
+      </span>
+    </li>
+  );
+}
+
+/** How many gaps; the view gives no more than the longest ones. */
+function gapsInWords(count: number, all: number): string {
+  if (all < MOST) return plural(count, "gap");
+  return count === all ? `The ${decimal(all)} longest gaps` : `${decimal(count)} of the ${decimal(all)} longest gaps`;
+}
+
+function Gaps({ table, source, isInSight }: { table: Table; source: Source; isInSight: boolean }) {
+  const { from, to } = settled.value;
+  const all = useMemo(() => (table.data.start_ns ?? []).map((_, row) => rowOf(table, row)), [table]);
+  const isMatch = useMemo(() => matcher(address.value.gaps ?? ""), [address.value.gaps]);
+  const gaps = all.filter((gap) => {
+    const range = rangeOf(gap, source);
+    return isMatch(gap) && (!isInSight || (range.to > from && range.from < to));
+  });
+  if (!gaps.length) return <p class="quiet">{all.length ? "No gap is like that." : "No device was ever idle."}</p>;
+  const idle = gaps.reduce((sum, { dur_ns }) => sum + Number(dur_ns), 0);
+  return (
+    <>
+      <p>
+        <b>{gapsInWords(gaps.length, all.length)}</b>, <b>{quantity(idle, "duration")}</b> in all
+        {gaps.length > SHOWN && `; the longest ${SHOWN}:`}
+      </p>
+      <ol class="gaps" aria-label="Longest gaps">
+        {gaps.slice(0, SHOWN).map((gap) => (
+          <Row key={`${gap.device} ${gap.start_ns}`} gap={gap} source={source} most={Number(gaps[0]!.dur_ns)} />
+        ))}
+      </ol>
+      {gaps.length > SHOWN && <p class="quiet">and {decimal(gaps.length - SHOWN)} shorter ones</p>}
+    </>
+  );
+}
+
+function OfSource({ source, isInSight }: { source: Source; isInSight: boolean }) {
+  const shown = useAnswer("gaps", {}, { ...source.place, version: source.stamp });
+  return (
+    <AnswerView shown={shown} title="Longest gaps">
+      {(table) => <Gaps table={table} source={source} isInSight={isInSight} />}
+    </AnswerView>
+  );
+}
+
+export function GapList() {
+  const [isInSight, narrow] = useState(false);
+  const [chosen, choose] = useState(main.value);
+  const source = sourceOf(chosen) ?? sources.value[0];
+  if (!source) return null;
+  return (
+    <div class="gap-list">
+      <div class="tools">
+        {sources.value.length > 1 && (
+          <label>
+            Worker{" "}
+            <select value={source.id} onChange={({ currentTarget: { value } }) => choose(value)}>
+              {sources.value.map(({ id }) => <option key={id} value={id}>{id}</option>)}
+            </select>
+          </label>
+        )}
+        <label>
+          <input type="checkbox" checked={isInSight} onChange={({ currentTarget: { checked } }) => narrow(checked)} />
+          {" "}
+          Only those in sight
+        </label>
+        <input
+          type="search"
+          value={address.value.gaps ?? ""}
+          placeholder="Filter: words, -without, re:pattern"
+          aria-label="Filter gaps"
+          onInput={({ currentTarget: { value } }) => go({ gaps: value })}
+        />
+        <span class="space" />
+        <button type="button" class="link" onClick={() => openRows("gaps", address.value.gaps ?? "")}>
+          As a table <span aria-hidden="true">→</span>
+        </button>
+      </div>
+      <OfSource key={source.id} source={source} isInSight={isInSight} />
+    </div>
+  );
+}

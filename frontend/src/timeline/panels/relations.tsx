@@ -1,0 +1,158 @@
+/** What a slice has to do with others: what is around it, what it launched, what launched it, its other half. */
+
+import type { ComponentChildren } from "preact";
+import { valueText } from "../../format/event_fields.ts";
+import { decimal, label, plural, quantity } from "../../format/numbers.ts";
+import { Stack } from "../../ui/stack.tsx";
+import type { Arrow, Brief, Origin, SliceFacts } from "../../api/timeline_types.ts";
+import { SliceLink, SliceList } from "./slice_link.tsx";
+
+function Part({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <section aria-label={title}>
+      <h3>{title}</h3>
+      {children}
+    </section>
+  );
+}
+
+/** Rows of a name and the slice that it stands for; what isn't known has no row. */
+function Named({ rows }: { rows: (readonly [string, Brief | null])[] }) {
+  return (
+    <dl class="named">
+      {rows.map(([title, brief]) =>
+        brief && (
+          <div key={`${title} ${brief.slice}`}>
+            <dt>{title}</dt>
+            <dd>
+              <SliceLink brief={brief} />
+            </dd>
+          </div>
+        )
+      )}
+    </dl>
+  );
+}
+
+type Launched = NonNullable<SliceFacts["launched"]>;
+
+const LaunchedWork = ({ launched: { count, device_ns, total_ns, slices } }: { launched: Launched }) => (
+  <Part title="GPU time below">
+    <p
+      data-tip={`The time in which any of the device's work that was launched inside this slice ran; the sum of their durations is ${
+        quantity(total_ns, "duration")
+      }`}
+    >
+      <b>{quantity(device_ns, "duration")}</b> in <b>{decimal(count)}</b>{" "}
+      {count === 1 ? "kernel, copy or fill" : "kernels, copies and fills"}
+    </p>
+    <SliceList slices={slices} of={count} label="Launched" />
+  </Part>
+);
+
+function CameFrom({ title, origin: { call, op, annotations, module } }: { title: string; origin: Origin }) {
+  if (!call && !op && !annotations.length && !module) return null;
+  return (
+    <Part title={title}>
+      <Named
+        rows={[
+          ["Call", call],
+          ["Operator", op],
+          ["Module", module],
+          ...annotations.map((annotation) => ["Within", annotation] as const),
+        ]}
+      />
+    </Part>
+  );
+}
+
+/** The lines of the program from which it all came: recorded calls, or the stack that torch noted. */
+export function Lines({ origin: { python, stack, is_forward } }: { origin: Origin }) {
+  const of = is_forward ? " of the forward operator" : "";
+  return (
+    <>
+      {python.length > 0 && (
+        <Part title={`Python${of}, the innermost first`}>
+          <SliceList slices={python} label="Python calls" />
+        </Part>
+      )}
+      {stack && stack.length > 0 && (
+        <Part title={`Stack${of}, the innermost first`}>
+          <Stack text={stack.join("\n")} />
+        </Part>
+      )}
+    </>
+  );
+}
+
+/** Arrows that another part shows already. */
+const OF_PARTS = new Set(["launch", "fwdbwd"]);
+
+function Arrows({ arrows, slice }: { arrows: Arrow[]; slice: number }) {
+  const others = arrows.filter(({ kind }) => !OF_PARTS.has(kind));
+  if (!others.length) return null;
+  const rows = others.map(({ kind, from, to }) =>
+    from.slice === slice ? [`${label(kind)} to`, to] as const : [`${label(kind)} from`, from] as const
+  );
+  return (
+    <Part title="Arrows">
+      <Named rows={rows} />
+    </Part>
+  );
+}
+
+function Halves({ forward, backward }: { forward: Brief | null; backward: Brief[] }) {
+  if (!forward && !backward.length) return null;
+  return (
+    <Part title={forward ? "Backward of" : "Its backward"}>
+      {forward && <SliceLink brief={forward} />}
+      {backward.length > 0 && <SliceList slices={backward} label="Backward" />}
+    </Part>
+  );
+}
+
+const AMOUNTS: [RegExp, "bytes" | "duration"][] = [[/_bytes$/, "bytes"], [/_ns$/, "duration"]];
+
+function factText(name: string, value: unknown): string {
+  const [, kind] = AMOUNTS.find(([ending]) => ending.test(name)) ?? [];
+  return kind && typeof value === "number" ? quantity(value, kind) : valueText(value);
+}
+
+/** The facts of a collective; only how to align by it where none were recorded. */
+function Collective({ facts, children }: { facts: Record<string, unknown>; children: ComponentChildren }) {
+  const known = Object.entries(facts).filter(([, value]) => value !== null);
+  if (!known.length) return <>{children}</>;
+  return (
+    <Part title="Collective">
+      <dl class="named">
+        {known.map(([name, value]) => (
+          <div key={name}>
+            <dt>{label(name)}</dt>
+            <dd>{factText(name, value)}</dd>
+          </div>
+        ))}
+      </dl>
+      {children}
+    </Part>
+  );
+}
+
+/** Every slice that the selected one leads to; `align` stands below the facts of a collective. */
+export function Relations({ facts, align }: { facts: SliceFacts; align: ComponentChildren }) {
+  const { ancestors, launched, launched_by, called_from, forward, backward, arrows, collective, slice } = facts;
+  return (
+    <>
+      <Collective facts={collective ?? {}}>{align}</Collective>
+      {launched && launched.count > 0 && <LaunchedWork launched={launched} />}
+      {launched_by && <CameFrom title="Launched by" origin={launched_by} />}
+      {called_from && <CameFrom title="Called from" origin={called_from} />}
+      <Halves forward={forward} backward={backward} />
+      <Arrows arrows={arrows} slice={slice} />
+      {ancestors.length > 0 && (
+        <Part title={`Inside ${plural(ancestors.length, "slice")}`}>
+          <SliceList slices={ancestors} label="Around it, the innermost first" />
+        </Part>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,63 @@
+/** A slice that is spoken of, as something that leads to it. */
+
+import { type ComponentChildren, createContext } from "preact";
+import { useContext, useState } from "preact/hooks";
+import type { Brief } from "../../api/timeline_types.ts";
+import { decimal, exact, quantity, shorten } from "../../format/numbers.ts";
+import { colorOf } from "../draw/colors.ts";
+
+/** Goes to a slice of the trace that is spoken of. */
+export const JumpContext = createContext<(slice: number) => void>(() => {});
+
+const LONGEST = 90;
+
+/** A slice's name and how long it lasted; a click selects it and brings it into sight. */
+export function SliceLink({ brief, children }: { brief: Brief; children?: ComponentChildren }) {
+  const jump = useContext(JumpContext);
+  const { slice, name, category, dur_ns } = brief;
+  const isInstant = dur_ns === 0;
+  return (
+    <span class="slice">
+      <i style={{ background: colorOf(category) }} aria-hidden="true" />
+      <button
+        type="button"
+        class="link"
+        data-tip={`${name}\n${category}, ${isInstant ? "an instant" : exact(dur_ns, "duration")}`}
+        onClick={() => jump(slice)}
+      >
+        {shorten(name, LONGEST) || "(no name)"}
+      </button>
+      <span class="quiet">{children ?? (isInstant ? "instant" : quantity(dur_ns, "duration"))}</span>
+    </span>
+  );
+}
+
+const FEW = 8;
+
+/** Slices one below the other, the first few until all are asked for; `of` is how many there are in truth. */
+export function SliceList({ slices, of = slices.length, label }: { slices: Brief[]; of?: number; label: string }) {
+  const [isWhole, showAll] = useState(false);
+  const shown = isWhole ? slices : slices.slice(0, FEW);
+  return (
+    <>
+      <ul class="slices" aria-label={label}>
+        {shown.map((brief) => (
+          <li key={brief.slice}>
+            <SliceLink brief={brief} />
+          </li>
+        ))}
+      </ul>
+      {slices.length > FEW && (
+        <button
+          type="button"
+          class="link"
+          aria-expanded={isWhole}
+          onClick={() => showAll(!isWhole)}
+        >
+          {isWhole ? "Fewer" : `Show ${slices.length < of ? "the first " : "all "}${decimal(slices.length)}`}
+        </button>
+      )}
+      {isWhole && slices.length < of && <p class="quiet">of {decimal(of)}</p>}
+    </>
+  );
+}

@@ -1,0 +1,65 @@
+/** The names that were found, and how often. */
+
+import { viewTitle } from "../../app/router.ts";
+import { decimal, percent, shorten } from "../../format/numbers.ts";
+import { failures, queryText, resultCount, resultNames } from "./search_results.ts";
+import { search, setFind } from "../state/selection.ts";
+import { sources } from "../state/sources.ts";
+
+const LONGEST = 120;
+
+function Names({ names, of }: { names: [string, number][]; of: number }) {
+  const most = names[0]![1];
+  return (
+    <ol class="names" aria-label="Names found">
+      {names.map(([name, count]) => (
+        <li key={name} style={{ "--share": (count / most).toFixed(4) }}>
+          <button type="button" class="link" data-tip={`${name}\nShow these alone`} onClick={() => setFind({ name })}>
+            {shorten(name, LONGEST) || "(no name)"}
+          </button>
+          <span>{decimal(count)}</span>
+          <span class="quiet">{percent(count / of)} %</span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+export function ResultList() {
+  const now = search.value;
+  if (!now) {
+    return (
+      <p class="quiet">
+        Type into the box above, or press <kbd>/</kbd>: the names that are found stand here then.
+      </p>
+    );
+  }
+  const words = queryText(now.find, viewTitle);
+  const failed = failures(now.answers);
+  const count = resultCount(now.answers);
+  const names = resultNames(now.answers);
+  const isDone = Object.keys(now.answers).length === sources.value.length;
+  const listed = names.reduce((sum, [, number]) => sum + number, 0);
+  return (
+    <div class="found">
+      {failed.map(([source, message]) => <p key={source} class="problem" role="alert">{source}: {message}</p>)}
+      {!isDone && <p class="quiet">Searching for {words} …</p>}
+      {isDone && !count && !failed.length && (
+        <p>
+          <b>Nothing was found</b> for {words}, in all of the recording. All words must be in the name of a slice;{" "}
+          <code>re:</code> begins a pattern.
+        </p>
+      )}
+      {count > 0 && (
+        <>
+          <p>
+            <b>{decimal(count)}</b> {count === 1 ? "slice" : "slices"} for {words}. <kbd>Enter</kbd>{" "}
+            goes to the next one, <kbd>shift</kbd> <kbd>Enter</kbd> to the one before.
+          </p>
+          <Names names={names} of={count} />
+          {listed < count && <p class="quiet">and {decimal(count - listed)} of names that are rarer</p>}
+        </>
+      )}
+    </div>
+  );
+}

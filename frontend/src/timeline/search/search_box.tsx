@@ -1,0 +1,117 @@
+/** The box that finds slices in all of the recording. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { viewTitle } from "../../app/router.ts";
+import { decimal } from "../../format/numbers.ts";
+import { parseFilter } from "../../table/order.ts";
+import { currentResult, followSearch, goToResult, searchError } from "./search_navigation.ts";
+import { exactParts, queryText, resultCount } from "./search_results.ts";
+import { find, search, setFind } from "../state/selection.ts";
+import { sources } from "../state/sources.ts";
+import { useKeys } from "../../ui/keys.ts";
+
+/** How far a search is: the hit that was gone to, how many there are, or that there are none. */
+function Count() {
+  const now = search.value;
+  if (!now) return null;
+  const states = Object.values(now.answers).map(({ state }) => state);
+  const isDone = states.length === sources.value.length && !states.includes("loading");
+  const count = resultCount(now.answers);
+  const place = currentResult.value?.position;
+  const failed = states.includes("failed") || searchError.value;
+  const text = failed
+    ? "search failed"
+    : !isDone
+    ? "searching…"
+    : count === 0
+    ? "nothing found"
+    : place
+    ? `${decimal(place)} of ${decimal(count)}`
+    : `${decimal(count)} found`;
+  return (
+    <span class={`count ${count || !isDone ? "" : "problem"}`} role="status" data-tip={searchError.value || undefined}>
+      {text}
+    </span>
+  );
+}
+
+/** Exact values are no words that could be typed: they stand beside the box until they are taken away. */
+function Exact() {
+  const exact = find.value;
+  const parts = exact ? exactParts(exact) : [];
+  if (!parts.length) return null;
+  return (
+    <span class="exact" data-tip={parts.map(([name, value]) => `${name}: ${value}`).join("\n")}>
+      <span>{queryText(exact!, viewTitle)}</span>
+      <button type="button" class="plain" aria-label="Look for this no more" onClick={() => setFind(null)}>✕</button>
+    </span>
+  );
+}
+
+const PAUSE_MS = 150;
+
+/** What is typed, which is looked for once the keys pause, and only if its pattern is one. */
+function useTyped() {
+  const [typed, type] = useState<string | null>(null);
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const current = String(find.value?.text ?? "");
+  useEffect(() => type(null), [find.value]);
+  const text = typed ?? current;
+  const { problem } = parseFilter(text);
+  const settle = (value = text) => {
+    clearTimeout(timer.current);
+    if (value !== current && !parseFilter(value).problem) setFind(value.trim() ? { text: value } : null);
+  };
+  const change = (value: string) => {
+    type(value);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => settle(value), PAUSE_MS);
+  };
+  const clear = () => {
+    clearTimeout(timer.current);
+    type(null);
+    setFind(null);
+  };
+  return { text, problem, change, settle, clear, isSettled: text === current };
+}
+
+const TIP = "Slices whose name has all words, in all of the recording; -word leaves out, re: begins a regular " +
+  "expression. Enter goes to the next hit, shift+Enter to the one before, Escape clears";
+
+/** `/` goes into the box, Enter and shift+Enter from hit to hit, Escape clears it. */
+export function SearchBox() {
+  const box = useRef<HTMLInputElement>(null);
+  const { text, problem, change, settle, clear, isSettled } = useTyped();
+  useEffect(followSearch, []);
+  const goByKey = ({ shiftKey, repeat }: KeyboardEvent) => goToResult(shiftKey ? "previous" : "next", repeat);
+  useKeys({ "/": () => box.current?.select(), ...(find.value && { Enter: goByKey }) });
+  const byKey = (event: KeyboardEvent) => {
+    if (event.key === "Enter") isSettled ? goByKey(event) : settle();
+    if (event.key !== "Escape") return;
+    clear();
+    box.current?.blur();
+  };
+  return (
+    <div class="search" role="search">
+      <input
+        ref={box}
+        type="search"
+        value={text}
+        placeholder="Find slices: words, -without, re:pattern"
+        aria-label="Find slices"
+        aria-invalid={problem ? "true" : undefined}
+        data-tip={TIP}
+        onInput={({ currentTarget: { value } }) => change(value)}
+        onKeyDown={byKey}
+      />
+      <Exact />
+      {find.value && (
+        <>
+          <button type="button" aria-label="Hit before" onClick={() => goToResult("previous")}>↑</button>
+          <button type="button" aria-label="Next hit" onClick={() => goToResult("next")}>↓</button>
+        </>
+      )}
+      {problem ? <span class="problem" role="alert">No pattern: {problem}</span> : <Count />}
+    </div>
+  );
+}

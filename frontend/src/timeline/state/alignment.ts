@@ -1,0 +1,67 @@
+/** The alignment that the address names: the moments of the workers that are to lie at one time. */
+
+import { computed, effect, signal } from "@preact/signals";
+import type { HitsAnswer } from "../../api/timeline_types.ts";
+import { type ApiRequest, exactResources } from "../../app/resource.ts";
+import { go } from "../../app/router.ts";
+import {
+  type Alignment,
+  alignmentIn,
+  alignmentText,
+  type Moments,
+  shiftBetween,
+  stepStart,
+} from "../model/alignment.ts";
+import { addressText, main, reloadIfChanged, requestOf, traces } from "./traces.ts";
+
+const text = addressText("align");
+
+export const alignment = computed((): Alignment => alignmentIn(text.value));
+
+export const alignBy = (next: Alignment) => go({ align: alignmentText(next) }, "push");
+
+const collectives = exactResources<HitsAnswer>((): Record<string, ApiRequest> => {
+  const { value } = alignment;
+  if (value.by !== "collective" || traces.value.length < 2) return {};
+  const query = { find: JSON.stringify(value.find), place: String(value.before) };
+  return Object.fromEntries(traces.value.map((one) => [one.id, requestOf(one, "timeline/find", query)]));
+}, { onAnswer: reloadIfChanged });
+
+/** The end of a collective, in the trace's own time; null where it has none, nothing while that isn't known. */
+function endOf(answer: HitsAnswer | undefined): number | null | undefined {
+  if (!answer || answer.state === "loading") return undefined;
+  return answer.state === "ready" && answer.slice ? answer.slice.start_ns + answer.slice.dur_ns : null;
+}
+
+/** The moments of all traces; null while some are looked for. */
+const complete = computed((): Moments | null => {
+  const { value } = alignment;
+  if (value.by === "clock" || traces.value.length < 2) return {};
+  const known = traces.value.map(({ id, meta }) =>
+    [id, value.by === "step" ? stepStart(meta.steps, value.step) : endOf(collectives.answers.value[id])] as const
+  );
+  return known.some(([, moment]) => moment === undefined) ? null : Object.fromEntries(known) as Moments;
+});
+
+export const isAligning = computed(() => complete.value === null);
+
+/** What lies at one time, instead of what the clocks say; the moments before stay until all of the next are known. */
+export const moments = signal<Moments>({});
+
+/** The workers that have no such moment, or that of which the main one has none: they stay where their clock puts them. */
+export const unaligned = computed((): string[] =>
+  Object.keys(moments.value).filter((worker) => shiftBetween(moments.value, worker, main.value) === null)
+);
+
+export function startAlignment(): () => void {
+  const ends = [
+    collectives.start(),
+    effect(() => {
+      if (complete.value) moments.value = complete.value;
+    }),
+  ];
+  return () => {
+    for (const end of ends) end();
+    moments.value = {};
+  };
+}

@@ -1,0 +1,40 @@
+/** What the server says of the clocks of the run's workers. */
+
+import { computed, signal } from "@preact/signals";
+import type { ViewAnswer } from "../../api/types.ts";
+import { resource } from "../../app/resource.ts";
+import { address } from "../../app/router.ts";
+import { type Clocks, clocksIn, MOST_WORKERS } from "../model/clocks.ts";
+import { listedWorkers, main, metaOf, shownWorkers, unready } from "./traces.ts";
+
+/** Whether a whole picture has been drawn. Comparing the clocks may take the server's processors for a while: it waits. */
+export const isPictured = signal(false);
+
+/** Whether clocks are to be compared: all shown workers are there, one wasn't measured, and the run is small enough. */
+const isUnmeasured = computed(() => {
+  const isLoading = unready.value.some(([, { state }]) => state === "loading");
+  if (isLoading || shownWorkers.value.length < 2 || listedWorkers.value.length > MOST_WORKERS) return false;
+  return shownWorkers.value.map(metaOf).some((meta) => meta.state === "ready" && meta.clock_error_ns === null);
+});
+
+const view = resource<ViewAnswer>(() => {
+  if (!isUnmeasured.value || !isPictured.value) return null;
+  const { run = "", span = "" } = address.value;
+  return { route: "view", query: { view: "clocks", run, worker: main.value, span } };
+});
+
+/** Each worker's clock, as far as the server has compared it. */
+export const clocks = computed((): Clocks => view.answer.value ? clocksIn(view.answer.value) : {});
+
+/** Whether the clocks are still being compared: workers may move then. */
+export const isComparing = computed(() =>
+  isUnmeasured.value && (view.answer.value === null || view.answer.value.state === "loading")
+);
+
+export function startClocks(): () => void {
+  const end = view.start();
+  return () => {
+    end();
+    isPictured.value = false;
+  };
+}

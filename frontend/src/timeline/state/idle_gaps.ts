@@ -1,0 +1,60 @@
+/** The gaps in which a device did nothing, and whose fault they are: the rows of the view of gaps. */
+
+import { computed } from "@preact/signals";
+import type { Table, ViewAnswer } from "../../api/types.ts";
+import { resources } from "../../app/resource.ts";
+import { shortName } from "../model/text_fit.ts";
+import { traces } from "./traces.ts";
+
+export interface Gap {
+  start_ns: number;
+  dur_ns: number;
+  /** "host late: aten::empty" */
+  blame: string;
+}
+
+function blameOf(cause: unknown, host: unknown, op: unknown): string {
+  const why = cause === "host late" && host ? `host late, ${host}` : String(cause ?? "");
+  return op ? `${why} · then ${shortName(String(op))}` : why;
+}
+
+/** The gaps of each device in a table of the view. */
+function gapsIn({ data }: Pick<Table, "data">): Map<number, Gap[]> {
+  const devices = new Map<number, Gap[]>();
+  data.start_ns?.forEach((start, row) => {
+    const device = Number(data.device?.[row]);
+    const blame = blameOf(data.cause?.[row], data.host?.[row], data.op?.[row]);
+    const gap = { start_ns: Number(start), dur_ns: Number(data.dur_ns?.[row]), blame };
+    const list = devices.get(device) ?? [];
+    list.push(gap);
+    devices.set(device, list);
+  });
+  for (const list of devices.values()) list.sort((a, b) => a.start_ns - b.start_ns);
+  return devices;
+}
+
+const parsed = new WeakMap<Table, Map<number, Gap[]>>();
+
+/** The gaps in an answer; each is read once. */
+function gapsOf(table: Table): Map<number, Gap[]> {
+  const devices = parsed.get(table) ?? gapsIn(table);
+  parsed.set(table, devices);
+  return devices;
+}
+
+const tables = resources<ViewAnswer>(() => {
+  const withDevice = traces.value.filter(({ meta }) => meta.tracks.some(({ part }) => part === "work"));
+  const requests = withDevice.map(({ id, place, stamp }) =>
+    [id, { route: "view", query: { ...place, view: "gaps" }, version: stamp }] as const
+  );
+  return Object.fromEntries(requests);
+}, { atOnce: 1, keepsReady: true }); // one after the other, since tiles matter more
+
+/** By source, then device; by start. */
+export const idleGaps = computed((): Record<string, Map<number, Gap[]>> => {
+  const ready = Object.entries(tables.answers.value).filter(([, { state }]) => state === "ready");
+  return Object.fromEntries(ready.map(([id, answer]) => [id, gapsOf(answer as Table)]));
+});
+
+/** Begins to ask for the gaps of what is drawn; returns what ends it. */
+export const startIdleGaps = tables.start;

@@ -1,0 +1,122 @@
+/** The slice and the area that are selected, what is searched for, and what the pointer is over; with the server's answers. */
+
+import { computed, signal } from "@preact/signals";
+import type { Brief, Find, HitsAnswer, SliceAnswer, SliceFacts } from "../../api/timeline_types.ts";
+import { type ApiRequest, exactResources, resource } from "../../app/resource.ts";
+import { go } from "../../app/router.ts";
+import { padRange } from "../model/ranges.ts";
+import {
+  type Area,
+  areaIn,
+  areaText,
+  findIn,
+  findText,
+  numberText,
+  type Range,
+  type Selected,
+  selectionIn,
+} from "../model/url_codec.ts";
+import { sourceOf } from "./sources.ts";
+import { addressText, loadFrom, main, reloadIfChanged, requestOf, traceOf, traces } from "./traces.ts";
+import { scrollTarget, viewport, zoomToRange } from "./viewport_state.ts";
+
+const texts = { slice: addressText("slice"), area: addressText("area"), find: addressText("find") };
+
+/** A request for all that is known of a slice; null where its trace isn't shown. */
+function sliceRequest(chosen: Selected | null): ApiRequest | null {
+  const from = chosen && traceOf(chosen.source);
+  return from ? requestOf(from, "timeline/slice", { slice: String(chosen.slice) }) : null;
+}
+
+export const selection = computed((): Selected | null => selectionIn(texts.slice.value, main.value));
+
+const selected = resource<SliceAnswer>(() => sliceRequest(selection.value), { onAnswer: reloadIfChanged });
+
+/** What the server says of the selected slice; null while nothing is selected. */
+export const detail = computed((): SliceAnswer | null => {
+  if (!selection.value || !traceOf(selection.value.source)) return null;
+  return selected.answer.value ?? { state: "loading", progress: null };
+});
+
+export const area = computed((): Area | null => areaIn(texts.area.value, main.value));
+
+/** The slice under the pointer: what is drawn of it, its times as exact as a pixel. */
+export interface Hover extends Brief {
+  source: string;
+  /** How many slices the box stands for. */
+  count: number;
+}
+export const hover = signal<Hover | null>(null);
+
+const ASKS_AFTER_MS = 110;
+
+const hovered = resource<SliceAnswer>(() => sliceRequest(hover.value), {
+  delay_ms: ASKS_AFTER_MS,
+  onAnswer: reloadIfChanged,
+});
+
+/** What the server says of the slice under the pointer, once that rests. */
+export const hoverFacts = computed((): SliceFacts | null =>
+  hovered.answer.value?.state === "ready" ? hovered.answer.value : null
+);
+
+export const find = computed((): Find | null => findIn(texts.find.value));
+
+const searches = exactResources<HitsAnswer>((): Record<string, ApiRequest> => {
+  const text = findText(find.value);
+  const shown = text ? traces.value : [];
+  return Object.fromEntries(shown.map((one) => [one.id, requestOf(one, "timeline/find", { find: text })]));
+}, { onAnswer: reloadIfChanged });
+
+export interface Search {
+  find: Find;
+  text: string;
+  /** The complete answers of the traces so far. */
+  answers: Record<string, HitsAnswer>;
+}
+
+/** What is searched for, and what was found so far; null while nothing is. */
+export const search = computed((): Search | null => {
+  if (!find.value) return null;
+  const complete = Object.entries(searches.answers.value).filter(([, { state }]) => state !== "loading");
+  return { find: find.value, text: findText(find.value), answers: Object.fromEntries(complete) };
+});
+
+/** Selects a slice where it is; nothing without one. */
+export const select = (chosen: Selected | null) =>
+  go({ slice: chosen ? numberText(chosen.source, chosen.slice, main.value) : "" });
+
+/** Selects an area; nothing without one. */
+export const setArea = (chosen: Area | null) => go({ area: chosen ? areaText(chosen, main.value) : "" });
+
+/** Searches all shown traces; null ends the search. */
+export const setFind = (next: Find | null) => go({ find: findText(next) });
+
+/** Selects a slice and brings it in sight. */
+export async function jumpTo(source: string, slice: number, known?: Brief) {
+  const from = sourceOf(source);
+  if (!from) return;
+  const brief = known ?? await loadFrom<SliceFacts>(from, "timeline/slice", { slice: String(slice) });
+  if ("state" in brief && brief.state === "failed") return select({ source, slice });
+  const { start_ns, dur_ns } = brief as Brief;
+  const start = start_ns + from.shift_ns;
+  scrollTarget.value = { source, brief: brief as Brief };
+  zoomToRange(rangeAround(start, start + dur_ns, viewport.peek()), { slice: numberText(source, slice, main.value) });
+}
+
+/** The range that shows a slice well: as it is if it is in sight and can be made out, else moved, else zoomed. */
+function rangeAround(start: number, end: number, { from, to }: Range): Range {
+  const length = to - from, share = (end - start) / length;
+  const isLegible = share > 0.02 && share < 0.9;
+  if (isLegible && start > from + 0.02 * length && end < to - 0.02 * length) return { from, to };
+  if (share >= 0.9) return padRange({ from: start, to: end }, 0.1);
+  const middle = (start + end) / 2;
+  const next = isLegible ? length : Math.max((end - start) * 8, 2000);
+  return { from: middle - next / 2, to: middle + next / 2 };
+}
+
+/** Begins to ask about what is selected, pointed at and searched for; returns what ends it. */
+export function startSelection(): () => void {
+  const ends = [selected.start(), hovered.start(), searches.start()];
+  return () => ends.forEach((end) => end());
+}

@@ -1,0 +1,134 @@
+/** The traces that the timeline shows, one a worker, and what the server says of each. The address names the workers. */
+
+import { computed, signal } from "@preact/signals";
+import type { LabelPage, Meta, MetaAnswer } from "../../api/timeline_types.ts";
+import type { Failed, Loading, Query } from "../../api/types.ts";
+import { type ApiRequest, load, resources } from "../../app/resource.ts";
+import { address, go, listing, placeIn, trace } from "../../app/router.ts";
+import { Labels } from "../model/labels.ts";
+import { listIn, listText } from "../model/url_codec.ts";
+
+export interface Trace {
+  /** The worker's name. */
+  id: string;
+  place: { run: string; worker: string; span: string };
+  stamp: string;
+  meta: Meta;
+  labels: Labels;
+}
+
+/** What the address holds under a key. */
+export const addressText = (key: string) => computed(() => address.value[key] ?? "");
+
+const ranks = addressText("ranks"), run = addressText("run"), span = addressText("span");
+
+/** The worker whose clock is the common one. */
+export const main = addressText("worker");
+
+/** The workers of the run, in the order of the listing. */
+export const listedWorkers = computed(() =>
+  (listing.value?.runs.find(({ name }) => name === run.value)?.workers ?? []).map(({ name }) => name)
+);
+
+/** The workers shown, in the order of the listing. */
+export const shownWorkers = computed(() => {
+  const chosen = new Set([main.value, ...listIn(ranks.value)]);
+  const known = listedWorkers.value.filter((name) => chosen.has(name));
+  return known.includes(main.value) ? known : [main.value, ...known];
+});
+
+/** Shows these workers too; none: the main one alone. */
+export const showWorkers = (workers: string[]) => go({ ranks: listText(workers) }, "push");
+
+function placeOf(worker: string): Trace["place"] {
+  if (worker === main.value) return { run: run.value, worker, span: span.value };
+  return placeIn(run.value, worker, span.value) as Trace["place"];
+}
+
+/** How often each worker's trace was asked for anew, since its file wasn't the one that was shown. */
+const reloads = signal<Record<string, number>>({});
+
+export function reload(worker: string) {
+  reloads.value = { ...reloads.peek(), [worker]: (reloads.peek()[worker] ?? 0) + 1 };
+}
+
+const nameOf = (worker: string) => JSON.stringify([placeOf(worker), reloads.value[worker] ?? 0]);
+
+export const metas = resources<MetaAnswer>(() =>
+  Object.fromEntries(shownWorkers.value.map((worker) => {
+    const query = placeOf(worker);
+    return [nameOf(worker), query.span ? { route: "timeline", query, version: trace.value.version } : null];
+  }))
+);
+
+const LOADING: Loading = { state: "loading", progress: null };
+
+export const metaOf = (worker: string): MetaAnswer => metas.answers.value[nameOf(worker)] ?? LOADING;
+
+/** What each worker's trace has come to that isn't ready. */
+export const unready = computed(() =>
+  shownWorkers.value.flatMap((worker): [string, Loading | Failed][] => {
+    const answer = metaOf(worker);
+    return answer.state === "ready" ? [] : [[worker, answer]];
+  })
+);
+
+/** Counts what came in and has to be drawn: labels and tiles. */
+export const arrivals = signal(0);
+
+const MOST_LABELS = 64;
+const labels = new Map<string, Labels>();
+
+function labelsOf(place: Trace["place"], meta: Meta): Labels {
+  const key = JSON.stringify([place, meta.stamp]);
+  const known = labels.get(key);
+  if (known) return known;
+  const loadPage = async (page: number) => {
+    const answer = await loadFrom<LabelPage>({ place, stamp: meta.stamp }, "timeline/labels", { page: String(page) });
+    return answer.state === "ready" ? answer : null;
+  };
+  const created = new Labels(meta.labels, meta.categories.indexOf("Other"), loadPage, () => arrivals.value++);
+  labels.set(key, created);
+  if (labels.size > MOST_LABELS) labels.delete(labels.keys().next().value!);
+  return created;
+}
+
+/** The traces that are drawn, in their order; none before the main one is there. */
+export const traces = computed((): Trace[] => {
+  if (metaOf(main.value).state !== "ready") return [];
+  return shownWorkers.value.flatMap((worker) => {
+    const meta = metaOf(worker);
+    if (meta.state !== "ready") return [];
+    const place = placeOf(worker);
+    return [{ id: worker, place, stamp: meta.stamp, meta, labels: labelsOf(place, meta) }];
+  });
+});
+
+export const traceOf = (id: string): Trace | undefined => traces.value.find((one) => one.id === id);
+
+/** A request about a trace, of the very file that is drawn. */
+export const requestOf = (
+  { place, stamp }: Pick<Trace, "place" | "stamp">,
+  route: string,
+  query: Query,
+): ApiRequest => ({
+  route,
+  query: { ...place, stamp, ...query },
+});
+
+/** Reloads a worker's trace if its file has changed since the request's stamp. */
+export function reloadIfChanged(answer: { state: string; code?: string }, { query }: ApiRequest) {
+  if (answer.state === "failed" && answer.code === "changed") reload(query.worker!);
+}
+
+/** The answer about a trace, once it is more than "loading". */
+export async function loadFrom<T extends { state: string }>(
+  from: Pick<Trace, "place" | "stamp">,
+  route: string,
+  query: Query,
+): Promise<T | Failed> {
+  const request = requestOf(from, route, query);
+  const answer = await load<T>(request);
+  reloadIfChanged(answer, request);
+  return answer;
+}

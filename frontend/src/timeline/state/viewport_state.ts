@@ -1,0 +1,173 @@
+/** What the canvas shows: the time in sight, the layout of the tracks, its size, how far it is scrolled. */
+
+import { batch, computed, effect, signal, untracked } from "@preact/signals";
+import type { Brief, Counter } from "../../api/timeline_types.ts";
+import type { Address } from "../../app/host.ts";
+import { address, go } from "../../app/router.ts";
+import { parseFilter } from "../../table/order.ts";
+import type { Geometry } from "../model/geometry.ts";
+import { foldsAround, groupsOf, layoutOf, type LayoutOptions, type LayoutTrace, lineOf } from "../model/layout.ts";
+import { clampRange, startRange } from "../model/ranges.ts";
+import { type Area, listIn, listText, type Range, rangeOf } from "../model/url_codec.ts";
+import { sourceOf, whole } from "./sources.ts";
+import { addressText, main, traces } from "./traces.ts";
+
+/** The time in sight; changes with each frame while it moves, `settled` only once it rests. */
+export const viewport = signal<Range>({ from: 0, to: 1 });
+export const settled = signal<Range>({ from: 0, to: 1 });
+
+/** Where the canvas is asked to move smoothly, and what it is asked to bring in sight. */
+export const destination = signal<Range | null>(null);
+export const scrollTarget = signal<{ source: string; brief: Brief } | null>(null);
+
+/** The range that the address and the canvas agree on. */
+let written = "";
+
+const rangeText = ({ from, to }: Range): string => `${Math.round(from)} ${Math.round(to)}`;
+
+function writeViewport() {
+  written = rangeText(viewport.peek());
+  settled.value = viewport.peek();
+  const [from, to] = written.split(" ");
+  if (address.peek().from !== from || address.peek().to !== to) go({ from: from!, to: to! });
+}
+
+/** Shows a range, moving there smoothly; "back" returns. */
+export function zoomToRange(range: Range, changes: Address = {}) {
+  writeViewport();
+  const next = clampRange(range, whole.value);
+  written = rangeText(next);
+  const [from, to] = written.split(" ");
+  go({ from: from!, to: to!, ...changes }, "push");
+  destination.value = next;
+}
+
+function followAddress(): () => void {
+  const chosen = computed(() => `${address.value.from ?? ""} ${address.value.to ?? ""}`);
+  return effect(() => {
+    const text = chosen.value;
+    const source = sourceOf(main.value);
+    if (!source || text === written) return;
+    const [from, to] = text.split(" ");
+    const range = rangeOf(from, to) ?? startRange(source.meta);
+    batch(() => {
+      destination.value = null;
+      viewport.value = settled.value = clampRange(range, untracked(() => whole.value));
+    });
+    written = text;
+  });
+}
+
+const RESTS_AFTER_MS = 200;
+
+/** Writes the viewport into the address once it rests. */
+function followViewport(): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const end = effect(() => {
+    void viewport.value;
+    clearTimeout(timer);
+    if (traces.value.length) timer = setTimeout(writeViewport, RESTS_AFTER_MS); // not that of a trace that is gone
+  });
+  return () => {
+    clearTimeout(timer);
+    end();
+  };
+}
+
+/** Begins to keep the viewport and the address the same; returns what ends it. */
+export function startViewport(): () => void {
+  written = "";
+  const ends = [followAddress(), followViewport()];
+  return () => ends.forEach((end) => end());
+}
+
+const texts = { folded: addressText("folded"), pins: addressText("pins"), order: addressText("order") };
+const trackFilter = addressText("tracks");
+
+/** What is folded otherwise than it is by default, and what is pinned: names of the tree's parts. */
+const toggled = computed((): ReadonlySet<string> => new Set(listIn(texts.folded.value)));
+export const pins = computed((): string[] => listIn(texts.pins.value));
+
+export function toggleFolds(ids: string[]) {
+  const next = new Set(toggled.value);
+  for (const id of ids) if (!next.delete(id)) next.add(id);
+  go({ folded: listText([...next]) });
+}
+
+export const togglePin = (id: string) =>
+  go({ pins: listText(pins.value.includes(id) ? pins.value.filter((one) => one !== id) : [...pins.value, id]) });
+
+/** Which siblings were moved to the front of theirs: `inOrder` reads it. */
+export const order = computed(() => listIn(texts.order.value));
+
+const layoutOptions = computed((): LayoutOptions => ({
+  main: main.value,
+  toggled: toggled.value,
+  pins: pins.value,
+  order: order.value,
+  filter: parseFilter(trackFilter.value),
+}));
+
+const layoutTraces = computed((): LayoutTrace[] =>
+  traces.value.map(({ id, meta }) => ({ id, tracks: meta.tracks, counters: meta.counters }))
+);
+
+export const trackLayout = computed(() => layoutOf(layoutTraces.value, layoutOptions.value));
+
+/** The siblings of each group, in their natural order. */
+export const siblingGroups = computed(() => groupsOf(layoutTraces.value, main.value));
+
+export const size = signal({ width: 0, height: 0 });
+export const scroll = signal(0);
+
+/** Where the pointer is. */
+export const pointer = signal({ x: 0, y: 0, isOver: false });
+
+/** A counter under the pointer: what it was in the time of the pixel. */
+export interface CounterValue {
+  counter: Counter;
+  least: number;
+  most: number;
+  last: number;
+}
+export const counterAtPointer = signal<CounterValue | null>(null);
+
+/** What dragging does: the tools of older trace viewers. */
+export const mode = signal<"area" | "pan" | "zoom">("area");
+
+/** The area while it is dragged. */
+export const draft = signal<Area | null>(null);
+
+/** Whether finer tiles are on their way. */
+export const isWaiting = signal(false);
+
+/** What the last frame drew. */
+export const lastFrame = { boxes: 0 };
+
+export const geometry = (): Geometry => ({
+  ...size.value,
+  range: viewport.value,
+  layout: trackLayout.value,
+  scroll: scroll.value,
+});
+
+/** Unfolds what hides a slice; returns how far to scroll so that it is in sight. */
+export function scrollTo(source: string, { track, lane }: Brief): number {
+  const of = traces.peek().find(({ id }) => id === source);
+  if (!of) return scroll.peek();
+  const around = new Set(foldsAround({ id: of.id, tracks: of.meta.tracks }, track, layoutOptions.peek()));
+  for (let inward = 0; inward < 4; inward++) {
+    const folded = trackLayout.peek().lines.filter(({ id, isFolded }) => isFolded && around.has(id)).map(({ id }) =>
+      id
+    );
+    if (!folded.length) break;
+    toggleFolds(folded);
+  }
+  const { lines, pinnedHeight } = trackLayout.peek();
+  const line = lineOf(trackLayout.peek(), source, track);
+  if (!line?.band || !lines.includes(line)) return scroll.peek();
+  const room = size.peek().height - pinnedHeight;
+  const y = line.y + line.band.top + lane * line.band.rowHeight;
+  const isSeen = y > scroll.peek() + 4 && y + line.band.rowHeight < scroll.peek() + room - 4;
+  return isSeen ? scroll.peek() : Math.max(0, y - room / 2);
+}

@@ -1,0 +1,229 @@
+/** The timeline in Perfetto: what of it, how much that is, and where Perfetto comes from. */
+
+import { type Signal, useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { Loading, Query } from "../../api/types.ts";
+import { useResource } from "../../app/resource.ts";
+import { plural, quantity } from "../../format/numbers.ts";
+import type { Range } from "../model/url_codec.ts";
+import { area, detail, selection } from "../state/selection.ts";
+import { sourceOf, sources, steps, whole } from "../state/sources.ts";
+import { main } from "../state/traces.ts";
+import { settled } from "../state/viewport_state.ts";
+import {
+  type Exported,
+  exportQuery,
+  type Extra,
+  EXTRAS,
+  offlineAddress,
+  openInPerfetto,
+  PERFETTO,
+} from "./open_in_perfetto.ts";
+import { Choice } from "../../ui/choice.tsx";
+
+interface Size {
+  state: "ready";
+  name: string;
+  slices: number;
+  bytes: number;
+  is_exact: boolean;
+}
+interface Copy {
+  state: "ready";
+  is_installed: boolean;
+}
+
+const LOADING: Loading = { state: "loading", progress: null };
+
+const MOST_TO_HAND_OVER = 500e6;
+const EXTRA_WORDS: Record<Extra, string> = {
+  memory: "Memory curves",
+  flows: "Arrows from launches to kernels and from forward to backward",
+  args: "Arguments: shapes, ids, call stacks",
+};
+
+export function PerfettoButton() {
+  const isOpen = useSignal(false);
+  return (
+    <>
+      <button
+        type="button"
+        data-tip="This timeline in Perfetto, or as a file for it"
+        onClick={() => (isOpen.value = true)}
+      >
+        Perfetto…
+      </button>
+      {isOpen.value && <PerfettoDialog onClose={() => (isOpen.value = false)} />}
+    </>
+  );
+}
+
+/** The time of the selected area or slice. */
+function selectedRange(): Range | null {
+  if (area.value) return area.value;
+  const answer = detail.value, source = selection.value && sourceOf(selection.value.source);
+  if (answer?.state !== "ready" || !source) return null;
+  const from = answer.start_ns + source.shift_ns;
+  return { from, to: from + Math.max(1, answer.dur_ns) };
+}
+
+/** What can be written: its name, its words, its range; null is all. */
+function choices(): [id: string, words: string, range: Range | null][] {
+  const shift = sourceOf(main.value)?.shift_ns ?? 0;
+  const selected = selectedRange();
+  return [
+    ["whole", "All of the recording", null],
+    ["sight", `What is in sight (${lasting(settled.value)})`, settled.value],
+    ...(selected ? [["selection", `The selection (${lasting(selected)})`, selected] as [string, string, Range]] : []),
+    ...steps.value.map(({ name, start_ns, end_ns }): [string, string, Range] => {
+      const range = { from: start_ns + shift, to: end_ns + shift };
+      return [`step ${name}`, `Step ${name} (${lasting(range)})`, range];
+    }),
+  ];
+}
+const lasting = ({ from, to }: Range) => quantity(Math.round(to - from), "duration");
+
+const startChoice = (): string => {
+  if (selectedRange() && area.value) return "selection";
+  const { from, to } = settled.value;
+  return from <= whole.value.from && to >= whole.value.to ? "whole" : "sight";
+};
+
+/** What goes into the file beside the slices. */
+function Extras({ chosen }: { chosen: Signal<Extra[]> }) {
+  const toggle = (extra: Extra, isOn: boolean) =>
+    chosen.value = EXTRAS.filter((one) => one === extra ? isOn : chosen.value.includes(one));
+  return (
+    <ul>
+      {EXTRAS.map((extra) => (
+        <li key={extra}>
+          <label>
+            <input
+              type="checkbox"
+              checked={chosen.value.includes(extra)}
+              onChange={({ currentTarget }) => toggle(extra, currentTarget.checked)}
+            />{" "}
+            {EXTRA_WORDS[extra]}
+          </label>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function PerfettoDialog({ onClose }: { onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const what = useSignal(startChoice()), who = useSignal("");
+  const extras = useSignal<Extra[]>(["memory", "flows"]);
+  useEffect(() => dialog.current?.showModal(), []);
+  const known = choices();
+  const range = known.find(([id]) => id === what.value)?.[2] ?? null;
+  const chosen = who.value ? sources.value.filter(({ id }) => id === who.value) : sources.value;
+  return (
+    <dialog ref={dialog} class="perfetto" onClose={onClose} aria-labelledby="perfetto">
+      <h2 id="perfetto">Open in Perfetto</h2>
+      <Choice
+        title="Range"
+        value={what.value}
+        options={known.map(([id, words]) => [id, words])}
+        onPick={(id) => (what.value = id)}
+      />
+      {sources.value.length > 1 && (
+        <Choice
+          title="Workers"
+          value={who.value}
+          options={[
+            ["", `All ${sources.value.length} shown`],
+            ...sources.value.map(({ id }): [string, string] => [id, id]),
+          ]}
+          onPick={(id) => (who.value = id)}
+        />
+      )}
+      <Extras chosen={extras} />
+      {chosen.length > 0 && <Ways chosen={chosen} range={range} extras={extras.value} />}
+      <button type="button" onClick={() => dialog.current?.close()}>Close</button>
+    </dialog>
+  );
+}
+
+/** How large the file is, and what can be done with it. */
+function Ways({ chosen, range, extras }: { chosen: Exported[]; range: Range | null; extras: Extra[] }) {
+  const query = exportQuery(chosen, range, extras);
+  const size = useResource<Size | Loading>({ route: "timeline/export/size", query }) ?? LOADING;
+  const copy = useResource<Copy>({ route: "timeline/perfetto", query: {} });
+  if (size.state === "failed") return <p class="problem" role="alert">{size.message}</p>;
+  const address = new URL(`timeline/export?${new URLSearchParams(query)}`, document.baseURI).href;
+  const offline = new URL(offlineAddress(address, chosen, range), document.baseURI).href;
+  const isThere = copy?.state === "ready" && copy.is_installed;
+  return (
+    <>
+      <p class="size" role="status">{sizeWords(size)}</p>
+      <p class="ways">
+        {isThere && <a class="button" href={offline} target="_blank" rel="noopener">Open the offline copy</a>}
+        {size.state === "ready" && <a class="button" href={address} download={size.name}>Download</a>}
+      </p>
+      {copy && (isThere ? <OfflineWords /> : <Online size={size} query={query} title={titleOf(chosen)} />)}
+    </>
+  );
+}
+
+const titleOf = (chosen: Exported[]) => {
+  const { run, worker } = chosen[0]!.place;
+  return `${run} ${chosen.length > 1 ? plural(chosen.length, "worker") : worker}`;
+};
+
+const sizeWords = (size: Size | Loading) =>
+  size.state === "loading"
+    ? "Looking how large the file would be …"
+    : `${plural(size.slices, "slice")}, ${size.is_exact ? "" : "about "}${quantity(size.bytes, "bytes")} packed.`;
+
+const OfflineWords = () => (
+  <p class="quiet">
+    It opens in a new tab, from this server: nothing is asked of the internet. Your browser keeps the opened trace in
+    this address' storage until you clear it.
+  </p>
+);
+
+/** The way over the internet, which nothing takes before the user does. */
+function Online({ size, query, title }: { size: Size | Loading; query: Query; title: string }) {
+  const status = useSignal("");
+  const isTooLarge = size.state === "ready" && size.bytes > MOST_TO_HAND_OVER;
+  const open = () => {
+    // In the click itself: later, browsers refuse to open a window.
+    const page = window.open(PERFETTO);
+    if (!page) {
+      return (status.value = "The browser didn't open a new tab. Allow it for this page, or download the file.");
+    }
+    status.value = "Writing the file, and waiting for Perfetto …";
+    const name = size.state === "ready" ? size.name : "timeline.json.gz";
+    void openInPerfetto(page, fileOf(query), title, name).then(
+      () => (status.value = "Perfetto has the file: look at its tab."),
+      (
+        error: Error,
+      ) => (status.value = `That failed: ${error.message}. The file can be downloaded and opened there by hand.`),
+    );
+  };
+  return (
+    <>
+      <p class="ways">
+        <button type="button" disabled={size.state !== "ready" || isTooLarge} onClick={open}>
+          Open ui.perfetto.dev
+        </button>
+      </p>
+      <p class="quiet">
+        {isTooLarge && "The file is too large to hand over to another tab: choose a shorter range. "}
+        This loads Perfetto's page from the internet in a new tab. The trace goes from this tab to that one inside your
+        browser, and is sent to nobody. Without the internet: <code>pip install 'kinetoscope[perfetto]'</code>{" "}
+        beside TensorBoard.
+      </p>
+      <p role="status">{status.value}</p>
+    </>
+  );
+}
+
+async function fileOf(query: Query): Promise<ArrayBuffer> {
+  const response = await fetch(`timeline/export?${new URLSearchParams(query)}`);
+  if (response.headers.get("Content-Type") === "application/gzip") return await response.arrayBuffer();
+  const { message } = await response.json() as { message?: string };
+  throw new Error(message ?? "the trace is being read again; try again in a moment");
+}

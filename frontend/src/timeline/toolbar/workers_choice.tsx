@@ -1,0 +1,181 @@
+/** Which workers of the run are shown together, and what makes them line up. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { address, listing, viewTitle } from "../../app/router.ts";
+import { decimal, plural, quantity } from "../../format/numbers.ts";
+import { alignmentText, commonSteps } from "../model/alignment.ts";
+import { clockWords } from "../model/clocks.ts";
+import { queryText } from "../search/search_results.ts";
+import { alignBy, alignment, isAligning, unaligned } from "../state/alignment.ts";
+import { clocks, isComparing } from "../state/clocks.ts";
+import { sources } from "../state/sources.ts";
+import { main, reload, shownWorkers, showWorkers, unready } from "../state/traces.ts";
+import { ProgressLine } from "../../ui/status.tsx";
+
+const workersOfRun = (): string[] =>
+  (listing.value?.runs.find(({ name }) => name === address.value.run)?.workers ?? []).map(({ name }) => name);
+
+/** By what the workers are put together. */
+function AlignChoice() {
+  const current = alignment.value;
+  const steps = commonSteps(sources.value.map(({ meta }) => meta.steps));
+  const options: [text: string, title: string][] = [
+    ["", "their clocks"],
+    ...steps.map((step): [string, string] => [alignmentText({ by: "step", step }), `the begin of step ${step}`]),
+  ];
+  const chosen = alignmentText(current);
+  if (!options.some(([text]) => text === chosen)) {
+    const title = current.by === "step"
+      ? `the begin of step ${current.step} (not in all)`
+      : current.by === "collective"
+      ? `the end of ${queryText(current.find, viewTitle)}, number ${decimal(current.before + 1)}`
+      : "";
+    options.push([chosen, title]);
+  }
+  const pick = (text: string) => alignBy(text ? JSON.parse(text) : { by: "clock" });
+  return (
+    <label class="align">
+      Align by{" "}
+      <select
+        value={chosen}
+        data-tip="To align by a collective, select one: its details offer it"
+        onChange={({ currentTarget: { value } }) => pick(value)}
+      >
+        {options.map(([text, title]) => <option key={text} value={text}>{title}</option>)}
+      </select>
+    </label>
+  );
+}
+
+function Workers({ workers }: { workers: string[] }) {
+  const shown = shownWorkers.value;
+  const others = workers.filter((worker) => worker !== main.value);
+  const toggle = (worker: string, isOn: boolean) =>
+    showWorkers(others.filter((one) => one === worker ? isOn : shown.includes(one)));
+  return (
+    <fieldset>
+      <legend>Workers shown</legend>
+      <p class="buttons">
+        <button type="button" onClick={() => showWorkers(others)}>All {decimal(workers.length)}</button>
+        <button type="button" onClick={() => showWorkers([])}>{main.value} alone</button>
+      </p>
+      <ul>
+        {workers.map((worker) => (
+          <li key={worker}>
+            <label>
+              <input
+                type="checkbox"
+                checked={shown.includes(worker)}
+                disabled={worker === main.value}
+                onChange={({ currentTarget: { checked } }) => toggle(worker, checked)}
+              />{" "}
+              {worker}
+              {worker === main.value && <span class="quiet">: times are on its clock</span>}
+              <ClockNote worker={worker} />
+            </label>
+          </li>
+        ))}
+      </ul>
+    </fieldset>
+  );
+}
+
+/** How sure it is where a worker's clock puts it, and who says so. */
+function ClockNote({ worker }: { worker: string }) {
+  const meta = sources.value.find((source) => source.id === worker)?.meta;
+  const clock = meta && worker !== main.value ? clockWords(meta, clocks.value[worker]) : null;
+  if (!clock) return null;
+  return (
+    <span class="quiet">
+      · {clock.text}
+      {clock.error_ns !== null && ` ${quantity(clock.error_ns, "duration")}`}
+    </span>
+  );
+}
+
+/** That the workers aren't yet where they belong. */
+function Moving() {
+  if (!isAligning.value && !isComparing.value) return null;
+  const why = isAligning.value ? "What they are aligned by is looked for" : "Their clocks are compared";
+  return <span class="quiet" role="status" aria-busy="true" data-tip={`${why}: workers may move`}>lining up…</span>;
+}
+
+/** The choice, in a box that opens from a button and closes by Escape or a click elsewhere. */
+export function WorkersChoice() {
+  const [isOpen, open] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (!isOpen) return;
+    const leave = ({ target }: Event) => void (box.current?.contains(target as Node) || open(false));
+    document.addEventListener("pointerdown", leave);
+    return () => document.removeEventListener("pointerdown", leave);
+  }, [isOpen]);
+  const workers = workersOfRun();
+  if (workers.length < 2) return null;
+  const count = shownWorkers.value.length;
+  const close = (event: KeyboardEvent) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    open(false);
+    box.current?.querySelector("button")?.focus();
+  };
+  return (
+    <div class="workers" ref={box} onKeyDown={close}>
+      <button
+        type="button"
+        aria-expanded={isOpen}
+        data-tip="Show other workers of the run above each other, on one clock"
+        onClick={() => open(!isOpen)}
+      >
+        {count === 1
+          ? `1 of ${plural(workers.length, "worker")}`
+          : `${decimal(count)} of ${plural(workers.length, "worker")}`} <span aria-hidden="true">▾</span>
+      </button>{" "}
+      <Moving />
+      {isOpen && (
+        <div class="popover" role="group" aria-label="Workers">
+          <Workers workers={workers} />
+          {count > 1 && <AlignChoice />}
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** What became of the workers that aren't drawn yet, or can't be. */
+export function WorkersState() {
+  const waiting = unready.value.filter(([worker]) => worker !== main.value);
+  const late = unaligned.value;
+  if (!waiting.length && !late.length) return null;
+  const shown = shownWorkers.value;
+  const without = (worker: string) => showWorkers(shown.filter((one) => one !== worker && one !== main.value));
+  return (
+    <ul class="worker-states" aria-label="Workers that aren't shown yet">
+      {waiting.map(([worker, answer]) => (
+        <li key={worker}>
+          <b>{worker}</b>
+          {answer.state === "loading"
+            ? (
+              <div class="skeleton">
+                <ProgressLine progress={answer.progress} />
+              </div>
+            )
+            : (
+              <span role="alert">
+                <span class="problem">can't be shown: {answer.message}</span>{" "}
+                <button type="button" class="link" onClick={() => reload(worker)}>Try again</button>
+              </span>
+            )}
+          <button type="button" class="link" onClick={() => without(worker)}>Leave it out</button>
+        </li>
+      ))}
+      {late.length > 0 && (
+        <li>
+          <span class="quiet">
+            {late.join(", ")} {late.length === 1 ? "has" : "have"} no such moment, and stay where the clock puts them.
+          </span>
+        </li>
+      )}
+    </ul>
+  );
+}

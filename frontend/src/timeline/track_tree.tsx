@@ -1,0 +1,120 @@
+/** The tree of sources, processes, threads and streams at the left of the canvas. */
+
+import { scrollBy, turnedBy } from "./input/pointer_input.ts";
+import { drag, startDrag } from "./input/reorder.ts";
+import { axisOf, type Line, PINS, type TrackLayout } from "./model/layout.ts";
+import { scroll, size, toggleFolds, togglePin, trackLayout } from "./state/viewport_state.ts";
+
+const LONG = 22; // letters of a title that may not have room
+
+/** What can't be read of a line, and what can be done with it. */
+const tipOf = ({ title, group }: Line): string | undefined =>
+  [title.length > LONG ? title : "", group ? "Drag it, or press Alt+↑ or Alt+↓, to move it" : ""].filter(Boolean).join(
+    "\n",
+  ) ||
+  undefined;
+
+function Entry({ line, top }: { line: Line; top: number }) {
+  const { id, kind, title, note, height, canFold, isFolded, isPinned, isAside, group } = line;
+  const axis = (kind === "axis" && !id.startsWith("c")) || isPinned ? axisOf(trackLayout.value, line) : undefined;
+  const isCarried = drag.value?.id === id;
+  return (
+    <li
+      class={`track of-${kind} ${isAside ? "aside" : ""} ${group ? "moves" : ""} ${isCarried ? "carried" : ""}`}
+      style={{ top: `${top}px`, height: `${height}px` }}
+      data-line={id}
+      onPointerDown={(event) => startDrag(event, line)}
+    >
+      {canFold
+        ? (
+          <button
+            type="button"
+            class="plain name"
+            aria-expanded={!isFolded}
+            aria-keyshortcuts={group ? "Alt+ArrowUp Alt+ArrowDown" : undefined}
+            data-tip={tipOf(line)}
+            onClick={() => toggleFolds([id])}
+          >
+            <span class="sign" aria-hidden="true">{isFolded ? "▸" : "▾"}</span>
+            <span class="title">{title}</span>
+            {note && <small>{note}</small>}
+          </button>
+        )
+        : (
+          <span class="name" data-tip={tipOf(line)}>
+            <span class="title">{title}</span>
+          </span>
+        )}
+      {axis && (
+        <button
+          type="button"
+          class="plain pin"
+          aria-pressed={isPinned}
+          aria-label={isPinned ? `Unpin ${title}` : `Pin ${title}`}
+          data-tip={isPinned ? "Put back (P)" : "Keep at the top (P)"}
+          onClick={() => togglePin(axis.id)}
+        >
+          <span aria-hidden="true">{isPinned ? "★" : "☆"}</span>
+        </button>
+      )}
+    </li>
+  );
+}
+
+/** The lines of which something is in sight, with some around them. */
+function near({ lines, pinnedHeight }: TrackLayout): Line[] {
+  const from = scroll.value - 200, to = scroll.value + size.value.height - pinnedHeight + 200;
+  return lines.filter(({ y, height }) => y + height > from && y < to);
+}
+
+/** Where what is dragged would go. */
+function DropMark() {
+  const { value } = drag;
+  if (!value) return null;
+  const top = value.top + (value.group === PINS ? 0 : trackLayout.value.pinnedHeight - scroll.value);
+  return <i class="drop" aria-hidden="true" style={{ top: `${top}px` }} />;
+}
+
+export function TrackTree() {
+  const { pinned, pinnedHeight } = trackLayout.value;
+  return (
+    <div class="gutter" onWheel={(event) => scrollBy(turnedBy(event)[1])}>
+      <ul class="pinned" aria-label="Pinned tracks" style={{ height: `${pinnedHeight}px` }} hidden={!pinned.length}>
+        {pinned.map((line) => <Entry key={line.id} line={line} top={line.y} />)}
+      </ul>
+      <ul class="scrolled" aria-label="Tracks" style={{ top: `${pinnedHeight}px` }}>
+        {near(trackLayout.value).map((line) => <Entry key={line.id} line={line} top={line.y - scroll.value} />)}
+      </ul>
+      <DropMark />
+    </div>
+  );
+}
+
+const LEAST_THUMB = 24;
+
+/** How far the tracks are scrolled. */
+export function Scrollbar() {
+  const { height, pinnedHeight } = trackLayout.value;
+  const room = size.value.height - pinnedHeight;
+  if (height <= room || room <= 0) return null;
+  const thumb = Math.max(LEAST_THUMB, (room / height) * room);
+  const top = (scroll.value / (height - room)) * (room - thumb);
+  const drag = (event: PointerEvent) => {
+    const bar = event.currentTarget as HTMLElement;
+    if (event.type === "pointerdown") bar.setPointerCapture(event.pointerId);
+    if (!bar.hasPointerCapture(event.pointerId)) return;
+    const y = event.clientY - bar.getBoundingClientRect().top - thumb / 2;
+    scroll.value = Math.max(0, Math.min(height - room, (y / (room - thumb)) * (height - room)));
+  };
+  return (
+    <div
+      class="scrollbar"
+      aria-hidden="true"
+      style={{ top: `${pinnedHeight}px`, height: `${room}px` }}
+      onPointerDown={drag}
+      onPointerMove={drag}
+    >
+      <i style={{ top: `${top}px`, height: `${thumb}px` }} />
+    </div>
+  );
+}

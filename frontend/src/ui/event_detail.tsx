@@ -1,0 +1,114 @@
+import { useEffect, useState } from "preact/hooks";
+import type { Failed, FoundEvent } from "../api/types.ts";
+import { type TracePlace, useEvent } from "../app/answers.ts";
+import { retry } from "../app/router.ts";
+import { eventFields, type Field, truncateText } from "../format/event_fields.ts";
+import { plural } from "../format/numbers.ts";
+import { copy } from "./copy.ts";
+import { ProgressLine } from "./status.tsx";
+
+const SHOWN_MS = 2000;
+
+/** Text of the trace, letter by letter; very long ones end early and say so. */
+function Text({ text }: { text: string }) {
+  const { drawn, left } = truncateText(text);
+  return (
+    <>
+      <code>{drawn}</code>
+      {left > 0 && <span class="quiet">… and {plural(left, "more character")}: copy the original</span>}
+    </>
+  );
+}
+
+const Fields = ({ fields }: { fields: Field[] }) => (
+  <dl>
+    {fields.map(([name, text]) => (
+      <div key={name}>
+        <dt>
+          <code>{name}</code>
+        </dt>
+        <dd>
+          <Text text={text} />
+        </dd>
+      </div>
+    ))}
+  </dl>
+);
+
+function CopyOriginal({ text }: { text: string }) {
+  const [isCopied, tell] = useState(false);
+  useEffect(() => {
+    if (!isCopied) return;
+    const timer = setTimeout(() => tell(false), SHOWN_MS);
+    return () => clearTimeout(timer);
+  }, [isCopied]);
+  return (
+    <p>
+      <button type="button" onClick={() => copy(text).then(() => tell(true))}>Copy the original</button>{" "}
+      <span class="quiet" role="status">{isCopied ? `${plural(text.length, "character")} copied` : ""}</span>
+    </p>
+  );
+}
+
+function Parts({ value }: { value: Record<string, unknown> }) {
+  const { name, category, fields, args } = eventFields(value);
+  return (
+    <>
+      <h2>{name === null ? "An event without a name" : <Text text={name} />}</h2>
+      <p class="quiet">{category === null ? "No category" : <>Category {category}</>}</p>
+      <Fields fields={fields} />
+      <h3>{args.length ? plural(args.length, "argument") : "No arguments"}</h3>
+      <Fields fields={args} />
+    </>
+  );
+}
+
+function EventView({ event: { offset, length, text, value, problem } }: { event: FoundEvent }) {
+  return (
+    <>
+      {problem && <p class="problem">{problem}</p>}
+      {value ? <Parts value={value} /> : (
+        <pre>
+          <Text text={text} />
+        </pre>
+      )}
+      <p class="quiet">
+        Bytes {offset} to {offset + length - 1} of the decompressed file, {plural(length, "byte")}
+      </p>
+      <CopyOriginal text={text} />
+    </>
+  );
+}
+
+function EventProblem({ offset, failed: { code, message } }: { offset: number; failed: Failed }) {
+  const isNone = code === "not_found";
+  return (
+    <div role="alert">
+      <h2>{isNone ? `No event begins at byte ${offset}` : "The event can't be shown"}</h2>
+      {isNone && (
+        <p>
+          Not every finding is about an event that was kept: this one may be about a damaged place, or about the file as
+          a whole.
+        </p>
+      )}
+      <p class={isNone ? "quiet" : ""}>{message}</p>
+      {!isNone && <button type="button" onClick={retry}>Try again</button>}
+    </div>
+  );
+}
+
+/** The event that begins at this byte of a trace, with all that the file says of it; of the selected one without `place`. */
+export function EventDetail({ offset, place }: { offset: number; place?: TracePlace }) {
+  const answer = useEvent(offset, place);
+  return (
+    <section class="event" aria-label={`Event at byte ${offset}`}>
+      {answer?.state === "ready" && <EventView event={answer} />}
+      {answer?.state === "failed" && <EventProblem offset={offset} failed={answer} />}
+      {(!answer || answer.state === "loading") && (
+        <div class="skeleton">
+          <ProgressLine progress={answer?.progress ?? null} />
+        </div>
+      )}
+    </section>
+  );
+}

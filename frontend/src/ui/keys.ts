@@ -1,0 +1,83 @@
+/** Single-key commands. Whoever is on the page adds its own; what is typed into a field stays there. */
+
+import type { RefObject } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
+
+export type Commands = Record<string, (event: KeyboardEvent) => void>;
+
+interface Entry {
+  commands: Commands;
+  /** The part of the page that they are for; null if they are for all of it. */
+  box: RefObject<Element | null> | null;
+}
+
+const active: Entry[] = [];
+let prefix = "";
+
+/** What was pointed at or focused last: of several tables, keys go to the one that holds it. */
+let used: Node | null = null;
+
+const isBefore = (a: Node, b: Node) => (a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0;
+
+/** The innermost part in use that knows the key, else the first on the page. */
+function holder(name: string): Entry | undefined {
+  const able = active.filter(({ commands }) => name in commands);
+  const inBoxes = able.filter(({ box }) => box?.current).sort((a, b) =>
+    isBefore(a.box!.current!, b.box!.current!) ? -1 : 1
+  );
+  return inBoxes.findLast(({ box }) => box!.current!.contains(used)) ?? inBoxes[0] ?? able.at(-1);
+}
+
+/** Whether the next key says where to go. */
+export const awaitsSecond = (): boolean => prefix !== "";
+
+/** Whether what is typed there stays there. */
+export const isField = (target: EventTarget | null) =>
+  target instanceof Element && target.closest("input, select, textarea, dialog, [role=slider]") !== null;
+
+function press(event: KeyboardEvent) {
+  if (event.ctrlKey || event.metaKey || isField(event.target)) return;
+  if (event.key === "Enter" && event.target instanceof Element && event.target.closest("button, summary")) return;
+  const withModifier = event.altKey ? `⌥${event.key}` : event.shiftKey && `⇧${event.key}`;
+  if (event.altKey && !holder(`⌥${event.key}`)) return;
+  const name = withModifier && holder(withModifier) ? withModifier : prefix + event.key;
+  prefix = !prefix && event.key === "g" ? "g " : "";
+  const entry = holder(name);
+  if (!entry) return;
+  event.preventDefault();
+  entry.commands[name]!(event);
+}
+
+/** Makes the commands work while the component is on the page; "g k" is `g`, then `k`. */
+export function useKeys(commands: Commands, box: RefObject<Element | null> | null = null) {
+  const entry = useRef<Entry>({ commands, box }).current;
+  useLayoutEffect(() => {
+    entry.commands = commands;
+  });
+  useLayoutEffect(() => {
+    active.push(entry);
+    return () => void active.splice(active.indexOf(entry), 1);
+  }, []);
+}
+
+/** Begins to listen. */
+export function startKeys() {
+  const use = ({ target }: Event) => void (used = target as Node);
+  document.addEventListener("keydown", press);
+  document.addEventListener("pointerdown", use, true);
+  document.addEventListener("focusin", use, true);
+}
+
+const RESERVED: Record<string, string> = { overview: "o", timeline: "t", operators: "p", kernels: "k", health: "h" };
+
+/** The letter that goes to each view after `g`: the reserved one, or the first free one of its title. */
+export function letters(views: { id: string; title: string }[]): Map<string, string> {
+  const assigned = new Set(Object.values(RESERVED));
+  const result = new Map<string, string>();
+  for (const { id, title } of views) {
+    const letter = RESERVED[id] ?? [...title.toLowerCase()].find((c) => /[a-z]/.test(c) && !assigned.has(c)) ?? "";
+    assigned.add(letter);
+    result.set(id, letter);
+  }
+  return result;
+}

@@ -1,0 +1,57 @@
+/** Widths of texts and elements in pixels. */
+
+import { type RefObject } from "preact";
+import { useLayoutEffect, useState } from "preact/hooks";
+import { shorten } from "../format/numbers.ts";
+
+const MEASURED = 400; // letters of a name that are enough to know how wide its letters are
+const pen = document.createElement("canvas").getContext("2d")!;
+
+function measured(text: string, type: string): number {
+  pen.font = `${type} system-ui, sans-serif`;
+  return pen.measureText(text).width;
+}
+
+const letters = new Map<string, Map<string, number>>();
+
+/** The width of a text in the page's type: that of its letters, each measured once. */
+export function textWidth(text: string, size = 13, weight = 400): number {
+  const type = `${weight} ${size}px`;
+  if (!letters.has(type)) letters.set(type, new Map());
+  const known = letters.get(type)!;
+  let width = 0;
+  for (const letter of text.slice(0, MEASURED)) {
+    let one = known.get(letter);
+    if (one === undefined) known.set(letter, one = measured(letter, type));
+    width += one;
+  }
+  return width;
+}
+
+/** The text with its middle left out, so that it fits. */
+export function fitText(text: string, room: number, size = 13): string {
+  const width = textWidth(text, size);
+  if (width <= room) return text;
+  const each = width / Math.min(text.length, MEASURED);
+  return shorten(text, Math.max(6, Math.floor(room / each) - 1));
+}
+
+/** The size of an element's inside, kept current. */
+export function useSize(element: RefObject<HTMLElement | null>): { width: number; height: number } {
+  const [size, tell] = useState({ width: 0, height: 0 });
+  useLayoutEffect(() => {
+    const measure = () => {
+      if (!element.current) return;
+      const { clientWidth: width, clientHeight: height } = element.current;
+      tell((known) => (known.width === width && known.height === height ? known : { width, height }));
+    };
+    const observer = new ResizeObserver(measure);
+    observer.observe(element.current!);
+    measure();
+    return () => observer.disconnect();
+  }, []);
+  return size;
+}
+
+/** The width of an element's inside, kept current. */
+export const useWidth = (element: RefObject<HTMLElement | null>): number => useSize(element).width;

@@ -1,0 +1,122 @@
+import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import type { Progress, Table } from "../api/types.ts";
+import type { ShownAnswer } from "../app/answers.ts";
+import { placeLabels, retry } from "../app/router.ts";
+import { decimal, percent } from "../format/numbers.ts";
+
+const PREPARING = "Preparing. The first trace ever takes some seconds more: the reader is compiled, once.";
+
+const SUMMING = "summing up recordings"; // of a run, one after the other
+const LONG_S = 10;
+
+const SHORT = ["listing", "opening", "analysing", "searching"];
+
+function progressText({ stage, fraction, bytes_per_second, seconds_left }: Progress): string {
+  if (fraction === null && !SHORT.includes(stage)) return PREPARING;
+  const parts = [stage.charAt(0).toUpperCase() + stage.slice(1)];
+  if (fraction !== null) parts.push(percent(fraction).replace(/\.\d/, "") + " %");
+  if (bytes_per_second !== null) parts.push(`${decimal(bytes_per_second / 1e6)} MB/s`);
+  if (seconds_left !== null) parts.push(`${decimal(seconds_left, seconds_left < 10 ? 1 : 0)} s left`);
+  return parts.join(" · ");
+}
+
+/** What a loading trace has come to. */
+export function ProgressLine({ progress }: { progress: Progress | null }) {
+  const text = progress ? progressText(progress) : "Waiting for the answer";
+  return (
+    <p class="progress" role="status">
+      <progress max={1} value={progress?.fraction ?? undefined} aria-label="Progress" />
+      {text}
+      {progress?.stage === SUMMING && (progress.seconds_left ?? 0) > LONG_S && (
+        <span class="quiet">
+          This is kept. <code>kinetoscope index LOGDIR --beside</code> makes it beforehand, once for everybody.
+        </span>
+      )}
+    </p>
+  );
+}
+
+/** The outline of what will come. */
+export function Skeleton({ progress = null }: { progress?: Progress | null }) {
+  return (
+    <div class="skeleton">
+      <ProgressLine progress={progress} />
+      {[100, 96, 88, 92, 70, 82, 60].map((width) => <i key={width} style={{ width: `${width}%` }} />)}
+    </div>
+  );
+}
+
+/** A card instead of what can't be shown: what, why, what to do. */
+export function Notice(
+  { title, failed = false, children }: { title: string; failed?: boolean; children: ComponentChildren },
+) {
+  return (
+    <section class={`card notice ${failed ? "failed" : ""}`} role={failed ? "alert" : undefined}>
+      <h2>{title}</h2>
+      {children}
+    </section>
+  );
+}
+
+export function Failure({ code, message }: { code: string; message: string }) {
+  const { run, worker, span } = placeLabels.value;
+  const isSilent = code === "unreachable";
+  return (
+    <Notice title={isSilent ? "TensorBoard doesn't answer" : "This can't be shown"} failed>
+      <p>{message}</p>
+      {isSilent
+        ? <p class="quiet">The page asks again every few seconds. Is TensorBoard still running?</p>
+        : run && <p class="quiet">Run {run}, worker {worker}, span {span}.</p>}
+      <button type="button" onClick={retry}>Try again</button>
+    </Notice>
+  );
+}
+
+/** Draws the table of an answer, or whatever stands for it until or unless it comes. */
+export function AnswerView(
+  { shown: { answer, earlier }, title, children }: {
+    shown: ShownAnswer;
+    title: string;
+    children: (table: Table) => ComponentChildren;
+  },
+) {
+  if (answer?.state === "failed") return <Failure {...answer} />;
+  if (answer?.state === "missing") {
+    return (
+      <Notice title={`${title}: not in this trace`}>
+        <p>{answer.hint}</p>
+      </Notice>
+    );
+  }
+  const progress = answer?.state === "loading" ? answer.progress : null;
+  const table = answer?.state === "ready" ? answer : earlier;
+  if (!table) return <Skeleton progress={progress} />;
+  return <Current isBusy={table !== answer} progress={answer && progress}>{children(table)}</Current>;
+}
+
+/** What is shown, dimmed while the next comes; what had the focus then has it again afterwards. */
+function Current(
+  { isBusy, progress, children }: { isBusy: boolean; progress: Progress | null; children: ComponentChildren },
+) {
+  const box = useRef<HTMLDivElement>(null);
+  const focused = useRef<Element | null>(null);
+  const active = document.activeElement;
+  if (isBusy && active && box.current?.contains(active)) focused.current = active; // before `inert` takes it away
+  useLayoutEffect(() => {
+    const had = focused.current;
+    if (isBusy || !had) return;
+    focused.current = null;
+    if (document.activeElement === document.body && had instanceof HTMLElement) had.focus({ preventScroll: true });
+  }, [isBusy]);
+  return (
+    <div aria-busy={isBusy || undefined}>
+      {progress && (
+        <div class="skeleton over">
+          <ProgressLine progress={progress} />
+        </div>
+      )}
+      <div ref={box} class={isBusy ? "dimmed" : ""} inert={isBusy}>{children}</div>
+    </div>
+  );
+}

@@ -1,0 +1,133 @@
+import { useMemo } from "preact/hooks";
+import type { Comparison, ViewEntry } from "../api/types.ts";
+import { type ShownAnswer, useComparison } from "../app/answers.ts";
+import { baseLabels, comparisonBase } from "../app/comparison_base.ts";
+import { address, go, openEntry, parametersOf, placeLabels } from "../app/router.ts";
+import { label, plural } from "../format/numbers.ts";
+import { comparedEntry, readyComparison, rowsBeyondNoise } from "../table/comparison_columns.ts";
+import { RowDetail } from "../table/row_detail.tsx";
+import { type Rows, useRows } from "../table/rows.ts";
+import { SaveRows } from "../table/save.tsx";
+import { DataTable } from "../table/table.tsx";
+import { useTableScope } from "../table/table_scope.ts";
+import { FilterBox, GroupBy, Sums } from "../table/tools.tsx";
+import { AnswerView, Notice } from "../ui/status.tsx";
+import { Parameters } from "./parameters.tsx";
+
+/** The answer about a view of both traces. */
+export function useViewComparison(view: string, question: Record<string, string> = {}): ShownAnswer {
+  const { version = "", ...place } = comparisonBase.value ?? {};
+  return useComparison(view, { ...place, ...question }, version);
+}
+
+/** Which column of the view is compared. */
+function ColumnChoice({ entry }: { entry: ViewEntry }) {
+  const scope = useTableScope();
+  const possible = entry.columns.filter(({ name }) => entry.comparable_columns.includes(name));
+  if (possible.length < 2) return null;
+  return (
+    <label>
+      Compare{" "}
+      <select
+        aria-label="Compared column"
+        value={scope.get("columns")}
+        onChange={({ currentTarget: { value } }) => scope.go({ columns: value, sort: "", row: "", open: "" })}
+      >
+        <option value="">{entry.weight ? "the usual" : "everything"}</option>
+        {possible.map(({ name, doc }) => <option key={name} value={name} title={doc}>{label(name)}</option>)}
+      </select>
+    </label>
+  );
+}
+
+function NoiseSwitch() {
+  const isHidden = address.value.noise === "hidden";
+  return (
+    <label data-tip="Leave out rows that are the same, and those that differ no more than the steps do">
+      <input
+        type="checkbox"
+        checked={isHidden}
+        onChange={() => go({ noise: isHidden ? "" : "hidden", row: "", open: "" })}
+      />{" "}
+      Hide noise
+    </label>
+  );
+}
+
+/** Which two traces, per what, and what counts as noise. */
+function BasisLine({ table }: { table: Comparison }) {
+  const { run, worker, span } = placeLabels.value;
+  const of = baseLabels.value;
+  return (
+    <p class="basis" role="note">
+      <b>New</b> {run} · {worker} · {span} <b>Base</b> {of.run} · {of.worker} · {of.span}
+      <br />
+      {table.basis.words}
+    </p>
+  );
+}
+
+function ToolLine({ table, entry, rows }: { table: Comparison; entry: ViewEntry; rows: Rows }) {
+  return (
+    <div class="tools">
+      <FilterBox problem={rows.problem} />
+      {rows.problem && <span class="problem" role="alert">No pattern: {rows.problem}</span>}
+      <GroupBy />
+      <Parameters entry={entry} fixed={[]} />
+      <ColumnChoice entry={entry} />
+      <NoiseSwitch />
+      <span class="space" />
+      <SaveRows table={table} rows={rows.rows} />
+    </div>
+  );
+}
+
+function Content({ table, entry }: { table: Comparison; entry: ViewEntry }) {
+  const drawn = useMemo(() => comparedEntry(entry, table), [entry, table]);
+  const ready = readyComparison(table, entry);
+  const all = useRows(ready, drawn);
+  const isHidden = address.value.noise === "hidden";
+  const rows = useMemo(
+    () => (isHidden ? { ...all, rows: rowsBeyondNoise(all.rows, table) } : all),
+    [all, isHidden, table],
+  );
+  const left = all.rows.length - rows.rows.length;
+  return (
+    <>
+      <BasisLine table={table} />
+      <ToolLine table={table} entry={entry} rows={rows} />
+      <Sums ready={ready} rows={rows.rows} />
+      {left > 0 && <p class="sums">{plural(left, "row")} no different, or by no more than noise</p>}
+      {rows.rows.length
+        ? (
+          <DataTable
+            ready={ready}
+            rows={rows}
+            label={`${entry.title} compared`}
+            detail={(row) => <RowDetail ready={ready} table={table} row={row}>{null}</RowDetail>}
+          />
+        )
+        : (
+          <Notice title={ready.count ? "No row differs by more than noise" : `${entry.title}: no rows in either trace`}>
+            <p>{left ? "Clear “Hide noise” to see them." : entry.hint}</p>
+          </Notice>
+        )}
+    </>
+  );
+}
+
+/** A view of the shown trace beside that of the base. */
+export function ComparedView({ entry }: { entry: ViewEntry }) {
+  const scope = useTableScope();
+  const columns = scope.get("columns");
+  const shown = useViewComparison(entry.id, { ...parametersOf(entry), ...(columns ? { columns } : {}) });
+  const isPart = scope.base.id !== openEntry.value?.id;
+  if (isPart && shown.answer?.state === "failed") { // the page's first view has said it aloud
+    return <p class="quiet">Not compared. {shown.answer.message}</p>;
+  }
+  return (
+    <AnswerView shown={shown} title={entry.title}>
+      {(table) => <Content key={entry.id} table={table as Comparison} entry={entry} />}
+    </AnswerView>
+  );
+}

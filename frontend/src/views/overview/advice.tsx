@@ -1,0 +1,186 @@
+import { isReport } from "../../api/report.ts";
+import type { RowSlices } from "../../api/row_slices.ts";
+import type { Table } from "../../api/types.ts";
+import { type ShownAnswer, useAnswer } from "../../app/answers.ts";
+import { listing, openRows, slicesIn, trace, viewTitle } from "../../app/router.ts";
+import { percent, quantity } from "../../format/numbers.ts";
+import { prose } from "../../ui/prose.tsx";
+import { AnswerView, ProgressLine } from "../../ui/status.tsx";
+import { ShowInTimeline } from "../../ui/timeline_link.tsx";
+
+/** The rule that says what is in order; it comes last, and alone if nothing was found. */
+const NOTHING = "nothing_to_fix";
+
+/** The ink of what a rule is about: that of its part of the step. */
+const INKS: Record<string, string> = {
+  data_loading: "var(--dataloader)",
+  worker_start: "var(--dataloader)",
+  communication: "var(--communication)",
+  gloo: "var(--communication)",
+  copies: "var(--memcpy)",
+  mixed_precision: "var(--kernel)",
+  channels_last: "var(--kernel)",
+  small_kernels: "var(--kernel)",
+  small_operators: "var(--cpu-exec)",
+  [NOTHING]: "var(--kernel)",
+};
+
+interface Piece {
+  rule: string;
+  title: string;
+  evidence: string;
+  action: string;
+  saving: number | null;
+  share: number | null;
+  confidence: string;
+  view: string;
+  filter: string;
+  /** Where in the timeline it is seen. */
+  slices: RowSlices | null;
+}
+
+/** Keeps numbers and their units on one line. */
+export const unbroken = (text: string) => text.replace(/(\d) (?=%|[nµm]?s\b|[KMGT]i?B\b)/g, "$1\u00a0");
+
+function pieces({ data, view }: Table): Piece[] {
+  const text = (name: string, i: number) => unbroken(String(data[name]![i] ?? ""));
+  return data.rule!.map((rule, i) => ({
+    rule: String(rule),
+    title: text("title", i),
+    evidence: text("evidence", i),
+    action: text("action", i),
+    saving: data.saving_ns![i] as number | null,
+    share: data.saving_frac![i] as number | null,
+    confidence: text("confidence", i),
+    view: text("view", i),
+    filter: text("filter", i),
+    slices: rule === NOTHING ? null : slicesIn(view, (name) => data[name]?.[i] ?? null),
+  }));
+}
+
+/** What a saving is of: each step, or all there is if no steps were marked. */
+const per = (isWhole: boolean) => (isWhole ? "" : " per step");
+
+function Saving({ piece: { saving, share }, isWhole }: { piece: Piece; isWhole: boolean }) {
+  if (saving === null) return null;
+  return (
+    <>
+      {" "}Fixing it would save at most <b>{quantity(saving, "duration")}</b>
+      {per(isWhole)} ({percent(share)} %).
+    </>
+  );
+}
+
+const InTimeline = ({ piece: { slices } }: { piece: Piece }) => slices && <ShowInTimeline slices={slices} />;
+
+/** The answer first: the largest finding as one sentence, what shows it, and what it is worth. */
+export function Verdict({ shown, isWhole }: { shown: ShownAnswer; isWhole: boolean }) {
+  return (
+    <AnswerView shown={shown} title="Advice">
+      {(table) => {
+        const piece = pieces(table)[0];
+        if (!piece) return null;
+        return (
+          <section class="verdict" aria-label="Verdict" style={{ borderColor: INKS[piece.rule] ?? "var(--runtime)" }}>
+            <p class="sentence">{prose(piece.title)}</p>
+            <p>
+              {prose(piece.evidence)}
+              <Saving piece={piece} isWhole={isWhole} /> <InTimeline piece={piece} />
+            </p>
+          </section>
+        );
+      }}
+    </AnswerView>
+  );
+}
+
+function Worth({ piece: { rule, saving, share, confidence } }: { piece: Piece }) {
+  if (rule === NOTHING) return <b class="quiet">nothing to fix</b>;
+  if (saving === null) return <b class="quiet">no matter of time</b>;
+  return (
+    <>
+      <b data-tip="The most that this could save: other causes may hide behind it">
+        up to −{quantity(saving, "duration")}
+      </b>
+      <small>
+        {percent(share)} %, confidence {confidence}
+      </small>
+    </>
+  );
+}
+
+/** Every finding with its action, the largest saving first; the sentence of the first one stands in the verdict. */
+export function AdviceList({ data }: { data: Table }) {
+  return (
+    <ul class="advice">
+      {pieces(data).map((piece, i) => {
+        const isFound = piece.rule !== NOTHING;
+        if (!isFound && i === 0) return <li key={piece.rule} class="all-well">Nothing that this recording shows.</li>;
+        return (
+          <li key={piece.rule}>
+            <div class="worth">
+              <Worth piece={piece} />
+            </div>
+            <div>
+              {prose(isFound ? piece.action : piece.title)}
+              <p>
+                {isFound && i > 0 && `${piece.title} `}
+                {i > 0 && prose(piece.evidence)}
+                {i === 0 && piece.title} {i > 0 && <InTimeline piece={piece} />}
+              </p>
+            </div>
+            <button type="button" class="link" onClick={() => openRows(piece.view, piece.filter)}>
+              {viewTitle(piece.view)}
+              <span aria-hidden="true">→</span>
+            </button>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+/** Whether a rank is slow, in a run of several: said from summaries, before the selected trace is read. */
+export function RunVerdict() {
+  const { run } = trace.value;
+  const workers = listing.value?.runs.find(({ name }) => name === run)?.workers.length ?? 0;
+  return isReport || workers < 2 ? null : <RunAdvice />;
+}
+
+function RunAdvice() {
+  const { answer } = useAnswer("run_advice");
+  if (answer?.state === "loading") {
+    return (
+      <section class="verdict" aria-label="Ranks">
+        <ProgressLine progress={answer.progress} />
+      </section>
+    );
+  }
+  if (answer?.state !== "ready" || !answer.data.rule?.length) return null;
+  const { data } = answer;
+  const text = (name: string) => unbroken(String(data[name]![0] ?? ""));
+  const [saving, share] = [data.saving_ns![0], data.saving_frac![0]];
+  const others = data.rule!.length - 1;
+  return (
+    <section
+      class="verdict"
+      aria-label="Ranks"
+      style={{ borderColor: saving ? "var(--communication)" : "var(--kernel)" }}
+    >
+      <p class="sentence">{prose(text("title"))}</p>
+      <p>
+        {prose(text("evidence"))}
+        {typeof saving === "number" && typeof share === "number" && (
+          <>
+            {" "}As fast as the next one, it would save <b>{quantity(saving, "duration")}</b> per step ({percent(share)}
+            {" "}
+            %). {prose(text("action"))}
+          </>
+        )} {others > 0 && `${others} more ${others === 1 ? "rank is" : "ranks are"} slow. `}
+        <button type="button" class="link" onClick={() => openRows(text("view"), "")}>
+          {viewTitle(text("view"))} <span aria-hidden="true">→</span>
+        </button>
+      </p>
+    </section>
+  );
+}

@@ -1,0 +1,24 @@
+import type { ComponentChildren } from "preact";
+import { SavePicture } from "../../table/save.tsx";
+
+interface CardProps {
+  title: string;
+  note?: string;
+  /** Whether it is a picture, which can be saved. */
+  isPicture?: boolean;
+  children: ComponentChildren;
+}
+
+/** A part of a page under a heading of its own. */
+export function Card({ title, note, isPicture = false, children }: CardProps) {
+  return (
+    <section class="card">
+      <header>
+        <h2>{title}</h2>
+        <span>{note}</span>
+        {isPicture && <SavePicture title={title} />}
+      </header>
+      {children}
+    </section>
+  );
+}

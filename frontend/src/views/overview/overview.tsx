@@ -1,0 +1,172 @@
+import { useRef } from "preact/hooks";
+import type { PartialRead, Table } from "../../api/types.ts";
+import { type ShownAnswer, useAnswer } from "../../app/answers.ts";
+import { catalogue, openView, trace, traceState } from "../../app/router.ts";
+import { decimal, plural, type Value } from "../../format/numbers.ts";
+import { AnswerView } from "../../ui/status.tsx";
+import { AdviceList, RunVerdict, Verdict } from "./advice.tsx";
+import { AverageStep } from "./average_step.tsx";
+import { Card } from "./card.tsx";
+import { PartialOverview } from "./partial_overview.tsx";
+import { CATEGORIES } from "./step_categories.ts";
+import { type Unit, unitOf } from "./step_unit.ts";
+import { StepsChart } from "./steps_chart.tsx";
+import { SummaryTiles } from "./summary_tiles.tsx";
+
+function Steps({ shown, unit }: { shown: ShownAnswer; unit: Unit }) {
+  const table = shown.answer?.state === "ready" ? shown.answer : shown.earlier;
+  const complete = table?.data.is_complete ?? [];
+  const cut = complete.filter((is) => !is).length;
+  const present = CATEGORIES.filter(({ column }) => table?.data[column]?.some((value) => value));
+  return (
+    <Card
+      title={unit.isWhole ? "Recorded time" : "Step time breakdown"}
+      note={cut ? `${decimal(cut)} cut off by the recording: hatched` : ""}
+      isPicture
+    >
+      <AnswerView shown={shown} title="Steps">
+        {({ data }) => (
+          <>
+            <StepsChart data={data} />
+            <ul class="legend">
+              {present.map(({ name, ink }) => (
+                <li key={name}>
+                  <i class="swatch" style={{ background: ink }} />
+                  {name}
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+      </AnswerView>
+    </Card>
+  );
+}
+
+/** A count with its thousands apart; anything else as it is. */
+const grouped = (value: Value | undefined) => /^\d{5,9}$/.test(String(value)) ? decimal(Number(value)) : value;
+
+const Environment = ({ data }: Table) => (
+  <dl class="facts">
+    {data.fact!.map((
+      fact,
+      i,
+    ) => [<dt key={`fact ${i}`}>{fact}</dt>, <dd key={`value ${i}`}>{grouped(data.value![i]) ?? "–"}</dd>])}
+  </dl>
+);
+
+function Findings({ data }: Table) {
+  if (!data.rule!.length) return <p>{catalogue.value.find(({ id }) => id === "health")?.hint}</p>;
+  return (
+    <ul class="findings">
+      {data.rule!.map((rule, i) => (
+        <li key={i}>
+          <span class={`level ${data.level![i]}`}>{data.level![i]}</span>
+          <div>
+            {String(rule).replaceAll("_", " ")}
+            {data.count![i] === 1 ? "" : ` × ${decimal(data.count![i] as number)}`}
+            <p>{data.consequence![i]}</p>
+          </div>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Where the trace is from, and what to distrust. */
+function Provenance() {
+  const environment = useAnswer("environment");
+  const health = useAnswer("health");
+  return (
+    <div class="pair">
+      <Card title="Environment">
+        <AnswerView shown={environment} title="Environment">{Environment}</AnswerView>
+      </Card>
+      <Card title="Trace health">
+        <AnswerView shown={health} title="Trace health">{Findings}</AnswerView>
+        <p>
+          <button type="button" class="link" onClick={() => openView("health")}>All of it as a table</button>
+        </p>
+      </Card>
+    </div>
+  );
+}
+
+/** What is known of the selected trace while it is read, until its overview is there; null if it is read soon. */
+function usePartial(): PartialRead | null {
+  const last = useRef<{ key: string; partial: PartialRead } | null>(null);
+  const key = JSON.stringify(trace.value);
+  const state = traceState.value;
+  if (state?.state === "loading" && state.partial) last.current = { key, partial: state.partial };
+  return last.current?.key === key ? last.current.partial : null;
+}
+
+/** The answers first: what to do about the step, how long it takes, what it is made of, what to distrust. */
+export function Overview() {
+  const overview = useAnswer("overview");
+  const advice = useAnswer("advice");
+  const gpus = useAnswer("gpus");
+  const memory = useAnswer("memory_devices");
+  const steps = useAnswer("steps");
+  const listed = steps.answer?.state === "ready" ? steps.answer : steps.earlier;
+  const unit = unitOf((listed?.data.step ?? []) as string[], (listed?.data.is_complete ?? []) as boolean[]);
+  const partial = usePartial();
+  const waiting = overview.answer ?? { state: "loading", progress: null };
+  if (partial && waiting.state === "loading") {
+    return (
+      <>
+        <RunVerdict />
+        <PartialOverview partial={partial} progress={waiting.progress} />
+      </>
+    );
+  }
+  return (
+    <>
+      <RunVerdict />
+      <AnswerView shown={overview} title="Overview">
+        {(table) => (
+          <>
+            <Verdict shown={advice} isWhole={unit.isWhole} />
+            <SummaryTiles overview={table} gpus={gpus} memory={memory} unit={unit} />
+            <div class="pair">
+              <Steps shown={steps} unit={unit} />
+              <Card title={unit.name} note={`${unit.counted && `${unit.counted}; `}parts add up`} isPicture>
+                <AverageStep data={table.data} whole={unit.isWhole ? "Recording" : "Step"} />
+              </Card>
+            </div>
+            <Card title="What to do" note="largest saving first; savings are upper bounds and may overlap">
+              <AnswerView shown={advice} title="Advice">{(table) => <AdviceList data={table} />}</AnswerView>
+            </Card>
+            <Provenance />
+          </>
+        )}
+      </AnswerView>
+    </>
+  );
+}
+
+const FACTS = ["World size", "Device", "torch", "CUDA"];
+
+/** One line of where the trace is from: the facts that tell traces apart. */
+export function useContext(): string {
+  const { answer } = useAnswer("environment");
+  const steps = useAnswer("steps").answer;
+  if (answer?.state !== "ready") return "";
+  const fact = (name: string) => {
+    const row = answer.data.fact!.indexOf(name);
+    return row < 0 ? null : String(answer.data.value![row]);
+  };
+  const complete = steps?.state === "ready" ? steps.data.is_complete!.filter(Boolean).length : null;
+  const known = FACTS.flatMap((name) => {
+    const value = fact(name);
+    if (!value) return [];
+    if (name === "World size") return [plural(Number(value) || 1, "process").replace(/ss+s$/, "sses")];
+    return [name === "Device" ? value : `${name} ${value}`];
+  });
+  const events = fact("Events");
+  return [
+    ...known,
+    complete !== null && (fact("Steps") === "not marked" ? "steps not marked" : plural(complete, "complete step")),
+    events && `${/^\d+$/.test(events) ? decimal(Number(events)) : events} events`,
+  ].filter(Boolean).join(" · ");
+}

@@ -1,0 +1,101 @@
+import type { Table } from "../../api/types.ts";
+import type { ShownAnswer } from "../../app/answers.ts";
+import { percent, quantity, scaled, scaleFor } from "../../format/numbers.ts";
+import type { Unit } from "./step_unit.ts";
+
+interface Tile {
+  title: string;
+  doc: string;
+  value: string;
+  unit: string;
+}
+
+function stepTile(overview: Table, unit: Unit): Tile {
+  const row = overview.data.category!.indexOf("Step");
+  const mean = overview.data.mean_ns![row] as number | null | undefined;
+  const spread = overview.data.stdev_ns![row] as number | null | undefined;
+  const tile = unit.isWhole
+    ? { title: "Recorded time", doc: "No steps were marked: from the first row to the end of the last one" }
+    : { title: "Step time", doc: unit.counted ? `Mean over ${unit.counted} ± standard deviation` : `Of ${unit.words}` };
+  if (mean === null || mean === undefined) return { ...tile, value: "–", unit: "no complete step" };
+  const scale = scaleFor("duration", [mean]);
+  const deviation = spread ? ` ± ${percent(spread / mean)} %` : "";
+  return { ...tile, value: scaled(mean, scale), unit: scale.unit + deviation };
+}
+
+const GPU_TILES: [column: string, title: string, unit: string][] = [
+  ["utilization_frac", "GPU utilisation", "%"],
+  ["sm_efficiency_frac", "Est. SM efficiency", "%"],
+  ["occupancy_frac", "Est. occupancy", "%"],
+  ["tc_time_frac", "Tensor cores", "% of kernel time"],
+];
+
+/** The mean over the devices that have the number; the tip lists each device. */
+function gpuTile(gpus: ShownAnswer, [column, title, unit]: (typeof GPU_TILES)[number]): Tile {
+  const { answer, earlier } = gpus;
+  const table = answer?.state === "ready" ? answer : earlier;
+  if (!table) return { title, doc: "", value: "…", unit: "" };
+  const values = table.data[column] ?? [];
+  const known = values.filter((value): value is number => typeof value === "number");
+  const definition = table.columns.find(({ name }) => name === column)?.doc ?? "";
+  if (!known.length) return { title, doc: definition, value: "–", unit: "not recorded" };
+  const each = values.map((value, i) => `Device ${table.data.device?.[i]}: ${percent(value as number | null)} %`);
+  const mean = known.reduce((sum, value) => sum + value, 0) / known.length;
+  const devices = known.length > 1 ? `, mean of ${known.length}` : "";
+  return { title, doc: [definition, ...each].join("\n"), value: percent(mean), unit: unit + devices };
+}
+
+/** The device that came nearest to its limit; the host where no device's memory was recorded. */
+function memoryTile({ answer, earlier }: ShownAnswer): Tile {
+  const title = "Peak memory";
+  if (answer?.state === "missing") return { title, doc: answer.hint, value: "–", unit: "not recorded" };
+  const data = (answer?.state === "ready" ? answer : earlier)?.data;
+  if (!data) return { title, doc: "", value: "…", unit: "" };
+  const peaks = data.peak_allocated_bytes as number[];
+  const sizes = data.memory_bytes as (number | null)[];
+  const fullness = peaks.map((peak, i) => sizes[i] ? peak / sizes[i]! : data.device![i] === "cpu" ? -1 : 0);
+  const row = fullness.indexOf(Math.max(...fullness));
+  if (row < 0) return { title, doc: "", value: "–", unit: "not recorded" };
+  const scale = scaleFor("bytes", [peaks[row]!]);
+  const of = sizes[row] ? `, ${percent(fullness[row]!)} % full` : ` on ${data.device![row]}`;
+  const each = peaks.map((peak, i) => `${data.device![i]}: ${quantity(peak, "bytes")}`);
+  const doc = ["The most that tensors held at one time", ...each].join("\n");
+  return { title, doc, value: scaled(peaks[row]!, scale), unit: scale.unit + of };
+}
+
+/** Without a GPU: what takes most of the average step. */
+function shareTiles({ data }: Table, unit: Unit): Tile[] {
+  const shares = data.category!.map((category, i) => ({
+    title: String(category),
+    share: Number(data.share_frac![i] ?? 0),
+    mean: data.mean_ns![i] as number,
+  }));
+  const largest = shares.filter(({ title, share }) => title !== "Step" && share > 0).sort((a, b) => b.share - a.share);
+  return largest.slice(0, GPU_TILES.length).map(({ title, share, mean }) => ({
+    title,
+    doc: `${quantity(mean, "duration")} of ${unit.words}`,
+    value: percent(share),
+    unit: unit.isWhole ? "% of the recording" : "% of the step",
+  }));
+}
+
+/** The numbers to look at first. */
+export function SummaryTiles(
+  { overview, gpus, memory, unit }: { overview: Table; gpus: ShownAnswer; memory: ShownAnswer; unit: Unit },
+) {
+  const hasNoGpu = gpus.answer?.state === "missing";
+  const others = hasNoGpu ? shareTiles(overview, unit) : GPU_TILES.map((tile) => gpuTile(gpus, tile));
+  const tiles = [stepTile(overview, unit), ...others, memoryTile(memory)];
+  return (
+    <dl class="tiles">
+      {tiles.map(({ title, doc, value, unit }) => (
+        <div key={title} class="card" data-tip={doc || undefined}>
+          <dt>{title}</dt>
+          <dd>
+            <b>{value}</b> {unit}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,103 @@
+/** Choices for the parameters of views: those of one view beside its table, those of several at the top of the page. */
+
+import type { Parameter, ViewEntry } from "../api/types.ts";
+import { useAnswer } from "../app/answers.ts";
+import { address, choose, parametersOf, zoom, zoomTo } from "../app/router.ts";
+import { label, quantity } from "../format/numbers.ts";
+import { ShowInTimeline } from "../ui/timeline_link.tsx";
+
+const TIMES = ["from_ns", "to_ns"];
+const OF_A_PAGE = [...TIMES, "device"];
+
+const valueOf = (name: string) => address.value[`set.${name}`] ?? "";
+
+function Select({ parameter: { name, choices }, names }: { parameter: Parameter; names?: Map<string, string> }) {
+  const chosen = valueOf(name) || choices[0]!;
+  return (
+    <label>
+      {label(name)}{" "}
+      <select
+        value={chosen}
+        onChange={({ currentTarget: { value } }) => choose({ [name]: value === choices[0] ? "" : value })}
+      >
+        {choices.map((choice) => <option key={choice} value={choice}>{names?.get(choice) ?? choice}</option>)}
+      </select>
+    </label>
+  );
+}
+
+/** A number or a text, taken when the field is left or Enter is pressed. */
+function Field({ parameter: { name, kind } }: { parameter: Parameter }) {
+  return (
+    <label>
+      {label(name)}{" "}
+      <input
+        type="search"
+        inputMode={kind === "number" ? "numeric" : "text"}
+        value={valueOf(name)}
+        placeholder="all"
+        onChange={({ currentTarget: { value } }) => choose({ [name]: value })}
+      />
+    </label>
+  );
+}
+
+const ALL = "";
+const MOST = 100; // choices in a menu
+
+/** What a view's column of the same name has, such as the devices. */
+function ColumnChoice({ parameter, entry }: { parameter: Parameter; entry: ViewEntry }) {
+  const { name } = parameter;
+  const { [name]: _, ...others } = parametersOf(entry);
+  const { answer, earlier } = useAnswer(entry.id, others);
+  const table = answer?.state === "ready" ? answer : earlier;
+  const values = new Set((table?.data[name] ?? []).filter((value) => value !== null).map(String));
+  const chosen = valueOf(name);
+  const isGone = chosen && !values.has(chosen);
+  if (values.size > MOST) return <Field parameter={parameter} />;
+  if (values.size < 2 && !isGone) return null;
+  const choices = parameter.kind === "number" ? [...values].sort((a, b) => Number(a) - Number(b)) : [...values];
+  const names = new Map([[ALL, "all"], ...(isGone ? [[chosen, `${chosen} (not here)`] as const] : [])]);
+  return <Select parameter={{ ...parameter, choices: [ALL, ...choices, ...(isGone ? [chosen] : [])] }} names={names} />;
+}
+
+/** One parameter; `views` are those in whose rows its values may be found. */
+function Choice({ parameter, views }: { parameter: Parameter; views: ViewEntry[] }) {
+  if (parameter.kind === "choice") return <Select parameter={parameter} />;
+  const isListed = ({ columns }: ViewEntry) =>
+    columns.some(({ name, kind }) => name === parameter.name && (kind === "id" || kind === "text"));
+  const listed = views.find(isListed);
+  return listed ? <ColumnChoice parameter={parameter} entry={listed} /> : <Field parameter={parameter} />;
+}
+
+/** What one view alone can be asked; `fixed` are those that something else decides. */
+export function Parameters({ entry, fixed }: { entry: ViewEntry; fixed: string[] }) {
+  const own = entry.parameters.filter(({ name }) => !OF_A_PAGE.includes(name) && !fixed.includes(name));
+  return own.map((parameter) => <Choice key={parameter.name} parameter={parameter} views={[entry]} />);
+}
+
+function Zoom() {
+  if (!zoom.value) return null;
+  const { from, to } = zoom.value;
+  return (
+    <span class="zoom" role="status">
+      Only {quantity(from, "instant")} to {quantity(to, "instant")}{" "}
+      <button type="button" onClick={() => zoomTo(null)}>Whole recording</button>{" "}
+      <ShowInTimeline slices={{ find: null, range: zoom.value }} />
+    </span>
+  );
+}
+
+/** What all views of a page share: the time and the device that they are narrowed to. */
+export function PageParameters({ views }: { views: ViewEntry[] }) {
+  const shared = views.flatMap(({ parameters }) => parameters).filter(({ name }) => OF_A_PAGE.includes(name));
+  const device = shared.find(({ name }) => name === "device");
+  const hasTimes = shared.some(({ name }) => TIMES.includes(name)) && zoom.value;
+  if (!device && !hasTimes) return null;
+  return (
+    <div class="tools page">
+      {device && <Choice parameter={device} views={views} />}
+      {hasTimes && <Zoom />}
+    </div>
+  );
+}

@@ -1,0 +1,246 @@
+import { useMemo } from "preact/hooks";
+import type { PictureOf, Query, Table, ViewEntry } from "../api/types.ts";
+import { useAnswer } from "../app/answers.ts";
+import { comparisonBase } from "../app/comparison_base.ts";
+import { choose, listedViews, openEntry, pageOf, parametersOf, traceState, viewsOf } from "../app/router.ts";
+import { Bars } from "../charts/bars.tsx";
+import { largest } from "../charts/chart_geometry.ts";
+import { Curves } from "../charts/curve_chart.tsx";
+import { Donut, parts } from "../charts/donut.tsx";
+import { FlameGraph } from "../charts/flame_graph.tsx";
+import { Heatmap } from "../charts/heatmap.tsx";
+import { Histogram } from "../charts/histogram.tsx";
+import { decimal, plural } from "../format/numbers.ts";
+import { omitColumns, prepareTable as prepared, type Ready } from "../table/columns.ts";
+import { RowDetail } from "../table/row_detail.tsx";
+import { type DrawnTable, useRows } from "../table/rows.ts";
+import { SaveRows } from "../table/save.tsx";
+import { DataTable } from "../table/table.tsx";
+import { TableScopeContext, useTableScope, useTableScopeOf } from "../table/table_scope.ts";
+import { FilterBox, GroupBy, Sums, TopN, useTop } from "../table/tools.tsx";
+import { Depth, TreeTable } from "../table/tree_table.tsx";
+import { prose } from "../ui/prose.tsx";
+import { AnswerView, Notice } from "../ui/status.tsx";
+import { ComparedView } from "./comparison.tsx";
+import { PageParameters, Parameters } from "./parameters.tsx";
+
+const ADDITIVE = new Set(["count", "duration", "bytes", "flop"]); // what makes a whole together
+const GREY = 0.5; // more than this share in "other", and a ring says nothing
+
+/** The largest rows of each column that is worth a picture, of the rows that the filter lets through. */
+function Charts({ ready, rows: { rows }, picture }: DrawnTable & { picture: PictureOf<"bars"> }) {
+  const top = useTop();
+  const charted = ready.columns.filter(({ name }) => picture.lengths.includes(name));
+  return (
+    <div class="charts" role="group" aria-label="Largest rows">
+      {charted.map(({ name, title, kind, values }) => {
+        const isPart = ADDITIVE.has(kind);
+        const all = largest(rows, values as (number | null)[], top);
+        const shares = isPart ? all : all.filter(({ row }) => row !== null);
+        const whole = isPart ? all.reduce((sum, { value }) => sum + value, 0) : null;
+        const other = all.find(({ row }) => row === null)?.value ?? 0;
+        const named = shares.filter(({ row }) => row !== null).length;
+        const note = `the largest ${named} of ${plural(rows.length, "row")}`;
+        const drawn = { title, kind, note, parts: parts(shares, ready.nameOf) };
+        const isRing = whole !== null && other <= GREY * whole;
+        return isRing ? <Donut key={name} {...drawn} /> : <Bars key={name} {...drawn} whole={whole} />;
+      })}
+    </div>
+  );
+}
+
+/** The picture above a table. */
+function Picture(drawn: DrawnTable) {
+  const { entry: { picture }, ready: { tree } } = drawn;
+  switch (picture?.kind) {
+    case "heatmap":
+      return <Heatmap {...drawn} picture={picture} />;
+    case "histogram":
+      return <Histogram {...drawn} picture={picture} />;
+    case "bars":
+      return <Charts {...drawn} picture={picture} />;
+    case "tree":
+      return tree && <FlameGraph {...drawn} tree={tree} />;
+  }
+  return null;
+}
+
+/** The rows themselves. */
+function Grid({ entry, table, ready, rows }: DrawnTable) {
+  const detail = (row: number) => (
+    <RowDetail ready={ready} table={table} row={row}>
+      <Details table={table} row={row} />
+    </RowDetail>
+  );
+  const shown = { ready, rows, detail, label: entry.title };
+  return ready.tree ? <TreeTable {...shown} tree={ready.tree} /> : <DataTable {...shown} />;
+}
+
+/** The row's key, as far as the view has parameters for it; null where a part of it isn't known. */
+function keyOf(detail: ViewEntry, { key }: ViewEntry, { data }: Table, row: number): Query | null {
+  const named = detail.parameters.filter(({ name }) => key.includes(name)).map(({ name }) => name);
+  const values = named.map((name) => [name, data[name]?.[row] ?? null] as const);
+  const isKnown = values.length > 0 && values.every(([, value]) => value !== null); // else it would be of other rows too
+  return isKnown ? Object.fromEntries(values.map(([name, value]) => [name, String(value)])) : null;
+}
+
+/** The views about one row. */
+function Details({ table, row }: { table: Table; row: number }) {
+  const { base, entry } = useTableScope();
+  const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
+  // What the list of views says is missing, such as all of a device, isn't said in each row again.
+  const isSaid = (id: string) =>
+    listedViews.value.some((listed) => id in missing && missing[listed.id] === missing[id]);
+  const details = viewsOf("detail", base.id).filter(({ id }) => !isSaid(id));
+  const asked = details.map((detail) => ({ detail, about: keyOf(detail, entry, table, row) }));
+  return asked.map(({ detail, about }) =>
+    about && (
+      <section key={`${detail.id} ${row}`} class="about" aria-label={detail.title}>
+        <h2>{detail.title}</h2>
+        <p class="quiet">{prose(detail.doc)}</p>
+        <View base={detail} about={about} />
+      </section>
+    )
+  );
+}
+
+const CutNote = ({ rows, of }: { rows: number; of: number }) => (
+  <p class="cut" role="note">
+    This report holds the first {decimal(rows)} of {plural(of, "row")}; sums and charts are of these alone.
+  </p>
+);
+
+function NoRows({ entry }: { entry: ViewEntry }) {
+  const chosen = Object.keys(parametersOf(entry));
+  if (!chosen.length) {
+    return (
+      <Notice title={`${entry.title}: no rows`}>
+        <p>{entry.hint}</p>
+      </Notice>
+    );
+  }
+  return (
+    <Notice title={`${entry.title}: no rows for this choice`}>
+      <p>The recording has none in the time, on the device or of the kind that is chosen here.</p>
+      <button type="button" onClick={() => choose(Object.fromEntries(chosen.map((name) => [name, ""])))}>
+        Show all
+      </button>
+    </Notice>
+  );
+}
+
+function Tools({ drawn: { entry, table, ready, rows }, fixed }: { drawn: DrawnTable; fixed: string[] }) {
+  return (
+    <div class="tools">
+      <FilterBox problem={rows.problem} />
+      {rows.problem && <span class="problem" role="alert">No pattern: {rows.problem}</span>}
+      <GroupBy />
+      <Parameters entry={entry} fixed={fixed} />
+      {entry.picture?.kind === "bars" && <TopN />}
+      {ready.tree && <Depth tree={ready.tree} />}
+      <span class="space" />
+      <SaveRows table={table} rows={rows.rows} />
+    </div>
+  );
+}
+
+function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixed: string[] }) {
+  // What the view was asked about is the same in every row.
+  const ready: Ready = useMemo(() => omitColumns(prepared(table, entry), fixed), [table, entry, fixed.join()]);
+  const rows = useRows(ready, entry);
+  const drawn = { entry, table, ready, rows };
+  if (!ready.count) return <NoRows entry={entry} />;
+  const { picture } = entry;
+  if (picture?.kind === "lines") return <Levels drawn={drawn} picture={picture} fixed={fixed} />;
+  return (
+    <>
+      <Tools drawn={drawn} fixed={fixed} />
+      <Picture {...drawn} />
+      {table.cut_from && <CutNote rows={ready.count} of={table.cut_from} />}
+      <Sums ready={ready} rows={rows.rows} />
+      <Grid {...drawn} />
+    </>
+  );
+}
+
+/** Curves say it all; the rows behind them are below, for those who want to copy them. */
+function Levels({ drawn, picture, fixed }: { drawn: DrawnTable; picture: PictureOf<"lines">; fixed: string[] }) {
+  const scope = useTableScope();
+  const isOpen = scope.get("rows") !== "";
+  return (
+    <>
+      <Curves {...drawn} picture={picture} />
+      <details
+        class="levels"
+        open={isOpen}
+        onToggle={({ currentTarget: { open } }) => open !== isOpen && scope.go({ rows: open ? "1" : "" })}
+      >
+        <summary>{plural(drawn.ready.count, "row")} of the curve as a table</summary>
+        {isOpen && (
+          <>
+            <Tools drawn={drawn} fixed={fixed} />
+            <Sums ready={drawn.ready} rows={drawn.rows.rows} />
+            <Grid {...drawn} />
+          </>
+        )}
+      </details>
+    </>
+  );
+}
+
+const NOTHING: Query = {};
+
+/** One view of the trace alone. */
+function SingleView({ about }: { about: Query }) {
+  const { entry } = useTableScope();
+  const shown = useAnswer(entry.id, { ...parametersOf(entry), ...about });
+  const fixed = Object.keys(about);
+  const isBare = shown.answer?.state === "missing" || shown.answer?.state === "failed";
+  return (
+    <>
+      {isBare && (
+        <div class="tools">
+          <GroupBy />
+          <Parameters entry={entry} fixed={fixed} />
+        </div>
+      )}
+      <AnswerView shown={shown} title={entry.title}>
+        {(table) => <Content key={entry.id} table={table} entry={entry} fixed={fixed} />}
+      </AnswerView>
+    </>
+  );
+}
+
+/** One view with its tools, its pictures and its table; `about` is the row that a detail view explains. */
+function View({ base: listed, about = NOTHING }: { base: ViewEntry; about?: Query }) {
+  const scope = useTableScopeOf(listed);
+  const isCompared = comparisonBase.value !== null && scope.entry.comparable_columns.length > 0;
+  return (
+    <TableScopeContext.Provider value={scope}>
+      <section ref={scope.box} class="view">
+        {isCompared ? <ComparedView entry={scope.entry} /> : <SingleView about={about} />}
+      </section>
+    </TableScopeContext.Provider>
+  );
+}
+
+/** The page of a view of the list: the view, and its parts below it. */
+export function ViewPage() {
+  const [main, ...others] = pageOf(openEntry.value!);
+  const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
+  // What the page lacks is said once, not again by each part that lacks the same.
+  const drawn = others.filter(({ id }) => !(main!.id in missing) || missing[id] !== missing[main!.id]);
+  return (
+    <>
+      <PageParameters views={[main!, ...others]} />
+      <View key={main!.id} base={main!} />
+      {drawn.map((part) => (
+        <section key={part.id} class="part" aria-label={part.title}>
+          <h2>{part.title}</h2>
+          <p class="quiet">{prose(part.doc)}</p>
+          <View base={part} />
+        </section>
+      ))}
+    </>
+  );
+}

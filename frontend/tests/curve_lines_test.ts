@@ -1,0 +1,101 @@
+import { deepStrictEqual as same } from "node:assert/strict";
+import type { Column, Table, ViewEntry } from "../src/api/types.ts";
+import { prepareTable } from "../src/table/columns.ts";
+import {
+  describeMoment,
+  extremes,
+  isolatedRows,
+  marksAround,
+  marksWithin,
+  panels,
+  rowAt,
+  span,
+} from "../src/charts/curve_lines.ts";
+
+const column = (name: string, kind: Column["kind"]): Column => ({ name, kind, doc: "What it is." });
+const columns = [
+  column("device", "text"),
+  column("time_ns", "instant"),
+  column("allocated_bytes", "bytes"),
+  column("reserved_bytes", "bytes"),
+  column("event", "text"),
+  column("is_relative", "bool"),
+];
+const table: Table = {
+  state: "ready",
+  view: "levels",
+  columns,
+  data: {
+    device: ["cuda:0", "cuda:0", "cuda:0", "cpu", "cpu"],
+    time_ns: [0, 1000, 3000, 0, 3000],
+    allocated_bytes: [0, 2048, 1024, 5, 5],
+    reserved_bytes: [null, 4096, 4096, null, null],
+    event: [null, "peak", null, null, null],
+    is_relative: [true, true, true, false, false],
+  },
+};
+const picture = {
+  kind: "lines" as const,
+  values: ["allocated_bytes", "reserved_bytes"],
+  series: ["device"],
+  marks: "event",
+};
+const entry = { key: [], weight: null, columns, picture };
+const drawn = panels(
+  table,
+  prepareTable(table, entry as unknown as ViewEntry),
+  picture,
+);
+
+Deno.test("each series is a panel, and lines without a value are left out", () => {
+  same(drawn.map(({ title, lines }) => [title, ...lines.map((line) => line.title)]), [
+    ["cuda:0", "Allocated", "Reserved"],
+    ["cpu", "Allocated"],
+  ]);
+  same(drawn[0]!.marks, [null, "peak", null]);
+  same(drawn.map(({ notes }) => notes.map(({ text }) => text)), [["Relative"], []]);
+});
+
+Deno.test("a value holds until the next row", () => {
+  same([-1, 0, 999, 1000, 2999, 9000].map((time) => rowAt([0, 1000, 3000], time)), [-1, 0, 0, 1, 1, 2]);
+  const [panel] = drawn;
+  same(extremes(panel!, panel!.lines[0]!, 500, 900), [0, 0]);
+  same(extremes(panel!, panel!.lines[0]!, 500, 3000), [0, 2048]);
+  same(extremes(panel!, panel!.lines[1]!, 0, 999), null);
+});
+
+Deno.test("zero is on every axis, and a share's axis goes to the whole", () => {
+  same(span(drawn[0]!.lines, "bytes"), [0, 4096]);
+  same(span([{ name: "a", title: "A", values: [-5, 3] }], "bytes"), [-5, 3]);
+  same(span([{ name: "a", title: "A", values: [0.2] }], "fraction"), [0, 1]);
+  same(span([{ name: "a", title: "A", values: [0] }], "bytes"), [0, 1]);
+});
+
+Deno.test("axes have round numbers around values and within times", () => {
+  same(marksAround(0, 12.4, 4), [0, 5, 10, 15]);
+  same(marksAround(-30, 70, 4), [-50, -25, 0, 25, 50, 75]);
+  same(marksWithin(3.2, 9.1, 3), [4, 6, 8]);
+  same(marksWithin(5, 5, 3), [5]);
+});
+
+Deno.test("a moment is told with exact numbers, and with all that lies within its pixel", () => {
+  same(
+    describeMoment(drawn[0]!, 1000, 900, 1100).replaceAll("\u202f", " "),
+    [
+      "cuda:0 at 1.000 µs (1000 ns)",
+      "Allocated: 2.000 KiB (2048 bytes); 0 B to 2.000 KiB within this pixel",
+      "Reserved: 4.000 KiB (4096 bytes)",
+      "peak",
+    ].join("\n"),
+  );
+  same(describeMoment(drawn[0]!, 2000, 1900, 2100).includes("peak"), false);
+  same(describeMoment(drawn[0]!, 10, 0, 20).split("\n").at(-1), "Reserved: not known");
+});
+
+Deno.test("a value is drawn as a point where no line can show it", () => {
+  same(isolatedRows([5]), [0]);
+  same(isolatedRows([1, null, 5]), [2]);
+  same(isolatedRows([1, 5]), []);
+  same(isolatedRows([5, null]), []);
+  same(isolatedRows([]), []);
+});

@@ -1,0 +1,60 @@
+import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
+import { cell, decimal, exact, label, percent, quantity, scaled, scaleFor, shorten } from "../src/format/numbers.ts";
+
+Deno.test("a column has one unit and as many decimals as its largest value needs", () => {
+  same(scaleFor("duration", [98_588_667, 89_000, null]), { unit: "ms", divisor: 1e6, decimals: 2 });
+  same(scaleFor("duration", [999]), { unit: "ns", divisor: 1, decimals: 0 });
+  same(scaleFor("bytes", [34_084_028_416]), { unit: "GiB", divisor: 2 ** 30, decimals: 2 });
+  same(scaleFor("count", [3, 70]), { unit: "", divisor: 1, decimals: 0 });
+  same(scaleFor("number", [9.8]), { unit: "", divisor: 1, decimals: 3 });
+  same(scaleFor("duration", []), { unit: "ns", divisor: 1, decimals: 0 });
+});
+
+Deno.test("rates and operations count in thousands", () => {
+  is(quantity(1_307_400_000_000_000, "flop_rate"), "1.307 PFLOP/s");
+  is(quantity(2_039_000_000_000, "byte_rate"), "2.039 TB/s");
+  is(quantity(221_184, "flop"), "221.2 kFLOP");
+  is(exact(2.5, "byte_rate"), "2.5 bytes/s");
+  is(label("achieved_flop_per_s"), "Achieved");
+  is(label("moved_bytes_per_s"), "Moved");
+});
+
+Deno.test("what rounds to zero but isn't says so", () => {
+  const scale = scaleFor("duration", [98_588_667]);
+  is(scaled(1_000, scale), "<0.01");
+  is(scaled(0, scale), "0.00");
+});
+
+Deno.test("thousands have thin spaces from five digits on", () => {
+  is(decimal(1234), "1234");
+  is(decimal(75718), "75\u202f718");
+  is(decimal(-1234567.25, 1), "−1\u202f234\u202f567.3");
+});
+
+Deno.test("missing is a dash, never zero", () => {
+  const scale = scaleFor("duration", []);
+  is(cell(null, "duration", scale), "–");
+  is(cell(false, "bool", scale), "no");
+  is(cell(12345, "id", scale), "12345");
+  is(percent(null), "–");
+  is(quantity(undefined, "bytes"), "–");
+  is(exact(null, "duration"), "not recorded");
+});
+
+Deno.test("hovering shows the value as recorded", () => {
+  is(exact(98_588_667, "duration"), "98\u202f588\u202f667 ns");
+  is(exact(9.800000000000002, "number"), "9.8");
+  is(exact(0.5, "fraction"), "50 %");
+  is(exact(1 / 3, "fraction"), "33.333333 %");
+});
+
+Deno.test("names become headings without their unit", () => {
+  is(label("device_self_ns"), "Device self");
+  is(label("tc_time_frac"), "TC time");
+  is(label("mean_blocks_per_sm"), "Mean blocks per SM");
+});
+
+Deno.test("long names keep both ends", () => {
+  is(shorten("abcdefghij", 10), "abcdefghij");
+  is(shorten("abcdefghij", 7), "abcd…ij");
+});

@@ -1,0 +1,42 @@
+"""What went wrong with recordings: counted, logged once, and never raised into the training."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from .errors import SaveError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_LOG = logging.getLogger("kinetoscope")
+
+
+class ErrorLog:
+    """The recordings that a process lost. The first one is a warning in the log, the rest are for its details."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def note(self, problem: str) -> None:
+        """Count a loss, and say so the first time."""
+        _LOG.log(logging.DEBUG if self.count else logging.WARNING, "%s", problem)
+        self.count += 1
+
+    @contextmanager
+    def catch(self, what: str, give_up: Callable[[], None] | None = None) -> Iterator[None]:
+        """Note any exception of the block under the heading `what`, then `give_up`; the block's caller goes on."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  whatever it is, the training is worth more
+            self.record(what, error)
+            if give_up is not None:
+                give_up()
+
+    def record(self, what: str, error: Exception) -> None:
+        """Note an exception under the heading `what`: what `catch` does, where a block for it costs too much."""
+        detail = str(error) if isinstance(error, SaveError) else f"{type(error).__name__}: {error}"
+        self.note(f"{what}: {detail}")
+        _LOG.debug("%s", what, exc_info=error)

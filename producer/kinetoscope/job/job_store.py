@@ -1,0 +1,90 @@
+"""The store that all processes of a job share: torch.distributed's, or the one of torchrun's agent."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .rank_info import is_distributed, number_in
+from .run_attempts import START_WINDOW_S
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch._C._distributed_c10d import Store
+
+_AGENT_PATIENCE = timedelta(seconds=5)
+
+
+def default_store() -> Store | None:
+    """Return torch.distributed's default store, which has no public name."""
+    from torch.distributed import distributed_c10d
+
+    find = getattr(distributed_c10d, "_get_default_store", None)
+    return None if find is None else find()
+
+
+class JobStore:
+    """A store that all processes of a job share.
+
+    torchrun's store outlives the processes that it starts anew, with all that an earlier attempt left there (torch
+    2.13). What is of another attempt counts for nothing. A group comes about when all its processes run, so there it is
+    what is older than this process; without one, what a process left that began long before this one.
+
+    Args:
+        store: The store.
+        kind: `group`, or `agent`: what connects the processes.
+    """
+
+    def __init__(self, store: Store, kind: str) -> None:
+        self._store, self.kind = store, kind
+
+    @classmethod
+    def find(cls) -> JobStore | None:
+        """Return the store of the default group, else the one of torchrun's agent; None if there is none."""
+        if is_distributed():
+            store = default_store()
+            return None if store is None else cls(store, "group")
+        store = _agent_store(os.environ)
+        return None if store is None else cls(store, "agent")
+
+    def agree(self, key: str, proposal: str) -> str | None:
+        """Return the first of all processes' proposals; None where nothing can be agreed on."""
+        start_ns = process_start_ns()
+        stamp_ns = time.time_ns() if self.kind == "group" else start_ns
+        oldest_ns = start_ns if self.kind == "group" else start_ns - START_WINDOW_S * 10**9
+        mine = f"{stamp_ns} {proposal}"
+        try:
+            value = self._store.compare_set(key, "", mine).decode()
+            if int(value.partition(" ")[0]) < oldest_ns:
+                value = self._store.compare_set(key, value, mine).decode()
+        except (RuntimeError, NotImplementedError, ValueError):  # a store that can't, or whose server is gone
+            return None
+        return value.partition(" ")[2]
+
+
+def _agent_store(environ: Mapping[str, str]) -> Store | None:
+    """Return a connection to the store that torchrun's agent keeps for its workers; None if it can't be reached."""
+    port = number_in(environ, "MASTER_PORT")
+    if environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True" or not environ.get("MASTER_ADDR") or port is None:
+        return None
+    try:
+        from torch._C._distributed_c10d import PrefixStore, TCPStore
+
+        store = TCPStore(environ["MASTER_ADDR"], port, is_master=False, timeout=_AGENT_PATIENCE, wait_for_workers=False)
+        return PrefixStore(f"kinetoscope/attempt {environ.get('TORCHELASTIC_RESTART_COUNT', '')}", store)
+    except (ImportError, RuntimeError, ValueError):  # a torch without it, or nobody answers there
+        return None
+
+
+def process_start_ns() -> int:
+    """When this process began, in Unix time; 0 where the system doesn't say."""
+    try:
+        stat = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        since_boot_ns = int(stat[19]) * 10**9 // os.sysconf("SC_CLK_TCK")  # proc(5): field 22
+        return time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME) + since_boot_ns
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0

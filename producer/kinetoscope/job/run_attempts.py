@@ -1,0 +1,198 @@
+"""Which folder a run gets when one of that name is there: `{run}.1`, `{run}.2` and so on.
+
+A job that starts again, or another one of the same name, must not mix its traces with what is there. Each attempt has
+a token that all its processes know, and leaves it in the folder that it takes: `.work/attempt`. Files of others, such
+as TensorBoard's own, take no folder.
+
+Processes that no store connects meet in the logdir. The first one leaves a record of its attempt under what the
+launcher says of it; those that began in the same minute join it, each rank once. By default torchrun says the same of
+all jobs of several machines, so such a process can't be sure whose attempt it joins.
+
+This module imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import socket
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..atomic_write import create_file, replace_file
+from ..naming import parse
+from ..untrusted_files import make_folder_below, read_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_JOBS = (  # what the processes of one attempt have in common, and those of another one have not
+    ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"),
+    ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT"),
+    ("PMIX_NAMESPACE",),
+    ("OMPI_MCA_ess_base_jobid",),
+)
+_JOIN_FOLDER = ".kinetoscope"
+_MOST_BYTES = 1 << 16
+
+START_WINDOW_S = 60
+"""Within which time launchers start all processes of an attempt, clocks that differ included."""
+
+DOUBT = (
+    "can't be sure that these ranks belong to one job: the processes could agree on nothing but the logdir, and their "
+    "launcher says the same of each job (give each one its own --rdzv-id and --master-port, or a run name)"
+)
+
+
+@dataclass(frozen=True)
+class LauncherFacts:
+    """What a launcher says of an attempt.
+
+    Args:
+        text: The same in all its processes; empty where a launcher says nothing.
+        is_unique: Whether it says so of no other attempt.
+    """
+
+    text: str
+    is_unique: bool
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt as one of its processes knows it.
+
+    Args:
+        name: The run's name.
+        token: What its processes have in common, and no others.
+        started_ns: When the process began, in Unix time.
+        agreed_by: What connected the processes that agreed on it: `group`, `agent`, or nothing.
+    """
+
+    name: str
+    token: str
+    started_ns: int
+    agreed_by: str = ""
+
+
+def launcher_facts(environ: Mapping[str, str], number: int) -> LauncherFacts:
+    """Return what a launcher's variables say of the attempt.
+
+    Args:
+        environ: The variables.
+        number: Which of the process's recorders it is.
+    """
+    values = [environ.get(name, "") for names in _JOBS if names[0] in environ for name in names]
+    if not values:
+        return LauncherFacts("", is_unique=False)
+    folder = _launcher(environ)
+    has_step = bool(environ.get("SLURM_STEP_ID"))
+    is_shared = "TORCHELASTIC_RUN_ID" in environ or "SLURM_JOB_ID" in environ
+    return LauncherFacts("/".join([*values, folder, str(number)]), is_unique=bool(folder) or has_step or not is_shared)
+
+
+def _launcher(environ: Mapping[str, str]) -> str:
+    """Return what sets one torchrun apart from the next, where one alone starts all processes; else nothing.
+
+    By default torchrun calls each job `none` and has it meet at the same port; only its folder for errors is new.
+    """
+    file, size = environ.get("TORCHELASTIC_ERROR_FILE", ""), environ.get("WORLD_SIZE")
+    return str(Path(file).parents[1]) if len(Path(file).parents) > 2 and size == environ.get("LOCAL_WORLD_SIZE") else ""
+
+
+def claim_folder(logdir: Path, name: str, token: str, *, overwrite: bool = False) -> str:
+    """Return the run's name with the number of the attempt, and take its folder.
+
+    Args:
+        logdir: Where runs have their folders.
+        name: The run's name.
+        token: Whose attempt it is.
+        overwrite: Whether to take the folder of that name, whatever is there.
+
+    Raises:
+        OSError: No folder can be made there.
+    """
+    for number in itertools.count():
+        attempt = f"{name}.{number}" if number else name
+        mark = logdir / attempt / ".work" / "attempt"
+        if overwrite:
+            make_folder_below(logdir / attempt, ".work")
+            replace_file(mark, token.encode())
+            return attempt
+        owner = _owner(mark)
+        if owner is None and not _has_traces(logdir / attempt):
+            owner = _claim(mark, token)
+        if owner == token:
+            return attempt
+    raise AssertionError
+
+
+def join_attempt(logdir: Path, facts: LauncherFacts, own: Attempt, rank: int) -> tuple[Attempt, bool]:
+    """Return the attempt that this process belongs to by what is in the logdir, and whether that is sure.
+
+    Args:
+        logdir: Where runs have their folders.
+        facts: What the launcher says.
+        own: What the process knows itself; all others learn it if nobody was there before.
+        rank: The process's rank.
+
+    Raises:
+        OSError: Nothing can be written there.
+    """
+    key = hashlib.sha256(facts.text.encode()).hexdigest()[:16]
+    for number in itertools.count():
+        folder = make_folder_below(logdir, _JOIN_FOLDER, f"{key}.{number}")
+        existing = _attempt_in(folder / "attempt")
+        if existing is None:
+            create_file(folder / "attempt", json.dumps(asdict(own)).encode())
+            existing = _attempt_in(folder / "attempt") or own
+        if not _may_be_same(existing, own, facts) or not (facts.is_unique or _is_registered(folder, own, rank)):
+            continue
+        return existing, facts.is_unique or (existing.token == own.token and bool(own.agreed_by))
+    raise AssertionError
+
+
+def _may_be_same(existing: Attempt, own: Attempt, facts: LauncherFacts) -> bool:
+    if existing.token == own.token:
+        return True
+    if existing.agreed_by and existing.agreed_by == own.agreed_by:
+        return False
+    return facts.is_unique or abs(existing.started_ns - own.started_ns) <= START_WINDOW_S * 10**9
+
+
+def _is_registered(folder: Path, own: Attempt, rank: int) -> bool:
+    """Whether this process is the attempt's rank; it becomes it where nobody was before."""
+    file, process = folder / f"rank{rank}", f"{socket.gethostname()} {os.getpid()} {own.started_ns}"
+    create_file(file, process.encode())
+    return read_plain(file, _MOST_BYTES).decode(errors="replace") == process
+
+
+def _attempt_in(file: Path) -> Attempt | None:
+    """The attempt of a record; None if there is none, or one of somebody else that nobody can read."""
+    with suppress(FileNotFoundError, ValueError, TypeError, RecursionError):
+        existing = Attempt(**json.loads(read_plain(file, _MOST_BYTES)))
+        texts = (existing.name, existing.token, existing.agreed_by)
+        if all(isinstance(text, str) for text in texts) and type(existing.started_ns) is int:
+            return existing
+    return None
+
+
+def _owner(mark: Path) -> str | None:
+    try:
+        return read_plain(mark).decode(errors="replace")
+    except FileNotFoundError:
+        return None
+
+
+def _has_traces(folder: Path) -> bool:
+    return folder.is_dir() and any(parse(path.name) is not None for path in folder.iterdir())
+
+
+def _claim(mark: Path, token: str) -> str:
+    """Leave the token unless somebody else was faster; return whose is there."""
+    make_folder_below(mark.parent.parent, ".work")
+    create_file(mark, token.encode())
+    return _owner(mark) or ""

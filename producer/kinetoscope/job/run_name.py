@@ -1,0 +1,127 @@
+"""What the run is called that all processes of a job record into."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import time
+import uuid
+from contextlib import suppress
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+from ..errors import UsageError
+from ..naming import folder_name
+from .job_store import JobStore, process_start_ns
+from .rank_info import current_rank_info
+from .run_attempts import Attempt, claim_folder, join_attempt, launcher_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_count = itertools.count()
+
+
+def run_name_from(environ: Mapping[str, str]) -> str | None:
+    """Return the run's name by the environment, if it has one.
+
+    torchrun calls every run `none` unless it is given a name.
+    """
+    for name in ("RUN_NAME", "PT_PROFILER_JOB_NAME"):
+        if environ.get(name):
+            return folder_name(environ[name])
+    elastic = environ.get("TORCHELASTIC_RUN_ID", "")
+    if elastic and elastic != "none":
+        return folder_name(elastic)
+    job, number = environ.get("SLURM_JOB_NAME"), environ.get("SLURM_JOB_ID")
+    return folder_name(f"{job}-{number}") if job and number else None
+
+
+def validate_run_name(name: str) -> str:
+    """Return the run's name as given: a visible folder below the logdir, possibly several levels deep.
+
+    Raises:
+        UsageError: It is none, or lies outside the logdir.
+    """
+    parts = name.split("/")
+    if any(part.startswith(".") or not part or "\0" in part for part in parts):
+        raise UsageError(
+            f"run={name!r}: a run's name must be a visible folder below the logdir, such as 'resnet/lr-0.1'."
+        )
+    return name
+
+
+class Run:
+    """The name of the run, settled at the latest when the first trace is saved.
+
+    Where neither the program nor the environment names it, the run is called after the time when one of its processes
+    asked first. The processes agree on it through torch.distributed's store, or the one of torchrun's agent, without
+    waiting for each other; whoever reaches none joins the others by what is in the logdir. Where the logdir holds an
+    earlier attempt of that name, the run has a number behind it (`attempts`).
+
+    Args:
+        name: What the program calls it.
+        logdir: Where it has its folder.
+        overwrite: Whether it takes the folder of that name, whatever is there.
+    """
+
+    def __init__(self, name: str | None, logdir: Path, *, overwrite: bool = False) -> None:
+        self._requested_name = run_name_from(os.environ) if name is None else validate_run_name(name)
+        self._logdir, self._overwrite = logdir, overwrite
+        self._name: str | None = None
+        # Each process of a job makes its recorders in the same order: the n-th of each belong together.
+        self._number = next(_count)
+        self._started = time.strftime("%Y%m%d-%H%M%S")
+        self.token = ""
+        """What the processes of this attempt have in common; empty before the name is settled."""
+        self.is_sure = True
+        """Whether all that have the token are certainly processes of one job."""
+
+    @property
+    def name(self) -> str:
+        """The name; asking for it settles it."""
+        if self._name is None:
+            key = f"kinetoscope/run/{self._number}"
+            store = JobStore.find()
+            attempt = self._join(store, key)
+            self.token, name = attempt.token, attempt.name
+            with suppress(OSError):  # the writer process will say that nothing can be written there
+                name = claim_folder(self._logdir, name, attempt.token, overwrite=self._overwrite)
+            agreed = None if store is None else store.agree(f"{key}/attempt of {attempt.name}", name)
+            self._name = agreed or name
+        return self._name
+
+    def _join(self, store: JobStore | None, key: str) -> Attempt:
+        """Return the attempt of which this process is one."""
+        facts, rank_info = launcher_facts(os.environ, self._number), current_rank_info()
+        facts = replace(facts, text=f"{facts.text}/{self._requested_name or ''}" if facts.text else "")
+        name, token = self._requested_name or self._started, f"{facts.text}/{uuid.uuid4().hex}"
+        own = Attempt(name, token, process_start_ns() or time.time_ns())
+        agreed = None if store is None else store.agree(f"{key}/token", token)
+        if store is not None and agreed is not None:
+            own = replace(own, token=agreed, agreed_by=store.kind)
+            own = replace(own, name=self._requested_name or store.agree(key, name) or name)
+        if not facts.text or rank_info.world_size < 2:
+            return own
+        with suppress(OSError, UsageError):  # then nobody else will write there either, or somebody made up a name
+            existing, self.is_sure = join_attempt(self._logdir, facts, own, rank_info.global_rank)
+            own = replace(existing, name=self._requested_name or validate_run_name(existing.name))
+        if store is not None and agreed is not None:
+            with suppress(ValueError, TypeError):
+                answer = store.agree(f"{key}/joined", json.dumps([asdict(own), self.is_sure]))
+                if answer is not None:
+                    attempt, self.is_sure = json.loads(answer)
+                    own = Attempt(**attempt)
+        return own
+
+
+def name_for_all() -> str:
+    """Return what the launcher calls the job, or else a time on which all its processes agree."""
+    name = run_name_from(os.environ)
+    if name is not None:
+        return name
+    proposal, key = time.strftime("%Y%m%d-%H%M%S"), f"kinetoscope/name/{next(_count)}"
+    store = JobStore.find()
+    return proposal if store is None else store.agree(key, proposal) or proposal

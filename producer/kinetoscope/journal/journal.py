@@ -1,0 +1,332 @@
+"""What is known of a recording's steps, markers and counters while it runs, in a small file next to the traces.
+
+A process that is killed with SIGKILL, or by the kernel for want of memory, saves nothing: what is left of it is this
+file, from which `kinetoscope recover` makes a trace. It is also how others see that a job is alive and how far it is.
+
+`{run}/.work/rank{r}.jsonl` has a JSON value per line, the first an object that says who writes. The others are lists:
+
+    ["s", number, start_ns, end_ns]         a step
+    ["m", label, tid, start_ns, dur_ns]     a marker
+    ["o", [label, …], ns]                   markers that are open, the outermost first
+    ["i", label, tid, ns]                   an instant
+    ["c", name, ns, {series: number}]       a counter
+    ["n", kind, value, ns]                  news: `recording`, `saved`, `plan`, `missed`, `refused`, `hanging`,
+                                            `left out`
+    ["l", [number, start_ns, end_ns], [[kind, value, ns], …]]
+                                            the last step, null if there was none, and the last news once more
+    ["e", reason, ns]                       the process closed its recording in good order
+
+Times are Unix time in nanoseconds. The last line may be cut off. The file is touched every two seconds. When it grows
+beyond `MOST_BYTES` it becomes `rank{r}.1.jsonl`, in the place of an older one. An `l` line begins each such file and
+stands in every 32 KiB of it, so that the last 64 KiB say how far the process is, however many counters there are.
+
+Whoever can write to the run's folder can write this file: it is read as something that anybody may have written.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from ..atomic_write import replace_file
+from ..scheduling.request import WORK
+from ..untrusted_files import append_plain, make_folder_below, open_plain, touch_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from ..progress import Step
+
+_LOG = logging.getLogger("kinetoscope")
+
+MOST_BYTES = 4 << 20
+TAIL_BYTES = 1 << 16
+"""So much of the end holds the last step and the last news."""
+_LONGEST_LINE = 1 << 16
+_MOST_READ_BYTES = 64 << 20  # a file that grows too large by one write alone is still smaller
+_LATEST_EVERY_BYTES, _MOST_LATEST_BYTES = 1 << 15, 1 << 14
+_TOUCH_S = 2.0
+_MOST_WAITING = 100_000
+MOST_NEWS = 20
+"""How many pieces of news those who watch a job are shown."""
+
+
+_encoded = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
+
+
+def journal_file(run: Path, rank: int) -> Path:
+    """The journal of a rank."""
+    return run / WORK / f"rank{rank}.jsonl"
+
+
+def older_file(journal_path: Path) -> Path:
+    """What a journal held before it grew too large."""
+    return journal_path.with_name(f"{journal_path.stem}.1.jsonl")
+
+
+def journal_files(run: Path) -> list[Path]:
+    """The journals of a run, also of processes that are gone."""
+    if (run / WORK).is_symlink():
+        return []
+    paths = (run / WORK).glob("rank*.jsonl")
+    return sorted(file for file in paths if not file.stem.endswith(".1"))
+
+
+def recovered_journal_files(run: Path) -> list[Path]:
+    """The journals of which a trace was made."""
+    return [] if (run / WORK).is_symlink() else sorted((run / WORK).glob("rank*.recovered"))
+
+
+def header_of(file: Path) -> dict[str, Any] | None:
+    """Who wrote a journal; None if it doesn't say.
+
+    Raises:
+        OSError: It can't be read.
+    """
+    with open_plain(file) as stream:
+        head = _value(stream.readline(_LONGEST_LINE))
+    return head if isinstance(head, dict) else None
+
+
+def lines_of(file: Path, most_bytes: int | None = None) -> list[list[Any]]:
+    """The lines of a journal after its first; what is damaged or cut off is left out.
+
+    Args:
+        file: The journal.
+        most_bytes: How much of its end to read; None for all.
+
+    Raises:
+        OSError: It can't be read, or is larger than any recorder writes it.
+    """
+    with open_plain(file) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if most_bytes is None and size > _MOST_READ_BYTES:
+            raise OSError(f"it has {size >> 20} MiB, more than a recorder writes")
+        start = 0 if most_bytes is None else max(0, size - most_bytes)
+        stream.seek(start)
+        lines = stream.read(_MOST_READ_BYTES).splitlines()
+    values = [_value(line) for line in lines[bool(start) :]]
+    return [value for value in values if isinstance(value, list) and value and isinstance(value[0], str)]
+
+
+def latest_of(lines: Sequence[list[Any]]) -> tuple[list[int] | None, list[tuple[str, Any, int]]]:
+    """Number, start and end of the last step in some lines, and the news in order; both only where they are whole.
+
+    Args:
+        lines: From `lines_of`.
+    """
+    step: list[int] | None = None
+    news: dict[tuple[str, int], Any] = {}
+    for line in lines:
+        if line[0] == "s" and _is_step(line[1:]):
+            step = line[1:]
+        elif line[0] == "n" and _is_news(line[1:]):
+            news[line[1], line[3]] = line[2]
+        elif line[0] == "l" and len(line) == 3:
+            step = line[1] if _is_step(line[1]) else step
+            pieces = line[2] if isinstance(line[2], list) else ()
+            news |= {(piece[0], piece[2]): piece[1] for piece in pieces if _is_news(piece)}
+    in_order = sorted(news.items(), key=lambda piece: piece[0][1])
+    return step, [(kind, value, ns) for (kind, ns), value in in_order]
+
+
+def _is_step(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 3 and all(is_moment(number) for number in value)
+
+
+def _is_news(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 3 and isinstance(value[0], str) and is_moment(value[2])
+
+
+def is_moment(value: object) -> bool:
+    """Whether a value can be a Unix time in nanoseconds, or another whole number of that size."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
+
+
+def has_ended(file: Path) -> bool:
+    """Whether a journal's process closed its recording in good order.
+
+    Raises:
+        OSError: It can't be read.
+    """
+    return any(line[0] == "e" for line in lines_of(file, TAIL_BYTES))
+
+
+def _value(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _set_aside(file: Path) -> None:
+    """Keep what a process left that was killed here before."""
+    try:
+        if has_ended(file):
+            return
+    except FileNotFoundError:
+        return
+    except OSError:  # something else lies in its place
+        pass
+    aside = file.with_name(f"{file.stem}.left-{time.time_ns()}.jsonl")
+    if older_file(file).exists():
+        older_file(file).replace(older_file(aside))
+    file.replace(aside)
+
+
+class JournalWriter:
+    """Writes one process's journal.
+
+    The training's thread only appends to a list; the background thread writes it out.
+
+    Args:
+        header: The first line: who writes.
+        open_markers: Returns the labels of the markers that are open now, the outermost first.
+    """
+
+    def __init__(self, header: Mapping[str, Any], open_markers: Callable[[], list[str]]) -> None:
+        self._header = dict(header)
+        self._open_markers = open_markers
+        self._waiting: deque[tuple[Any, ...]] = deque(maxlen=_MOST_WAITING)
+        self._news: deque[tuple[Any, ...]] = deque(maxlen=MOST_NEWS)
+        self._latest: dict[str, tuple[Any, ...]] = {}  # by kind, the newest at the end
+        self._step: tuple[Any, ...] | None = None
+        self._shown_open: list[str] = []
+        self._file: Path | None = None
+        self._is_begun = False
+        self._touched = 0.0
+        self._bytes = self._bytes_since_latest = 0
+
+    def add(self, *line: Any) -> None:
+        """Take a line. Any thread may call it; it does nothing but keep it."""
+        self._waiting.append(line)
+
+    @property
+    def take(self) -> Callable[[Step], None]:
+        """Takes a step as `add` does its lines, and is no function of Python's: it is called at each step."""
+        return self._waiting.append
+
+    def note(self, kind: str, value: object) -> None:
+        """Take a piece of news."""
+        line = ("n", kind, value, time.time_ns())
+        self._news.append(line)
+        self._latest.pop(kind, None)
+        self._latest[kind] = line
+        self._waiting.append(line)
+
+    def open(self, run: Path, rank: int, facts: Mapping[str, Any]) -> None:
+        """Say where the file shall be, now that the run's folder and the rank are known."""
+        self._header |= facts
+        self._file = journal_file(run, rank)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is known where the file shall be."""
+        return self._file is not None
+
+    def write(self) -> None:
+        """Write what was added since.
+
+        Raises:
+            OSError: The folder doesn't allow it.
+        """
+        file = self._file
+        if file is None:
+            return
+        if not self._is_begun:
+            make_folder_below(file.parent.parent, WORK)
+            _set_aside(file)
+            self._begin(file)
+        text = "".join(self._lines())
+        now = time.monotonic()
+        if text:
+            self._append(file, text)
+        elif now - self._touched >= _TOUCH_S:
+            touch_plain(file)
+        else:
+            return
+        self._touched = now
+
+    def close(self, reason: str) -> None:
+        """Say that the recording was closed, and keep but the last step and news: there is nothing to recover.
+
+        Raises:
+            OSError: The folder doesn't allow it.
+        """
+        file, self._file = self._file, None
+        if file is None:
+            return
+        make_folder_below(file.parent.parent, WORK)
+        if not self._is_begun:  # it was over before the first line was written
+            _set_aside(file)
+        steps = [line[1:4] for line in list(self._waiting) if line[0] == "s"]
+        self._waiting.clear()
+        last = steps[-1] if steps else self._step
+        step = "" if last is None else _step_text(*last)
+        news = "".join(map(_text, self._news))
+        text = _text(self._header) + news + step + _text(("e", reason, time.time_ns()))
+        replace_file(file, text.encode("ascii"))
+        older_file(file).unlink(missing_ok=True)
+
+    def _lines(self) -> list[str]:
+        shown = self._open_markers()
+        if shown != self._shown_open:
+            self._shown_open = shown
+            self.add("o", shown, time.time_ns())
+        lines = []
+        while self._waiting:
+            line = self._waiting.popleft()
+            if line[0] == "s":
+                self._step = line[1:4]
+            lines.append(_step_text(*line[1:4]) if line[0] == "s" else _text(line))
+            self._bytes_since_latest += len(lines[-1])
+            if self._bytes_since_latest >= _LATEST_EVERY_BYTES:
+                lines.append(self._latest_text())
+                self._bytes_since_latest = 0
+        return lines
+
+    def _latest_text(self) -> str:
+        """The last step, and of the last news what has room, at first the last of each kind."""
+        chosen: dict[int, tuple[Any, ...]] = {}
+        room = _MOST_LATEST_BYTES
+        for line in (*reversed(list(self._latest.values())), *reversed(self._news)):
+            size = 0 if id(line) in chosen else len(_text(line))
+            if size <= room:
+                room -= size
+                chosen[id(line)] = line
+        news = [line[1:] for line in sorted(chosen.values(), key=lambda line: line[3])]
+        return _text(("l", self._step, news))
+
+    def _append(self, file: Path, text: str) -> None:
+        data = text.encode("ascii")
+        try:
+            if self._bytes + len(data) > MOST_BYTES:
+                file.replace(older_file(file))
+                self._begin(file)
+            append_plain(file, data)
+        except FileNotFoundError:  # somebody has removed it
+            make_folder_below(file.parent.parent, WORK)
+            self._begin(file)
+            append_plain(file, data)
+        self._bytes += len(data)
+
+    def _begin(self, file: Path) -> None:
+        text = _text(self._header) + (self._latest_text() if self._step or self._latest else "")
+        replace_file(file, text.encode("ascii"))
+        self._bytes = len(text)
+        self._is_begun = True
+
+
+def _step_text(number: int, start_ns: int, end_ns: int) -> str:
+    """Return `_text` of a step, as most lines are, in a fifth of the time, since it holds the interpreter."""
+    return f'["s",{number},{start_ns},{end_ns}]\n'
+
+
+def _text(value: Any) -> str:
+    """One line of JSON. What isn't JSON becomes text: a program's counter may hold anything."""
+    return _encoded(value) + "\n"

@@ -1,0 +1,388 @@
+"""Traces of processes that were killed.
+
+Recordings that were complete are finished. Of what was never saved, steps, markers and counters become a trace, from
+what the process's journal holds, on the same clock as the others.
+
+The run's folder may come from somebody else. Which recordings remain to be finished, this user's own scratch folder
+says (`scratch`), never the run; nothing is written outside the run's folder or the one that the user names; and copies
+go only where the user says.
+
+Imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import math
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..atomic_write import replace_file
+from ..naming import TraceName, file_name, worker_of_rank
+from ..output.manifest import KEPT, SAVING, statuses
+from ..output.metadata import KEY
+from ..output.scratch import VARIABLE, scratch_root, spool_folders
+from ..output.spool import Spool
+from ..output.writer_process import finish_spool, is_alive
+from ..untrusted_files import read_plain
+from .journal import is_moment, journal_files, latest_of, lines_of, older_file
+from .status import SILENT_S, is_valid_news, open_window, rank_statuses, read_header
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+_LINE_LENGTHS = {"s": 4, "m": 5, "o": 3, "i": 4, "c": 4, "n": 4, "l": 3, "e": 3}
+_MOST_TEXT = 500
+
+
+@dataclass(frozen=True)
+class RecoveredJournal:
+    """What became of one journal.
+
+    Args:
+        journal_path: The file.
+        trace: What was made of it; None if nothing was.
+        problem: Why nothing was.
+        steps: How many steps the trace holds.
+    """
+
+    journal_path: Path
+    trace: Path | None = None
+    problem: str = ""
+    steps: int = 0
+
+
+@dataclass(frozen=True)
+class FinishedSpool:
+    """What became of the recordings that a process left half done.
+
+    Args:
+        rank: Its rank; None where nobody knows it.
+        windows: What the run's manifest says of its windows.
+        problem: Why not everything was done.
+    """
+
+    rank: int | None
+    windows: tuple[dict[str, Any], ...] = ()
+    problem: str = ""
+
+    @property
+    def pending_copies(self) -> tuple[str, ...]:
+        """The URLs that traces were to be copied to, which nobody has allowed here."""
+        uploads = (window.get("upload") or {} for window in self.windows)
+        return tuple(str(upload.get("url")) for upload in uploads if upload.get("state") == "waiting")
+
+
+def finish_spools(run: Path, *, places: Collection[str] = (), output: Path | None = None) -> list[FinishedSpool]:
+    """Make traces of what profilers wrote and nobody finished; those of this machine, since their raw files lie on it.
+
+    Args:
+        run: The run's folder.
+        places: Where copies may go: what their URLs begin with.
+        output: Where traces are put, instead of the run's folder.
+    """
+    results, problem, ranks = [], "", set()
+    try:
+        spools = list(spools_of(run))
+    except OSError as error:
+        spools, problem = [], f"{error}; {VARIABLE} names another folder"
+    for rank, spool in spools:
+        ranks.add(rank)
+        if spool.is_empty():
+            if output is None and not is_alive(spool):  # nobody has said yet that it was killed
+                _finish(rank, spool, places, None)
+        else:  # a writer process that was killed may not have said so
+            results.append(_finish(rank, spool, places, output))
+    for status in statuses(run):
+        if status["global_rank"] not in ranks and any(w.get("state") in (SAVING, KEPT) for w in status["windows"]):
+            where = problem or _location_of(status)
+            results.append(FinishedSpool(status["global_rank"], problem=f"what was left of it {where}"))
+    return results
+
+
+def spools_of(run: Path) -> Iterator[tuple[int, Spool]]:
+    """This user's spools of a run, with their ranks.
+
+    Raises:
+        OSError: Others may write to the folder of the spools, or it can't be read.
+    """
+    for folder in spool_folders():
+        spool = Spool(folder)
+        process = spool.process()
+        if process is not None and Path(process["folder"]).resolve() == run.resolve():
+            yield process["global_rank"], spool
+
+
+def _location_of(status: dict[str, Any]) -> str:
+    """Where a status says that the rest of its process lies: words for people, who may believe them or not."""
+    host, spool = str(status.get("host"))[:_MOST_TEXT], str(status.get("queue"))[:_MOST_TEXT]
+    if host != socket.gethostname():
+        return f"lies on {host}; recover it there"
+    root = scratch_root()
+    return (
+        f"isn't in {root}, this user's folder for recordings. It was in {spool}: if that is yours and still there, and "
+        f"the job ran with another temporary folder or another {VARIABLE}, name the folder that holds it by {VARIABLE}"
+    )
+
+
+def _finish(rank: int, spool: Spool, places: Collection[str], output: Path | None) -> FinishedSpool:
+    try:
+        windows = finish_spool(spool.folder, places=places, output=output)
+        refused_jobs = spool.refused_jobs()
+    except OSError as error:
+        return FinishedSpool(rank, problem=f"{spool.folder}: {error.strerror or error}")
+    if windows is None:
+        return FinishedSpool(rank, problem="a process is still at work on its traces")
+    lost = [f"{window['file']}: {window['problem']}" for window in windows if window["state"] == KEPT]
+    return FinishedSpool(rank, tuple(windows), "; ".join([*lost, *(f"left alone: {text}" for text in refused_jobs)]))
+
+
+@dataclass(frozen=True)
+class Journal:
+    """What one journal holds.
+
+    Args:
+        head: Who wrote it.
+        lines: What was written, the oldest first.
+        completed: How many steps were complete at its end.
+        window: The step with which the window began that was open at its end; None if none was.
+    """
+
+    file: Path
+    head: dict[str, Any]
+    lines: list[list[Any]]
+    completed: int
+    window: int | None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its process closed its recording in good order."""
+        return any(line[0] == "e" for line in self.lines)
+
+
+def recover_journals(run: Path, *, force: bool = False, output: Path | None = None) -> list[RecoveredJournal]:
+    """Make a trace of each journal whose process is gone, and take the journal away.
+
+    Args:
+        run: The run's folder.
+        force: Also of processes of which nobody knows whether they are gone.
+        output: Where traces are put, instead of the run's folder; the journals stay then.
+    """
+    alive = {(status.host, status.pid): status for status in rank_statuses(run)}
+    journals, results = [], []
+    for file in journal_files(run):
+        try:
+            journals.append(read_journal(file, older_file(file)))
+        except (OSError, ValueError) as error:
+            results.append(RecoveredJournal(file, problem=f"it can't be read: {_words(error)}"))
+    peers = _peers(run, journals)
+    for journal in journals:
+        status = alive.get((journal.head["host"], journal.head["pid"]))
+        is_alive = status is not None and status.state in ("running", "silent") and not force
+        if journal.is_closed or not _has_recorded(journal):
+            continue
+        if status is not None and is_alive:
+            last_seen = f"its process {status.pid} on {status.host} wrote {status.age_s:.0f} s ago"
+            advice = "wait until it has ended" if status.age_s < SILENT_S else "if it is gone, use --force"
+            results.append(RecoveredJournal(journal.file, problem=f"{last_seen}; {advice}"))
+        else:
+            results.append(_recover(run, journal, peers, output))
+    return results
+
+
+def _words(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def read_journal(file: Path, older: Path | None) -> Journal:
+    """Read a journal.
+
+    Args:
+        file: The journal.
+        older: What it held before it grew too large, if anything.
+
+    Raises:
+        OSError: It can't be read.
+        ValueError: It doesn't say who wrote it.
+    """
+    head = read_header(file)
+    lines = [*(lines_of(older) if older is not None and older.exists() else []), *lines_of(file)]
+    lines = [line for line in lines if _is_whole(line)]
+    step, news = latest_of(lines)
+    numbers = [line[1] for line in lines if line[0] == "s"] + ([] if step is None else [step[0]])
+    return Journal(file, head, lines, max(numbers, default=-1) + 1, open_window(news))
+
+
+def _is_whole(line: list[Any]) -> bool:
+    """Whether a line is as it should be."""
+    if len(line) != _LINE_LENGTHS.get(line[0]) or not all(is_moment(time) for time in _times(line)):
+        return False
+    if line[0] == "s":
+        return is_moment(line[1])
+    if line[0] in ("m", "i"):
+        return is_moment(line[2])
+    if line[0] == "o":
+        return isinstance(line[1], list)
+    return line[0] != "n" or (isinstance(line[1], str) and is_valid_news(line[1], line[2]))
+
+
+def _times(line: list[Any]) -> list[Any]:
+    """The times in a line, Unix time in nanoseconds."""
+    if line[0] == "m" and is_moment(line[3]) and isinstance(line[4], int):
+        return [line[3], line[3] + line[4]]
+    return {"s": line[2:4], "m": line[3:5], "c": line[2:3], "l": []}.get(line[0], line[-1:])
+
+
+def _has_recorded(journal: Journal) -> bool:
+    """Whether a process is one of those that record, or a request named it."""
+    was_requested = any(kind == "recording" for kind, *_ in latest_of(journal.lines)[1])
+    return journal.head.get("records") is not False or was_requested
+
+
+@dataclass(frozen=True)
+class _Peers:
+    """How far the other processes came in the same windows: all recordings of a window belong to one span.
+
+    Args:
+        saved: First step and span of each window that was saved or is to be.
+        completed: By the first step of a window that was open at the end, the most steps that any process completed.
+    """
+
+    saved: list[tuple[int, int]]
+    completed: dict[int, int]
+
+    def span_of(self, journal: Journal) -> int:
+        """The span of what a process was recording: that of its peers' window, else where the last of them stood."""
+        first = journal.window
+        if first is None:
+            return journal.completed
+        spans = [(first - begin, span) for begin, span in self.saved if begin <= first < span]
+        return min(spans)[1] if spans else max(self.completed.get(first, 0), journal.completed)
+
+
+def _peers(run: Path, journals: Sequence[Journal]) -> _Peers:
+    windows = [window for status in statuses(run) for window in status["windows"]]
+    saved = [(w["step_first"], w["span"]) for w in windows if is_moment(w.get("step_first")) and is_moment(w["span"])]
+    completed: dict[int, int] = {}
+    for journal in journals:
+        if journal.window is not None:
+            completed[journal.window] = max(completed.get(journal.window, 0), journal.completed)
+    return _Peers(saved, completed)
+
+
+def _recover(run: Path, journal: Journal, peers: _Peers, output: Path | None) -> RecoveredJournal:
+    times = [time for line in journal.lines for time in _times(line)]
+    if not times:
+        return RecoveredJournal(journal.file, problem="it holds nothing that has a time")
+    steps = sum(line[0] == "s" for line in journal.lines)
+    try:
+        trace = json.dumps(_trace(journal, min(times)), allow_nan=False).encode()
+        name = TraceName(worker_of_rank(journal.head["global_rank"]), peers.span_of(journal))
+        target = _write_trace(output or run, name, gzip.compress(trace, mtime=0))
+        if output is None:
+            journal.file.replace(journal.file.with_suffix(".recovered"))
+            older_file(journal.file).unlink(missing_ok=True)
+    except OSError as error:
+        return RecoveredJournal(journal.file, problem=f"{_words(error)}: {output or run}")
+    except (ValueError, RecursionError) as error:  # its first line holds what JSON has no words for
+        return RecoveredJournal(journal.file, problem=f"it can't be read: {error}")
+    return RecoveredJournal(journal.file, target, steps=steps)
+
+
+def _write_trace(folder: Path, name: TraceName, data: bytes) -> Path:
+    """Write a trace under a name that no other one has: a window that ended at the same step was saved whole.
+
+    Raises:
+        OSError: The folder doesn't allow it.
+    """
+    for number in itertools.count():
+        suffix = f".recovered~{number}" if number > 1 else ".recovered" * number
+        path = folder / file_name(TraceName(f"{name.worker}{suffix}", name.span))
+        if not os.path.lexists(path):
+            replace_file(path, data, forces_to_disk=True)
+            return path
+        if _holds(path, data):
+            return path
+    raise AssertionError
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    try:
+        return read_plain(path, len(data)) == data
+    except OSError:
+        return False
+
+
+def _trace(journal: Journal, base_ns: int) -> dict[str, Any]:
+    head, lines = journal.head, journal.lines
+    rank, pid = head["global_rank"], head["pid"]
+    tid = head["tid"] if is_moment(head.get("tid")) else pid
+    steps = [line for line in lines if line[0] == "s"]
+    last_ns = max(time for line in lines for time in _times(line))
+    # What was open, and nothing closed since, ran until the last that is known.
+    open_line = next((line for line in reversed(lines) if line[0] == "o"), None)
+    hanging = [value for kind, value, _ in latest_of(lines)[1] if kind == "hanging"]
+    metadata = {
+        **head,
+        "reason": "killed",
+        "is_complete": False,
+        "is_recovered": True,
+        "step_first": steps[0][1] if steps else None,
+        "step_last": steps[-1][1] if steps else None,
+        "is_last_step_whole": True,
+        "steps_completed": journal.completed,
+        "started_ns": base_ns,
+        "ended_ns": last_ns,
+        "open_markers": [str(label) for label in open_line[1]] if open_line else [],
+        "hanging": hanging[-1] if hanging else None,
+    }
+    events = [event for line in lines for event in _events(line, pid, tid, base_ns)]
+    return {
+        "schemaVersion": 1,
+        "distributedInfo": {"rank": rank, "world_size": head["world_size"]},
+        KEY: metadata,
+        "displayTimeUnit": "ms",
+        "baseTimeNanoseconds": base_ns,
+        "traceEvents": [*_names(rank, pid, tid), *events],
+    }
+
+
+def _names(rank: int, pid: int, tid: int) -> Iterator[dict[str, Any]]:
+    yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": f"rank {rank} (recovered)"}}
+    yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": f"thread {tid} (training)"}}
+
+
+def _events(line: list[Any], pid: int, tid: int, base_ns: int) -> Iterator[dict[str, Any]]:
+    kind = line[0]
+    if kind == "s":
+        yield _slice(f"ProfilerStep#{line[1]}", pid, tid, line[2] - base_ns, line[3] - line[2])
+    elif kind == "m":
+        yield _slice(str(line[1]), pid, line[2], line[3] - base_ns, line[4])
+    elif kind == "i":
+        instant = {"ph": "i", "s": "t", "cat": "user_annotation", "name": str(line[1]), "pid": pid, "tid": line[2]}
+        yield {**instant, "ts": _us(line[3] - base_ns)}
+    elif kind == "c" and isinstance(line[3], dict):
+        numbers = {name: value for name, value in line[3].items() if _is_number(value)}
+        if numbers:
+            yield {"ph": "C", "name": str(line[1]), "pid": pid, "ts": _us(line[2] - base_ns), "args": numbers}
+
+
+def _slice(name: str, pid: int, tid: object, start_ns: int, dur_ns: int) -> dict[str, Any]:
+    times = {"ts": _us(start_ns), "dur": _us(max(0, dur_ns))}
+    return {"ph": "X", "cat": "user_annotation", "name": name, "pid": pid, "tid": tid, **times}
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63
+
+
+def _us(ns: int) -> float:
+    """Microseconds with up to three decimals: JSON shows them exactly up to 15 digits, which last for ten days."""
+    return ns / 1000

@@ -1,0 +1,210 @@
+"""What each rank of a run does, or did last, by its journal.
+
+Whoever can write to the run's folder can write a journal: each value is checked before it is passed on. This module
+imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import socket
+import time
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..errors import UsageError
+from ..output.spool import MOST_RANKS, is_count
+from ..scheduling.consensus import plan_from
+from .journal import MOST_NEWS, TAIL_BYTES, header_of, journal_files, latest_of, lines_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+SILENT_S = 15.0
+_MOST_TEXT = 1000
+_MOST_PID = 1 << 31
+_MOST_STEPS = 1 << 62
+
+State = Literal["running", "silent", "dead", "ended"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankStatus:
+    """One process of a run.
+
+    Args:
+        rank: Its number among all.
+        world_size: How many there are.
+        host: The machine it runs on.
+        pid: Its number there.
+        state: `running`; `silent`: it didn't write for 15 seconds; `dead`: it is gone without having closed its
+            recording; `ended`: it closed it.
+        reason: Why it ended.
+        completed: How many steps were complete when it wrote last; None while none is.
+        step_s: How long the last step took.
+        is_recording: Whether a window is open.
+        listens: Whether it takes requests.
+        records: Whether it is one of the ranks that record; False for one that only does so if a request names it.
+        doubt: Why it isn't sure that it belongs to the job of the other ranks; None if it is.
+        age_s: Seconds since it wrote.
+        news: The last pieces of news: kind, value and Unix time in nanoseconds.
+    """
+
+    rank: int
+    world_size: int
+    host: str
+    pid: int
+    state: State
+    reason: str | None
+    completed: int | None
+    step_s: float | None
+    is_recording: bool
+    listens: bool
+    records: bool
+    doubt: str | None
+    age_s: float
+    news: tuple[tuple[str, Any, int], ...] = field(default=())
+
+    @property
+    def hanging(self) -> dict[str, Any] | None:
+        """Where the step stands that was under way and didn't end; None if it is usual, or ended since."""
+        values = [value for kind, value, _ in self.news if kind == "hanging"]
+        return values[-1] if values and values[-1]["step"] == (self.completed or 0) and self.state != "ended" else None
+
+    @property
+    def left_out(self) -> tuple[dict[str, Any], ...]:
+        """The windows that it should have recorded and didn't: the step about which each was to begin, and why."""
+        return tuple(value for kind, value, _ in self.news if kind == "left out")
+
+    @property
+    def recording_since_step(self) -> int | None:
+        """The step with which the window began that is open, or was at the end of a process that is gone."""
+        return open_window(self.news) if self.state != "ended" else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {**asdict(self), "news": [list(piece) for piece in self.news]}
+
+
+def rank_statuses(run: Path, *, now_s: float | None = None) -> list[RankStatus]:
+    """What is known of a run's ranks, in their order; what can't be read is left out.
+
+    Args:
+        run: The run's folder.
+        now_s: Unix time.
+    """
+    newest: dict[int, tuple[int, RankStatus]] = {}
+    for file in journal_files(run):
+        try:
+            status = _status(file, time.time() if now_s is None else now_s)
+            written = file.lstat().st_mtime_ns
+        except (OSError, ValueError):  # damaged, or taken away in this moment
+            continue
+        if status.rank not in newest or newest[status.rank][0] < written:
+            newest[status.rank] = (written, status)
+    return [newest[rank][1] for rank in sorted(newest)]
+
+
+def is_writable(run: Path) -> bool:
+    """Whether this user can put traces into a run's folder."""
+    return os.access(run, os.W_OK | os.X_OK)
+
+
+def recover_command(run: Path) -> str:
+    """Return the command that makes traces of what a run's processes left, as it works here."""
+    output = "" if is_writable(run) else " --output DIR"
+    return f"kinetoscope recover {shlex.quote(str(run))}{output}"
+
+
+def _status(file: Path, now_s: float) -> RankStatus:
+    head = read_header(file)
+    lines = lines_of(file, TAIL_BYTES)
+    step, pieces = latest_of(lines)
+    news = [piece for piece in pieces if is_valid_news(piece[0], piece[1])]
+    ended = next((line for line in reversed(lines) if line[0] == "e" and len(line) > 1), None)
+    age_s = max(0.0, now_s - file.lstat().st_mtime)
+    return RankStatus(
+        rank=head["global_rank"],
+        world_size=head["world_size"],
+        host=head["host"],
+        pid=head["pid"],
+        state="ended" if ended is not None else _state(head, age_s),
+        reason=None if ended is None else str(ended[1])[:_MOST_TEXT],
+        completed=step[0] + 1 if step else None,
+        step_s=(step[2] - step[1]) / 1e9 if step else None,
+        is_recording=ended is None and open_window(news) is not None,
+        listens=ended is None and bool(head.get("listens")),
+        records=head.get("records") is not False,
+        doubt=head["doubt"] if isinstance(head.get("doubt"), str) else None,
+        age_s=age_s,
+        news=tuple(news[-MOST_NEWS:]),
+    )
+
+
+def read_header(file: Path) -> dict[str, Any]:
+    """Return who wrote a journal: `global_rank`, `world_size`, `host` and `pid` are what they should be.
+
+    Raises:
+        OSError: It can't be read.
+        ValueError: It doesn't say.
+    """
+    head = header_of(file)
+    if head is None:
+        raise ValueError("its first line doesn't say who wrote it")
+    rank, size = head.get("global_rank"), head.get("world_size")
+    if not is_count(rank, MOST_RANKS) or not is_count(size, MOST_RANKS) or not size:
+        raise ValueError(f"its first line says rank {str(rank)[:40]} of {str(size)[:40]}")
+    if not isinstance(head.get("host"), str) or not is_count(head.get("pid"), _MOST_PID):
+        raise ValueError("its first line doesn't say which process wrote it")
+    return head
+
+
+def open_window(news: Sequence[tuple[str, Any, int]]) -> int | None:
+    """Return the step with which the window began that wasn't saved yet; None if none is open."""
+    windows = [(kind, value) for kind, value, _ in news if kind in ("recording", "saved")]
+    if not windows or windows[-1][0] != "recording" or not isinstance(windows[-1][1], dict):
+        return None
+    step = windows[-1][1].get("step")
+    return step if is_count(step, _MOST_STEPS) else 0
+
+
+def is_valid_news(kind: str, value: Any) -> bool:
+    """Whether a piece of news has the form that a recorder gives it; of kinds that nobody reads, any."""
+    if kind == "plan":
+        return _is_plan(value)
+    if kind not in ("hanging", "left out"):
+        return True
+    if not isinstance(value, dict) or not is_count(value.get("step"), _MOST_STEPS):
+        return False
+    if kind == "left out":
+        return isinstance(value.get("problem"), str)
+    return isinstance(value.get("stack"), list) and is_count(value.get("seconds"), _MOST_STEPS)
+
+
+def _is_plan(value: Any) -> bool:
+    try:
+        plan_from(json.dumps(value))
+    except (UsageError, RecursionError):
+        return False
+    return isinstance(value["request"], dict) and {"id", "steps", "ranks"} <= set(value["request"])
+
+
+def _state(head: dict[str, Any], age_s: float) -> State:
+    if head["host"] == socket.gethostname() and not _is_alive(int(head["pid"])):
+        return "dead"
+    return "running" if age_s < SILENT_S else "silent"
+
+
+def _is_alive(pid: int) -> bool:
+    if os.name != "posix":
+        return True  # there, os.kill would end it
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

@@ -1,0 +1,1 @@
+"""From what the profiler wrote to a trace in the run's folder: the spool, the writer process, and `run.json`."""

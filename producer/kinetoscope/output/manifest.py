@@ -1,0 +1,250 @@
+"""What became of a run's windows on every rank: `run.json` in the run's folder.
+
+Each process has a status of its own below `.work/status`, written by its writer process; whoever writes one then
+compiles them all. There is no lock, since shared file systems have none that can be trusted: who has compiled checks
+whether a status has changed meanwhile, and if so compiles again. So the last one to replace `run.json` has seen all.
+
+`docs/run-json.md` describes the file. This module imports nothing but the standard library: the viewer reads with it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from ..atomic_write import write_json
+from ..untrusted_files import make_folder_below, read_json
+from .spool import MOST_RANKS, is_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+NAME = "run.json"
+SCHEMA = 1
+_MAX_ROUNDS = 20
+_MANY, _PAUSE_A_RANK_S, _LONGEST_PAUSE_S = 64, 0.005, 5.0
+_MIN_WINDOWS, _MAX_OUTCOMES = 100, 2_000_000
+_VERSIONS = ("version", "torch_version", "cuda_version", "python_version")
+_SHARED = ("run", "attempt", *_VERSIONS, "argv", "schedule", "options")
+_OF_A_RANK = (
+    "host",
+    "pid",
+    "local_rank",
+    "node_rank",
+    "state",
+    "reason",
+    "problem",
+    "doubt",
+    "recording_since_step",
+    "steps_completed",
+    "queue",
+    "left_out",
+)
+_OF_A_WINDOW = ("step_first", "step_last", "started_ns", "ended_ns")
+
+# What a process is doing, and what became of a window on a rank.
+RECORDING, ENDED, KILLED, SILENT = "recording", "ended", "killed", "silent"
+SAVING, SAVED, PARTIAL, KEPT, LOST, MISSING = "saving", "saved", "partial", "kept", "lost", "missing"
+
+
+def status_folder(run: Path) -> Path:
+    """Where the processes' statuses are."""
+    return run / ".work" / "status"
+
+
+def _status_file(run: Path, rank: int) -> Path:
+    return status_folder(run) / f"rank{rank}.json"
+
+
+def _is_of_later_attempt(existing: Any, status: dict[str, Any]) -> bool:
+    """Whether what is there is of an attempt that began later: a slow copy of the one before outlives it."""
+    if not isinstance(existing, dict) or existing.get("attempt") == status.get("attempt"):
+        return False
+    return _started_ns(existing) > _started_ns(status)
+
+
+def _started_ns(status: dict[str, Any]) -> int:
+    started_ns = status.get("started_ns")
+    return started_ns if is_count(started_ns, 1 << 63) else 0
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def earlier_traces(run: Path, rank: int, attempt: object) -> list[dict[str, Any]]:
+    """Return what earlier attempts of a rank saved into the run's folder, oldest first: each one's `file` and `bytes`.
+
+    By the rank's own status, if that is another attempt's. What waits for its copy elsewhere is left out.
+    """
+    status = read_json(_status_file(run, rank))
+    if not isinstance(status, dict):
+        return []
+    before = _dicts(status.get("earlier"))
+    if status.get("attempt") == attempt:
+        return before
+    windows = _dicts(status.get("windows"))
+    saved = [w for w in windows if w.get("state") in (SAVED, PARTIAL) and not w.get("pruned")]
+    done = [w for w in saved if (_dict(w.get("upload"))).get("state", "uploaded") == "uploaded"]
+    return [*before, *({"file": window.get("file"), "bytes": window.get("bytes")} for window in done)]
+
+
+def write_status(run: Path, rank: int, status: dict[str, Any]) -> None:
+    """Write a process's status, and compile the run; nothing if a later attempt has begun in this folder.
+
+    Raises:
+        OSError: The run's folder doesn't allow it.
+    """
+    folder = make_folder_below(run, ".work", "status")
+    own = _status_file(run, rank)
+    if _is_of_later_attempt(read_json(own), status):
+        return
+    write_json(own, status)
+    size = status.get("world_size")
+    if is_count(size, MOST_RANKS) and size > _MANY:
+        time.sleep(min(_LONGEST_PAUSE_S, size * _PAUSE_A_RANK_S))
+        written_ns = own.lstat().st_mtime_ns
+        if any(path.lstat().st_mtime_ns > written_ns for path in folder.glob("rank*.json")):
+            return  # whoever wrote later compiles: a thousand ranks need not each read a thousand files
+    compile_run(run)
+
+
+def compile_run(run: Path) -> None:
+    """Write `run.json` anew from all statuses.
+
+    Raises:
+        OSError: The run's folder doesn't allow it.
+    """
+    seen: list[Any] = []
+    for _ in range(_MAX_ROUNDS):
+        before, seen = seen, statuses(run)
+        if seen == before:
+            break
+        if seen:
+            write_json(run / NAME, manifest(seen))
+
+
+def statuses(run: Path) -> list[dict[str, Any]]:
+    """What each process of a run has written of itself, by rank; what isn't of the form of a status is left out."""
+    if (run / ".work").is_symlink() or status_folder(run).is_symlink():
+        return []
+    valid = (_validate(read_json(path)) for path in status_folder(run).glob("rank*.json"))
+    return sorted((status for status in valid if status is not None), key=lambda status: status["global_rank"])
+
+
+def _validate(status: Any) -> dict[str, Any] | None:
+    """A status whose values are what the manifest reckons with, without those that aren't; None if it is none.
+
+    Any process that can write to the run's folder may have written it.
+    """
+    if not isinstance(status, dict) or not is_count(status.get("global_rank"), MOST_RANKS):
+        return None
+    size, ranks, attempt = status.get("world_size"), status.get("ranks"), status.get("attempt")
+    windows = [window for window in _dicts(status.get("windows")) if is_count(window.get("span"), 1 << 63)]
+    return {
+        **status,
+        "world_size": size if is_count(size, MOST_RANKS) else None,
+        "attempt": attempt if isinstance(attempt, str) else None,
+        "started_ns": _started_ns(status),
+        "ranks": None if ranks is None else _ranks_in(ranks),
+        "pruned_to": status["pruned_to"] if is_count(status.get("pruned_to"), 1 << 63) else -1,
+        "left_out": _dicts(status.get("left_out")),
+        "windows": [{**window, "ranks": _ranks_in(window.get("ranks"))} for window in windows],
+    }
+
+
+def _ranks_in(value: Any) -> list[int] | None:
+    """The ranks of a list; None if it is none."""
+    return [rank for rank in value if is_count(rank, MOST_RANKS)] if isinstance(value, list) else None
+
+
+def manifest(process_statuses: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the manifest of the newest attempt among the statuses of at least one process, of `statuses`."""
+    newest = max(process_statuses, key=_started_ns).get("attempt")
+    current = {status["global_rank"]: status for status in process_statuses if status.get("attempt") == newest}
+    first = current[min(current)]
+    size = max(first.get("world_size") or 1, max(current) + 1)
+    expected = _expected_ranks(current.values(), range(size))
+    return {
+        "schema": SCHEMA,
+        **{key: first.get(key) for key in _SHARED},
+        "world_size": size,
+        "ranks_expected": expected,
+        "updated_ns": time.time_ns(),
+        "ranks": [_rank(rank, current.get(rank)) for rank in sorted({*expected, *current})],
+        "windows": _windows(current, expected),
+    }
+
+
+def _windows(current: dict[int, dict[str, Any]], expected: list[int]) -> list[dict[str, Any]]:
+    """The windows over all ranks, in order; of more than anybody reads, the newest."""
+    by_span: dict[int, dict[int, dict[str, Any]]] = defaultdict(dict)
+    for rank, status in current.items():
+        for window in status["windows"]:
+            by_span[window["span"]][rank] = window
+    most = max(_MIN_WINDOWS, _MAX_OUTCOMES // max(1, len(expected)))
+    return [_window(span, by_span[span], current, expected) for span in sorted(by_span)[-most:]]
+
+
+def _expected_ranks(sources: Iterable[dict[str, Any]], otherwise: Iterable[int]) -> list[int]:
+    """The ranks that shall record, by what each process knows of them; `otherwise` if none says so."""
+    known = [each["ranks"] for each in sources if isinstance(each.get("ranks"), list)]
+    return sorted({rank for ranks in known for rank in ranks} if known else otherwise)
+
+
+def _rank(rank: int, status: dict[str, Any] | None) -> dict[str, Any]:
+    if status is None:
+        return {"rank": rank, "state": SILENT, "reason": "no process of this rank has reported anything"}
+    return {"rank": rank, **{key: status.get(key) for key in _OF_A_RANK}}
+
+
+def _window(
+    span: int, by_rank: dict[int, dict[str, Any]], statuses: dict[int, dict[str, Any]], expected: Iterable[int]
+) -> dict[str, Any]:
+    """One window over all ranks: they all call it by the steps completed at its end."""
+    first = by_rank[min(by_rank)]
+    ranks = {rank: _window_outcome(by_rank[rank]) for rank in by_rank}
+    for rank in _expected_ranks(by_rank.values(), expected):
+        if rank not in ranks:
+            ranks[rank] = _absence(statuses.get(rank), first)
+    return {
+        "span": span,
+        **{key: first.get(key) for key in _OF_A_WINDOW},
+        "ranks": {str(rank): ranks[rank] for rank in sorted(ranks)},
+    }
+
+
+def _window_outcome(window: dict[str, Any]) -> dict[str, Any]:
+    apart = {"span", "ranks", *_OF_A_WINDOW}
+    return {key: value for key, value in window.items() if key not in apart and value is not None}
+
+
+def _is_about(step: Any, window: dict[str, Any], warmup: int) -> bool:
+    """Whether what happened before a step kept a window from being recorded, which ends with its `step_last`."""
+    first, last = window.get("step_first"), window.get("step_last")
+    if not (isinstance(step, int) and isinstance(first, int) and isinstance(last, int)):
+        return False
+    return first - warmup <= step <= last
+
+
+def _absence(status: dict[str, Any] | None, window: dict[str, Any]) -> dict[str, Any]:
+    if status is None:
+        problem = "nothing was reported: it can't reach this folder, or died early"
+        return {"state": MISSING, "problem": problem}
+    if window["span"] <= status.get("pruned_to", -1):
+        return {"state": SAVED, "pruned": True}  # so long ago that the rank has no record of it any more
+    schedule = status.get("schedule")
+    warmup = schedule.get("warmup", 1) if isinstance(schedule, dict) else 1
+    warmup = warmup if is_count(warmup) else 1
+    for skipped in status.get("left_out") or ():
+        if _is_about(skipped.get("step"), window, warmup):
+            return {"state": MISSING, "problem": skipped.get("problem")}
+    if status.get("state") == RECORDING:
+        return {"state": SAVING}
+    return {"state": MISSING, "problem": status.get("problem") or f"it had {status.get('state')} before"}

@@ -1,0 +1,253 @@
+"""A profiler's raw file → a trace that readers may trust: with its facts, the program's own events, and strict JSON.
+
+The raw file is a stream here: it may be larger than the memory. What is put into it goes behind the first brace and
+behind the bracket of `traceEvents`; the rest is copied as it is, unless it isn't JSON. kineto (torch 2.13) writes names
+and metadata without escaping quotes, so one name can make a whole file unreadable: such an event is repaired, or left
+out where that can't be done, and counted.
+
+kineto has written each event on lines of its own, closed by two blanks and a brace, since torch 1.8, and the header
+before the events. Times are µs with three decimals after `baseTimeNanoseconds`, without which (before torch 2.4) they
+are absolute. This module doesn't import torch.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+from ..errors import SaveError
+from ..events import chrome_events, display_name
+from .external_events import external_events
+from .metadata import KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_BLOCK = 1 << 20
+_MAX_HEAD = _MAX_UNKNOWN = 256 << 20
+_BLANK = b" \t\r\n"
+_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
+_CLOSED, _OPENED = b"\n  },\n", b"  {\n"
+_BETWEEN = _CLOSED + _OPENED
+_CLOSINGS = re.compile(rb"\n  \},\n(?=  \{\n|\Z)")
+_STRING_LINE = re.compile(r'(\s*"[^"\\]*":\s*)"(.*)"(,?\s*)')
+_STRAY = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})|(?<!\\)"')
+_NO_NUMBER = re.compile(r"(?<=[:\[,\s])-?(?:nan|inf|NaN|Infinity)(?=[,\s\]}])")
+_ANNOTATION = re.compile(rb'("cat":\s*"(?:gpu_)?user_annotation",\s*"name":\s*)"([^"\\]*)"')
+_ARGS = re.compile(r'\s*,?\s*"args":\s*\{.*\Z', re.DOTALL)
+
+
+class Sink(Protocol):
+    """What takes bytes."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take them."""
+
+
+@dataclass
+class Damage:
+    """What of a raw file wasn't JSON."""
+
+    repaired: int = 0
+    dropped: int = 0
+    unreadable: list[str] = field(default_factory=list)
+    """What was to be added and couldn't be read."""
+
+    def __str__(self) -> str:
+        """What was done about it; empty if there was none."""
+        parts = [self._repair_message(), f"not added: {', '.join(self.unreadable)}" if self.unreadable else ""]
+        return "; ".join(filter(None, parts))
+
+    def _repair_message(self) -> str:
+        parts = [f"{self.repaired} repaired"] * bool(self.repaired) + [f"{self.dropped} left out"] * bool(self.dropped)
+        return f"the profiler wrote events that are no JSON: {' and '.join(parts)}" if parts else ""
+
+
+def merge_events(
+    source: BinaryIO, target: Sink, metadata: Mapping[str, Any], program_events: Mapping[str, Any] | None = None
+) -> Damage:
+    """Copy a trace, with `metadata` under `KEY` as its first key and own events before the profiler's.
+
+    Args:
+        source: The trace.
+        target: Takes the copy.
+        metadata: What the trace says about its recording.
+            Its `markers` are under the names that the profiler recorded; in the copy, markers have their true names.
+        program_events: From `EventLog.window_events`; its `metadata` become keys at the top, and what other tools
+            recorded is in `added`.
+
+    Raises:
+        SaveError: `source` doesn't hold a trace, or ends in its middle.
+    """
+    damage = Damage()
+    head, rest = _read_head(source)
+    if b"traceEvents" not in head:
+        raise SaveError("the profiler wrote something that is not a trace")
+    parsed = _parse(head + b"]}")
+    if parsed is None:
+        head = _repair_lines(head.decode("utf-8", "replace")).encode()
+        parsed = _parse(head + b"]}")
+        damage.repaired += 1
+    if not isinstance(parsed, dict):
+        raise SaveError("the profiler wrote a header that is no JSON")
+    names = _true_names(metadata.get("markers") or {})
+    if names:
+        metadata = {**metadata, "markers": {names.get(name, name): m for name, m in metadata["markers"].items()}}
+    facts = {KEY: metadata, **(program_events or {}).get("metadata", {})}
+    entry = json.dumps(facts, ensure_ascii=True, allow_nan=False)
+    target.write(entry[:-1].encode("ascii") + b",\n" + head.lstrip(_BLANK)[1:].lstrip(_BLANK))
+    base_ns = parsed.get("baseTimeNanoseconds", 0)
+    is_empty = _is_empty(source, rest)
+    separator = b"\n"
+    base_ns = base_ns if isinstance(base_ns, int) else 0
+    others = external_events(program_events or {}, base_ns, damage.unreadable)
+    for text in chain(chrome_events(program_events or {}, base_ns), others):
+        target.write(separator + text.encode("ascii"))
+        separator = b",\n"
+    if separator != b"\n":
+        target.write(b"\n" if is_empty else separator)
+    for chunk in _checked_chunks(source, rest, damage):
+        target.write(_rename_markers(chunk, names))
+    return damage
+
+
+def _true_names(markers: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the name that each marker has in a trace, by the one that the profiler recorded, where they differ."""
+    names: dict[str, str] = {}
+    used = set(markers)
+    for recorded, marker in markers.items():
+        name = display_name(str(marker.get("label", recorded)))
+        if name not in used:
+            names[recorded] = name
+            used.add(name)
+    return names
+
+
+def _rename_markers(text: bytes, names: Mapping[str, str]) -> bytes:
+    """Return events with the markers' true names."""
+    if not names:
+        return text
+    return _ANNOTATION.sub(lambda match: match[1] + _json_name(names, match[2]), text)
+
+
+def _json_name(names: Mapping[str, str], recorded: bytes) -> bytes:
+    name = names.get(recorded.decode("ascii", "replace"))
+    return b'"%s"' % recorded if name is None else json.dumps(name).encode("ascii")
+
+
+def _read_head(source: BinaryIO) -> tuple[bytes, bytearray]:
+    """Return what is before the first event, and what of the rest was read with it."""
+    read = bytearray()
+    while block := source.read(_BLOCK):
+        if not read:
+            block = block.lstrip(_BLANK)
+            if block and not block.startswith(b"{"):
+                break
+        start = max(0, len(read) - 32)
+        read += block
+        match = _EVENTS.search(read, start)
+        if match is not None:
+            return bytes(read[: match.end()]), read[match.end() :]
+        if len(read) > _MAX_HEAD:
+            break
+    return b"", read
+
+
+def _is_empty(source: BinaryIO, rest: bytearray) -> bool:
+    """Whether there is no event; reads on into `rest` until that is known."""
+    while not rest.strip(_BLANK):
+        block = source.read(_BLOCK)
+        if not block:
+            break
+        rest += block
+    return rest.lstrip(_BLANK).startswith(b"]")
+
+
+def _checked_chunks(source: BinaryIO, rest: bytearray, damage: Damage) -> Iterator[bytes]:
+    """The text from the first event on, in pieces that are JSON."""
+    while block := source.read(_BLOCK):
+        rest += block
+        yield from _take_whole_events(rest, damage)
+        if len(rest) > _MAX_UNKNOWN:  # not kineto's layout: too much to check at once
+            yield bytes(rest)
+            yield from iter(lambda: source.read(_BLOCK), b"")
+            return
+    yield from _take_whole_events(rest, damage)
+    last = bytes(rest)
+    if _parse(b'{"traceEvents":[' + last) is None:
+        last = _repair_end(last, damage)
+    yield last
+
+
+def _take_whole_events(rest: bytearray, damage: Damage) -> Iterator[bytes]:
+    """Take the whole events out of `rest`, but for the last one."""
+    between = rest.rfind(_BETWEEN)
+    if between >= 0:
+        end = between + len(_CLOSED)
+        yield _repair_events(bytes(rest[:end]), damage)
+        del rest[:end]
+
+
+def _repair_events(text: bytes, damage: Damage) -> bytes:
+    """Return whole events, each with its comma, as they are or repaired."""
+    if _parse(b"[" + text.rstrip(_BLANK).rstrip(b",") + b"]") is not None:
+        return text
+    whole = (_repair_event(event + b"\n  }", damage) for event in _CLOSINGS.split(text)[:-1])
+    return b"".join(event + b",\n" for event in whole if event is not None)
+
+
+def _repair_event(text: bytes, damage: Damage) -> bytes | None:
+    if _parse(text) is not None:
+        return text
+    readable = text.decode("utf-8", "replace")
+    bare = _ARGS.sub("\n  }", readable)
+    for candidate in (_repair_lines(readable), _repair_lines(bare)):
+        if _parse(candidate.encode()) is not None:
+            damage.repaired += 1
+            return candidate.encode()
+    damage.dropped += 1
+    return None
+
+
+def _repair_end(text: bytes, damage: Damage) -> bytes:
+    """Return the last event and what follows it, repaired.
+
+    Raises:
+        SaveError: It is cut off.
+    """
+    event, bracket, rest = text.rpartition(b"\n  ]")
+    repaired = _repair_event(event, damage) if bracket else None
+    candidate = (repaired or b"") + bracket + _repair_lines(rest.decode("utf-8", "replace")).encode()
+    if not bracket or _parse(b'{"traceEvents":[' + (b"" if repaired else b"{}") + candidate) is None:
+        raise SaveError("the profiler wrote only a part of its file")
+    return candidate if repaired else b'{"ph": "M", "name": "left out", "pid": 0, "args": {}}' + candidate
+
+
+def _parse(text: bytes) -> Any:
+    """Return the value of strict JSON; None if it is none."""
+    try:
+        return json.loads(text.decode("utf-8"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _refuse_constant(constant: str) -> Any:
+    raise ValueError(constant)
+
+
+def _repair_lines(text: str) -> str:
+    """Escape what should have been in strings that have a line of their own, and put null for what is no number."""
+    return "\n".join(map(_repair_line, text.split("\n")))
+
+
+def _repair_line(line: str) -> str:
+    line = _NO_NUMBER.sub("null", line)
+    match = _STRING_LINE.fullmatch(line)
+    if match is None or _parse(f'"{match[2]}"'.encode()) is not None:
+        return line
+    value = _STRAY.sub(lambda stray: "\\" + stray[0], match[2])
+    value = re.sub(r"[\x00-\x1f]", lambda c: f"\\u{ord(c[0]):04x}", value)
+    return f'{match[1]}"{value}"{match[3]}'

@@ -1,0 +1,77 @@
+"""What a run says of itself without its secrets: arguments of programs, and URLs.
+
+`run.json` is shared with everybody who may see the traces, and copied to where they go. What looks like a secret by its
+name or its form is replaced; a harmless value too many is better than a password.
+
+This module imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+REDACTED = "***"
+
+_WORDS = r"token(?!iz)|key|passw|passphrase|pwd|secret|credential|authorization|\bauth\b|cookie"
+_SECRET = re.compile(_WORDS, re.I)
+# The bounds keep the time linear, whatever the text: names of secrets are short.
+_ASSIGNED = re.compile(
+    rf"""(?<![\w.$@-])([\w.$@-]{{0,80}}?(?:{_WORDS})[\w.$@-]{{0,80}}["']?\s{{0,9}}[:=]\s{{0,9}})("[^"]*"|'[^']*'|[^,;&}}\])\s]+)""",
+    re.I,
+)
+_AUTHORIZED = re.compile(r"\b(bearer|basic)(\s{1,9})[^\s\"']+", re.I)
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s?#\"']*@")
+_SIGNED = re.compile(r"([?&][\w.-]{0,80}?(?:sig|token|key|secret|credential|passw)[\w.-]{0,80}=)[^&\s\"']+", re.I)
+_USER = re.compile(r"(?<![\w/.+-])[\w.+-]+:[^\s@/:]+@(?=[\w\[])")
+_FORMS = re.compile(
+    r"\b(?:hf_\w{16,}|(?:sk|pk|rk)[-_][\w-]{16,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|xox\w-[\w-]{10,}"
+    r"|A[KS]IA[0-9A-Z]{12,}|AIza[\w-]{20,}|eyJ[\w-]{5,}\.[\w-]+(?:\.[\w-]*)?)"
+)
+
+
+def redacted_arguments(arguments: Iterable[object]) -> list[str]:
+    """Return a program's arguments without secrets: `--api-key=x`, `--password x`, `a.token=x`, `{"secret": "x"}`."""
+    shown: list[str] = []
+    is_secret = False
+    for argument in map(str, arguments):
+        is_option = argument.startswith("--") or (argument.startswith("-") and not is_secret)
+        if is_secret and not is_option:
+            shown.append(REDACTED)
+            continue
+        name, sign, _ = argument.partition("=")
+        is_name = re.fullmatch(r"[-+~\w.@/]+", name) is not None
+        is_secret = is_option and not sign and is_name and _is_secret(name)
+        shown.append(f"{name}={REDACTED}" if sign and is_name and _is_secret(name) else redacted_text(argument))
+    return shown
+
+
+def redacted_text(text: str) -> str:
+    """Return a text without the secrets that it assigns, and without what is one by its form."""
+    text = _AUTHORIZED.sub(rf"\1\2{REDACTED}", redacted_urls(text))
+    return _FORMS.sub(REDACTED, _ASSIGNED.sub(_without_value, text))
+
+
+def redacted_urls(value: Any) -> Any:
+    """Return JSON values whose URLs have no user, no password, and no signature."""
+    if isinstance(value, str):
+        text = _USER.sub(f"{REDACTED}@", _CREDENTIALS.sub(f"{REDACTED}@", value))
+        return _SIGNED.sub(rf"\1{REDACTED}", text)
+    if isinstance(value, dict):
+        return {key: redacted_urls(inner) for key, inner in value.items()}
+    return [redacted_urls(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _without_value(match: re.Match[str]) -> str:
+    name, value = match.groups()
+    if value.startswith("//"):  # a URL's
+        return match[0]
+    mark = value[0] if value[0] in "\"'" else ""
+    return f"{name}{mark}{REDACTED}{mark}"
+
+
+def _is_secret(name: str) -> bool:
+    return _SECRET.search(name) is not None

@@ -1,0 +1,141 @@
+"""Where recordings lie until they are traces: a folder of this user alone, on this machine.
+
+    {temporary folder}/kinetoscope-{uid}/     the root; `KINETOSCOPE_SCRATCH` names another one
+        {random}/                             one process's spool, see `spool`
+
+What lies in a spool says what is to be written, and recovering does as it says. So a spool is only ever a folder in
+this user's own root. Nobody else may enter the root: it is made with mode 0700, and before each use it is checked that
+it is a folder, no link, belongs to this user and allows nothing to others.
+
+This module imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+_LOG = logging.getLogger("kinetoscope")
+
+VARIABLE = "KINETOSCOPE_SCRATCH"
+"""The environment variable that names the root."""
+
+_PREFIX = "kinetoscope-"
+_TRIES = 5
+
+
+class NotPrivate(OSError):
+    """A folder that others may write to, or that isn't this user's."""
+
+
+def scratch_root() -> Path:
+    """Return the root; it needn't be there."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named).absolute()
+    uid = os.getuid() if hasattr(os, "getuid") else "user"
+    return Path(tempfile.gettempdir(), f"{_PREFIX}{uid}").absolute()
+
+
+def check_private(folder: Path) -> None:
+    """Check that nobody but this user can put anything into a folder.
+
+    Raises:
+        NotPrivate: Somebody can.
+        OSError: There is no such folder.
+    """
+    info = folder.lstat()
+    if not stat.S_ISDIR(info.st_mode):
+        raise NotPrivate(f"{folder} is no folder")
+    if hasattr(os, "getuid"):  # elsewhere, a user's temporary folder is the user's alone
+        if info.st_uid != os.getuid():
+            raise NotPrivate(f"{folder} belongs to user {info.st_uid}, not to you")
+        if info.st_mode & 0o077:
+            raise NotPrivate(f"others may enter {folder}: its mode is {stat.S_IMODE(info.st_mode):04o}, not 0700")
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only this user may enter, unless it is there already.
+
+    Raises:
+        NotPrivate: It is there, and others may write to it.
+        OSError: It can't be made.
+    """
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    check_private(folder)
+
+
+def make_spool_folder() -> Path:
+    """Make a folder for a new spool. Where the root can't be used, it gets a root of its own with a random name.
+
+    Raises:
+        OSError: There is no place for it.
+    """
+    root = scratch_root()
+    problem = ""
+    for _ in range(_TRIES):
+        try:
+            root.parent.mkdir(parents=True, exist_ok=True)
+            make_private(root)
+            return Path(tempfile.mkdtemp(dir=root, prefix=""))
+        except FileNotFoundError as error:  # somebody's last spool went in this moment, and the root with it
+            problem = str(error)
+        except OSError as error:
+            problem = str(error)
+            break
+    other = tempfile.mkdtemp(prefix=_PREFIX)
+    advice = f"`{VARIABLE}={other} kinetoscope recover` finds them there"
+    _LOG.warning("%s. Recordings lie in %s until they are traces; %s.", problem, other, advice)
+    spool = Path(tempfile.mkdtemp(dir=other, prefix=""))
+    for folder in (spool.parent, spool):
+        _check_disk(folder)
+    return spool
+
+
+def _check_disk(folder: Path) -> None:
+    """Check that a folder that was just made is private, as it isn't on a disk without modes.
+
+    Raises:
+        NotPrivate: It isn't.
+    """
+    try:
+        check_private(folder)
+    except NotPrivate as error:
+        advice = f"name one by {VARIABLE} on a disk that can keep others out"
+        raise NotPrivate(f"there is no private folder for recordings: {error}; {advice}") from error
+
+
+def spool_folders() -> list[Path]:
+    """Return the folders of this user's spools.
+
+    Raises:
+        NotPrivate: Others may write to the root.
+        OSError: The root can't be read.
+    """
+    root = scratch_root()
+    try:
+        check_private(root)
+        folders = sorted(root.iterdir())
+    except FileNotFoundError:
+        return []
+    return [folder for folder in folders if _is_private(folder)]
+
+
+def _is_private(folder: Path) -> bool:
+    try:
+        check_private(folder)
+    except OSError:
+        return False
+    return True
+
+
+def forget_root(spool: Path) -> None:
+    """Remove the root of a spool that is gone, if it holds no other one and nobody named it."""
+    if not os.environ.get(VARIABLE) and spool.parent.name.startswith(_PREFIX):
+        with suppress(OSError):  # it holds another spool
+            spool.parent.rmdir()

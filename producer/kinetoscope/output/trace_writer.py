@@ -1,0 +1,396 @@
+"""Where the windows of one process go: which files, in which run, with which facts about themselves.
+
+What happens on the training's thread is only what nobody else can do: the profiler writes its raw file to the machine's
+own disk. The rest is the writer process's.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+import time
+import uuid
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .._version import __version__
+from ..atomic_write import write_json
+from ..errors import SaveError
+from ..job.rank_info import RankInfo, current_rank_info, is_distributed, local_world_size
+from ..job.run_attempts import DOUBT
+from ..job.run_name import Run
+from ..job.selection import Selection
+from .commit import check_raw
+from .destination import Destination
+from .manifest import ENDED, KEPT, LOST, NAME, RECORDING
+from .metadata import Recording, Window, process_facts
+from .name_template import format_name, rank_values, variables
+from .redaction import redacted_arguments
+from .spool import Job
+from .upload import object_url
+from .writer_client import WriterClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from ..error_log import ErrorLog
+
+_LOG = logging.getLogger("kinetoscope")
+
+CLOSE_S = 120.0
+"""How long the end of a training waits for its traces; the writer process goes on alone after that."""
+SIGNAL_S = 20.0
+"""How long it waits when a signal ends it: launchers kill half a minute after their first signal."""
+
+_MOST_LEFT_OUT = 20
+_LEAST_ROOM_BYTES = 32 << 20
+
+
+class TraceWriter:
+    """Saves one process's windows. Nothing in it raises but KeyboardInterrupt and its like.
+
+    Args:
+        logdir: Where runs have their folders.
+        run: The run that all processes belong to.
+        error_log: Takes what goes wrong.
+        facts: What every trace of this process says of its recording: `schedule`.
+        destination: Where traces are put.
+        on_saved: Is called with each trace's path, and what the manifest says of it, on the training's thread. The
+            trace is there until then, however few stay.
+        selection: Which ranks record. For one that doesn't, nothing is written and no process started.
+    """
+
+    def __init__(
+        self,
+        logdir: Path,
+        run: Run,
+        error_log: ErrorLog,
+        facts: Mapping[str, Any],
+        destination: Destination | None = None,
+        on_saved: Callable[[Path, Mapping[str, Any]], None] | None = None,
+        selection: Selection | None = None,
+    ) -> None:
+        self.selection = selection or Selection()
+        """Which ranks record."""
+        self._logdir, self._run, self._error_log, self._facts = logdir, run, error_log, facts
+        self._destination, self._on_saved = destination or Destination(), on_saved
+        self._rank_info: RankInfo | None = None
+        self._rank_and_folder: tuple[RankInfo, Path] | None = None
+        self._window_start: tuple[int | None, int | None] = (None, None)
+        self._window_ranks: Collection[int] | None = None
+        self._has_begun = False
+        self._skipped: list[dict[str, Any]] = []
+        waits_for = -1 if on_saved is None else self._destination.traces_to_keep
+        self._client = WriterClient(self._on_outcome, self._destination.places, keep=waits_for)
+        self._largest_bytes = 0
+        self._files: set[str] = set()
+        self._is_ended = False
+        self._started_ns = time.time_ns()
+        self.recorded = 0
+        """How many windows ended."""
+        self._unsaved: set[int] = set()
+        self._failures = 0
+        self.reason = "schedule"
+        """What ends the next window."""
+        self.options: Mapping[str, Any] = {}
+        """What the profiler records in the next window."""
+        self.saved: list[Path] = []
+        """The files, oldest first."""
+        self.last_outcome: Mapping[str, Any] | None = None
+        """The newest outcome of a window."""
+        if self._destination.traces_to_keep != self._destination.keep:
+            _LOG.warning("keep=0 without a remote place would lose every trace: the newest one stays.")
+
+    def resolve(self) -> None:
+        """Learn rank and run while torch.distributed knows them: it may be gone when the last window is saved."""
+        if self._rank_info is None and is_distributed():
+            with self._error_log.catch("The ranks couldn't agree on a run"):
+                self._rank_info = current_rank_info()
+                self._describe(state=RECORDING)
+                _LOG.debug("Recording %s of run %s.", self._rank_info, self._run.name)
+
+    def rank_and_folder(self, *, is_late: bool = False) -> tuple[RankInfo, Path] | None:
+        """Return this process's place and the run's folder; None while they may still change.
+
+        Args:
+            is_late: Whether a process that isn't in a group yet may be taken for one that will never be.
+        """
+        if self._rank_and_folder is None:
+            self.resolve()
+            if self._rank_info is not None or is_late:
+                rank_info = self._rank_info or current_rank_info()
+                self._rank_and_folder = (rank_info, self._logdir / self._run.name)
+                if self._rank_info is None:  # else it is described already
+                    with self._error_log.catch("The run's manifest couldn't be begun"):
+                        self._describe(state=RECORDING)
+        return self._rank_and_folder
+
+    @property
+    def attempt(self) -> str:
+        """What the processes of this attempt of the run have in common; empty before that is settled."""
+        return self._run.token
+
+    @property
+    def doubt(self) -> str | None:
+        """Why it isn't sure that the attempt's processes are those of one job; None if it is."""
+        return None if self._run.is_sure else DOUBT
+
+    def trace_id(self, window: str) -> str:
+        """Return an id that all ranks give to a window, in the form of torch's own, without asking one another.
+
+        Whoever doesn't know yet which run this is gives it one of its own.
+
+        Args:
+            window: What identifies it within this attempt, the same on all ranks: the step that it begins with.
+        """
+        known = self.rank_and_folder()
+        unique = uuid.uuid4() if known is None else uuid.uuid5(uuid.NAMESPACE_OID, f"{self.attempt}/{window}")
+        return f"{unique.int:032X}"
+
+    def begin_window(self, step: int, options: Mapping[str, Any], ranks: Collection[int] | None = None) -> None:
+        """A window begins now.
+
+        Args:
+            step: Its first step.
+            options: What the profiler records.
+            ranks: The ranks that a request names; None for the selected ones.
+        """
+        self.options, self._window_ranks, self._has_begun = options, ranks, True
+        self._window_start = (step, time.time_ns())
+        if self._rank_and_folder is not None:
+            with self._error_log.catch("The start of a window couldn't be reported"):
+                self._describe(recording_since_step=step)
+
+    @property
+    def is_excluded(self) -> bool:
+        """Whether the window began before it was known that this rank isn't selected, and no request names it."""
+        return self._window_ranks is None and not self.selection.is_selected
+
+    def note_end_signal(self, signal: str) -> None:
+        """A signal asked the process to end, which doesn't react. Any thread may report it."""
+        if self._rank_and_folder is not None:
+            self._describe(reason=signal)
+
+    def skip_window(self, step: int, problem: str) -> None:
+        """A window that was to begin about a step isn't recorded."""
+        self._failures += 1
+        self._skipped = [*self._skipped, {"step": step, "problem": problem}][-_MOST_LEFT_OUT:]
+        if self._rank_and_folder is not None:
+            with self._error_log.catch("A skipped window couldn't be reported"):
+                self._describe()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the outcome of a window is still open."""
+        return self._client.is_pending
+
+    def program_events_file(self, job: Job) -> Path:
+        """Return where the program's own events of a window are, while it isn't a trace."""
+        return self._client.spool.program_events_file(job.number)
+
+    @property
+    def lost(self) -> int:
+        """How many recordings there are no traces of, as far as their outcomes are known."""
+        return self._failures + len(self._unsaved)
+
+    def poll(self) -> None:
+        """Hear what became of windows; to be called now and then."""
+        if self._client.is_pending:
+            with self._error_log.catch("What became of a window is unknown"):
+                self._client.poll()
+
+    def save(
+        self,
+        export: Callable[[str], object],
+        steps_completed: int,
+        *,
+        is_whole: bool,
+        is_complete: bool,
+        values: Mapping[str, Any] | None = None,
+        details: Mapping[str, Any] | None = None,
+        program_events: Mapping[str, Any] | None = None,
+        on_exported: Callable[[Job], None] | None = None,
+    ) -> None:
+        """Save the window that ends now.
+
+        Args:
+            export: Writes what the profiler recorded into the file that it is given.
+            steps_completed: How many steps the training has completed.
+            is_whole: Whether the window ends with a complete step.
+            is_complete: Whether the window ends where it was meant to.
+            values: More of `template`'s variables.
+            details: More of what the trace says about its recording; see `Recording`.
+            program_events: From `EventLog.window_events`, and as `metadata` the program's keys at the file's top.
+            on_exported: Is called when the profiler's file is there, or lost, before somebody makes a trace of it.
+        """
+        self._failures += 1  # until somebody has it who will say what became of it
+        with self._error_log.catch("A recording was lost"):
+            window = self._window(steps_completed, is_whole=is_whole, is_complete=is_complete)
+            job = self._job(window, details or {}, dict(values or {}))
+            try:
+                self._export(export, job, program_events)
+            except (SaveError, OSError, RuntimeError, ValueError) as error:  # RuntimeError is what kineto raises
+                job.lost = str(error)
+            if on_exported is not None:
+                on_exported(job)
+            self._describe(state=RECORDING, recording_since_step=None)
+            self._client.put(job)
+            self._failures -= 1
+
+    def _job(self, window: Window, details: Mapping[str, Any], values: dict[str, Any]) -> Job:
+        rank_and_folder = self.rank_and_folder(is_late=True)
+        if rank_and_folder is None:
+            raise SaveError("nobody knows its rank")
+        rank_info, folder = rank_and_folder
+        self.recorded += 1
+        ranks = self.selection.selected_ranks(rank_info) if self._window_ranks is None else sorted(self._window_ranks)
+        details = {**details, "ranks": ranks}
+        recording = Recording(
+            run=self._run.name, rank_info=rank_info, window=window, options=self.options, details=details, **self._facts
+        )
+        values = {
+            "batch": window.steps_completed,
+            **values,
+            **rank_values(rank_info, self._run.name, local_world_size()),
+        }
+        file, remote = self._file_and_url(rank_info, values)
+        if file in self._files:  # the next window was cut off in its first step: it is the beginning of that one
+            file, remote = self._file_and_url(rank_info, {**values, "batch": window.steps_completed + 1})
+        self._files.add(file)
+        return Job(
+            number=window.window,
+            raw=str(self._client.spool.folder / f"{window.window:04d}.raw.json"),
+            folder=str(folder),
+            file=file,
+            metadata=recording.to_json(),
+            is_partial=not window.is_complete,
+            overwrite=self._destination.overwrite,
+            remote=remote,
+            keep=self._destination.traces_to_keep,
+        )
+
+    def _file_and_url(self, rank_info: RankInfo, values: dict[str, Any]) -> tuple[str, str | None]:
+        destination = self._destination
+        file = format_name(destination.file, values).lstrip("/")
+        if rank_info.world_size > 1 and "rank" not in variables(destination.file):
+            head, slash, tail = file.rpartition("/")
+            file = f"{head}{slash}rank{rank_info.global_rank}.{tail}"  # else the ranks would replace each other's files
+        if destination.remote_file is not None:
+            return file, format_name(destination.remote_file, values)
+        if destination.remote is not None:
+            return file, object_url(self._remote_folder(values), file)
+        return file, None
+
+    def _remote_folder(self, values: Mapping[str, Any]) -> str:
+        return object_url(format_name(str(self._destination.remote), values), self._run.name)
+
+    def _scratch(self, folder: Path) -> Path:
+        """Where the raw file has room: on the machine's own disk, else next to the traces."""
+        needed = max(_LEAST_ROOM_BYTES, self._largest_bytes * 5 // 4)
+        own_folder = self._client.spool.folder
+        if shutil.disk_usage(own_folder).free >= needed:
+            return own_folder
+        other = self._client.spool.make_in_run(folder)
+        if shutil.disk_usage(other).free >= needed:
+            return other
+        raise SaveError(f"neither {own_folder} nor {other} has room for its {needed >> 20} MiB")
+
+    def _export(self, export: Callable[[str], object], job: Job, program_events: Mapping[str, Any] | None) -> None:
+        raw = self._scratch(Path(job.folder)) / Path(job.raw).name
+        job.raw = str(raw)
+        export(job.raw)
+        check_raw(raw)
+        self._largest_bytes = max(self._largest_bytes, raw.stat().st_size)
+        if program_events is not None:
+            write_json(self._client.spool.program_events_file(job.number), program_events)
+
+    def _describe(self, **news: Any) -> None:
+        """Tell the writer process what is true of the process."""
+        if not self.selection.is_selected and not self._has_begun:
+            return
+        rank_info = self._rank_info or current_rank_info()
+        facts = {
+            "ranks": self.selection.selected_ranks(rank_info),
+            "folder": str(self._logdir / self._run.name),
+            "version": __version__,
+            "run": self._run.name,
+            "attempt": self._run.token,
+            "doubt": self.doubt,
+            **asdict(rank_info),
+            **process_facts(),
+            **self._facts,
+            "options": self.options,
+            "argv": redacted_arguments(sys.argv),
+            "started_ns": self._started_ns,
+            "left_out": self._skipped,
+        }
+        if self._destination.remote is not None:
+            values = rank_values(rank_info, self._run.name, local_world_size())
+            facts["remote"] = object_url(self._remote_folder(values), NAME)
+        self._client.describe({**facts, **news})
+
+    def _on_outcome(self, window: Mapping[str, Any]) -> None:
+        """Take the news of what became of a window."""
+        problem, upload = window.get("problem"), window.get("upload") or {}
+        self.last_outcome = window
+        if window["state"] in (LOST, KEPT):
+            self._unsaved.add(window["window"])
+        else:
+            self._unsaved.discard(window["window"])
+        if window["state"] == LOST:
+            self._error_log.note(f"A recording was lost: {window['file']} wasn't written: {problem}.")
+        elif window["state"] == KEPT:
+            advice = f"What was recorded stays in {window['raw']}; `kinetoscope recover` tries again."
+            self._error_log.note(f"{window['file']} wasn't written: {problem}. {advice}")
+        else:
+            self._add_saved(Path(window["path"]), window)
+            if problem:
+                _LOG.warning("%s: %s.", window["path"], problem)
+            if upload.get("state") == "failed":
+                _LOG.warning("%s", upload["problem"])
+
+    def _add_saved(self, path: Path, window: Mapping[str, Any]) -> None:
+        if path in self.saved:
+            return
+        self.saved.append(path)
+        _LOG.info("Saved %s.", path)
+        if self._on_saved is not None:
+            with self._error_log.catch("on_saved failed"):
+                self._on_saved(path, window)
+
+    def _window(self, steps_completed: int, *, is_whole: bool, is_complete: bool) -> Window:
+        first, started_ns = self._window_start
+        return Window(
+            window=self.recorded,
+            step_first=first,
+            step_last=max(first or 0, steps_completed - is_whole) if first is not None or steps_completed else None,
+            is_last_step_whole=is_whole,
+            steps_completed=steps_completed,
+            reason=self.reason,
+            is_complete=is_complete,
+            started_ns=started_ns,
+            ended_ns=time.time_ns(),
+        )
+
+    def end(self, **news: Any) -> None:
+        """Say good-bye, once: there will be no more windows.
+
+        Args:
+            news: What the manifest says of the process's end.
+        """
+        with self._error_log.catch("The end couldn't be reported"):
+            if not self._is_ended:
+                self._is_ended = True
+                self._describe(state=ENDED, recording_since_step=None, **news)
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Wait for what is being written, but no longer than `timeout_s`, by default `CLOSE_S` or `SIGNAL_S`."""
+        self.end()
+        with self._error_log.catch("What is being written couldn't be waited for"):
+            default_s = SIGNAL_S if self.reason.startswith("sig") else CLOSE_S
+            left = self._client.close(default_s if timeout_s is None else timeout_s)
+            if left:
+                what = "1 trace is" if left == 1 else f"{left} traces are"
+                _LOG.warning("%s still being written, by a process that outlives this one.", what)

@@ -1,0 +1,101 @@
+"""Copies of traces elsewhere: any place that fsspec knows, such as `s3://bucket/folder/rank0.42.pt.trace.json.gz`.
+
+Only the writer process comes here, so that neither a slow place nor one that refuses holds the training. fsspec, and
+its package for the place, are imported when something is uploaded.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..errors import SaveError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from pathlib import Path
+
+TRIES = 4
+_FIRST_PAUSE_S = 1.0
+_LEAST_LIMIT_S = 300.0
+_SLOWEST_BYTES_PER_S = 1 << 20
+
+
+def upload(path: Path, url: str, *, overwrite: bool, tries: int = TRIES, pause_s: float = _FIRST_PAUSE_S) -> None:
+    """Copy a file to a URL, several times if need be, with pauses that double.
+
+    Raises:
+        SaveError: It didn't work, with the last reason; or something of that name is there and must stay.
+    """
+    limit_s = _LEAST_LIMIT_S + path.stat().st_size / _SLOWEST_BYTES_PER_S
+    for attempt in range(tries):
+        try:
+            # What is there after a try that failed may be what it wrote.
+            _run_with_timeout(partial(_put, path, url, overwrite=overwrite or attempt > 0), limit_s)
+            return
+        except SaveError:
+            raise
+        except (PermissionError, FileNotFoundError) as error:  # no key, or no bucket: asking again changes nothing
+            raise SaveError(f"{url} wasn't written: {error}") from error
+        except Exception as error:
+            if attempt == tries - 1:
+                raise SaveError(f"{url} wasn't written: {type(error).__name__}: {error}") from error
+        time.sleep(pause_s * 2**attempt * random.uniform(0.75, 1.25))  # noqa: S311  spreads the ranks' tries
+
+
+def _put(path: Path, url: str, *, overwrite: bool) -> None:
+    try:
+        import fsspec
+    except ImportError as error:
+        raise SaveError(f"{url} wasn't written: install fsspec, and its package for this place.") from error
+    try:
+        system, name = fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise SaveError(f"{url} wasn't written: {error}") from error
+    system.invalidate_cache()
+    if not overwrite and system.exists(name):
+        raise SaveError(f"{url} wasn't written: something of that name is there already, and overwrite is off.")
+    parent = system._parent(name)
+    if "file" in (system.protocol if isinstance(system.protocol, tuple) else (system.protocol,)):
+        system.makedirs(parent, exist_ok=True)
+    system.put_file(str(path), name)
+
+
+def _run_with_timeout(action: Callable[[], object], limit_s: float) -> None:
+    """Run `action`, and wait for it no longer than that.
+
+    Raises:
+        TimeoutError: It still runs.
+    """
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            action()
+        except BaseException as error:  # noqa: BLE001  raised again by the thread that waits
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True, name="kinetoscope-upload")
+    thread.start()
+    thread.join(limit_s)
+    if thread.is_alive():
+        raise TimeoutError(f"no end after {limit_s:.0f} s")
+    if errors:
+        raise errors[0]
+
+
+def object_url(folder: str, name: str) -> str:
+    """The URL of a name below another one; slashes in front of the name are stripped."""
+    return f"{folder.rstrip('/')}/{name.lstrip('/')}"
+
+
+def is_allowed(url: str, places: Collection[str]) -> bool:
+    """Whether a URL lies below one of the places that the program or the user named."""
+    return ".." not in url.split("/") and any(_is_below(url, place) for place in places)
+
+
+def _is_below(url: str, place: str) -> bool:
+    return url == place or url.startswith(place if place.endswith("/") or not place else f"{place}/")

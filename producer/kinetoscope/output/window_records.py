@@ -1,0 +1,66 @@
+"""What is written down of each window, and of its trace: in the spool's state and the process's status."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import SaveError
+from ..untrusted_files import is_below
+from . import manifest
+from .spool import is_count, is_path
+
+if TYPE_CHECKING:
+    from .spool import Job
+
+
+def is_as_written(folder: Path, trace: dict[str, Any], own_paths: set[Path]) -> bool:
+    """Whether a trace of an earlier attempt is still there, below the run's folder and as long as it was."""
+    if not is_path(trace.get("file")):
+        return False
+    path = folder / trace["file"]
+    if path in own_paths or not is_below(path, folder):
+        return False
+    try:
+        info = path.lstat()
+    except OSError:
+        return False
+    is_ours = not hasattr(os, "getuid") or info.st_uid == os.getuid()
+    return is_ours and stat.S_ISREG(info.st_mode) and info.st_size == trace.get("bytes")
+
+
+def check_target(target: Path, name: str, folder: Path) -> None:
+    """Check that a trace comes to lie in a folder.
+
+    Raises:
+        SaveError: Its name, or a link in the folder, leads elsewhere.
+    """
+    if Path(name).is_absolute() or ".." in Path(name).parts or not is_below(target, folder):
+        raise SaveError(f"{name} leads out of {folder}")
+
+
+def validate_window(window: Any) -> dict[str, Any] | None:
+    """What is written of a window, if it is what a writer process writes."""
+    if not isinstance(window, dict) or not isinstance(window.get("state"), str):
+        return None
+    has_path = window.get("path") is None or is_path(window["path"])
+    is_valid = is_count(window.get("window")) and is_count(window.get("span"), 1 << 63) and is_path(window.get("file"))
+    return window if is_valid and has_path and isinstance(window.get("upload") or {}, dict) else None
+
+
+def new_window(job: Job) -> dict[str, Any]:
+    """Return what is known of a window before anything has become of it."""
+    keys = ("window", "step_first", "step_last", "started_ns", "ended_ns", "reason", "ranks")
+    record = {key: job.metadata.get(key) for key in keys}
+    span = job.metadata.get("steps_completed")
+    record |= {"file": job.file, "window": job.number, "span": span if is_count(span, 1 << 63) else 0}
+    return {**record, "state": manifest.SAVING}
+
+
+def death_message(process: dict[str, Any]) -> str:
+    """Say of a process that was killed what it was doing."""
+    step = process.get("recording_since_step")
+    what = "between two windows" if step is None else f"while it recorded, since step {step}"
+    return f"the process ended without a good-bye {what}: killed, out of memory, or crashed"

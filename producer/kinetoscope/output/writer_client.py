@@ -1,0 +1,265 @@
+"""The training's side of the writer process: gives it jobs, learns their outcomes, and never waits but in `close`.
+
+Nothing of the run's folder is touched here, since it may be on a disk that is slow, full or gone: what is written goes
+to the machine's own disk.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..atomic_write import write_json
+from ..child_process import broken_pipes_as_errors, detach, python_command
+from ..untrusted_files import read_json
+from .manifest import SAVING
+from .scratch import make_spool_folder
+from .spool import PROCESS, STATE, Job, Spool
+from .writer_process import finish_spool, prune_spool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+_LOG = logging.getLogger("kinetoscope")
+
+_MAX_STARTS = 3
+_QUIET_S, _LOG_EVERY_S = 1.0, 15.0
+"""How long the end waits without a word, and how often it says what it waits for."""
+
+_PROGRAM = (
+    "from kinetoscope.output.writer_process import main; main(sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3]))"
+)
+
+
+class WriterClient:
+    """One process's spool, and the writer process that works on it.
+
+    Args:
+        on_outcome: Is called on the training's thread with what became of each window.
+        places: Where copies may go: what their URLs begin with.
+        keep: How many traces stay, where each is to be there until `on_outcome` was called with it; -1 for all.
+    """
+
+    def __init__(
+        self, on_outcome: Callable[[dict[str, Any]], None], places: Collection[str] = (), *, keep: int = -1
+    ) -> None:
+        self._on_outcome, self._places = on_outcome, list(places)
+        self._spool: Spool | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._starts = 0
+        self._pending: dict[int, Job] = {}
+        self._reported: dict[int, tuple[str, str | None]] = {}
+        self._facts: dict[str, Any] = {} if keep < 0 else {"heard_to": -1, "keep": keep}
+        self._last_number = -1
+        self._pid = os.getpid()
+
+    @property
+    def spool(self) -> Spool:
+        """The spool; a folder that only this user may read, made at the first use, and again if somebody removed it.
+
+        Raises:
+            OSError: There is no place for it.
+        """
+        if self._spool is None:
+            self._spool = Spool(make_spool_folder())
+        elif self._spool.make_again():
+            _LOG.warning(
+                "Somebody removed %s, where recordings lie until they are traces; it is made again.", self._spool.folder
+            )
+            write_json(self._spool.folder / PROCESS, self._facts)
+            for job in self._pending.values():  # the writer process says what became of each
+                self._spool.put(job)
+        return self._spool
+
+    def describe(self, facts: dict[str, Any]) -> None:
+        """Tell, or correct, what is true of the whole process."""
+        self._facts |= facts
+        write_json(self.spool.folder / PROCESS, self._facts)
+        self._wake()
+
+    def put(self, job: Job) -> None:
+        """Give the writer process a job."""
+        self.spool.put(job)
+        self._pending[job.number] = job
+        self._last_number = job.number
+        self._wake()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the outcome of some window is still open."""
+        return bool(self._pending)
+
+    def poll(self) -> None:
+        """Hear what the writer process says, without waiting for it; costs a microsecond."""
+        if self._pending and self._process is not None:
+            self._read_news()
+
+    def _read_news(self) -> None:
+        process = self._process
+        if process is None or process.stdout is None:
+            return
+        try:
+            data = os.read(process.stdout.fileno(), 1 << 12)
+        except BlockingIOError:
+            return
+        self._read_state()
+        if not data:
+            self._reap(process)
+            if self._pending:
+                self._wake()
+
+    def _read_state(self) -> None:
+        state = read_json(self.spool.folder / STATE)
+        self._apply_news(state["windows"] if isinstance(state, dict) else [])
+
+    def _apply_news(self, windows: list[dict[str, Any]]) -> None:
+        numbers = [window["window"] for window in windows]
+        for number in [number for number in self._pending if number < min(numbers, default=0)]:
+            del self._pending[number]  # long pruned
+        for window in windows:
+            number, upload = window["window"], window.get("upload", {}).get("state")
+            if window["state"] == SAVING or upload == "waiting":
+                continue
+            self._pending.pop(number, None)
+            if self._reported.get(number) != (window["state"], upload):
+                self._reported[number] = (window["state"], upload)
+                self._on_outcome(window)
+
+        self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        """Say up to which window the program knows all outcomes: those may be pruned."""
+        heard_to = min(self._pending, default=self._last_number + 1) - 1
+        if self._facts.get("heard_to", heard_to) != heard_to:
+            self._facts["heard_to"] = heard_to
+            write_json(self.spool.folder / PROCESS, self._facts)
+            if self._process is not None and self._process.stdin is not None and not self._process.stdin.closed:
+                with suppress(OSError):  # one that is gone has nothing to prune, and is noticed elsewhere
+                    os.write(self._process.stdin.fileno(), b"\n")
+
+    def _wake(self) -> None:
+        """Make sure that a writer process is at work, and let it look."""
+        if self._process is None and self._starts < _MAX_STARTS:
+            self._starts += 1
+            self._start()
+        if self._process is not None and self._process.stdin is not None:
+            try:
+                with broken_pipes_as_errors():
+                    os.write(self._process.stdin.fileno(), b"\n")
+            except BlockingIOError:
+                pass  # it has enough to read
+            except OSError:
+                self._reap(self._process)
+                self._wake()
+
+    def _start(self) -> None:
+        try:
+            with (self.spool.folder / "finisher.log").open("ab") as log:
+                self._process = subprocess.Popen(
+                    python_command(_PROGRAM, str(self.spool.folder), str(os.getpid()), json.dumps(self._places)),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    cwd=self.spool.folder,
+                    start_new_session=True,
+                    bufsize=0,
+                )
+        except (OSError, RuntimeError, ValueError) as error:  # no memory for a process, or the interpreter is ending
+            _LOG.debug("The writer process couldn't be started.", exc_info=error)
+            return
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                os.set_blocking(pipe.fileno(), False)
+
+    def _reap(self, process: subprocess.Popen[bytes]) -> None:
+        """Forget a writer process that has ended."""
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+        process.wait()
+        self._process = None
+
+    def close(self, timeout_s: float) -> int:
+        """Let the writer process end when all is done; return how many windows are still being written.
+
+        Args:
+            timeout_s: How long to wait for it. It goes on alone after that.
+        """
+        if self._spool is None or os.getpid() != self._pid:
+            return 0
+        deadline = time.monotonic() + timeout_s
+        self._wake()
+        while (process := self._process) is not None:
+            if process.stdin is not None and not process.stdin.closed:
+                process.stdin.close()
+            try:
+                has_ended = self._wait_for_exit(process, deadline)
+            except BaseException:  # Ctrl-C: who ends the wait doesn't end the writing
+                self._detach(process)
+                raise
+            if not has_ended:
+                self._detach(process)
+                return len(self._pending)
+            self._read_state()
+            self._reap(process)
+            if self._pending and self._spool.jobs():
+                self._wake()
+        if self._pending:  # no process could be started, or each one died
+            self._apply_news(finish_spool(self._spool.folder, places=self._places) or [])
+        if "heard_to" in self._facts:
+            prune_spool(self._spool.folder)
+        if self._spool.is_empty():
+            self._spool.discard()
+        return len(self._pending)
+
+    def _wait_for_exit(self, process: subprocess.Popen[bytes], deadline: float) -> bool:
+        """Wait for a writer process to end, and say now and then what is waited for; return whether it has ended."""
+        pause_s = _QUIET_S
+        while True:
+            left_s = deadline - time.monotonic()
+            try:
+                process.wait(max(0.0, min(left_s, pause_s)))
+            except subprocess.TimeoutExpired:
+                if left_s <= pause_s:
+                    return False
+                _LOG.warning("%s", self._waiting_message(process.pid, left_s - pause_s))
+                pause_s = _LOG_EVERY_S
+            else:
+                return True
+
+    def _waiting_message(self, pid: int, left_s: float) -> str:
+        what = _trace_count(len(self._pending))
+        if is_stopped(pid):
+            return (
+                f"Process {pid}, which writes {what}, is stopped: `kill -CONT {pid}` lets it go on. "
+                f"This process waits {left_s:.0f} s more at most; Ctrl-C ends the wait."
+            )
+        return (
+            f"Waiting for {what} to be written by process {pid}, {left_s:.0f} s more at most; it goes on alone after "
+            "that. Ctrl-C ends the wait, not the writing."
+        )
+
+    def _detach(self, process: subprocess.Popen[bytes]) -> None:
+        """Let a writer process go on alone."""
+        write_json(self.spool.folder / PROCESS, {**self._facts, "is_alone": True})
+        detach(process)
+        self._process = None
+
+
+def _trace_count(traces: int) -> str:
+    return "1 trace" if traces == 1 else f"{traces} traces" if traces else "the run's manifest"
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process was stopped, as by SIGSTOP or a debugger; False where the system doesn't say."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[:1] in (["T"], ["t"])  # proc(5): field 3

@@ -1,0 +1,423 @@
+"""Writes traces while the training goes on: in a process of its own, without torch and at low priority.
+
+It works through a spool (`spool`): splices, compresses and renames each trace, uploads it, prunes old ones, and writes
+the process's status for `run.json`. It is in a session of its own, so that a signal to the training's group doesn't
+end it; it ignores polite signals, since what it does is to save what is left. When the training is gone, it finishes
+what there is and ends, and says so if the training had no time to say good-bye.
+
+A job that fails stays in the spool for the next attempt, at the end of the training or by `kinetoscope recover`: a disk
+may have room again, and a server may be back.
+
+Where copies may go, the program says that records, or whoever recovers: a URL that only a file names gets none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+import os
+import select
+import signal
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..atomic_write import partial_file, write_json
+from ..errors import SaveError
+from ..untrusted_files import is_below, read_json
+from . import manifest
+from .commit import commit_trace
+from .redaction import redacted_urls
+from .scratch import check_private
+from .spool import MAX_PROGRAM_EVENTS_BYTES, STATE, Job, Spool, is_count
+from .upload import is_allowed, upload
+from .window_records import check_target, death_message, is_as_written, new_window, validate_window
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+MAX_SPOOLED_BYTES = 1 << 30
+"""How much of raw files stays on the machine's disk, for traces that couldn't be written."""
+
+MAX_PRUNED_RECORDS = 100
+"""How many windows stay in the records after their traces were deleted: a recording may go on for months."""
+
+_MAX_ATTEMPTS = 3  # a job in which the writer process itself died so often is given up
+_LOOK_S = 2.0
+_PF_EXITING = 0x4  # linux/sched.h
+
+
+class SpoolWriter:
+    """Works on one spool.
+
+    Args:
+        spool: The jobs.
+        notify: Is called when something has become of a window.
+        places: Where copies may go: what their URLs begin with.
+        output: Where traces are put, instead of the run's folder.
+    """
+
+    def __init__(
+        self, spool: Spool, notify: Any = None, *, places: Collection[str] = (), output: Path | None = None
+    ) -> None:
+        self._spool, self._notify, self._places, self._output = spool, notify, places, output
+        state = read_json(spool.folder / STATE)
+        state = state if isinstance(state, dict) else {}
+        windows, pruned_to = state.get("windows"), state.get("pruned_to")
+        valid = (validate_window(window) for window in (windows if isinstance(windows, list) else ()))
+        self._windows: dict[int, dict[str, Any]] = {window["window"]: window for window in valid if window}
+        self._pruned_to: int = pruned_to if is_count(pruned_to) else -1
+        self._tried: set[int] = set()
+        self.has_listener = True
+        """Whether the program still hears of its traces, if it wants to."""
+        self._reported: object = None
+        self._process: dict[str, Any] | None = None
+        self._earlier: list[dict[str, Any]] | None = None
+
+    def work(self) -> None:
+        """Do all that can be done: first what makes traces, then uploads. A job that failed isn't tried again."""
+        while True:
+            jobs = [job for job in self._spool.jobs() if job.number not in self._tried]
+            for job in jobs:
+                self._windows.setdefault(job.number, new_window(job))
+            if not jobs:
+                self._give_up_orphans()
+                self.prune_acknowledged()
+            self.report()
+            if not jobs:
+                return
+            job = min(jobs, key=lambda job: (job.path is not None, job.number))
+            self._run_job(job)
+
+    def _give_up_orphans(self) -> None:
+        """Say of windows whose files somebody removed that they are lost."""
+        if self._spool.refused_jobs():
+            return
+        remaining = {job.number for job in self._spool.jobs()}
+        for number, window in self._windows.items():
+            if window["state"] in (manifest.SAVING, manifest.KEPT) and number not in remaining:
+                problem = f"somebody removed its raw file from {self._spool.folder}"
+                window |= {"state": manifest.LOST, "problem": problem}
+                window.pop("raw", None)
+
+    def try_again(self) -> None:
+        """Do what failed before once more."""
+        self._tried.clear()
+        self.work()
+
+    def _run_job(self, job: Job) -> None:
+        record = self._windows[job.number]
+        try:
+            if job.lost is not None:
+                raise SaveError(job.lost)
+            if job.path is None:
+                self._commit(job, record)
+            if job.remote is None:
+                self._spool.remove(job)
+            elif is_allowed(job.remote, self._places):
+                self._upload(job, record)
+            else:
+                self._tried.add(job.number)
+                record["upload"] = {"url": job.remote, "state": "waiting"}
+            self._prune(Path(job.folder), job.keep)
+        except Exception as error:  # noqa: BLE001  whatever is wrong with one job, the others are to be done
+            self._on_failure(job, record, str(error) or type(error).__name__)
+
+    def _commit(self, job: Job, record: dict[str, Any]) -> None:
+        if job.attempts >= _MAX_ATTEMPTS:
+            raise SaveError(f"the process that should write it died {job.attempts} times")
+        job.attempts += 1
+        self._spool.put(job)
+        raw, own = Path(job.raw), read_json(self._spool.program_events_file(job.number), MAX_PROGRAM_EVENTS_BYTES)
+        if not raw.exists():
+            if record["state"] in (manifest.SAVED, manifest.PARTIAL):  # before the spool was removed and made again
+                job.path = record["path"]
+                return
+            job.lost = f"its raw file {raw} is gone"
+            raise SaveError(job.lost)
+        folder = self._output or Path(job.folder)
+        target = folder / job.file
+        check_target(target, job.file, folder)
+        path, damage = commit_trace(
+            raw, target, job.metadata, own, owner=self._spool.folder.name, overwrite=job.overwrite
+        )
+        record |= {"state": manifest.PARTIAL if job.is_partial else manifest.SAVED, "problem": str(damage) or None}
+        record |= {"file": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size, "path": str(path)}
+        record |= {"saved_ns": time.time_ns()}
+        record.pop("raw", None)
+        job.path = str(path)
+        if job.remote is not None:
+            record["upload"] = {"url": job.remote, "state": "waiting"}
+            if self._output is not None:  # until it is copied it remains to be done
+                self._spool.put(replace(job, path=None, attempts=job.attempts - 1))
+                return
+            self._spool.put(job)
+        raw.unlink(missing_ok=True)  # somebody may have removed the spool meanwhile
+
+    def _upload(self, job: Job, record: dict[str, Any]) -> None:
+        self.report()  # the trace is there, whatever becomes of its copy
+        path, url = Path(str(job.path)), str(job.remote)
+        try:
+            upload(path, url, overwrite=job.overwrite)
+        except (SaveError, OSError) as error:
+            self._tried.add(job.number)
+            record["upload"] = {"url": url, "state": "failed", "problem": str(error)}
+            return
+        record["upload"] = {"url": url, "state": "uploaded"}
+        self._spool.remove(job)
+        self.report()
+        self._mirror()
+
+    def _on_failure(self, job: Job, record: dict[str, Any], problem: str) -> None:
+        """Keep the raw file for another attempt, while there is room for it."""
+        self._tried.add(job.number)
+        raw = Path(job.raw)
+        spooled_bytes = sum(Path(j.raw).stat().st_size for j in self._spool.jobs() if Path(j.raw).exists())
+        is_hopeless = job.lost is not None or job.attempts >= _MAX_ATTEMPTS or not raw.exists()
+        if is_hopeless or spooled_bytes > MAX_SPOOLED_BYTES:
+            record |= {"state": manifest.LOST, "problem": problem}
+            self._spool.remove(job)
+            self._remove_partial_file(job)
+        else:
+            job.attempts -= 1  # it counts the attempts that nobody survived
+            with contextlib.suppress(OSError):
+                self._spool.put(job)
+            record |= {"state": manifest.KEPT, "problem": problem, "raw": str(raw)}
+
+    def _remove_partial_file(self, job: Job) -> None:
+        """Remove what a process left that died over a job which nobody will do any more."""
+        target, folder = Path(job.folder) / job.file, Path(job.folder)
+        if is_below(target, folder):
+            with contextlib.suppress(OSError):
+                partial_file(target, self._spool.folder.name).unlink(missing_ok=True)
+
+    def prune_acknowledged(self) -> None:
+        """Delete what stayed only until the program knew its outcome."""
+        process = self._process_facts() or {}
+        if "heard_to" in process and is_count(process.get("keep")):
+            with contextlib.suppress(OSError):  # the next window's turn tries again
+                self._prune(Path(process["folder"]), process["keep"])
+
+    def _acknowledged_to(self) -> float:
+        """Up to which window the program knows all outcomes that it waits for."""
+        record = (self._process_facts() or {}).get("heard_to")
+        return record if self.has_listener and isinstance(record, int) else math.inf
+
+    def _prune(self, folder: Path, keep: int) -> None:
+        """Delete the oldest traces but for `keep`; one that waits for its copy, or for the program, stays."""
+        if keep < 0 or self._output is not None:
+            return
+        heard_to = self._acknowledged_to()
+        present = [w for _, w in sorted(self._windows.items()) if w.get("path") and not w.get("pruned")]
+        self._prune_earlier(folder, keep - len(present), {Path(w["path"]) for w in present})
+        for window in present[: max(0, len(present) - keep)]:
+            if window["window"] > heard_to:
+                break
+            if (window.get("upload") or {}).get("state", "uploaded") == "uploaded":
+                if is_below(Path(window["path"]), folder):
+                    Path(window["path"]).unlink(missing_ok=True)
+                window["pruned"] = True
+        pruned = [number for number, window in sorted(self._windows.items()) if window.get("pruned")]
+        for number in pruned[:-MAX_PRUNED_RECORDS]:
+            self._pruned_to = max(self._pruned_to, self._windows.pop(number)["span"])
+
+    def _prune_earlier(self, folder: Path, room: int, own: set[Path]) -> None:
+        """Delete the oldest traces of this rank's earlier attempts in the same folder but for as many as there is room.
+
+        Only what still is the file that such an attempt wrote: what the program or somebody else has put in its place
+        stays.
+        """
+        earlier = [each for each in self._earlier or () if is_as_written(folder, each, own)]
+        for each in earlier[: max(0, len(earlier) - max(0, room))]:
+            (folder / each["file"]).unlink(missing_ok=True)
+            earlier.remove(each)
+        self._earlier = earlier
+
+    def report(self, *, is_killed: bool = False) -> None:
+        """Write down what became of the windows, for the training, the run's manifest and the next writer process."""
+        process = self._process_facts()
+        windows = [self._windows[number] for number in sorted(self._windows)]
+        now = (process, windows, is_killed)
+        if now == self._reported and (self._spool.folder / STATE).exists():
+            return
+        with contextlib.suppress(OSError):
+            write_json(self._spool.folder / STATE, {"windows": windows, "pruned_to": self._pruned_to})
+        self._reported = (process, [dict(window) for window in windows], is_killed)
+        if process is not None:
+            self._write_status(process, windows, is_killed=is_killed)
+        if self._notify is not None:
+            self._notify()
+
+    def _write_status(self, process: dict[str, Any], windows: list[dict[str, Any]], *, is_killed: bool) -> None:
+        folder, private = Path(process["folder"]), ("folder", "remote", "is_alone", "heard_to", "keep")
+        if self._earlier is None:
+            self._earlier = manifest.earlier_traces(folder, process["global_rank"], process.get("attempt"))
+        facts = {key: value for key, value in process.items() if key not in private}
+        status = {**facts, "queue": str(self._spool.folder), "updated_ns": time.time_ns(), "earlier": self._earlier}
+        status["pruned_to"] = self._pruned_to
+        if is_killed:
+            status |= {"state": manifest.KILLED, "problem": death_message(process)}
+        shown = redacted_urls([{k: v for k, v in window.items() if k not in ("path", "window")} for window in windows])
+        with contextlib.suppress(OSError):  # the traces can't be written either, which is said in the log
+            manifest.write_status(folder, process["global_rank"], {**status, "windows": shown})
+
+    def _mirror(self) -> None:
+        """Copy the run's manifest to where the traces are copied to."""
+        process = self._process_facts()
+        if process is not None and process.get("remote") and is_allowed(process["remote"], self._places):
+            with contextlib.suppress(SaveError, OSError):
+                upload(Path(process["folder"]) / manifest.NAME, process["remote"], overwrite=True, tries=1)
+
+    def _process_facts(self) -> dict[str, Any] | None:
+        """What is true of the whole process, also if somebody has removed the spool meanwhile."""
+        self._process = self._spool.process() or self._process
+        return self._process
+
+    def has_ended(self) -> bool:
+        """Whether the training has said good-bye."""
+        process = self._process_facts()
+        return process is None or process.get("state") == manifest.ENDED
+
+    def close(self, *, is_killed: bool = False) -> list[dict[str, Any]]:
+        """Say that all is done; return what became of the windows."""
+        self.report(is_killed=is_killed)
+        self._mirror()
+        return [self._windows[number] for number in sorted(self._windows)]
+
+
+def finish_spool(
+    folder: Path, *, places: Collection[str] = (), output: Path | None = None
+) -> list[dict[str, Any]] | None:
+    """Finish the jobs of a spool whose writer process is gone; return what became of its windows.
+
+    None if a writer process is still at work, or there is no such folder. The folder goes when nothing is left in it to
+    do and its process is gone.
+
+    Args:
+        folder: The spool, of which is known that nobody else may write to it.
+        places: Where copies may go: what their URLs begin with.
+        output: Where traces are put, instead of the run's folder.
+
+    Raises:
+        OSError: The folder can't be read.
+    """
+    if not folder.is_dir():
+        return None
+    spool = Spool(folder)
+    lock = spool.lock()
+    if lock is None:
+        return None
+    try:
+        writer, has_died = SpoolWriter(spool, places=places, output=output), not is_alive(spool)
+        writer.has_listener = not has_died
+        writer.work()
+        windows = writer.close(is_killed=not writer.has_ended() and has_died)
+    finally:
+        os.close(lock)
+    if has_died and spool.is_empty():
+        spool.discard()
+    return windows
+
+
+def prune_spool(folder: Path) -> None:
+    """Delete what stayed until the program knew its outcome, when its writer process has ended."""
+    spool = Spool(folder)
+    lock = spool.lock() if folder.is_dir() else None
+    if lock is not None:
+        try:
+            writer = SpoolWriter(spool)
+            writer.prune_acknowledged()
+            writer.report()
+        finally:
+            os.close(lock)
+
+
+def is_alive(spool: Spool) -> bool:
+    """Whether the training still runs; a spool is on its machine."""
+    try:
+        os.kill((spool.process() or {}).get("pid") or os.getpid(), 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        pass
+    return True
+
+
+def main(folder: str, parent: int, places: Collection[str] = ()) -> None:
+    """Work on the spool until the training is gone.
+
+    Args:
+        folder: The spool.
+        parent: The training's process.
+        places: Where copies may go, as the training says.
+    """
+    _lower_priority()
+    spool = Spool(Path(folder))
+    check_private(spool.folder)
+    lock = spool.lock()
+    if lock is None:
+        return
+    writer = SpoolWriter(spool, _notify, places=places)
+    while True:
+        lock = _renew_lock(spool, lock)
+        writer.work()
+        if _wait_for_news(parent):
+            break
+    is_alone = (spool.process() or {}).get("is_alone", False)
+    writer.has_listener = writer.has_ended() and not is_alone and not _is_gone(parent)
+    writer.try_again()
+    writer.close(is_killed=not writer.has_ended())
+    is_alone = (spool.process() or {}).get("is_alone", False)
+    # Who has said good-bye waits, and clears up.
+    if (is_alone or not writer.has_ended() or _is_gone(parent)) and spool.is_empty():
+        spool.discard()
+
+
+def _is_gone(parent: int) -> bool:
+    """Whether the training is gone, or going: it takes the system a while to take a large process down.
+
+    Its pipes are closed then, but it still is the parent. Linux marks it before all that; proc(5), fields 9 and 2.
+    """
+    if os.getppid() != parent:
+        return True
+    try:
+        stat = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8", errors="replace")
+        return bool(int(stat.rpartition(")")[2].split()[6]) & _PF_EXITING)
+    except (OSError, ValueError, IndexError):  # another system
+        return False
+
+
+def _renew_lock(spool: Spool, lock: int) -> int:
+    """The lock, or another one where the spool was removed and made again."""
+    renewed = spool.lock() if spool.folder.is_dir() and not spool.holds(lock) else None
+    if renewed is None:
+        return lock
+    os.close(lock)
+    return renewed
+
+
+def _lower_priority() -> None:
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(10)
+    gc.disable()  # checking JSON makes many values, none of them in a cycle
+
+
+def _notify() -> None:
+    with contextlib.suppress(OSError):
+        os.write(sys.stdout.fileno(), b"\n")
+
+
+def _wait_for_news(parent: int) -> bool:
+    """Wait for the training to say something; return whether it is gone.
+
+    Its end closes the pipe, unless a process that it forked still holds it; then it isn't the parent any more.
+    """
+    descriptor = sys.stdin.fileno()
+    ready: Iterable[int] = select.select([descriptor], [], [], _LOOK_S)[0]
+    return (bool(ready) and not os.read(descriptor, 1 << 16)) or os.getppid() != parent

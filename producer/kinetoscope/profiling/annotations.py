@@ -1,0 +1,330 @@
+"""What a program says of its run while it runs: the markers, instants and counters of a Tracer.
+
+A marker that the training's thread opens becomes a range of torch.profiler, among the operators that run in it. All
+others, those of other threads, of coroutines, of warm-up steps and with arguments, are the program's own events, which
+the profiler knows nothing of: among operators they might overlap them in part, which no viewer can draw.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import os
+import sys
+import threading
+import time
+from collections import deque
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+
+from torch.profiler import ProfilerAction
+
+from ..errors import UsageError
+from ..events import COUNTER, INSTANT, MAX_OPEN, NATIVE, RANGE, Event, EventLog
+from ..output.external_events import json_events
+from .profiler_ranges import Ranges, itt_mark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+    from types import FrameType
+
+    from typing_extensions import Self
+
+    from .profiler_ranges import Range
+
+_LOG = logging.getLogger("kinetoscope")
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+_MAX_EXTERNAL = 64
+_ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+ACTIONS = (ProfilerAction.WARMUP, ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+"""In which of the schedule's phases a marker is recorded, unless the program says otherwise."""
+
+
+class OpenMarker(NamedTuple):
+    """A marker that is open."""
+
+    event: Event
+    range: Range | None
+
+
+class Annotations:
+    """The markers, instants and counters of one Tracer. Nothing here raises into the training.
+
+    Args:
+        log: Keeps the events.
+        ranges: What torch.profiler records of the training's thread.
+    """
+
+    def __init__(self, log: EventLog, ranges: Ranges) -> None:
+        self.log, self.ranges = log, ranges
+        self.phase = ProfilerAction.NONE
+        """What the profiler does now."""
+        self.units: dict[str, str] = {}
+        """The unit of each counter that has one."""
+        self.external_traces: deque[str | list[dict[str, Any]]] = deque(maxlen=_MAX_EXTERNAL)
+        """Traces of other tools for the window that is saved next: paths, and events. The last ones stay."""
+        self.until_ns = 0
+        """When the window ended that is about to be saved."""
+        self._owner: tuple[int, int] | None = None
+        self._has_complained = False
+
+    def open(self, owner: tuple[int, int]) -> None:
+        """Take annotations from now on; `owner` is the process and the thread of the training."""
+        self._owner = owner
+
+    def close(self) -> None:
+        """Take no more."""
+        self._owner = None
+
+    def enter(self, phase: ProfilerAction, *, begins: bool) -> None:
+        """Note what the profiler does from now on.
+
+        Args:
+            phase: What that is.
+            begins: Whether a window begins with it. Its warm-up steps belong to it, as far as the program's own events
+                are concerned.
+        """
+        before, self.phase = self.phase, phase
+        if before is not ProfilerAction.WARMUP and (begins or phase is ProfilerAction.WARMUP):
+            self.log.begin_window(time.time_ns())
+        if begins:
+            self.ranges.step_times_ns.clear()
+
+    def window(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return (metadata about a window's events, the events) of the window that ended."""
+        until_ns = self.until_ns or time.time_ns()
+        program_events = self.log.window_events(until_ns)
+        self.log.begin_window(until_ns)  # what the program's events hold, such as values on a device, is of no more use
+        program_events["added"] = list(self.external_traces)
+        self.external_traces.clear()
+        details = {
+            "markers": self.ranges.names.labels,
+            "counters": {name: {"unit": unit} for name, unit in self.units.items()},
+            "step_times_ns": [list(times) for times in self.ranges.step_times_ns],
+            "dropped": program_events["dropped"],
+        }
+        return details, program_events
+
+    @property
+    def is_open(self) -> bool:
+        """Whether annotations are taken, which those of forked processes never are."""
+        return self._owner is not None and self._owner[0] == os.getpid()
+
+    def begin(self, marker: Marker) -> OpenMarker | None:
+        """Open a marker; None if it isn't to be recorded."""
+        owner = self._owner
+        if owner is None or owner[0] != os.getpid():
+            return None
+        actions = marker.actions
+        if actions is not None and self.phase not in actions:
+            return None
+        event = Event(RANGE, marker.label, marker.categories, threading.get_native_id(), time.time_ns(), 0, marker.args)
+        if not self.log.begin(event):
+            self._complain(f"Marker {marker.label!r} was left out: {MAX_OPEN} are open; some are never finished.")
+            return None
+        is_native = owner[1] == threading.get_ident() and marker.args is None and not _in_coroutine()
+        return OpenMarker(event, self.ranges.begin(marker.label, marker.categories) if is_native else None)
+
+    def end(self, open_marker: OpenMarker | None) -> None:
+        """Close a marker."""
+        if open_marker is None:
+            return
+        kind = RANGE
+        if open_marker.range is not None:
+            if self._owner is not None and self._owner != (os.getpid(), threading.get_ident()):
+                # torch.profiler's range ends when the training's thread comes by: it alone may touch it.
+                self.ranges.abandon(open_marker.range)
+            else:
+                self.ranges.end(open_marker.range)
+            kind = NATIVE if open_marker.range.was_recorded else RANGE
+        self.log.end(open_marker.event, kind)
+
+    def instant(self, name: str, categories: tuple[str, ...] = (), args: Mapping[str, Any] | None = None) -> None:
+        """Say that something happens now."""
+        if self.is_open:
+            tid, now = threading.get_native_id(), time.time_ns()
+            stored_args = dict(args) if args and self.phase in ACTIONS else None  # else no window will have it
+            self.log.add(Event(INSTANT, name, categories, tid, now, None, stored_args))
+            itt_mark(name)
+
+    def counter(self, name: str, values: Mapping[str, Any], unit: str | None = None) -> None:
+        """Say what some values are now."""
+        if not self.is_open:
+            return
+        if unit is not None:
+            self.units[name] = unit
+        try:
+            args = {str(series): _snapshot(value, may_wait=self.phase in ACTIONS) for series, value in values.items()}
+        except (TypeError, ValueError, RuntimeError) as error:
+            self._complain(f"Counter {name!r} was left out: {error}")
+            return
+        self.log.add(Event(COUNTER, name, (), threading.get_native_id(), time.time_ns(), None, args))
+
+    def add_trace(self, trace: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> None:
+        """Take a trace of another tool for the window that is saved next."""
+        if not self.is_open:
+            return
+        if isinstance(trace, str | os.PathLike):
+            self.external_traces.append(os.path.abspath(trace))  # noqa: PTH100  nothing is looked up
+            return
+        try:
+            self.external_traces.append(json_events(trace))
+        except (TypeError, ValueError) as error:
+            self._complain(f"A trace wasn't added: {error}")
+
+    def _complain(self, problem: str) -> None:
+        _LOG.log(logging.DEBUG if self._has_complained else logging.WARNING, "%s", problem)
+        self._has_complained = True
+
+
+def _in_coroutine() -> bool:
+    """Whether a coroutine is among the callers: while it waits, others run in between.
+
+    A loop alone says nothing: there is one around a whole program where other code drives it, as Playwright does.
+    """
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None or asyncio._get_running_loop() is None:
+        return False
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not frame.f_code.co_flags & _ASYNCHRONOUS:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _snapshot(value: Any, *, may_wait: bool) -> Any:
+    """Return a counter's value: a tensor on a device is copied there and read when the window is saved.
+
+    Args:
+        value: A number, or a tensor with one element.
+        may_wait: Whether a window may be saved that has it; else a tensor of a device is not known.
+
+    Raises:
+        ValueError: A tensor of several elements.
+    """
+    if isinstance(value, int | float) or value is None:
+        return value
+    if not hasattr(value, "detach"):
+        return float(value)
+    if value.numel() != 1:
+        raise ValueError(f"a tensor of {value.numel()} elements is no number")
+    value = value.detach()
+    if value.device.type == "cpu":
+        return value.item()
+    return value.clone() if may_wait and not _is_capturing(value) else None
+
+
+def _is_capturing(value: Any) -> bool:
+    """Whether a graph is being captured, which a copy would become a part of."""
+    torch = sys.modules["torch"]
+    return bool(value.is_cuda and torch.cuda.is_current_stream_capturing())
+
+
+_Link = tuple["Marker", "OpenMarker | None", Any]
+_open: ContextVar[_Link | None] = ContextVar("kinetoscope_open", default=None)
+"""What is open in this thread or task: (marker, what it opened, the one before). Each task has its own."""
+
+
+class Marker:
+    """Something that the program names: a range of time, a moment, or values that change.
+
+        with tracer.marker("forward"):
+            ...
+
+        @tracer.marker("evaluate", categories=("validation",))
+        def evaluate(): ...
+
+    The same marker may be open several times, within itself, in several threads and tasks.
+
+    Args:
+        annotations: Where it is recorded.
+        label: What it is called.
+        categories: Which groups it belongs to.
+        actions: In which of the schedule's phases what begins is recorded; by default all but NONE.
+        args: What else is known of each range: it is recorded on a track of its own then.
+    """
+
+    def __init__(
+        self,
+        annotations: Annotations,
+        label: str,
+        *,
+        categories: Collection[str] = (),
+        actions: Collection[ProfilerAction] | None = None,
+        args: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._annotations = annotations
+        self.label = str(label)
+        self.categories = (categories,) if isinstance(categories, str) else tuple(str(c) for c in categories)
+        self.actions = None if actions is None else frozenset(actions)
+        self.args = dict(args) if args else None
+
+    def start(self) -> None:
+        """Begin a range."""
+        _open.set((self, self._annotations.begin(self), _open.get()))
+
+    def finish(self) -> None:
+        """End the range that began last here. One that began in another thread or task is none of ours."""
+        inner: list[_Link] = []
+        link = _open.get()
+        while link is not None and link[0] is not self:
+            inner.append(link)
+            link = link[2]
+        if link is None:
+            return
+        rest = link[2]
+        for other in reversed(inner):
+            rest = (other[0], other[1], rest)
+        _open.set(rest)
+        self._annotations.end(link[1])
+
+    def instant(self, **args: Any) -> None:
+        """Say that it happens now."""
+        self._annotations.instant(self.label, self.categories, args)
+
+    def counter(self, values: Mapping[str, Any], unit: str | None = None) -> None:
+        """Say what its values are now."""
+        self._annotations.counter(self.label, values, unit)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.finish()
+
+    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
+        """Return the function, each call of which is a range.
+
+        Raises:
+            UsageError: It is a generator, whose caller runs in between.
+        """
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise UsageError(f"marker({self.label!r}) can't decorate a generator; use `with` inside it.")
+        if inspect.iscoroutinefunction(function):
+            return self._around_coroutine(function)  # type: ignore[no-any-return]
+
+        @functools.wraps(function)
+        def marked(*args: P.args, **kwargs: P.kwargs) -> T:
+            open_marker = self._annotations.begin(self)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self._annotations.end(open_marker)
+
+        return marked
+
+    def _around_coroutine(self, function: Any) -> Any:
+        @functools.wraps(function)
+        async def marked(*args: Any, **kwargs: Any) -> Any:
+            open_marker = self._annotations.begin(self)
+            try:
+                return await function(*args, **kwargs)
+            finally:
+                self._annotations.end(open_marker)
+
+        return marked

@@ -1,0 +1,410 @@
+"""torch.profiler, driven around the places where it crashes or loses a recording.
+
+All of these were seen on torch 2.13: two profilers that overlap end in a segmentation fault; so does a recording that
+nobody stops before the interpreter exits, and an exception in the handler of a finished window when the next one
+follows directly; a schedule that goes from recording to nothing throws the recording away.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib import import_module
+from inspect import signature
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.optim import optimizer
+from torch.profiler import ProfilerAction, ProfilerActivity, profile, supported_activities
+from torch.profiler.profiler import PROFILER_STEP_NAME
+
+from ..errors import ProfilerBusyError, UsageError
+from .other_profilers import OtherProfilers
+
+_ExperimentalConfig: Any = getattr(torch._C._profiler, "_ExperimentalConfig", None)  # not every torch has it
+Activities = Iterable[Any]  # of ProfilerActivity, or of {ProfilerActivity: [names of event types]} from torch 2.13
+
+_KNOWS_TRACE_IDS = "custom_trace_id_callback" in signature(profile.__init__).parameters
+_IDLE = (ProfilerAction.NONE, ProfilerAction.WARMUP)
+_RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What to record: the arguments of torch.profiler.profile, under their names there.
+
+    Raises:
+        UsageError: Activities or settings that are none.
+    """
+
+    activities: Activities | None = None
+    record_shapes: bool = True
+    profile_memory: bool = False
+    with_stack: bool = False
+    with_flops: bool = False
+    with_modules: bool = False
+    experimental_config: object = None
+    execution_trace_observer: object = None
+    acc_events: bool = False
+    post_processing_timeout_s: float | None = None
+
+    def __post_init__(self) -> None:
+        activities = () if self.activities is None else tuple(self.activities)
+        listed = [activity for item in activities for activity in (item if isinstance(item, dict) else [item])]
+        if not all(isinstance(activity, ProfilerActivity) for activity in listed):
+            raise UsageError(f"activities={activities!r}: they are torch.profiler.ProfilerActivity's, such as CPU.")
+        if self.activities is not None and (not listed or len(set(listed)) < len(listed)):
+            raise UsageError(f"activities={activities!r}: name at least one, and each of them once.")
+        config = self.experimental_config
+        if config is not None and _ExperimentalConfig is not None and not isinstance(config, _ExperimentalConfig):
+            raise UsageError(f"experimental_config={config!r}: it is a torch._C._profiler._ExperimentalConfig.")
+
+    def arguments(self, trace_id: Callable[[], str]) -> dict[str, Any]:
+        """Return the arguments for torch.profiler.profile; `trace_id` names each window."""
+        arguments = dict(vars(self))
+        if _KNOWS_TRACE_IDS:
+            arguments["custom_trace_id_callback"] = trace_id
+        if self.post_processing_timeout_s is None:  # torch 2.4 doesn't know it
+            del arguments["post_processing_timeout_s"]
+        if self.activities is not None:
+            arguments["activities"] = list(self.activities)
+        if self.with_stack and self.experimental_config is None:
+            arguments["experimental_config"] = _verbose_config()
+        return arguments
+
+    def changed(self, switches: Mapping[str, bool]) -> Options:
+        """Return them with some of the switches set otherwise."""
+        return replace(self, **dict[str, Any](switches))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what was recorded as JSON values."""
+        return options_of(vars(self), self.activities)
+
+
+def options_of(source: Mapping[str, Any], activities: Activities | None) -> dict[str, Any]:
+    """Return the options among a profiler's attributes, as JSON values."""
+    flags = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
+    listed = supported_activities() if activities is None else activities  # type: ignore[no-untyped-call]
+    return {
+        "activities": sorted(
+            _name(activity) for item in listed for activity in (item if isinstance(item, dict) else [item])
+        ),
+        **{flag: bool(source.get(flag)) for flag in flags},
+    }
+
+
+def _name(activity: object) -> str:
+    return str(getattr(activity, "name", activity))
+
+
+def _verbose_config() -> object:
+    """Return the setting without which operators carry no call stack; None where this torch hasn't it."""
+    try:
+        return None if _ExperimentalConfig is None else _ExperimentalConfig(verbose=True)
+    except TypeError:
+        return None
+
+
+def is_profiler_active() -> bool:
+    """Whether any profiler is recording on this thread; False too where this torch can't say."""
+    enabled = getattr(torch.autograd, "_profiler_enabled", None)
+    return enabled is not None and bool(enabled())
+
+
+def is_empty(profiler: profile) -> bool:
+    """Whether a profiler's window has no operator and no range but those of steps; False where this torch can't say."""
+    results = None if profiler.profiler is None else profiler.profiler.kineto_results
+    return results is not None and not any(map(_is_content, results.events()))
+
+
+def _is_content(event: Any) -> bool:
+    kind = event.activity_type() if hasattr(event, "activity_type") else "cpu_op"
+    return kind == "cpu_op" or (kind == "user_annotation" and not event.name().startswith(PROFILER_STEP_NAME))
+
+
+def is_inside_optimizer() -> bool:
+    """Whether an optimizer's step is under way, whose range would overlap that of a step that ends in it."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        # torch.optim wraps every step() in a function that opens the range and calls the hooks.
+        if frame.f_code.co_name == "wrapper" and frame.f_code.co_filename == optimizer.__file__:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _import_ahead() -> None:
+    """Import what torch imports while it records.
+
+    With call stacks, the code of a module that is imported inside a window is freed before its name is written: what
+    stands in the file then is whatever lies there, and mostly isn't UTF-8 (torch 2.13).
+    """
+    with suppress(ImportError):
+        import_module("torch.profiler._cupti_monitor")
+
+
+class Recorder:
+    """One thread's profiler: goes from step to step, does what it shall in each, and hands out finished windows.
+
+    Args:
+        options: What to record.
+        on_window: Is given torch's profiler when a window has ended, and whether it ended where it was meant to;
+            exports it and must not raise.
+        on_other_profiler: Is called before a window ends because the program starts a profiler of its own, with
+            whether any of it is recorded.
+        on_failure: Is given what torch raised where the program starts a profiler of its own, which must not fail.
+        trace_id: Returns what the window is called that is about to begin; must not raise.
+        keeps_events: Whether the last window stays in memory until the next one begins, for `last_profile`.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        on_window: Callable[[profile, bool], None],
+        on_other_profiler: Callable[[bool], None],
+        on_failure: Callable[[Exception], None],
+        trace_id: Callable[[], str],
+        *,
+        keeps_events: bool = False,
+    ) -> None:
+        self._options = options
+        self._on_window, self._on_other_profiler, self._on_failure = on_window, on_other_profiler, on_failure
+        self._trace_id = trace_id
+        self._others = OtherProfilers(self._yield, self._is_open)
+        self._is_as_planned = False
+        self.keeps_events = keeps_events or options.acc_events
+        self._is_dropped = self._drops_empty = False
+        self.last_profile: profile | None = None
+        """torch's profiler with the last window, during callbacks, and with `keeps_events` until the next one."""
+        self._planned = ProfilerAction.NONE
+        self._action = ProfilerAction.NONE
+        self._is_blocked = False
+        self._has_failed = False
+        self._profiler: profile | None = None
+        self._freeing: ThreadPoolExecutor | None = None
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether what happens now will be in a trace."""
+        return self._action in _RECORDING and not self._is_blocked
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the profiler does nothing in this step: no `move` is needed if it needn't in the next one either."""
+        return self._action is ProfilerAction.NONE and not self._is_blocked
+
+    def _is_open(self) -> bool:
+        """Whether our profiler has torch's session, or has prepared one."""
+        return self._profiler is not None and self._action is not ProfilerAction.NONE and not self._is_blocked
+
+    def start(self, action: ProfilerAction) -> None:
+        """Begin the first step, which is to be treated like `action`.
+
+        Raises:
+            ProfilerBusyError: Another profiler is recording; the window that would begin is left out.
+        """
+        self._others.begin()
+        _import_ahead()
+        self._start_freeing()
+        if action is not ProfilerAction.NONE and (is_profiler_active() or self._others.is_active):
+            self._action = action
+            self._block(ProfilerAction.WARMUP)
+        self._renew(action)
+
+    @property
+    def profiler(self) -> profile | None:
+        """Torch's profiler, which only its own thread may touch."""
+        return self._profiler
+
+    def move(self, action: ProfilerAction, options: Options, *, closes: bool = False, drops: bool = False) -> bool:
+        """Go on to the next step, which is to be treated like `action`; return whether a recording begins with it.
+
+        A recording that is under way goes on with the options that it began with.
+
+        Args:
+            action: What to do in it.
+            options: What to record in it.
+            closes: Whether a recording that is under way is complete, even if the next step is recorded, too.
+            drops: Whether what is complete now holds nothing and is thrown away.
+
+        Raises:
+            ProfilerBusyError: Another profiler is recording; this window is left out.
+        """
+        if closes and self._action is ProfilerAction.RECORD:
+            self._action = ProfilerAction.RECORD_AND_SAVE
+            if self._profiler is not None and self._profiler.current_action is ProfilerAction.RECORD:
+                self._profiler.current_action = ProfilerAction.RECORD_AND_SAVE
+        previous, self._is_dropped = self._action, drops
+        begins = previous is not ProfilerAction.RECORD and action in _RECORDING
+        self._action = action
+        if self._is_blocked and (previous is ProfilerAction.RECORD_AND_SAVE or action is ProfilerAction.NONE):
+            self._is_blocked = False
+            previous = ProfilerAction.NONE
+        if self._is_blocked or self._profiler is None:
+            return False
+        with self._others.own_block():
+            return self._turn(self._profiler, previous, action, options) and begins
+
+    def _turn(self, profiler: profile, previous: ProfilerAction, action: ProfilerAction, options: Options) -> bool:
+        """Go from one action to the next; return whether that was possible.
+
+        Raises:
+            ProfilerBusyError: Another profiler is recording; this window is left out.
+        """
+        if self._others.is_waiting and previous in (ProfilerAction.WARMUP, ProfilerAction.RECORD):
+            self._action = previous
+            self._yield()
+            self._action = action
+            return False
+        is_busy = previous in _IDLE and is_profiler_active()
+        if previous is not ProfilerAction.RECORD and action is not ProfilerAction.NONE:
+            is_busy |= self._others.is_active
+        if is_busy and previous in _IDLE and action is not ProfilerAction.NONE:
+            self._block(previous)
+        if previous is ProfilerAction.RECORD and action in _IDLE and profiler.current_action is previous:
+            profiler.current_action = ProfilerAction.RECORD_AND_SAVE  # torch would throw the recording away
+        self._is_as_planned = self._has_failed = True
+        try:
+            is_open = previous in (ProfilerAction.WARMUP, ProfilerAction.RECORD)
+            self._advance(profiler, ProfilerAction.NONE if is_busy else action, options, is_open=is_open)
+            self._has_failed = False
+        finally:
+            self._is_as_planned = False
+        if is_busy and action is not ProfilerAction.NONE:
+            self._block(ProfilerAction.NONE)
+        return True
+
+    def _advance(self, profiler: profile, action: ProfilerAction, options: Options, *, is_open: bool) -> None:
+        if is_open or action is ProfilerAction.NONE or options == self._options:
+            self._planned = action
+            if self.last_profile is not None and action is not ProfilerAction.NONE:
+                self._forget()
+            profiler.step()
+            return
+        self._planned = ProfilerAction.NONE  # a profiler's options last as long as it does
+        profiler.step()
+        self._profiler = None
+        profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        self._forget()
+        self._options = options
+        self._renew(action)
+
+    def stop(self, *, drops: bool = False, drops_empty: bool = False) -> None:
+        """End the recording; a window that is open ends here.
+
+        Args:
+            drops: Whether it is thrown away, whatever it holds.
+            drops_empty: Whether it is thrown away if nothing ran in it.
+        """
+        self._others.end()
+        profiler, self._profiler, self._action = self._profiler, None, ProfilerAction.NONE
+        self._planned, self._is_dropped, self._drops_empty = ProfilerAction.NONE, drops, drops_empty
+        try:
+            if profiler is not None:
+                self._exit(profiler)
+        finally:
+            if self._freeing is not None:
+                self._freeing.shutdown()  # in C++ code no thread may be left when the interpreter ends
+
+    def _exit(self, profiler: profile) -> None:
+        with self._others.own_block():
+            try:
+                if not self._has_failed:
+                    profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            finally:
+                self._end_session(profiler)
+
+    def _end_session(self, profiler: profile) -> None:
+        """End what a failure left: torch crashes where its own end is called after a beginning that wasn't complete.
+
+        What was recorded is saved, as where the program's own observer raised before torch came to the end.
+        """
+        session = profiler.profiler
+        if session is None or session.kineto_results is not None or self._others.is_active:
+            return
+        if is_profiler_active():
+            session.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            self._on_trace_ready(profiler)
+        session.entered = False  # nobody shall take it for one that runs
+
+    def _renew(self, action: ProfilerAction) -> None:
+        self._planned = self._action = action
+        self._profiler = profile(
+            schedule=self._planned_action,
+            on_trace_ready=self._on_trace_ready,
+            **self._options.arguments(self._trace_id),
+        )
+        self._profiler.record_steps = False  # the steps' ranges are the Tracer's: it knows which step is the last
+        self._has_failed = True
+        with self._others.own_block():
+            self._profiler.start()
+        self._has_failed = False
+
+    def _planned_action(self, _step: int) -> ProfilerAction:
+        return self._planned
+
+    def _block(self, previous: ProfilerAction) -> None:
+        """Leave this window out: what was prepared for it is forgotten, not started."""
+        action = self._action
+        if previous is ProfilerAction.WARMUP:
+            self._renew(ProfilerAction.NONE)
+        self._action, self._is_blocked = action, True
+        raise ProfilerBusyError("Another profiler is recording in this process; this window is left out.")
+
+    def _yield(self) -> None:
+        """End the window, since another profiler is about to begin; the rest of it is left out."""
+        action, profiler = self._action, self._profiler
+        if profiler is None or action is ProfilerAction.NONE or self._is_blocked:
+            return
+        try:
+            self._end_early(profiler, action)
+        except Exception as error:  # noqa: BLE001  torch's, in the middle of the program's own call
+            self._has_failed = True
+            self._on_failure(error)
+
+    def _end_early(self, profiler: profile, action: ProfilerAction) -> None:
+        self._on_other_profiler(action in _RECORDING)
+        if action in _RECORDING:
+            with self._others.own_block():
+                profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        self._renew(ProfilerAction.NONE)
+        self._action, self._is_blocked = action, True
+
+    def _on_trace_ready(self, profiler: profile) -> None:
+        self.last_profile = profiler
+        self._is_dropped |= self._drops_empty and is_empty(profiler)
+        if not self._is_dropped:
+            self._on_window(profiler, self._is_as_planned)
+        if self._is_dropped or not self.keeps_events or self._planned is not ProfilerAction.NONE:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Free a window's events, which also keeps torch from warning at each further one that it will do so."""
+        profiler, self.last_profile = self.last_profile, None
+        if profiler is not None and not self._options.acc_events:
+            events, profiler.profiler = [profiler.profiler], None
+            self._free(events)
+
+    def _free(self, events: list[Any]) -> None:
+        """Free a window's events on another thread: that takes torch up to half as long as the rest of a save.
+
+        It holds the interpreter meanwhile, but the training goes on where it doesn't need that: in a backward pass, or
+        while it waits for a device.
+        """
+        try:
+            if self._freeing is None:
+                raise RuntimeError
+            self._freeing.submit(events.clear)
+        except RuntimeError:  # there is no thread, or the interpreter is ending
+            events.clear()
+
+    def _start_freeing(self) -> None:
+        """Start the thread now: a save would wait for its start, and with that for what it does first."""
+        freeing = ThreadPoolExecutor(1, thread_name_prefix="kinetoscope-free")
+        with suppress(RuntimeError):  # no more threads
+            freeing.submit(bool)
+            self._freeing = freeing

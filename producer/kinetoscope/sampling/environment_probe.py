@@ -1,0 +1,66 @@
+"""Measurements next to a recording: the clock's offset, the place in the mesh, and the system's counters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch.profiler import ProfilerAction
+
+from ..job.mesh import current_coordinates
+from ..job.rank_info import current_rank_info
+from .clock_sync import ClockSync
+
+if TYPE_CHECKING:
+    from ..error_log import ErrorLog
+    from ..job.selection import Selection
+    from .system_sampler import SystemSampler
+
+
+class EnvironmentProbe:
+    """What one Tracer measures. Nothing here raises, and the training waits for none of them.
+
+    Args:
+        error_log: Takes what goes wrong.
+        system: The system's counters.
+        selection: Which ranks record.
+    """
+
+    def __init__(self, error_log: ErrorLog, system: SystemSampler, selection: Selection) -> None:
+        self._error_log, self._system, self._selection = error_log, system, selection
+        self._clock = ClockSync()
+        self._phase = ProfilerAction.NONE
+
+    def start(self) -> None:
+        """Begin to compare clocks, once torch.distributed is there."""
+        with self._error_log.catch("Clocks couldn't be compared"):
+            self._clock.start()
+
+    def enter(self, phase: ProfilerAction, *, begins: bool) -> None:
+        """Note what the profiler does from now on, and whether a window begins with it."""
+        before, self._phase = self._phase, phase
+        if before is phase and not begins:
+            return
+        if begins or phase is ProfilerAction.WARMUP:
+            self._clock.measure()
+        with self._error_log.catch("The system's counters couldn't be read"):
+            is_first = self._selection.is_first_of_node(current_rank_info())
+            self._system.enter(reads=phase is not ProfilerAction.NONE, is_first=is_first)
+
+    def read(self) -> None:
+        """Read the system's counters once more: a window ends."""
+        with self._error_log.catch("The system's counters couldn't be read"):
+            self._system.read()
+
+    def metadata(self) -> dict[str, Any]:
+        """Return a window's metadata: `clock`, None if it wasn't compared; `mesh`, the rank's coordinates."""
+        offset, mesh = None, {}
+        with self._error_log.catch("A window lacks its clock's offset or its coordinates in the mesh"):
+            offset, mesh = self._clock.offset, current_coordinates()
+        return {"clock": None if offset is None else offset.to_json(), "mesh": mesh}
+
+    def close(self) -> None:
+        """Measure no more."""
+        with self._error_log.catch("The comparison of clocks couldn't be ended"):
+            self._clock.close()
+        with self._error_log.catch("Reading the system's counters couldn't be ended"):
+            self._system.close()

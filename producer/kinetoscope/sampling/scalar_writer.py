@@ -1,0 +1,221 @@
+"""The process that writes a run's curves: it is given the run's folder, and notes on standard input.
+
+A line is a JSON array of notes. A step is `["s", number, start_ns, end_ns, dur_ns, samples, tokens]`, which is a
+`progress.Step`; a window is `["window", unix_ns, batch, path]`. When the notes end, so does the process, once the last
+window's trace is there or has been waited for long enough. It never imports torch; TensorBoard's own code writes the
+records.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from ..child_process import python_command
+from .scalars import OURS
+
+WAITS_FOR_TRACE_S = 300.0
+POLLS_EVERY_S = 0.5
+
+_DESCRIPTIONS = {
+    "steps/duration_s": "Wall time of each step on this rank, from the end of one to the end of the next, in seconds.",
+    "steps/samples_per_s": "Samples of this rank's batch / wall time of the step.",
+    "steps/tokens_per_s": "Tokens of this rank's batch / wall time of the step.",
+    "windows/step_s": "Mean length of the complete steps of each recorded window, in seconds.",
+}
+_PART = "Mean time of a recorded step that went to this, in seconds; the parts add up to windows/step_s."
+
+
+class EventFile:
+    """An event file of TensorBoard that grows. Its first record says what it is; each tag's first one what it means.
+
+    Where the folder has older files, of a training that goes on from a checkpoint, TensorBoard forgets what they say of
+    the first step in this one and all later ones: those were lost, and made again.
+
+    Args:
+        folder: Where to.
+        step: The number of the first point.
+
+    Raises:
+        ImportError: TensorBoard isn't installed.
+        OSError: The file can't be made.
+    """
+
+    def __init__(self, folder: Path, step: int = 0) -> None:
+        from tensorboard.compat.proto import event_pb2
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}{OURS}"
+        self._file: IO[bytes] = (folder / name).open("wb")
+        self._records = RecordWriter(self._file)
+        self._described: set[str] = set()
+        session_start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+        for fields in ({"file_version": "brain.Event:2"}, {"step": step, "session_log": session_start}):
+            self._records.write(event_pb2.Event(wall_time=time.time(), **fields).SerializeToString())
+
+    def write(self, wall_time: float, step: int, values: dict[str, float]) -> None:
+        """Add a point to each of these curves."""
+        from tensorboard.compat.proto import event_pb2, summary_pb2
+
+        summary = summary_pb2.Summary()
+        for tag, value in values.items():
+            point = summary.value.add(tag=tag, simple_value=value)
+            if tag not in self._described:
+                self._described.add(tag)
+                point.metadata.plugin_data.plugin_name = "scalars"
+                point.metadata.summary_description = _DESCRIPTIONS.get(tag, _PART)
+        event = event_pb2.Event(wall_time=wall_time, step=step, summary=summary)
+        self._records.write(event.SerializeToString())
+
+    def flush(self) -> None:
+        """Let readers see what was written."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """End the file."""
+        self._file.close()
+
+
+def step_values(duration_s: float, samples: int | None, tokens: int | None) -> dict[str, float]:
+    """The points of one step; a throughput only where the program counts."""
+    values = {"steps/duration_s": duration_s}
+    if duration_s > 0:
+        values |= {"steps/samples_per_s": samples / duration_s} if samples else {}
+        values |= {"steps/tokens_per_s": tokens / duration_s} if tokens else {}
+    return values
+
+
+def breakdown(path: str) -> dict[str, float]:
+    """The parts of the average step in a trace, as the viewer computes them; nothing where it can't."""
+    statement = "from kinetoscope_tb.cli import main; main()"
+    try:
+        answer = subprocess.run(
+            python_command(statement, "view", "overview", path, "--format", "json"),
+            capture_output=True,
+            timeout=600,
+            check=True,
+        )
+        values = json.loads(answer.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return {}
+    return window_values(values)
+
+
+def window_values(answer: dict[str, Any]) -> dict[str, float]:
+    """The points of one window, from the view's answer."""
+    data = answer.get("data", {})
+    means = zip(data.get("category", ()), data.get("mean_ns", ()), strict=True)
+    return {f"windows/{_tag(category)}_s": mean / 1e9 for category, mean in means if mean is not None}
+
+
+def _tag(category: str) -> str:
+    return re.sub(r"\W+", "_", category.strip()).lower()
+
+
+class Notes:
+    """What comes in, read by a thread, so that windows are looked for meanwhile."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._notes: queue.Queue[list[Any] | None] = queue.Queue()
+        self._stream = stream
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in self._stream:
+            with suppress(ValueError):
+                for note in json.loads(line):
+                    self._notes.put(note)
+        self._notes.put(None)
+
+    def next(self, timeout: float) -> list[Any] | None:
+        """The next note; an empty one if none came in time, None if there will be no more."""
+        try:
+            note = self._notes.get(timeout=timeout)
+        except queue.Empty:
+            return []
+        if note is None:
+            self._notes.put(None)
+        return note
+
+
+class Curves:
+    """Makes points of notes. The file is made with the first point."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: EventFile | None = None
+        self._windows: list[tuple[float, int, str, float]] = []
+
+    @property
+    def waits(self) -> bool:
+        """Whether some window's trace isn't there yet."""
+        return bool(self._windows)
+
+    def add(self, note: list[Any]) -> None:
+        """Take a note."""
+        kind, *rest = note
+        if kind == "s":
+            number, _, end_ns, dur_ns, samples, tokens = rest
+            self._write(end_ns / 1e9, number + 1, step_values(dur_ns / 1e9, samples, tokens))
+        elif kind == "window":
+            unix_ns, batch, path = rest
+            self._windows.append((unix_ns / 1e9, batch, path, time.monotonic() + WAITS_FOR_TRACE_S))
+
+    def poll(self) -> None:
+        """Add the windows whose traces have appeared; forget those that nobody may expect any more."""
+        for window in list(self._windows):
+            unix_s, batch, path, until = window
+            is_there = Path(path).exists()
+            if is_there or time.monotonic() > until:
+                self._windows.remove(window)
+            if is_there:
+                self._write(unix_s, batch, breakdown(path))
+        self.flush()
+
+    def _write(self, unix_s: float, batch: int, values: dict[str, float]) -> None:
+        if not values:
+            return
+        if self._file is None:
+            self._file = EventFile(self._folder, batch)
+        self._file.write(unix_s, batch, values)
+
+    def flush(self) -> None:
+        """Let readers see what there is."""
+        if self._file is not None:
+            self._file.flush()
+
+    def close(self) -> None:
+        """End the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+def write(folder: Path, stream: IO[bytes]) -> None:
+    """Write until the notes end."""
+    with suppress(OSError):
+        os.nice(10)  # the training goes first
+    notes, curves = Notes(stream), Curves(folder)
+    while (note := notes.next(POLLS_EVERY_S)) is not None or curves.waits:
+        if note:
+            curves.add(note)
+        else:
+            curves.poll()
+            if note is None:
+                time.sleep(POLLS_EVERY_S)
+    curves.close()
+
+
+def main() -> None:
+    """Be the process."""
+    write(Path(sys.argv[1]), sys.stdin.buffer)

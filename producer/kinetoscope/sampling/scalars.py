@@ -1,0 +1,217 @@
+"""Curves for TensorBoard's Scalars tab: each step's time and throughput, and each window's breakdown.
+
+They lie in the run's folder, next to its traces, so that the run has one name in both tabs. The training's thread only
+notes numbers; another process (`scalar_writer`) makes an event file of them, since TensorBoard's own writer would hold
+the interpreter for some 50 µs a step. Rank 0 writes; other ranks do where `scalars="all"`, into folders of their own,
+`{run}/rank3`: the events of two files in one folder would hide each other.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from ..child_process import broken_pipes_as_errors, detach, python_command
+from ..errors import UsageError
+from ..job.rank_info import rank_info_from
+from ..naming import worker_of_rank
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from ..job.rank_info import RankInfo
+    from ..progress import Step
+
+_LOG = logging.getLogger("kinetoscope")
+
+EVERY_S = 2.0
+"""How often the other process hears of new steps."""
+
+_MOST_NOTES = 100_000
+"""How many wait until it is known which rank this is, or while the other process doesn't read."""
+
+SWITCH = "KINETOSCOPE_SCALARS"
+"""The environment variable that turns curves `off`."""
+
+ALL = "all"
+"""The value with which each rank writes curves."""
+
+OURS = ".kinetoscope"
+"""How the names of our event files end."""
+
+_NOTES_A_LINE = 100
+"""How many are encoded at once: that takes half the time, but holds the interpreter."""
+
+
+def is_enabled() -> bool:
+    """Whether the environment lets curves be written."""
+    return os.environ.get(SWITCH, "").lower() not in ("off", "0", "false", "no")
+
+
+def obstacle(folder: Path) -> str:
+    """Why no curves can be written into this folder; empty if they can."""
+    if find_spec("tensorboard") is None:
+        return "TensorBoard isn't installed here"
+    with suppress(OSError):
+        # Of two event files in one folder, TensorBoard may show only the newer one.
+        if any("tfevents" in file.name and not file.name.endswith(OURS) for file in folder.iterdir()):
+            return f"another program writes its own into {folder}"
+    return ""
+
+
+class Scalars:
+    """The training's end of the curves of one run. Nothing in it raises or waits, but for `close`.
+
+    Args:
+        folder: The run's folder.
+        notes: What has been noted already, and will be: steps, and windows.
+    """
+
+    def __init__(self, folder: Path, notes: deque[tuple[Any, ...]]) -> None:
+        self._folder, self._notes = folder, notes
+        self._more = threading.Event()
+        self.is_closed = False
+        """Whether nothing more is written."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._send_loop, name="kinetoscope-scalars", daemon=True)
+        self._thread.start()
+
+    def window(self, path: str | os.PathLike[str], steps_completed: int) -> None:
+        """Note that a window is being saved as `path`."""
+        self._notes.append(("window", time.time_ns(), steps_completed, os.fspath(path)))
+
+    def close(self, timeout: float = 10.0) -> None:
+        """Pass on what was noted last; wait for that at most so many seconds. The other process ends by itself."""
+        self.is_closed = True
+        self._more.set()
+        self._thread.join(timeout)
+        if self._process is not None:
+            detach(self._process)  # it goes on with the last window's breakdown
+
+    def _send_loop(self) -> None:
+        """Hand over what was noted, every now and then: the work of the thread."""
+        try:
+            while not self.is_closed:
+                self._more.wait(EVERY_S)
+                self._send()
+            self._send()
+            if self._process is not None and self._process.stdin is not None:
+                self._process.stdin.close()
+        except OSError as error:
+            _LOG.warning("The curves of steps can't be written any more: %s.", error)
+
+    def _send(self) -> None:
+        notes = [self._notes.popleft() for _ in range(len(self._notes))]
+        if not notes:
+            return
+        if self._process is None:
+            problem = obstacle(self._folder)
+            if problem:
+                _LOG.info("No curves of steps for TensorBoard: %s.", problem)
+                self.is_closed = True
+                return
+            self._process = _start_process(self._folder)
+        if self._process.stdin is not None:
+            with broken_pipes_as_errors():
+                self._process.stdin.writelines(_lines(notes))
+                self._process.stdin.flush()
+
+
+class Curves:
+    """The curves of one Tracer: none unless this process turns out to be a rank that writes some. Nothing in it raises.
+
+    Args:
+        enabled: Whether rank 0 writes some; `all` if every rank does.
+
+    Raises:
+        UsageError: It is neither.
+    """
+
+    def __init__(self, *, enabled: bool | str) -> None:
+        if enabled not in (True, False, ALL):
+            raise UsageError(f"scalars={enabled!r}: True for the curves of rank 0, {ALL!r} for all ranks', or False.")
+        self._all_ranks, self._has_windows = enabled == ALL, False
+        self._notes: deque[tuple[Any, ...]] = deque(maxlen=_MOST_NOTES)
+        self._take = self._notes.append
+        self._scalars: Scalars | None = None
+        self._is_on = bool(enabled) and is_enabled()
+        self._rank_and_folder: Callable[..., tuple[RankInfo, Path] | None] | None = None
+        self._step_consumers: list[Callable[[Step], None]] = []
+
+    def attach(
+        self,
+        rank_and_folder: Callable[..., tuple[RankInfo, Path] | None],
+        step_consumers: list[Callable[[Step], None]],
+    ) -> None:
+        """Take the steps from now on.
+
+        Args:
+            rank_and_folder: Returns this process's rank and its run's folder, or None while they may still change;
+                `is_late` says that a process which isn't in a group yet never will be.
+            step_consumers: What takes each complete step: the curves do, as long as there are any.
+        """
+        self._rank_and_folder = rank_and_folder
+        if self._is_on:
+            self._step_consumers = step_consumers
+            step_consumers.append(self._take)
+
+    def poll(self) -> None:
+        """Begin if it is known by now where, or end if nothing can be written; to be called now and then."""
+        if self._is_on and self._scalars is None:
+            self._begin(is_late=rank_info_from(os.environ).world_size == 1)
+        if self._is_on and self._scalars is not None and self._scalars.is_closed:
+            self._end()
+
+    def window(self, path: Path, steps_completed: int) -> None:
+        """Note a window that was saved. Rank 0's breakdown is enough: it takes the viewer seconds to make one."""
+        if self._is_on and self._scalars is not None and self._has_windows:
+            self._scalars.window(path, steps_completed)
+
+    def close(self) -> None:
+        """Pass on what was noted last."""
+        if self._is_on and self._scalars is None and self._notes:
+            self._begin(is_late=True)
+        self._end()
+        if self._scalars is not None:
+            self._scalars.close()
+
+    def _begin(self, *, is_late: bool) -> None:
+        rank_and_folder = None if self._rank_and_folder is None else self._rank_and_folder(is_late=is_late)
+        if rank_and_folder is None:
+            return
+        rank_info, folder = rank_and_folder
+        rank, self._has_windows = rank_info.global_rank, not rank_info.global_rank
+        if rank and not self._all_ranks:
+            self._end()
+        else:
+            self._scalars = Scalars(folder / worker_of_rank(rank) if rank else folder, self._notes)
+
+    def _end(self) -> None:
+        if self._is_on:
+            self._is_on = False
+            self._step_consumers.remove(self._take)
+
+
+def _lines(notes: Sequence[tuple[Any, ...]]) -> Iterator[bytes]:
+    for start in range(0, len(notes), _NOTES_A_LINE):
+        yield json.dumps(notes[start : start + _NOTES_A_LINE]).encode() + b"\n"
+
+
+def _start_process(folder: Path) -> subprocess.Popen[bytes]:
+    """Start the process that writes, in a session of its own: Ctrl-C is for the training alone."""
+    return subprocess.Popen(
+        python_command("from kinetoscope.sampling.scalar_writer import main; main()", os.fspath(folder)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )

@@ -1,0 +1,193 @@
+"""Plans: which steps all ranks record on request, agreed upon without waiting for each other.
+
+Whoever has a request proposes a plan under the next number in a log that all ranks read: torch.distributed's store,
+or a folder that they share. The first proposal of a number is the plan. It begins some seconds later, so that all
+ranks know of it in time; no rank waits for another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..atomic_write import create_file
+from ..errors import UsageError
+from ..untrusted_files import read_plain
+from .request import MOST_BYTES, Request, request_from_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LEAD_S = 3.0
+"""Ranks read the logs once a second; the rest is for a slow network."""
+
+LEAST_LEAD = 2
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One window on request.
+
+    Args:
+        first: The first step that is recorded, counted from 0.
+        request: What was asked for.
+    """
+
+    first: int
+    request: Request
+
+    @property
+    def begin(self) -> int:
+        """The first step that the profiler runs in."""
+        return max(0, self.first - self.request.warmup)
+
+    @property
+    def end(self) -> int:
+        """The step after the last one: how many are complete when the window is saved."""
+        return self.first + self.request.steps
+
+    def moved(self, begin: int) -> Plan:
+        """Return the plan with another first step of the profiler."""
+        return replace(self, first=begin + self.request.warmup)
+
+    def is_for(self, rank: int, *, is_chosen: bool) -> bool:
+        """Whether a rank records: those that the request names, else those that the Tracer chose."""
+        return is_chosen if self.request.ranks is None else rank in self.request.ranks
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {**asdict(self), "request": self.request.to_json()}
+
+    def to_text(self) -> str:
+        """Return it as a text for a log."""
+        return json.dumps(self.to_json())
+
+
+def plan_from(text: str) -> Plan:
+    """Return the plan that a log's text holds.
+
+    Raises:
+        UsageError: It holds none.
+    """
+    try:
+        value = json.loads(text[:MOST_BYTES])
+        first = value["first"]
+        if not isinstance(first, int) or first < 0:
+            raise UsageError(f"A plan that says first={first!r} is none.")
+        return Plan(first, request_from_json(value["request"]))
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"This is no plan: {text[:100]!r}.") from error
+
+
+def first_step(request: Request, completed: int, step_s: float | None, *, is_alone: bool) -> int:
+    """Return the first step to record.
+
+    Args:
+        request: What was asked for.
+        completed: How many steps the training has completed.
+        step_s: How long a step takes.
+        is_alone: Whether nobody else has to know.
+    """
+    lead = 0 if is_alone else LEAST_LEAD + math.ceil(LEAD_S / max(step_s or LEAD_S, 1e-6))
+    earliest = max(completed + lead + request.warmup, request.at or 0)
+    return -(-earliest // request.roundup) * request.roundup
+
+
+def log_key(attempt: str, number: int) -> str:
+    """Return what sets the plans of one recorder apart from all others, a name of plain letters.
+
+    The place that all ranks read may outlive them: torchrun's store keeps what an attempt left there when it starts the
+    next one, and so does a run's folder that is used again. A plan of that time is for steps that are over.
+
+    Args:
+        attempt: What the processes of an attempt have in common, and no others; see `identity.Run`.
+        number: Which of each process's recorders it is.
+    """
+    return f"{hashlib.sha256(attempt.encode()).hexdigest()[:16]}.{number}"
+
+
+class ConsensusLog(Protocol):
+    """Texts under numbers, which all ranks see; a number's text never changes."""
+
+    def read(self, number: int) -> str | None:
+        """Return a number's text; None if it has none."""
+
+    def propose(self, number: int, text: str) -> str:
+        """Give a number a text if it has none; return the one that it has."""
+
+
+class FolderLog:
+    """A log in a folder that all ranks share.
+
+    Args:
+        folder: The folder.
+        key: What sets this recorder apart from others that write into the same folder; see `log_key`.
+    """
+
+    def __init__(self, folder: Path, key: str) -> None:
+        self._folder, self._key = folder, key
+
+    def _file(self, number: int) -> Path:
+        return self._folder / f"{self._key}.{number}.json"
+
+    def read(self, number: int) -> str | None:
+        """See `ConsensusLog`.
+
+        Raises:
+            OSError: The folder doesn't allow it.
+        """
+        try:
+            return read_plain(self._file(number), MOST_BYTES).decode(errors="replace")
+        except FileNotFoundError:
+            return None
+
+    def propose(self, number: int, text: str) -> str:
+        """See `ConsensusLog`. A file gets its name when it is whole, which only the first one can have.
+
+        Raises:
+            OSError: The folder doesn't allow it.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if create_file(self._file(number), text.encode()):
+            return text
+        return self.read(number) or text
+
+
+class StoreLog:
+    """A log in torch.distributed's store.
+
+    Args:
+        store: The store. A connection of its own is made where this torch can, so that nobody waits for its lock.
+        key: What sets this recorder apart from others that use the store; see `log_key`.
+    """
+
+    def __init__(self, store: Any, key: str) -> None:
+        clone = getattr(store, "clone", None)
+        try:
+            self._store = store if clone is None else clone()
+        except (RuntimeError, NotImplementedError):  # a store that can't
+            self._store = store
+        self._key = key
+
+    def read(self, number: int) -> str | None:
+        """See `ConsensusLog`.
+
+        Raises:
+            RuntimeError: The store's server is gone.
+        """
+        key = f"{self._key}/{number}"
+        # get() would wait for a key that isn't there.
+        return self._store.get(key).decode() if self._store.check([key]) else None
+
+    def propose(self, number: int, text: str) -> str:
+        """See `ConsensusLog`.
+
+        Raises:
+            RuntimeError: The store's server is gone.
+        """
+        return str(self._store.compare_set(f"{self._key}/{number}", "", text).decode())

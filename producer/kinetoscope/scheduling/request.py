@@ -1,0 +1,157 @@
+"""Requests to a running job: "record the next three steps", from a shell, a signal, the page or the program itself.
+
+A request from outside is a file, `{run}/.work/trace`: what it may hold is JSON, and an empty one (`touch`) asks for
+the defaults. The job takes the file away when it has read it. This module imports nothing but the standard library:
+it is for those who ask, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..atomic_write import write_json
+from ..errors import UsageError
+from ..untrusted_files import make_folder_below, read_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+WORK = ".work"
+"""The folder in a run's folder that holds what isn't a trace; hidden, so that nobody takes it for a run."""
+
+OPTIONS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
+"""What may be asked to be recorded: switches of torch.profiler.profile."""
+
+MOST_BYTES = 1 << 16
+_FILE = "trace"
+_MOST = {"steps": 10_000, "warmup": 1_000, "roundup": 1_000_000, "at": 10**15}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One wish for a window.
+
+    Args:
+        steps: How many steps to record.
+        warmup: How many steps before them to profile and throw away.
+        at: The first step to record, counted from 0; by default as soon as all ranks can know of it.
+        roundup: The first step to record is a multiple of this.
+        ranks: The ranks that record; None for all.
+        options: What to record, where it differs from the Tracer's options: some of `OPTIONS`.
+        reason: Who asks, for the trace's metadata.
+        id: Identifies the request, so that its sender can follow it.
+
+    Raises:
+        UsageError: A value that can't be followed.
+    """
+
+    steps: int = 3
+    warmup: int = 1
+    at: int | None = None
+    roundup: int = 1
+    ranks: tuple[int, ...] | None = None
+    options: Mapping[str, bool] = field(default_factory=dict)
+    reason: str = "file"
+    id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+
+    def __post_init__(self) -> None:
+        for name, least in (("steps", 1), ("warmup", 0), ("roundup", 1), ("at", 0)):
+            value = getattr(self, name)
+            if not (value is None and name == "at"):
+                _check_number(name, value, least)
+        for name, value in self.options.items():
+            if name not in OPTIONS or not isinstance(value, bool):
+                raise UsageError(f"{name}={value!r}: a request may switch {', '.join(OPTIONS)} on and off.")
+        ranks = () if self.ranks is None else self.ranks
+        if self.ranks == () or not all(_is_number(rank) and 0 <= rank < 1 << 24 for rank in ranks):
+            raise UsageError(f"ranks={self.ranks!r}: name the numbers of ranks that shall record, or none for all.")
+        if not all(isinstance(text, str) and 0 < len(text) <= 100 for text in (self.reason, self.id)):
+            raise UsageError("A request's reason and id are short texts.")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {**asdict(self), "ranks": None if self.ranks is None else list(self.ranks)}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _check_number(name: str, value: Any, least: int) -> None:
+    if not _is_number(value) or not least <= value <= _MOST[name]:
+        raise UsageError(f"{name}={value!r}: a request needs a whole number from {least} to {_MOST[name]} here.")
+
+
+def request_from_json(value: object) -> Request:
+    """Return the request that JSON values make.
+
+    Raises:
+        UsageError: They make none.
+    """
+    if not isinstance(value, dict):
+        raise UsageError(f'A request is a JSON object such as {{"steps": 3}}, not {str(value)[:100]!r}.')
+    known = [f.name for f in fields(Request)]
+    unknown = [name for name in value if name not in known]
+    if unknown:
+        raise UsageError(f"A request has no {unknown[0]!r}; it has {', '.join(known)}.")
+    ranks, options = value.get("ranks"), value.get("options", {})
+    if not (ranks is None or isinstance(ranks, list)) or not isinstance(options, dict):
+        raise UsageError("A request's ranks are a list of numbers, and its options an object of true and false.")
+    return Request(**{**value, "ranks": None if ranks is None else tuple(ranks), "options": options})
+
+
+def parse_request(data: bytes) -> Request:
+    """Return the request that a file holds.
+
+    Raises:
+        UsageError: It holds something else.
+    """
+    if not data.strip():
+        return Request()
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"A request is JSON, or empty: {error}.") from error
+    return request_from_json(value)
+
+
+def write_request(run: Path, request: Request) -> Path:
+    """Leave a request for the job that records into the run's folder; return the file.
+
+    Raises:
+        OSError: The folder doesn't allow it.
+    """
+    file = make_folder_below(run, WORK) / _FILE
+    write_json(file, request.to_json())
+    return file
+
+
+def take_request(run: Path) -> Request | None:
+    """Take a request away from the run's folder: of many who try, one gets it. None if there is none.
+
+    Raises:
+        UsageError: What lay there is no request; it is gone, too.
+        OSError: The folder doesn't allow it.
+    """
+    file = run / WORK / _FILE
+    if not os.path.lexists(file) or file.parent.is_symlink():
+        return None
+    mine = file.with_name(f"{_FILE}.taken-{uuid.uuid4().hex}")
+    try:
+        file.rename(mine)
+    except FileNotFoundError:
+        return None
+    try:
+        data = read_plain(mine, MOST_BYTES)
+    except OSError as error:
+        raise UsageError(f"A request is a plain file of at most {MOST_BYTES} bytes: {error}.") from error
+    finally:
+        with suppress(OSError):  # a folder
+            mine.unlink()
+    return parse_request(data)

@@ -1,0 +1,177 @@
+"""Which steps are recorded.
+
+A schedule is a function from a step's number to what the profiler does during that step: nothing, warm up (collect
+and throw away, so that the profiler's own start-up cost isn't in the recording), record, or record and save at its
+end. `torch.profiler.schedule` makes such functions; `cyclic` makes the same ones with a description, so that a trace
+can say how it was scheduled and the log can say by how many steps a loop was too short.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+from torch.profiler import ProfilerAction
+
+from ..errors import ScheduleError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Schedule = Callable[[int], ProfilerAction]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cyclic:
+    """Cycles of waiting, warming up and recording; each cycle saves one window at its end.
+
+    Args:
+        wait: Steps of a cycle that run without a profiler.
+        warmup: Steps that are profiled and thrown away. With none, the first recorded step holds start-up costs.
+        active: Steps that are recorded.
+        repeat: How many cycles; 0 goes on until the end.
+        skip_first: Steps before the first cycle.
+        skip_first_wait: Whether the first cycle doesn't wait.
+        per: Whether steps are counted over the whole training, or anew in each epoch: then a window ends with the
+            epoch at the latest.
+
+    Raises:
+        ScheduleError: A negative number, or nothing to record.
+    """
+
+    wait: int = 0
+    warmup: int = 1
+    active: int = 3
+    repeat: int = 1
+    skip_first: int = 0
+    skip_first_wait: bool = False
+    per: Literal["run", "epoch"] = "run"
+
+    def __post_init__(self) -> None:
+        for name in ("wait", "warmup", "active", "repeat", "skip_first"):
+            value, least = getattr(self, name), 1 if name == "active" else 0
+            if not isinstance(value, int) or value < least:
+                raise ScheduleError(f"{name}={value!r}: a schedule needs a whole number of at least {least} here.")
+        if self.per not in ("run", "epoch"):
+            raise ScheduleError(f"per={self.per!r}: steps are counted per 'run' or per 'epoch'.")
+
+    def __call__(self, step: int) -> ProfilerAction:
+        """Return what to do during `step`, counted from 0; defined as torch.profiler.schedule defines it."""
+        position = step - self.skip_first + (self.wait if self.skip_first_wait else 0)
+        cycle, place = divmod(position, self.wait + self.warmup + self.active)
+        if step < self.skip_first or 0 < self.repeat <= cycle or place < self.wait:
+            return ProfilerAction.NONE
+        if place < self.wait + self.warmup:
+            return ProfilerAction.WARMUP
+        is_last = place == self.wait + self.warmup + self.active - 1
+        return ProfilerAction.RECORD_AND_SAVE if is_last else ProfilerAction.RECORD
+
+    @property
+    def steps_needed(self) -> int:
+        """How many steps a loop must complete until the first window is saved."""
+        return self.skip_first + (0 if self.skip_first_wait else self.wait) + self.warmup + self.active
+
+
+def cyclic(
+    wait: int = 0,
+    warmup: int = 1,
+    active: int = 3,
+    repeat: int = 1,
+    skip_first: int = 0,
+    *,
+    skip_first_wait: bool = False,
+    per: Literal["run", "epoch"] = "run",
+) -> Cyclic:
+    """Skip, then `repeat` times: wait, warm up, record and save. See `Cyclic`."""
+    return Cyclic(
+        wait=wait,
+        warmup=warmup,
+        active=active,
+        repeat=repeat,
+        skip_first=skip_first,
+        skip_first_wait=skip_first_wait,
+        per=per,
+    )
+
+
+def validate_schedule(schedule: Schedule | None) -> Schedule | None:
+    """Return the schedule.
+
+    Raises:
+        ScheduleError: It is none.
+    """
+    if schedule is not None and not callable(schedule):
+        raise ScheduleError(f"schedule={schedule!r} is no function of the step's number; try cyclic(wait=…, active=…).")
+    return schedule
+
+
+def is_per_epoch(schedule: Schedule | None) -> bool:
+    """Whether a schedule begins anew with each epoch."""
+    return getattr(schedule, "per", "run") == "epoch"
+
+
+class WindowLimit:
+    """Ends windows that last too long.
+
+    Args:
+        most_s: How many seconds a window may last; None for any time.
+        clock_s: Where the time comes from.
+
+    Raises:
+        ScheduleError: No time at all.
+    """
+
+    def __init__(self, most_s: float | None = None, clock_s: Callable[[], float] = time.monotonic) -> None:
+        if most_s is not None and not most_s > 0:
+            raise ScheduleError(f"max_window_s={most_s!r}: a window needs some time.")
+        self._most_s, self._clock_s = most_s, clock_s
+        self._start_s: float | None = None
+        self._before = ProfilerAction.NONE
+        self.is_set = most_s is not None
+        """Whether there is a limit."""
+        self.reason: str | None = None
+        """Why the next step isn't recorded though the schedule says so."""
+
+    def limited(self, action: ProfilerAction) -> ProfilerAction:
+        """Return what to do in the next step, given what the schedule says of it.
+
+        When a window's time is over, nothing is recorded until the schedule begins another one.
+        """
+        if self._most_s is None:
+            return action
+        before, self._before, self.reason = self._before, action, None
+        if action not in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE):
+            self._start_s = None
+            return action
+        if self._start_s is None or before is ProfilerAction.RECORD_AND_SAVE:
+            self._start_s = self._clock_s()
+        elif self._clock_s() - self._start_s > self._most_s:
+            self.reason = "max_window_s"
+            return ProfilerAction.NONE
+        return action
+
+
+def steps_needed(schedule: Schedule | None) -> int | None:
+    """How many steps a loop must complete until a window is saved; None for a function that may not be asked ahead."""
+    if isinstance(schedule, Cyclic):
+        return schedule.steps_needed
+    # What torch.profiler.schedule returns is a pure function; any other one may count its calls.
+    if schedule is None or getattr(schedule, "__qualname__", "") != "schedule.<locals>.schedule_fn":
+        return None
+    return next((step + 1 for step in range(1_000_000) if schedule(step).name == "RECORD_AND_SAVE"), None)
+
+
+def shortfall(schedule: Schedule | None, made: int, *, has_stepped: bool) -> str:
+    """Say why there is no window after the steps that a loop made; `has_stepped` if it counted steps or epochs."""
+    needed = steps_needed(schedule)
+    needs = "recorded none of the steps" if needed is None else f"needs {needed} steps"
+    advice = "" if has_stepped else "; call step() after each, or loop over steps(loader)"
+    return f"0 windows: the schedule {needs}, the loop made {made}{advice}"
+
+
+def describe_schedule(schedule: Schedule | None) -> object:
+    """The schedule as a JSON value: its numbers if it is one of ours, else its name; None for none."""
+    if isinstance(schedule, Cyclic):
+        return asdict(schedule)
+    return None if schedule is None else str(getattr(schedule, "__qualname__", type(schedule).__qualname__))

@@ -1,0 +1,273 @@
+"""Windows on request: what is asked for becomes a plan of all ranks, and a plan becomes the profiler's actions.
+
+Two threads meet here. The background thread looks for requests and plans once a second; the training's thread asks at
+each boundary of two steps what to do, and only reads what the other one left. No step waits for a file or a network.
+"""
+
+from __future__ import annotations
+
+import logging
+import statistics
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from torch.profiler import ProfilerAction
+
+from ..errors import UsageError
+from .consensus import Plan, first_step, plan_from
+from .request import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .consensus import ConsensusLog
+
+_LOG = logging.getLogger("kinetoscope")
+
+COOLDOWN_S = 600.0
+_FLOOR_NS = 50_000_000
+_LEAST_STEPS = 20
+_MAX_DURATIONS = 101
+_REFRESH = 16
+
+
+def on_request(_step: int) -> ProfilerAction:
+    """Return what a schedule does that records nothing until somebody asks for it."""
+    return ProfilerAction.NONE
+
+
+class Pace:
+    """How long a training's steps take when no profiler slows them down.
+
+    Args:
+        slow_step: A step that takes so many times the median, and 50 ms more than it, is slow; None for none.
+    """
+
+    def __init__(self, slow_step: float | None = None) -> None:
+        if slow_step is not None and slow_step <= 1:
+            raise UsageError(f"slow_step={slow_step!r}: how many times the usual a step must take, such as 3.")
+        self._slow_step = slow_step
+        self._durations: deque[int] = deque(maxlen=_MAX_DURATIONS)
+        self._added = 0
+        self._quiet_until = 0.0
+        self._usual_ns: int | None = None
+        self.add_duration = self._durations.append
+        """Takes a step's duration, where nobody asks whether it is slow."""
+        self.profiled_ns: int | None = None
+        """How long the last step took that a profiler ran in."""
+
+    def median_ns(self) -> int | None:
+        """How long a step usually takes; None while that isn't known."""
+        return int(statistics.median(self._durations)) if self._durations else None
+
+    @property
+    def typical_ns(self) -> int | None:
+        """About how long a step takes: where a profiler runs in all of them, as long as it does with it."""
+        return self.median_ns() or self.profiled_ns
+
+    def is_slow(self, dur_ns: int, now_s: float) -> bool:
+        """Take a step's duration; return whether it is slow. After a slow one there is none for `COOLDOWN_S`."""
+        is_slow = self._is_outlier(dur_ns) and now_s >= self._quiet_until
+        if is_slow:
+            self._quiet_until = now_s + COOLDOWN_S
+        self._durations.append(dur_ns)
+        self._added += 1
+        if self._added <= _LEAST_STEPS or not self._added % _REFRESH:
+            self._usual_ns = self.median_ns()
+        return is_slow
+
+    def _is_outlier(self, dur_ns: int) -> bool:
+        usual_ns = self._usual_ns
+        if self._slow_step is None or usual_ns is None or self._added < _LEAST_STEPS:
+            return False
+        return dur_ns > self._slow_step * usual_ns and dur_ns > usual_ns + _FLOOR_NS
+
+
+class JobView(Protocol):
+    """What a Tracer knows of its place among the others."""
+
+    def rank_and_size(self) -> tuple[int, int] | None:
+        """Return this process's rank and how many there are; None while that isn't known."""
+
+    def is_chosen(self) -> bool:
+        """Return whether this process records where nobody names ranks."""
+
+    def logs(self) -> list[ConsensusLog]:
+        """Return the logs that all ranks read; a new plan goes to the last one."""
+
+    def take_request(self) -> Request | None:
+        """Take a request that somebody left for the job.
+
+        Raises:
+            UsageError: It can't be followed.
+            OSError: The folder can't be read.
+        """
+
+
+class Triggers:
+    """The requests and plans of one process.
+
+    Args:
+        job: The process's place among the others.
+        note: Takes what is decided, as kind and value, for those who watch the job.
+        slow_step: See `Pace`.
+    """
+
+    def __init__(self, job: JobView, note: Callable[[str, object], None], slow_step: float | None = None) -> None:
+        self._job, self._note = job, note
+        self.pace = Pace(slow_step)
+        self._requests: deque[Request] = deque(maxlen=16)
+        self._plan: Plan | None = None
+        self._is_running = False
+        self._number = 0
+        self._completed = 0
+        self._is_signalled = False
+        self._previous = ProfilerAction.NONE
+        self._follows_window = self._skips_window = False
+
+    @property
+    def running(self) -> Plan | None:
+        """The plan whose window is under way on this rank."""
+        return self._plan if self._is_running else None
+
+    # Any thread
+
+    def request(self, request: Request) -> None:
+        """Ask for a window. While one is planned or under way, it counts for this request too."""
+        self._requests.append(request)
+
+    def signal(self) -> None:
+        """Ask for a window from a signal's handler, which may do no more than set this."""
+        self._is_signalled = True
+
+    # The training's thread
+
+    def add_duration(self, dur_ns: int) -> None:
+        """Take the duration of a step that no profiler ran in."""
+        if self.pace.is_slow(dur_ns, time.monotonic()):
+            _LOG.info("A step took %.3f s, the usual one %.3f s.", dur_ns / 1e9, (self.pace.median_ns() or 0) / 1e9)
+            self.request(Request(reason="slow_step"))
+
+    def action(self, step: int, scheduled: ProfilerAction) -> ProfilerAction:
+        """Return what to do during `step`: what the schedule says, unless a plan says otherwise.
+
+        A window of the schedule goes first; the plan moves behind it, on all ranks alike. Where the next one follows
+        directly, the plan takes its place, and the schedule goes on with the one after that.
+        """
+        before, self._previous, self._completed = self._previous, scheduled, step
+        if self._plan is None and not self._requests and not self._skips_window:
+            return scheduled  # as in most steps of a training
+        self._follows_window = before is ProfilerAction.RECORD_AND_SAVE
+        action = self._planned(step, scheduled)
+        if self._skips_window and not self._is_running:
+            self._skips_window = not self._follows_window and scheduled is not ProfilerAction.NONE
+        return ProfilerAction.NONE if self._skips_window and not self._is_running else action
+
+    def _planned(self, step: int, scheduled: ProfilerAction) -> ProfilerAction:
+        if self._plan is None:
+            rank_size = self._job.rank_and_size() if self._requests else None
+            if rank_size is not None and rank_size[1] == 1:
+                self._adopt(Plan(first_step(self._requests[0], step, None, is_alone=True), self._requests[0]))
+        plan = self._plan
+        if plan is None or step < plan.begin:
+            return scheduled
+        if not self._is_running:
+            return self._begin(plan, step, scheduled)
+        return self._continue(plan, step, scheduled)
+
+    def _begin(self, plan: Plan, step: int, scheduled: ProfilerAction) -> ProfilerAction:
+        rank_size = self._job.rank_and_size()
+        is_for_us = rank_size is None or plan.is_for(rank_size[0], is_chosen=self._job.is_chosen())
+        if step >= plan.end or rank_size is None or not is_for_us:
+            if is_for_us:
+                _LOG.warning("Steps %d to %d were asked for too late to be recorded.", plan.first, plan.end - 1)
+                self._note("missed", plan.request.id)
+            self._end()
+            return scheduled
+        if scheduled is not ProfilerAction.NONE and not self._follows_window:
+            self._plan = plan.moved(step + 1)
+            return scheduled
+        self._skips_window = scheduled is not ProfilerAction.NONE
+        self._is_running = True
+        return _action(plan, step)
+
+    def _continue(self, plan: Plan, step: int, scheduled: ProfilerAction) -> ProfilerAction:
+        if step < plan.end:
+            return _action(plan, step)
+        self._end()
+        return scheduled
+
+    def _end(self) -> None:
+        self._is_running = False
+        self._plan = None
+
+    def _adopt(self, plan: Plan) -> None:
+        self._requests.clear()
+        _LOG.info("Recording %d steps from step %d on: %s.", plan.request.steps, plan.first, plan.request.reason)
+        self._note("plan", plan.to_json())
+        self._plan = plan
+
+    # The background thread
+
+    def poll(self) -> None:
+        """Look for requests and for plans.
+
+        Raises:
+            OSError: A folder can't be read.
+            RuntimeError: The store can't be read.
+        """
+        if self._is_signalled:
+            self._is_signalled = False
+            self.request(Request(reason="signal"))
+        rank_size = self._job.rank_and_size()
+        if rank_size is None:
+            return
+        self._take_request()
+        if self._plan is not None:
+            self._requests.clear()
+        elif rank_size[1] > 1:
+            self._read_logs()
+            usual_ns = self.pace.typical_ns
+            if self._plan is None and self._requests and usual_ns is not None:
+                self._propose(self._requests[0], usual_ns / 1e9)
+
+    def _take_request(self) -> None:
+        try:
+            request = self._job.take_request()
+        except UsageError as error:
+            _LOG.warning("A request was left out: %s", error)
+            self._note("refused", str(error))
+        else:
+            if request is not None:
+                self.request(request)
+
+    def _read_logs(self) -> None:
+        for log in self._job.logs():
+            text = log.read(self._number)
+            if text is not None:
+                self._number += 1
+                self._follow(text)
+                return
+
+    def _propose(self, request: Request, step_s: float) -> None:
+        logs = self._job.logs()
+        if logs:
+            plan = Plan(first_step(request, self._completed, step_s, is_alone=False), request)
+            text = logs[-1].propose(self._number, plan.to_text())
+            self._number += 1
+            self._follow(text)
+
+    def _follow(self, text: str) -> None:
+        try:
+            plan = plan_from(text)
+        except UsageError as error:
+            _LOG.warning("A plan was left out: %s", error)
+        else:
+            self._adopt(plan)
+
+
+def _action(plan: Plan, step: int) -> ProfilerAction:
+    if step < plan.first:
+        return ProfilerAction.WARMUP
+    return ProfilerAction.RECORD if step < plan.end - 1 else ProfilerAction.RECORD_AND_SAVE

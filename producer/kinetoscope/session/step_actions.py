@@ -1,0 +1,75 @@
+"""What the profiler does in the next step: what the schedule says, within the window's time limit, or a request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch.profiler import ProfilerAction
+
+from ..errors import ScheduleError
+from ..scheduling.schedule import is_per_epoch, shortfall, validate_schedule
+
+if TYPE_CHECKING:
+    from ..job.selection import Selection
+    from ..progress import ProgressCounter
+    from ..scheduling.schedule import Schedule, WindowLimit
+    from .supervisor import Supervisor
+
+
+class StepActions:
+    """The actions of one Tracer's steps.
+
+    Args:
+        schedule: What to do in each step; None to record all of them.
+        limit: How long a window may last.
+        selection: Which ranks record.
+        counter: The steps so far.
+        supervisor: Knows of requests.
+
+    Raises:
+        ScheduleError: The schedule is no function.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule | None,
+        limit: WindowLimit,
+        selection: Selection,
+        counter: ProgressCounter,
+        supervisor: Supervisor,
+    ) -> None:
+        self._schedule, self._limit = validate_schedule(schedule), limit
+        self._selection, self._counter, self._supervisor = selection, counter, supervisor
+        self.is_per_epoch = is_per_epoch(schedule)
+        """Whether steps are counted anew in each epoch, with which a window ends at the latest."""
+
+    @property
+    def has_schedule(self) -> bool:
+        """Whether there is a schedule, which says where a window ends."""
+        return self._schedule is not None
+
+    @property
+    def limit_reason(self) -> str | None:
+        """Why the next step isn't recorded though the schedule says so; None if it is."""
+        return self._limit.reason
+
+    def next(self) -> ProfilerAction:
+        """Return what to do in the next step.
+
+        Raises:
+            ScheduleError: The schedule returned something else.
+        """
+        if self._schedule is None:
+            return self._limit.limited(ProfilerAction.RECORD if self._selection.is_selected else ProfilerAction.NONE)
+        counter = self._counter
+        step = counter.here_in_epoch if self.is_per_epoch else counter.here
+        action = self._schedule(step)
+        if not isinstance(action, ProfilerAction):
+            raise ScheduleError(f"The schedule returned {action!r} for step {step}; it must return a ProfilerAction.")
+        if self._limit.is_set:
+            action = self._limit.limited(action)
+        return self._supervisor.action(counter.batch, action)
+
+    def shortfall(self) -> str:
+        """Say why there is no window after the steps so far."""
+        return shortfall(self._schedule, self._counter.here, has_stepped=self._counter.has_stepped)

@@ -1,0 +1,154 @@
+"""The steps and epochs of a training's loop: each boundary between two of them is counted, and moves the windows on."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, TypeVar
+
+from torch.autograd.profiler import record_function
+
+from ..errors import UsageError
+from ..profiling.recorder import is_inside_optimizer
+from .batches import Count, count_of, length, wait_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ..error_log import ErrorLog
+    from ..profiling.profiler_ranges import Ranges
+    from ..progress import ProgressCounter
+    from .owner import Owner
+    from .supervisor import Supervisor
+    from .window_controller import WindowController
+
+T = TypeVar("T")
+
+_CHORES_EVERY_S = 0.2
+
+_CHECKED_STEPS = 3
+"""Whoever steps at a wrong place does so from the first step on."""
+
+
+class StepLoop:
+    """Counts one training's steps, on the thread that owns the recording.
+
+    Args:
+        counter: Counts.
+        ranges: The range of the step that is under way.
+        controller: Opens and closes windows between two steps.
+        supervisor: Watches over the steps.
+        owner: Whose thread it is.
+        error_log: Takes what goes wrong.
+        chores: What is done between two steps now and then.
+        is_per_epoch: Whether the schedule begins anew with each epoch.
+    """
+
+    def __init__(
+        self,
+        counter: ProgressCounter,
+        ranges: Ranges,
+        controller: WindowController,
+        supervisor: Supervisor,
+        owner: Owner,
+        error_log: ErrorLog,
+        chores: Sequence[Callable[[], None]],
+        *,
+        is_per_epoch: bool,
+    ) -> None:
+        self._counter, self._ranges, self._controller = counter, ranges, controller
+        self._supervisor, self._owner, self._error_log = supervisor, owner, error_log
+        self._chores, self._is_per_epoch = chores, is_per_epoch
+        self._chores_due_s = 0.0
+
+    def steps(self, loader: Iterable[T], samples: Count[T], tokens: Count[T]) -> Iterator[T]:
+        """Return the loader's batches and count them; see `Tracer.steps`.
+
+        Raises:
+            UsageError: On another thread, or outside the Tracer's `with`.
+        """
+        self._owner.check("count steps")
+        return self._counted_batches(loader, samples, tokens)
+
+    def _counted_batches(self, loader: Iterable[T], samples: Count[T], tokens: Count[T]) -> Iterator[T]:
+        iterator, expected, seen = iter(loader), length(loader), 0
+        wait = wait_name(iterator)
+        while True:
+            if seen != expected:  # after the last batch, there is only the news that there are no more
+                self._ranges.begin_step(self._counter.batch)
+            is_marked = wait is not None and self._ranges.is_recording
+            try:
+                with record_function(str(wait)) if is_marked else nullcontext():
+                    batch = next(iterator)
+            except StopIteration:
+                self._end_epoch(goes_on=False)
+                return
+            self._ranges.begin_step(self._counter.batch)
+            counts = count_of(samples, batch), count_of(tokens, batch)
+            yield batch
+            seen += 1
+            self.end_step(*counts, is_last=seen == expected)
+
+    def begin_step(self) -> None:
+        """Begin a step, unless one has begun; see `Tracer.begin_step`.
+
+        Raises:
+            UsageError: On another thread, or outside the Tracer's `with`.
+        """
+        self._owner.check("count steps")
+        self._ranges.begin_step(self._counter.batch)
+
+    def end_step(self, samples: int | None, tokens: int | None, *, is_last: bool = False) -> None:
+        """End a step, and an epoch if it is the last one; see `Tracer.step`.
+
+        Raises:
+            UsageError: On another thread, outside the Tracer's `with`, or in a hook of an optimizer.
+        """
+        counter, controller = self._counter, self._controller
+        if counter.here < _CHECKED_STEPS and is_inside_optimizer():
+            raise UsageError(
+                "step() was called by a hook of an optimizer, in the middle of its step; call it at the top level "
+                "of the loop, after optimizer.step()."
+            )
+        self._owner.check("count steps")
+        was_idle = controller.is_idle
+        if is_last or not was_idle:
+            self._ranges.end_step()
+        dur_ns = counter.end_batch(samples, tokens)
+        self._supervisor.end_step(counter.batch - 1, dur_ns, samples, tokens, is_idle=was_idle)
+        if time.monotonic() >= self._chores_due_s:
+            self._do_chores()
+        controller.move(closes=is_last and counter.end_epoch() and self._is_per_epoch)
+        if is_last or not was_idle or not controller.is_idle:  # else all is as before, as in most steps of a training
+            self._resume(goes_on=not is_last)
+
+    def end_epoch(self, *, goes_on: bool) -> None:
+        """End an epoch; see `Tracer.epoch`.
+
+        Raises:
+            UsageError: On another thread, or outside the Tracer's `with`.
+        """
+        self._owner.check("count epochs")
+        if not goes_on:
+            self._ranges.end_step(is_complete=False)
+        self._end_epoch(goes_on=self._ranges.is_step_open)
+
+    def _end_epoch(self, *, goes_on: bool) -> None:
+        if self._counter.end_epoch() and self._is_per_epoch:
+            self._ranges.end_step(is_complete=False)
+            self._controller.move(closes=True)
+            self._resume(goes_on=goes_on)
+
+    def _resume(self, *, goes_on: bool) -> None:
+        self._supervisor.begin_step()
+        if goes_on:
+            self._ranges.begin_step(self._counter.batch)
+        else:
+            self._ranges.resume()
+
+    def _do_chores(self) -> None:
+        self._chores_due_s = time.monotonic() + _CHORES_EVERY_S
+        with self._error_log.catch("The recording is not looked after"):
+            for chore in self._chores:
+                chore()
+        self._supervisor.begin_step()

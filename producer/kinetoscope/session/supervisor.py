@@ -1,0 +1,320 @@
+"""What watches over a recording: its journal, requests to it, hangs, and signals that would end it."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import socket
+import threading
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from torch.profiler import ProfilerAction
+
+from .._version import __version__
+from ..errors import UsageError
+from ..events import COUNTER, INSTANT
+from ..job.job_store import default_store
+from ..job.rank_info import is_distributed
+from ..journal.journal import JournalWriter
+from ..scheduling.consensus import FolderLog, StoreLog, log_key
+from ..scheduling.request import WORK, take_request
+from ..scheduling.trigger import Triggers
+from ..signals.background_tasks import BackgroundTasks, Task
+from ..signals.hang_detector import HangDetector
+from ..signals.signal_guard import SignalGuard, SignalHandler, request_signal
+from ..signals.stuck_signals import StuckSignals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from ..error_log import ErrorLog
+    from ..events import Event
+    from ..job.rank_info import RankInfo
+    from ..output.trace_writer import TraceWriter
+    from ..progress import Step
+    from ..scheduling.consensus import ConsensusLog, Plan
+    from ..scheduling.request import Request
+
+_LOG = logging.getLogger("kinetoscope")
+
+_count = itertools.count()
+
+_WHY_NO_SIGNAL = "the process ignores it, or this isn't the main thread, which alone may install handlers"
+
+
+class Supervisor:
+    """Attends one Tracer. Once made, nothing in it raises, but for what a signal's earlier handler raises.
+
+    Args:
+        trace_writer: Knows the run's folder and the process's rank.
+        error_log: Takes what goes wrong.
+        accepts_requests: Whether to take requests.
+        signal: The signal that asks for a window, by name or number; None for none.
+        guards_signals: Whether to save before a signal ends the process, and to keep a journal.
+        slow_step: A step that takes so many times the usual asks for a window; None for none.
+        open_markers: Returns the labels of the markers that are open now.
+        current_step: Returns which step is under way, and when it began by the monotonic clock in ns.
+
+    Raises:
+        UsageError: A signal that can't ask for a window.
+    """
+
+    def __init__(
+        self,
+        trace_writer: TraceWriter,
+        error_log: ErrorLog,
+        *,
+        accepts_requests: bool,
+        signal: str | int | None,
+        guards_signals: bool,
+        slow_step: float | None,
+        open_markers: Callable[[], list[str]],
+        current_step: Callable[[], tuple[int, int]],
+    ) -> None:
+        if signal is not None and not accepts_requests:
+            raise UsageError(f"signal={signal!r}: this Tracer takes no requests, since it has requests=False.")
+        self._trace_writer, self._error_log = trace_writer, error_log
+        self._accepts_requests, self._guards_signals = accepts_requests, guards_signals
+        self._has_journal = accepts_requests or guards_signals
+        self._journal = JournalWriter({"version": __version__, "listens": accepts_requests}, open_markers)
+        self._triggers = Triggers(_JobView(trace_writer), self._journal.note, slow_step)
+        self._guard: SignalGuard | None = None
+        self._signal = SignalHandler(None if signal is None else request_signal(signal), self._on_request_signal)
+        self._hang_detector = HangDetector(self._journal.note, current_step, self._triggers.pace.median_ns)
+        self._stuck_signals = StuckSignals(self._on_stuck_signal)
+        self._background: BackgroundTasks | None = None
+        self._step_start_ns = 0
+        self._add_duration = self._triggers.pace.add_duration if slow_step is None else self._triggers.add_duration
+        self.step_consumers: list[Callable[[Step], None]] = [self._journal.take] if self._has_journal else []
+        """What takes each complete step; at best no function of Python's, whose way through the caches is long."""
+        self.end_signal: str | None = None
+        """The signal after which nothing more shall be recorded; the program ends when it sees fit."""
+
+    def begin(self, save: Callable[[str], None]) -> None:
+        """Be there from now on.
+
+        Args:
+            save: Stops the recording and saves it.
+        """
+        self.begin_step()
+        with self._error_log.catch("The recording isn't attended"):
+            tasks = []
+            if self._has_journal:
+                tasks.append(Task("Writing the recording's journal", self._journal.write, 0.0))
+                tasks.append(Task("Looking for a step that hangs", self._hang_detector.check, 5.0))
+            if self._accepts_requests:
+                if self._signal.number is not None and not self._signal.install():
+                    _LOG.warning("Signal %d asks for no window: %s.", self._signal.number, _WHY_NO_SIGNAL)
+                tasks.append(Task("Looking for requests", self._triggers.poll, 1.0))
+            if self._guards_signals:
+                self._guard = SignalGuard(save, self._set_end_signal)
+                self._guard.begin()
+                self._stuck_signals.begin()
+                tasks.append(Task("Looking for signals that nobody answers", self._stuck_signals.check, 0.5))
+            if tasks:
+                self._background = BackgroundTasks(tasks)
+                self._background.begin()
+        self._open_journal()
+
+    def end(self, reason: str) -> None:
+        """The recording is over; signals are guarded until `uninstall`."""
+        self._signal.remove()
+        if self._background is not None:
+            self._background.end()
+        self._stuck_signals.end()
+        try:
+            self.open_journal()  # a training that ends in its first step says so, too
+            self._journal.close(reason)
+        except OSError as error:
+            _LOG.debug("The recording's journal couldn't be closed: %s", error)
+
+    def uninstall(self) -> None:
+        """All is said, and signals do what they did before."""
+        if self._guard is not None:
+            self._guard.end()
+
+    def hold_signals(self) -> AbstractContextManager[None]:
+        """Keep signals away from what the block does."""
+        return nullcontext() if self._guard is None else self._guard.hold()
+
+    def _set_end_signal(self, reason: str) -> None:
+        self.end_signal = reason
+
+    def end_step(self, number: int, dur_ns: int, samples: int | None, tokens: int | None, *, is_idle: bool) -> None:
+        """A step is complete.
+
+        Args:
+            number: Which one.
+            dur_ns: How long after the one before.
+            samples: How many it held, if the program says so.
+            tokens: The same.
+            is_idle: Whether no profiler ran in it.
+        """
+        start, now = self._step_start_ns, time.time_ns()
+        self._step_start_ns = now
+        step = ("s", number, start, now, dur_ns, samples, tokens)
+        for take in self.step_consumers:
+            take(step)
+        if is_idle:
+            self._add_duration(now - start)
+        else:
+            self._triggers.pace.profiled_ns = now - start
+
+    def open_journal(self) -> None:
+        """Begin the journal if that wasn't possible before; to be called between steps now and then, and at the end."""
+        if not self._journal.is_open:
+            self._open_journal(is_late=True)
+
+    def begin_step(self) -> None:
+        """The next step begins now, not with the end of the last one: what lies between is the recording's own time."""
+        self._step_start_ns = time.time_ns()
+
+    def action(self, step: int, scheduled: ProfilerAction) -> ProfilerAction:
+        """Return what to do during `step`: what the schedule says, unless a request says otherwise.
+
+        A rank that isn't chosen does nothing unless a request names it.
+        """
+        action = self._triggers.action(step, scheduled) if self._accepts_requests else scheduled
+        if action is ProfilerAction.NONE or self._trace_writer.selection.is_selected or self.plan is not None:
+            return action
+        return ProfilerAction.NONE
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan on whose behalf the profiler runs."""
+        return self._triggers.running
+
+    @property
+    def reason(self) -> str:
+        """Why the profiler runs, if it does."""
+        plan = self.plan
+        return "schedule" if plan is None else plan.request.reason
+
+    def begin_window(self, step: int, options: Mapping[str, Any]) -> None:
+        """A window begins now, with a step; `options` is what the profiler records."""
+        request = None if self.plan is None else self.plan.request
+        self._trace_writer.begin_window(step, options, None if request is None else request.ranks)
+        self.note("recording", {"step": step, "request": None if request is None else request.id})
+
+    def on_other_profiler(self, step: int, *, is_recording: bool) -> None:
+        """The program starts a profiler of its own in a step, in a window or in the warm-up before it."""
+        if not is_recording:
+            self.skip_window(step, "The program started a profiler of its own before a window, which is left out.")
+            return
+        self._trace_writer.reason = "another profiler"
+        self._error_log.note("The program started a profiler of its own inside a window, which ended there.")
+
+    def skip_window(self, step: int, problem: str) -> None:
+        """A window that was to begin about a step doesn't."""
+        self._error_log.note(problem)
+        self._trace_writer.skip_window(step, problem)
+        self.note("left out", {"step": step, "problem": problem})
+
+    def request(self, request: Request) -> None:
+        """Ask for a window; any thread may.
+
+        Raises:
+            UsageError: Nobody listens.
+        """
+        if not self._accepts_requests:
+            raise UsageError("This Tracer takes no requests: it has requests=False.")
+        self._triggers.request(request)
+
+    def on_event(self, event: Event) -> None:
+        """Take what the program says of itself. A tensor on a device isn't read for this: nobody waits for it here."""
+        if not self._has_journal or not (self._trace_writer.selection.is_selected or self.plan is not None):
+            return
+        name, tid, start_ns = event.name, event.tid, event.start_ns
+        if event.kind == COUNTER:
+            values = event.args or {}
+            numbers = {key: value if isinstance(value, int | float) else None for key, value in values.items()}
+            self._journal.add("c", name, start_ns, numbers)
+        elif event.kind == INSTANT:
+            self._journal.add("i", name, tid, start_ns)
+        else:
+            self._journal.add("m", name, tid, start_ns, event.dur_ns)
+
+    def note(self, kind: str, value: object) -> None:
+        """Take a piece of news for those who watch the job."""
+        if self._has_journal:
+            self._journal.note(kind, value)
+
+    def _on_stuck_signal(self, signal: str) -> None:
+        """The process doesn't react to a signal: note that, and where it hangs, before it is killed."""
+        self._hang_detector.report()
+        self._trace_writer.note_end_signal(signal)
+
+    def _on_request_signal(self, handler: SignalHandler) -> None:
+        self._triggers.signal()
+        if handler.has_program_handler:
+            handler.pass_on()
+
+    def _open_journal(self, *, is_late: bool = False) -> None:
+        """Begin the journal as soon as run and rank are settled."""
+        rank_and_folder = self._trace_writer.rank_and_folder(is_late=is_late)
+        if not self._has_journal or rank_and_folder is None:
+            return
+        rank_info, folder = rank_and_folder
+        facts = {
+            **_facts(rank_info, folder),
+            "records": self._trace_writer.selection.is_selected,
+            "doubt": self._trace_writer.doubt,
+        }
+        self._journal.open(folder, rank_info.global_rank, facts)
+
+
+def _facts(rank_info: RankInfo, folder: Path) -> dict[str, Any]:
+    return {
+        "run": folder.name,
+        "global_rank": rank_info.global_rank,
+        "world_size": rank_info.world_size,
+        "local_rank": rank_info.local_rank,
+        "node_rank": rank_info.node_rank,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "tid": threading.get_native_id(),
+    }
+
+
+class _JobView:
+    """The process among the others, for its triggers."""
+
+    def __init__(self, trace_writer: TraceWriter) -> None:
+        self._trace_writer = trace_writer
+        # Each process of a job makes its Tracers in the same order: the n-th of each belong together.
+        self._number = next(_count)
+        self._folder_log: FolderLog | None = None
+        self._store_log: StoreLog | None = None
+
+    def rank_and_size(self) -> tuple[int, int] | None:
+        rank_and_folder = self._trace_writer.rank_and_folder()
+        return None if rank_and_folder is None else (rank_and_folder[0].global_rank, rank_and_folder[0].world_size)
+
+    def is_chosen(self) -> bool:
+        return self._trace_writer.selection.is_selected
+
+    def logs(self) -> list[ConsensusLog]:
+        rank_and_folder = self._trace_writer.rank_and_folder()
+        if rank_and_folder is None:
+            return []
+        key = log_key(self._trace_writer.attempt, self._number)
+        if self._folder_log is None:
+            self._folder_log = FolderLog(rank_and_folder[1] / WORK / "plans", key)
+        if not is_distributed():
+            self._store_log = None  # its server may be gone
+        elif self._store_log is None:
+            store = default_store()
+            if store is not None:
+                self._store_log = StoreLog(store, f"kinetoscope/plan/{key}")
+        return [log for log in (self._folder_log, self._store_log) if log is not None]
+
+    def take_request(self) -> Request | None:
+        rank_and_folder = self._trace_writer.rank_and_folder()
+        if rank_and_folder is None or rank_and_folder[0].local_rank:
+            return None  # one process of each machine looks
+        return take_request(rank_and_folder[1])

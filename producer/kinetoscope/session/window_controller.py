@@ -1,0 +1,280 @@
+"""How a Tracer goes from window to window: the next step's action becomes what the profiler does.
+
+The training's own thread does it, at the boundary of two steps. In most steps of a training nothing is recorded before
+and after: then all of this is one question to the schedule.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from torch.profiler import ProfilerAction, profile
+
+from ..errors import ProfilerBusyError
+from ..profiling.recorder import Recorder
+from .last_window import LastWindow
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from ..error_log import ErrorLog
+    from ..output.spool import Job
+    from ..output.trace_writer import TraceWriter
+    from ..profiling.annotations import Annotations
+    from ..profiling.recorder import Options
+    from ..progress import ProgressCounter
+    from ..sampling.environment_probe import EnvironmentProbe
+    from .step_actions import StepActions
+    from .supervisor import Supervisor
+    from .trace_metadata import TraceMetadata
+
+_LOG = logging.getLogger("kinetoscope")
+
+
+@dataclass
+class WindowCallbacks:
+    """The program's functions that are called for each window; None for none.
+
+    Args:
+        on_trace_ready: Is given the Tracer when a window is complete.
+        on_window: Is given torch's profiler.
+        trace_id: Makes the window's trace id.
+    """
+
+    on_trace_ready: Callable[[Any], object] | None
+    on_window: Callable[[profile], object] | None
+    trace_id: Callable[[], str] | None
+
+
+class Exporter(Protocol):
+    """What the callbacks may ask for the window: a Tracer."""
+
+    def export_chrome_trace(self, path: str | os.PathLike[str], use_python_export: bool = False) -> None:  # noqa: FBT001, FBT002  as in torch
+        """Write the last window's trace."""
+
+
+class WindowController:
+    """Says what the profiler does in each step of one Tracer, and saves what is complete.
+
+    Args:
+        options: What to record.
+        actions: What to do in each step.
+        counter: The steps so far.
+        annotations: What the program says of its run.
+        probe: Measures clocks and system counters.
+        metadata: The program's keys in the file.
+        trace_writer: Saves windows.
+        supervisor: Knows of requests and signals.
+        error_log: Takes what goes wrong.
+        callbacks: The program's functions.
+        keeps_events: Whether the last window stays in memory until the next one begins.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        actions: StepActions,
+        counter: ProgressCounter,
+        annotations: Annotations,
+        probe: EnvironmentProbe,
+        metadata: TraceMetadata,
+        trace_writer: TraceWriter,
+        supervisor: Supervisor,
+        error_log: ErrorLog,
+        callbacks: WindowCallbacks,
+        *,
+        keeps_events: bool,
+    ) -> None:
+        self._options, self._actions, self._counter = options, actions, counter
+        self._annotations, self._ranges, self._probe = annotations, annotations.ranges, probe
+        self._metadata, self._trace_writer, self._supervisor = metadata, trace_writer, supervisor
+        self._error_log, self.callbacks, self._keeps_events = error_log, callbacks, keeps_events
+        self.last_window = LastWindow(trace_writer)
+        """The last window as a file."""
+        self.is_idle = True
+        """Whether no profiler runs in this step."""
+        self.last_recorder: Recorder | None = None
+        """What records, or did; None before the first step."""
+        self.last_trace_id: str | None = None
+        """The id of the window that began last; None before the first."""
+        self._recorder: Recorder | None = None
+        self._exporter: Exporter | None = None
+        self._first_action = ProfilerAction.NONE
+        self._window_first = 0  # how many steps were complete when the window began that is open, or was last
+
+    @property
+    def profiler(self) -> profile | None:
+        """Torch's profiler while it records; None else."""
+        recorder = self._recorder
+        return recorder.profiler if recorder is not None and recorder.is_recording else None
+
+    # From step to step
+
+    def prepare(self, exporter: Exporter) -> None:
+        """Decide about the first step.
+
+        Args:
+            exporter: Is given to the callbacks.
+
+        Raises:
+            ScheduleError: The schedule returned something else than an action.
+        """
+        self._first_action, self._exporter = self._actions.next(), exporter
+        hooks = (self._save, self._yield_to_other, self._give_up, self._trace_id)
+        self._recorder = self.last_recorder = Recorder(self._options, *hooks, keeps_events=self._keeps_events)
+
+    def start(self) -> bool:
+        """Let the profiler do what it shall in the first step; return whether a window begins with it."""
+        recorder = self._recorder
+        if recorder is None:
+            return False
+        try:
+            recorder.start(self._first_action)
+        except ProfilerBusyError as error:
+            self._supervisor.skip_window(self._counter.batch, str(error))
+        except Exception as error:  # noqa: BLE001  torch's: it can't record here
+            self._give_up(error)
+        return recorder.is_recording
+
+    def begin(self, *, begins: bool) -> None:
+        """Begin the first step, after `start`; `begins` if a window begins with it."""
+        self._enter(ProfilerAction.NONE if self._recorder is None else self._first_action, begins=begins)
+
+    def move(self, *, closes: bool) -> None:
+        """Go on to the next step; `closes` if no window goes on beyond this point."""
+        recorder, end_signal = self._recorder, self._supervisor.end_signal
+        if recorder is None:
+            return
+        if end_signal:
+            self._trace_writer.reason = end_signal
+            self.stop()
+            return
+        try:
+            action = self._actions.next()
+            if not self.is_idle or action is not ProfilerAction.NONE:  # in few steps of a training
+                self._turn(recorder, action, closes=closes)
+        except Exception as error:  # noqa: BLE001  whatever it is, the training is worth more
+            self._give_up(error)
+
+    def _turn(self, recorder: Recorder, action: ProfilerAction, *, closes: bool) -> None:
+        """Let the profiler do something in the step that is over, or in the next one."""
+        self._ranges.end_step()  # where nothing was recorded, it is one that began long ago
+        with self._supervisor.hold_signals():  # a signal's handler closes what is open, so it finds nothing half done
+            self._annotations.until_ns, begins = time.time_ns(), False
+            if closes or self._actions.limit_reason:
+                self._trace_writer.reason = self._actions.limit_reason or "epoch"
+            try:
+                drops = closes and self._window_first == self._counter.batch
+                begins = recorder.move(action, self._options_now(), closes=closes, drops=drops)
+            except ProfilerBusyError as error:
+                self._supervisor.skip_window(self._counter.batch, str(error))
+            self._enter(action, begins=begins)
+
+    def _enter(self, action: ProfilerAction, *, begins: bool) -> None:
+        """Go on with what the profiler does from now on; `begins` if a window begins with it."""
+        recorder = self._recorder
+        self.is_idle = recorder is None or recorder.is_idle
+        if begins or self.is_idle:
+            self._trace_writer.reason = self._supervisor.reason
+        if begins:
+            self._supervisor.begin_window(self._counter.batch, self._options_now().to_json())
+            self._window_first = self._counter.batch
+        self._ranges.is_recording = recorder is not None and recorder.is_recording
+        self._annotations.enter(action, begins=begins)
+        self._probe.enter(action, begins=begins)
+
+    def _give_up(self, error: Exception) -> None:
+        """Say that the profiler failed, once, and record nothing more."""
+        _LOG.debug("The profiler failed.", exc_info=error)
+        problem = f"The profiler failed, so nothing more is recorded: {type(error).__name__}: {error}"
+        self._supervisor.skip_window(self._counter.batch, problem)
+        self.stop(has_failed=True)
+
+    def _options_now(self) -> Options:
+        plan = self._supervisor.plan
+        return self._options if plan is None else self._options.changed(plan.request.options)
+
+    def _trace_id(self) -> str:
+        """Return what the window is called that begins now; torch asks in the middle of its own code."""
+        plan, callback, trace_id = self._supervisor.plan, self.callbacks.trace_id, None
+        if callback is not None:
+            with self._error_log.catch("custom_trace_id_callback failed"):
+                trace_id = str(callback())
+        if trace_id is None:
+            trace_id = self._trace_writer.trace_id(str(self._counter.batch) if plan is None else plan.request.id)
+        self.last_trace_id = trace_id
+        return trace_id
+
+    def _yield_to_other(self, is_recording: bool) -> None:  # noqa: FBT001  # the Recorder's way
+        self._ranges.stop()
+        self._supervisor.on_other_profiler(self._counter.batch, is_recording=is_recording)
+
+    def stop(self, *, has_failed: bool = False) -> None:
+        """Record nothing more; a window that is open ends here.
+
+        Args:
+            has_failed: Whether the profiler failed, which the log says already.
+        """
+        self._ranges.stop()
+        self.is_idle = True
+        self._annotations.until_ns = time.time_ns()
+        recorder, self._recorder = self._recorder, None
+        # A window that began with the end of the loop's last step holds nothing. In a loop of the program's own, nobody
+        # says that it was the last one: there nothing ran in the window, and the `with` is left in good order.
+        begins_here = self._counter.has_stepped and self._window_first == self._counter.batch
+        is_over = begins_here and not self._ranges.is_step_open
+        may_be_over = begins_here and self._trace_writer.reason == "end"
+        try:
+            if recorder is not None:
+                with self._supervisor.hold_signals():
+                    recorder.stop(drops=is_over, drops_empty=may_be_over)
+        except Exception as error:  # noqa: BLE001  whatever it is, the training is worth more
+            if has_failed:
+                _LOG.debug("The recording couldn't be stopped.", exc_info=error)
+            else:
+                self._error_log.record("The recording couldn't be stopped", error)
+        self._annotations.close()
+
+    # Saving
+
+    def _save(self, profiler: profile, is_as_planned: bool) -> None:  # noqa: FBT001  # the Recorder's way
+        if self._trace_writer.is_excluded:
+            return
+        with self._error_log.catch("A recording was lost"):  # what is raised in torch's handler may crash the process
+            self._save_window(profiler, is_as_planned=is_as_planned)
+        self._supervisor.note("saved", self._counter.batch)
+
+    def _save_window(self, profiler: profile, *, is_as_planned: bool) -> None:
+        self._probe.read()
+        details, program_events = self._annotations.window()
+        values = self._counter.progress.to_json()
+        program_events["metadata"] = self._metadata.take()
+        is_complete = is_as_planned or (not self._actions.has_schedule and self._trace_writer.reason == "end")
+        self._trace_writer.save(
+            partial(profile.export_chrome_trace, profiler),
+            self._counter.batch,
+            is_whole=not self._ranges.is_step_open,
+            is_complete=is_complete,
+            values=values,
+            details={**details, "progress": values, **self._probe.metadata()},
+            program_events=program_events,
+            on_exported=partial(self._call_back, profiler),
+        )
+
+    def _call_back(self, profiler: profile, job: Job) -> None:
+        """Call the program's functions, while all of the window is there."""
+        callbacks, exporter = self.callbacks, self._exporter
+        with self.last_window.at_hand(job):
+            if callbacks.on_trace_ready is not None:
+                with self._error_log.catch("on_trace_ready failed"):
+                    callbacks.on_trace_ready(exporter)
+            if callbacks.on_window is not None and exporter is not None:
+                profiler.step_num = self._counter.batch  # torch's own counts those only in which it did something
+                profiler.export_chrome_trace = exporter.export_chrome_trace  # type: ignore[method-assign]  # saved already
+                with self._error_log.catch("on_window failed"):
+                    callbacks.on_window(profiler)

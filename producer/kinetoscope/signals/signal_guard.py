@@ -1,0 +1,237 @@
+"""What happens to an open recording when a signal asks the process to end.
+
+By default a process dies of SIGTERM at once, and its recording with it: of all ranks, when a peer's crash makes
+torchrun end the others. Here the recording is saved first, then the signal does what it did before. A program that
+has a handler of its own comes first: it may have to write a checkpoint in the little time that is left.
+
+A signal never interrupts the profiler itself: what runs between a start and an end of torch's own code has to run to
+its end, or the process crashes. It waits until that is over.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+    from types import FrameType
+
+_LOG = logging.getLogger("kinetoscope")
+
+_ENDING = ("SIGTERM", "SIGHUP", "SIGINT")
+_RESERVED = (*_ENDING, "SIGKILL", "SIGSTOP", "SIGCHLD", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT")
+
+
+def ending_signals(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """Return the names of the signals that end a process, as far as its launcher uses them for that.
+
+    Under SLURM no terminal closes, and SIGHUP may be what asks a job to requeue itself: Lightning installs its handler
+    for that only if there is none.
+    """
+    return tuple(name for name in _ENDING if name != "SIGHUP" or "SLURM_JOB_ID" not in environ)
+
+
+def request_signal(value: str | int) -> int:
+    """Return the number of a signal that may ask for a window.
+
+    Args:
+        value: Its name, such as `SIGUSR2`, or its number.
+
+    Raises:
+        UsageError: This system has no such signal, or it has another purpose.
+    """
+    number = getattr(signal, value, None) if isinstance(value, str) and value.startswith("SIG") else value
+    if not isinstance(number, int) or isinstance(number, bool) or number not in signal.valid_signals():
+        raise UsageError(f"signal={value!r}: this system has no such signal; try 'SIGUSR2'.")
+    if number in [getattr(signal, name, None) for name in _RESERVED]:
+        raise UsageError(f"signal={value!r}: this signal has another purpose; try 'SIGUSR2'.")
+    return int(number)
+
+
+class _Forks(threading.local):
+    """Gives forked processes, such as workers of a DataLoader, the handlers that they would have without us.
+
+    Python forgets a signal that reaches a new process before that is set up: a worker that gets a signal at once
+    would live on. So signals are kept waiting for that long.
+    """
+
+    handlers: ClassVar[list[SignalHandler]] = []
+    is_registered: ClassVar[bool] = False
+    mask: set[int] | None = None
+
+    def register(self) -> None:
+        """Be there at each fork from now on; Python can't take that back."""
+        if not _Forks.is_registered and hasattr(os, "register_at_fork"):
+            _Forks.is_registered = True
+            os.register_at_fork(before=self._before, after_in_parent=self._after, after_in_child=self._in_child)
+
+    def _before(self) -> None:
+        if self.handlers:
+            numbers = [handler.number for handler in self.handlers if handler.number is not None]
+            self.mask = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+
+    def _after(self) -> None:
+        if self.mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
+            self.mask = None
+
+    def _in_child(self) -> None:
+        for handler in list(self.handlers):
+            handler.remove()
+        self._after()
+
+
+_forks = _Forks()
+
+
+class SignalHandler:
+    """A handler in front of the one that was there.
+
+    Nothing is installed where the signal is ignored, or where its handler isn't Python's: it couldn't be called.
+
+    Args:
+        number: The signal's; None where this system hasn't it.
+        handle: Is called with this handler.
+    """
+
+    def __init__(self, number: int | None, handle: Callable[[SignalHandler], None]) -> None:
+        self._number = number
+        self._handle = handle
+        self._previous: Any = None
+        self._frame: FrameType | None = None
+
+    def install(self) -> bool:
+        """Install it, on the main thread; return whether it could be."""
+        if self._number is None or threading.current_thread() is not threading.main_thread():
+            return False
+        previous = signal.getsignal(self._number)
+        if previous in (None, signal.SIG_IGN):
+            return False
+        self._previous = previous
+        _forks.register()
+        signal.signal(self._number, self._on_signal)
+        _forks.handlers.append(self)
+        return True
+
+    def remove(self) -> None:
+        """Put back what was there, unless somebody put another one in front."""
+        if self not in _forks.handlers:
+            return
+        _forks.handlers.remove(self)
+        with suppress(ValueError):  # not on the main thread, where nobody may change handlers
+            if self.is_outermost:
+                signal.signal(self._number or 0, self._previous)
+
+    @property
+    def number(self) -> int | None:
+        """The signal's number, where this system has it."""
+        return self._number
+
+    @property
+    def is_outermost(self) -> bool:
+        """Whether the system calls this one first."""
+        return self._number is not None and signal.getsignal(self._number) == self._on_signal
+
+    @property
+    def has_program_handler(self) -> bool:
+        """Whether the program has a handler of its own behind this one."""
+        return callable(self._previous) and self._previous is not signal.default_int_handler
+
+    def _on_signal(self, _number: int, frame: FrameType | None) -> None:
+        self._frame = frame
+        try:
+            self._handle(self)
+        finally:
+            self._frame = None
+
+    def raise_again(self) -> None:
+        """Let the signal come once more."""
+        if self._number is not None:
+            signal.raise_signal(self._number)
+
+    def pass_on(self) -> None:
+        """Call the program's own handler, if there is one."""
+        if callable(self._previous):
+            self._previous(self._number, self._frame)
+
+
+class _Hold:
+    """Blocks, also within each other, that no signal interrupts: each comes at the end of the outermost one.
+
+    It is entered at each recorded step, and costs a fifth of a generator's block.
+    """
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._deferred: list[SignalHandler] = []
+
+    def defer(self, handler: SignalHandler) -> bool:
+        """Whether a signal has to wait."""
+        if self._depth:
+            self._deferred.append(handler)
+        return self._depth > 0
+
+    def __enter__(self) -> None:
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth and self._deferred:
+            deferred, self._deferred = self._deferred, []
+            for handler in deferred:
+                handler.raise_again()
+
+
+class SignalGuard:
+    """Saves what is recorded before a signal ends the process.
+
+    Python calls handlers on the main thread alone, and lets only that one install them. So nothing guards a
+    training on another thread, which alone may stop its profiler.
+
+    Args:
+        save: Stops the recording and saves it; is given the reason.
+        note_signal: Takes the name of a signal that asks the process to end, where the program decides when.
+    """
+
+    def __init__(self, save: Callable[[str], None], note_signal: Callable[[str], None]) -> None:
+        self._save, self._note_signal = save, note_signal
+        self._handlers = [
+            SignalHandler(getattr(signal, name, None), self._on_signal_to_end) for name in ending_signals()
+        ]
+        self._hold = _Hold()
+
+    def begin(self) -> None:
+        """Be there from now on."""
+        for handler in self._handlers:
+            handler.install()
+
+    def end(self) -> None:
+        """There is nothing to save any more."""
+        for handler in self._handlers:
+            handler.remove()
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Keep signals away from the profiler; they come when it is done."""
+        return self._hold
+
+    def _on_signal_to_end(self, handler: SignalHandler) -> None:
+        if self._hold.defer(handler):
+            return
+        reason = signal.Signals(handler.number or 0).name.lower()
+        if handler.number == signal.SIGINT and not handler.has_program_handler:
+            handler.pass_on()  # KeyboardInterrupt, which goes through the Tracer's `with`
+        elif handler.has_program_handler or not handler.is_outermost:
+            self._note_signal(reason)
+            handler.pass_on()
+        else:
+            self._save(reason)
+            handler.remove()
+            handler.raise_again()

@@ -1,0 +1,111 @@
+"""Signals that nobody answers, since the main thread is in a call that doesn't return.
+
+Python runs handlers on the main thread alone, between two of its own instructions. A collective that waits for a rank
+which is gone, in gloo as in NCCL, lets none run (torch 2.13): the process outlives SIGTERM until its launcher loses
+patience and sends SIGKILL. The recording can't be saved then, as only that thread may touch it. What can be done is to
+say so while there is time: the system still writes the signal's number to a descriptor, which another thread reads.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from .signal_guard import ending_signals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PATIENCE_S = 2.0
+"""After how long without an answer it is reported; launchers wait for half a minute."""
+
+_READ_BYTES = 1 << 12
+
+
+class StuckSignals:
+    """Tells once of each signal to end after which the process is still there. Only one can listen in a process.
+
+    Args:
+        report: Takes the signal's name in lower case, on the thread that looks.
+        clock: Seconds.
+    """
+
+    def __init__(self, report: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._report, self._clock = report, clock
+        numbers = {name: getattr(signal, name, None) for name in ending_signals()}
+        self._names = {int(number): name for name, number in numbers.items() if number is not None}
+        self._arrivals: dict[int, float] = {}
+        self._reported: set[int] = set()
+        self._pipe: tuple[int, int] | None = None
+
+    def begin(self) -> None:
+        """Listen, unless this isn't the main thread, or somebody else does, as an event loop."""
+        if threading.current_thread() is not threading.main_thread() or os.name != "posix":
+            return
+        self._pipe = os.pipe()
+        for descriptor in self._pipe:
+            os.set_blocking(descriptor, False)
+        other = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
+        if other != -1:
+            signal.set_wakeup_fd(other)
+            self._close()
+            return
+        _forks.listening = self
+        _forks.register()
+
+    def end(self) -> None:
+        """Listen no more."""
+        if self._pipe is not None:
+            with suppress(ValueError):  # not on the main thread: then it goes on to listen, and nobody looks
+                self._restore()
+                self._close()
+
+    def check(self) -> None:
+        """Tell of what has waited for too long."""
+        if self._pipe is None:
+            return
+        with suppress(BlockingIOError):
+            for number in os.read(self._pipe[0], _READ_BYTES):
+                if number in self._names:
+                    self._arrivals.setdefault(number, self._clock())
+        for number, since in self._arrivals.items():
+            if number not in self._reported and self._clock() - since >= PATIENCE_S:
+                self._reported.add(number)
+                self._report(self._names[number].lower())
+
+    def _restore(self) -> None:
+        current = signal.set_wakeup_fd(-1)
+        if self._pipe is not None and current not in (-1, self._pipe[1]):
+            signal.set_wakeup_fd(current)
+        if _forks.listening is self:
+            _forks.listening = None
+
+    def _close(self) -> None:
+        pipe, self._pipe = self._pipe, None
+        for descriptor in pipe or ():
+            os.close(descriptor)
+
+
+class _Forks:
+    """Keeps signals to forked processes, such as workers of a DataLoader, out of the training's descriptor."""
+
+    listening: StuckSignals | None = None
+    _is_registered = False
+
+    def register(self) -> None:
+        """Be there at each fork from now on; Python can't take that back."""
+        if not self._is_registered:
+            self._is_registered = True
+            os.register_at_fork(after_in_child=self._in_child)
+
+    def _in_child(self) -> None:
+        listening = self.listening
+        if listening is not None:
+            listening.end()
+
+
+_forks = _Forks()

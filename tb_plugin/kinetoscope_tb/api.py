@@ -1,0 +1,181 @@
+"""A recording for programs and notebooks: what the page shows, as data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from .diagnostics import diagnose
+from .discovery import Listing, TraceFile, list_given
+from .engine import (
+    Missing,
+    compute,
+    compute_comparison,
+    files_of,
+    load_summaries,
+    local_executors,
+    merge_run_notes,
+    open_or_read,
+    ranks_of,
+    write_to_cache,
+)
+from .engine.cache import configured
+from .errors import MissingData, NotFound
+from .measures.time.step_subset import counted_steps
+from .views import EVERY_VIEW, VIEWS
+
+if TYPE_CHECKING:
+    from .distributed import Ranks
+    from .trace import Diagnostic, Trace
+    from .trace.meta import Meta
+
+
+class Profile:
+    """One recording of one worker. A view is a method call, an attribute, or a name: `profile.view("operators")`.
+
+    Frames are Polars frames: they implement the Arrow PyCapsule protocol, so pandas, PyArrow and DuckDB take them too.
+    Columns are in nanoseconds, bytes and fractions; docs/metrics.md says what each means.
+
+    Args:
+        file: Where it lies.
+        trace: What was read from there.
+        listing: What lies beside it.
+    """
+
+    def __init__(self, file: TraceFile, trace: Trace, listing: Listing) -> None:
+        self._file, self._trace, self._listing = file, trace, listing
+
+    @property
+    def run(self) -> str:
+        """The run's name."""
+        return self._file.run
+
+    @property
+    def worker(self) -> str:
+        """The worker's name."""
+        return self._file.worker
+
+    @property
+    def span(self) -> str:
+        """The recording's name among those of the worker."""
+        return self._file.span
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self._file.path
+
+    @property
+    def meta(self) -> Meta:
+        """What the file says beside its events: `meta.top`, `meta.rank`, `meta.devices` and others."""
+        return self._trace.meta
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """What in the recording changes the meaning of its numbers; the view `health` has the same as a frame."""
+        return list(diagnose(self._trace))
+
+    @property
+    def complete_steps(self) -> list[str]:
+        """The names of the steps that averages are made of."""
+        names = self._trace.steps["name"].to_list()
+        return [names[step] for step in counted_steps(self._trace)]
+
+    def views(self) -> pl.DataFrame:
+        """Return the views, whether this recording has what each needs, and what to do if not."""
+        rows = [
+            (view.id, view.title, view.group, not missing, view.hint if missing else None)
+            for view in VIEWS.values()
+            for missing in [view.is_missing(self._trace)]
+        ]
+        return pl.DataFrame(rows, schema=["view", "title", "group", "has_data", "hint"], orient="row")
+
+    def view(self, name: str, /, **parameters: str | int) -> pl.DataFrame:
+        """Return a view of the recording, or of all recordings of its span or run, which are read for that.
+
+        Raises:
+            NotFound: There is no such view.
+            BadParameter: The view doesn't take the parameter, or the value.
+            MissingData: The recording lacks what the view needs; the message says how to record it.
+        """
+        if name not in EVERY_VIEW:
+            raise NotFound("view", name, EVERY_VIEW)
+        view = EVERY_VIEW[name]
+        given = view.arguments({key: str(value) for key, value in parameters.items()})
+        recorded = self._trace if view.scope == "recording" else self._ranks(view.scope)
+        return _frame(name, merge_run_notes(view, compute(view, recorded, given), self._file))
+
+    def _ranks(self, scope: str) -> Ranks:
+        files = files_of(self._listing, self._file, scope)
+        notes: list[str] = []
+        outcomes = load_summaries(files, configured(), local_executors(len(files)), on_problem=notes.append)
+        return ranks_of(self._listing, self._file, files, outcomes, notes)
+
+    def compare(
+        self, base: Profile, view: str = "operators", /, columns: Sequence[str] = (), **parameters: str | int
+    ) -> pl.DataFrame:
+        """Return a view of this recording beside that of `base`: base, new, delta, ratio, noise and verdict.
+
+        Args:
+            base: What to compare with; this recording is the new one.
+            view: What to compare.
+            columns: Which of its columns; by default its weight and its first count.
+            parameters: Of the view.
+
+        Raises:
+            NotFound: There is no such view.
+            BadParameter: The view or a column can't be compared, or doesn't take the parameter.
+            MissingData: Both recordings lack what the view needs.
+        """
+        if view not in VIEWS:
+            raise NotFound("view", view, VIEWS)
+        given = VIEWS[view].arguments({key: str(value) for key, value in parameters.items()})
+        result = compute_comparison(VIEWS[view], base._trace, self._trace, given, columns)
+        return _frame(view, result if isinstance(result, Missing) else result.frame)
+
+    def __getattr__(self, name: str) -> pl.DataFrame:
+        if name not in EVERY_VIEW:
+            raise AttributeError(f"{type(self).__name__!r} has no attribute and no view {name!r}")
+        return self.view(name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *EVERY_VIEW})
+
+    def __repr__(self) -> str:
+        place = f"run={self.run!r}, worker={self.worker!r}, span={self.span!r}"
+        return f"Profile({place}, events={self._trace.meta.events})"
+
+
+def _frame(view: str, result: pl.DataFrame | Missing) -> pl.DataFrame:
+    if isinstance(result, Missing):
+        raise MissingData(view, result.hint)
+    return result
+
+
+def opened(path: str, run: str | None, worker: str | None, span: str | None) -> Profile:
+    """Read the first recording that the names fit, or open it from the cache.
+
+    Raises:
+        LogdirError: There is no such path, or no trace in it.
+        NotFound: No recording has these names.
+        TraceError: The file can't be used.
+    """
+    listing = list_given(path)
+    file, _ = listing.first(run=run, worker=worker, span=span)
+    cache = configured()
+    trace, is_new = open_or_read(file, cache)
+    if is_new and cache is not None:
+        write_to_cache(trace, file, cache)
+    return Profile(file, trace, listing)
+
+
+def listed(path: str) -> pl.DataFrame:
+    """Return run, worker, span, path and size of each trace under a path.
+
+    Raises:
+        LogdirError: There is no such path, or no trace in it.
+    """
+    rows = [(file.run, file.worker, file.span, file.path, file.bytes) for file in list_given(path).files]
+    return pl.DataFrame(rows, schema=["run", "worker", "span", "path", "bytes"], orient="row")

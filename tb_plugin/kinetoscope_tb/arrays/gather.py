@@ -1,0 +1,71 @@
+"""From a name or an id to what is known of it, for a whole column at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+NONE = -1
+"""A row number that points to no row; a missing number of any integer column."""
+
+_TABLE_AT_LEAST, _TABLE_PER_VALUE = 1 << 16, 16  # a larger table takes longer than sorting
+
+
+def map_categories(names: pl.Series, answer: Callable[[str], Any], *, missing: Any = False) -> NDArray[Any]:
+    """Return `answer(name)` for each row of an enum column, asking once per name that occurs."""
+    codes = names.to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()
+    texts = names.dtype.categories.to_list()  # type: ignore[attr-defined]
+    used = np.zeros(len(texts), bool)
+    used[codes[codes >= 0]] = True
+    answers = np.array([answer(t) if u else missing for t, u in zip(texts, used, strict=True)] + [missing])
+    rows: NDArray[Any] = answers[codes]
+    return rows
+
+
+def texts(names: pl.Series, rows: NDArray[Any]) -> pl.Series:
+    """Return `names[rows]` of an enum column as texts, with null where a row is NONE."""
+    return names.gather(pl.Series(rows, dtype=pl.Int64).replace(NONE, None)).cast(pl.String)
+
+
+def rows_by_id(ids: NDArray[np.int64], queries: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return for each wanted id the first row that has it, or NONE; negative ids have no row."""
+    real = np.flatnonzero(ids >= 0)
+    if not real.size or not queries.size:
+        return np.full(queries.size, NONE, np.int32)
+    order = real[np.argsort(ids[real], kind="stable")]
+    at = np.minimum(np.searchsorted(ids[order], queries), order.size - 1)
+    return np.where((queries >= 0) & (ids[order[at]] == queries), order[at], NONE).astype(np.int32)
+
+
+def gather(values: NDArray[Any], rows: NDArray[np.int32], missing: Any = NONE) -> NDArray[Any]:
+    """Return `values[rows]`, with `missing` where a row is NONE."""
+    if not values.size:
+        return np.full(rows.size, missing, values.dtype)
+    return np.where(rows >= 0, values[np.maximum(rows, 0)], np.asarray(missing, values.dtype))
+
+
+def factorize(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return (the values that occur, in order; the place of each value among them); no value is negative."""
+    most = int(values.max(initial=0)) + 1
+    if most > max(_TABLE_AT_LEAST, _TABLE_PER_VALUE * values.size):
+        return np.unique(values, return_inverse=True)
+    occurs = np.zeros(most, bool)
+    occurs[values] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs, dtype=np.int32) - 1)[values]
+
+
+def fraction(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+    """`part` ÷ `whole`; missing where there is no whole."""
+    return pl.when(whole > 0).then(part / whole)
+
+
+def scatter_add(place: NDArray[np.int32], value: NDArray[Any], size: int) -> NDArray[np.int64]:
+    """The sum of the values of each place; NONE is no place."""
+    total = np.zeros(size, np.int64)
+    real = place >= 0
+    np.add.at(total, place[real], value[real])
+    return total

@@ -1,0 +1,27 @@
+"""Files that commands write."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from ..errors import KinetoscopeError
+from ..filesystem import atomic_write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def saved(out: str) -> Iterator[IO[bytes]]:
+    """A file that gets its name when it is complete, in place of one that had it, or goes away.
+
+    Raises:
+        KinetoscopeError: It can't be written there.
+    """
+    try:
+        with atomic_write(out) as file:
+            yield file
+    except OSError as error:
+        raise KinetoscopeError(f"{Path(out)} can't be written: {error.strerror or error}.") from error

@@ -1,0 +1,117 @@
+"""The instants at which a host thread begins or ends something: between two of them it does one thing.
+
+Points come in the order of threads and time. Of ranges and calls that meet at an instant, what ends there ends before
+what begins; a range without a duration ends after it began. Partial overlaps do no harm: the innermost is what began
+last of all that is open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays.gather import NONE
+from ..arrays.jit import Array, compiled
+from ..measures.calls.call_tree import interleaved
+from ..trace import Trace
+
+Rows = NDArray[np.int32]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class HostBoundaries:
+    """The points of all threads, and what each thread does after them.
+
+    A *range* here is a row of host_events, or the number of all host events plus a row of launches.
+
+    Attributes:
+        time: Of each point; likewise `thread` and `inner`: the innermost range open after it, or NONE.
+        start: For each range the point where it begins; likewise `end`.
+        first: For each thread its first point; one more entry says where the last thread's end.
+    """
+
+    time: Ints
+    thread: Rows
+    inner: Rows
+    start: Rows
+    end: Rows
+    first: Ints
+
+    @classmethod
+    def of(cls, trace: Trace) -> HostBoundaries:
+        """Return the points of a trace."""
+        columns = [_columns(trace.host_events), _columns(trace.launches)]
+        order = interleaved(*columns[0], *columns[1])
+        thread, start, end = (np.concatenate(pair) for pair in zip(*columns, strict=True))
+        inner_first = order[::-1]
+        is_empty = end[inner_first] == start[inner_first]
+        ends = inner_first[np.argsort(end[inner_first] * 2 + is_empty, kind="stable")]
+        ends = ends[np.argsort(thread[ends], kind="stable")]
+        time, on, inner, begins, stops = _points(order, ends, thread, start, end)
+        first = np.searchsorted(on, np.arange(trace.threads.height + 1))
+        return cls(time, on, inner, begins, stops, first)
+
+    def last_before(self, thread: NDArray[Any], at: Ints) -> Rows:
+        """The last point of a thread that is no later than an instant, or NONE."""
+        found = np.full(at.size, NONE, np.int32)
+        for one in np.unique(thread[thread >= 0]):
+            first, last = self.first[one], self.first[one + 1]
+            these = np.flatnonzero(thread == one)
+            place = np.searchsorted(self.time[first:last], at[these], "right") - 1
+            found[these] = np.where(place >= 0, first + place, NONE)
+        return found
+
+
+def _columns(frame: Any) -> tuple[Rows, Ints, Ints]:
+    start = frame["start_ns"].to_numpy()
+    return frame["thread"].to_numpy(), start, start + frame["dur_ns"].to_numpy()
+
+
+@compiled
+def _points(
+    order: Array, ends: Array, thread: Array, start: Array, end: Array
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Merge the starts of ranges (`order`: by thread, start) with the ends (`ends`: by thread, end, inner first)."""
+    n = order.size
+    time = np.empty(2 * n, np.int64)
+    on = np.empty(2 * n, np.int32)
+    inner = np.empty(2 * n, np.int32)
+    begins = np.empty(n, np.int32)
+    stops = np.empty(n, np.int32)
+    is_open = np.zeros(n, np.bool_)
+    above = np.empty(n, np.int32)  # what is or was open, the outermost first
+    top = 0
+    i = 0
+    j = 0
+    for k in range(2 * n):
+        is_end = i == n
+        if not is_end:
+            a = order[i]
+            b = ends[j]
+            if thread[a] != thread[b]:
+                is_end = thread[b] < thread[a]
+            else:
+                is_end = end[b] < start[a] or (end[b] == start[a] and start[b] < end[b])
+        if is_end:
+            r = ends[j]
+            j += 1
+            time[k] = end[r]
+            stops[r] = k
+            is_open[r] = False
+        else:
+            r = order[i]
+            i += 1
+            time[k] = start[r]
+            begins[r] = k
+            is_open[r] = True
+            above[top] = r
+            top += 1
+        while top and not is_open[above[top - 1]]:
+            top -= 1
+        on[k] = thread[r]
+        inner[k] = above[top - 1] if top else NONE
+    return time, on, inner, begins, stops

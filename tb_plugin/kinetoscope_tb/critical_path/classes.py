@@ -1,0 +1,102 @@
+"""What the time on a path went to: a class for each stretch between two nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays.gather import NONE, gather, map_categories
+from ..arrays.nesting import nearest
+from ..measures.time.idle import QUEUED_NS
+from ..names.calls import synchronises
+from ..names.kernels import is_communication_range, is_data_loading
+from ..trace import Trace
+from .edges import IN_CALLS, Kind
+from .graph import Graph
+
+Codes = NDArray[np.int8]
+
+CLASSES = (
+    "computation",
+    "device communication",
+    "copy",
+    "launch latency",
+    "between rows",
+    "unexplained wait",
+    "data loading",
+    "host communication",
+    "operator",
+    "runtime call",
+    "synchronisation",
+    "between operators",
+)
+COMPUTATION, COMMUNICATION, COPY, LAUNCH, BETWEEN_ROWS, UNEXPLAINED = range(6)
+LOADING, HOST_COMMUNICATION, OPERATOR, CALL, SYNCHRONISATION, BETWEEN = range(6, 12)
+ON_DEVICE = range(6)
+"""The classes of a device's time; all others are the host's."""
+
+
+def range_classes(trace: Trace) -> Codes:
+    """The class of a thread's time in which each range is the innermost one; a range is as HostPoints says.
+
+    Whatever lies in data loading belongs to it, and an operator in a communication to that.
+    """
+    host, calls = trace.host_events, trace.launches
+    parent = host["parent"].to_numpy()
+
+    def within(names: object) -> NDArray[np.bool_]:
+        known = map_categories(host["name"], names).astype(bool)  # type: ignore[arg-type]
+        inside: NDArray[np.bool_] = nearest(known, parent) >= 0
+        return inside
+
+    loads, communicates = within(is_data_loading), within(is_communication_range)
+    is_op = (host["kind"] == "operator").to_numpy()
+    in_op = nearest(is_op, parent) >= 0
+    ranges = np.select([loads, communicates, in_op], [LOADING, HOST_COMMUNICATION, OPERATOR], default=BETWEEN)
+    waits = map_categories(calls["name"], synchronises).astype(bool)
+    loading = gather(loads, calls["host"].to_numpy(), missing=False)
+    called = np.select([loading, waits], [LOADING, SYNCHRONISATION], default=CALL)
+    return np.concatenate([ranges, called]).astype(np.int8)
+
+
+def row_classes(trace: Trace) -> Codes:
+    """The class of each row of device_events."""
+    device = trace.device_events
+    computes = (device["kind"] == "kernel").to_numpy()
+    communicates = device["is_communication"].to_numpy()
+    return np.select([communicates, computes], [COMMUNICATION, COMPUTATION], default=COPY).astype(np.int8)
+
+
+def own_classes(trace: Trace, graph: Graph) -> Codes:
+    """The class of each node's own delay: for a point, of what its thread did before it."""
+    nodes = graph.nodes
+    found = np.full(nodes.time.size, BETWEEN, np.int8)
+    inner, _ = inner_before(graph)
+    found[: inner.size] = gather(range_classes(trace), inner, missing=BETWEEN)
+    edge = graph.driving_edge[nodes.starts]
+    kind = np.where(edge >= 0, graph.kind[np.maximum(edge, 0)], NONE) if graph.kind.size else edge
+    in_call = np.isin(kind, IN_CALLS)
+    since = nodes.time[graph.predecessor[edge]]
+    is_long = (edge < 0) | (nodes.time[nodes.starts] - since > QUEUED_NS)
+    found[nodes.starts] = np.select(
+        [in_call, is_long, kind == Kind.LAUNCH], [CALL, UNEXPLAINED, LAUNCH], default=BETWEEN_ROWS
+    )
+    found[nodes.ends] = row_classes(trace)
+    return found
+
+
+def inner_before(graph: Graph) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """For each point the innermost range that was open before it, or NONE, and on which thread.
+
+    That is the point's own thread; or, where it begins what another one gave it, that other one, from then on.
+    """
+    boundaries = graph.nodes.boundaries
+    thread, inner = boundaries.thread.copy(), np.full(boundaries.inner.size, NONE, np.int32)
+    inner[1:] = boundaries.inner[:-1]
+    inner[boundaries.first[:-1][np.diff(boundaries.first) > 0]] = NONE
+    edge = graph.driving_edge[: inner.size]
+    given = np.flatnonzero(edge >= 0)
+    given = given[graph.kind[edge[given]] == Kind.HAND_OVER]
+    giver = graph.predecessor[edge[given]]
+    inner[given], thread[given] = boundaries.inner[giver], boundaries.thread[giver]
+    return inner, thread

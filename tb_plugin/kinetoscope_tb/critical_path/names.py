@@ -1,0 +1,114 @@
+"""What the nodes' own delays and the stretches of a path are called: kernels, operators, calls, annotations.
+
+Names are numbers here, equal where the texts are, since there are as many as there are nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..arrays.gather import NONE, gather, map_categories
+from ..arrays.nesting import nearest
+from ..names.kernels import is_data_loading
+from ..trace import Trace
+from .classes import inner_before
+from .edges import IN_CALLS
+from .graph import Graph
+
+Rows = NDArray[np.int32]
+
+NAMELESS = "nothing recorded"
+"""What is said of a place that has no name."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where something is: a host event, a call and a row of device_events of each, or NONE, as PATH has them."""
+
+    event: Rows
+    call: Rows
+    row: Rows
+
+    @classmethod
+    def of_path(cls, path: pl.DataFrame) -> Places:
+        """Return the places of the stretches of a path."""
+        return cls(*(path[column].to_numpy() for column in ("host_event", "launch", "device_event")))
+
+    @classmethod
+    def of_nodes(cls, trace: Trace, graph: Graph) -> Places:
+        """Return the places of all nodes' own delays."""
+        nodes, hosts = graph.nodes, trace.host_events.height
+        inner = np.full(nodes.time.size, NONE, np.int32)
+        inner[: nodes.boundaries.time.size], _ = inner_before(graph)
+        row = np.full(nodes.time.size, NONE, np.int32)
+        row[nodes.starts] = row[nodes.ends] = np.arange(nodes.rows)
+        call = np.where(inner >= hosts, inner - hosts, NONE).astype(np.int32)
+        edge = graph.driving_edge
+        in_call = np.flatnonzero(edge >= 0)
+        in_call = in_call[np.isin(graph.kind[edge[in_call]], IN_CALLS)]
+        call[in_call] = trace.device_events["launch"].to_numpy()[row[in_call]]
+        row[in_call] = NONE
+        event = np.where(call >= 0, gather(trace.launches["host"].to_numpy(), call), inner)
+        return cls(event.astype(np.int32), call, row)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What can be told by name.
+
+    Attributes:
+        texts: What the numbers stand for.
+        event: The number of each host event's name; likewise of each call's and of each device row's.
+        loader: For each host event the data loading around it, or NONE; likewise the innermost operator.
+        launching: For each device row the operator that launched it, or NONE.
+    """
+
+    texts: pl.Series
+    event: Rows
+    call: Rows
+    row: Rows
+    loader: Rows
+    op: Rows
+    launching: Rows
+
+    @classmethod
+    def of(cls, trace: Trace) -> Names:
+        """Return the names of a trace."""
+        hosts, frames = trace.host_events, (trace.host_events, trace.launches, trace.device_events)
+        known = [frame["name"].dtype.categories for frame in frames]  # type: ignore[attr-defined]
+        texts, number = np.unique(pl.concat(known).to_numpy(), return_inverse=True)
+        codes: list[Rows] = []
+        first = 0
+        for frame, categories in zip(frames, known, strict=True):
+            of_text = number[first : first + categories.len()].astype(np.int32)
+            codes.append(gather(of_text, frame["name"].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()))
+            first += categories.len()
+        parent = hosts["parent"].to_numpy()
+        loader = nearest(map_categories(hosts["name"], is_data_loading).astype(bool), parent)
+        op = nearest((hosts["kind"] == "operator").to_numpy(), parent)
+        listed = pl.Series(texts.tolist(), dtype=pl.String)
+        event, call, row = codes
+        return cls(listed, event, call, row, loader, op, trace.device_events["op"].to_numpy())
+
+    def named(self, places: Places) -> Rows:
+        """What runs, or which row waits to run; NONE where nothing was recorded."""
+        of_row, of_loader = gather(self.row, places.row), gather(self.event, gather(self.loader, places.event))
+        of_call, of_event = gather(self.call, places.call), gather(self.event, places.event)
+        found: Rows = np.select(
+            [places.row >= 0, of_loader >= 0, places.call >= 0], [of_row, of_loader, of_call], of_event
+        )
+        return found
+
+    def operators(self, places: Places) -> Rows:
+        """The innermost operator around it, or the one that launched the row; NONE if none is known."""
+        op = np.where(places.row >= 0, gather(self.launching, places.row), gather(self.op, places.event))
+        found: Rows = gather(self.event, op.astype(np.int32))
+        return found
+
+    def text(self, numbers: Rows) -> pl.Series:
+        """The texts of some numbers; null for NONE."""
+        return self.texts.gather(pl.Series(numbers, dtype=pl.Int64).replace(NONE, None))

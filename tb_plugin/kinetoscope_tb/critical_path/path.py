@@ -1,0 +1,146 @@
+"""The critical path of a step: back from its end, always to what was waited for longest.
+
+The stretches of a path follow each other without a gap, from the start of the step's window to its end, so they add up
+to the step's time exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..arrays.gather import NONE, gather
+from ..arrays.jit import Array, compiled
+from ..trace import Trace
+from .classes import inner_before, own_classes
+from .edges import IN_CALLS, Kind
+from .graph import Graph
+
+Ints = NDArray[np.int64]
+
+PATH = {
+    "step": pl.Int32,  # a row of `steps`
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+    "class": pl.Int8,  # a place in CLASSES
+    "kind": pl.Int8,  # a Kind: why it could not begin earlier
+    "host_event": pl.Int32,  # the innermost range of the thread, or NONE
+    "launch": pl.Int32,  # the innermost call of the thread, or the call that launched the row, or NONE
+    "device_event": pl.Int32,  # the row that runs, or that waits, or NONE
+    "thread": pl.Int32,  # the host thread, or NONE: the time is a device's
+}
+"""One row is one stretch of a step's path. Order: step, time."""
+
+
+def critical_path(trace: Trace, graph: Graph, parts: NDArray[np.int8] | None = None) -> pl.DataFrame:
+    """The critical paths (PATH) of all steps; `parts` are the nodes' own_classes, if they are known."""
+    starts, ends = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
+    last = np.arange(graph.nodes.step_ends.start, graph.nodes.step_ends.stop)
+    return trace_back(trace, graph, last, starts, ends, parts)
+
+
+def trace_back(
+    trace: Trace, graph: Graph, target: Ints, starts: Ints, ends: Ints, parts: NDArray[np.int8] | None = None
+) -> pl.DataFrame:
+    """Ways back from some nodes, always to what was waited for longest: PATH, whose `step` is the place of the node.
+
+    Args:
+        trace: The trace.
+        graph: Its graph.
+        target: The nodes.
+        starts: From when each way is told; it has no gap, also where nothing is known that was waited for.
+        ends: Until when; no later than its node happened.
+        parts: The nodes' own_classes, if they are known.
+    """
+    found = _walked(graph.driving_edge, graph.predecessor, graph.nodes.time, target, starts, ends)
+    node, edge, start, step = (column[::-1] for column in found)
+    end = ends[step]
+    end[:-1] = np.where(step[:-1] == step[1:], start[1:], end[:-1])
+    kind = gather(graph.kind, edge, missing=Kind.ITSELF)
+    columns = {
+        "step": step,
+        "start_ns": start,
+        "end_ns": end,
+        "class": (own_classes(trace, graph) if parts is None else parts)[node],
+        "kind": kind,
+        **_whereabouts(trace, graph, node, kind),
+    }
+    return pl.DataFrame(_merged(columns), schema=PATH)
+
+
+def _whereabouts(trace: Trace, graph: Graph, node: Ints, kind: NDArray[np.int8]) -> dict[str, NDArray[np.int32]]:
+    """What happens in the stretch before each node, and where."""
+    starts, ends, boundaries = graph.nodes.starts, graph.nodes.ends, graph.nodes.boundaries
+    hosts = trace.host_events.height
+    point = np.where(node < boundaries.time.size, node, NONE)
+    inners, threads = inner_before(graph)
+    inner = gather(inners, point)
+    row = np.where(node >= ends.start, node - ends.start, node - starts.start)
+    row = np.where((node >= starts.start) & (node < ends.stop), row, NONE)
+    is_call = np.isin(kind, IN_CALLS)
+    is_launch = (row >= 0) & ((kind == Kind.LAUNCH) | is_call)
+    called = np.where(is_launch, gather(trace.device_events["launch"].to_numpy(), row), NONE)
+    launch = np.where(inner >= hosts, inner - hosts, called)
+    around = gather(trace.launches["host"].to_numpy(), launch)
+    thread = gather(threads, point)
+    return {
+        "host_event": np.where((inner >= 0) & (inner < hosts), inner, around).astype(np.int32),
+        "launch": launch.astype(np.int32),
+        "device_event": np.where(is_call, NONE, row).astype(np.int32),
+        "thread": np.where(is_call, gather(trace.launches["thread"].to_numpy(), launch), thread).astype(np.int32),
+    }
+
+
+def _merged(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Stretches of the same, one right after the other, as one; they come in order."""
+    is_first = np.ones(columns["step"].size, bool)
+    if not is_first.size:
+        return columns
+    same = ("step", "class", "host_event", "launch", "device_event", "thread")
+    is_first[1:] = np.any([columns[name][1:] != columns[name][:-1] for name in same], axis=0)
+    first = np.flatnonzero(is_first)
+    last = np.append(first[1:], is_first.size) - 1
+    return {name: values[last if name == "end_ns" else first] for name, values in columns.items()}
+
+
+@compiled
+def _walked(
+    driving_edge: Array, predecessor: Array, time: Array, target: Array, start: Array, end: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Return (node, edge that led to it, start, way) of each stretch; the last one of the last way first."""
+    size = 1024
+    node = np.empty(size, np.int64)
+    edge = np.empty(size, np.int64)
+    begin = np.empty(size, np.int64)
+    step = np.empty(size, np.int64)
+    count = 0
+    for s in range(start.size - 1, -1, -1):
+        v = target[s]
+        at = end[s]
+        while at > start[s]:
+            e = driving_edge[v]
+            u = predecessor[e] if e >= 0 else NONE
+            reached = max(time[u], start[s]) if u >= 0 else start[s]
+            if reached < at:
+                if count == size:
+                    node, edge, begin, step = _grown(node), _grown(edge), _grown(begin), _grown(step)
+                    size *= 2
+                node[count] = v
+                edge[count] = e
+                begin[count] = reached
+                step[count] = s
+                count += 1
+            at = min(at, reached)
+            v = u
+    return node[:count].copy(), edge[:count].copy(), begin[:count].copy(), step[:count].copy()
+
+
+@compiled
+def _grown(values: Array) -> Array:
+    larger = np.empty(2 * values.size, np.int64)
+    for i in range(values.size):
+        larger[i] = values[i]
+    return larger

@@ -1,0 +1,95 @@
+"""The rows of each stream in the order in which it runs them, with when each was launched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays.gather import NONE, gather
+from ..measures.time.idle import axes
+from ..trace import Trace
+
+Rows = NDArray[np.int32]
+Ints = NDArray[np.int64]
+
+
+MOST_STREAMS = 256  # that are held against each other; no program is known that uses as many
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One stream: its rows of device_events, in order.
+
+    Attributes:
+        device: Index of its device.
+        number: Of the stream.
+        rows: In the order of their start.
+        start: When each began; likewise `end`.
+        launched: When the call that launched it began, or when it began itself if no call is known; never earlier than
+            that of the row before, since a stream runs in the order of launch.
+        ended: When it and all before it had ended.
+        last: The place in `rows` of the one whose end that is.
+    """
+
+    device: int
+    number: int
+    rows: Rows
+    start: Ints
+    end: Ints
+    launched: Ints
+    ended: Ints
+    last: Ints
+
+    def last_ended(self, launched_before: Ints, by: Ints) -> tuple[Rows, NDArray[np.bool_]]:
+        """Return of the rows launched before an instant the one that ended last, but no later than `by`.
+
+        The second array says whether all that was launched before had ended by then.
+        """
+        known = np.searchsorted(self.launched, launched_before, "left")
+        place = np.minimum(known, np.searchsorted(self.ended, by, "right")) - 1
+        found = np.where(place >= 0, self.rows[self.last[np.maximum(place, 0)]], NONE)
+        return found.astype(np.int32), place == known - 1
+
+
+@dataclass(frozen=True)
+class Streams:
+    """All streams of a worker.
+
+    Attributes:
+        streams: In order of device and number.
+        of: For each row of device_events the place of its stream among them.
+    """
+
+    streams: list[Stream]
+    of: Rows
+
+    @property
+    def busiest(self) -> list[tuple[int, Stream]]:
+        """Their places and themselves, in order: all, or the MOST_STREAMS with most rows.
+
+        Where each of many calls is held against each stream, the work grows with the product.
+        """
+        if len(self.streams) <= MOST_STREAMS:
+            return list(enumerate(self.streams))
+        chosen = sorted(range(len(self.streams)), key=lambda place: -self.streams[place].rows.size)[:MOST_STREAMS]
+        return [(place, self.streams[place]) for place in sorted(chosen)]
+
+    @classmethod
+    def of_trace(cls, trace: Trace) -> Streams:
+        """Return the streams of a trace."""
+        device = trace.device_events
+        start = device["start_ns"].to_numpy()
+        end = start + device["dur_ns"].to_numpy()
+        called = gather(trace.launches["start_ns"].to_numpy(), device["launch"].to_numpy())
+        launched = np.where(device["launch"].to_numpy() >= 0, called, start)
+        streams: list[Stream] = []
+        of = np.full(device.height, NONE, np.int32)
+        for index, number, rows in axes(trace, "stream"):
+            of[rows] = len(streams)
+            ended = np.maximum.accumulate(end[rows])
+            last = np.maximum.accumulate(np.where(end[rows] == ended, np.arange(rows.size), 0))
+            since = np.maximum.accumulate(launched[rows])
+            streams.append(Stream(index, number, rows, start[rows], end[rows], since, ended, last))
+        return cls(streams, of)

@@ -1,0 +1,170 @@
+"""What threads wait for in each other; no row of a recording says it, so it follows from what threads do and when.
+
+* A thread that had nothing to do begins when another one gives it work: one that communicates, when a collective was
+  begun elsewhere (c10d), any other, when the main thread came to where it is then.
+* A thread goes on when another one has finished: the main thread after all of the backward pass, which runs on a thread
+  of autograd's; any thread at most WAKE_NS after another thread's communication, if it did nothing itself meanwhile.
+
+Nothing else is taken for a wait: threads that watch or log (NCCL's watchdog asks for events all the time) end something
+whenever another one begins something.
+
+A thread is *quiet* while no operator, no call and no data loading is open on it. Python alone is quiet too: it may run
+or wait, and only what follows tells which.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays.gather import NONE, map_categories
+from ..arrays.jit import Array, compiled
+from ..arrays.nesting import nearest
+from ..names.kernels import is_communication_range, is_data_loading, step_number
+from ..trace import Trace
+from .boundaries import HostBoundaries
+
+Rows = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+
+WAKE_NS = 100_000
+"""How long a thread may take to go on after what it waited for: after 45 of the 48 collectives of our samples the next
+operator or annotation of the main thread begins or ends within 57 µs."""
+IDLE_NS = 20_000
+"""A shorter pause of a thread is no sign that it waited for another one to give it work."""
+
+
+def main_thread(trace: Trace) -> int:
+    """The thread that runs the steps, or the one with the longest ranges; NONE if there is no host thread."""
+    host, calls = trace.host_events, trace.launches
+    is_step = map_categories(host["name"], lambda name: step_number(name) is not None).astype(bool)
+    thread = host["thread"].to_numpy()
+    if is_step.any():
+        return int(np.bincount(thread[is_step]).argmax())
+    spent = np.zeros(trace.threads.height, np.int64)
+    np.add.at(spent, calls["thread"].to_numpy(), calls["dur_ns"].to_numpy())
+    outer = host["depth"].to_numpy() == 0
+    np.add.at(spent, thread[outer], host["dur_ns"].to_numpy()[outer])
+    return int(spent.argmax()) if spent.any() else NONE
+
+
+def busy_ranges(trace: Trace) -> Bools:
+    """Of each range, whether a thread in which it is the innermost one is busy, and not quiet."""
+    host = trace.host_events
+    works = (host["kind"] == "operator").to_numpy() | map_categories(host["name"], is_data_loading).astype(bool)
+    works |= map_categories(host["name"], is_communication_range).astype(bool)
+    within = nearest(works, host["parent"].to_numpy()) >= 0
+    return np.concatenate([within, np.ones(trace.launches.height, bool)])
+
+
+def autograd_threads(trace: Trace) -> Bools:
+    """Which threads run backward operators of forward operators of other threads."""
+    host = trace.host_events
+    found = np.zeros(trace.threads.height, bool)
+    engine = map_categories(host["name"], lambda name: name.startswith("autograd::engine::")).astype(bool)
+    found[host["thread"].to_numpy()[engine | (host["fwd_thread"].to_numpy() > 0)]] = True
+    return found
+
+
+def fork_edges(trace: Trace, boundaries: HostBoundaries, is_busy: Bools) -> tuple[Rows, Rows]:
+    """Points at which a thread begins what it was given, and the points of other threads that gave it."""
+    main = main_thread(trace)
+    is_work = np.append(is_busy, np.False_)[boundaries.inner]
+    idle = np.flatnonzero(~is_work[:-1] & is_work[1:] & (boundaries.thread[:-1] == boundaries.thread[1:])) + 1
+    idle = idle[boundaries.time[idle] - boundaries.time[idle - 1] > IDLE_NS]
+    first = boundaries.first[:-1][np.diff(boundaries.first) > 0]
+    begins = np.concatenate([idle, first])
+    begins = begins[boundaries.thread[begins] != main]
+    from_main = boundaries.last_before(np.full(begins.size, main, np.int32), boundaries.time[begins])
+    begun = _communications_begun(trace, boundaries, begins)
+    return begins.astype(np.int32), np.where(begun >= 0, begun, from_main)
+
+
+def _communications_begun(trace: Trace, boundaries: HostBoundaries, begins: NDArray[np.int64]) -> Rows:
+    """For each point that begins a communication, the last point then of the thread that began one last, or NONE."""
+    host = trace.host_events
+    communicates = map_categories(host["name"], is_communication_range).astype(bool)
+    started = np.flatnonzero(communicates)
+    at = host["start_ns"].to_numpy()[started]
+    order = np.argsort(at, kind="stable")
+    started, at = started[order], at[order]
+    inner = boundaries.inner[begins]
+    is_one = np.append(communicates, np.zeros(trace.launches.height + 1, bool))[inner]
+    thread = host["thread"].to_numpy()[started]
+    giver = _last_elsewhere(at, thread, boundaries.time[begins], boundaries.thread[begins])
+    giver = np.where(is_one, giver, NONE)
+    return boundaries.last_before(giver, boundaries.time[begins])
+
+
+def join_edges(trace: Trace, boundaries: HostBoundaries, is_busy: Bools) -> tuple[Rows, Rows]:
+    """Points at which a thread goes on, and the points of other threads at which what it waited for was over."""
+    host = trace.host_events
+    is_work = np.append(is_busy, np.False_)[boundaries.inner]
+    goes_on = np.flatnonzero(~is_work[:-1] & (boundaries.thread[:-1] == boundaries.thread[1:])) + 1
+    is_backward = autograd_threads(trace)[boundaries.thread]
+    over = _ends_of_work(boundaries, is_work)
+    communicates = map_categories(host["name"], is_communication_range).astype(bool)
+    over = np.union1d(over[is_backward[over]], boundaries.end[np.flatnonzero(communicates)])
+    over = over[np.argsort(boundaries.time[over], kind="stable")]
+    found = _joined(boundaries.time, boundaries.thread, goes_on, over, is_backward, main_thread(trace), WAKE_NS)
+    real = found >= 0
+    return goes_on[real].astype(np.int32), found[real]
+
+
+def _ends_of_work(boundaries: HostBoundaries, is_work: Bools) -> NDArray[np.int64]:
+    """The points at which a thread's work ends, and it is quiet for IDLE_NS or for good."""
+    ends = ~is_work
+    ends[1:] &= is_work[:-1]
+    ends[:1] = False
+    at = np.flatnonzero(ends)
+    following = np.minimum(at + 1, boundaries.time.size - 1)
+    is_last = (following == at) | (boundaries.thread[following] != boundaries.thread[at])
+    rests = is_last | (boundaries.time[following] - boundaries.time[at] > IDLE_NS)
+    found: NDArray[np.int64] = at[rests]
+    return found
+
+
+@compiled
+def _last_elsewhere(at: Array, thread: Array, when: Array, own: Array) -> Array:
+    """For each instant the thread, other than its own, of the last of `at` (sorted) that is no later, or -1."""
+    found = np.empty(when.size, np.int32)
+    for q in range(when.size):
+        low, high = 0, at.size
+        while low < high:
+            middle = (low + high) // 2
+            if at[middle] <= when[q]:
+                low = middle + 1
+            else:
+                high = middle
+        k = low - 1
+        while k >= 0 and thread[k] == own[q]:
+            k -= 1
+        found[q] = thread[k] if k >= 0 else NONE
+    return found
+
+
+@compiled
+def _joined(
+    time: Array, thread: Array, goes_on: Array, over: Array, is_backward: Array, main: int, wake_ns: int
+) -> Array:
+    """For each point that goes on after a quiet stretch the last end on another thread in that stretch, or -1."""
+    found = np.empty(goes_on.size, np.int32)
+    for q in range(goes_on.size):
+        p = goes_on[q]
+        found[q] = NONE
+        low, high = 0, over.size
+        while low < high:
+            middle = (low + high) // 2
+            if time[over[middle]] <= time[p]:
+                low = middle + 1
+            else:
+                high = middle
+        k = low - 1
+        while k >= 0 and time[over[k]] > time[p - 1]:
+            e = over[k]
+            backward = thread[p] == main and is_backward[e]
+            if thread[e] != thread[p] and (backward or time[p] - time[e] <= wake_ns):
+                found[q] = e
+                break
+            k -= 1
+    return found

@@ -1,0 +1,93 @@
+"""What if: how long the steps would take if some of their work were faster, by the graph.
+
+All of the recording is laid out anew with shorter delays; nothing else changes: the same work is done in the same order
+on the same threads and streams, and waits for the same things. So other paths become critical by themselves, and what
+is hidden behind other work saves nothing. What was over when the first step began stays where it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays.gather import NONE
+from ..trace import Trace
+from .classes import BETWEEN_ROWS, CALL, LAUNCH, own_classes
+from .edges import Kind
+from .graph import Graph
+
+Ints = NDArray[np.int64]
+
+LAGS = {
+    Kind.LAUNCH: LAUNCH,
+    Kind.CALL: CALL,
+    Kind.COPY_CALL: CALL,
+    Kind.STREAM: BETWEEN_ROWS,
+}
+"""The class that the lag of a wait belongs to."""
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A recording that can be laid out anew.
+
+    Attributes:
+        graph: Its graph.
+        since: When the first step's window begins.
+        recorded: How long each step's window is.
+        part: The class of each node's own delay.
+        lag_part: The class of each edge's lag, or NONE.
+        after: The node that each edge leads to.
+    """
+
+    graph: Graph
+    since: int
+    recorded: Ints
+    part: NDArray[np.int8]
+    lag_part: NDArray[np.int8]
+    after: Ints
+
+    @classmethod
+    def of(cls, trace: Trace, graph: Graph, parts: NDArray[np.int8] | None = None) -> WhatIf:
+        """Return the recording as it is; `parts` are the nodes' own_classes, if they are known."""
+        start, end = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
+        part_of_kind = np.array([LAGS.get(kind, NONE) for kind in Kind], np.int8)
+        after = np.repeat(np.arange(graph.nodes.time.size), np.diff(graph.first))
+        own = own_classes(trace, graph) if parts is None else parts
+        return cls(graph, int(start[0]), end - start, own, part_of_kind[graph.kind], after)
+
+    def delays(self) -> Ints:
+        """How long each node's own delay is, with the lag of what it waited for longest if both are of one class."""
+        delay, edge = self.graph.own.copy(), self.graph.driving_edge
+        waits = np.flatnonzero(edge >= 0)
+        waits = waits[self.lag_part[edge[waits]] == self.part[waits]]
+        delay[waits] += self.graph.lag[edge[waits]]
+        return delay
+
+    def saved_by_part(self, part: int, percent: int) -> Ints:
+        """How much shorter each step would be if all of a class took `percent` less."""
+        return self._saved(self.part == part, self.lag_part == part, percent)
+
+    def saved(self, nodes: NDArray[np.bool_], percent: int) -> Ints:
+        """How much shorter each step would be if the delays of some nodes took `percent` less, 0 to 100."""
+        return self._saved(nodes, nodes[self.after] & (self.lag_part == self.part[self.after]), percent)
+
+    def _saved(self, nodes: NDArray[np.bool_], edges: NDArray[np.bool_], percent: int) -> Ints:
+        graph = self.graph
+        if not (nodes.any() or edges.any()):
+            return np.zeros_like(self.recorded)
+        times = graph.times(_less(graph.own, nodes, percent), _less(graph.lag, edges, percent), self.since)
+        lasts = times[graph.nodes.step_ends] - times[graph.nodes.step_starts]
+        saved: Ints = self.recorded - np.maximum(
+            lasts, 0
+        )  # where nothing ties a step's end to its begin, they may cross
+        return saved
+
+
+def _less(values: Ints, some: NDArray[np.bool_], percent: int) -> Ints:
+    less = values.copy()
+    chosen = values[some]
+    less[some] -= chosen // 100 * percent + chosen % 100 * percent // 100  # of any size without overflow
+    return less

@@ -1,0 +1,146 @@
+"""Device rows and the calls that launched them: which of the two is missing, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..arrays.gather import NONE, map_categories
+from ..trace import Diagnostic, Trace
+
+_LAUNCHES_KERNEL = re.compile(
+    r"(?:cu|cuda|hip|hipExt)(?:Module)?(?:Launch|LaunchCooperative)Kernel|urEnqueueKernelLaunch"
+)
+_CPU = 0  # c10's number of that type of device
+
+
+def diagnose(trace: Trace) -> Iterator[Diagnostic]:
+    """What is missing between host and device."""
+    if trace.device_events.is_empty():
+        yield from _without_device_rows(trace)
+        return
+    yield from _without_launch(trace)
+    yield from _launched_without_rows(trace)
+    yield from _outside_operators(trace)
+
+
+def _without_device_rows(trace: Trace) -> Iterator[Diagnostic]:
+    calls = int(_launches_kernel(trace).sum())
+    if calls:
+        yield Diagnostic(
+            "device_not_recorded",
+            calls,
+            "Calls launched kernels, but not one row of a device was recorded: all times here are the host's. The "
+            "vendor's tracing library gave nothing: another profiler may hold the device, the driver may forbid it to "
+            "users (on NVIDIA, NVreg_RestrictProfilingToAdminUsers=0 allows it), or nothing ran before the end.",
+        )
+        return
+    on_device = int((trace.memory["device_type"] > _CPU).sum())
+    if on_device and trace.launches.is_empty():
+        yield Diagnostic(
+            "device_off",
+            on_device,
+            "Memory of a device was taken or released, but neither calls to it nor its work were recorded: all times "
+            "here are the host's. Add the device to the profiler's activities, such as ProfilerActivity.CUDA.",
+        )
+
+
+def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
+    device = trace.device_events
+    lone = device.filter((pl.col("launch") < 0) & (pl.col("op") < 0))  # old writers name the operator, not the call
+    if lone.is_empty():
+        return
+    if trace.launches.is_empty():
+        yield Diagnostic(
+            "launches_not_recorded",
+            lone.height,
+            "No call to the device was recorded, so its work belongs to no operator and no step. Record with "
+            "ProfilerActivity.CPU and the device's activity together.",
+        )
+        return
+    unlinked = lone.filter(pl.col("correlation") < 0)
+    first = device.filter(pl.col("launch") >= 0).group_by("device", "stream").agg(first=pl.col("start_ns").min())
+    linked = lone.filter(pl.col("correlation") >= 0).join(first, on=["device", "stream"], how="left")
+    before = linked.filter(pl.col("start_ns") < pl.col("first")).height
+    if unlinked.height:
+        yield Diagnostic(
+            "device_rows_without_correlation",
+            unlinked.height,
+            "Device rows don't say which call launched them. They count in every total, for no operator and no step.",
+            int(unlinked["offset"].min()),  # type: ignore[arg-type]  # it isn't empty
+        )
+    if before:
+        yield Diagnostic(
+            "device_rows_from_before",
+            before,
+            "Device work that was launched before the recording began and ran into it. It counts in every total, for "
+            "no operator and no step.",
+            level="note",
+        )
+    if linked.height - before:
+        yield Diagnostic(
+            "device_rows_without_launch",
+            linked.height - before,
+            "The call that launched them is missing, though calls around it were recorded: the profiler lost it, or "
+            "the file was cut. They count in every total, for no operator and no step.",
+        )
+
+
+def _launched_without_rows(trace: Trace) -> Iterator[Diagnostic]:
+    launches = trace.launches
+    start = launches["start_ns"].to_numpy()
+    has_row = np.zeros(launches.height, bool)
+    rows = trace.device_events["launch"].to_numpy()
+    has_row[rows[rows != NONE]] = True
+    missing = _launches_kernel(trace) & ~has_row & ~_captured(launches)
+    if not missing.any() or not has_row.any():
+        return
+    first, last = start[has_row].min(), start[has_row].max()
+    lost = missing & (start > first) & (start < last)
+    if lost.any():
+        yield Diagnostic(
+            "kernels_lost",
+            int(lost.sum()),
+            "Kernels were launched, between others that were recorded, but have no device row: the profiler's buffers "
+            "overflowed. Device times are too low by what they took. Record fewer steps at a time.",
+            int(launches["offset"].to_numpy()[lost].min()),
+            level="loss",
+        )
+    edge = int(missing.sum() - lost.sum())
+    if edge:
+        yield Diagnostic(
+            "kernels_after_end",
+            edge,
+            "Kernels were launched at the edge of the recording and ran outside it; their device time isn't here.",
+            level="note",
+        )
+
+
+def _outside_operators(trace: Trace) -> Iterator[Diagnostic]:
+    rows = trace.device_events.filter((pl.col("launch") >= 0) & (pl.col("op") < 0)).height
+    if rows:
+        yield Diagnostic(
+            "launches_outside_operators",
+            rows,
+            "Device rows launched while no operator was open, by code that calls the device itself or replays a graph; "
+            "operator tables show their time as unattributed.",
+            level="note",
+        )
+
+
+def _launches_kernel(trace: Trace) -> NDArray[np.bool_]:
+    """Which calls launch one kernel. Copies, fills and graphs may rightly have no row of their own."""
+    return map_categories(trace.launches["name"], lambda name: bool(_LAUNCHES_KERNEL.match(name)))
+
+
+def _captured(launches: pl.DataFrame) -> NDArray[np.bool_]:
+    """Which calls were made while a graph was captured: they launch nothing then."""
+    start = launches["start_ns"].to_numpy()
+    begins = np.sort(start[map_categories(launches["name"], lambda name: "StreamBeginCapture" in name)])
+    ends = np.sort(start[map_categories(launches["name"], lambda name: "StreamEndCapture" in name)])
+    captured: NDArray[np.bool_] = np.searchsorted(begins, start, "right") > np.searchsorted(ends, start, "left")
+    return captured

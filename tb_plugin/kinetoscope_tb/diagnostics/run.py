@@ -1,0 +1,135 @@
+"""What is missing or odd in a run of many ranks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from ..distributed.process_groups import spelled
+from ..distributed.run import Ranks
+from ..names.collectives import PEER_TO_PEER
+from ..trace import Diagnostic
+
+
+def diagnose_run(ranks: Ranks) -> Iterator[Diagnostic]:
+    """Everything that changes what the run's numbers mean."""
+    yield from _of_members(ranks)
+    yield from _of_absent(ranks)
+    yield from _of_steps(ranks)
+    yield from _of_calls(ranks)
+
+
+def _of_members(ranks: Ranks) -> Iterator[Diagnostic]:
+    if ranks.notes:
+        told = " ".join(ranks.notes[:3])
+        yield Diagnostic(
+            "summaries_unused",
+            len(ranks.notes),
+            f"Summaries beside the recordings can't be used, so these are read. {told} Make them anew: "
+            "kinetoscope index --beside.",
+            level="note",
+        )
+    broken = [member for member in ranks.members if member.summary is None]
+    if broken:
+        told = "; ".join(f"{member.worker}: {member.problem}" for member in broken[:3])
+        yield Diagnostic("broken_recordings", len(broken), f"Recordings can't be used. {told}", level="loss")
+    taken = Counter(ranks.workers.select("rank", "place").rows())
+    doubles = sorted({rank for (rank, _), count in taken.items() if count > 1})
+    if doubles:
+        yield Diagnostic(
+            "rank_twice",
+            len(doubles),
+            f"More than one worker says that it is rank {spelled(doubles)}: recordings of several jobs may be in one "
+            "folder, or each thinks that it is alone. Give each job a folder of its own.",
+        )
+    untold = [i for i, summary in ranks.readable if summary.facts.get("rank") is None]
+    if untold and len(ranks.members) > 1:
+        yield Diagnostic(
+            "rank_untold",
+            len(untold),
+            "Recordings don't tell their rank, so it is taken from the worker's name, or its place in the list. Start "
+            "the profiler after torch.distributed.init_process_group.",
+            level="note",
+        )
+
+
+def _of_absent(ranks: Ranks) -> Iterator[Diagnostic]:
+    """Ranks without a recording."""
+    missing = ranks.missing_ranks
+    if missing:
+        yield Diagnostic(
+            "missing_ranks",
+            len(missing),
+            f"There are no recordings of ranks {spelled(missing)}. That others wait for them is seen, why they are "
+            "late is not; of their groups' collectives, the transfer is taken to be at most that of others like them.",
+            level="loss",
+        )
+    unasked = sorted({*ranks.absent_ranks} - {*missing})
+    if unasked:
+        yield Diagnostic(
+            "ranks_not_chosen",
+            len(unasked),
+            f"The program chose not to record ranks {spelled(unasked)}. Of their groups' collectives, waits are the "
+            "least that they can have been.",
+            level="note",
+        )
+
+
+def _of_steps(ranks: Ranks) -> Iterator[Diagnostic]:
+    """Steps that not all ranks have."""
+    steps = ranks.steps
+    readable = steps.group_by("place").agg(all_members=pl.col("member").n_unique())
+    partly = (steps.group_by("place", "step").agg(members=pl.col("member").n_unique()).join(readable, "place")).filter(
+        pl.col("members") < pl.col("all_members")
+    )
+    if partly.height:
+        yield Diagnostic(
+            "steps_apart",
+            partly.height,
+            f"Not all ranks recorded the same steps ({_some(partly['step'].unique().sort().to_list())}). They are "
+            "compared where they overlap. Start the schedule of all ranks at the same step.",
+        )
+
+
+def _of_calls(ranks: Ranks) -> Iterator[Diagnostic]:
+    calls = ranks.calls
+    lost = _lost(calls)
+    if lost.height:
+        yield Diagnostic(
+            "transfers_lost",
+            lost.height,
+            "Of some collectives the host's call was recorded, and no kernel. They have no times, and their waits "
+            f"are told without that rank (rank {spelled(lost['rank'].to_list())}).",
+            level="loss",
+        )
+    if len(ranks.readable) > 1:
+        alone = calls.filter(pl.col("match").is_null())
+        if alone.height:
+            kinds = ", ".join(f"{kind} {count}" for kind, count in alone["kind"].value_counts(sort=True).head(4).rows())
+            yield Diagnostic(
+                "calls_alone",
+                alone.height,
+                f"Calls were found on no other rank, or can't be told apart ({kinds}): others' recordings lack them, "
+                "or their number in a step differs between ranks. Their waits aren't known. Torch 2.12 numbers them.",
+            )
+    unknown = calls.filter(pl.col("group") < 0)
+    if unknown.height:
+        yield Diagnostic(
+            "group_unknown",
+            unknown.height,
+            "The process group of some calls isn't told, and the job has several, so they are matched with nobody's.",
+        )
+
+
+def _lost(calls: pl.DataFrame) -> pl.DataFrame:
+    """Calls without times; but for sends and receives that one kernel does together (batch_isend_irecv)."""
+    together = calls.filter((pl.col("kind") == "send_recv") & (pl.col("dur_ns") >= 0)).select("member", "step")
+    untimed = calls.filter(pl.col("dur_ns") < 0)
+    is_pair = pl.col("kind").is_in(PEER_TO_PEER)
+    return pl.concat([untimed.filter(~is_pair), untimed.filter(is_pair).join(together, ["member", "step"], "anti")])
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")

@@ -1,0 +1,87 @@
+"""Waits on devices' axes, as torch's validator looks at them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from ..arrays.gather import NONE, map_categories, rows_by_id
+from ..trace import Diagnostic, Trace
+
+_FOR_EVENTS = ("Stream Wait Event", "Event Sync")
+
+
+def diagnose(trace: Trace) -> Iterator[Diagnostic]:
+    """Waits that don't say for what, that wait for the future, or that begin before what they wait for ended."""
+    if trace.syncs.is_empty():
+        return
+    yield from _waits_for_events(trace)
+    yield from _waits_for_streams(trace)
+
+
+def _waits_for_events(trace: Trace) -> Iterator[Diagnostic]:
+    """A wait for an event names the call that recorded it, and that call lies in the past."""
+    waits = trace.syncs.filter(pl.col("sync_kind").cast(pl.String).is_in(_FOR_EVENTS))
+    unnamed = waits.filter(pl.col("wait_on_record") < 0)
+    if unnamed.height:
+        yield Diagnostic(
+            "waits_without_record",
+            unnamed.height,
+            "Waits for an event don't say which call recorded it, so what one stream waited for in another can't be "
+            "followed. Torch before 2.12 often leaves it out (kineto f689d8ad).",
+            int(unnamed["offset"].min()),  # type: ignore[arg-type]  # it isn't empty
+            "note",
+        )
+    named = waits.filter((pl.col("wait_on_record") >= 0) & (pl.col("sync_kind").cast(pl.String) == _FOR_EVENTS[0]))
+    launches = trace.launches
+    records = map_categories(launches["name"], lambda name: "EventRecord" in name)
+    correlation = np.where(records, launches["correlation"].to_numpy(), NONE)
+    record = rows_by_id(correlation, named["wait_on_record"].to_numpy())
+    at = launches["start_ns"].gather(pl.Series(record).replace(NONE, None))
+    lost = record == NONE
+    if lost.any():
+        yield Diagnostic(
+            "waits_for_lost_record",
+            int(lost.sum()),
+            "Waits name a call that recorded an event, but it isn't in the trace, mostly since it came before the "
+            "recording: what they waited for can't be followed.",
+            int(named["offset"].to_numpy()[lost].min()),
+            "note",
+        )
+    later = (at > named["start_ns"]).fill_null(value=False).to_numpy()
+    if later.any():
+        yield Diagnostic(
+            "waits_for_later_record",
+            int(later.sum()),
+            "Waits name a call that recorded their event only afterwards: meant is the event's record before it. "
+            "Torch before 2.13 writes the last one (kineto 23b5bb57).",
+            int(named["offset"].to_numpy()[later].min()),
+            "note",
+        )
+
+
+def _waits_for_streams(trace: Trace) -> Iterator[Diagnostic]:
+    """A wait for a stream doesn't begin while one of its kernels runs."""
+    waits = trace.syncs.filter(pl.col("sync_kind").cast(pl.String) == "Stream Sync")
+    kernels = trace.kernels.select(
+        "device",
+        "stream",
+        pl.col("start_ns") + 1,  # only what began before the wait
+        end_ns=(pl.col("start_ns") + pl.col("dur_ns")).cum_max().over("device", "stream"),
+    )
+    running = waits.sort("start_ns").join_asof(
+        kernels.sort("start_ns"), on="start_ns", by=["device", "stream"], check_sortedness=False
+    )
+    running = running.filter(pl.col("end_ns") > pl.col("start_ns"))
+    if running.height:
+        most = int((running["end_ns"] - running["start_ns"]).max())  # type: ignore[arg-type]  # not empty
+        yield Diagnostic(
+            "sync_overlaps_kernel",
+            running.height,
+            f"Waits for a stream begin up to {most / 1e3:.3g} µs before its last kernel has ended. The device's row of "
+            "such a wait is drawn too long; kernels and steps are right.",
+            int(running["offset"].min()),  # type: ignore[arg-type]
+            "note",
+        )

@@ -1,0 +1,118 @@
+"""Whether a run's traces are whole: each file by itself, and all ranks of a span together.
+
+A file is judged by the rules of `checks`; what only several files can tell is judged here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ..discovery import TraceFile
+from ..discovery.filename_patterns import is_time
+from ..errors import KinetoscopeError
+from ..trace import Diagnostic, Trace
+from . import diagnose
+
+_MOST_LISTED = 8
+_CLOCKS_DIFFER_NS = 10_000_000  # by that much, machines that ask a time server
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is to be said of one file.
+
+    Args:
+        file: The trace.
+        problem: Why it can't be read; empty if it can.
+        diagnostics: Losses and warnings; notes change no number and are left out.
+        rank: Its rank, if it says so.
+        world_size: How many ranks its job has, if it says so.
+        ranks: Which of them were to record, as far as it knows; None for all.
+        is_recovered: Whether it was made of what a killed process had written down, and is no recording.
+        window_ns: Unix times of the recording's first and last moment, by rank 0's clock where the recorder measured
+            the difference; None if it can't be read.
+    """
+
+    file: TraceFile
+    problem: str = ""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    rank: int | None = None
+    world_size: int | None = None
+    ranks: tuple[int, ...] | None = None
+    is_recovered: bool = False
+    window_ns: tuple[int, int] | None = None
+
+    @property
+    def state(self) -> Literal["ok", "warning", "loss", "unreadable"]:
+        """The worst that is to be said."""
+        if self.problem:
+            return "unreadable"
+        levels = {diagnostic.level for diagnostic in self.diagnostics}
+        return "loss" if "loss" in levels else "warning" if "warning" in levels else "ok"
+
+
+def verdict(file: TraceFile, trace: Trace | KinetoscopeError) -> Verdict:
+    """Judge one file, given its trace or why there is none."""
+    if isinstance(trace, KinetoscopeError):
+        return Verdict(file, problem=str(trace))
+    zero, (start, end) = trace.common_origin_ns, trace.window
+    return Verdict(
+        file,
+        diagnostics=tuple(diagnostic for diagnostic in diagnose(trace) if diagnostic.level != "note"),
+        rank=trace.meta.rank,
+        world_size=trace.meta.world_size,
+        ranks=trace.meta.ranks,
+        is_recovered=trace.meta.producer.get("is_recovered") is True,
+        window_ns=(zero + start, zero + end),
+    )
+
+
+def run_problems(verdicts: Sequence[Verdict]) -> list[str]:
+    """What is wrong with the files of one run together, in words."""
+    spans: dict[str, list[Verdict]] = defaultdict(list)
+    places: Counter[str] = Counter()
+    for one in verdicts:
+        places[one.file.worker] += 1
+        # Spans that are times are never the same on two ranks: the first of each belong together, and so on.
+        spans[f"no. {places[one.file.worker]}" if is_time(one.file.span) else one.file.span].append(one)
+    sizes = sorted({one.world_size for one in verdicts if one.world_size is not None})
+    problems = []
+    if len(sizes) > 1:
+        shown = ", ".join(map(str, sizes))
+        problems.append(f"The files say that the job has {shown} ranks: traces of different jobs are in one run.")
+    size = sizes[0] if len(sizes) == 1 else None
+    for span, group in spans.items():
+        if not all(one.is_recovered for one in group):
+            problems += [f"Span {span}: {problem}" for problem in _span_problems(group, size)]
+    return problems
+
+
+def _span_problems(group: Sequence[Verdict], size: int | None) -> Iterator[str]:
+    ranks = [one.rank for one in group if one.rank is not None]
+    recorded = Counter(one.rank for one in group if one.rank is not None and not one.is_recovered)
+    twice = sorted(rank for rank, count in recorded.items() if count > 1)
+    if twice:
+        yield f"more than one file says that it is {_listed(twice)}."
+    if size is not None and len(ranks) == len(group):
+        told = [one.ranks for one in group]
+        expected = set(range(size)) if None in told else {rank for known in told for rank in known or ()}
+        missing = sorted(expected - set(ranks))
+        if missing:
+            yield f"of {len(expected)} ranks {len(missing)} left no trace: {_listed(missing)}."
+    recordings = [one for one in group if not one.is_recovered]
+    windows = [(one.window_ns, one.file.worker) for one in recordings if one.window_ns and one.window_ns[0]]
+    if len(windows) > 1:
+        last_start, late = max((window[0], worker) for window, worker in windows)
+        first_end, early = min((window[1], worker) for window, worker in windows)
+        if last_start > first_end + _CLOCKS_DIFFER_NS:
+            gap_s = (last_start - first_end) / 1e9
+            words = "their clocks differ, or they didn't record the same steps."
+            yield f"{late} begins {gap_s:,.3f} s after {early} ended: {words}"
+
+
+def _listed(ranks: Iterable[int]) -> str:
+    names = [f"rank {rank}" for rank in ranks]
+    return ", ".join(names[:_MOST_LISTED]) + (", …" if len(names) > _MOST_LISTED else "")

@@ -1,0 +1,154 @@
+"""What a file's first bytes say: whether it is a trace, and which process recorded it.
+
+A trace begins with what torch knows of the machine and the job, or at once with events. What was recorded on demand has
+rank and host behind the events (kineto's `output_json.cpp`): such a file keeps the name that it has.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import TraceError
+from ..filesystem import Entry, is_url, stored_bytes
+
+HEAD_BYTES = 64 << 10
+MOST_HEADS = 1 << 14  # that are remembered, at about 500 bytes each
+MOST_REMOTE = 32  # that are fetched for one listing: the others must wait for the next
+MOST_NAME = 128
+
+_FIRST_READ = 4 << 10
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+
+_EVENTS = re.compile(r'"traceEvents"\s*:')
+_SCHEMA = re.compile(r'\s*\{\s*"schemaVersion"\s*:')
+_TORCH_KEY = re.compile(r'"(deviceProperties|distributedInfo|baseTimeNanoseconds|displayTimeUnit|trace_id)"\s*:')
+_EVENT_ARRAY = re.compile(r'\s*\[[\s,]*\{[^{}]*?"ph"\s*:')
+_RANKS = (
+    re.compile(r'"kinetoscope"\s*:\s*\{.{0,4096}?"global_rank"\s*:\s*(\d{1,9})', re.DOTALL),
+    re.compile(r'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*"?(\d{1,9})'),
+    re.compile(r'"global_rank"\s*:\s*"?(\d{1,9})'),
+)
+_HOST = re.compile(rf'"host_name"\s*:\s*"([\w.:-]{{1,{MOST_NAME}}})"')
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the first bytes of a file say; None is what they don't say.
+
+    Args:
+        is_trace: Whether it is a trace.
+        rank: The rank over the whole job.
+        host: The machine that recorded it.
+        problem: Why nobody can read it.
+    """
+
+    is_trace: bool | None = None
+    rank: int | None = None
+    host: str | None = None
+    problem: str = ""
+
+
+UNKNOWN = Head()
+
+
+class Heads:
+    """The heads of the files of one logdir after the other, each read once while its file stays as it is.
+
+    It is bounded in number; what is beyond is known by its name alone. Of a remote place only some are read for each
+    listing, so that the first one isn't kept waiting.
+    """
+
+    def __init__(self, most: int = MOST_HEADS, most_remote: int = MOST_REMOTE) -> None:
+        self._most, self._most_remote = most, most_remote
+        self._known: dict[str, tuple[Any, Head]] = {}
+        self._seen: set[str] = set()
+        self._left = most_remote
+
+    def begin(self) -> None:
+        """Begin a listing: forget what the last one didn't see any more."""
+        self._known = {path: known for path, known in self._known.items() if path in self._seen}
+        self._seen, self._left = set(), self._most_remote
+
+    def head(self, entry: Entry) -> Head:
+        """What the file's first bytes say; `UNKNOWN` if it isn't its turn."""
+        self._seen.add(entry.path)
+        stamp, head = self._known.get(entry.path, (None, UNKNOWN))
+        if entry.path not in self._known or stamp != entry.stamp:
+            if is_url(entry.path) and self._left <= 0:
+                return head
+            if len(self._known) >= self._most and entry.path not in self._known:
+                return UNKNOWN
+            self._left -= is_url(entry.path)
+            try:
+                head = _head_of(entry.path)
+            except TraceError as error:
+                return _unread(entry.path, error)
+            self._known[entry.path] = entry.stamp, head
+        return head
+
+
+def _unread(path: str, error: TraceError) -> Head:
+    """A file that we may not read; not remembered, since its stamp doesn't change when we may."""
+    may_come = is_url(path) or isinstance(error.__cause__, FileNotFoundError)  # ask again for the next listing
+    return UNKNOWN if may_come else Head(problem=str(error).removeprefix(f"{path}: "))
+
+
+def _head_of(path: str) -> Head:
+    """Read as much as is needed."""
+    if not is_url(path):
+        data = stored_bytes(path, 0, _FIRST_READ)
+        head, is_whole = head_in(data)
+        if is_whole or len(data) < _FIRST_READ:
+            return head
+    return head_in(stored_bytes(path, 0, HEAD_BYTES, tries=1))[0]
+
+
+def head_in(data: bytes) -> tuple[Head, bool]:
+    """What these first bytes of a file say, and whether more of them would say no more."""
+    if data.startswith(_ZSTD):
+        return UNKNOWN, True
+    try:
+        text = _text(_unzipped(data) if data.startswith(_GZIP) else data)
+    except zlib.error as error:
+        return Head(problem=f"The gzip data is damaged from its beginning ({error}). Copy the file again."), True
+    if _EVENT_ARRAY.match(text):
+        return Head(is_trace=True), True
+    events = _EVENTS.search(text)
+    if not events and not (_SCHEMA.match(text) and _TORCH_KEY.search(text)):
+        return Head(is_trace=False), False
+    before = text[: events.start()] if events else text
+    rank = next((int(found[1]) for found in (form.search(before) for form in _RANKS) if found), None)
+    host = _HOST.search(before)
+    return Head(is_trace=True, rank=rank, host=host[1] if host else None), events is not None
+
+
+def _unzipped(data: bytes) -> bytes:
+    """What the first member holds; where that is damaged, or its checksum wrong, what comes before.
+
+    Raises:
+        zlib.error: Nothing of it can be inflated.
+    """
+    try:
+        return zlib.decompressobj(wbits=31).decompress(data, HEAD_BYTES)
+    except zlib.error:
+        return _before_damage(data)
+
+
+def _before_damage(data: bytes) -> bytes:
+    inflater, text = zlib.decompressobj(wbits=31), bytearray()
+    try:
+        for at in range(len(data)):
+            text += inflater.decompress(data[at : at + 1])
+    except zlib.error:
+        if not text:
+            raise
+    return bytes(text[:HEAD_BYTES])
+
+
+def _text(data: bytes) -> str:
+    encoding = next((name for mark, name in _UTF16.items() if data.startswith(mark)), "utf-8")
+    return data.decode(encoding, "replace").lstrip("\ufeff")

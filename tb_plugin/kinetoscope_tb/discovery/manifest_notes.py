@@ -1,0 +1,217 @@
+"""What the recorder says of a run beside its traces: `run.json`, which names what is missing, partial or lost, and why.
+
+The file is as untrusted as a trace: what isn't of the form that docs/run-json.md describes is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeGuard
+
+from kinetoscope.output.manifest import KEPT, KILLED, LOST, MISSING, PARTIAL, SAVED
+
+from ..errors import TraceError
+from ..filesystem import Entry, stored_bytes
+
+MOST_BYTES = 32 << 20
+MOST_NOTES = 200  # of one run; whoever loses more needs no more of them
+MOST_TEXT = 500
+MOST_KNOWN = 1 << 12  # manifests that are remembered
+
+_WORDS: dict[str, tuple[str, str]] = {  # state of a window on a rank: level, and what is said of it
+    MISSING: ("loss", "no trace"),
+    LOST: ("loss", "the recording is lost"),
+    KEPT: ("loss", "not written yet, `kinetoscope recover` tries again"),
+    PARTIAL: ("warning", "ended early"),
+}
+_GONE = "run.json says that the trace was saved, and it isn't there"
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something to know of a run.
+
+    Args:
+        rule: What kind of thing.
+        level: As in Trace health.
+        text: A sentence.
+        span: The span that it concerns; empty for the whole run.
+        ranks: How many ranks it concerns.
+    """
+
+    rule: str
+    level: Literal["loss", "warning", "note"]
+    text: str
+    span: str
+    ranks: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What one `run.json` says.
+
+    Args:
+        notes: What is to be known of the run.
+        saved: Span, rank and path below the run's folder of each trace that should be there.
+    """
+
+    notes: tuple[Note, ...]
+    saved: tuple[tuple[int, int, str], ...]
+
+    def notes_with_lost_files(self, is_there: Callable[[str], bool]) -> tuple[Note, ...]:
+        """The notes, and one for each span of which traces are gone.
+
+        Args:
+            is_there: Returns whether there is a file of a path below the run's folder.
+        """
+        gone: dict[int, list[int]] = defaultdict(list)
+        for span, rank, file in self.saved:
+            if not is_there(file):
+                gone[span].append(rank)
+        lost = [
+            Note("rank_gone", "loss", _sentence(f"Span {span}: {_named(ranks)}", _GONE), str(span), len(ranks))
+            for span, ranks in gone.items()
+        ]
+        return (*lost, *self.notes)[:MOST_NOTES]
+
+
+class Manifests:
+    """The manifests of the logdirs, each read once while its file stays as it is."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Any, Manifest | None]] = {}
+
+    def manifest(self, entry: Entry) -> Manifest | None:
+        """What a file says; None if it is no manifest."""
+        stamp, manifest = self._known.get(entry.path, (None, None))
+        if entry.path not in self._known or stamp != entry.stamp:
+            manifest = _read(entry)
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[entry.path] = (entry.stamp, manifest)
+        return manifest
+
+
+def _read(entry: Entry) -> Manifest | None:
+    if entry.bytes is not None and entry.bytes > MOST_BYTES:
+        return None
+    try:
+        told = json.loads(stored_bytes(entry.path, 0, MOST_BYTES))
+    except (TraceError, OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(told, dict) or not isinstance(told.get("schema"), int) or "traceEvents" in told:
+        return None
+    notes = [*_of_run(told)]
+    saved: list[tuple[int, int, str]] = []
+    for window in _dicts(told.get("windows")):
+        notes += _of_window(window)
+        saved += _saved_in(window)
+    return Manifest(tuple(notes[:MOST_NOTES]), tuple(saved))
+
+
+def _saved_in(window: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
+    """Span, rank and file of each trace of a window that was saved and not deleted on purpose."""
+    span, ranks = window.get("span"), window.get("ranks")
+    if not _is_number(span) or not isinstance(ranks, dict):
+        return
+    for rank, outcome in ranks.items():
+        if _is_rank(rank) and isinstance(outcome, dict) and outcome.get("state") in (SAVED, PARTIAL):
+            file = outcome.get("file")
+            if not outcome.get("pruned") and isinstance(file, str) and _lies_below(file):
+                yield span, int(rank), file
+
+
+def _lies_below(file: str) -> bool:
+    """Whether a path can be one below the run's folder."""
+    parts = file.split("/")
+    return file.isprintable() and "\\" not in file and not any(part in ("", ".", "..") for part in parts)
+
+
+def _is_rank(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
+
+
+def _is_number(value: Any) -> TypeGuard[int]:
+    """Whether a value is a whole number that people can read."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+
+
+def _of_run(told: dict[str, Any]) -> Iterator[Note]:
+    """What became of processes, beside their windows."""
+    by_problem: dict[tuple[str, str, bool], list[int]] = defaultdict(list)
+    missed: dict[str, list[int]] = defaultdict(list)
+    doubts: dict[str, list[int]] = defaultdict(list)
+    for rank in _dicts(told.get("ranks")):
+        number, problem, state = rank.get("rank"), rank.get("problem"), rank.get("state")
+        if not _is_number(number):
+            continue
+        if isinstance(problem, str) and isinstance(state, str):
+            is_loss = state == KILLED and _is_number(rank.get("recording_since_step"))
+            by_problem[state, problem, is_loss].append(number)
+        if isinstance(rank.get("doubt"), str):
+            doubts[rank["doubt"]].append(number)
+        for left in _dicts(rank.get("left_out")):
+            if _is_number(left.get("step")) and isinstance(left.get("problem"), str):
+                said = f"no window from step {left['step']} on: {left['problem']}"
+                missed[said].append(number)
+    for said, ranks in missed.items():
+        yield Note("window_left_out", "loss", _sentence(_named(ranks), said), "", len(ranks))
+    for said, ranks in doubts.items():
+        yield Note("job_in_doubt", "note", _sentence(_named(ranks), said), "", len(ranks))
+    for (state, problem, is_loss), ranks in by_problem.items():
+        rule, level = ("rank_killed", "loss" if is_loss else "warning") if state == KILLED else ("rank_problem", "note")
+        yield Note(rule, level, _sentence(_named(ranks), problem), "", len(ranks))  # type: ignore[arg-type]
+
+
+def _of_window(window: dict[str, Any]) -> Iterator[Note]:
+    span, ranks = window.get("span"), window.get("ranks")
+    if not _is_number(span) or not isinstance(ranks, dict):
+        return
+    alike: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for rank, outcome in ranks.items():
+        if _is_rank(rank) and isinstance(outcome, dict):
+            for state, level, said in _said(outcome):
+                alike[state, level, said].append(int(rank))
+    for (state, level, said), numbers in alike.items():
+        text = _sentence(f"Span {span}: {_named(numbers)}", said)
+        yield Note(f"rank_{state}", level, text, str(span), len(numbers))  # type: ignore[arg-type]
+
+
+def _said(outcome: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """State, level and words of what is to be said of a window on one rank."""
+    state, problem = outcome.get("state"), outcome.get("problem")
+    why = problem if isinstance(problem, str) else outcome.get("reason")
+    why = why if isinstance(why, str) else "nobody knows why"
+    if isinstance(state, str) and state in _WORDS:
+        level, words = _WORDS[state]
+        yield state, level, f"{words}: {why}"
+    elif state == SAVED and isinstance(problem, str):
+        yield "repaired", "warning", problem
+    upload = outcome.get("upload")
+    if isinstance(upload, dict) and upload.get("state") == "failed":
+        yield "not_copied", "note", f"not copied: {upload.get('problem')}"
+
+
+def _dicts(value: Any) -> Iterator[dict[str, Any]]:
+    yield from (item for item in (value if isinstance(value, list) else []) if isinstance(item, dict))
+
+
+def _sentence(who: str, said: str) -> str:
+    text = f"{who}: {said}"[:MOST_TEXT]
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def _named(ranks: Iterable[int]) -> str:
+    """Ranks in words, neighbours together: `ranks 0-3, 7`."""
+    stretches: list[list[int]] = []
+    for rank in sorted(ranks):
+        if stretches and stretches[-1][1] == rank - 1:
+            stretches[-1][1] = rank
+        else:
+            stretches.append([rank, rank])
+    shown = ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in stretches)
+    is_one = len(stretches) == 1 and stretches[0][0] == stretches[0][1]
+    return f"{'rank' if is_one else 'ranks'} {shown}"

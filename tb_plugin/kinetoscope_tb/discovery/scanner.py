@@ -1,0 +1,219 @@
+"""Logdirs → listing: which files are traces, of which run, worker and span.
+
+Who recorded a file is known, in this order, from the rank in its name, from the rank and the host that its first bytes
+say, and from the host and process in its name. No file is refused for want of any of them, nor because another one has
+the same names.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, count
+from typing import TYPE_CHECKING
+
+from kinetoscope.output.manifest import NAME
+
+from ..errors import LogdirError
+from ..filesystem import Entry, Folder, entry_at, folders, is_url, last_part
+from ..names.natural_sort import natural_key
+from .filename_patterns import NO_SPAN, Named, finished, is_candidate, named, run_and_name
+from .header_probe import UNKNOWN, Head, Heads
+from .listing import Listing, Problem, TraceFile, ordered
+from .logdirs import Logdir, absolute
+from .manifest_notes import Manifest, Manifests, Note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_WAIT_OR_DELETE = "it is being written, or its process ended too early. Delete it if nothing writes it."
+_UNFINISHED = f"This recording isn't complete: {_WAIT_OR_DELETE}"
+_EMPTY = f"This file is empty: {_WAIT_OR_DELETE}"
+_MOST_TOLD = 3  # notes of a run without traces
+_UNSAYABLE = "This name isn't UTF-8, so no address can hold it. Rename it."
+
+
+def list_traces(logdirs: Sequence[Logdir], heads: Heads | None = None, manifests: Manifests | None = None) -> Listing:
+    """List all logdirs; what can't be listed becomes a problem.
+
+    Args:
+        heads: What is known of files from earlier listings.
+        manifests: What is known of runs from earlier listings.
+    """
+    heads = heads or Heads()
+    heads.begin()
+    found = _Found(heads, manifests or Manifests())
+    for logdir in logdirs:
+        given = entry_at(logdir.path) if _may_be_file(logdir.path) else None
+        if given is not None:
+            found.add_given(logdir, given)
+            continue
+        for folder in folders(logdir.path, is_candidate):
+            found.add_folder(logdir, folder)
+    return found.listing()
+
+
+def list_given(path: str) -> Listing:
+    """List one path that a person named: a trace file, whatever it is called, or a logdir.
+
+    Raises:
+        LogdirError: There is no such path, or it holds no trace.
+    """
+    listing = list_traces([Logdir(absolute(path))], Heads(most_remote=256))
+    if not listing.files:
+        reasons = [f"{p.path}: {p.reason}" for p in listing.problems[:3]]
+        advice = "A trace's name ends in .pt.trace.json or .pt.trace.json.gz; any other JSON file can be named itself."
+        raise LogdirError("\n".join([f"There is no trace in {path}.", *(reasons or [advice])]))
+    return listing
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A trace, what its name says, and what its first bytes do."""
+
+    run: str
+    name: Named
+    head: Head
+    entry: Entry
+    shown: str
+
+
+class _Found:
+    """Collects traces and problems."""
+
+    def __init__(self, heads: Heads, manifests: Manifests) -> None:
+        self._heads, self._manifests = heads, manifests
+        self._manifests_of_runs: dict[str, tuple[str, Entry, Manifest]] = {}
+        self._paths: set[str] = set()
+        self._candidates: list[_Candidate] = []
+        self._problems: list[Problem] = []
+
+    def add_given(self, logdir: Logdir, entry: Entry) -> None:
+        """Add a file that a person named: it is a trace whatever it is called."""
+        run = logdir.name or last_part(logdir.path.rpartition("/")[0] if is_url(logdir.path) else _parent(logdir.path))
+        self._candidates.append(_Candidate(run, named(entry.name), UNKNOWN, entry, entry.name))
+
+    def add_folder(self, logdir: Logdir, folder: Folder) -> None:
+        """Add what is a trace in a folder."""
+        where = "/".join(filter(None, [logdir.name, folder.name]))
+        if folder.problem:
+            reason = f"This folder can't be listed: {folder.problem}."
+            self._problems.append(Problem(_sayable(where or logdir.path), reason))
+        for entry in folder.entries:
+            self._paths.add(entry.path)
+            manifest = self._manifests.manifest(entry) if entry.name == NAME else None
+            if manifest is not None:
+                self._manifests_of_runs[where or last_part(logdir.path)] = (where, entry, manifest)
+                continue
+            self._add(logdir, folder.name, entry, f"{where}/{entry.name}".lstrip("/"))
+
+    def _add(self, logdir: Logdir, folder: str, entry: Entry, shown: str) -> None:
+        name = named(finished(entry.name))
+        head = UNKNOWN
+        problem = _reason_by_name(entry, shown)
+        if not problem:
+            head = self._head(entry, name)
+            problem = head.problem
+        if problem:
+            if name.looks_right:
+                self._problems.append(Problem(_sayable(shown), problem))
+        elif name.is_certain or head.is_trace or (head.is_trace is None and name.looks_right):
+            run, name = run_and_name(folder, name)
+            run = "/".join(filter(None, [logdir.name, run])) or last_part(logdir.path)
+            self._candidates.append(_Candidate(run, name, head, entry, shown))
+
+    def _head(self, entry: Entry, name: Named) -> Head:
+        """What the file's first bytes say, if that matters enough."""
+        is_known = name.is_certain and name.says_rank
+        return UNKNOWN if is_known and is_url(entry.path) else self._heads.head(entry)
+
+    def listing(self) -> Listing:
+        """All that was found."""
+        files = _distinct(_by_process(self._candidates))
+        runs = {file.run for file in files}
+        noted = {}
+        for run, (where, entry, manifest) in self._manifests_of_runs.items():
+            noted[run] = notes = manifest.notes_with_lost_files(partial(self._is_there, entry))
+            if run not in runs and notes:
+                shown, told = f"{where}/{entry.name}".lstrip("/"), " ".join(note.text for note in notes[:_MOST_TOLD])
+                self._problems.append(Problem(_sayable(shown), f"This run has no trace. {told}"))
+        return ordered([_with_notes(file, noted.get(file.run, ())) for file in files], self._problems, noted)
+
+    def _is_there(self, manifest: Entry, file: str) -> bool:
+        """Whether a file lies below the folder of a manifest."""
+        path = manifest.path.removesuffix(manifest.name) + file
+        return path in self._paths or entry_at(path) is not None
+
+
+def _with_notes(file: TraceFile, notes: tuple[Note, ...]) -> TraceFile:
+    """The file, with what is to be known of its run and its span."""
+    return replace(file, notes=tuple(note for note in notes if note.span in ("", file.span))) if notes else file
+
+
+def _may_be_file(path: str) -> bool:
+    """Whether to ask if a path is a file, which costs a while where it is far away."""
+    return not is_url(path) or "." in last_part(path)
+
+
+def _parent(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[0]
+
+
+def _reason_by_name(entry: Entry, shown: str) -> str:
+    """Why a file can't be used, if that can be seen from outside."""
+    if finished(entry.name) != entry.name:
+        return _UNFINISHED
+    if _sayable(shown) != shown:
+        return _UNSAYABLE
+    return _EMPTY if entry.bytes == 0 else ""
+
+
+def _sayable(name: str) -> str:
+    """The name, with what isn't UTF-8 in it made visible."""
+    return name.encode(errors="backslashreplace").decode()
+
+
+def _by_process(candidates: Iterable[_Candidate]) -> list[_Candidate]:
+    """Call workers by their rank where the name has only host and process, and part those that share a name.
+
+    A process that was started anew has another number, but the same rank and host: it is the same worker. Workers of
+    one name that have different ranks or hosts are different: `name@rank8`, `name@host`.
+    """
+    by_name: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        name, rank = candidate.name, candidate.head.rank
+        worker = f"rank{rank}" if name.is_process and rank is not None else name.worker
+        renamed = replace(candidate, name=replace(name, worker=worker))
+        by_name[candidate.run, worker].append(renamed)
+    return [parted for group in by_name.values() for parted in _parted(group)]
+
+
+def _parted(group: list[_Candidate]) -> list[_Candidate]:
+    """Workers of one name, told apart by what their first bytes say."""
+    unnamed = [candidate for candidate in group if not candidate.name.says_rank]
+    ranks = {candidate.head.rank for candidate in unnamed} - {None}
+    hosts = {candidate.head.host for candidate in unnamed} - {None}
+    if len(ranks) < 2 and len(hosts) < 2:
+        return group
+    parted = []
+    for candidate in group:
+        by = f"rank{candidate.head.rank}" if len(ranks) > 1 else candidate.head.host
+        is_parted = not candidate.name.says_rank and by not in (None, "rankNone")
+        worker = f"{candidate.name.worker}@{by}" if is_parted else candidate.name.worker
+        parted.append(replace(candidate, name=replace(candidate.name, worker=worker)))
+    return parted
+
+
+def _distinct(candidates: Iterable[_Candidate]) -> list[TraceFile]:
+    """The files; where several would have the same names, all but the first have their path in the span's name."""
+    files: dict[tuple[str, str, str], TraceFile] = {}
+    for c in sorted(candidates, key=lambda candidate: natural_key(candidate.shown)):
+        label = c.name.span or NO_SPAN
+        # Two logdirs of one name may even show two files under one path.
+        more = (f"{label} ({c.shown}, {number})" for number in count(2))
+        spans = chain((label, f"{label} ({c.shown})"), more)
+        span = next(span for span in spans if (c.run, c.name.worker, span) not in files)
+        file = TraceFile(c.run, c.name.worker, span, c.entry.path, c.shown, c.entry.bytes or 0, c.entry.stamp)
+        files[file.run, file.worker, file.span] = file
+    return list(files.values())

@@ -1,0 +1,18 @@
+"""Runs of many ranks: what is stored of each recording, and what follows from all of them together.
+
+model           the columns of a `Summary`
+summary         a trace as a summary; from: activity, process_groups, collectives
+validation      whether a summary can be used
+run             summaries side by side: `Ranks`
+collectives     calls, sizes, matching, waits, traffic
+clocks          how far the ranks' clocks are apart
+imbalance       stragglers, slow links
+path            the critical path across ranks
+"""
+
+from .model import FRAMES, Summary
+from .run import Member, Ranks
+from .summary import summary
+from .validation import problem_of
+
+__all__ = ["FRAMES", "Member", "Ranks", "Summary", "problem_of", "summary"]

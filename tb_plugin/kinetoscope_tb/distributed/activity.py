@@ -1,0 +1,29 @@
+"""When a worker computes and when it communicates, be it on devices or on the host alone."""
+
+from __future__ import annotations
+
+from ..arrays.gather import map_categories
+from ..arrays.intervals import Intervals
+from ..measures.time.breakdown import intervals_of
+from ..names.kernels import is_communication_range
+from ..trace import Trace
+
+
+def computing(trace: Trace) -> Intervals:
+    """When it computes: kernels that don't communicate; without any device work, operators that don't.
+
+    Annotations and Python don't count: a training step lies inside some of them from begin to end, waiting included.
+    """
+    device, host = trace.device_events, trace.host_events
+    if device.height:
+        return intervals_of(device, (device["kind"] == "kernel").to_numpy() & ~device["is_communication"].to_numpy())
+    is_op = (host["kind"] == "operator").to_numpy()
+    return intervals_of(host, is_op & ~map_categories(host["name"], is_communication_range).astype(bool))
+
+
+def transferring(trace: Trace) -> Intervals:
+    """When it communicates with other ranks: device rows; without any device work, the host's ranges."""
+    device, host = trace.device_events, trace.host_events
+    if device.height:
+        return intervals_of(device, device["is_communication"].to_numpy())
+    return intervals_of(host, map_categories(host["name"], is_communication_range).astype(bool))

@@ -1,0 +1,73 @@
+"""How far each clock is from the first one's, how sure that is, and who says so: the one answer that all views use.
+
+A measurement of the recorder counts before what collectives tell. A rank without one that meets measured ranks in
+collectives is put beside them by these, wherever that chain of ranks lies. What nothing ties has its wall clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from .estimate import CLOCKS
+
+REFERENCE, MEASURED, COLLECTIVES, WALL_CLOCK = "reference", "measurement", "collectives", "wall clock"
+
+OFFSETS = {
+    **CLOCKS,  # shift_ns and error_ns are those of the source
+    "source": pl.String,
+    "differs_ns": pl.Int64,  # how much later collectives put a measured one than its measurement; null: they tell none
+}
+
+
+def offsets(
+    estimate: pl.DataFrame, origin_ns: Sequence[int], measured: Sequence[tuple[int, int] | None]
+) -> pl.DataFrame:
+    """The frame OFFSETS: one row per member.
+
+    Args:
+        estimate: CLOCKS.
+        origin_ns: Unix time of each member's origin, by its own clock.
+        measured: Of each member how far its clock is ahead of the run's reference, and by how much that may be wrong.
+    """
+    shift, island = estimate["shift_ns"].to_numpy().copy(), estimate["island"].to_numpy()
+    error = estimate["error_ns"].fill_null(np.nan).to_numpy().copy()
+    is_tied = ~np.isnan(error) & (estimate["collectives"].to_numpy() > 0)
+    source = np.where(is_tied & (error > 0), COLLECTIVES, WALL_CLOCK).astype(object)
+    source[(island == np.arange(island.size)) & is_tied] = REFERENCE
+    is_measured = np.array([one is not None for one in measured], bool)
+    differs = np.full(shift.size, np.nan)
+    if is_measured.sum() > 1:
+        ahead, wrong = np.array([one or (0, 0) for one in measured], np.int64).T
+        common = np.array(origin_ns, np.int64) - ahead  # of each origin, by the reference's clock
+        known = common + _zero(shift, common, island, is_measured, origin_ns)
+        for first in np.unique(island[is_measured]):
+            mine = island == first
+            both = mine & is_measured
+            moved = int(np.median(known[both] - shift[both]))
+            shift[mine] += moved
+            differs[both & is_tied] = (shift - known)[both & is_tied]
+            error[mine] += np.median(wrong[both])
+            source[mine & is_tied] = COLLECTIVES
+        shift[is_measured], source[is_measured] = known[is_measured], MEASURED
+        error[is_measured] = wrong[is_measured] + (wrong[0] if is_measured[0] else 0)
+        error[0] = 0.0 if is_measured[0] else error[0]
+    rows = estimate.with_columns(
+        shift_ns=pl.Series(shift),
+        error_ns=pl.Series(error, nan_to_null=True),
+        source=pl.Series(source.tolist(), dtype=pl.String),
+        differs_ns=pl.Series(differs, nan_to_null=True).round(),
+    )
+    return rows.select(*OFFSETS).cast(pl.Schema(OFFSETS))
+
+
+def _zero(
+    shift: np.ndarray, common: np.ndarray, island: np.ndarray, is_measured: np.ndarray, origin_ns: Sequence[int]
+) -> int:
+    """What is to be added to times by the reference's clock for those of the first member."""
+    if is_measured[0]:
+        return int(-common[0])
+    beside = (island == island[0]) & is_measured
+    return int(np.median((shift - common)[beside])) if beside.any() else -origin_ns[0]

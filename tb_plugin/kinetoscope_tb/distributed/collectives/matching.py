@@ -1,0 +1,200 @@
+"""Which calls of different ranks are the same collective.
+
+By group and number where the metadata tells both. Else by group, kind, size and order: over the whole recording if all
+ranks made as many such calls in the same steps, else step by step. Where a rank made more or fewer of them in a step
+than most, one of its rows is lost and nobody can tell which: its calls of that kind in that step stay alone, and the
+others are matched without it.
+
+Sends are matched with receives by their two ranks. Torch counts a rank's sends and receives together, group by group,
+so both ends have the same number only where both ranks do as many of them: in groups of two, and in rings. Where that
+is so in every step of which no row is lost, they are matched by number; else in order within a step.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...arrays.gather import NONE
+
+_ALIKE = ("all_reduce", "broadcast", "reduce", "barrier")  # the message is as large on every rank
+
+MATCHES = {
+    "match": pl.Int32,  # number, in order of place, step and first begin
+    "place": pl.Int32,
+    "step": pl.String,  # null: between the steps
+    "kind": pl.String,
+    "group": pl.Int32,
+    "nth": pl.Int64,
+    "bytes": pl.Int64,  # the mean over its ranks
+    "size": pl.Int64,  # how many ranks take part in it; NONE: unknown
+    "members": pl.UInt32,  # how many of them were recorded
+}
+
+_KEY = ("place", "group", "kind", "number", "within")
+
+
+def matched(calls: pl.DataFrame) -> pl.DataFrame:
+    """Add `match` to the calls: the same number for the same collective, null for a call that is alone.
+
+    Args:
+        calls: CALLS with `member`, `rank`, `place` and `step_name`; rows of a member in order.
+    """
+    rows = calls.with_row_index("row").with_columns(bytes_key=_size_key())
+    is_pair = pl.col("kind").is_in(["send", "recv"])
+    has_group = pl.col("group") >= 0
+    numbered = rows.filter(~is_pair & has_group & (pl.col("nth") >= 0)).select(
+        "row",
+        "member",
+        *_KEY[:3],
+        number=pl.concat_str(pl.lit("#"), pl.col("nth").cast(pl.String)),
+        within=pl.int_range(pl.len()).over("member", "group", "nth", "kind"),
+    )
+    keyed = [numbered, _by_order(rows.filter(~is_pair & has_group & (pl.col("nth") < 0))), _pairs(rows.filter(is_pair))]
+    keys = pl.concat(keyed)
+    alike = keys.group_by(_KEY).agg(members=pl.col("member").n_unique(), first=pl.col("row").min())
+    several = alike.filter(pl.col("members") > 1).sort("first").with_row_index("match")
+    numbers = keys.join(several, _KEY, "inner").select("row", pl.col("match").cast(pl.Int32))
+    return rows.join(numbers, "row", "left", maintain_order="left").drop("row", "bytes_key")
+
+
+def _size_key() -> pl.Expr:
+    return pl.when(pl.col("kind").is_in(_ALIKE)).then(pl.col("bytes")).otherwise(NONE)
+
+
+def _by_order(rows: pl.DataFrame) -> pl.DataFrame:
+    """Keys of the calls without a number."""
+    alike = ["place", "group", "kind", "bytes_key"]
+    counts = rows.group_by(*alike, "member").agg(
+        calls=pl.len(), steps=pl.col("step_name").drop_nulls().unique().sort().str.join(",")
+    )
+    same = counts.group_by(alike).agg(is_same=(pl.col("calls").n_unique() == 1) & (pl.col("steps").n_unique() == 1))
+    known = rows.join(same, alike, "left", maintain_order="left", nulls_equal=True)
+    whole = known.filter("is_same").select(
+        "row",
+        "member",
+        *_KEY[:3],
+        number=pl.concat_str(pl.lit("="), pl.col("bytes_key").cast(pl.String)),
+        within=pl.int_range(pl.len()).over(*alike, "member"),
+    )
+    return pl.concat([whole, _by_step(known.filter(~pl.col("is_same")), alike)])
+
+
+def _by_step(rows: pl.DataFrame, alike: list[str]) -> pl.DataFrame:
+    """Keys of calls that not all ranks made as often; those of ranks that deviate from most in a step have none."""
+    in_step = [*alike, "step_name"]
+    rows = rows.filter(pl.col("step_name").is_not_null())
+    counts = rows.group_by(*in_step, "member").agg(calls=pl.len())
+    usual = (
+        counts.group_by(*in_step, "calls")
+        .agg(votes=pl.len())
+        .sort("votes", "calls", descending=True)
+        .unique(in_step, keep="first", maintain_order=True)
+        .select(*in_step, "calls")
+    )
+    regular = counts.join(usual, [*in_step, "calls"], "semi").select(*in_step, "member")
+    return rows.join(regular, [*in_step, "member"], "semi", maintain_order="left").select(
+        "row",
+        "member",
+        *_KEY[:3],
+        number=pl.concat_str(pl.lit("@"), "step_name", pl.lit("="), pl.col("bytes_key").cast(pl.String)),
+        within=pl.int_range(pl.len()).over(*in_step, "member"),
+    )
+
+
+def _pairs(rows: pl.DataFrame) -> pl.DataFrame:
+    """Keys of sends and receives: whoever sends to whom, by number or in order."""
+    is_send = pl.col("kind") == "send"
+    ends = rows.filter(pl.col("peer") >= 0).with_columns(
+        pair=pl.concat_str(
+            pl.when(is_send).then("rank").otherwise("peer"),
+            pl.lit(">"),
+            pl.when(is_send).then("peer").otherwise("rank"),
+        )
+    )
+    told = _told_by_number(ends, is_send)
+    numbered = ends.join(told, _PAIR, "semi", nulls_equal=True, maintain_order="left")
+    ordered = ends.join(told, _PAIR, "anti", nulls_equal=True, maintain_order="left")
+    return pl.concat(
+        [
+            numbered.select(
+                "row",
+                "member",
+                "place",
+                "group",
+                kind=pl.lit("transfer"),
+                number=pl.concat_str("pair", pl.lit("#"), pl.col("nth").cast(pl.String)),
+                within=pl.int_range(pl.len()).over(*_PAIR, "nth", "kind"),
+            ),
+            _pairs_by_step(ordered, is_send),
+        ]
+    )
+
+
+_PAIR = ["place", "group", "pair"]
+
+
+def _told_by_number(ends: pl.DataFrame, is_send: pl.Expr) -> pl.DataFrame:
+    """The pairs whose sends and receives have the same numbers in every step in which both made as many."""
+    sent, came = (pl.col("nth").filter(side).sort().cast(pl.String).str.join(",") for side in (is_send, ~is_send))
+    steps = (
+        ends.filter(pl.col("step_name").is_not_null())
+        .group_by(*_PAIR, "step_name")
+        .agg(
+            is_whole=is_send.sum() == (~is_send).sum(),
+            is_same=sent == came,
+            least=pl.col("nth").min(),
+        )
+    )
+    return (
+        steps.group_by(_PAIR)
+        .agg(
+            is_told=pl.col("is_whole").any() & (pl.col("is_same") | ~pl.col("is_whole")).all(),
+            least=pl.col("least").min(),
+        )
+        .filter(pl.col("is_told") & (pl.col("least") >= 0))
+        .select(_PAIR)
+    )
+
+
+def _pairs_by_step(ends: pl.DataFrame, is_send: pl.Expr) -> pl.DataFrame:
+    """Keys of sends and receives in order, in steps in which both sides made as many."""
+    ends = ends.filter(pl.col("step_name").is_not_null())
+    alike = [*_PAIR, "step_name"]
+    both = (
+        ends.group_by(alike)
+        .agg(sends=is_send.sum(), receives=(~is_send).sum())
+        .filter(pl.col("sends") == pl.col("receives"))
+    )
+    return ends.join(both, alike, "semi", maintain_order="left").select(
+        "row",
+        "member",
+        "place",
+        "group",
+        kind=pl.lit("transfer"),
+        number=pl.concat_str("pair", pl.lit("@"), "step_name"),
+        within=pl.int_range(pl.len()).over(*alike, "kind"),
+    )
+
+
+def matches(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
+    """The frame MATCHES of calls that were matched."""
+    sizes = groups.select("size").with_row_index("group").with_columns(pl.col("group").cast(pl.Int32))
+    is_pair = pl.col("kind").is_in(["send", "recv"])
+    return (
+        calls.filter(pl.col("match").is_not_null())
+        .group_by("match")
+        .agg(
+            pl.col("place").first(),
+            step=pl.col("step_name").drop_nulls().mode(maintain_order=True).first(),
+            kind=pl.when(is_pair.first()).then(pl.lit("transfer")).otherwise(pl.col("kind").first()),
+            group=pl.col("group").first(),
+            nth=pl.col("nth").first(),
+            bytes=pl.col("bytes").filter(pl.col("bytes") >= 0).mean().round().cast(pl.Int64).fill_null(NONE),
+            members=pl.col("member").n_unique(),
+        )
+        .join(sizes, "group", "left")
+        .with_columns(size=pl.when(pl.col("kind") == "transfer").then(2).otherwise(pl.col("size").fill_null(NONE)))
+        .sort("match")
+        .select(*MATCHES)
+        .cast(pl.Schema(MATCHES))
+    )

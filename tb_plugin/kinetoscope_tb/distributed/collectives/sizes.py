@@ -1,0 +1,99 @@
+"""How many bytes collectives move: from the metadata, else from the shapes recorded of an operator's inputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather, texts
+from ...names.collectives import element_bytes, message_bytes
+from ...trace import Trace
+
+Ints = NDArray[np.int64]
+_MOST = 1 << 50  # bytes or numbers: more is damage
+
+
+def sizes_of(
+    trace: Trace, said: NDArray[np.int32], named: NDArray[np.int32], kinds: pl.Series
+) -> tuple[Ints, Ints, Ints, pl.Series]:
+    """(bytes in, bytes out, bytes of the message, type of the numbers) of each call; -1 and None are unknown.
+
+    Args:
+        trace: Where they are.
+        said: What the metadata says of each call: rows of trace.collectives, or NONE.
+        named: Its range: rows of host_events, or NONE.
+        kinds: What each does.
+    """
+    dtype = texts(trace.collectives["dtype"], said)
+    element = _elements(dtype)
+    from_metadata = [
+        _bytes(gather(trace.collectives[side].to_numpy(), said), element) for side in ("in_elements", "out_elements")
+    ]
+    shapes = texts(trace.host_events["input_shapes"], named)
+    types = texts(trace.host_events["input_types"], named)
+    inputs, first = _of_inputs(shapes, types)
+    known = from_metadata[0] >= 0
+    into = np.where(known, from_metadata[0], inputs)
+    out = np.where(known, from_metadata[1], NONE)
+    pairs = pl.DataFrame({"kind": kinds, "into": into, "out": out})
+    distinct = pairs.unique()
+    message = distinct.with_columns(
+        size=pl.Series([message_bytes(*row) for row in distinct.rows()], dtype=pl.Int64),
+    )
+    sizes = pairs.join(message, ["kind", "into", "out"], "left", maintain_order="left")["size"].to_numpy()
+    return into, out, sizes, dtype.fill_null(first)
+
+
+def _elements(dtype: pl.Series) -> Ints:
+    """Bytes of one number, or NONE."""
+    known = {text: NONE if (size := element_bytes(text)) is None else size for text in dtype.drop_nulls().unique()}
+    return _mapped(dtype, known, NONE).to_numpy()
+
+
+def _mapped(values: pl.Series, by: Mapping[str, int], missing: int) -> pl.Series:
+    """The number that belongs to each text."""
+    if not by:
+        return pl.Series(np.full(values.len(), missing, np.int64))
+    return values.replace_strict(by, default=missing, return_dtype=pl.Int64)
+
+
+def _bytes(elements: Ints, each: Ints) -> Ints:
+    known = (elements >= 0) & (each > 0) & (elements < _MOST // np.maximum(each, 1))
+    return np.where(known, elements * each, NONE)
+
+
+def _of_inputs(shapes: pl.Series, types: pl.Series) -> tuple[Ints, pl.Series]:
+    """(bytes of the first input, the type of its numbers) of each call, once per text that occurs."""
+    pairs = pl.DataFrame({"shapes": shapes, "types": types})
+    distinct = pairs.unique()
+    found = [_input_bytes(*row) for row in distinct.rows()]
+    table = distinct.with_columns(
+        size=pl.Series([size for size, _ in found], dtype=pl.Int64),
+        first=pl.Series([dtype for _, dtype in found], dtype=pl.String),
+    )
+    joined = pairs.join(table, ["shapes", "types"], "left", maintain_order="left", nulls_equal=True)
+    return joined["size"].to_numpy(), joined["first"]
+
+
+def _input_bytes(shapes: str | None, types: str | None) -> tuple[int, str | None]:
+    """The size of the first tensor or list of tensors among an operator's inputs; -1 where it isn't recorded."""
+    try:
+        shape, dtype = json.loads(shapes or "")[0], json.loads(types or "")[0]
+        each = element_bytes(dtype)
+        size = None if each is None else _numbers(shape) * each
+    except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, RecursionError):
+        return NONE, None
+    return (NONE, None) if size is None or not 0 <= size <= _MOST else (size, dtype)
+
+
+def _numbers(shape: Any) -> int:
+    """How many numbers tensors of this shape hold: `[2, 3]`, or a list of shapes."""
+    if shape and all(isinstance(one, list) for one in shape):
+        return sum(map(_numbers, shape))
+    return prod(int(size) for size in shape)

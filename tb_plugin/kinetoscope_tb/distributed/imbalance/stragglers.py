@@ -1,0 +1,185 @@
+"""Who is slow, and who waits for whom; nobody, where noise explains it.
+
+What counts is a rank's own time in a step: the step without the exposed time in which it waited for others. In a
+synchronous training all steps are as long as that of the slowest rank; the slowest waits least. A rank that waits for
+a slow one in one group and so comes late to the next is no culprit: its own time is like that of the others.
+
+Per step, a rank's excess is its own time less the median of the other ranks' own times. Its typical excess is the
+median over the steps. It is a straggler if that exceeds the threshold, the largest of
+
+* 2 % of the median step: less isn't worth a search;
+* what noise reaches in one run of a hundred on any of its ranks: the spread of excesses from step to step (1.4826 ×
+  the median absolute change ÷ √2, which single steps don't move; of few steps the standard deviation), of a median over
+  the steps, times Student's quantile for as many degrees of freedom as that spread has (37 % of those of a standard
+  deviation, if told by medians);
+* as many times the spread of the typical excesses over the ranks, from FEW_RANKS ranks on: some ranks are always a bit
+  slower than others.
+
+A step of a rank stands out alone if its excess exceeds what noise reaches in any step of any rank, and 5 % of the step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from .statistics import EFFICIENCY, OF_MEDIAN, SPREAD, quantile, spread_of
+from .step_times import PARTS, own_parts
+
+Floats = NDArray[np.float64]
+
+FALSE_ALARMS = 0.01  # in how many runs noise alone may name anybody
+LEAST_FRAC, LEAST_ONCE_FRAC = 0.02, 0.05
+FEW_RANKS = 8
+FEWEST_STEPS = 3
+CAUSES = dict(
+    zip(
+        PARTS,
+        ("computation", "moving data", "copies", "data loading", "the host: nothing runs on the device"),
+        strict=True,
+    )
+)
+
+VERDICTS = {
+    "member": pl.Int32,
+    "steps": pl.Int64,
+    "own_ns": pl.Int64,  # median over the steps
+    "wait_ns": pl.Int64,
+    "excess_ns": pl.Int64,  # median; negative: faster than the others
+    "slow_steps": pl.Int64,  # whose excess exceeds the threshold
+    "threshold_ns": pl.Int64,
+    "cost_ns": pl.Int64,  # how much it outlasts the slowest rank that is no straggler, on average
+    "verdict": pl.String,
+    "cause": pl.String,
+    "part_ns": pl.Int64,  # how much of the excess is the cause's
+}
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """Own times [rank, step] of one place; NaN where a rank has no such step."""
+
+    members: list[int]
+    own: Floats
+    wait: Floats
+    total: Floats
+    parts: dict[str, Floats]
+
+
+def verdicts(rows: pl.DataFrame) -> pl.DataFrame:
+    """The frame VERDICTS of ranks' step rows; without two ranks and three steps that can be compared it is empty.
+
+    Recordings of several places are judged together: their steps are more steps of the same workers. `member` is that
+    of the worker's first recording.
+    """
+    known = own_parts(rows.filter("is_complete"))
+    first = known.group_by("worker").agg(first=pl.col("member").min())
+    known = known.join(first, "worker").with_columns(column=pl.struct("place", "step").rank("dense") - 1)
+    shared = known.filter(pl.len().over("column") > 1)
+    matrix = _matrix(shared)
+    if len(matrix.members) < 2 or matrix.own.shape[1] < FEWEST_STEPS:
+        return pl.DataFrame(schema=VERDICTS)
+    return _judged(matrix)
+
+
+def _matrix(rows: pl.DataFrame) -> _Matrix:
+    members = sorted(set(rows["first"].to_list()))
+    columns = sorted(set(rows["column"].to_list()))
+    row = np.searchsorted(members, rows["first"].to_numpy())
+    column = np.searchsorted(columns, rows["column"].to_numpy())
+
+    def spread(name: str) -> Floats:
+        values = np.full((len(members), len(columns)), np.nan)
+        values[row, column] = rows[name].to_numpy()
+        return values
+
+    parts = {name: spread(name) for name in PARTS}
+    return _Matrix(members, spread("own_ns"), spread("wait_ns"), spread("total_ns"), parts)
+
+
+def excess(own: Floats) -> Floats:
+    """[rank, step] less the median of the other ranks in that step."""
+    ranks = own.shape[0]
+    order = np.sort(own, axis=0)  # NaN last
+    count = np.sum(~np.isnan(own), axis=0)
+    place = np.argsort(np.argsort(own, axis=0), axis=0)
+    steps = np.arange(own.shape[1])[None, :]
+
+    def without(nth: NDArray[np.int64]) -> Floats:
+        """The nth smallest of the others."""
+        picked: Floats = order[np.minimum(nth + (place <= nth), ranks - 1), steps]
+        return picked
+
+    others = np.maximum(count - 1, 1)[None, :] + np.zeros_like(place)
+    median = (without((others - 1) // 2) + without(others // 2)) / 2
+    return np.where(count[None, :] > 1, own - median, np.nan)
+
+
+def _judged(matrix: _Matrix) -> pl.DataFrame:
+    over = excess(matrix.own)
+    typical = np.nanmedian(over, axis=1)
+    steps = np.sum(~np.isnan(over), axis=1)
+    least = float(np.nanmedian(matrix.total))
+    named, alone = _thresholds(over, typical, least)
+    is_slow = (typical > named) & (steps >= FEWEST_STEPS)
+    others = matrix.own[~is_slow] if (~is_slow).any() else matrix.own
+    cost = np.nanmean(np.maximum(matrix.own - np.nanmax(others, axis=0)[None, :], 0), axis=1)
+    stands_out = (over > alone) & ~is_slow[:, None]
+    wait = np.nanmedian(matrix.wait, axis=1)
+    waits = bool(is_slow.any()) & ~is_slow & (wait > named)
+    verdict = np.select([is_slow, stands_out.any(axis=1), waits], ["straggler", "slow at times", "waits"], "in step")
+    cause, part = _causes(matrix, is_slow, stands_out)
+    return pl.DataFrame(
+        {
+            "member": matrix.members,
+            "steps": steps,
+            "own_ns": np.nanmedian(matrix.own, axis=1).round().astype(np.int64),
+            "wait_ns": wait.round().astype(np.int64),
+            "excess_ns": typical.round().astype(np.int64),
+            "slow_steps": np.where(is_slow, (over > named).sum(axis=1), stands_out.sum(axis=1)),
+            "threshold_ns": np.full(steps.size, round(named)),
+            "cost_ns": cost.round().astype(np.int64),
+            "verdict": verdict.tolist(),
+            "cause": cause,
+            "part_ns": part,
+        },
+        schema=VERDICTS,
+        strict=False,
+    )
+
+
+def _thresholds(over: Floats, typical: Floats, step_ns: float) -> tuple[float, float]:
+    """(the typical excess, the excess of one step) beyond which noise is no explanation."""
+    ranks, steps = over.shape
+    spread, freedom = spread_of(over)
+    of_ranks = 0.0
+    if ranks >= FEW_RANKS:
+        of_ranks = SPREAD * float(np.median(np.abs(typical - np.median(typical))))
+    t = quantile(FALSE_ALARMS / ranks, freedom)
+    among_ranks = quantile(FALSE_ALARMS / ranks, EFFICIENCY * ranks) * of_ranks
+    named = max(LEAST_FRAC * step_ns, t * OF_MEDIAN * spread / np.sqrt(steps), among_ranks)
+    alone = max(LEAST_ONCE_FRAC * step_ns, quantile(FALSE_ALARMS / over.size, freedom) * spread, among_ranks)
+    return named, alone
+
+
+def _causes(
+    matrix: _Matrix, is_slow: NDArray[np.bool_], stands_out: NDArray[np.bool_]
+) -> tuple[list[str | None], list[int | None]]:
+    """The part of the own time that exceeds that of the others most, and by how much, in the slow steps."""
+    over = {name: excess(values) for name, values in matrix.parts.items()}
+    causes: list[str | None] = []
+    parts: list[int | None] = []
+    for rank, (slow, once) in enumerate(zip(is_slow, stands_out, strict=True)):
+        counted = np.ones_like(once) if slow else once
+        if not counted.any():
+            causes.append(None)
+            parts.append(None)
+            continue
+        most = {name: float(np.nanmedian(values[rank][counted])) for name, values in over.items()}
+        name = max(most, key=lambda part: most[part])
+        causes.append(CAUSES[name])
+        parts.append(round(most[name]))
+    return causes, parts

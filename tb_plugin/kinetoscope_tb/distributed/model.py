@@ -1,0 +1,83 @@
+"""What is kept of each recording of a run: all that views of many ranks need, a thousandth of the trace.
+
+Times are ns since the origin of the recording, and NONE (-1) is a missing number, as in `trace.model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from ..critical_path import SEGMENTS
+
+STEPS = {
+    "step": pl.String,
+    "start_ns": pl.Int64,
+    "total_ns": pl.Int64,
+    "computation_ns": pl.Int64,
+    "exposed_communication_ns": pl.Int64,
+    "exposed_copies_ns": pl.Int64,
+    "idle_ns": pl.Int64,
+    "communication_ns": pl.Int64,  # all of it, hidden or not
+    "dataloader_ns": pl.Int64,  # of the worker's breakdown: seen only where nothing else runs
+    "is_complete": pl.Boolean,
+}
+"""One row is one step; computation + exposed communication + exposed copies + idle = total."""
+
+CALLS = {
+    "kind": pl.String,
+    "group": pl.Int32,  # row of `groups`, or NONE
+    "nth": pl.Int64,  # the group's how manieth, from the metadata
+    "bytes": pl.Int64,  # of the message
+    "dtype": pl.String,
+    "peer": pl.Int64,  # the other rank of a send or recv, over the whole job
+    "start_ns": pl.Int64,  # of what moves the data: kernels, or the host range of a backend without any
+    "dur_ns": pl.Int64,  # NONE: only the host's call was recorded
+    "exposed_ns": pl.Int64,  # of it, while nothing computes
+    "step": pl.Int32,  # row of `steps`, or NONE
+    "offset": pl.Int64,  # of its event in the file
+}
+"""One row is one collective, or transfer between two ranks, as this rank took part in it. Order: begin of the call."""
+
+GROUPS = {
+    "name": pl.String,  # the process group's; null where the file tells none
+    "description": pl.String,
+    "size": pl.Int64,
+    "ranks": pl.String,  # such as 0-7 or 0,8,16; null: unknown
+}
+
+TRAFFIC = {"peer": pl.Int64, "kind": pl.String, "bytes": pl.Int64, "calls": pl.Int64}
+"""One row is what this rank sent to another one by one kind of call that tells the receiver."""
+
+FRAMES: Mapping[str, dict[str, Any]] = {
+    "steps": STEPS,
+    "calls": CALLS,
+    "groups": GROUPS,
+    "traffic": TRAFFIC,
+    "segments": SEGMENTS,
+}
+"""The frames of a summary, with their columns."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is kept of one recording.
+
+    Args:
+        facts: JSON values: rank, world_size, impossible, origin_ns, window, host, devices (names), backend, has_clock …
+        steps: STEPS.
+        calls: CALLS.
+        groups: GROUPS.
+        traffic: TRAFFIC.
+        segments: SEGMENTS of `critical_path`; its sync points are rows of `calls`.
+    """
+
+    facts: Mapping[str, Any]
+    steps: pl.DataFrame
+    calls: pl.DataFrame
+    groups: pl.DataFrame
+    traffic: pl.DataFrame
+    segments: pl.DataFrame

@@ -1,0 +1,162 @@
+"""The process groups of one recording: which ranks each holds."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..arrays.gather import NONE, texts
+from ..trace import Trace
+from ..trace.meta import MOST_RANKS
+from .model import GROUPS
+
+
+class Groups:
+    """The groups of a recording, numbered as they occur.
+
+    Where the metadata doesn't name the group of a call, it is the only one that the job has; the whole job, if the file
+    doesn't tell of groups at all; unknown, if there are several.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._rows: dict[tuple[Any, ...], int] = {}
+        self._world = trace.meta.world_size
+        self._config = [group for group in _listed(trace.meta.distributed.get("pg_config")) if isinstance(group, dict)]
+        self._by_name = {str(group.get("pg_name")): group for group in reversed(self._config)}
+
+    def frame(self) -> pl.DataFrame:
+        """The frame GROUPS."""
+        return pl.DataFrame(list(self._rows), schema=GROUPS, orient="row")
+
+    def of(self, trace: Trace, said: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The row of each call's group, or NONE; `said` are rows of trace.collectives, or NONE."""
+        columns = ("group", "group_description", "group_ranks")
+        told = pl.DataFrame({name: texts(trace.collectives[name], said) for name in columns}).with_columns(
+            size=pl.Series(np.where(said >= 0, trace.collectives["group_size"].to_numpy()[said], NONE))
+            if trace.collectives.height
+            else pl.lit(NONE, pl.Int64)
+        )
+        distinct = told.unique(maintain_order=True)
+        numbers = pl.Series([self._number(*row) for row in distinct.rows()], dtype=pl.Int32)
+        joined = told.join(
+            distinct.with_columns(number=numbers),
+            told.columns,
+            "left",
+            maintain_order="left",
+            nulls_equal=True,
+        )
+        return joined["number"].to_numpy()
+
+    def _number(self, name: str | None, description: str | None, listed: str | None, size: int) -> int:
+        if name is None:
+            return self._only
+        config = self._by_name.get(name, {})
+        size = size if size >= 0 else _whole(config.get("pg_size"))
+        ranks = _ranks(config.get("ranks")) or _ranks(_json(listed)) or self._everyone(size)
+        said = description or config.get("pg_desc")
+        return self._row(name, str(said) if said is not None else None, size, ranks)
+
+    @cached_property
+    def _only(self) -> int:
+        """The group of a call that doesn't name it."""
+        known = {(spelled(_ranks(group.get("ranks"))), _whole(group.get("pg_size"))): group for group in self._config}
+        if len(known) > 1:
+            return NONE
+        size = next((size for _, size in known), NONE)
+        size = size if size >= 0 else (self._world if self._world is not None else NONE)
+        ranks = next((_ranks(group.get("ranks")) for group in known.values()), []) or self._everyone(size)
+        return self._row(None, None, size, ranks)
+
+    def _everyone(self, size: int) -> range:
+        """All ranks, if the group is that large: torch leaves the list of the default group empty at times."""
+        return range(size if size == self._world and 0 < size <= MOST_RANKS else 0)
+
+    def _row(self, name: str | None, description: str | None, size: int, ranks: Sequence[int]) -> int:
+        row = (name, description, size if size >= 0 else (len(ranks) or NONE), spelled(ranks))
+        return self._rows.setdefault(row, len(self._rows))
+
+
+def _listed(value: Any) -> list[Any]:
+    if isinstance(value, str):
+        value = _json(value)
+    return value if isinstance(value, list) else []
+
+
+def _json(text: str | None) -> Any:
+    try:
+        return json.loads(text or "")
+    except (ValueError, RecursionError):  # cut after 30 ranks, with an ellipsis in between
+        return None
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else NONE
+
+
+def _ranks(value: Any) -> list[int]:
+    """The ranks that a file lists; none if it isn't a list of ranks."""
+    listed = value if isinstance(value, list) else []
+    return listed if all(0 <= _whole(rank) < MOST_RANKS for rank in listed) else []
+
+
+def spelled(ranks: Iterable[int]) -> str | None:
+    """Ranks as people write them: 0-3,8; None for none. Evenly spread ones as 0-56/8: from, to, in steps of 8."""
+    if isinstance(ranks, range) and len(ranks) > 2 and ranks.step == 1:
+        return f"{ranks[0]}-{ranks[-1]}"
+    listed = sorted(set(ranks))
+    if not listed:
+        return None
+    gaps = {after - before for before, after in pairwise(listed)}
+    if len(listed) > 2 and len(gaps) == 1 and gaps != {1}:
+        return f"{listed[0]}-{listed[-1]}/{gaps.pop()}"
+    parts, first = [], listed[0]
+    for before, after in zip(listed, [*listed[1:], -1], strict=True):
+        if after != before + 1:
+            parts.append(str(first) if first == before else f"{first}-{before}")
+            first = after
+    return ",".join(parts)
+
+
+_PART = re.compile(r"(\d+)(?:-(\d+))?(?:/(\d+))?")
+
+
+@dataclass(frozen=True)
+class RankSet:
+    """The ranks that `GROUPS` spells, in order; those of a range aren't listed until somebody asks for each."""
+
+    ranges: tuple[range, ...]
+
+    @classmethod
+    def of(cls, spelled: str | None) -> RankSet:
+        """Return the ranks of a text such as 0-3,8."""
+        parts = _PART.findall(spelled or "")
+        return cls(tuple(range(int(first), int(last or first) + 1, int(stride or 1)) for first, last, stride in parts))
+
+    def __len__(self) -> int:
+        return sum(map(len, self.ranges))
+
+    def among(self, ranks: AbstractSet[int]) -> list[int]:
+        """Return those that are among the given ones, looking at as few of either as possible."""
+        if len(self.ranges) == 1 and len(self) > len(ranks):
+            return sorted(rank for rank in ranks if rank in self.ranges[0])
+        return [rank for rank in self if rank in ranks]
+
+    def __iter__(self) -> Iterator[int]:
+        return chain.from_iterable(self.ranges)
+
+
+def group_label(name: str | None, description: str | None, size: int, ranks: str | None) -> str:
+    """What people call a group: its description or name, and its ranks."""
+    said = description if description and description != "undefined" else name
+    who = f"ranks {ranks}" if ranks else (f"{size} ranks" if size >= 0 else "ranks unknown")
+    return f"{said} · {who}" if said else who

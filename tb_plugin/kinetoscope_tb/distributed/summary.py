@@ -1,0 +1,85 @@
+"""One recording as a `Summary`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..arrays.intervals import exclusive_lengths, length_within
+from ..critical_path import Graph
+from ..critical_path.segments import segments
+from ..measures.time.breakdown import breakdown
+from ..measures.time.exposure import exposure
+from ..measures.time.idle import Windows
+from ..trace import Trace
+from .activity import computing, transferring
+from .collectives.calls import CallRows, calls
+from .collectives.traffic import traffic
+from .model import STEPS, Summary
+from .path.sync_points import SyncPoints
+from .process_groups import Groups
+
+_FACTS = ("host", "local_rank", "node_rank", "local_world_size", "mesh", "clock", "launcher")
+"""What the producer says of its process that views of many ranks show."""
+
+
+def summary(trace: Trace) -> Summary:
+    """What is kept of a recording."""
+    groups = Groups(trace)
+    found = CallRows.of(trace)
+    rows = calls(trace, found, groups)
+    every = np.arange(trace.collectives.height, dtype=np.int32)
+    of_said = pl.Series(groups.of(trace, every), dtype=pl.Int32)
+    frame = groups.frame()
+    return Summary(
+        _facts(trace), _steps(trace), rows, frame, traffic(trace, frame, of_said, rows), _segments(trace, found)
+    )
+
+
+def _facts(trace: Trace) -> dict[str, Any]:
+    meta = trace.meta
+    producer = {name: meta.producer[name] for name in _FACTS if name in meta.producer}
+    used = sorted(set(trace.device_events["device"].to_list())) if trace.device_events.height else []
+    names = {device.get("id"): str(device.get("name", "")) for device in meta.devices}
+    return {
+        **producer,
+        "rank": meta.rank,
+        "world_size": meta.world_size,
+        "impossible": list(meta.impossible),
+        "ranks": None if meta.ranks is None else list(meta.ranks),
+        "origin_ns": trace.origin_ns,
+        "window": list(trace.window),
+        "backend": meta.distributed.get("backend"),
+        "devices": [[device, names.get(device)] for device in used],
+    }
+
+
+def _segments(trace: Trace, found: CallRows) -> pl.DataFrame:
+    """The frame SEGMENTS: the sync points are the calls."""
+    graph = Graph.of(trace)
+    sync_points = SyncPoints.of(graph, found)
+    return segments(trace, graph, sync_points.start, sync_points.end)
+
+
+def _steps(trace: Trace) -> pl.DataFrame:
+    """The frame STEPS."""
+    windows = Windows.of(trace, each=True)
+    if trace.device_events.height:
+        parts = exposure(trace, np.arange(trace.device_events.height, dtype=np.int32), windows)
+        lengths = list(parts.values())
+    else:
+        groups = [computing(trace), transferring(trace)]
+        computation, communication, rest = exclusive_lengths(groups, windows.start, windows.end)
+        whole = length_within(groups[1], windows.start, windows.end)
+        lengths = [computation, communication, np.zeros_like(rest), rest, whole]
+    columns = {
+        "step": windows.names,
+        "start_ns": windows.start,
+        "total_ns": windows.end - windows.start,
+        **dict(zip(list(STEPS)[3:8], lengths, strict=True)),
+        "dataloader_ns": breakdown(trace)["DataLoader"],
+        "is_complete": trace.steps["is_complete"],
+    }
+    return pl.DataFrame(columns, schema=STEPS)

@@ -1,0 +1,179 @@
+"""Summaries of many recordings as one file, which lies beside them and may come from another machine.
+
+    magic · summaries · index · length of the index (8) · magic
+
+The index has the form of `columns`. It says which version made the summaries, and of each recording its name, size,
+stamp, key, and where its summary is. A recording's stamp is the same as long as nobody touched it; its key also when it
+was copied. Anybody may have written the file: what it says is held against its size before anything is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+import polars as pl
+
+from ...errors import TraceError
+from ...filesystem import StoredFile, entry_at, stored_bytes
+from .columns import Reader, Writer
+from .summary_entry import MOST_BYTES, ImpossibleSummary, PackedSummary
+from .values import BrokenEntry, mapping, whole
+from .version import sources_version
+
+MAGIC = b"kinetoscope packs\n"
+FILE_NAME = "kinetoscope.summaries"
+_INDEX_MAGIC = b"kinetoscope index\n"
+_TAIL = struct.Struct(f"<Q{len(MAGIC)}s")
+_MOST_INDEX_BYTES = 1 << 26
+_SKIPPED_BYTES = 1 << 20  # a longer gap isn't read, but the file opened again behind it
+_ENDS = 1 << 16  # bytes of a recording's begin and of its end that its key is of
+
+
+@dataclass(frozen=True)
+class Place:
+    """A summary in a pack.
+
+    Args:
+        name: Of its recording, which lies in the same folder.
+        bytes: Its size.
+        stamp: What changes when it does, as its place tells, as JSON.
+        key: `content_key` of it.
+        start: Where its summary lies in the pack.
+        length: How long that is.
+        checksum: Its CRC-32.
+    """
+
+    name: str
+    bytes: int
+    stamp: str
+    key: str
+    start: int
+    length: int
+    checksum: int
+
+
+def content_key(path: str, size: int) -> str:
+    """What two recordings of one size have in common only if they are copies: a digest of their ends.
+
+    The begin of a recording tells who made it and when, and a compressed one ends in the checksum of all of it.
+
+    Raises:
+        TraceError: The file can't be read.
+    """
+    last = max(0, size - _ENDS)
+    digest = hashlib.sha256(f"{size} ".encode())
+    digest.update(stored_bytes(path, 0, _ENDS))
+    digest.update(stored_bytes(path, last, size - last))
+    return digest.hexdigest()
+
+
+_TEXTS, _NUMBERS = ("name", "stamp", "key"), ("bytes", "start", "length", "checksum")
+
+
+def write_end(file: IO[bytes], places: Sequence[Place]) -> None:
+    """End a pack."""
+    begin = file.tell()
+    writer = Writer(file, _INDEX_MAGIC)
+    columns: dict[str, Any] = {}
+    for name in _TEXTS:
+        columns[name] = writer.texts(pl.Series([getattr(place, name) for place in places], dtype=pl.String))
+    for name in _NUMBERS:
+        columns[name] = writer.narrowed(np.array([getattr(place, name) for place in places], np.int64))
+    writer.end({"version": sources_version(), "places": len(places), "columns": columns})
+    file.write(_TAIL.pack(file.tell() - begin, MAGIC))
+
+
+def places_in(path: str) -> dict[str, Place] | None:
+    """The summaries of a pack by the names of their recordings; None if there is no pack.
+
+    Raises:
+        BrokenEntry: It is none, or was damaged, or another version of Kinetoscope made it.
+        TraceError: It can't be read.
+    """
+    entry = entry_at(path)
+    if entry is None:
+        return None
+    size = entry.bytes or 0
+    if size < len(MAGIC) + _TAIL.size:
+        raise BrokenEntry("it is too short")
+    tail = stored_bytes(path, size - _TAIL.size, _TAIL.size)
+    length, magic = _TAIL.unpack(tail) if len(tail) == _TAIL.size else (0, b"")
+    begin = size - _TAIL.size - length
+    if magic != MAGIC or length > _MOST_INDEX_BYTES or begin < len(MAGIC):
+        raise BrokenEntry("it has no index")
+    index = Reader.of(stored_bytes(path, begin, length), _INDEX_MAGIC)
+    if index.head.get("version") != sources_version():
+        raise BrokenEntry("another version of Kinetoscope made it")
+    places = _places(index)
+    at = len(MAGIC)
+    for place in sorted(places, key=lambda place: place.start):
+        if place.start < at or not 0 <= place.length <= min(MOST_BYTES, begin - place.start):
+            raise BrokenEntry("its summaries lie beyond its end, or overlap")
+        at = place.start + place.length
+    return {place.name: place for place in places}
+
+
+def _places(index: Reader) -> list[Place]:
+    count = whole(index.head.get("places"), 0, 1 << 31)
+    columns = mapping(index.head.get("columns"))
+    texts = {name: index.texts(columns.get(name), count) for name in _TEXTS}
+    numbers = {name: index.integers(columns.get(name), 8, count).tolist() for name in _NUMBERS}
+    if len(set(texts["name"])) != count or any(None in column for column in texts.values()):
+        raise BrokenEntry("its recordings aren't apart")
+    rows = zip(*texts.values(), *numbers.values(), strict=True)
+    return [Place(**dict(zip((*_TEXTS, *_NUMBERS), row, strict=True))) for row in rows]
+
+
+def summaries_in(path: str, places: Iterable[Place]) -> Iterator[tuple[Place, PackedSummary | ImpossibleSummary]]:
+    """Some summaries of a pack, in the order in which they lie there, or why one can't be used.
+
+    Args:
+        path: Of the pack.
+        places: Some of `places_in` it.
+
+    Raises:
+        BrokenEntry: One was damaged, or made up.
+        TraceError: The file can't be read.
+    """
+    file, at = StoredFile(path), 0
+    try:
+        for place in sorted(places, key=lambda place: place.start):
+            if place.start - at > _SKIPPED_BYTES:
+                file.close()
+                file, at = StoredFile(path, place.start), place.start
+            _read(file, place.start - at)
+            kept = PackedSummary(_read(file, place.length))
+            at = place.start + place.length
+            if zlib.crc32(kept.data) != place.checksum:
+                raise BrokenEntry(f"what it says of {place.name} was damaged")
+            try:
+                _ = kept.summary  # what can't be used is told here
+            except ImpossibleSummary as error:
+                yield place, error
+            else:
+                yield place, kept
+    finally:
+        file.close()
+
+
+def _read(file: StoredFile, count: int) -> bytes:
+    parts = []
+    while count > 0:
+        data = file.read(min(count, 1 << 20))
+        if not data:
+            raise TraceError(file.path, "the file ends too early.")
+        parts.append(data)
+        count -= len(data)
+    return b"".join(parts)
+
+
+def as_stored(stamp: Any) -> str:
+    """A stamp as a pack says it."""
+    return json.dumps(stamp, default=str)

@@ -1,0 +1,77 @@
+"""What is kept of one recording for views of many, as bytes, and as one file of the cache.
+
+A summary's bytes have the form of `columns`. They don't say of which file they are: whoever reads a recording makes
+them, in a process of its own or far away, and whoever keeps them says what they are of: the head of an entry whose only
+column they are.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from functools import cached_property
+from typing import IO, Any
+
+import numpy as np
+
+from ...distributed import FRAMES, Summary, problem_of
+from .columns import Reader, Writer
+from .values import BrokenEntry, mapping
+
+MAGIC = b"kinetoscope ranks\n"
+_SUMMARY_MAGIC = b"kinetoscope facts\n"
+MOST_BYTES = 1 << 26  # of a summary that others made
+
+
+class ImpossibleSummary(BrokenEntry):
+    """A summary that says what can't be; its bytes are those that somebody wrote."""
+
+
+@dataclass(frozen=True)
+class PackedSummary:
+    """A summary as bytes, which may come from anybody who can write to a logdir."""
+
+    data: bytes
+
+    @cached_property
+    def summary(self) -> Summary:
+        """What they say.
+
+        Raises:
+            BrokenEntry: They were damaged or made up.
+            ImpossibleSummary: What they say can't be.
+        """
+        reader = Reader.of(self.data, _SUMMARY_MAGIC)
+        stored = mapping(reader.head.get("frames"))
+        frames = {name: reader.frame(stored.get(name), schema) for name, schema in FRAMES.items()}
+        summary = Summary(facts=mapping(reader.json(reader.head.get("facts"))), **frames)
+        problem = problem_of(summary)
+        if problem:
+            raise ImpossibleSummary(problem)
+        return summary
+
+
+def packed(summary: Summary) -> PackedSummary:
+    """The summary as bytes."""
+    file = io.BytesIO()
+    writer = Writer(file, _SUMMARY_MAGIC)
+    frames = {name: writer.frame(getattr(summary, name)) for name in FRAMES}
+    writer.end({"frames": frames, "facts": writer.json(dict(summary.facts))})
+    return PackedSummary(file.getvalue())
+
+
+def write(file: IO[bytes], kept: PackedSummary, source: dict[str, Any]) -> None:
+    """Write the summary to an empty file; `source` is what the entry is of, as JSON values."""
+    writer = Writer(file, MAGIC)
+    writer.end({"source": source, "summary": writer.array(np.frombuffer(kept.data, "u1"))})
+
+
+def opened(reader: Reader) -> PackedSummary:
+    """The summary in the entry.
+
+    Raises:
+        BrokenEntry: It was made up.
+    """
+    kept = PackedSummary(reader.array(reader.head.get("summary"), "|u1").tobytes())
+    _ = kept.summary  # what can't be used is told here
+    return kept

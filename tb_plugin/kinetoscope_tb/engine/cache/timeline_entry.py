@@ -1,0 +1,169 @@
+"""One timeline as one file, in the form that `columns` has; its arrays are mapped into memory instead of read.
+
+What isn't looked at again is given back to the system, so many timelines take little memory. Nobody cuts an entry that
+others have mapped: it is removed as a whole, which leaves what is mapped as it is.
+
+Compiled functions follow its indices without looking whether they lead anywhere. So all of them are checked once, when
+an entry is opened, which reads each array once more than its checksum does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import IO, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE
+from ...timeline import CATEGORIES, FRAMES, Labels, Levels, Pyramid, Rows, Timeline, Track
+from ...trace import Trace
+from .columns import Reader, Writer
+from .orders import are_offsets, are_parents_first, begin_in_order, have_room
+from .values import BrokenEntry, mapping, sequence, whole
+
+MAGIC = b"kinetoscope tiles\n"
+LARGEST_NS = 1 << 53  # 104 days: times of tiles and bins can be multiplied
+_MOST_SHIFT = 62
+_DTYPES = {
+    **dict.fromkeys(("start_ns", "dur_ns", "busy_ns", "first", "of_row", "shift"), "<i8"),
+    **dict.fromkeys(("label", "slice", "count", "number"), "<u4"),
+}
+_TEXTS, _NUMBERS = ("process", "name", "part", "pid", "tid"), ("first_row", "lanes", "slices")
+
+
+def write(file: IO[bytes], timeline: Timeline, source: dict[str, Any]) -> None:
+    """Write the timeline to an empty file; `source` is what the entry is of, as JSON values."""
+    writer = Writer(file, MAGIC, is_mapped=True)
+    pyramid, labels = timeline.pyramid, timeline.labels
+    writer.end(
+        {
+            "source": source,
+            "window": timeline.window,
+            "frame_first": timeline.frame_first,
+            "tracks": writer.json([asdict(track) for track in timeline.tracks]),
+            "texts": writer.texts(pl.Series(labels.texts, dtype=pl.String)),
+            "rows": _written(writer, pyramid.rows),
+            "levels": _written(writer, pyramid.levels),
+            "categories": writer.array(labels.categories),
+            "parent": writer.array(timeline.parent),
+            "event": writer.array(timeline.event),
+        }
+    )
+
+
+def opened(reader: Reader, trace: Trace) -> Timeline:
+    """The timeline of the trace in the entry; its arrays are those that the reader opened.
+
+    Raises:
+        BrokenEntry: It was made up, or is of another trace.
+    """
+    head = reader.head
+    texts = [text or "" for text in reader.texts(head.get("texts"))]
+    window = _window(head.get("window"))
+    rows = Rows(**_arrays(reader, Rows, head.get("rows"), window))
+    levels = Levels(**_arrays(reader, Levels, head.get("levels"), window))
+    size = rows.start_ns.size
+    frame_first = tuple(np.cumsum([0, *(getattr(trace, name).height for name in FRAMES)]).tolist())
+    if head.get("frame_first") != list(frame_first):
+        raise BrokenEntry("it is of another trace")
+    timeline = Timeline(
+        window=window,
+        tracks=_tracks(reader.json(head.get("tracks")), rows.first, trace.threads.height),
+        labels=Labels(texts, reader.array(head.get("categories"), "|u1", len(texts))),
+        pyramid=Pyramid(rows, levels),
+        parent=reader.array(head.get("parent"), "<i4", size),
+        event=reader.array(head.get("event"), "<u4", size),
+        frame_first=frame_first,
+    )
+    _fail_if_astray(timeline)
+    return timeline
+
+
+def _written(writer: Writer, holder: Rows | Levels) -> dict[str, Any]:
+    arrays = {field.name: getattr(holder, field.name) for field in fields(holder)}
+    return {name: writer.array(array) for name, array in arrays.items() if array is not None}
+
+
+def _arrays(
+    reader: Reader, holder: type[Rows | Levels], stored: Any, window: tuple[int, int]
+) -> dict[str, NDArray[Any]]:
+    """The arrays of a holder, as long as they have to be; how long rows and levels are, their `first` says."""
+    places = mapping(stored)
+    names = [field.name for field in fields(holder) if field.name != "number" or "number" in places]
+    if set(places) != set(names):
+        raise BrokenEntry("it has other arrays")
+    arrays = {name: reader.array(places[name], _DTYPES[name]) for name in names}
+    size = arrays["start_ns"].size
+    if any(arrays[name].size != size for name in names if name not in ("first", "of_row", "shift")):
+        raise BrokenEntry("its arrays aren't of one length")
+    if not are_offsets(arrays["first"], size):
+        raise BrokenEntry("its rows overlap")
+    if not begin_in_order(arrays["start_ns"], arrays["dur_ns"], arrays["first"], *window):
+        raise BrokenEntry("its slices aren't in order")
+    return arrays
+
+
+def _window(stored: Any) -> tuple[int, int]:
+    begin, end = (whole(time, -LARGEST_NS, LARGEST_NS) for time in sequence(stored, 2))
+    if end < begin:
+        raise BrokenEntry("it ends before it begins")
+    return begin, end
+
+
+def _tracks(stored: Any, first: NDArray[np.int64], threads: int) -> tuple[Track, ...]:
+    """The tracks, which hold all rows one after the other."""
+    tracks, row = [], 0
+    for one in sequence(stored):
+        track = Track(**_members(mapping(one)))
+        lanes_end = track.first_row + track.lanes
+        if track.first_row != row or lanes_end >= first.size or track.slices != first[lanes_end] - first[row]:
+            raise BrokenEntry("its tracks hold other rows")
+        if track.thread is not None and not 0 <= track.thread < threads:
+            raise BrokenEntry("a track is of no thread")
+        tracks.append(track)
+        row = lanes_end
+    if row != first.size - 1:
+        raise BrokenEntry("its tracks hold other rows")
+    return tuple(tracks)
+
+
+def _members(stored: Any) -> dict[str, Any]:
+    if set(stored) != {field.name for field in fields(Track)}:
+        raise BrokenEntry("a track has other members")
+    for name, value in stored.items():
+        if name in _TEXTS and not isinstance(value, str | None):
+            raise BrokenEntry(f"a track's {name} is no text")
+        if name in _NUMBERS:
+            whole(value, 0)
+        elif name not in _TEXTS and value is not None:
+            whole(value, -(1 << 63), (1 << 63) - 1)
+    return dict(stored)
+
+
+def _fail_if_astray(timeline: Timeline) -> None:
+    """See that each index leads to something that there is."""
+    rows, levels, labels = timeline.pyramid.rows, timeline.pyramid.levels, timeline.labels
+    size, texts = timeline.size, len(labels.texts)
+    bounds: list[tuple[NDArray[Any], int, int]] = [
+        (labels.categories, 0, len(CATEGORIES)),
+        (rows.label, 0, texts),
+        (levels.label, 0, texts),
+        (levels.slice, 0, size),
+        (levels.shift, 0, _MOST_SHIFT),
+        (timeline.parent, NONE, size),
+        (timeline.event, 0, timeline.frame_first[-1]),
+    ]
+    if rows.number is not None:
+        bounds.append((rows.number, 0, size))
+    for values, least, end in bounds:
+        if values.size and not least <= int(values.min()) <= int(values.max()) < end:
+            raise BrokenEntry("an index leads nowhere")
+    if not are_parents_first(timeline.parent):
+        raise BrokenEntry("a slice comes before the one around it")
+    of_row, first = levels.of_row, levels.first
+    if of_row.size != rows.first.size or not are_offsets(of_row, levels.shift.size):
+        raise BrokenEntry("its levels are of other rows")
+    if first.size != levels.shift.size + 1 or not have_room(of_row, first, rows.first):
+        raise BrokenEntry("its levels have more entries than there are slices")

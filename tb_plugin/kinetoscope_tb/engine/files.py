@@ -1,0 +1,102 @@
+"""One file as a trace: from the cache or read anew, then written to the cache, and read again for one event."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ..errors import KinetoscopeError, TraceError
+from ..filesystem import entry_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..discovery import TraceFile
+    from ..reader import Progress
+    from ..reader.event import Event, EventTexts
+    from ..timeline import Timeline
+    from ..trace import Trace
+    from .cache import Cache
+
+logger = logging.getLogger(__name__)
+
+
+def read_trace(path: str, progress: Callable[[Progress], None] | None = None, *, threads: int | None = None) -> Trace:
+    """Read one trace file, with as many scanning threads as are worth it if not given.
+
+    Raises:
+        TraceError: The file can't be used, for whatever reason; a fault of ours is logged with its traceback.
+    """
+    from ..reader import read
+
+    try:
+        return read(path, progress=progress, threads=threads)
+    except KinetoscopeError:
+        raise
+    except OSError as error:
+        raise TraceError(path, f"the file can't be read: {error.strerror or error}.") from error
+    except MemoryError as error:
+        raise TraceError(path, "there isn't enough memory to read it. Record fewer steps.") from error
+    except Exception as error:
+        logger.exception("Reading %s failed", path)
+        problem = f"reading it failed by a fault of Kinetoscope ({type(error).__name__}). Please report it."
+        raise TraceError(path, problem) from error
+
+
+def open_or_read(
+    file: TraceFile,
+    cache: Cache | None,
+    progress: Callable[[Progress], None] | None = None,
+    read: Callable[[str, Callable[[Progress], None] | None], Trace] = read_trace,
+) -> tuple[Trace, bool]:
+    """The trace in a file, and whether it was read from there, not opened from the cache.
+
+    Raises:
+        TraceError: The file can't be used.
+    """
+    trace = None if cache is None else cache.open(file.path, file.stamp)
+    return (read(file.path, progress), True) if trace is None else (trace, False)
+
+
+def write_to_cache(trace: Trace, file: TraceFile, cache: Cache, timeline: Timeline | None = None) -> None:
+    """Write a trace that was read, or the timeline made of it, to the cache; unless its file changed in between."""
+    from .cache import is_worth_keeping
+
+    if is_worth_keeping(trace, file.path):
+        entry = entry_at(file.path)
+        if entry is not None and entry.stamp == file.stamp and entry.stamp[-1]:  # not every server says when
+            if timeline is None:
+                cache.write(trace, file.path, file.stamp)
+            else:
+                cache.write_timeline(timeline, file.path, file.stamp)
+
+
+def open_or_arrange(file: TraceFile, trace: Trace, cache: Cache | None) -> tuple[Timeline, bool]:
+    """The timeline of a file's trace, and whether it was made, not opened from the cache."""
+    from ..timeline import timeline
+
+    stored = None if cache is None else cache.open_timeline(file.path, file.stamp, trace)
+    return (timeline(trace), True) if stored is None else (stored, False)
+
+
+def event_in(file: TraceFile, trace: Trace, offset: int, texts: EventTexts) -> Event:
+    """The event of a trace that begins at this byte of its file's text.
+
+    Raises:
+        NotFound: No row of the trace is of such an event.
+        TraceError: The file can't be read, or changed since the trace was read.
+    """
+    from ..reader.event import event_length
+
+    length = event_length(trace, offset)
+    _fail_if_changed(file)
+    event = texts.event(file.path, file.stamp, offset, length)
+    _fail_if_changed(file)
+    return event
+
+
+def _fail_if_changed(file: TraceFile) -> None:
+    entry = entry_at(file.path)
+    if entry is None or entry.stamp != file.stamp:
+        how = "is gone" if entry is None else "has changed"
+        raise TraceError(file.path, f"the file {how} since it was read, and the event with it. Look at the trace anew.")

@@ -1,0 +1,121 @@
+"""Results by key, each computed once however many ask, with a least-recently-used limit by count, by bytes, or both."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+Result = TypeVar("Result")
+Key = TypeVar("Key", bound="Hashable")
+
+
+class Item(Protocol):
+    """What a cache holds: something that is being computed, and how much memory it takes."""
+
+    held_bytes: int
+
+    @property
+    def future(self) -> Future[Any]:
+        """What is computed, or why it can't be."""
+
+
+CachedItem = TypeVar("CachedItem", bound=Item)
+
+
+@dataclass(eq=False)
+class Pending(Generic[Result]):
+    """An item that is nothing but its result."""
+
+    future: Future[Result] = field(default_factory=Future)
+    held_bytes: int = 0
+
+
+class FutureCache(Generic[Key, CachedItem]):
+    """Items by key; those that nobody has asked for the longest make room for others.
+
+    A failure is an answer too, and stays, unless `is_transient` says of the exception that the next call tries again.
+
+    Args:
+        most: How many items are held; any number if not given.
+        capacity_bytes: How much memory they may take; looked up whenever an item grows.
+        is_transient: Whether a failed item is dropped as soon as it fails.
+    """
+
+    def __init__(
+        self,
+        most: int | None = None,
+        capacity_bytes: Callable[[], int] | None = None,
+        is_transient: Callable[[BaseException], bool] | None = None,
+    ) -> None:
+        self._most, self._capacity_bytes, self._is_transient = most, capacity_bytes, is_transient
+        self._lock = threading.RLock()  # a future that is done already calls back while it is added
+        self._items: OrderedDict[Key, CachedItem] = OrderedDict()  # the least recently used first
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def find(self, key: Key) -> CachedItem | None:
+        """The item of this key, if there is one; that isn't a use of it."""
+        with self._lock:
+            return self._items.get(key)
+
+    def get(
+        self,
+        key: Key,
+        start: Callable[[], CachedItem],
+        is_current: Callable[[CachedItem], bool] = lambda _: True,
+    ) -> CachedItem:
+        """The item of this key, started at the first call, and again once it is no longer current."""
+        with self._lock:
+            item = self._items.get(key)
+            if item is None or not is_current(item):
+                item = self._items[key] = start()
+                if self._is_transient is not None:
+                    item.future.add_done_callback(partial(self._drop_failed, key, item))
+            if key in self._items:  # it may have failed at once
+                self._items.move_to_end(key)
+            while self._most is not None and len(self._items) > self._most:
+                self._items.popitem(last=False)
+            return item
+
+    def limit(self, most: int, is_alike: Callable[[Key], bool]) -> None:
+        """Drop the least recently used of some keys until at most so many of them are left."""
+        with self._lock:
+            alike = [key for key in self._items if is_alike(key)]
+            for key in alike[: max(0, len(alike) - most)]:
+                del self._items[key]
+
+    def put(self, key: Key, item: CachedItem) -> None:
+        """Replace the item of this key by one that is done."""
+        with self._lock:
+            self._items[key] = item
+
+    def drop(self, key: Key, item: CachedItem) -> None:
+        """Forget an item, so that the next call starts another; not if another has taken its place."""
+        with self._lock:
+            if self._items.get(key) is item:
+                del self._items[key]
+
+    def grow(self, item: CachedItem, more_bytes: int) -> None:
+        """Count the memory that an item takes, and drop others that are done until all fit the capacity."""
+        capacity = None if self._capacity_bytes is None else self._capacity_bytes()
+        with self._lock:
+            item.held_bytes += more_bytes
+            if capacity is None:
+                return
+            for key in [key for key, other in self._items.items() if other is not item and other.future.done()]:
+                if sum(other.held_bytes for other in self._items.values()) <= capacity:
+                    break
+                del self._items[key]
+
+    def _drop_failed(self, key: Key, item: CachedItem, future: Future[Any]) -> None:
+        error = future.exception()
+        if error is not None and self._is_transient is not None and self._is_transient(error):
+            self.drop(key, item)

@@ -1,0 +1,129 @@
+"""The runs whose summaries are in memory, with what was computed from them."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .answers import LoadingProgress, NotReady, compute, result_within
+from .future_cache import FutureCache, Pending
+from .summary_loader import ExecutorFactory, files_of, load_summaries, ranks_of, span_place
+from .workers import Workers, is_done
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    import polars as pl
+
+    from ..discovery import Listing, TraceFile
+    from ..distributed import Ranks
+    from ..view import View
+    from .answers import Missing
+    from .cache import Cache
+    from .cache.summary_entry import PackedSummary
+
+Result = TypeVar("Result")
+
+MOST_RUNS = 4  # that are held
+MOST_RESULTS = 64  # of one run
+MOST_READERS = 8
+
+
+def _results() -> FutureCache[Hashable, Pending[Any]]:
+    return FutureCache(MOST_RESULTS)
+
+
+@dataclass(eq=False)
+class _RunEntry:
+    """One run: how many of its summaries are loaded, then all of them, and what was computed from them."""
+
+    total: int
+    begun_at: float
+    done: int = 0
+    future: Future[Ranks] = field(default_factory=Future)
+    results: FutureCache[Hashable, Pending[Any]] = field(default_factory=_results)
+    held_bytes: int = 0
+
+
+class _Threads:
+    """The store's threads as an executor that is never done."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+
+    def submit(self, job: Callable[[str], PackedSummary], path: str, /) -> Future[PackedSummary]:
+        """What the job will return or raise."""
+        return self._workers.submit(job, path)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Nothing: the threads are used again."""
+
+
+class RunCache:
+    """Runs by the files that they consist of; one that grew is another.
+
+    Args:
+        cache: The cache folder, if there is one.
+        patience_s: How long a question waits.
+    """
+
+    def __init__(self, cache: Cache | None, patience_s: float) -> None:
+        self._cache, self._patience_s = cache, patience_s
+        self._readers = Workers(min(MOST_READERS, os.cpu_count() or 1))
+        self._loaders, self._analysts = Workers(2), Workers(2)
+        self._entries: FutureCache[Hashable, _RunEntry] = FutureCache(MOST_RUNS)
+
+    def frame(
+        self, view: View, listing: Listing, file: TraceFile, arguments: Mapping[str, object]
+    ) -> pl.DataFrame | Missing:
+        """A view of all recordings of a file's span, or of its run, computed at the first call.
+
+        Raises:
+            NotReady: It isn't computed yet.
+        """
+        entry = self._entry(listing, file, files_of(listing, file, view.scope))
+        key = (view.id, tuple(sorted(arguments.items())))
+        return self._answer(entry, key, lambda ranks: compute(view, ranks, arguments))
+
+    def about(self, listing: Listing, file: TraceFile, name: str, question: Callable[[Ranks], Result]) -> Result:
+        """What a function says of all recordings of a file's span, computed at the first call under its name.
+
+        Raises:
+            NotReady: It isn't computed yet.
+        """
+        return self._answer(self._entry(listing, file, files_of(listing, file, "span")), ("about", name), question)
+
+    def _answer(self, entry: _RunEntry, key: Hashable, question: Callable[[Ranks], Result]) -> Result:
+        if not is_done(entry.future, self._patience_s):
+            raise NotReady(_progress(entry))
+        ranks = entry.future.result()
+        result: Pending[Result] = entry.results.get(key, lambda: Pending(self._analysts.submit(question, ranks)))
+        return result_within(result.future, self._patience_s, "analysing")
+
+    def _entry(self, listing: Listing, file: TraceFile, files: Sequence[TraceFile]) -> _RunEntry:
+        key = (span_place(listing, file), *((one.path, str(one.stamp)) for one in files))
+        return self._entries.get(key, lambda: self._start(listing, file, files))
+
+    def _start(self, listing: Listing, file: TraceFile, files: Sequence[TraceFile]) -> _RunEntry:
+        entry = _RunEntry(len(files), time.monotonic())
+        entry.future = self._loaders.submit(self._load, entry, listing, file, files)
+        return entry
+
+    def _load(self, entry: _RunEntry, listing: Listing, file: TraceFile, files: Sequence[TraceFile]) -> Ranks:
+        def note(done: int) -> None:
+            entry.done = done
+
+        entry.begun_at = time.monotonic()
+        threads = ExecutorFactory(lambda: _Threads(self._readers), min(MOST_READERS, os.cpu_count() or 1))
+        notes: list[str] = []
+        return ranks_of(listing, file, files, load_summaries(files, self._cache, threads, note, notes.append), notes)
+
+
+def _progress(entry: _RunEntry) -> LoadingProgress:
+    """How many of the summaries are loaded."""
+    elapsed = time.monotonic() - entry.begun_at
+    left = elapsed / entry.done * (entry.total - entry.done) if entry.done else None
+    return LoadingProgress("summing up recordings", entry.done / max(1, entry.total), None, left)

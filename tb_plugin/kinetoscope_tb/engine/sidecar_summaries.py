@@ -1,0 +1,161 @@
+"""Summaries that lie beside their recordings, so that whoever opens the run next doesn't have to read the recordings.
+
+Only `kinetoscope index --beside` writes them. Each is checked against the recording that lies there now: a recording
+that changed since is read, and so is one that another version of Kinetoscope summed up.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import zlib
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import TraceError
+from ..filesystem import atomic_write, entry_at, is_url, last_part
+from .cache import pack
+from .cache.summary_entry import MOST_BYTES, PackedSummary
+from .cache.values import BrokenEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from ..discovery import TraceFile
+
+_AT_ONCE = 8  # recordings that are looked at: far away each look takes a moment
+
+
+def pack_of(path: str) -> str:
+    """Where summaries of a recording lie, if anybody put them there."""
+    if is_url(path):
+        return f"{path.rpartition('/')[0]}/{pack.FILE_NAME}"
+    return str(Path(path).with_name(pack.FILE_NAME))
+
+
+def sidecar_summaries(
+    files: Iterable[TraceFile], on_problem: Callable[[str], None]
+) -> Iterator[tuple[TraceFile, PackedSummary]]:
+    """The recordings whose current summaries lie beside them; `on_problem` is called with why others can't be used."""
+    by_pack: dict[str, list[TraceFile]] = defaultdict(list)
+    for file in files:
+        by_pack[pack_of(file.path)].append(file)
+    for path, mine in by_pack.items():
+        shown = _shown_pack_of(mine[0])
+        try:
+            places = pack.places_in(path)
+            if places is None:
+                continue
+            chosen = _current_files(mine, places)
+            named = [file for file in mine if last_part(file.path) in places]
+            if len(chosen) < len(named):
+                changed = next(file for file in named if last_part(file.path) not in chosen)
+                count = len(named) - len(chosen)
+                on_problem(f"{shown} has summaries of {count} recordings that changed since: {changed.shown} …")
+            for place, summary in pack.summaries_in(path, (places[name] for name in chosen)):
+                if isinstance(summary, PackedSummary):
+                    yield chosen[place.name], summary
+                else:
+                    on_problem(f"The summary of {place.name} in {shown} is impossible: {summary}.")
+        except BrokenEntry as error:
+            on_problem(f"{shown} can't be used: {error}.")
+        except TraceError as error:
+            on_problem(f"{shown} can't be read: {str(error).removeprefix(f'{error.path}: ')}")
+
+
+def _shown_pack_of(file: TraceFile) -> str:
+    """What a pack is called where people see it: not where it lies on this machine."""
+    folder, slash, _ = file.shown.rpartition("/")
+    return f"{folder}{slash}{pack.FILE_NAME}"
+
+
+def _current_files(files: Sequence[TraceFile], places: dict[str, pack.Place]) -> dict[str, TraceFile]:
+    """By name the files that are what was summed up: untouched since, or copied as they were."""
+    pairs = [(file, places[last_part(file.path)]) for file in files if last_part(file.path) in places]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        are_current = pool.map(_is_current, pairs)
+        return {place.name: file for (file, place), is_current in zip(pairs, are_current, strict=True) if is_current}
+
+
+def _is_current(pair: tuple[TraceFile, pack.Place]) -> bool:
+    file, place = pair
+    if file.bytes != place.bytes:
+        return False
+    if file.stamp[-1] and pack.as_stored(file.stamp) == place.stamp:
+        return True
+    try:
+        return pack.content_key(file.path, file.bytes) == place.key
+    except TraceError:  # whoever reads it reports why
+        return False
+
+
+class SidecarWriter:
+    """Writes summaries into the folders of their recordings, once all of them are there.
+
+    Until then they lie in a temporary folder, so that memory doesn't grow with their number.
+    """
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="kinetoscope-")
+        self._places: dict[str, list[tuple[TraceFile, pack.Place]]] = defaultdict(list)
+        self._problems: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._folder.cleanup()
+
+    def add(self, file: TraceFile, summary: PackedSummary) -> None:
+        """Take a summary."""
+        if len(summary.data) > MOST_BYTES:  # nobody would read it
+            self._problems.append(f"The summary of {file.shown} is too large to be put beside it.")
+            return
+        places = self._places[pack_of(file.path)]
+        with self._spool(pack_of(file.path)).open("ab") as spool:
+            if not places:
+                spool.write(pack.MAGIC)
+            start = spool.tell()
+            spool.write(summary.data)
+        checksum, stamp = zlib.crc32(summary.data), pack.as_stored(file.stamp)
+        places.append(
+            (file, pack.Place(last_part(file.path), file.bytes, stamp, "", start, len(summary.data), checksum))
+        )
+
+    def write(self) -> list[str]:
+        """Write one file into each folder, and return where that failed, and why."""
+        problems = list(self._problems)
+        for path, pairs in self._places.items():
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                places = [place for place in pool.map(_with_key, pairs) if place is not None]
+            try:
+                with atomic_write(path) as file, self._spool(path).open("rb") as spool:
+                    shutil.copyfileobj(spool, file, 1 << 20)
+                    pack.write_end(file, places)
+            except OSError as error:
+                problems.append(f"{path} can't be written: {error.strerror or error}.")
+        return problems
+
+    def _spool(self, path: str) -> Path:
+        number = list(self._places).index(path)
+        return Path(self._folder.name, str(number))
+
+
+def _with_key(pair: tuple[TraceFile, pack.Place]) -> pack.Place | None:
+    """None if the recording changed while it was summed up, or is gone."""
+    file, place = pair
+    entry = entry_at(file.path)
+    if entry is None or entry.stamp != file.stamp:
+        return None
+    try:
+        return replace(place, key=pack.content_key(file.path, file.bytes))
+    except TraceError:
+        return None

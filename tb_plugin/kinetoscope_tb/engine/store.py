@@ -1,0 +1,276 @@
+"""The store itself: the listing, and answers about the files in it, each made once and kept while it is true."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..discovery import Heads, Listing, Logdir, Manifests, TraceFile, list_traces
+from ..filesystem import is_url, last_part
+from .answers import (
+    LoadingProgress,
+    Missing,
+    NotReady,
+    Partial,
+    ask_all,
+    compute,
+    compute_after,
+    compute_comparison,
+    merge_run_notes,
+    result_within,
+)
+from .files import event_in, read_trace
+from .future_cache import FutureCache, Pending
+from .read_queue import Abandoned
+from .run_cache import RunCache
+from .trace_cache import MOST_RESULTS, TraceCache
+from .workers import Workers, is_done
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from concurrent.futures import Future
+
+    import polars as pl
+
+    from ..compare import Comparison
+    from ..distributed import Ranks
+    from ..reader import Progress
+    from ..reader.event import Event, EventTexts
+    from ..timeline import Timeline
+    from ..trace import Trace
+    from ..view import Shared, View
+    from .cache import Cache
+
+Result = TypeVar("Result")
+
+PATIENCE_S = 0.15
+MOST_EVENTS = 64  # whose details are remembered
+
+
+class Store:
+    """Everything that is loaded; making one does nothing but remember the logdirs.
+
+    Args:
+        logdirs: Where traces are looked for.
+        capacity_bytes: How much of them is kept; a quarter of the machine's memory, if not given.
+        cache: Where traces are kept when the process has ended; nowhere, if not given.
+        read: Reads a file; tests put their own here.
+        clock: Seconds, for rates and ages.
+        patience_s: How long a question waits before it raises `NotReady`.
+    """
+
+    def __init__(
+        self,
+        logdirs: Sequence[Logdir],
+        *,
+        capacity_bytes: int | None = None,
+        cache: Cache | None = None,
+        read: Callable[[str, Callable[[Progress], None] | None], Trace] = read_trace,
+        clock: Callable[[], float] = time.monotonic,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._logdirs = tuple(logdirs)
+        self._clock, self._patience_s = clock, patience_s
+        # Lines of their own to stand in: listing and looking at what is loaded don't wait until large files are read.
+        self._listers, self._detailers = Workers(1), Workers(1)
+        self._traces = TraceCache(capacity_bytes, cache, read, clock)
+        self._runs = RunCache(cache, patience_s)
+        self._lock = threading.Lock()
+        self._heads, self._manifests = Heads(), Manifests()  # the listing thread alone uses them
+        self._event_texts: EventTexts | None = None  # the details thread alone uses it
+        self._events: FutureCache[Any, Pending[Event]] = FutureCache(MOST_EVENTS)
+        self._listing: Listing | None = None
+        self._listed_at, self._listing_took_s = float("-inf"), 0.0
+        self._scan: Future[Listing] | None = None
+
+    @property
+    def logdirs(self) -> tuple[Logdir, ...]:
+        """Where traces are looked for."""
+        return self._logdirs
+
+    def listing(self) -> Listing | None:
+        """What lies under the logdirs now, or a moment ago if they are slow; None before the first listing is done."""
+        with self._lock:
+            if (self._scan is None or self._scan.done()) and self._clock() - self._listed_at > 4 * self._listing_took_s:
+                self._scan = self._listers.submit(self._list)
+            scan = self._scan
+        return scan.result() if scan is not None and is_done(scan, self._patience_s) else self._listing
+
+    def _list(self) -> Listing:
+        begun = self._clock()
+        try:
+            self._listing = list_traces(self._logdirs, self._heads, self._manifests)
+            return self._listing
+        finally:
+            self._listed_at = self._clock()
+            self._listing_took_s = self._listed_at - begun
+
+    def has_something_to_show(self) -> bool:
+        """Whether there is a trace or a problem; True while that isn't known."""
+        listing = self.listing()
+        return listing is None or bool(listing.files or listing.problems)
+
+    def find(self, run: str, worker: str, span: str) -> TraceFile:
+        """The file of these names.
+
+        Raises:
+            NotFound: There is no such run, worker or span.
+            NotReady: The first listing isn't done.
+        """
+        return self._known_listing().find(run, worker, span)
+
+    def _known_listing(self) -> Listing:
+        listing = self.listing()
+        if listing is None:
+            raise NotReady(LoadingProgress("listing"))
+        return listing
+
+    def shown(self, path: str) -> str:
+        """What a file is called where people see it who don't see this machine's folders."""
+        listed = self._listing.files if self._listing else ()
+        is_elsewhere = is_url(path) or Path(path).is_absolute()
+        return next((file.shown for file in listed if file.path == path), last_part(path) if is_elsewhere else path)
+
+    def trace(self, file: TraceFile) -> Trace:
+        """The trace in a file, read at the first call.
+
+        Raises:
+            TraceError: The file can't be used.
+            NotReady: It is being read.
+        """
+        entry = self._traces.entry(file)
+        if not is_done(entry.future, self._patience_s):
+            raise NotReady(entry.progress(self._clock()))
+        try:
+            return entry.future.result()
+        except Abandoned as error:  # meanwhile: the next question begins anew
+            raise NotReady(LoadingProgress("waiting")) from error
+
+    def partial(self, file: TraceFile) -> Partial | None:
+        """What is known of a file that is being read, and will be for some time; None of any other."""
+        return self._traces.entry(file).partial
+
+    def frame(self, view: View, file: TraceFile, arguments: Mapping[str, object]) -> pl.DataFrame | Missing:
+        """A view of the trace in a file, computed at the first call.
+
+        Raises:
+            TraceError: The file can't be used.
+            NotReady: It isn't computed yet.
+        """
+        trace = self.trace(file)
+        key = (view.id, tuple(sorted(arguments.items())))
+        question = self._shared(file, trace, view.shares), compute, view, trace, arguments
+        result: Future[pl.DataFrame | Missing] = self._traces.result(file, key, compute_after, *question)
+        return merge_run_notes(view, result_within(result, self._patience_s, "analysing"), file)
+
+    def _shared(self, file: TraceFile, trace: Trace, make: Callable[..., Shared] | None) -> Future[Shared] | None:
+        return None if make is None else self._traces.shared(file, trace, make)
+
+    def run_frame(self, view: View, file: TraceFile, arguments: Mapping[str, object]) -> pl.DataFrame | Missing:
+        """A view of all recordings of a file's span, or of its run, computed at the first call.
+
+        Raises:
+            NotReady: It isn't computed yet.
+        """
+        listing = self._known_listing()
+        listed = listing.find(file.run, file.worker, file.span)
+        return self._runs.frame(view, listing, listed, arguments)
+
+    def about_ranks(self, file: TraceFile, name: str, question: Callable[[Ranks], Result]) -> Result:
+        """What a function says of all recordings of a file's span, computed at the first call under its name.
+
+        Raises:
+            NotReady: It isn't computed yet.
+        """
+        listing = self._known_listing()
+        listed = listing.find(file.run, file.worker, file.span)
+        return self._runs.about(listing, listed, name, question)
+
+    def about(
+        self,
+        file: TraceFile,
+        name: str,
+        question: Callable[..., Result],
+        *arguments: Hashable,
+        most: int = MOST_RESULTS,
+        shares: Callable[..., Shared] | None = None,
+    ) -> Result:
+        """What a function says of the trace in a file and of its timeline, computed at the first call.
+
+        Args:
+            file: The file.
+            name: Of the question: with the arguments it tells questions apart.
+            question: Called with the trace, the timeline and the arguments.
+            arguments: Whatever else it asks.
+            most: How many answers to it are kept: few, if they are large.
+            shares: Makes what the function begins with, as a view says it.
+
+        Raises:
+            TraceError: The file can't be used.
+            NotReady: It isn't computed yet.
+        """
+        trace = self.trace(file)
+        timeline = self._timeline(file, trace)
+        key = ("timeline", name, *arguments)
+        parts = self._shared(file, trace, shares), question, trace, timeline, *arguments
+        result: Future[Result] = self._traces.result(file, key, compute_after, *parts, most=most)
+        return result_within(result, self._patience_s, "analysing")
+
+    def timeline(self, file: TraceFile) -> Timeline:
+        """The timeline of the trace in a file, made at the first call.
+
+        Raises:
+            TraceError: The file can't be used.
+            NotReady: It isn't computed yet.
+        """
+        return self._timeline(file, self.trace(file))
+
+    def _timeline(self, file: TraceFile, trace: Trace) -> Timeline:
+        return result_within(self._traces.timeline(file, trace), self._patience_s, "arranging")
+
+    def comparison(
+        self,
+        view: View,
+        base: TraceFile,
+        new: TraceFile,
+        arguments: Mapping[str, object],
+        columns: Sequence[str] = (),
+    ) -> Comparison | Missing:
+        """A view of the traces in two files side by side, computed at the first call.
+
+        Raises:
+            TraceError: One of the files can't be used.
+            BadParameter: The view, or a column of it, can't be compared.
+            NotReady: It isn't computed yet.
+        """
+        self._traces.entry(base)  # both are read at the same time, while the first is waited for
+        self._traces.entry(new)
+        old_trace, new_trace = ask_all(lambda: self.trace(base), lambda: self.trace(new))
+        key = ("compare", view.id, tuple(sorted(arguments.items())), tuple(columns), base.path, base.stamp)
+        question = (view, old_trace, new_trace, arguments, columns)
+        result: Future[Comparison | Missing] = self._traces.result(new, key, compute_comparison, *question)
+        return result_within(result, self._patience_s, "comparing")
+
+    def event(self, file: TraceFile, offset: int) -> Event:
+        """The event of the file that begins at this byte of its text.
+
+        Raises:
+            NotFound: No row of the trace is of such an event.
+            TraceError: The file can't be used, or changed since the trace was read.
+            NotReady: It is being searched.
+        """
+        trace = self.trace(file)
+        key = (file.path, file.stamp, offset)
+        event = self._events.get(key, lambda: Pending(self._detailers.submit(self._event, file, trace, offset)))
+        if is_done(event.future, self._patience_s) and event.future.exception():
+            self._events.drop(key, event)  # storage may answer next time
+        return result_within(event.future, 0, "searching")
+
+    def _event(self, file: TraceFile, trace: Trace, offset: int) -> Event:
+        if self._event_texts is None:
+            from ..reader.event import EventTexts
+
+            self._event_texts = EventTexts()
+        return event_in(file, trace, offset, self._event_texts)

@@ -1,0 +1,224 @@
+"""Many recordings as summaries: from the cache, or read anew, wherever an executor does that.
+
+Whoever reads a recording hands its summary back as bytes, which are small, and are written as they are. A recording
+that can't be read, or that takes its process down with it, is reported as such and stops no other. Only as many are
+read at the same time as the executor has workers, and what was read is dropped at once, so memory doesn't grow with the
+number of recordings. The largest are read first, so that the last worker isn't busy alone for long.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Future,
+    wait,
+)
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ..errors import KinetoscopeError, TraceError
+from ..filesystem import entry_at
+from .files import read_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ..discovery import Listing, TraceFile
+    from ..distributed import Ranks
+    from .cache import Cache
+    from .cache.summary_entry import PackedSummary
+
+DIED = "the process that read it ended, perhaps for want of memory. Record fewer steps, or read fewer at a time."
+
+
+class Executor(Protocol):
+    """What reads recordings: an executor of concurrent.futures, or the store's threads."""
+
+    def submit(self, job: Callable[[str], PackedSummary], path: str, /) -> Future[PackedSummary]:
+        """What the job will return or raise."""
+
+    def shutdown(self, wait: bool = ..., *, cancel_futures: bool = ...) -> None:  # noqa: FBT001  # as executors have it
+        """Take no more jobs."""
+
+
+@dataclass(frozen=True)
+class ExecutorFactory:
+    """What makes executors that read recordings.
+
+    Args:
+        make: Makes an executor; again, after one broke.
+        most_jobs: How many jobs an executor is given at a time.
+    """
+
+    make: Callable[[], Executor]
+    most_jobs: int
+
+
+def summary_of_file(path: str) -> PackedSummary:
+    """Read a recording, with one thread, since others are read beside it.
+
+    Raises:
+        TraceError: The file can't be used.
+    """
+    from ..distributed import problem_of, summary
+    from .cache.summary_entry import packed
+
+    made = summary(read_trace(path, threads=1))
+    problem = problem_of(made)
+    if problem:  # it would break the views of all others
+        raise TraceError(path, f"it can't be held against other recordings: {problem}.")
+    return packed(made)
+
+
+def load_summaries(
+    files: Sequence[TraceFile],
+    cache: Cache | None,
+    executors: ExecutorFactory,
+    on_progress: Callable[[int], None] = lambda _: None,
+    on_problem: Callable[[str], None] = lambda _: None,
+) -> Iterator[tuple[TraceFile, PackedSummary | KinetoscopeError]]:
+    """Each file with its summary, or why there is none, in any order; what was read is written to the cache.
+
+    Args:
+        files: The recordings.
+        cache: Where summaries may be already.
+        executors: What reads the others.
+        on_progress: Called with the number of summaries that are loaded.
+        on_problem: Called with the reason why summaries beside the recordings can't be used.
+    """
+    for done, loaded in enumerate(_load(files, cache, executors, on_problem), 1):
+        on_progress(done)
+        yield loaded
+
+
+def _load(
+    files: Sequence[TraceFile], cache: Cache | None, executors: ExecutorFactory, on_problem: Callable[[str], None]
+) -> Iterator[tuple[TraceFile, PackedSummary | KinetoscopeError]]:
+    """From the cache, from beside the recordings, and read anew."""
+    from .sidecar_summaries import sidecar_summaries
+
+    missing = {}
+    for file in files:
+        stored = None if cache is None else cache.open_summary(file.path, file.stamp)
+        if stored is None:
+            missing[file.path] = file
+        else:
+            yield file, stored
+    for file, stored in sidecar_summaries(list(missing.values()), on_problem):
+        del missing[file.path]
+        yield file, stored
+    for file, outcome in read_all(missing.values(), executors):
+        if cache is not None and not isinstance(outcome, KinetoscopeError):
+            write_summary_to_cache(outcome, file, cache)
+        yield file, outcome
+
+
+def write_summary_to_cache(summary: PackedSummary, file: TraceFile, cache: Cache) -> None:
+    """Write a summary to the cache, unless its file changed in between."""
+    from .cache import may_be_kept
+
+    entry = entry_at(file.path) if may_be_kept(file.path) else None
+    if entry is not None and entry.stamp == file.stamp and entry.stamp[-1]:
+        cache.write_summary(summary, file.path, file.stamp)
+
+
+def read_all(
+    files: Iterable[TraceFile], executors: ExecutorFactory
+) -> Iterator[tuple[TraceFile, PackedSummary | KinetoscopeError]]:
+    """Read each file, in any order.
+
+    When an executor breaks, any of the files that were being read may be the cause. So each of them is read again
+    alone, and the one that breaks the executor alone is left out.
+    """
+    waiting = deque(sorted(files, key=lambda file: -file.bytes))
+    suspects: deque[TraceFile] = deque()
+    while waiting or suspects:
+        executor = executors.make()
+        try:
+            for file, outcome in _read_until_broken(executor, waiting, suspects, executors.most_jobs):
+                if isinstance(outcome, BrokenExecutor):
+                    suspects.append(file)
+                else:
+                    yield file, outcome
+        except BaseException:  # the caller stops
+            executor.shutdown(wait=False, cancel_futures=True)
+            raise
+        executor.shutdown(wait=True)
+
+
+def _read_until_broken(
+    executor: Executor, waiting: deque[TraceFile], suspects: deque[TraceFile], most_jobs: int
+) -> Iterator[tuple[TraceFile, PackedSummary | KinetoscopeError | BrokenExecutor]]:
+    """Read what waits; of files that were being read when the executor broke, that it did."""
+    running: dict[Future[PackedSummary], TraceFile] = {}
+    was_alone, is_broken = False, False
+    while not is_broken and (waiting or suspects or running):
+        while not was_alone and len(running) < (1 if suspects else most_jobs) and (waiting or suspects):
+            was_alone = bool(suspects)
+            file = (suspects if suspects else waiting).popleft()
+            running[executor.submit(summary_of_file, file.path)] = file
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            outcome = _outcome(future, running[future].path)
+            is_broken |= isinstance(outcome, BrokenExecutor)
+            if was_alone and isinstance(outcome, BrokenExecutor):
+                outcome = TraceError(running[future].path, DIED)
+            yield running.pop(future), outcome
+        was_alone = was_alone and bool(running)
+    for future, file in running.items():
+        yield file, _outcome(future, file.path)
+
+
+def _outcome(future: Future[PackedSummary], path: str) -> PackedSummary | KinetoscopeError | BrokenExecutor:
+    """What a job returned or raised; what a cluster's executor itself raises becomes a problem of the recording."""
+    error = future.exception()
+    if error is None:
+        return future.result()
+    if isinstance(error, (KinetoscopeError, BrokenExecutor)):
+        return error
+    return TraceError(path, f"whoever was to read it failed: {type(error).__name__}: {error}")
+
+
+def _problem(error: KinetoscopeError) -> str:
+    """What is wrong, without the path, which is this machine's own matter."""
+    return error.problem if isinstance(error, TraceError) else str(error)
+
+
+def ranks_of(
+    listing: Listing,
+    of_file: TraceFile,
+    files: Sequence[TraceFile],
+    outcomes: Iterable[tuple[TraceFile, PackedSummary | KinetoscopeError]],
+    notes: Sequence[str] = (),
+) -> Ranks:
+    """The recordings side by side, in the order of the listing.
+
+    Args:
+        listing: Where they are.
+        of_file: The recording whose span is looked at.
+        files: The recordings.
+        outcomes: Each with its summary, or why there is none.
+        notes: What to say about how they were loaded; read after `outcomes`.
+    """
+    from ..distributed import Member, Ranks
+
+    by_path = {file.path: outcome for file, outcome in outcomes}
+    members = []
+    for file in files:
+        outcome = by_path[file.path]
+        summary, problem = (None, _problem(outcome)) if isinstance(outcome, KinetoscopeError) else (outcome.summary, "")
+        members.append(Member(file.worker, file.span, span_place(listing, file), summary, problem))
+    return Ranks(of_file.run, tuple(members), span_place(listing, of_file), tuple(notes))
+
+
+def span_place(listing: Listing, file: TraceFile) -> int:
+    """Which of its worker's recordings a file is."""
+    return list(listing.runs[file.run][file.worker]).index(file.span)
+
+
+def files_of(listing: Listing, file: TraceFile, scope: str) -> list[TraceFile]:
+    """The recordings that a view of many is about: of the same span as the file, or all of its run, in order."""
+    chosen = {one.path for one in [file, *listing.beside(file)]} if scope == "span" else None
+    workers = listing.runs[file.run].values()
+    return [one for spans in workers for one in spans.values() if chosen is None or one.path in chosen]

@@ -1,0 +1,183 @@
+"""Slices as the text of Chrome's JSON events, many at once.
+
+An event is put together from texts that many slices share (category, name, thread) and from its times, which are
+written in microseconds with three decimals from integer nanoseconds, so every viewer reads the same moment.
+
+What is compiled here avoids whole-array expressions: numba takes seconds to compile the errors that those might raise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import map_categories
+from ...arrays.jit import Array, Arrays, compiled
+from ...timeline.core.model import FRAMES, Labels
+from ...trace import Trace
+
+_OF_KIND = {
+    "operator": "cpu_op",
+    "annotation": "user_annotation",
+    "runtime": "cuda_runtime",
+    "driver": "cuda_driver",
+    "kernel": "kernel",
+    "memcpy": "gpu_memcpy",
+    "memset": "gpu_memset",
+}
+"""The categories that kineto writes (output_json.cpp), which other tools look for; ROCm's calls have CUDA's too."""
+
+_MOST_OF_NUMBERS = 2 * (19 + 4) + len(',"dur":')  # bytes of an event's times
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts one behind the other: text i lies from `at[i]` up to `at[i + 1]`."""
+
+    data: NDArray[np.uint8]
+    at: NDArray[np.int64]
+
+    @staticmethod
+    def of(texts: Iterable[str]) -> Texts:
+        """These texts, in UTF-8."""
+        encoded = [text.encode("utf-8", "replace") for text in texts]
+        return Texts(np.frombuffer(b"".join(encoded), np.uint8), np.cumsum([0, *map(len, encoded)], dtype=np.int64))
+
+    @staticmethod
+    def of_series(texts: pl.Series) -> Texts:
+        """Those of a column, of which none is missing."""
+        data = np.frombuffer(texts.str.join("").item().encode(), np.uint8)
+        lengths = texts.str.len_bytes().to_numpy()
+        return Texts(data, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)]))
+
+
+@dataclass(frozen=True)
+class Heads:
+    """How the events of a trace begin, up to their name.
+
+    Args:
+        code: Of each row of all of FRAMES, one frame after the other: which text.
+        texts: Phase and category.
+        is_instant: Of each text: whether the phase is that of a moment, without a duration.
+    """
+
+    code: NDArray[np.uint32]
+    texts: Texts
+    is_instant: NDArray[np.bool_]
+
+
+def json_text(value: object) -> str:
+    """A value as JSON without blanks; no number of it is rounded."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def names(labels: Labels) -> Texts:
+    """The members that name a slice, by its label."""
+    return Texts.of(f',"name":{json_text(text)}' for text in labels.texts)
+
+
+def heads(trace: Trace) -> Heads:
+    """How the event of each row of FRAMES begins, so that a reader takes it for the same kind of event again."""
+    codes, spelt = [], list[tuple[str | None, bool]]()
+    for name in FRAMES:
+        frame: pl.DataFrame = getattr(trace, name)
+        code, kinds = _kinds(name, frame)
+        codes.append(code + len(spelt))
+        spelt += kinds
+    texts = Texts.of(_head(*kind) for kind in spelt)
+    return Heads(np.concatenate(codes).astype(np.uint32), texts, np.array([instant for _, instant in spelt]))
+
+
+def _kinds(name: str, frame: pl.DataFrame) -> tuple[NDArray[np.int64], list[tuple[str | None, bool]]]:
+    """(a code of each row of a frame, category and whether an instant of each code)."""
+    if "kind" in frame.columns:
+        kinds: list[str] = frame["kind"].dtype.categories.to_list()  # type: ignore[attr-defined]
+        return frame["kind"].to_physical().to_numpy().astype(np.int64), [(_OF_KIND[kind], False) for kind in kinds]
+    if name == "python_calls":
+        return np.zeros(frame.height, np.int64), [("python_function", False)]
+    category = frame["category"]
+    known = [None, *category.dtype.categories.to_list()]  # type: ignore[attr-defined]
+    code = category.to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
+    if name == "others":
+        lasts = map_categories(frame["phase"], lambda phase: phase in ("X", "B")).astype(bool)
+        code = code + len(known) * (~lasts & (frame["dur_ns"].to_numpy() <= 0))
+    return code, [(category, instant) for instant in (False, True) for category in known]
+
+
+def _head(category: str | None, is_instant: bool) -> str:  # noqa: FBT001  # as the pairs above have it
+    phase = '"ph":"i","s":"t"' if is_instant else '"ph":"X"'
+    return f",\n{{{phase}" + ("" if category is None else f',"cat":{json_text(category)}')
+
+
+def events(
+    texts: tuple[Texts, Texts, Texts, Texts],
+    codes: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.integer], NDArray[np.integer]],
+    is_instant: NDArray[np.bool_],
+    times: tuple[NDArray[np.int64], NDArray[np.int64]],
+) -> bytes:
+    """The events of some slices, each after a comma and a line's end.
+
+    Args:
+        texts: Heads, names, threads and tails; a thread's ends with `"ts":`, a tail with the brace that closes it.
+        codes: Which of these each slice has.
+        is_instant: Of each head.
+        times: Start and duration of each, in ns, none below 0.
+    """
+    flat = tuple(array for text in texts for array in (text.data, text.at))
+    most = sum(int((text.at[1:] - text.at[:-1])[code].sum()) for text, code in zip(texts, codes, strict=True))
+    out = np.empty(most + _MOST_OF_NUMBERS * times[0].size, np.uint8)
+    whole = tuple(code.astype(np.int64, copy=False) for code in codes)
+    size = _write(flat, whole, is_instant, times[0], times[1], np.frombuffer(b',"dur":', np.uint8), out)
+    return out[:size].tobytes()
+
+
+@compiled
+def _write(
+    texts: Arrays, codes: Arrays, is_instant: Array, start: Array, dur: Array, between: Array, out: Array
+) -> int:
+    """Write the events; return how many bytes they take."""
+    heads, head_at, names, name_at, threads, thread_at, tails, tail_at = texts
+    head, name, thread, tail = codes
+    size = 0
+    for i in range(start.size):
+        size = _copied(heads, head_at[head[i]], head_at[head[i] + 1], out, size)
+        size = _copied(names, name_at[name[i]], name_at[name[i] + 1], out, size)
+        size = _copied(threads, thread_at[thread[i]], thread_at[thread[i] + 1], out, size)
+        size = _microseconds(start[i], out, size)
+        if not is_instant[head[i]]:
+            size = _copied(between, 0, between.size, out, size)
+            size = _microseconds(dur[i], out, size)
+        size = _copied(tails, tail_at[tail[i]], tail_at[tail[i] + 1], out, size)
+    return size
+
+
+@compiled
+def _copied(text: Array, first: int, last: int, out: Array, size: int) -> int:
+    """Write a part of a text; return where it ends."""
+    for k in range(first, last):
+        out[size + k - first] = text[k]
+    return size + last - first
+
+
+@compiled
+def _microseconds(ns: int, out: Array, size: int) -> int:
+    """Write a time in microseconds with three decimals; return where it ends."""
+    digits, rest = 4, ns // 10000
+    while rest:
+        digits += 1
+        rest //= 10
+    at = size + digits  # of the last digit: the point takes a place too
+    rest = ns
+    for k in range(digits):
+        if k == 3:
+            out[at] = 46
+            at -= 1
+        out[at] = 48 + rest % 10
+        rest //= 10
+        at -= 1
+    return size + digits + 1

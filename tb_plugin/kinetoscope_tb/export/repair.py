@@ -1,0 +1,145 @@
+"""A trace file written anew as strict JSON, so that every other tool can read it too.
+
+The copy holds the same events and the same values beside them; what couldn't be read isn't in it. It is written while
+the original is read, so a file of any size needs little memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import IO, Any, cast
+
+from isal import igzip
+
+from ..errors import KinetoscopeError
+from ..filesystem import atomic_write
+from ..reader.input.document import base_ns, top_values, values
+from ..reader.input.source import Source
+from ..reader.scan.chunk import event_texts
+from ..reader.scan.damage import damage_beside, truncation
+from ..reader.scan.ingest import default_threads, ingest, split_head
+from ..reader.scan.strict_json import as_json, is_strict, strict_event, strict_value
+from ..reader.scan.tokens import text_of
+from ..trace.model import Diagnostic
+
+_BLOCK_BYTES = 4 << 20
+_AT_ONCE = 1000  # events that are checked in one go
+
+
+class RepairError(KinetoscopeError):
+    """The copy can't be written."""
+
+
+@dataclass
+class Repaired:
+    """What a copy holds.
+
+    Attributes:
+        events: How many.
+        rewritten: How many of them weren't strict JSON.
+        diagnostics: What was repaired, tolerated or lost.
+    """
+
+    events: int = 0
+    rewritten: int = 0
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+
+class _Events:
+    """Where the events go: into the file, as they come."""
+
+    def __init__(self, file: IO[bytes], result: Repaired) -> None:
+        self._file, self._result = file, result
+
+    def append(self, texts: list[bytes]) -> None:
+        """Write some events."""
+        for at in range(0, len(texts), _AT_ONCE):
+            some = texts[at : at + _AT_ONCE]
+            if not is_strict(b"[" + b",".join(some) + b"]"):
+                kept = [strict_event(text) for text in some]
+                self._result.rewritten += sum(1 for old, new in zip(some, kept, strict=True) if old != new)
+                some = kept
+            self._file.write((b",\n" if self._result.events else b"\n") + b",\n".join(some))
+            self._result.events += len(some)
+
+
+def repair(path: str, out: str) -> Repaired:
+    """Write the trace in `path` to the new file `out`, packed with gzip if its name ends in .gz.
+
+    Raises:
+        TraceError: The trace can't be read.
+        RepairError: The copy can't be written.
+    """
+    if os.path.lexists(out):
+        raise RepairError(f"{out}: there is a file of that name already; name another, since nothing is overwritten.")
+    source, result = Source(path, _BLOCK_BYTES), Repaired()
+    with source as blocks, _write_copy(out) as file:
+        stream = iter(blocks)
+        head, first = split_head(stream, path)
+        is_object = head.lstrip(b"\xef\xbb\xbf\0\t\n\r ").startswith(b"{")
+        file.write((b"{" + _members(head, 1) + b'"traceEvents": [') if is_object else b"[")
+        found = ingest(
+            chain([head + first], stream),
+            path,
+            default_threads(),
+            lambda _: None,
+            into=_Events(file, result),
+            collect=event_texts,
+        )
+        file.write(b"\n]" + (_tail(found.head, found.tail) + b"}" if is_object else b"") + b"\n")
+    lost_values = top_values(found.head, found.tail)[1]
+    result.diagnostics = [
+        *source.diagnostics,
+        *truncation(found.lost_bytes, found.end),
+        *found.tally.diagnostics(),
+        *damage_beside(found.tail, lost_values),
+    ]
+    return result
+
+
+def _members(text: bytes, at: int) -> bytes:
+    """The members before the events, each with a comma behind."""
+    at = text.find(b"{") + 1
+    return b"".join(member + b", " for member in _strict_members(text, at))
+
+
+def _strict_members(text: bytes, at: int) -> Iterator[bytes]:
+    for key, start, end in values(text, at):
+        if end < 0:
+            return
+        top, lost = top_values(b"{" + key + b":" + text[start:end] + b"}", b"")
+        if not lost:
+            yield _member(top, key, text[start:end])
+
+
+def _member(top: Mapping[str, Any], key: bytes, value: bytes) -> bytes:
+    name = key if is_strict(key) else as_json(text_of(key))
+    return name + b": " + (value if is_strict(value) else strict_value(as_json(next(iter(top.values())))))
+
+
+def _tail(head: bytes, tail: bytes) -> bytes:
+    """The members after the events; the base time too if it stood where it can't be read as a member."""
+    members = list(_strict_members(tail, 0))
+    top, _ = top_values(head, tail)
+    base = base_ns(top, head, tail)
+    if base and "baseTimeNanoseconds" not in top:
+        members.append(b'"baseTimeNanoseconds": %d' % base)
+    return b"".join(b", " + member for member in members)
+
+
+@contextmanager
+def _write_copy(out: str) -> Iterator[IO[bytes]]:
+    """A file that gets its name when it is complete, packed if its name ends in .gz."""
+    try:
+        with atomic_write(out) as file:
+            if not out.endswith(".gz"):
+                yield file
+                return
+            with igzip.IGzipFile(out, "wb", fileobj=file) as packed:
+                yield cast("IO[bytes]", packed)
+    except OSError as error:
+        raise RepairError(f"{out}: the file can't be written: {error.strerror or error}.") from error

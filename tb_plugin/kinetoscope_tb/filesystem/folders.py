@@ -1,0 +1,205 @@
+"""What lies under a path: names, sizes and stamps; no file is opened."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from .urls import FLAT, file_system, is_url, kind_of, last_part, words
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+MOST_FOLDERS = 2000  # of a remote place that is asked folder by folder
+
+_STAMPS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "Last-Modified", "updated", "created")
+
+Wanted = Callable[[str], bool]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file.
+
+    Args:
+        name: Its name, without folders.
+        path: What to open.
+        bytes: Its size; None if the place doesn't say.
+        stamp: Changes whenever the file does.
+    """
+
+    name: str
+    path: str
+    bytes: int | None
+    stamp: Any
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder: its name relative to where the walk began, the files that were wanted, and why some are missing."""
+
+    name: str
+    entries: tuple[Entry, ...] = ()
+    problem: str = ""
+
+
+def folders(path: str, is_wanted: Wanted) -> Iterator[Folder]:
+    """Every folder under a path with the files whose names are wanted; nothing hidden.
+
+    Links are followed, and each folder is entered once. What can't be listed is a folder with a problem.
+    """
+    if not is_url(path):
+        yield from _local_folders(path, is_wanted)
+        return
+    try:
+        files, root = file_system(path)
+        yield from (_flat_folders if kind_of(path) in FLAT else _remote_folders)(files, root, path, is_wanted)
+    except Exception as error:  # noqa: BLE001  # each library has errors of its own
+        yield Folder("", problem=words(error, path))
+
+
+def entry_at(path: str) -> Entry | None:
+    """The file at exactly this path; None if there is none, or a folder."""
+    if is_url(path):
+        return _remote_entry_at(path)
+    try:
+        info = os.stat(path)  # noqa: PTH116
+    except (OSError, ValueError):  # no file can have a name with a zero byte
+        return None
+    return None if stat.S_ISDIR(info.st_mode) else _entry(last_part(path), path, info)
+
+
+# ---- this disk
+
+
+def _local_folders(root: str, is_wanted: Wanted) -> Iterator[Folder]:
+    waiting, entered = [("", root)], set()
+    while waiting:
+        name, path = waiting.pop()
+        try:
+            with os.scandir(path) as scan:
+                items = sorted(scan, key=lambda item: (item.is_symlink(), item.name))
+        except OSError as error:
+            yield Folder(name, problem=words(error))
+            continue
+        except ValueError:  # a zero byte, or half a surrogate pair
+            yield Folder(name, problem="no folder can have this name")
+            continue
+        entries = []
+        for item in items:
+            if item.name.startswith("."):
+                continue
+            try:
+                if item.is_dir():
+                    identity = _identity(item)
+                    if identity not in entered:
+                        entered.add(identity)
+                        waiting.append((f"{name}/{item.name}".lstrip("/"), item.path))
+                elif is_wanted(item.name):
+                    entries.append(_entry(item.name, item.path, item.stat()))
+            except OSError:  # a link to nothing, or a file that went away in the meantime
+                continue
+        yield Folder(name, tuple(entries))
+
+
+def _identity(item: os.DirEntry[str]) -> object:
+    """The same for two ways to one folder."""
+    info = item.stat()
+    return (info.st_dev, info.st_ino) if info.st_ino else item.path
+
+
+def _entry(name: str, path: str, info: os.stat_result) -> Entry:
+    return Entry(name, path, info.st_size, local_stamp(info))
+
+
+def local_stamp(info: os.stat_result) -> tuple[int, int, int, int]:
+    """What changes whenever a file of this disk does, even if its size and its times are made those of another one.
+
+    `cp -p` and `rsync -t` set the time of the last change to the contents, but nobody can set that of the last change
+    to the file. Windows tells that time and a file's number only where the file is opened.
+    """
+    is_told = os.name != "nt"
+    number, changed = (info.st_ino, info.st_ctime_ns) if is_told else (0, 0)
+    return info.st_size, number, changed, info.st_mtime_ns
+
+
+# ---- elsewhere
+
+
+def _flat_folders(files: AbstractFileSystem, root: str, url: str, is_wanted: Wanted) -> Iterator[Folder]:
+    """All that lies under a prefix, in one question."""
+    files.invalidate_cache(root)
+    by_folder: dict[str, list[Entry]] = {}
+    found = files.find(root, detail=True)
+    if not found and not files.exists(root):
+        raise FileNotFoundError(url)
+    start = len(root.rstrip("/")) + 1
+    for key, info in found.items():
+        folder, _, name = key[start:].rpartition("/")
+        is_hidden = any(part.startswith(".") for part in key[start:].split("/"))
+        if is_wanted(name) and not is_hidden and info["type"] == "file":
+            by_folder.setdefault(folder, []).append(_remote_entry(f"{url.rstrip('/')}/{key[start:]}", name, info))
+    for folder in sorted(by_folder):
+        yield Folder(folder, tuple(by_folder[folder]))
+
+
+def _remote_folders(files: AbstractFileSystem, root: str, url: str, is_wanted: Wanted) -> Iterator[Folder]:
+    waiting, entered = [("", root)], {root.rstrip("/")}
+    while waiting:
+        name, path = waiting.pop()
+        if len(entered) > MOST_FOLDERS:
+            yield Folder(name, problem=f"there are more than {MOST_FOLDERS} folders; name one that holds fewer")
+            return
+        try:
+            # A web server answers with a page of links, and only for a folder.
+            items = files.ls(path if kind_of(url) != "http" else f"{path.rstrip('/')}/", detail=True)
+        except Exception as error:  # noqa: BLE001  # each library has errors of its own
+            yield Folder(name, problem=words(error, url))
+            continue
+        entries = []
+        for item in sorted(items, key=lambda item: str(item["name"])):
+            key = item["name"].rstrip("/")
+            part = unquote(last_part(key)) if kind_of(url) == "http" else last_part(key)
+            if part.startswith(".") or key in entered:
+                continue
+            if item["type"] == "directory":
+                entered.add(key)
+                waiting.append((f"{name}/{part}".lstrip("/"), key))
+            elif is_wanted(part):
+                entries += _sized(files, item, key, part, url)
+        yield Folder(name, tuple(entries))
+
+
+def _sized(files: AbstractFileSystem, item: dict[str, Any], key: str, name: str, url: str) -> list[Entry]:
+    """The file as an entry; a page of links doesn't say how large it is. None if it went away in the meantime."""
+    path = key if kind_of(url) == "http" else f"{url.partition('://')[0]}://{key}"
+    if item.get("size") is not None:
+        return [_remote_entry(path, name, item)]
+    try:
+        return [_remote_entry(path, name, files.info(key))]
+    except OSError:
+        return []
+
+
+def _remote_entry_at(url: str) -> Entry | None:
+    try:
+        files, key = file_system(url)
+        files.invalidate_cache(key)
+        info = files.info(key)
+    except Exception:  # noqa: BLE001  # listing it as a folder tells what is wrong
+        return None
+    is_page = kind_of(url) == "http" and (url.endswith("/") or info.get("mimetype") == "text/html")
+    return None if info["type"] != "file" or is_page else _remote_entry(url, last_part(url), info)
+
+
+def _remote_entry(path: str, name: str, info: dict[str, Any]) -> Entry:
+    return Entry(name, path, info.get("size"), remote_stamp(info))
+
+
+def remote_stamp(info: dict[str, Any]) -> tuple[int | None, str]:
+    """What changes whenever a remote file does, as far as its place says."""
+    return info.get("size"), str(next((info[key] for key in _STAMPS if key in info), ""))

@@ -1,0 +1,260 @@
+"""Calls of one kind in calls of another, merged over all their calls into one tree by path.
+
+Modules, Python functions and operators are recorded in different frames; `CallForest` lays two of them on one axis per
+thread, and `merged` makes all calls with the same path of names one node.
+
+What is compiled here avoids whole-array expressions: numba takes seconds to compile the errors that those might raise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather, scatter_add
+from ...arrays.jit import Array, compiled
+from ...arrays.nesting import add_up, innermost, nest, self_times
+from ...trace.model import Trace
+
+Rows = NDArray[np.int32]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CallForest:
+    """Rows of `python_calls` and of `host_events` on one axis per thread, in order of time, the outer ones first.
+
+    Attributes:
+        row: The row of python_calls, or the number of all python calls plus the row of host_events.
+        python_calls: How many python calls the trace has: lower numbers in `row` are theirs.
+        thread: Of each row here; likewise its start, its end and `parent`, the row here that it lies in, or NONE.
+    """
+
+    row: Rows
+    python_calls: int
+    thread: Rows
+    start: Ints
+    end: Ints
+    parent: Rows
+
+    @classmethod
+    def of(cls, trace: Trace, python: Rows, host: Rows) -> CallForest:
+        """The forest of some rows of both frames, each in its order; of two alike, Python is around the operator."""
+        first, second = trace.python_calls[python], trace.host_events[host]
+        columns = [_columns(first), _columns(second)]
+        order = interleaved(*columns[0], *columns[1])
+        rows = np.concatenate([python, host + np.int32(trace.python_calls.height)])[order]
+        thread, start, end = (np.concatenate(pair)[order] for pair in zip(*columns, strict=True))
+        parent, _, _ = nest(thread, start, end)
+        return cls(rows, trace.python_calls.height, thread, start, end, parent)
+
+    @property
+    def is_python(self) -> NDArray[np.bool_]:
+        """Whether each row is a python call."""
+        return self.row < self.python_calls
+
+    @property
+    def host(self) -> Rows:
+        """The row of host_events of each row here, or NONE."""
+        return np.where(self.is_python, NONE, self.row - self.python_calls).astype(np.int32)
+
+    @cached_property
+    def self_ns(self) -> Ints:
+        """Each row's time outside of all that lies in it."""
+        no_rows, no_times = np.empty(0, np.int32), np.empty(0, np.int64)
+        own: Ints = self_times(self.thread, self.start, self.end, self.parent, no_rows, no_rows, no_times, no_times)
+        return own
+
+    def at(self, thread: Rows, start: Ints) -> Rows:
+        """The innermost row open on a thread at a time, or NONE; sorted by thread, then time."""
+        found: Rows = innermost(self.thread, self.start, self.end, thread, start)
+        return found
+
+    def holding_host_rows(self, count: int) -> Rows:
+        """For each of `count` host events its row here, or NONE."""
+        found = np.full(count, NONE, np.int32)
+        host = self.host
+        found[host[host >= 0]] = np.flatnonzero(host >= 0)
+        return found
+
+    def launching(self, trace: Trace) -> Rows:
+        """For each device row the innermost row here that was open when it was launched, or NONE.
+
+        Where its call isn't known, or lies in no row, it is the operator that the trace knows to have launched it.
+        """
+        calls, device = trace.launches, trace.device_events
+        inside = self.at(calls["thread"].to_numpy(), calls["start_ns"].to_numpy())
+        by_call = gather(inside, device["launch"].to_numpy())
+        by_op = gather(self.holding_host_rows(trace.host_events.height), device["op"].to_numpy())
+        return np.where(by_call >= 0, by_call, by_op)
+
+
+def _columns(frame: pl.DataFrame) -> tuple[Rows, Ints, Ints]:
+    start = frame["start_ns"].to_numpy()
+    return frame["thread"].to_numpy(), start, start + frame["dur_ns"].to_numpy()
+
+
+@dataclass(frozen=True)
+class MergedTree:
+    """All calls with the same path are one node; a node comes after the one that it lies in.
+
+    Attributes:
+        node: Of each call.
+        parent: Of each node, or NONE.
+        code: Of each node: what it is called.
+    """
+
+    node: Rows
+    parent: Rows
+    code: Rows
+
+    def sums(self, node: Rows, value: NDArray[Any] | None = None) -> Ints:
+        """The sum of the values that belong to each node, or how many do; NONE is no node."""
+        return scatter_add(node, np.ones(node.size, np.int64) if value is None else value, self.parent.size)
+
+    def with_inner(self, own: Ints) -> Ints:
+        """Each node's value with those of all nodes in it."""
+        total: Ints = add_up(self.parent, own)
+        return total
+
+    def preorder(self, weight: NDArray[Any] | None = None) -> Rows:
+        """The nodes, each followed by all that lie in it; of siblings the heaviest first, else as they came.
+
+        No node weighs less than one that lies in it.
+        """
+        by_weight = np.arange(self.parent.size) if weight is None else np.argsort(-weight, kind="stable")
+        order: Rows = laid_out(self.parent, by_weight)
+        return order
+
+
+def merged(parent: Rows, code: Rows, root: Rows | None = None) -> MergedTree:
+    """Merge calls, outer ones first, into a tree of names.
+
+    Args:
+        parent: Of each call, the call that it lies in, or NONE.
+        code: What it is called; NONE: it is no node of its own, and belongs to the one around it.
+        root: Of each call, the node that it hangs below if it lies in none, or NONE; the tree begins with these nodes,
+            whose own code is their number.
+    """
+    if root is None:
+        root = np.full(parent.size, NONE, np.int32)
+    roots = int(root.max(initial=NONE)) + 1
+    node, above, named = paths(parent, code.astype(np.int32), root.astype(np.int32), roots)
+    return MergedTree(node, above, named)
+
+
+@compiled
+def paths(parent: Array, code: Array, root: Array, roots: int) -> tuple[Array, Array, Array]:
+    """Return (node of each call, parent of each node, code of each node); `merged` says what they mean."""
+    n = parent.size
+    slots = 16
+    while slots < 2 * n:
+        slots *= 2
+    table = np.empty(slots, np.int32)  # open addressing: the node at the hash of (parent, code), or a place behind it
+    for i in range(slots):
+        table[i] = NONE
+    above = np.empty(n + roots, np.int32)
+    named = np.empty(n + roots, np.int32)
+    for i in range(roots):
+        above[i] = NONE
+        named[i] = i
+    count = roots
+    node = np.empty(n, np.int32)
+    for i in range(n):
+        around = node[parent[i]] if parent[i] >= 0 else root[i]
+        if code[i] < 0:
+            node[i] = around
+            continue
+        mixed = (np.int64(around) + 1) * 2654435761 + np.int64(code[i]) * 40503 * 65537
+        slot = (mixed ^ (mixed >> 15)) & (slots - 1)
+        while table[slot] >= 0 and (above[table[slot]] != around or named[table[slot]] != code[i]):
+            slot = (slot + 1) & (slots - 1)
+        if table[slot] < 0:
+            table[slot] = count
+            above[count] = around
+            named[count] = code[i]
+            count += 1
+        node[i] = table[slot]
+    return node, above[:count].copy(), named[:count].copy()
+
+
+@compiled
+def laid_out(parent: Array, order: Array) -> Array:
+    """Return the nodes in preorder; `order` has each node after its parent, and siblings as they are to stand."""
+    n = parent.size
+    size = np.ones(n, np.int32)
+    for i in range(n - 1, -1, -1):
+        if parent[i] >= 0:
+            size[parent[i]] += size[i]
+    free = np.empty(n, np.int32)  # the place of the next child of each node
+    result = np.empty(n, np.int32)
+    next_root = 0
+    for i in range(n):
+        node = order[i]
+        above = parent[node]
+        if above < 0:
+            place = next_root
+            next_root += size[node]
+        else:
+            place = free[above]
+            free[above] += size[node]
+        free[node] = place + 1
+        result[place] = node
+    return result
+
+
+@compiled
+def outermost(parent: Array, order: Array, group: Array, groups: int) -> Array:
+    """Return whether each node lies in no other of its group; `order` is the preorder."""
+    n = parent.size
+    result = np.empty(n, np.bool_)
+    around = np.empty(n, np.int32)  # the nodes that are open, outermost first
+    top = 0
+    open_ones = np.zeros(groups, np.int32)  # of each group
+    for i in range(n):
+        node = order[i]
+        while top and around[top - 1] != parent[node]:
+            top -= 1
+            open_ones[group[around[top]]] -= 1
+        result[node] = open_ones[group[node]] == 0
+        around[top] = node
+        top += 1
+        open_ones[group[node]] += 1
+    return result
+
+
+@compiled
+def interleaved(
+    thread: Array, start: Array, end: Array, other_thread: Array, other_start: Array, other_end: Array
+) -> Array:
+    """Return the order of both lists together: thread, start, longest first, the first list before the other.
+
+    Both come in this order; the other list's numbers go on where the first one's end.
+    """
+    n, m = start.size, other_start.size
+    order = np.empty(n + m, np.int32)
+    i = 0
+    j = 0
+    for k in range(n + m):
+        if i == n:
+            is_other = True
+        elif j == m:
+            is_other = False
+        elif thread[i] != other_thread[j]:
+            is_other = other_thread[j] < thread[i]
+        elif start[i] != other_start[j]:
+            is_other = other_start[j] < start[i]
+        else:
+            is_other = other_end[j] > end[i]
+        if is_other:
+            order[k] = n + j
+            j += 1
+        else:
+            order[k] = i
+            i += 1
+    return order

@@ -1,0 +1,72 @@
+"""Kernels: device code that was run, and how long its calls took.
+
+A kernel's total is the sum of its calls. Calls on different streams may overlap, so totals can add up to more than the
+step. Copies and fills are no kernels.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...names.tensor_cores import TABLE_VERSION
+from ...table import BOOL, COUNT, DURATION, FRACTION, NUMBER, TEXT, Column, Table
+from ...trace.model import Trace
+
+
+class KernelCosts(Table):
+    """One row is some calls of kernels, and what they cost."""
+
+    calls = Column(COUNT, "How often it ran.")
+    total_ns = Column(DURATION, "Sum of the durations of its calls.")
+    mean_ns = Column(DURATION, "Total / calls, rounded to the nanosecond.")
+    max_ns = Column(DURATION, "Longest call.")
+    min_ns = Column(DURATION, "Shortest call.")
+    uses_tensor_cores = Column(
+        TEXT,
+        "Whether it uses tensor (or matrix) cores, by its name: yes, no or unknown "
+        f"(table of names, version {TABLE_VERSION}).",
+    )
+    mean_blocks_per_sm = Column(
+        NUMBER, "Blocks per multiprocessor, averaged over its calls by their duration; missing if none says."
+    )
+    mean_occupancy_frac = Column(
+        FRACTION, "Estimated achieved occupancy, averaged over its calls by their duration; missing if none says."
+    )
+    is_communication = Column(BOOL, "Whether it moves data between ranks; then it never counts as computation.")
+
+
+def kernel_table(trace: Trace, by: list[pl.Expr], texts: tuple[str, ...] = ()) -> pl.DataFrame:
+    """Sum the kernels' calls over groups, the longest total first.
+
+    Columns: `by`, those of KernelCosts, then `texts` as the first call of the group says them.
+    """
+    rows = trace.kernels
+    names = [expression.meta.output_name() for expression in by]
+    dur = pl.col("dur_ns")
+    costs = [
+        pl.len().cast(pl.Int64).alias("calls"),
+        dur.sum().alias("total_ns"),
+        (dur.sum() / pl.len()).round().cast(pl.Int64).alias("mean_ns"),
+        dur.max().alias("max_ns"),
+        dur.min().alias("min_ns"),
+        pl.col("tensor_cores").first().cast(pl.String).alias("uses_tensor_cores"),
+        _weighted("blocks_per_sm").alias("mean_blocks_per_sm"),
+        _weighted("occupancy_frac").alias("mean_occupancy_frac"),
+        pl.col("is_communication").any(),
+        *(pl.col(name).cast(pl.String).drop_nulls().first() for name in texts),
+    ]
+    keys = [(pl.col(n).cast(pl.String) if rows.schema.get(n) == pl.Enum else pl.col(n)) for n in names]
+    return (
+        rows.with_columns(by)
+        .group_by(names)
+        .agg(costs)
+        .with_columns(keys)
+        .sort("total_ns", *names, descending=[True, *(False for _ in names)])
+    )
+
+
+def _weighted(name: str) -> pl.Expr:
+    """Mean by duration of the calls that have the value; calls of no length count if there are only such."""
+    known = pl.col(name).is_not_nan()
+    value, weight = pl.col(name).filter(known), pl.col("dur_ns").filter(known)
+    return pl.when(weight.sum() > 0).then((value * weight).sum() / weight.sum()).otherwise(value.mean())

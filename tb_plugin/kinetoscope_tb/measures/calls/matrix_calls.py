@@ -1,0 +1,94 @@
+"""Calls of operators whose work can be counted, by all that it depends on, with the time that they took.
+
+A call inside another such call isn't counted by itself: a convolution may run as a product. But of calls of one name
+inside each other the innermost counts: under autocast it alone has the types that the work was done in. What other
+operators do inside one counts for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from ...arrays.gather import NONE, gather, map_categories
+from ...arrays.jit import Array, compiled
+from ...arrays.nesting import nearest
+from ...names.matrix_work import FORMULAS
+from ...trace.model import Trace
+
+ARGUMENTS = ("name", "input_shapes", "input_types", "concrete_inputs")
+
+
+def matrix_calls(trace: Trace) -> pl.DataFrame:
+    """Return one row per operator, inputs and device.
+
+    Columns: those of ARGUMENTS as texts; device (null: it launched nothing that was recorded), calls, time_ns (device
+    time of all that it launched; host time where the whole recording has no devices), tensor_ns and unknown_ns (device
+    time in kernels that use tensor cores, and in those of which it isn't known).
+    """
+    return (
+        each_matrix_call(trace)
+        .group_by(*ARGUMENTS, "device")
+        .agg(pl.len().cast(pl.Int64).alias("calls"), pl.col("time_ns", "tensor_ns", "unknown_ns").sum().cast(pl.Int64))
+        .with_columns(pl.col(ARGUMENTS).cast(pl.String), pl.col("device").cast(pl.Int64))
+    )
+
+
+def each_matrix_call(trace: Trace) -> pl.DataFrame:
+    """Return one row per call with its `row` in host_events; other columns as above, times being its own."""
+    host, device = trace.host_events, trace.device_events
+    parent = host["parent"].to_numpy()
+    counted = map_categories(host["name"], lambda name: name in FORMULAS).astype(bool)
+    counted &= (host["kind"] == "operator").to_numpy()
+    rows = _chosen(counted, parent, host["name"].to_physical().fill_null(0).to_numpy())
+    calls = host[rows].select(*ARGUMENTS, row=pl.Series(rows))
+    if device.is_empty():
+        calls = calls.with_columns(host["dur_ns"].gather(rows).alias("time_ns"), device=None, tensor_ns=0, unknown_ns=0)
+    else:
+        chosen = np.zeros(host.height, bool)
+        chosen[rows] = True
+        place = np.full(host.height, NONE, np.int32)
+        place[rows] = np.arange(rows.size, dtype=np.int32)
+        calls = calls.hstack(_launched(device, gather(place, nearest(chosen, parent)), rows.size))
+    return calls
+
+
+def _chosen(
+    counted: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    parent: np.ndarray[tuple[int], np.dtype[np.int32]],
+    name: np.ndarray[tuple[int], np.dtype[np.uint32]],
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The rows that count: inside no counted one of another name, and around none of their own."""
+    rows = np.flatnonzero(counted)
+    above = gather(nearest(counted, parent), parent)[rows]
+    known = above >= 0
+    is_same = np.zeros(rows.size, bool)
+    is_same[known] = name[above[known]] == name[rows[known]]
+    is_inside = np.zeros(parent.size, bool)
+    is_inside[rows] = known & ~is_same
+    same, outer = rows[is_same], above[is_same]
+    _inherit(is_inside, same, outer)
+    is_around = np.zeros(parent.size, bool)
+    is_around[outer] = True
+    return rows[~is_inside[rows] & ~is_around[rows]]
+
+
+@compiled
+def _inherit(is_inside: Array, rows: Array, outer: Array) -> None:
+    """Give each row what holds of the one around it; outer ones come first."""
+    for i in range(rows.size):
+        is_inside[rows[i]] = is_inside[outer[i]]
+
+
+def _launched(device: pl.DataFrame, call_of: np.ndarray[tuple[int], np.dtype[np.int32]], calls: int) -> pl.DataFrame:
+    """Device and times of each call; `call_of`: of each host row, the call that it counts for."""
+    call = gather(call_of, device["op"].to_numpy())
+    mine = np.flatnonzero(call >= 0)
+    dur, answer = device["dur_ns"].to_numpy(), device["tensor_cores"]
+    where = {"time_ns": True, "tensor_ns": (answer == "yes").to_numpy(), "unknown_ns": (answer == "unknown").to_numpy()}
+    times = {name: np.zeros(calls, np.int64) for name in where}
+    for name, counts in where.items():
+        np.add.at(times[name], call[mine], (dur * counts)[mine])
+    on = np.full(calls, NONE, np.int64)
+    on[call[mine]] = device["device"].to_numpy()[mine]
+    return pl.DataFrame({"device": pl.Series(on).replace(NONE, None), **times})

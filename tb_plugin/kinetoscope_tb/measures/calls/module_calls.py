@@ -1,0 +1,189 @@
+"""Which module the work of host and device belongs to, forward and backward.
+
+A module's call is a python call with a module id, or one of Lightning's `[pl]` annotations. Work belongs to the
+innermost module that was open on its thread; backward work belongs to the module of its forward operator
+(`measures/calls/backward.py`), wherever it runs. What belongs to no module stays in the sums, under NONE.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather, map_categories
+from ...arrays.nesting import nearest
+from ...trace.model import LIGHTNING, Trace
+from ...trace.row_filters import Events
+from .backward import forward_ops
+from .call_tree import CallForest, Ints, MergedTree, Rows, merged
+
+WITHIN = " / "
+LONGEST_PATH = 4096  # characters: else the paths of modules in modules grow with the square of their number
+_MODULE = "nn.Module: "
+_LIGHTNING_MODULE = re.compile(r"\[pl\]\[module\](?P<type>[^:]*): (?P<path>.*)", re.DOTALL)
+_LIGHTNING_PREFIX = re.compile(r"\[pl\](\[profile\]|\[module\])?")
+_INSTANCE = re.compile(r"_\d+$")
+_GRADIENTS_OF_GRADIENTS = 3  # how often backward work may itself have been differentiated
+
+
+class ModuleName(NamedTuple):
+    """What a call says of its module: what to show, the class unless it is a hook, the path in the model if known."""
+
+    shown: str
+    of_class: str | None
+    attribute: str | None = None
+
+
+@dataclass(frozen=True)
+class ModuleCalls:
+    """The modules as a tree by path, and what belongs to them.
+
+    Attributes:
+        tree: One node per path of module calls.
+        names: Of each node.
+        calls: Of each node.
+        forest: All calls of modules and operators.
+        node: Of each row of the forest, the module that it belongs to, or NONE.
+        is_backward: Of each row, whether it is backward work.
+        is_module: Of each row, whether it is a module's own call.
+    """
+
+    tree: MergedTree
+    names: tuple[ModuleName, ...]
+    calls: Ints
+    forest: CallForest
+    node: Rows
+    is_backward: NDArray[np.bool_]
+    is_module: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, trace: Trace) -> ModuleCalls:
+        """The modules of a trace."""
+        host = trace.host_events
+        is_op = (host["kind"] == "operator").to_numpy()
+        is_hook = map_categories(host["name"], lambda name: name.startswith(LIGHTNING))
+        python = np.flatnonzero(trace.python_calls["module_id"].to_numpy() >= 0).astype(np.int32)
+        forest = CallForest.of(trace, python, np.flatnonzero(is_op | is_hook).astype(np.int32))
+        named = _Named.of(trace, forest, gather(is_hook, forest.host, missing=False))
+        tree = merged(forest.parent, named.code)
+        node, is_backward = _owners(trace, forest, tree, named.is_module)
+        names = tuple(named.names[code] for code in tree.code)
+        calls = tree.sums(np.where(named.code >= 0, tree.node, NONE).astype(np.int32))
+        return cls(tree, names, calls, forest, node, is_backward, named.is_module)
+
+    def paths(self) -> list[str]:
+        """Of each node: what the modules around it are called, from the outermost, and itself.
+
+        Around modules that are nested so deeply that their path is longer than LONGEST_PATH stands its hash.
+        """
+        found = list[str]()
+        for name, around in zip(self.names, self.tree.parent.tolist(), strict=True):
+            outer = found[around] + WITHIN if around >= 0 else ""
+            if len(outer) > LONGEST_PATH:
+                outer = f"…{blake2b(outer.encode('utf-8', 'replace'), digest_size=8).hexdigest()}{WITHIN}"
+            found.append(outer + name.shown)
+        return found
+
+    def of_rows(self, rows: Rows) -> tuple[Rows, NDArray[np.bool_]]:
+        """(module, whether it is backward work) of rows of the forest, which may be NONE."""
+        return gather(self.node, rows), gather(self.is_backward, rows, missing=False)
+
+    def of_host_rows(self, trace: Trace) -> tuple[Rows, NDArray[np.bool_]]:
+        """(module, whether it is backward work) of each host event; annotations have no module."""
+        return self.of_rows(self.forest.holding_host_rows(trace.host_events.height))
+
+    def events_of(self, is_chosen: list[bool]) -> Events:
+        """The calls of some nodes; a hook that repeats what the call around it says is no call of its own."""
+        forest, node = self.forest, self.tree.node
+        rows = self.is_module & (gather(node, forest.parent) != node)
+        rows &= gather(np.array(is_chosen, bool), node, missing=False)
+        python = np.where(forest.is_python, forest.row, NONE)[rows]
+        return {"python_calls": python, "host_events": forest.host[rows]}
+
+
+@dataclass(frozen=True)
+class _Named:
+    """What the rows of a forest are called, as numbers.
+
+    Attributes:
+        code: Of each row: the place of its name, or NONE if it is no node of its own.
+        is_module: Whether it is a module's call.
+        names: The names.
+    """
+
+    code: Rows
+    is_module: NDArray[np.bool_]
+    names: list[ModuleName]
+
+    @classmethod
+    def of(cls, trace: Trace, forest: CallForest, is_hook: NDArray[np.bool_]) -> _Named:
+        from_python = np.flatnonzero(forest.is_python)
+        from_hook = np.flatnonzero(is_hook)
+        calls, code = trace.python_calls[forest.row[from_python]], np.full(forest.row.size, NONE, np.int32)
+        names, code[from_python] = _python_names(calls)
+        hooks = trace.host_events["name"].gather(forest.host[from_hook])
+        texts = hooks.unique(maintain_order=True)
+        places = pl.Series(range(len(names), len(names) + texts.len()), dtype=pl.Int32)
+        code[from_hook] = hooks.replace_strict(texts, places, return_dtype=pl.Int32).to_numpy() if texts.len() else NONE
+        names += [_hook_name(text) for text in texts.cast(pl.String)]
+        same = _repeating_hooks(forest, from_hook, code, names)
+        for module, hook in np.unique(np.column_stack([code[forest.parent[same]], code[same]]), axis=0):
+            names[module] = names[module]._replace(attribute=names[hook].attribute)
+        code[same] = NONE
+        return cls(code, forest.is_python | is_hook, names)
+
+
+def _python_names(calls: pl.DataFrame) -> tuple[list[ModuleName], Rows]:
+    """(The names that occur, the place of each call's): a name that several modules have gets the module's number."""
+    calls = calls.select(pl.col("name").cast(pl.String), "module_id")
+    kinds = calls.unique(maintain_order=True).with_row_index("code")
+    ambiguous = set(kinds["name"].filter(kinds["name"].is_duplicated()))
+    names = []
+    for name, number in kinds.select("name", "module_id").iter_rows():
+        shown = (name or "").removeprefix(_MODULE)
+        names.append(ModuleName(f"{shown} #{number}" if name in ambiguous else shown, _INSTANCE.sub("", shown)))
+    code = calls.join(kinds, on=["name", "module_id"], how="left", nulls_equal=True, maintain_order="left")["code"]
+    return names, code.cast(pl.Int32).to_numpy()
+
+
+def _hook_name(text: str) -> ModuleName:
+    """What Lightning's annotation says: `[pl][module]package.Class: path` or `[pl][profile]hook`."""
+    if module := _LIGHTNING_MODULE.fullmatch(text):
+        of_class = module["type"].rpartition(".")[2]
+        return ModuleName(f"{of_class}: {module['path']}", of_class, module["path"])
+    return ModuleName(_LIGHTNING_PREFIX.sub("", text, count=1), None)
+
+
+def _repeating_hooks(forest: CallForest, hooks: Ints, code: Rows, names: list[ModuleName]) -> Ints:
+    """The hooks that say again what the python call right around them says: the same module is called."""
+    if not hooks.size:
+        return hooks
+    classes = np.array([name.of_class or "" for name in names] + [""])
+    around = forest.parent[hooks]
+    is_same = (gather(forest.is_python, around, missing=False)) & (
+        classes[code[hooks]] == classes[gather(code, around)]
+    )
+    same: Ints = hooks[is_same & (classes[code[hooks]] != "")]
+    return same
+
+
+def _owners(
+    trace: Trace, forest: CallForest, tree: MergedTree, is_module: NDArray[np.bool_]
+) -> tuple[Rows, NDArray[np.bool_]]:
+    """(node, whether it is backward work) of each row of the forest."""
+    place = forest.holding_host_rows(trace.host_events.height)
+    forward = gather(place, gather(forward_ops(trace), forest.host))  # of each row, the row of its forward operator
+    forward[is_module] = NONE
+    decides = nearest(is_module | (forward >= 0), forest.parent)  # the row whose module each row's work belongs to
+    is_backward = gather(forward, decides) >= 0
+    for _ in range(_GRADIENTS_OF_GRADIENTS):
+        decides = np.where(gather(forward, decides) >= 0, gather(decides, gather(forward, decides)), decides)
+    unsettled = gather(forward, decides) >= 0
+    node = np.where(unsettled, NONE, gather(tree.node, decides)).astype(np.int32)
+    return node, is_backward & (node >= 0)

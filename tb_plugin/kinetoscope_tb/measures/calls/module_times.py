@@ -1,0 +1,124 @@
+"""What modules cost: host and device time of the modules of `module_calls.py`, and how a table shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather, scatter_add
+from ...table import COUNT, DURATION, Column, Table
+from ...trace.model import Trace
+from .call_tree import Ints, Rows
+from .module_calls import ModuleCalls
+
+OUTSIDE = "[outside modules]"
+UNATTRIBUTED = "[unattributed]"
+
+
+class ModuleCosts(Table):
+    """One row is some modules, and what they cost."""
+
+    calls = Column(COUNT, "How often it was called.")
+    operators = Column(COUNT, "Operators that it called itself in the forward pass, not those inside other operators.")
+    device_self_ns = Column(DURATION, "Device time that it launched, but not the modules in it, forward and backward.")
+    device_total_ns = Column(DURATION, "Device time that it and the modules in it launched, forward and backward.")
+    host_self_ns = Column(DURATION, "Host time in it, but not in the modules in it, forward and backward.")
+    host_total_ns = Column(DURATION, "Host time in it and the modules in it, forward and backward.")
+    python_self_ns = Column(DURATION, "Part of its host self time in which no operator ran: Python itself.")
+    forward_device_ns = Column(DURATION, "Part of its device total time that was launched in its calls.")
+    backward_device_ns = Column(
+        DURATION, "Part of its device total time that the backward of the operators in its calls launched."
+    )
+    forward_host_ns = Column(DURATION, "Part of its host total time that was spent in its calls.")
+    backward_host_ns = Column(
+        DURATION, "Part of its host total time that the backward of the operators in its calls took, on any thread."
+    )
+
+
+@dataclass(frozen=True)
+class ModuleTimes:
+    """What each module cost by itself, without the modules in it; one more place at the end is for no module.
+
+    Attributes:
+        forward_host: Host time in its calls, in ns; `backward_host` that of its operators' backward.
+        python: The part of `forward_host` in which no operator ran.
+        forward_device: Device time launched in its calls, `backward_device` by its operators' backward; both are None
+            if the trace has no device row.
+        unattributed: Device time that no module and no known operator launched; it is in no other number.
+        operators: Operators that it called itself in the forward pass.
+    """
+
+    forward_host: Ints
+    backward_host: Ints
+    python: Ints
+    forward_device: Ints | None
+    backward_device: Ints | None
+    unattributed: int
+    operators: Ints
+
+    @classmethod
+    def of(cls, trace: Trace, found: ModuleCalls) -> ModuleTimes:
+        """The sums over all calls."""
+        forest, own = found.forest, found.forest.self_ns
+        is_called = ~found.is_module & ~found.is_backward & gather(found.is_module, forest.parent, missing=True)
+        forward_device = backward_device = None
+        unattributed = 0
+        if trace.device_events.height:
+            launching, dur = forest.launching(trace), trace.device_events["dur_ns"].to_numpy()
+            node, is_backward = found.of_rows(launching)
+            unattributed = int(dur[launching < 0].sum())
+            forward_device = _per_module(found, node, dur * ((launching >= 0) & ~is_backward))
+            backward_device = _per_module(found, node, dur * is_backward)
+        return cls(
+            _per_module(found, found.node, own * ~found.is_backward),
+            _per_module(found, found.node, own * found.is_backward),
+            _per_module(found, found.node, own * found.is_module),
+            forward_device,
+            backward_device,
+            unattributed,
+            _per_module(found, found.node, is_called),
+        )
+
+
+def _per_module(found: ModuleCalls, node: Rows, value: NDArray[Any]) -> Ints:
+    """The sum for each module, and last that of what is in none."""
+    outside = found.calls.size
+    return scatter_add(np.where(node == NONE, np.int32(outside), node), value, outside + 1)
+
+
+def module_amounts(
+    times: ModuleTimes, total: Callable[[Ints], Ints], own: Callable[[Ints], Ints]
+) -> dict[str, NDArray[Any]]:
+    """The columns of ModuleCosts but the calls, from what each module cost by itself.
+
+    Args:
+        times: What each module cost by itself.
+        total: From amounts of each module to totals of each row, with the modules inside.
+        own: From amounts of each module to those of each row.
+    """
+    columns = {"operators": own(times.operators[:-1]), "python_self_ns": own(times.python[:-1])}
+    parts = {"host": (times.forward_host[:-1], times.backward_host[:-1])}
+    if times.forward_device is not None and times.backward_device is not None:
+        parts["device"] = times.forward_device[:-1], times.backward_device[:-1]
+    for side, (forward, backward) in parts.items():
+        columns |= {f"{side}_self_ns": own(forward + backward), f"{side}_total_ns": total(forward + backward)}
+        columns |= {f"forward_{side}_ns": total(forward), f"backward_{side}_ns": total(backward)}
+    return columns
+
+
+def rest_rows(times: ModuleTimes) -> list[dict[str, str | int | None]]:
+    """The rows of what belongs to no module: name and columns of ModuleCosts; what would be empty is left out."""
+    device = None if times.forward_device is None else int(times.forward_device[-1])
+    host, operators = int(times.forward_host[-1]), int(times.operators[-1])
+    rows: list[dict[str, str | int | None]] = []
+    if host or device or operators:
+        sums = {"device_self_ns": device, "device_total_ns": device, "host_self_ns": host, "host_total_ns": host}
+        rows.append({"name": OUTSIDE, "operators": operators, **sums})
+    if times.unattributed:
+        sums = {"device_self_ns": times.unattributed, "device_total_ns": times.unattributed}
+        rows.append({"name": UNATTRIBUTED, **sums})
+    return rows

@@ -1,0 +1,200 @@
+"""Calls of operators: what each one cost the host and the device, itself and with all that it called.
+
+A call that only wraps one call of the same name is one call (`is_repeat`); what the inner one did itself counts for the
+outer one. Device time and memory belong to the innermost operator that was open when they were asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, factorize, fraction, gather, map_categories, scatter_add
+from ...arrays.nesting import add_up, nearest
+from ...names.tensor_cores import is_matrix_op
+from ...table import BOOL, BYTES, COUNT, DURATION, FRACTION, TEXT, Column, Table
+from ...trace.model import Trace
+from ...trace.row_filters import Events, Key, rows_where
+from ..memory.levels import CPU, OUT_OF_MEMORY
+from .launch_outcomes import launch_outcomes
+
+UNATTRIBUTED = "[unattributed]"
+DEVICE_TIMES = ("device_self_ns", "device_total_ns", "launches", "mean_launch_delay_ns")
+TENSOR_CORES = ("tc_eligible", "tc_self_frac", "tc_total_frac")
+
+
+class OpName(Table):
+    """One row is one operator; `[unattributed]` is device time that no recorded operator launched."""
+
+    name = Column(TEXT, "Name of the operator.")
+
+
+class OpShapes(Table):
+    """One row is one combination of input shapes."""
+
+    input_shapes = Column(TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.")
+
+
+class OpCosts(Table):
+    """One row is some calls of operators, and what they cost."""
+
+    calls = Column(COUNT, "How often it was called; a call that only wraps a call of the same name counts once.")
+    device_self_ns = Column(DURATION, "Device time of the kernels, copies and fills that it launched itself.")
+    device_total_ns = Column(DURATION, "Device time that it and all operators inside it launched.")
+    launches = Column(COUNT, "Runtime and driver calls that it made itself and that launched device work.")
+    mean_launch_delay_ns = Column(
+        DURATION,
+        "Mean time from the end of such a call to the start of its work, of those after which the stream had no other "
+        "work left: behind other work a delay is waiting in the queue, and no loss. Missing if there is none.",
+    )
+    host_self_ns = Column(DURATION, "Host time in it, without the operators and runtime calls that it made directly.")
+    host_total_ns = Column(DURATION, "Host time from its start to its end, summed over its calls.")
+    tc_eligible = Column(BOOL, "Whether any call could use tensor cores: it, or something in it, multiplies matrices.")
+    tc_self_frac = Column(
+        FRACTION,
+        "Share of its device self time in kernels known to use tensor cores, among those of which it is known.",
+    )
+    tc_total_frac = Column(
+        FRACTION,
+        "Share of its device total time in kernels known to use tensor cores, among those of which it is known.",
+    )
+    host_self_bytes = Column(BYTES, "Host memory that it took less what it released, without operators inside it.")
+    host_total_bytes = Column(BYTES, "Host memory that it and the operators inside it took less what they released.")
+    device_self_bytes = Column(BYTES, "Device memory that it took less what it released, without operators inside it.")
+    device_total_bytes = Column(
+        BYTES, "Device memory that it and the operators inside it took less what they released."
+    )
+
+
+def operator_table(trace: Trace, by: list[str]) -> pl.DataFrame:
+    """Sum calls over groups; the largest device self time, then host self time, first.
+
+    Columns: `by` as texts, then those of OpCosts; device time and memory are null unless they were recorded. Device
+    time without an operator has a row of its own.
+    """
+    calls = Calls(trace, by)
+    rows = pl.DataFrame(
+        {
+            **{name: trace.host_events[name].gather(calls.first).cast(pl.String) for name in by},
+            "calls": np.bincount(calls.group[calls.group >= 0], minlength=calls.first.size),
+            **_device_times(trace, calls),
+            **_host_times(trace, calls),
+            **_memory(trace, calls),
+        },
+        schema={**dict.fromkeys(by, pl.String), **OpCosts.schema()},
+    )
+    lost = int(trace.device_events.select(pl.col("dur_ns").filter(pl.col("op") < 0).sum()).item())
+    if lost:
+        rest = {"name": UNATTRIBUTED, "device_self_ns": lost, "device_total_ns": lost}
+        rows = pl.concat([rows, pl.DataFrame([rest])], how="diagonal")
+    order = ["device_self_ns", "host_self_ns", *by]
+    return rows.sort(order, descending=[True, True, *(False for _ in by)], nulls_last=True)
+
+
+class Calls:
+    """Which group each host row counts for. Sums are made one column at a time, since there may be millions of rows.
+
+    Attributes:
+        group: Of each host row that is a call, its group; NONE for annotations and repeats.
+        own_group: Of each host row, the group that its own time counts for: that of the call that it repeats.
+        first: A row of each group.
+        parent: Of each host row.
+    """
+
+    def __init__(self, trace: Trace, by: list[str]) -> None:
+        host = trace.host_events
+        self.parent = host["parent"].to_numpy()
+        again = host["is_repeat"].to_numpy()
+        rows = np.flatnonzero((host["kind"] == "operator").to_numpy() & ~again)
+        keys = np.zeros(rows.size, np.int64)
+        for name in by:
+            code = host[name].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()[rows] + 1
+            keys = keys * (int(code.max(initial=0)) + 1) + code
+        groups, group = factorize(keys)
+        self.group = np.full(host.height, NONE, np.int32)
+        self.group[rows] = group
+        self.own_group = gather(self.group, nearest(~again, self.parent))
+        self.first = np.empty(groups.size, np.int64)
+        self.first[group[::-1]] = rows[::-1]
+
+    def own(self, row: NDArray[np.int32], value: NDArray[Any]) -> NDArray[np.int64]:
+        """Sum of the values that belong to host rows, per group."""
+        return scatter_add(gather(self.own_group, row), value, self.first.size)
+
+    def with_inner(self, row: NDArray[np.int32], value: NDArray[Any]) -> NDArray[np.int64]:
+        """The same, with what belongs to all rows inside each call."""
+        return self.sums(add_up(self.parent, scatter_add(row, value, self.parent.size)))
+
+    def sums(self, value: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sum of each call's value, per group."""
+        return scatter_add(self.group, value, self.first.size)
+
+
+def operator_rows(trace: Trace, **values: Any) -> NDArray[np.int32]:
+    """The host events that are calls of operators with these values; a repeated call is one with the call around it."""
+    return rows_where(trace.host_events, kind="operator", is_repeat=False, **values)
+
+
+def operator_events(trace: Trace, key: Key) -> Events:
+    """What a row with this key counts: calls of the operator, or the device work of which no operator is known."""
+    if key["name"] == UNATTRIBUTED:
+        return {"device_events": rows_where(trace.device_events, op=None)}
+    return {"host_events": operator_rows(trace, **key)}
+
+
+def _host_times(trace: Trace, calls: Calls) -> dict[str, Any]:
+    host = trace.host_events
+    return {
+        "host_self_ns": scatter_add(calls.own_group, host["self_ns"].to_numpy(), calls.first.size),
+        "host_total_ns": calls.sums(host["dur_ns"].to_numpy()),
+    }
+
+
+def _device_times(trace: Trace, calls: Calls) -> dict[str, Any]:
+    """Of a recording without devices nothing is known: a zero would say that no time was spent."""
+    device = trace.device_events
+    if device.is_empty():
+        return dict.fromkeys((*DEVICE_TIMES, *TENSOR_CORES))
+    op, dur = device["op"].to_numpy(), device["dur_ns"].to_numpy()
+    uses = (device["tensor_cores"] == "yes").to_numpy()
+    known = (device["tensor_cores"] != "unknown").to_numpy()
+    eligible = scatter_add(op, uses, calls.parent.size) + map_categories(trace.host_events["name"], is_matrix_op)
+    return {
+        "device_self_ns": calls.own(op, dur),
+        "device_total_ns": calls.with_inner(op, dur),
+        **_launches(trace, calls),
+        "tc_eligible": calls.sums(add_up(calls.parent, eligible)) > 0,
+        "tc_self_frac": _fractions(calls.own(op, dur * uses), calls.own(op, dur * known)),
+        "tc_total_frac": _fractions(calls.with_inner(op, dur * uses), calls.with_inner(op, dur * known)),
+    }
+
+
+def _launches(trace: Trace, calls: Calls) -> dict[str, Any]:
+    outcomes = launch_outcomes(trace)
+    op = trace.launches["op"].to_numpy()
+    has_work = (outcomes["device_rows"] > 0).to_numpy()
+    found_empty = has_work & outcomes["found_empty"].to_numpy()
+    delay = outcomes["delay_ns"].fill_null(0).to_numpy() * found_empty
+    sums, counts = pl.Series(calls.own(op, delay)), pl.Series(calls.own(op, found_empty))
+    mean = pl.when(counts > 0).then((sums / counts).round().fill_nan(None).cast(pl.Int64))
+    return {"launches": calls.own(op, has_work), "mean_launch_delay_ns": pl.select(mean).to_series()}
+
+
+def _fractions(part: NDArray[np.int64], whole: NDArray[np.int64]) -> pl.Series:
+    return pl.select(fraction(pl.lit(pl.Series(part)), pl.lit(pl.Series(whole)))).to_series()
+
+
+def _memory(trace: Trace, calls: Calls) -> dict[str, Any]:
+    """What was taken of each kind of memory; null where the recording has nothing of the kind."""
+    memory = trace.memory.filter(pl.col("name") != OUT_OF_MEMORY)
+    op, size = memory["op"].to_numpy(), memory["bytes"].to_numpy()
+    on_host = memory["device_type"].to_numpy() == CPU
+    columns: dict[str, Any] = {}
+    for what, there in (("host", on_host), ("device", ~on_host)):
+        is_recorded = there.any()
+        columns[f"{what}_self_bytes"] = calls.own(op, size * there) if is_recorded else None
+        columns[f"{what}_total_bytes"] = calls.with_inner(op, size * there) if is_recorded else None
+    return columns

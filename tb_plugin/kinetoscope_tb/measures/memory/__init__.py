@@ -1,0 +1,1 @@
+"""Memory: its levels over time (levels), and each allocation with its release (allocations)."""

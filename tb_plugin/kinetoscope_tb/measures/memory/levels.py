@@ -1,0 +1,180 @@
+"""Levels of memory: how much each device had allocated and reserved after each record, and when most of it.
+
+A record tells what was taken (or, below 0, released) and, since torch 1.10, the totals afterwards. The totals are the
+allocator's own. On the host they are a count that begins with the process and sees only what is taken while a profiler
+records memory, and what was released unseen stays in it (ProfiledCPUMemoryReporter in c10/core/CPUAllocator.cpp).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE
+from ...arrays.jit import Array, compiled
+from ...table import TEXT, Column, Table
+from ...trace.model import Trace
+
+OUT_OF_MEMORY = "[OutOfMemory]"
+CPU = 0  # c10's number of the device type
+_LOOK_AHEAD = 64  # among how many records of one instant the next one is looked for
+
+_TYPES = {  # by c10's number (c10/core/DeviceType.h), as torch.device spells those that have memory of their own
+    0: "cpu",
+    1: "cuda",
+    6: "hip",
+    9: "xla",
+    12: "xpu",
+    13: "mps",
+    15: "hpu",
+    19: "mtia",
+    20: "privateuseone",
+}
+
+Ints = NDArray[np.int64]
+
+
+class OfDevice(Table):
+    """One row is of one device."""
+
+    device = Column(TEXT, "Device as torch names it; cpu is the host.")
+
+
+IS_RELATIVE = "Whether the trace has no totals: allocated memory is the change since the recording began."
+HINT = "No memory was recorded. Pass profile_memory=True to the profiler."
+
+
+@dataclass(frozen=True)
+class DeviceMemory:
+    """The records of one device's memory in order; all arrays are as long as there are records.
+
+    Args:
+        name: As torch spells a device: cuda:0; cpu for the host.
+        device_type: c10's number.
+        device: Its index; 0 for the host.
+        row: The record's row of `trace.memory`.
+        time_ns: When.
+        address: Where; NONE where it isn't told.
+        change_bytes: What was taken, or released if below 0; 0 where a request failed.
+        asked_bytes: The same, but for a failed request what was asked for.
+        is_failure: Whether it is a request that failed (out of memory).
+        allocated_bytes: The level after it.
+        reserved_bytes: What the allocator held of the device after it; NONE where it isn't known.
+        before_bytes: The allocated level before the first record.
+        is_relative: Whether no record tells a total: the levels are changes since the recording began.
+    """
+
+    name: str
+    device_type: int
+    device: int
+    row: Ints
+    time_ns: Ints
+    address: Ints
+    change_bytes: Ints
+    asked_bytes: Ints
+    is_failure: NDArray[np.bool_]
+    allocated_bytes: Ints
+    reserved_bytes: Ints
+    before_bytes: int
+    is_relative: bool
+
+    def within(self, from_ns: int | None, to_ns: int | None) -> slice:
+        """The records from `from_ns` up to, not including, `to_ns`."""
+        first = 0 if from_ns is None else int(np.searchsorted(self.time_ns, from_ns))
+        last = self.time_ns.size if to_ns is None else int(np.searchsorted(self.time_ns, to_ns))
+        return slice(first, max(first, last))
+
+    def level_before(self, record: int) -> int:
+        """The allocated level that a record found."""
+        return int(self.allocated_bytes[record - 1]) if record else self.before_bytes
+
+    def peak(self, from_ns: int | None = None, to_ns: int | None = None) -> int:
+        """The first record after which the most was allocated; -1 if that was before the first record.
+
+        In a range that may be a record before it, whose level the range begins with.
+        """
+        inside = self.within(from_ns, to_ns)
+        levels = self.allocated_bytes[inside]
+        if not levels.size or self.level_before(inside.start) >= levels.max():
+            return int(inside.start) - 1
+        return int(inside.start) + int(np.argmax(levels))
+
+
+def device_memories(trace: Trace, device: str | None = None) -> list[DeviceMemory]:
+    """Each device that has records, or the named one: accelerators first, then the host."""
+    index = pl.when(pl.col("device_type") == CPU).then(0).otherwise(pl.col("device").clip(lower_bound=0))
+    rows = trace.memory.with_row_index("row").with_columns(device=index)
+    groups = rows.group_by("device_type", "device", maintain_order=True)
+    found = [_memory(int(kind), int(place), records) for (kind, place), records in groups]
+    matches = [memory for memory in found if device in (None, memory.name)]
+    return sorted(matches, key=lambda memory: (memory.device_type == CPU, memory.device_type, memory.device))
+
+
+def device_name(device_type: int, device: int) -> str:
+    """Such as cuda:0; a type that c10 doesn't know keeps its number."""
+    kind = _TYPES.get(device_type, f"type {device_type}")
+    return kind if device_type == CPU else f"{kind}:{device}"
+
+
+def _memory(device_type: int, device: int, rows: pl.DataFrame) -> DeviceMemory:
+    names = rows["name"].cast(pl.String)
+    is_failure = (names == OUT_OF_MEMORY).to_numpy()
+    time, total = rows["start_ns"].to_numpy(), rows["total_allocated"].to_numpy()
+    change = np.where(is_failure, 0, rows["bytes"].to_numpy())
+    has_totals = bool((total > 0).any())  # a backend without totals writes 0 in each record
+    order = _chained(time, rows["thread"].to_numpy(), change, total) if has_totals else np.arange(time.size)
+    change, total = change[order], total[order]
+    reserved, address = (rows[column].to_numpy()[order] for column in ("total_reserved", "address"))
+    allocated, before = _levels(change, total) if has_totals else (np.cumsum(change), 0)
+    return DeviceMemory(
+        name=device_name(device_type, device),
+        device_type=device_type,
+        device=device,
+        row=rows["row"].to_numpy()[order].astype(np.int64),
+        time_ns=time,
+        address=np.where(address == 0, NONE, address),
+        change_bytes=change,
+        asked_bytes=rows["bytes"].to_numpy()[order],
+        is_failure=is_failure[order],
+        allocated_bytes=allocated,
+        reserved_bytes=reserved if (reserved > 0).any() else np.full(reserved.size, NONE, np.int64),
+        before_bytes=before,
+        is_relative=not has_totals,
+    )
+
+
+def _levels(change: Ints, total: Ints) -> tuple[Ints, int]:
+    """Levels after each record, and before the first; a total that is missing follows from its neighbours."""
+    known = np.flatnonzero(total >= 0)
+    since = np.cumsum(change)
+    last = known[np.maximum(np.searchsorted(known, np.arange(total.size), "right") - 1, 0)]
+    levels = total[last] + since - since[last]
+    return levels, int(levels[0] - change[0])
+
+
+@compiled
+def _chained(time: Array, thread: Array, change: Array, total: Array) -> Array:
+    """The order of the records: by time; of one instant, the next record is one that found the level left before it.
+
+    Records of several threads come in the file thread by thread, and clocks of microseconds give many one instant.
+    Those of one thread keep their order. Where none fits, the order is the file's.
+    """
+    order = np.arange(time.size)
+    for i in range(1, time.size):
+        left = total[order[i - 1]]
+        for j in range(i, min(i + _LOOK_AHEAD, time.size)):
+            chosen = order[j]
+            if time[chosen] != time[i]:
+                break
+            is_next = True  # of its thread
+            for k in range(i, j):
+                is_next &= thread[order[k]] != thread[chosen]
+            if is_next and total[chosen] - change[chosen] == left:
+                for k in range(j, i, -1):
+                    order[k] = order[k - 1]
+                order[i] = chosen
+                break
+    return order

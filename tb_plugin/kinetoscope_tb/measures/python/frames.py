@@ -1,0 +1,58 @@
+"""What Python calls are called: the frames of torch's stacks.
+
+A frame is `file.py(12): function`, `<built-in function len>` or `nn.Module: Linear_0`. Some built-in ones carry the
+address of their object, which differs from call to call and is left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from ...arrays.gather import NONE
+from ..calls.call_tree import MergedTree, Rows
+
+_ADDRESS = r" at 0x[0-9a-fA-F]+"
+_FRAME = r"^(?s)(?P<file>.*)\((?P<line>\d{1,9})\): (?P<function>.*)$"
+MOST_FRAMES = 1000  # of one stack: Python's own limit; a text of each frame and all around it grows with their square
+OUTER = "[more frames]"
+SEPARATOR = "\n"  # between the frames of a stack, the innermost of which comes first
+
+
+def functions(names: pl.Series) -> tuple[Rows, list[str]]:
+    """(The place of each call's function, the functions): names without addresses; NONE where there is no name."""
+    texts = names.dtype.categories.str.replace_all(_ADDRESS, "")  # type: ignore[attr-defined]
+    distinct = texts.unique(maintain_order=True)
+    places = texts.replace_strict(distinct, pl.Series(range(distinct.len())), return_dtype=pl.Int32)
+    place = np.append(places.to_numpy(), NONE).astype(np.int32)
+    code = names.to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()
+    return place[code], distinct.to_list()
+
+
+def frames_of_text(text: str) -> list[str]:
+    """The frames of a `Call stack` as torch writes it, the innermost first; each ends with a semicolon."""
+    return [frame.strip() for frame in text.split(";") if frame.strip()]
+
+
+def parsed(frames: pl.Series) -> pl.DataFrame:
+    """Columns `function`, `file` and `line`; without a place in a file the function is the whole frame."""
+    parts = frames.to_frame("frame").select("frame", at=pl.col("frame").str.extract_groups(_FRAME))
+    return parts.select(
+        function=pl.coalesce(pl.col("at").struct.field("function"), "frame"),
+        file=pl.col("at").struct.field("file"),
+        line=pl.col("at").struct.field("line").cast(pl.Int64),
+    )
+
+
+def stack_texts(tree: MergedTree, functions: list[str], nodes: Rows) -> list[str]:
+    """The frames from each node out to its root, joined; of more than MOST_FRAMES the innermost."""
+    texts = []
+    for node in nodes:
+        frames: list[str] = []
+        while node >= 0 and len(frames) < MOST_FRAMES:
+            frames.append(functions[tree.code[node]])
+            node = tree.parent[node]
+        if node >= 0:
+            frames.append(OUTER)
+        texts.append(SEPARATOR.join(frames))
+    return texts

@@ -1,0 +1,117 @@
+"""Python calls by the path of their callers, operators among them: from every thread that ran Python down.
+
+All calls along the same path are one node. A path has a number of its own, the same in every trace in which something
+is called so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather
+from ...trace.model import Trace
+from ..calls.call_tree import CallForest, MergedTree, Rows, merged
+from .frames import functions
+
+SMALLER = "[smaller calls]"  # callees that are put together
+ELSEWHERE = "[elsewhere]"  # work that was launched outside of all paths
+
+
+@dataclass(frozen=True)
+class PythonPaths:
+    """The calls and their paths.
+
+    Attributes:
+        forest: The calls of Python and of operators.
+        root: Of each of them the node of its thread.
+        is_call: Whether it is a call of its node; what isn't belongs to the call around it.
+        tree: One node per path; its first nodes are the threads.
+        tids: Of those.
+        texts: By code, what a node is called; the last one is SMALLER, which no call is.
+        kinds: By code, what it is: thread, function, module, operator, rest.
+    """
+
+    forest: CallForest
+    root: Rows
+    is_call: NDArray[np.bool_]
+    tree: MergedTree
+    tids: list[str]
+    texts: list[str]
+    kinds: list[str]
+
+    @classmethod
+    def of(cls, trace: Trace, thread: str | None, operators: str) -> PythonPaths:
+        """The calls of a thread, by its tid, or of all; with the `outermost` operators, `all`, or `none`."""
+        threads, python = _threads(trace, thread)
+        is_shown = (trace.host_events["kind"] == "operator") & trace.host_events["thread"].is_in(threads.implode())
+        host = np.flatnonzero(is_shown.to_numpy() & (operators != "none")).astype(np.int32)
+        forest = CallForest.of(trace, python, host)
+        code, texts, kinds = _codes(trace, forest, threads, operators)
+        root = np.searchsorted(threads.to_numpy(), forest.thread).astype(np.int32)
+        tids = trace.threads[threads]["tid"].to_list()
+        return cls(forest, root, code >= 0, merged(forest.parent, code, root), tids, texts, kinds)
+
+
+class PathNumbers:
+    """Numbers of the paths of a tree; by code, `texts` and `kinds` tell all that is called."""
+
+    def __init__(self, tree: MergedTree, texts: list[str], kinds: list[str]) -> None:
+        self._parent, self._code = tree.parent.tolist(), tree.code.tolist()
+        self._texts, self._kinds = texts, kinds
+        self._known = dict[int, bytes]()
+
+    def of(self, node: int) -> str:
+        """The number of a node's path."""
+        way = [node]
+        while way[-1] not in self._known and self._parent[way[-1]] >= 0:
+            way.append(self._parent[way[-1]])
+        for step in reversed(way):
+            if step not in self._known:
+                caller, code = self._parent[step], self._code[step]
+                around = self._known[caller] if caller >= 0 else str(step).encode()
+                name = f"{self._kinds[code]} {self._texts[code]}"
+                self._known[step] = blake2b(around + name.encode(), digest_size=8).digest()
+        return self._known[node].hex()
+
+
+def _threads(trace: Trace, thread: str | None) -> tuple[pl.Series, Rows]:
+    """(The threads that ran Python and are wanted, in order; the rows of their calls)."""
+    ran = trace.python_calls["thread"]
+    matches = trace.threads.with_row_index("row").filter(True if thread is None else pl.col("tid") == thread)["row"]
+    is_wanted = ran.is_in(matches.cast(pl.Int32).implode())
+    return ran.filter(is_wanted).unique().sort(), np.flatnonzero(is_wanted.to_numpy()).astype(np.int32)
+
+
+def _codes(trace: Trace, forest: CallForest, threads: pl.Series, operators: str) -> tuple[Rows, list[str], list[str]]:
+    """(Of each call what it is called, or NONE if it is no node; by code the text; by code the kind).
+
+    The first codes are the threads, as `merged` wants them.
+    """
+    names = trace.threads[threads].select(pl.coalesce("name", pl.format("thread {}", "tid"))).to_series().to_list()
+    place, texts = functions(trace.python_calls["name"])
+    ops = trace.host_events["name"]
+    code = np.empty(forest.row.size, np.int32)
+    code[forest.is_python] = _beginning_at(place[forest.row[forest.is_python]], len(names))
+    rows = forest.host[~forest.is_python]
+    code[~forest.is_python] = _beginning_at(
+        ops.to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()[rows], len(names) + len(texts)
+    )
+    is_inner = gather(~forest.is_python, forest.parent, missing=False) & ~forest.is_python
+    if operators == "outermost":
+        code[is_inner] = NONE
+    elif operators == "all":
+        code[is_inner & gather(trace.host_events["is_repeat"].to_numpy(), forest.host, missing=False)] = NONE
+    op_names = ops.dtype.categories.to_list()  # type: ignore[attr-defined]
+    kinds = ["module" if text.startswith("nn.Module: ") else "function" for text in texts]
+    all_kinds = ["thread"] * len(names) + kinds + ["operator"] * len(op_names) + ["rest"]
+    return code, [*names, *texts, *op_names, SMALLER], all_kinds
+
+
+def _beginning_at(code: Rows, first: int) -> Rows:
+    """The codes, beginning at `first`; NONE stays NONE."""
+    return np.where(code >= 0, code + np.int32(first), NONE).astype(np.int32)

@@ -1,0 +1,193 @@
+"""Which torch wrote a trace that doesn't say so: about, from what its release brought to the format or took from it.
+
+No trace names its torch. What each release changed is in kineto's and torch's history; the commits stand beside the
+tables. A mark that only later releases write bounds the release from below, and that is certain. What bounds it from
+above is weaker, since files get written anew, cut and mixed: a form that was given up, something missing where it
+belongs, a recording from before a release was begun. So it never goes below what is certain.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import polars as pl
+
+from ...trace.model import Trace
+
+_BEGUN = {  # release → date of the kineto that it was built with, or the start of the range if it isn't known exactly
+    "1.8": "2021-02-01", "1.9": "2021-05-26", "1.10": "2021-08-31", "1.11": "2021-11-12", "1.12": "2022-04-08",
+    "1.13": "2022-06-19", "2.0": "2023-02-02", "2.1": "2023-08-08", "2.2": "2023-10-31", "2.3": "2024-01-18",
+    "2.4": "2024-05-24", "2.5": "2024-08-07", "2.6": "2024-11-08", "2.7": "2025-02-13", "2.8": "2025-06-16",
+    "2.9": "2025-06-16", "2.10": "2025-11-04", "2.11": "2026-01-27", "2.12": "2026-04-07", "2.13": "2026-06-03",
+    "later": "2026-06-05",
+}  # fmt: skip
+_RELEASES = tuple(_BEGUN)
+_CREDIBLE_CLOCK_NS = 1_577_836_800 * 10**9  # 2020: a clock before it was never set
+
+_SINCE = {  # marks that this release was the first to write
+    "1.9": {"key:blocks per SM", "key:Input Dims", "key:Module Hierarchy", "top:deviceProperties", "cat:cpu_op"},
+    "1.10": {"cat:async_gpu", "cat:forward_backward", "top:distributedInfo"},  # kineto 7fbf128f
+    "1.11": {"cat:python_function", "key:Python id"},  # b5bb62d2
+    "1.12": {
+        "cat:kernel", "cat:gpu_memcpy", "cat:gpu_memset", "cat:cuda_runtime", "cat:gpu_user_Annotation",
+        "cat:async_cpu_to_gpu", "cat:overhead",
+    },  # 1679e50e, fd335826
+    "1.13": {"key:Profiler Event Index", "cat:gpu_user_annotation", "name:[OutOfMemory]"},  # 3db5c597
+    "2.0": {
+        "key:Ev Idx", "cat:ac2g", "cat:fwdbwd", "cat:hpu_op", "top:record_shapes", "top:profile_memory",
+        "top:with_stack", "top:with_modules", "top:with_flops",
+    },  # fbd4d5be
+    "2.1": {"key:Concrete Inputs", "cat:cuda_driver", "cat:cuda_sync", "cat:mtia_runtime", "cat:xpu_runtime"},
+    "2.2": {"key:In msg size", "key:In msg nelems", "key:wait_on_cuda_event_record_corr_id"},  # 8378f0d5, 4df86b0b
+    "2.3": {"cat:collective_comm", "dist:pg_config", "dist:nccl_version"},  # d659be20
+    "2.4": {
+        "top:baseTimeNanoseconds", "key:Record function id", "key:Input Strides", "key:Process Group Name",
+        "key:Process Group ID", "key:Process Group Ranks", "key:cid", "cat:privateuse1_runtime",
+        "cat:privateuse1_driver", "cat:mtia_workloadd", "form:bare_fractions",
+    },  # 84d95b82, ca24bca5, 445909a8
+    "2.5": {"key:Src Rank", "key:Dst Rank"},
+    "2.6": {
+        "top:trace_id", "top:cupti_version", "top:cuda_runtime_version", "top:hip_runtime_version",
+        "key:Input Tensors start",
+    },  # 338140f5, ca1eedb9
+    "2.7": {
+        "key:finished", "overhead:Runtime Triggered Module Loading", "overhead:Lazy Function Loading",
+        "overhead:Command Buffer Full", "overhead:Activity Buffer Request",
+    },  # daa56485, c2bbbdd4
+    "2.8": {"form:base_first", "cat:mtia_insight"},  # 08fcb941
+    "2.10": {"cat:cuda_event"},  # de208906
+    "2.11": {
+        "top:PT_PROFILER_JOB_NAME", "top:PT_PROFILER_JOB_VERSION", "top:PT_PROFILER_JOB_ATTEMPT_INDEX",
+        "cat:xpu_driver",
+    },  # 7a731b6a
+    "2.12": {
+        "form:many_lines", "key:Seq", "key:Is asynchronized op", "key:graph node id", "key:limitingFactors",
+        "cat:mtia_counters",
+    },  # c51fcfea, 1a72dcae, 185fe9c5, f882254e
+    "2.13": {
+        "key:channel_type", "key:Comms Id", "key:copy kind", "cat:xpu_scope_profiler", "form:memory_range",
+    },  # 094d3c1d, d636a941
+    "later": {"key:hsa_queue", "cat:hardware_counters", "cat:xpu_sync"},  # 1d43601b, e8f56bd8, 8285e5bf
+}  # fmt: skip
+_UNTIL = {  # marks that this release was the last to write
+    "1.8": {"key:Input dims", "cat:User"},
+    "1.9": {"cat:Operator", "cat:async", "form:text_tid", "key:theoretical occupancy %"},  # 6f9c0eef, d492d29e
+    "1.11": {"cat:Kernel", "cat:Memcpy", "cat:Memset", "cat:Runtime", "cat:async_gpu", "key:external id"},  # 1679e50e
+    "1.12": {"cat:gpu_user_Annotation"},
+    "1.13": {
+        "cat:async_cpu_to_gpu", "cat:forward_backward", "key:Trace name", "key:Profiler Event Index",
+    },  # fbd4d5be
+    "2.2": {"key:In msg size"},
+    "2.3": {"form:whole_times", "key:Kernel"},
+    "2.4": {"key:Process Group ID", "form:bare_fractions"},
+    "2.7": {"form:base_last", "cat:mtia_workloadd"},
+    "2.11": {"form:one_line", "top:INFO"},  # c51fcfea, 502c5136
+}  # fmt: skip
+_UNTIL_WITHOUT = (  # where these are and that is missing, this release was the last
+    ({"cat:async_cpu_to_gpu", "cat:cpu_op"}, "key:Profiler Event Index", "1.12"),
+    ({"cat:async_cpu_to_gpu", "cat:kernel"}, "top:deviceProperties", "1.12"),  # lost until 955fa148
+    ({"key:Ev Idx", "key:Input Dims"}, "key:Concrete Inputs", "2.0"),
+    ({"key:Ev Idx", "cat:cpu_op"}, "key:Record function id", "2.3"),
+    ({"top:baseTimeNanoseconds"}, "top:trace_id", "2.5"),
+    ({"top:baseTimeNanoseconds", "key:Addr"}, "key:finished", "2.6"),
+    ({"top:baseTimeNanoseconds"}, "top:host_name", "2.11"),
+    ({"key:registers per thread", "top:baseTimeNanoseconds"}, "key:limitingFactors", "2.11"),
+)
+_CALLED_AT = {1534: "2.3", 1743: "2.6", 1755: "2.7", 1779: "2.9", 1780: "2.10", 1783: "2.11", 1782: "2.13"}
+"""Line of nn.Module._call_impl in torch/nn/modules/module.py; with stacks, it is in every call of a module."""
+
+_AUTOGRAD, _ASCEND = "torch's autograd profiler without kineto", "torch_npu"
+_OTHER_WRITERS = (_AUTOGRAD, _ASCEND)
+"""What kineto's history says nothing of."""
+
+
+def torch_version(trace: Trace) -> str | None:
+    """What our own recorder wrote, or else "≈ …" by the marks of the file; None if they tell nothing."""
+    said = trace.meta.producer.get("torch_version")
+    if said:
+        return str(said)
+    if writer(trace) in _OTHER_WRITERS:
+        return None
+    release = _by_source_line(trace)
+    if release:
+        return f"≈ {release}"
+    first, last = _range_of(_marks(trace), _begun_by(trace.origin_ns))
+    if (first, last) == (_RELEASES[0], _RELEASES[-1]):
+        return None
+    if last == _RELEASES[-1]:
+        return f"later than {_RELEASES[-2]}" if first == last else f"≈ {first} or later"
+    return f"≈ {first}" if first == last else f"≈ {first}–{last}"
+
+
+def writer(trace: Trace) -> str | None:
+    """What wrote the file, where that isn't torch's usual exporter; None if nothing tells."""
+    marks = _marks(trace)
+    if "key:copy kind" in marks:
+        return "torch's CUPTI monitor"
+    if "cat:async_npu" in marks:
+        return _ASCEND
+    if "form:memory_range" in marks or {"form:compact", "form:base_first", "cat:Trace"} <= marks:
+        return "torch's exporter in Python (use_python_export)"
+    if trace.path.endswith((".annotated.json", ".annotated.json.gz")):
+        return "torch.cuda._annotate_cuda_graph_trace"
+    if set(trace.threads["pid"]) & {"CPU functions", "CUDA functions"}:
+        return _AUTOGRAD
+    name = str(trace.meta.top.get("traceName") or "")
+    return "kineto on demand" if "libkineto_activities_" in name else None
+
+
+def _marks(trace: Trace) -> set[str]:
+    """All marks of the file, each with its sort before a colon."""
+    meta, others = trace.meta, trace.others
+    cost = others.filter(pl.col("category").cast(pl.String) == "overhead")["name"]
+    categories = {
+        *meta.fingerprint.categories,
+        *_texts(others["category"]),
+        *_texts(trace.flows["category"]),
+        *_texts(trace.syncs["category"]),
+    }
+    sorts = {
+        "key": meta.fingerprint.keys,
+        "form": meta.fingerprint.forms,
+        "cat": categories,
+        "top": meta.top.keys(),
+        "dist": meta.distributed.keys(),
+        "overhead": _texts(cost),
+        "name": _texts(trace.memory["name"]),
+    }
+    marks = {f"{sort}:{name}" for sort, names in sorts.items() for name in names}
+    return marks - {"top:deviceProperties"} if not meta.devices else marks
+
+
+def _range_of(marks: set[str], begun: str) -> tuple[str, str]:
+    """(first, last) release that fits the marks; `begun`: the newest that was begun when it was recorded."""
+    place = _RELEASES.index
+    first = max((place(release) for release, names in _SINCE.items() if names & marks), default=0)
+    if {"cat:cpu_op", "cat:Kernel"} <= marks and "form:text_tid" not in marks:
+        first = max(first, place("1.10"))  # 031f2dee: until then threads were texts
+    if "top:host_name" in marks and "form:one_line" not in marks:
+        first = max(first, place("2.12"))  # 628e1d0f; some add it by themselves
+    lasts = [place(release) for release, names in _UNTIL.items() if names & marks]
+    lasts += [place(release) for here, gone, release in _UNTIL_WITHOUT if here <= marks and gone not in marks]
+    if first or lasts:
+        lasts.append(place(begun))
+    return _RELEASES[first], _RELEASES[max(first, min(lasts, default=len(_RELEASES) - 1))]
+
+
+def _begun_by(origin_ns: int) -> str:
+    """The newest release that was begun at a time; the newest of all if that is no credible time."""
+    if origin_ns < _CREDIBLE_CLOCK_NS:
+        return _RELEASES[-1]
+    day = f"{datetime.fromtimestamp(origin_ns / 1e9, timezone.utc):%Y-%m-%d}"
+    return max((r for r in _RELEASES if _BEGUN[r] <= day), key=_RELEASES.index, default=_RELEASES[0])
+
+
+def _by_source_line(trace: Trace) -> str | None:
+    """The release whose source has the line at which modules are called."""
+    calls = trace.python_calls["name"].dtype.categories  # type: ignore[attr-defined]
+    lines = calls.str.extract(r"torch/nn/modules/module\.py\((\d+)\): _call_impl$").drop_nulls().unique()
+    return _CALLED_AT.get(int(lines[0])) if lines.len() == 1 else None
+
+
+def _texts(names: pl.Series) -> set[str]:
+    return set(names.cast(pl.String).drop_nulls().unique())

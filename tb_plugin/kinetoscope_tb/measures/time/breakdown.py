@@ -1,0 +1,58 @@
+"""The breakdown of a step: what its time went to, each instant counted once.
+
+Each instant belongs to the first category of CATEGORIES that is active then, over all threads and devices of the
+worker; the last category is what is left. So the categories of a step add up to its length, to the nanosecond.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import gather, map_categories
+from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, union
+from ...names.kernels import is_communication_range, is_data_loading, step_number
+from ...trace.model import Trace
+
+CATEGORIES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CPU Exec", "Other")
+
+
+def intervals_of(frame: pl.DataFrame, where: NDArray[np.bool_] | None = None) -> Intervals:
+    """The instants at which any row of a frame is active, or any of the rows `where` something holds."""
+    start, dur = frame["start_ns"].to_numpy(), frame["dur_ns"].to_numpy()
+    if where is not None:
+        start, dur = start[where], dur[where]
+    return union(start, start + dur)
+
+
+def activities(trace: Trace) -> dict[str, Intervals]:
+    """When each category but Other is active, overlaps included."""
+    device, host = trace.device_events, trace.host_events
+    is_communication = device["is_communication"].to_numpy()
+    on_device = {
+        kind: intervals_of(device, (device["kind"] == kind).to_numpy() & ~is_communication)
+        for kind in ("kernel", "memcpy", "memset")
+    }
+    communicates = map_categories(host["name"], is_communication_range)
+    loads = map_categories(host["name"], is_data_loading)
+    steps = map_categories(host["name"], lambda name: step_number(name) is not None)
+    executes = ~(communicates | loads | steps)
+    inside = gather(executes, host["parent"].to_numpy(), missing=False)  # then its parent covers it
+    return {
+        "Kernel": on_device["kernel"],
+        "Memcpy": on_device["memcpy"],
+        "Memset": on_device["memset"],
+        "Communication": merge([intervals_of(device, is_communication), intervals_of(host, communicates)]),
+        "Runtime": intervals_of(trace.launches),
+        "DataLoader": intervals_of(host, loads),
+        "CPU Exec": intervals_of(host, executes & ~inside),
+    }
+
+
+def breakdown(trace: Trace) -> dict[str, Ints]:
+    """How long each category of CATEGORIES lasts in each step, in ns, in the order of the steps."""
+    active = activities(trace)
+    start, end = (trace.steps[name].to_numpy() for name in ("start_ns", "end_ns"))
+    lengths = exclusive_lengths([active[name] for name in CATEGORIES[:-1]], start, end)
+    return dict(zip(CATEGORIES, map(np.asarray, lengths), strict=True))

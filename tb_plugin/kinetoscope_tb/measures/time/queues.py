@@ -1,0 +1,50 @@
+"""Queues of streams: how much was launched and hadn't begun yet.
+
+A stream's queue grows by one when the call that launches a row begins, and shrinks by one when the row begins on the
+device; a call that launches many rows (a graph) adds them all at once. Rows whose call isn't known never queued, as far
+as is known; rows that begin before their call (clocks of host and device differ by a little) waited for no time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...arrays.gather import NONE, gather
+from ...arrays.intervals import Ints
+from ...arrays.jit import Array, compiled
+from ...trace.model import Trace
+from .idle import axes
+
+
+def queue_lengths(trace: Trace) -> list[tuple[int, int, Ints, Ints]]:
+    """Return (device, stream, instants, length from each instant on) per stream that has launches; no two are alike."""
+    rows = trace.device_events
+    start = rows["start_ns"].to_numpy()
+    launched = gather(trace.launches["start_ns"].to_numpy(), rows["launch"].to_numpy())
+    queued = (launched != NONE) & (launched < start)
+    curves = []
+    for device, stream, group in axes(trace, "stream"):
+        group = group[queued[group]]
+        if group.size:
+            curves.append((device, stream, *_counted(np.sort(launched[group]), start[group])))
+    return curves
+
+
+@compiled
+def _counted(joins: Array, leaves: Array) -> tuple[Array, Array]:
+    """Return when the number that joined and haven't left changes, and what it is from then on; both come sorted."""
+    at = np.empty(joins.size + leaves.size, np.int64)
+    length = np.empty(joins.size + leaves.size, np.int64)
+    joined = left = size = 0
+    while left < leaves.size:  # nothing leaves before it joined
+        now = leaves[left]
+        if joined < joins.size and joins[joined] < now:
+            now = joins[joined]
+        while joined < joins.size and joins[joined] == now:
+            joined += 1
+        while left < leaves.size and leaves[left] == now:
+            left += 1
+        if joined - left != (length[size - 1] if size else 0):
+            at[size], length[size] = now, joined - left
+            size += 1
+    return at[:size].copy(), length[:size].copy()

@@ -1,0 +1,121 @@
+"""A trace as if only some of its steps had been recorded: what a view says of these steps alone.
+
+`rows_of_steps` keeps the rows that belong to the steps: host rows that lie in their host intervals, device rows that
+were launched there (or, where no launch is known, began in their windows). `windows_of_steps` keeps every row that is
+active in the steps' windows, whichever step it belongs to. Both keep what the file says of itself, its findings among
+it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather
+from ...arrays.nesting import nearest
+from ...trace.model import Trace
+
+Mask = NDArray[np.bool_]
+
+POINTERS = {  # frame: its columns that hold rows of another frame
+    "host_events": {"parent": "host_events", "step": "steps"},
+    "launches": {"host": "host_events", "op": "host_events", "step": "steps"},
+    "device_events": {"launch": "launches", "op": "host_events", "step": "steps"},
+    "memory": {"op": "host_events"},
+    "python_calls": {"parent": "python_calls"},
+    "collectives": {"host_event": "host_events", "device_event": "device_events"},
+}
+_TIMED = ("host_events", "launches", "device_events", "memory", "python_calls", "flows", "syncs", "others")
+_ON_DEVICES = ("device_events", "syncs")
+
+
+def has_steps(trace: Trace) -> bool:
+    """Whether the recording marks steps."""
+    return trace.steps["name"].to_list() != ["all"]
+
+
+def counted_steps(trace: Trace) -> list[int]:
+    """The steps that averages are made of: the complete ones, or all if none is complete."""
+    complete = np.flatnonzero(trace.steps["is_complete"].to_numpy())
+    return [int(step) for step in (complete if complete.size else range(trace.steps.height))]
+
+
+def rows_of_steps(trace: Trace, steps: Sequence[int]) -> Trace:
+    """The trace with the rows that belong to these steps; without marked steps, all of it."""
+    if not has_steps(trace):
+        return trace
+    chosen = np.zeros(trace.steps.height, bool)
+    chosen[list(steps)] = True
+    masks = {name: _belongs(trace, name, chosen) for name in _TIMED}
+    return _kept(trace, {**masks, "steps": chosen})
+
+
+def windows_of_steps(trace: Trace, steps: Sequence[int]) -> Trace:
+    """The trace with the rows that are active in the windows of these steps; without marked steps, all of it."""
+    if not has_steps(trace):
+        return trace
+    chosen = np.zeros(trace.steps.height, bool)
+    chosen[list(steps)] = True
+    starts, ends = (trace.steps[name].to_numpy()[chosen] for name in ("start_ns", "end_ns"))
+    masks = {}
+    for name in _TIMED:
+        start, end = _times(getattr(trace, name))
+        after = np.searchsorted(ends, start, "right")  # the first window that ends after the row begins
+        masks[name] = (after < ends.size) & (np.maximum(end, start + 1) > gather(starts, after.clip(0, ends.size - 1)))
+    return _kept(trace, {**masks, "steps": chosen})
+
+
+def _times(frame: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    start = frame["start_ns"].to_numpy()
+    return start, start + frame["dur_ns"].to_numpy() if "dur_ns" in frame.columns else start
+
+
+def _belongs(trace: Trace, name: str, chosen: Mask) -> Mask:
+    """Which rows of a frame belong to the steps: by the step that they were given, else by the time they began."""
+    frame = getattr(trace, name)
+    if name in ("host_events", "launches"):
+        return gather(chosen, frame["step"].to_numpy(), missing=False)
+    start, end = _times(frame)
+    first, last = ("start_ns", "end_ns") if name in _ON_DEVICES else ("host_start_ns", "host_end_ns")
+    starts, ends = trace.steps[first].to_numpy(), trace.steps[last].to_numpy()
+    step = (np.searchsorted(starts, start, "right") - 1).astype(np.int32)
+    reached = end if name == "python_calls" else start + 1
+    step = np.where((step >= 0) & (reached <= gather(ends, step, NONE)), step, NONE).astype(np.int32)
+    if name == "device_events":
+        given = frame["step"].to_numpy()
+        is_linked = (given >= 0) | (frame["launch"].to_numpy() >= 0)  # launched between the steps: it belongs to none
+        step = np.where(is_linked, given, step)
+    return gather(chosen, step, missing=False)
+
+
+def _kept(trace: Trace, masks: dict[str, Mask]) -> Trace:
+    """The trace with these rows of each frame; what points to a row that is gone points nowhere."""
+    collectives = trace.collectives
+    masks["collectives"] = gather(masks["host_events"], collectives["host_event"].to_numpy(), missing=False) | gather(
+        masks["device_events"], collectives["device_event"].to_numpy(), missing=False
+    )
+    places = {name: np.where(mask, np.cumsum(mask) - 1, NONE).astype(np.int32) for name, mask in masks.items()}
+    frames = {}
+    for name, mask in masks.items():
+        frame = getattr(trace, name)
+        pointers = {
+            column: gather(places[target], frame[column].to_numpy()[mask])
+            for column, target in POINTERS.get(name, {}).items()
+        }
+        if "depth" in frame.columns:
+            pointers["depth"] = _depths(frame, mask)
+        frames[name] = frame.filter(pl.Series(mask)).with_columns(**{c: pl.Series(v) for c, v in pointers.items()})
+    return dataclasses.replace(trace, **frames)
+
+
+def _depths(frame: pl.DataFrame, mask: Mask) -> NDArray[np.int16]:
+    """How deep the kept rows lie in each other."""
+    parent, depth = frame["parent"].to_numpy(), frame["depth"].to_numpy()
+    is_root = mask & ~gather(mask, parent, missing=False)
+    root = nearest(is_root, parent)[mask]
+    found: NDArray[np.int16] = (depth[mask] - gather(depth, root, 0)).astype(np.int16)
+    return found

@@ -1,0 +1,96 @@
+"""The pictures that a table can be drawn as: which of its columns make which part of the picture."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Rows that lie in one another, as a flame graph above the folding rows.
+
+    Args:
+        parent: The ID column with the row number (0-based, in the answer) of the enclosing row; null at a root.
+        widths: The columns that may give the boxes their widths, beside the table's weight.
+    """
+
+    kind: ClassVar = "tree"
+    parent: str
+    widths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Values over the table's first INSTANT column; a value holds until the next row.
+
+    Args:
+        values: The numeric columns.
+        series: The columns that split the rows into lines of their own.
+        marks: The text column that says which rows are marked, and with what words.
+    """
+
+    kind: ClassVar = "lines"
+    values: tuple[str, ...]
+    series: tuple[str, ...] = ()
+    marks: str | None = None
+
+
+@dataclass(frozen=True)
+class Heatmap:
+    """A cell for each row, as dark as the table's weight, or another number that is chosen.
+
+    Args:
+        down: The column whose values are the lines.
+        across: The column whose values are the columns.
+    """
+
+    kind: ClassVar = "heatmap"
+    down: str
+    across: str
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """A bar for each row.
+
+    Args:
+        lower: The column of the bins' lower edges.
+        upper: The column of their upper edges.
+        heights: The columns that are drawn, each in a histogram of its own.
+    """
+
+    kind: ClassVar = "histogram"
+    lower: str
+    upper: str
+    heights: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Bars:
+    """The largest rows, each column in a chart of its own.
+
+    Args:
+        lengths: The columns.
+    """
+
+    kind: ClassVar = "bars"
+    lengths: tuple[str, ...]
+
+
+Picture = Tree | Lines | Heatmap | Histogram | Bars
+
+
+def parent_column(picture: Picture | None) -> str | None:
+    """The column with the number of the enclosing row, if the rows are a tree."""
+    return picture.parent if isinstance(picture, Tree) else None
+
+
+def charted_columns(picture: Picture | None) -> tuple[str, ...]:
+    """The columns of which the largest rows, or all bins, are drawn."""
+    return picture.lengths if isinstance(picture, Bars) else picture.heights if isinstance(picture, Histogram) else ()
+
+
+def describe(picture: Picture) -> dict[str, Any]:
+    """The picture as JSON values, with its kind."""
+    return {"kind": picture.kind, **asdict(picture)}

@@ -1,0 +1,104 @@
+"""What is odd about the texts of a trace: told from the distinct texts, which are few, once all of it is read.
+
+A backslash that kineto replaced by a slash (2.1 and later) leaves no trace, so nothing is said of those.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...trace.model import Diagnostic
+from ..input.encodings import is_cp1252
+from ..scan.rows import LAYOUTS, NO_NAME, Noted, Sorted
+
+_CONTROL = re.compile(rb"[\0-\x1f]")
+_ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|(\\)')
+_LOST_NAME = b'"unknown"'
+
+
+def text_findings(events: Sorted) -> list[Diagnostic]:
+    """What the texts of the events say about them; counts are of distinct texts if not said otherwise."""
+    tokens = events.tokens
+    return [*_damaged_texts(events, tokens), *_odd_names(events, tokens), *_lost_names(events, tokens)]
+
+
+def _damaged_texts(events: Sorted, tokens: Sequence[bytes]) -> list[Diagnostic]:
+    joined = b"".join(tokens)
+    has_controls = bool(_CONTROL.search(joined))
+    if joined.isascii() and not has_controls and b"\\" not in joined:
+        return []
+    is_used = _occurrence(events, len(tokens))
+    counts = dict.fromkeys(_WORDS, 0)
+    for code, text in enumerate(tokens):
+        if not text.startswith(b'"') or not is_used[code]:
+            continue
+        if not text.isascii() and not _is_utf8(text):
+            counts["cp1252_text" if is_cp1252(text) else "not_utf8"] += 1
+        if has_controls and _CONTROL.search(text):
+            counts["control_characters"] += 1
+        if b"\\" in text and any(found[1] for found in _ESCAPE.finditer(text)):
+            counts["bad_escape"] += 1
+    return [Diagnostic(rule, count, _WORDS[rule], level="note") for rule, count in counts.items() if count]
+
+
+def _occurrence(events: Sorted, n_tokens: int) -> NDArray[np.bool_]:
+    """Which texts some event has: the scanner also notes those of events that turn out to be damaged."""
+    occurs = np.zeros(n_tokens + 1, bool)
+    for rows in events.frames.values():
+        for column in rows.codes():
+            occurs[column] = True  # -1 is the last place
+    return occurs[:-1]
+
+
+_WORDS = {
+    # kineto#80, pytorch#136180; fixed by kineto 7ae1ce85
+    "not_utf8": "Texts hold bytes that aren't UTF-8; those are shown as �, so different names may look the same.",
+    "cp1252_text": "Texts are in the encoding of Windows (cp1252) instead of UTF-8, and were converted.",
+    # pytorch#113001, #130622; fixed by kineto 51fd6e6a
+    "control_characters": "Texts hold raw line breaks or control characters, which JSON may not; they were kept.",
+    # kineto#336, pytorch#98432; fixed by kineto 21beef37
+    "bad_escape": "Texts hold single backslashes, as in Windows paths; they were kept as backslashes, but where one "
+    "stands before b, f, n, r or t it is read as a control character.",
+}
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _odd_names(events: Sorted, tokens: Sequence[bytes]) -> list[Diagnostic]:
+    """A name is a text; a number, a list or an object is shown as it is spelled."""
+    odd = [code for code, token in enumerate(tokens) if not token.startswith(b'"')]
+    noted = _named(events, odd)
+    words = f"Events have no name, or one that is no text; without any they are called {NO_NAME.decode()} here."
+    return [Diagnostic("odd_name", noted.count, words, noted.first)] if noted.count else []
+
+
+def _named(events: Sorted, codes: Sequence[int]) -> Noted:
+    """The events that have one of these names."""
+    noted = Noted()
+    for frame, layout in LAYOUTS.items():
+        if codes and layout.is_timed and "name" in layout.codes:
+            rows = events.frames[frame]
+            noted.add_where(np.isin(rows["name"], codes), rows["offset"])
+    return noted
+
+
+def _lost_names(events: Sorted, tokens: Sequence[bytes]) -> list[Diagnostic]:
+    """Kineto since 7ae1ce85 writes `unknown` for any name with a letter beyond ASCII or a control character."""
+    if _LOST_NAME not in tokens:
+        return []
+    noted = _named(events, [tokens.index(_LOST_NAME)])
+    words = (
+        "Events are named `unknown`: the profiler of torch 2.7 and later writes that in place of a name with letters "
+        "beyond ASCII. They can't be told apart; name annotations in ASCII."
+    )
+    return [Diagnostic("lost_name", noted.count, words, noted.first)] if noted.count else []

@@ -1,0 +1,88 @@
+"""torch_npu's own traces: what a row is follows from the name of its process, since only the host's have a category.
+
+Sources: torch_npu/profiler/analysis/prof_common_func/_trace_event_manager.py in Ascend/pytorch at 734edcde, and CANN's
+names of tasks.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE
+from ..scan.kinds import Kind
+from ..scan.rows import LAYOUTS, Rows, Sorted
+from ..scan.tokens import Texts, used
+
+_HARDWARE = "Ascend Hardware"
+_CALLS = "CANN"
+_COLLECTIVES = ("Communication", "HCCL")
+_DEVICE_BITS = 31
+"""The lowest bits of such a process' number are the device's."""
+
+_NUMBER = re.compile(r"[0-9]{1,18}")
+_WAITS = ("EVENT_", "NOTIFY_", "STREAM_WAIT")
+
+
+def sort_ascend_rows(events: Sorted, texts: Texts) -> None:
+    """Move the rows of devices and of CANN to their frames; other rows without a category are no longer unknown."""
+    others = events.frames["others"]
+    process = _processes(events.frames["names"], texts)
+    if _HARDWARE not in process.values():
+        return
+    bare = np.flatnonzero((others["category"] < 0) & (others["kind"] == Kind.UNKNOWN))
+    kind = np.full(others["kind"].size, Kind.OTHER, np.int8)
+    kind[bare] = _kinds(others["name"][bare], others["pid"][bare], process, texts)
+    others["kind"][bare] = Kind.OTHER
+    codes = np.append(np.arange(len(texts)), NONE)
+    for name in ("launches", "device_events"):
+        layout = LAYOUTS[name]
+        rows = np.flatnonzero((kind >= layout.first) & (kind <= layout.last))
+        columns = {column: others[column][rows] for column in (*layout.codes, "ts", "dur", "offset", "length")}
+        columns |= {column: np.full(rows.size, NONE, np.int8) for column in layout.args}
+        columns["kind"] = kind[rows]
+        if name == "device_events":
+            columns["device"] = _devices(columns["pid"], texts)
+        events.frames[name].append(columns, codes)
+    others.keep(kind == Kind.OTHER)
+
+
+def _processes(names: Rows, texts: Texts) -> dict[int, str]:
+    """Pid's code → name."""
+    columns = (names[column].tolist() for column in ("name", "pid", "label"))
+    rows = zip(*columns, strict=True)
+    return {pid: texts[label] or "" for name, pid, label in rows if label >= 0 and texts[name] == "process_name"}
+
+
+def _kinds(
+    name: NDArray[np.signedinteger], pid: NDArray[np.signedinteger], process: dict[int, str], texts: Texts
+) -> NDArray[np.int8]:
+    of_device = {code: _kind_of_task(texts[code] or "") for code in used(name, len(texts))}
+    kind = np.full(name.size, Kind.OTHER, np.int8)
+    for code, title in process.items():
+        rows = np.flatnonzero(pid == code)
+        if title == _CALLS:
+            kind[rows] = Kind.RUNTIME
+        elif title == _HARDWARE:
+            kind[rows] = [of_device[n] for n in name[rows].tolist()]
+        elif title in _COLLECTIVES:
+            is_whole = [(texts[n] or "").startswith("hcom_") for n in name[rows].tolist()]
+            kind[rows] = np.where(is_whole, Kind.KERNEL, Kind.OTHER)
+    return kind
+
+
+def _kind_of_task(name: str) -> Kind:
+    upper = name.upper()
+    if upper.startswith(_WAITS):
+        return Kind.OTHER
+    if upper.startswith("MEMCPY"):
+        return Kind.MEMCPY
+    return Kind.MEMSET if upper.startswith("MEMSET") else Kind.KERNEL
+
+
+def _devices(pid: NDArray[np.signedinteger], texts: Texts) -> NDArray[np.int32]:
+    number = {code: texts[code] or "" for code in used(pid, len(texts))}
+    devices = {code: int(text) & _DEVICE_BITS if _NUMBER.fullmatch(text) else 0 for code, text in number.items()}
+    return np.array([devices[code] for code in pid.tolist()], np.int32)

@@ -1,0 +1,74 @@
+"""Ranges written as two events, a beginning (phase B) and an end (E): kineto never does, other tools do.
+
+A beginning becomes a complete event of its category. An end closes the latest beginning of its thread that is open,
+in the order of time; what is said in the end's own arguments isn't read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE
+from ...arrays.jit import compiled
+from ...trace.model import Diagnostic
+from ..scan.rows import OPEN, Sorted
+from ..scan.tokens import Texts
+from .threads import text_places
+
+_BEGIN_IN = ("host_events", "launches", "device_events", "memory", "python_calls", "syncs", "others")
+
+
+def close_begin_end(events: Sorted, texts: Texts) -> list[Diagnostic]:
+    """Give each beginning its duration, and count those without an end, and ends without a beginning."""
+    ends = events.frames["ends"]
+    if not events.begun.count and not ends["ts"].size:
+        return []
+    opened = {name: np.flatnonzero(events.frames[name]["dur"] == OPEN) for name in _BEGIN_IN}
+    parts = [(events.frames[name], rows) for name, rows in opened.items()] + [(ends, np.arange(ends["ts"].size))]
+    pids: dict[str, int] = {}
+    tids: dict[str, int] = {}
+    pid = np.concatenate([text_places(frame["pid"][rows], texts, pids) for frame, rows in parts])
+    tid = np.concatenate([text_places(frame["tid"][rows], texts, tids) for frame, rows in parts])
+    ts = np.concatenate([frame["ts"][rows] for frame, rows in parts])
+    offset = np.concatenate([frame["offset"][rows].astype(np.int64) for frame, rows in parts])
+    is_end = np.arange(ts.size) >= ts.size - ends["ts"].size
+    dur = np.full(ts.size, NONE, np.int64)
+    order = np.lexsort((offset, ts, tid, pid))
+    _close(order, pid.astype(np.int64) * len(tids) + tid, ts, is_end, dur)
+    at = 0
+    for name, rows in opened.items():
+        events.frames[name].put("dur", rows, dur[at : at + rows.size])
+        at += rows.size
+    return _unpaired(dur == NONE, is_end, offset)
+
+
+@compiled
+def _close(order: Any, thread: Any, ts: Any, is_end: Any, dur: Any) -> None:
+    """Set the durations of events that found each other; those of ends to 0."""
+    stack = np.empty(order.size, np.int64)
+    depth = 0
+    for i in range(order.size):
+        event = order[i]
+        if i and thread[event] != thread[order[i - 1]]:
+            depth = 0
+        if not is_end[event]:
+            stack[depth] = event
+            depth += 1
+        elif depth:
+            depth -= 1
+            dur[stack[depth]] = ts[event] - ts[stack[depth]]
+            dur[event] = 0
+
+
+def _unpaired(is_alone: NDArray[np.bool_], is_end: NDArray[np.bool_], offset: NDArray[np.int64]) -> list[Diagnostic]:
+    if not is_alone.any():
+        return []
+    begun, ended = int((is_alone & ~is_end).sum()), int((is_alone & is_end).sum())
+    words = (
+        f"{begun} ranges begin and never end: they last 0 ns here. {ended} end and never began: they are left out. "
+        "Record until all of them have ended."
+    )
+    return [Diagnostic("unpaired", begun + ended, words, int(offset[is_alone].min()), level="loss")]

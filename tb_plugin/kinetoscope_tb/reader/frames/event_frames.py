@@ -1,0 +1,362 @@
+"""Sorted rows of codes and numbers → the frames of `model.COLLECTED`, one column after the other.
+
+A column of codes is given up as soon as its Polars column is there, so that a large trace is never held twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, map_categories
+from ...names.tensor_cores import is_matrix_op
+from ...trace.model import DEVICE_KINDS, HOST_KINDS, LAUNCH_KINDS
+from ..scan.rows import LAYOUTS, Rows
+from ..scan.tokens import Texts, float_of, leading_digits, shapes_text, used
+
+Ints = NDArray[Any]
+
+_ENUMS = {"host_events": HOST_KINDS, "launches": LAUNCH_KINDS, "device_events": DEVICE_KINDS}
+_IN_TID = -2
+_MOST_BLOCKS = 2**50  # per multiprocessor: more is damage
+_NESTED = ("host_events", "launches", "python_calls")
+"""In the order thread, start, longest first, file; the others in the order start, file."""
+
+
+class Frame:
+    """The events of one frame, from which columns are taken, each once.
+
+    Args:
+        name: Which frame.
+        rows: Its events in the order of the file.
+        texts: Of the codes.
+        origin: The file's time of the time axis' zero.
+        thread: Row in the threads frame of each event; empty for events of devices.
+    """
+
+    def __init__(self, name: str, rows: Rows, texts: Texts, origin: int, thread: Ints) -> None:
+        self.name, self.texts = name, texts
+        self._rows, self._thread = rows, thread
+        self._start = rows.gather("ts")
+        self._start -= origin
+        self._order = _nested_order(thread, self._start, rows["dur"]) if name in _NESTED else _order(self._start)
+
+    def gather(self, column: str) -> Ints:
+        """The column's codes or numbers, in the order of the frame."""
+        return self._ordered(self._rows.gather(column))
+
+    def _ordered(self, values: Ints) -> Ints:
+        return values if self._order is None else values[self._order]
+
+    def thread(self) -> Ints:
+        """Rows of the threads frame."""
+        return self._ordered(self._thread)
+
+    def start(self) -> Ints:
+        """When each event began, in ns since the origin."""
+        return self._ordered(self._start)
+
+    def dur(self) -> NDArray[np.int64]:
+        """How long each event lasts, in ns, or NONE."""
+        return self.gather("dur").astype(np.int64)
+
+    def times(self) -> dict[str, Ints]:
+        """Start and duration; an event without one lasts no time."""
+        return {"start_ns": self.start(), "dur_ns": np.maximum(self.dur(), 0)}
+
+    def place(self) -> dict[str, Ints]:
+        """Where the events lie in the text."""
+        return {"offset": self.gather("offset").astype(np.int64), "length": self.gather("length").astype(np.int32)}
+
+    def kind(self) -> pl.Series:
+        """Which of the frame's kinds each event is."""
+        kind = self.gather("kind") - LAYOUTS[self.name].first
+        return pl.Series(kind.astype(np.uint8)).cat.to(_ENUMS[self.name])
+
+    def text(self, column: str, spelled: Callable[[str], str] = str) -> pl.Series:
+        """A text, of the event itself or an argument, spelled as the function says."""
+        return enum(self.gather(column), self.texts, spelled)
+
+    def integer(self, arg: str, dtype: type[np.signedinteger[Any]] = np.int64) -> Ints:
+        """An integer argument; NONE where it is missing or doesn't fit."""
+        values = self.gather(arg)
+        limits = np.iinfo(dtype)
+        if np.iinfo(values.dtype).max > limits.max:
+            values = np.where((values < limits.min) | (values > limits.max), NONE, values)
+        return values.astype(dtype)
+
+    def float_arg(self, arg: str, most: float) -> NDArray[np.float64]:
+        """A float argument; NaN where it is missing, isn't a number, or lies beyond 0 and `most`."""
+        codes = self.gather(arg)
+        value_of = np.full(len(self.texts) + 1, np.nan)
+        for code in used(codes, len(self.texts)):
+            if code >= 0:
+                value = float_of(self.texts.tokens[code])
+                value_of[code] = value if 0 <= value <= most else np.nan
+        return value_of[codes]
+
+    def is_false(self, arg: str) -> NDArray[np.bool_]:
+        """Where the argument says false."""
+        codes = self.gather(arg)
+        false = [code for code in used(codes, len(self.texts)) if (self.texts[code] or "").lower() == "false"]
+        return np.isin(codes, false)
+
+    def by_text(self, column: str, number_of: Callable[[str], int | None], missing: int) -> NDArray[np.int64]:
+        """A number worked out from a text of each event, once per text."""
+        codes = self.gather(column)
+        numbers = np.full(len(self.texts) + 1, missing, np.int64)
+        for code in used(codes, len(self.texts)):
+            number = number_of(self.texts[code] or "")
+            if number is not None:
+                numbers[code] = number
+        return numbers[codes]
+
+
+def _order(start: NDArray[np.int64]) -> Ints | None:
+    """The rows in order of their start, then of the file; None if they are."""
+    return np.argsort(start, kind="stable") if (start[1:] < start[:-1]).any() else None
+
+
+def _nested_order(thread: Ints, start: NDArray[np.int64], dur: Ints) -> Ints | None:
+    """The rows in the order thread, start, longest first, file; None if they are. The file is often nearly so."""
+    order = np.argsort(thread, kind="stable") if (thread[1:] < thread[:-1]).any() else None
+    if order is not None:
+        thread, start, dur = thread[order], start[order], dur[order]
+    follows = (start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (dur[1:] <= dur[:-1]))
+    if (follows | (thread[1:] > thread[:-1])).all():
+        return order
+    again = np.lexsort((-dur.astype(np.int64), start, thread))
+    return again if order is None else order[again]
+
+
+def enum(codes: Ints, texts: Texts, spelled: Callable[[str], str] = str) -> pl.Series:
+    """A Polars enum of the texts that occur; null for code -1. Different tokens may stand for the same text."""
+    place_of: dict[str, int] = {}
+    physical = np.zeros(len(texts) + 1, np.uint32)
+    has_missing = False
+    for code in used(codes, len(texts)):
+        text = texts[code]
+        if text is None:
+            has_missing = True
+        else:
+            physical[code] = place_of.setdefault(spelled(text), len(place_of))
+    dtype = pl.Enum(list(place_of))
+    if not place_of:
+        return pl.Series([None] * codes.size, dtype=dtype)
+    series = pl.Series(physical[codes])
+    if has_missing:
+        series = pl.select(pl.when(pl.Series(codes >= 0)).then(series)).to_series()
+    return series.cat.to(dtype)
+
+
+def frame(name: str, rows: Rows, texts: Texts, origin: int, thread: Ints) -> pl.DataFrame:
+    """One frame of model.COLLECTED with its recorded columns, in its order; the arguments are those of `Frame`."""
+    taken = Frame(name, rows, texts, origin, thread)
+    return pl.DataFrame({**_COLUMNS[name](taken), **taken.place()})
+
+
+def _host_events(frame: Frame) -> dict[str, Any]:
+    name = frame.text("name")
+    return {
+        "name": name,
+        "kind": frame.kind(),
+        "thread": frame.thread(),
+        **frame.times(),
+        "external_id": frame.integer("external_id"),
+        "sequence": frame.integer("sequence"),
+        "fwd_thread": frame.integer("fwd_thread"),
+        "input_shapes": frame.text("input_shapes", shapes_text),
+        "input_types": frame.text("input_types"),
+        "concrete_inputs": _concrete_inputs(frame, name),
+        "call_stack": frame.text("call_stack"),
+        "is_finished": ~frame.is_false("finished"),
+    }
+
+
+def _launches(frame: Frame) -> dict[str, Any]:
+    return {
+        "name": frame.text("name"),
+        "kind": frame.kind(),
+        "thread": frame.thread(),
+        **frame.times(),
+        "correlation": _correlation(frame),
+        "external_id": frame.integer("external_id"),
+    }
+
+
+def _device_events(frame: Frame) -> dict[str, Any]:
+    graph = _from_one(frame, "graph_id")
+    return {
+        "name": frame.text("name"),
+        "kind": frame.kind(),
+        **_device_and_stream(frame),
+        **frame.times(),
+        "correlation": _correlation(frame),
+        "external_id": frame.integer("external_id"),
+        "bytes": frame.integer("bytes"),
+        "grid": frame.text("grid"),
+        "block": frame.text("block"),
+        "registers_per_thread": frame.integer("registers_per_thread", np.int32),
+        "shared_memory_bytes": frame.integer("shared_memory_bytes"),
+        "blocks_per_sm": frame.float_arg("blocks_per_sm", _MOST_BLOCKS),
+        "occupancy_frac": frame.float_arg("occupancy_percent", 100) / 100,
+        "occupancy_limiter": frame.text("occupancy_limiter"),
+        "collective": frame.text("collective"),
+        "graph_id": graph,
+        "graph_node_id": np.where(graph >= 0, frame.integer("graph_node_id"), NONE),
+        "from_device": frame.integer("from_device", np.int32),
+        "to_device": frame.integer("to_device", np.int32),
+    }
+
+
+def _memory(frame: Frame) -> dict[str, Any]:
+    return {
+        "name": frame.text("name"),
+        "thread": frame.thread(),
+        "start_ns": frame.start(),
+        "device_type": frame.integer("memory_device_type", np.int32),
+        "device": frame.integer("memory_device", np.int32),
+        "address": frame.integer("memory_address"),
+        "bytes": frame.integer("memory_bytes"),
+        "total_allocated": frame.integer("total_allocated"),
+        "total_reserved": frame.integer("total_reserved"),
+    }
+
+
+def _python_calls(frame: Frame) -> dict[str, Any]:
+    return {
+        "name": frame.text("name"),
+        "thread": frame.thread(),
+        **frame.times(),
+        "python_id": frame.integer("python_id"),
+        "python_parent_id": frame.integer("python_parent_id"),
+        "module_id": frame.integer("module_id"),
+    }
+
+
+def _flows(frame: Frame) -> dict[str, Any]:
+    return {
+        "category": frame.text("category"),
+        "phase": frame.text("phase"),
+        "id": frame.integer("id"),
+        "thread": frame.thread(),
+        "start_ns": frame.start(),
+    }
+
+
+def _syncs(frame: Frame) -> dict[str, Any]:
+    return {
+        "name": frame.text("name"),
+        "category": frame.text("category"),
+        **_synced_place(frame),
+        **frame.times(),
+        "correlation": _correlation(frame),
+        "sync_kind": frame.text("sync_kind"),
+        "wait_on_stream": frame.integer("wait_on_stream"),
+        "wait_on_event": frame.integer("wait_on_event"),
+        "wait_on_record": frame.integer("wait_on_record"),
+        "event_id": frame.integer("event_id"),
+    }
+
+
+def collectives(rows: Rows, texts: Texts) -> pl.DataFrame:
+    """The frame of what is known of collectives, in the order of the file."""
+
+    def text(column: str) -> pl.Series:
+        return enum(rows.gather(column), texts)
+
+    def integer(column: str) -> Ints:
+        return rows.gather(column).astype(np.int64)
+
+    return pl.DataFrame(
+        {
+            "offset": integer("offset"),
+            "name": text("collective"),
+            "dtype": text("dtype"),
+            "in_elements": integer("in_elements"),
+            "out_elements": integer("out_elements"),
+            "in_split": text("in_split"),
+            "out_split": text("out_split"),
+            "group_size": integer("group_size"),
+            "group": text("group"),
+            "group_description": text("group_description"),
+            "group_ranks": text("group_ranks"),
+            "rank": integer("rank"),
+            "source_rank": integer("source_rank"),
+            "target_rank": integer("target_rank"),
+            "nth": integer("nth"),
+            "is_asynchronous": text("is_asynchronous"),
+        }
+    )
+
+
+def _others(frame: Frame) -> dict[str, Any]:
+    return {
+        "name": frame.text("name"),
+        "category": frame.text("category"),
+        "phase": frame.text("phase"),
+        "thread": frame.thread(),
+        "start_ns": frame.start(),
+        "dur_ns": frame.dur(),
+    }
+
+
+def _correlation(frame: Frame) -> Ints:
+    """Zero links nothing: torch before 2.0 writes it for "none" (kineto b96fe094)."""
+    return _from_one(frame, "correlation")
+
+
+def _from_one(frame: Frame, arg: str) -> Ints:
+    """A number that is none where it is zero."""
+    values = frame.integer(arg)
+    values[values == 0] = NONE
+    return values
+
+
+def _concrete_inputs(frame: Frame, name: pl.Series) -> pl.Series:
+    """Kept where they say how much work there was; those of other operators would be many different texts."""
+    codes = frame.gather("concrete_inputs")
+    codes[~map_categories(name, is_matrix_op).astype(bool)] = NONE
+    return enum(codes, frame.texts)
+
+
+def _device_and_stream(frame: Frame) -> dict[str, Ints]:
+    """What the arguments say, or else the row's pid and the number in its tid: 7 or "stream 7" (torch up to 1.9).
+
+    The autograd profiler's exporter has one pid for all devices, and the device in the tid.
+    """
+    device, stream = frame.integer("device", np.int32), frame.integer("stream")
+    device = np.where(device >= 0, device, frame.by_text("pid", _device_of_pid, missing=0))
+    stream = np.where(stream >= 0, stream, frame.by_text("tid", leading_digits, missing=NONE))
+    in_tid = device == _IN_TID
+    device, stream = np.where(in_tid, np.maximum(stream, 0), device), np.where(in_tid, NONE, stream)
+    return {"device": device.astype(np.int32), "stream": stream}
+
+
+def _synced_place(frame: Frame) -> dict[str, Ints]:
+    """Device and stream of a wait; a whole context was spelt as 4294967295 up to torch 2.2 (kineto eeafa44b)."""
+    device, stream = frame.integer("device", np.int32), frame.integer("stream")
+    device = np.where(device >= 0, device, frame.by_text("pid", _device_of_pid, missing=NONE))
+    return {"device": device.astype(np.int32), "stream": np.where(stream == 2**32 - 1, NONE, stream)}
+
+
+def _device_of_pid(pid: str) -> int | None:
+    if pid.endswith(" functions"):
+        return _IN_TID
+    return int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 10 else None
+
+
+_COLUMNS: Mapping[str, Callable[[Frame], dict[str, Any]]] = {
+    "host_events": _host_events,
+    "launches": _launches,
+    "device_events": _device_events,
+    "memory": _memory,
+    "python_calls": _python_calls,
+    "flows": _flows,
+    "syncs": _syncs,
+    "others": _others,
+}

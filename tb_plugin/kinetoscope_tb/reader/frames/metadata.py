@@ -1,0 +1,258 @@
+"""The values beside the events, checked once: what is behind a key that is known is what it is taken for, or null.
+
+A text has only whole characters, an integer fits 64 bits, and a float is finite, wherever they stand. Of the keys that
+anything here reads, `_KNOWN` says what they hold; any other may hold anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from typing import Any
+
+from ...trace.meta import MOST_RANKS
+from ...trace.model import Diagnostic
+from ..input.document import FARTHEST_BASE_NS, base_ns, marker_labels, top_values
+from ..input.encodings import whole_characters
+
+_LARGEST = 2**63 - 1
+_MOST_DEVICES = 1 << 12
+_MOST_NAMED = 8
+_LONGEST_SHOWN = 40
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What stands beside the events.
+
+    Args:
+        top: The values by their keys, without traceEvents.
+        base_ns: Unix time of the file's zero.
+        impossible: Numbers about the worker's place in its job, or about its clock, that can't be, each with its key.
+        odd: The keys of values that were replaced or left out.
+        lost: How many values couldn't be read.
+    """
+
+    top: Mapping[str, Any]
+    base_ns: int
+    impossible: tuple[str, ...]
+    odd: tuple[str, ...]
+    lost: int
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the program called the ranges that our recorder gave another name."""
+        return marker_labels(self.top)
+
+    def beginning(self, earliest_ns: int) -> tuple[Metadata, int]:
+        """(The same, or without a clock that can't be; Unix time of the first event, which the file puts there)."""
+        origin = self.base_ns + earliest_ns
+        if abs(origin) <= FARTHEST_BASE_NS:
+            return self, origin
+        told = f"the events begin {origin} ns after 1970"
+        return replace(self, base_ns=0, impossible=(*self.impossible, told)), earliest_ns
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """What was replaced, and what can't be."""
+        found = []
+        if self.odd:
+            named = ", ".join(self.odd[:_MOST_NAMED]) + (" …" if len(self.odd) > _MOST_NAMED else "")
+            words = f"Values beside the events aren't what their keys promise, and are left out or replaced: {named}."
+            found.append(Diagnostic("odd_metadata", len(self.odd), words))
+        if self.impossible:
+            words = f"This can't be: {'; '.join(self.impossible)}. It is taken to be unknown, and views of all ranks "
+            words += "leave this recording out."
+            found.append(Diagnostic("impossible_metadata", len(self.impossible), words))
+        return found
+
+
+def metadata(head: bytes, tail: bytes) -> Metadata:
+    """The metadata of a file, from the text before its events and behind them."""
+    raw, lost = top_values(head, tail)
+    checks = _Checks()
+    base, top = base_ns(raw, head, tail), checks.known(raw, _KNOWN, ())
+    if abs(base) > FARTHEST_BASE_NS:
+        checks.impossible.append(f"baseTimeNanoseconds is {base}")
+        base = 0
+    return Metadata(top, base, tuple(checks.impossible), tuple(dict.fromkeys(checks.odd)), lost)
+
+
+@dataclass
+class _Checks:
+    """Checks values, and notes the paths of those that aren't what they should be."""
+
+    odd: list[str] = field(default_factory=list)
+    impossible: list[str] = field(default_factory=list)
+
+    def known(self, value: Any, known: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+        """An object whose keys in `known` are checked by what stands there, and all others for their soundness."""
+        if not isinstance(value, Mapping):
+            return self.replaced(path, {})
+        found = {}
+        for key, inner in value.items():
+            name, check = whole_characters(key), known.get(key, _Checks.sound)
+            found[name] = None if inner is None else check(self, inner, (*path, name))
+        return found
+
+    def replaced(self, path: tuple[str, ...], value: Any = None) -> Any:
+        """Note the path; the value that stands there instead."""
+        self.odd.append(".".join(path)[:_LONGEST_SHOWN])
+        return value
+
+    def sound(self, value: Any, path: tuple[str, ...]) -> Any:
+        """A value of any kind."""
+        if isinstance(value, str):
+            whole = whole_characters(value)
+            return whole if whole == value else self.replaced(path, whole)
+        if isinstance(value, float) and not isfinite(value):
+            return self.replaced(path)
+        if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
+            return self.replaced(path)
+        if isinstance(value, list):
+            return [self.sound(inner, path) for inner in value]
+        return self.known(value, {}, path) if isinstance(value, dict) else value
+
+
+_Check = Callable[[_Checks, Any, tuple[str, ...]], Any]
+
+
+def _text(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
+    return checks.sound(value, path) if isinstance(value, str) else checks.replaced(path)
+
+
+def _version(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
+    """A text, or a number that somebody wrote in its place."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return _text(checks, str(checks.sound(value, path)) if is_number else value, path)
+
+
+def _number(least: int, most: int) -> _Check:
+    def check(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
+        number = None if isinstance(value, str) else _whole(value)
+        return number if number is not None and least <= number <= most else checks.replaced(path)
+
+    return check
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number, also one with a point or in quotes, as daemons write it."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _place(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
+    """A rank, or how many there are. torch says -1 where a worker has none."""
+    number = _whole(value)
+    if number is not None and number < 0:
+        return None
+    if number is None:
+        return checks.replaced(path)
+    if number >= MOST_RANKS:
+        checks.impossible.append(f"{'.'.join(path)} is {value}"[: 2 * _LONGEST_SHOWN])
+        return None
+    return number
+
+
+def _ranks(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
+    """A list of ranks; none of them if one isn't a rank."""
+    if not isinstance(value, list):
+        return checks.replaced(path)
+    numbers = [_whole(rank) for rank in value]
+    if len(value) > MOST_RANKS or not all(rank is not None and 0 <= rank < MOST_RANKS for rank in numbers):
+        return checks.replaced(path)
+    return numbers
+
+
+def _object(known: Mapping[str, Any]) -> _Check:
+    return lambda checks, value, path: checks.known(value, known, path)
+
+
+def _objects(known: Mapping[str, Any], most: int, needed: str | None = None) -> _Check:
+    """A list of objects, which may be a text that holds one; those without what is needed are left out."""
+
+    def check(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
+        listed = _parsed(value) if isinstance(value, str) else value
+        if not isinstance(listed, list):
+            return checks.replaced(path, [])
+        objects = [one for one in listed if isinstance(one, dict)][:most]
+        if len(objects) < len(listed):
+            checks.replaced(path)
+        found = [checks.known(one, known, path) for one in objects]
+        return [one for one in found if needed is None or one.get(needed) is not None]
+
+    return check
+
+
+def _named(check: _Check) -> _Check:
+    """An object that holds one kind of value under any key."""
+
+    def checked(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
+        keys = dict.fromkeys(value, check) if isinstance(value, dict) else {}
+        return checks.known(value, keys, path)
+
+    return checked
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+_COUNT = _number(0, _LARGEST)
+_TIME = _number(-(2**60), 2**60)
+_DEVICE = {
+    "id": _number(0, 2**31 - 1),
+    "name": _text,
+    **dict.fromkeys(
+        (
+            "totalGlobalMem",
+            "computeMajor",
+            "computeMinor",
+            "numSms",
+            "maxThreadsPerMultiprocessor",
+            "regsPerMultiprocessor",
+            "sharedMemPerMultiprocessor",
+            "maxSharedMemoryPerMultiProcessor",
+            "warpSize",
+        ),
+        _COUNT,
+    ),
+}
+_GROUP = {"pg_name": _text, "pg_desc": _text, "pg_size": _number(0, MOST_RANKS), "ranks": _ranks}
+_KNOWN = {
+    "deviceProperties": _objects(_DEVICE, _MOST_DEVICES, "id"),
+    "distributedInfo": _object(
+        {"backend": _text, "rank": _place, "world_size": _place, "pg_config": _objects(_GROUP, MOST_RANKS)}
+    ),
+    "global_rank": _place,
+    "host_name": _text,
+    "traceName": _text,
+    "cuda_runtime_version": _COUNT,
+    "hip_runtime_version": _COUNT,
+    "kinetoscope": _object(
+        {
+            "global_rank": _place,
+            "world_size": _place,
+            "local_rank": _place,
+            "node_rank": _place,
+            "local_world_size": _place,
+            "ranks": _ranks,
+            "host": _text,
+            "launcher": _text,
+            "torch_version": _version,
+            "cuda_version": _version,
+            "python_version": _version,
+            "clock": _object({"offset_ns": _TIME, "error_ns": _number(0, 2**60)}),
+            "mesh": _named(_number(0, MOST_RANKS)),
+            "options": _object({}),
+            "counters": _named(_object({"unit": _text})),
+        }
+    ),
+}

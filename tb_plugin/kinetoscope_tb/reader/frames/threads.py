@@ -1,0 +1,75 @@
+"""Threads: which (pid, tid) pairs have rows, and what the trace calls them.
+
+Pairs are compared as texts, since torch 1.9 writes the same tid as a string on ranges and as a number on instants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE
+from ...names.natural_sort import natural_key
+from ...trace.model import THREADS
+from ..scan.rows import LAYOUTS, Rows
+from ..scan.tokens import Texts, used
+
+
+def threads_of(frames: Mapping[str, Rows], texts: Texts) -> tuple[dict[str, NDArray[np.int32]], pl.DataFrame]:
+    """(per frame, the thread of each event; the threads frame). Rows of devices have a stream instead of a thread."""
+    on_host = [
+        name for name, layout in LAYOUTS.items() if layout.is_timed and name not in ("device_events", "syncs", "ends")
+    ]
+    pids: dict[str, int] = {}
+    tids: dict[str, int] = {}
+    places = {
+        name: (
+            text_places(frames[name].gather("pid"), texts, pids),
+            text_places(frames[name].gather("tid"), texts, tids),
+        )
+        for name in on_host
+    }
+    pairs = {name: pid.astype(np.int64) * len(tids) + tid for name, (pid, tid) in places.items()}
+    listed = _distinct(pairs.values())
+    pid_of, tid_of = list(pids), list(tids)
+    named = [(pid_of[pair // len(tids)], tid_of[pair % len(tids)]) for pair in listed.tolist()]
+    order = sorted(range(len(named)), key=lambda i: tuple(map(natural_key, named[i])))
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    processes, names = _given_names(frames["names"], texts)
+    table = [(p, t, processes.get(p), names.get((p, t))) for p, t in (named[i] for i in order)]
+    threads = {name: rank[np.searchsorted(listed, pairs.pop(name))] for name in on_host}
+    return threads, pl.DataFrame(table, schema=THREADS, orient="row")
+
+
+def text_places(codes: NDArray[Any], texts: Texts, place_of: dict[str, int]) -> NDArray[np.int32]:
+    """Each code as the place of its text in `place_of`, which gets the new ones; a missing text is an empty one."""
+    places = np.zeros(len(texts) + 1, np.int32)
+    for code in used(codes, len(texts)):
+        places[code] = place_of.setdefault(texts[code] or "", len(place_of))
+    place_of_each: NDArray[np.int32] = places[codes]
+    return place_of_each
+
+
+def _distinct(columns: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The values that occur, in order."""
+    return np.unique(np.concatenate([np.empty(0, np.int64), *(pl.Series(c).unique().to_numpy() for c in columns)]))
+
+
+def _given_names(rows: Rows, texts: Texts) -> tuple[dict[str, str], dict[tuple[str, str], str]]:
+    """(names of processes, names of threads), from the rows of phase M."""
+    processes: dict[str, str] = {}
+    threads: dict[tuple[str, str], str] = {}
+    columns = (rows.gather(column).tolist() for column in ("name", "pid", "tid", "label"))
+    for name, pid, tid, label in zip(*columns, strict=True):
+        if label == NONE:
+            continue
+        if texts[name] == "process_name":
+            processes[texts[pid] or ""] = (texts[label] or "").strip()
+        elif texts[name] == "thread_name":
+            threads[texts[pid] or "", texts[tid] or ""] = (texts[label] or "").strip()
+    return processes, threads

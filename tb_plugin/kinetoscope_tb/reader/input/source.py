@@ -1,0 +1,171 @@
+"""A trace file as blocks of decompressed UTF-8 text.
+
+What a file is, its first bytes say, never its name. Damaged compression gives what can still be had.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+import zstandard
+
+from ...errors import NotATrace
+from ...filesystem import StoredFile
+from ...trace.model import Diagnostic
+from . import gunzip
+from .encodings import in_utf8
+
+_AT_ONCE = 1 << 16  # how much is decompressed in one go: so much of damaged data may be lost besides
+_ZIP = b"PK\x03\x04"
+_COMPRESSIONS: dict[
+    bytes, tuple[str, Callable[[Any], Any]]
+] = {  # by the first bytes: a name, and what opens a file of it
+    b"\x28\xb5\x2f\xfd": (
+        "zstd",
+        lambda file: zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True),
+    ),
+    b"BZh": ("bzip2", bz2.BZ2File),
+    b"\xfd7zX": ("xz", lzma.LZMAFile),
+}
+_SUFFIXES = {
+    "gzip": (".gz", ".gzip"),
+    "zstd": (".zst", ".zstd"),
+    "bzip2": (".bz2",),
+    "xz": (".xz",),
+    "plain": (".json",),
+}
+_DAMAGED = (lzma.LZMAError, EOFError, OSError, zstandard.ZstdError)  # what the others say of damaged data
+
+
+class Source:
+    """An open trace file.
+
+    Attributes:
+        path: The path or URL as the user gave it.
+        file: The file as it is stored; it counts what was read.
+        diagnostics: What was wrong with the file as such: its name, its compression, its encoding.
+
+    Args:
+        path: The path or URL as the user gave it.
+        block_bytes: How much text a block has, about.
+        on_read: Called whenever some of the file was read, be there a block of text in it or not; it may raise.
+
+    Raises:
+        TraceError: The file can't be opened; while it is read: it can't be read.
+        NotATrace: The file is empty, or an archive.
+    """
+
+    def __init__(self, path: str, block_bytes: int, on_read: Callable[[], None] = lambda: None) -> None:
+        self.path = path
+        self.block_bytes = block_bytes
+        self._on_read = on_read
+        self.diagnostics: list[Diagnostic] = []
+        self.file = StoredFile(path)
+
+    def __enter__(self) -> Iterator[bytes]:
+        return self.blocks()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.file.close()
+
+    def blocks(self) -> Iterator[bytes]:
+        """The decompressed text, in blocks of about `block_bytes`."""
+        return in_utf8(self._gathered(self._decompressed()), self.diagnostics)
+
+    def _read(self, at_most: int) -> bytes:
+        self._on_read()
+        return self.file.read(at_most)
+
+    def _gathered(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """The pieces joined to blocks, of which none is empty."""
+        waiting: list[bytes] = []
+        waiting_bytes = 0
+        for piece in pieces:
+            if piece:
+                waiting.append(piece)
+                waiting_bytes += len(piece)
+            if waiting_bytes >= self.block_bytes:
+                yield b"".join(waiting)
+                waiting, waiting_bytes = [], 0
+        if waiting:
+            yield b"".join(waiting)
+
+    def _decompressed(self) -> Iterator[bytes]:
+        start = self._read(4)
+        if not start:
+            raise NotATrace(
+                self.path, "the file is empty (0 bytes). The recording was stopped before it wrote anything."
+            )
+        if start == _ZIP:
+            raise NotATrace(self.path, "it is a zip archive; unpack it first.")
+        opened = next((found for magic, found in _COMPRESSIONS.items() if start.startswith(magic)), None)
+        if start.startswith(gunzip.MAGIC):
+            self._look_at_name("gzip")
+            yield from self._gunzipped(start)
+        elif opened:
+            self._look_at_name(opened[0])
+            yield from self._by_library(opened[0], opened[1](_Beginning(start, self._read)))
+        else:
+            self._look_at_name("plain")
+            yield start + self._read(max(0, self.block_bytes - len(start)))
+            while block := self._read(self.block_bytes):
+                yield block
+
+    def _look_at_name(self, compression: str) -> None:
+        path = self.path.lower()
+        known = tuple(suffix for suffixes in _SUFFIXES.values() for suffix in suffixes)
+        if path.endswith(known) and not path.endswith(_SUFFIXES[compression]):
+            is_what = "not compressed" if compression == "plain" else f"compressed with {compression}"
+            words = f"The file is {is_what}, which its name doesn't say; other tools may refuse it until it is renamed."
+            self.diagnostics.append(Diagnostic("wrong_suffix", 1, words, level="note"))
+        if path.endswith(".tmp"):  # kineto efcc5103 renames a file when it is complete
+            words = "The name ends in .tmp: whoever wrote the file had not finished it, so its end may be missing."
+            self.diagnostics.append(Diagnostic("unfinished_file", 1, words))
+
+    def _gunzipped(self, start: bytes) -> Iterator[bytes]:
+        damage = gunzip.GzipDamage()
+        yield from gunzip.inflate(self._read, start, damage)
+        if damage.wrong_trailers:
+            words = (
+                f"The gzip data was unpacked to its end, but its {damage.first_wrong} of the compressed file is wrong: "
+                "some of the text may not be what was written. Copy the file again, or record again."
+            )
+            self.diagnostics.append(Diagnostic("wrong_checksum", damage.wrong_trailers, words))
+        if damage.problem:
+            self._note_damage("gzip", damage.problem)
+
+    def _by_library(self, name: str, file: Any) -> Iterator[bytes]:
+        try:
+            while piece := file.read1(_AT_ONCE):
+                yield piece
+        except _DAMAGED as error:
+            self._note_damage(name, f"is damaged ({error}) at about byte {self.file.read_bytes}")
+
+    def _note_damage(self, name: str, problem: str) -> None:
+        consequence = (
+            f"The {name} data {problem} of the compressed file: what was packed behind it is lost. Copy the file "
+            "again, or record again and let the job finish writing."
+        )
+        self.diagnostics.append(Diagnostic("damaged_compression", 1, consequence, level="loss"))
+
+
+class _Beginning:
+    """A stored file whose first bytes were read already."""
+
+    def __init__(self, start: bytes, read: Callable[[int], bytes]) -> None:
+        self._start, self._read = start, read
+
+    def read(self, at_most: int = _AT_ONCE) -> bytes:
+        """The next bytes."""
+        start, self._start = self._start, b""
+        return start or self._read(at_most)
+
+    def seekable(self) -> bool:
+        """No: it is read from front to back."""
+        return False

@@ -1,0 +1,191 @@
+"""Blocks of text → sorted events, with scanning threads ahead of the thread that reads.
+
+The text is cut where events probably begin. Nothing depends on the guess: a scan reports how far it came, and what it
+left is scanned again with the next piece, so every scan starts at a true boundary.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from ..input.document import array_start, not_a_trace
+from .chunk import ChunkResult, Collect, first_key_of, scan_chunk, sorted_events
+from .damage import LOST, Tally
+from .rows import Sorted
+
+_BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
+_SEARCHED_FOR_BOUNDARY = 1 << 13
+_CUT_ANYWAY = 1 << 20
+_LONGEST_EVENT = 1 << 26
+_LONGEST_HEAD = 1 << 28
+_LONGEST_TAIL = 1 << 26
+_FIRST_EVENT = 1 << 12
+
+
+@dataclass
+class Ingested:
+    """What a file's text held.
+
+    Attributes:
+        events: The events by frame.
+        head, tail: The text before the first event, and after the array.
+        lost_bytes: How much of the text's end is an unfinished event; None if the array is complete.
+        end: Length of the text.
+        tally: What was repaired, tolerated or lost in the events.
+    """
+
+    events: Sorted = field(default_factory=Sorted)
+    head: bytes = b""
+    tail: bytes = b""
+    lost_bytes: int | None = None
+    end: int = 0
+    tally: Tally = field(default_factory=Tally)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    offset: int
+    text: memoryview
+    scan: Future[ChunkResult]
+
+
+def ingest(
+    blocks: Iterable[bytes],
+    path: str,
+    threads: int,
+    progress: Callable[[Ingested], None],
+    into: Any = None,
+    collect: Collect = sorted_events,
+) -> Ingested:
+    """Read all events.
+
+    Args:
+        blocks: The text.
+        path: What messages call it.
+        threads: How many threads scan.
+        progress: Called after each piece with what was found so far.
+        into: What the events are appended to, if not to `Sorted`.
+        collect: What makes of the events what is appended.
+
+    Raises:
+        NotATrace: There is no event array.
+    """
+    found = Ingested() if into is None else Ingested(into)
+    stream = iter(blocks)
+    found.head, first = split_head(stream, path)
+    rest, ended, needed, tail = b"", False, 0, bytearray()
+    scan = partial(scan_chunk, first_key=first_key_of(first), collect=collect)
+    with ThreadPoolExecutor(threads, "kinetoscope-scan") as pool:
+        for piece in _ahead(pool, _pieces(first, stream, len(found.head)), scan, threads + 1):
+            text, offset, job = piece.text, piece.offset, piece.scan
+            found.end = offset + len(text)
+            if ended:
+                tail += text[: max(0, _LONGEST_TAIL - len(tail))]
+                continue
+            if rest:  # the cut before this piece wasn't a boundary: scan from the event that it went through
+                text, offset = memoryview(rest + text), offset - len(rest)
+                if len(text) < needed:
+                    rest = text.obj  # type: ignore[assignment]
+                    continue
+                job = pool.submit(scan, text, offset, is_last=len(text) > _LONGEST_EVENT)
+            rest, ended = _take(found, job.result(), text)
+            if len(rest) > _LONGEST_EVENT:  # no event is that long
+                found.tally.note(LOST, 1, found.end - len(rest))
+                rest = b""
+            needed = 2 * len(rest)  # so that what a long event costs stays in proportion to its length
+            progress(found)
+        if not ended and rest:
+            job = pool.submit(scan, memoryview(rest), found.end - len(rest), is_last=True)
+            rest, ended = _take(found, job.result(), memoryview(rest))
+    found.tail += tail
+    found.lost_bytes = None if ended else len(rest)
+    return found
+
+
+def _take(found: Ingested, piece: ChunkResult, text: memoryview) -> tuple[bytes, bool]:
+    """Add what a scan found; what it left for the next, and whether the array has ended."""
+    for part in piece.parts:
+        found.events.append(part)
+    found.tally.add(piece.tally)
+    if piece.array_ended:
+        found.tail = bytes(text[piece.used + 1 :])
+        return b"", True
+    return bytes(text[piece.used :]), False
+
+
+def split_head(stream: Iterator[bytes], path: str) -> tuple[bytes, bytes]:
+    """The text before the first event, and what was read of the events: at least the beginning of the first.
+
+    The text is looked through again whenever it has doubled, so what that costs stays in proportion to its length.
+    """
+    text, start = b"", None
+    while start is None:
+        more = _next_bytes(stream, max(1, len(text)))
+        text += more
+        try:
+            start = array_start(text) if more else None
+        except ValueError:
+            break
+        if start is not None:
+            text += _next_bytes(stream, max(0, _FIRST_EVENT - (len(text) - start)))
+            return text[:start], text[start:]
+        if not more or len(text) > _LONGEST_HEAD:
+            break
+    raise not_a_trace(path, text)
+
+
+def _next_bytes(stream: Iterator[bytes], at_least: int) -> bytes:
+    """The next blocks with so much text together, or all that is left."""
+    blocks: list[bytes] = []
+    length = 0
+    while length < at_least and (block := next(stream, None)) is not None:
+        blocks.append(block)
+        length += len(block)
+    return b"".join(blocks)
+
+
+def _pieces(first: bytes, stream: Iterator[bytes], offset: int) -> Iterator[tuple[int, memoryview]]:
+    """(offset, text) cut where events probably begin."""
+    text = first
+    while True:
+        cut = _cut(text)
+        if cut:
+            yield offset, memoryview(text)[:cut]
+            offset, text = offset + cut, text[cut:]
+        more = _next_bytes(stream, 1 if cut else len(text))
+        if not more:
+            break
+        text = text + more if text else more
+    yield offset, memoryview(text)
+
+
+def _cut(text: bytes) -> int:
+    """Where the last event that is near the end begins; 0 if none does, or the end if the text is long anyway."""
+    cut = 0
+    for boundary in _BOUNDARY.finditer(text, max(0, len(text) - _SEARCHED_FOR_BOUNDARY)):
+        cut = boundary.end()
+    return cut or (len(text) if len(text) > _CUT_ANYWAY else 0)
+
+
+def _ahead(
+    pool: ThreadPoolExecutor, pieces: Iterable[tuple[int, memoryview]], scan: Callable[..., ChunkResult], depth: int
+) -> Iterator[_Piece]:
+    """The pieces in order, each being scanned, with at most `depth` ahead."""
+    jobs: deque[_Piece] = deque()
+    for offset, text in pieces:
+        jobs.append(_Piece(offset, text, pool.submit(scan, text, offset, is_last=False)))
+        if len(jobs) > depth:
+            yield jobs.popleft()
+    yield from jobs
+
+
+def default_threads() -> int:
+    """As many as are worth it: the reading thread keeps up with about four."""
+    return min(4, os.cpu_count() or 1)

@@ -1,0 +1,388 @@
+"""Events sorted into frames while they are scanned: still codes of texts and times as the file has them, in its order.
+
+The scanning threads sort what they found (`sorted_out`), the reading thread appends it (`Rows`), so a column of the
+whole file exists once, in the narrowest type that holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE
+from ...arrays.jit import Array, compiled
+from .columns import ARG_AT, ARGS, EVENT_CODES, Growing, narrowed
+from .counters import CounterLines
+from .kinds import Kind, kinds
+from .scanner import CODE, EVENTS, MISSING, Out
+
+OPEN = -2
+"""The duration of an event of phase B, until its end is found."""
+
+NO_NAME = b"(no name)"
+"""The name of events that have none: no token of JSON."""
+
+_BEGINS = b'"B"'
+_LATEST_NS, _EARLIEST_NS, _LONGEST_NS = 2**61, -(2**60), 2**52
+"""Times beyond these are damage: over 30 years from zero, and durations over 52 days."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is kept of the events of one frame.
+
+    Args:
+        first, last: The kinds of events that belong to it.
+        codes: The texts that every event has.
+        args: The arguments, by their column.
+        is_timed: Whether the events lie on the time axis.
+    """
+
+    first: Kind
+    last: Kind
+    codes: tuple[str, ...]
+    args: tuple[str, ...] = ()
+    is_timed: bool = True
+
+
+_PLACE = ("name", "pid", "tid")
+LAYOUTS = {
+    "names": Layout(Kind.META, Kind.META, _PLACE, ("label",), is_timed=False),
+    "host_events": Layout(
+        Kind.OPERATOR,
+        Kind.ANNOTATION,
+        _PLACE,
+        (
+            "external_id",
+            "sequence",
+            "fwd_thread",
+            "input_shapes",
+            "input_types",
+            "concrete_inputs",
+            "call_stack",
+            "finished",
+        ),
+    ),
+    "launches": Layout(Kind.RUNTIME, Kind.DRIVER, _PLACE, ("correlation", "external_id")),
+    "device_events": Layout(
+        Kind.KERNEL,
+        Kind.MEMSET,
+        _PLACE,
+        (
+            "device",
+            "stream",
+            "correlation",
+            "external_id",
+            "bytes",
+            "grid",
+            "block",
+            "registers_per_thread",
+            "shared_memory_bytes",
+            "blocks_per_sm",
+            "occupancy_percent",
+            "occupancy_limiter",
+            "collective",
+            "graph_id",
+            "graph_node_id",
+            "from_device",
+            "to_device",
+        ),
+    ),
+    "memory": Layout(
+        Kind.MEMORY,
+        Kind.MEMORY,
+        _PLACE,
+        ("memory_device_type", "memory_device", "memory_address", "memory_bytes", "total_allocated", "total_reserved"),
+    ),
+    "python_calls": Layout(Kind.PYTHON, Kind.PYTHON, _PLACE, ("python_id", "python_parent_id", "module_id")),
+    "flows": Layout(Kind.FLOW, Kind.FLOW, ("category", "phase", "pid", "tid"), ("id",)),
+    "syncs": Layout(
+        Kind.SYNC,
+        Kind.SYNC,
+        ("name", "category", "pid", "tid"),
+        (
+            "device",
+            "stream",
+            "correlation",
+            "sync_kind",
+            "wait_on_stream",
+            "wait_on_event",
+            "wait_on_record",
+            "event_id",
+        ),
+    ),
+    "others": Layout(Kind.OTHER, Kind.UNKNOWN, ("name", "category", "phase", "pid", "tid")),
+    "ends": Layout(Kind.END, Kind.END, ("pid", "tid")),
+}
+"""Every event belongs to one of these frames by its kind; those of kind UNTIMED to none."""
+
+COLLECTIVES = Layout(
+    Kind.META,
+    Kind.META,
+    (),
+    (
+        "collective",
+        "dtype",
+        "in_elements",
+        "out_elements",
+        "in_split",
+        "out_split",
+        "group_size",
+        "group",
+        "group_description",
+        "group_ranks",
+        "rank",
+        "source_rank",
+        "target_rank",
+        "nth",
+        "is_asynchronous",
+    ),
+    is_timed=False,
+)
+"""What few events of the host and of devices have besides: a frame of its own, tied to them by their offset."""
+
+_TELLING = ("collective", "in_elements", "group_size", "group")  # the others occur at other events too
+_HAVE_COLLECTIVES = ("host_events", "device_events")
+_NAMES = tuple(LAYOUTS)
+_AT = {arg.column: at for at, arg in ARG_AT.items()}
+_CODES = frozenset({*EVENT_CODES, *(arg.column for arg in ARGS if arg.kind == CODE)})
+_FRAME_OF_KIND = np.full(len(Kind), NONE, np.int8)
+for _nth, _layout in enumerate(LAYOUTS.values()):
+    _FRAME_OF_KIND[_layout.first : _layout.last + 1] = _nth
+
+
+@dataclass
+class Noted:
+    """How many events something concerns, and the offset of the first."""
+
+    count: int = 0
+    first: int | None = None
+
+    def add(self, count: int, first: int | None) -> None:
+        """Count later ones."""
+        self.count += count
+        if self.first is None:
+            self.first = first
+
+    def add_where(self, where: NDArray[np.bool_], offsets: NDArray[np.int64]) -> None:
+        """Count the events at these offsets."""
+        rows = np.flatnonzero(where)
+        if rows.size:
+            self.add(int(rows.size), int(offsets[rows[0]]))
+
+
+@dataclass(frozen=True)
+class Part:
+    """The events of one scan; codes count within `tokens`. A frame without events is left out."""
+
+    events: int
+    tokens: list[bytes]
+    frames: dict[str, dict[str, NDArray[Any]]]
+    untimed: Noted
+    backwards: Noted
+    endless: Noted
+    begun: Noted
+    counters: CounterLines
+
+
+def sorted_out(out: Out, tokens: list[bytes], offset: int, counters: CounterLines) -> Part:
+    """Sort the events of a scan into frames.
+
+    Args:
+        out: What the scanner wrote.
+        tokens: The text of each code.
+        offset: Of the scanned text in the file.
+        counters: The text of the counters among them.
+    """
+    n = int(out.state[EVENTS])
+    codes = dict(zip(EVENT_CODES, out.codes[:, :n], strict=True))
+    kind = kinds(codes["phase"], codes["category"], codes["name"], codes["pid"], tokens)
+    _name_nameless(codes["name"], kind, tokens)
+    offsets = out.offsets[:n] + offset
+    ts, dur = out.times[0, :n], out.times[1, :n]
+    untimed, backwards, endless, begun = Noted(), Noted(), Noted(), Noted()
+    untimed_rows = (kind != Kind.META) & ((ts < _EARLIEST_NS) | (ts > _LATEST_NS))
+    untimed.add_where(untimed_rows, offsets)
+    kind[untimed_rows] = Kind.UNTIMED
+    backwards.add_where((kind > Kind.UNTIMED) & (dur < 0) & (dur != MISSING), offsets)
+    too_long = dur > _LONGEST_NS
+    endless.add_where((kind > Kind.UNTIMED) & too_long, offsets)
+    dur = np.where((dur == MISSING) | too_long, NONE, np.maximum(dur, 0))
+    if _BEGINS in tokens:
+        begins = codes["phase"] == tokens.index(_BEGINS)
+        begun.add_where(begins, offsets)
+        dur[begins] = OPEN
+    frames = _frames(out, codes, kind, ts, dur, offsets)
+    return Part(n, tokens, frames, untimed, backwards, endless, begun, counters)
+
+
+def _frames(
+    out: Out,
+    codes: dict[str, NDArray[np.int32]],
+    kind: NDArray[np.int8],
+    ts: NDArray[np.int64],
+    dur: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+) -> dict[str, dict[str, NDArray[Any]]]:
+    """The columns of the events of a scan, by the frame that each kind belongs to."""
+    frame_of = _FRAME_OF_KIND[kind]
+    place = np.empty(kind.size, np.int32)
+    frames = {}
+    for nth in np.flatnonzero(np.bincount(frame_of + 1, minlength=len(LAYOUTS) + 1)[1:]).tolist():
+        rows = np.flatnonzero(frame_of == nth)
+        place[rows] = np.arange(rows.size, dtype=np.int32)
+        layout = LAYOUTS[_NAMES[nth]]
+        columns: dict[str, NDArray[Any]] = {name: codes[name][rows] for name in layout.codes}
+        if layout.is_timed:
+            columns["ts"], columns["dur"] = ts[rows], narrowed(dur[rows])
+            columns["offset"], columns["length"] = narrowed(offsets[rows]), out.lengths[: kind.size][rows]
+            columns["kind"] = kind[rows]
+        for name in layout.args:
+            columns[name] = _dense(out, name, frame_of, place, nth, rows.size)
+        frames[_NAMES[nth]] = columns
+    if any(out.arg_counts[_AT[name]] for name in _TELLING):
+        collectives = _collectives(out, frame_of, offsets)
+        if collectives["offset"].size:
+            frames["collectives"] = collectives
+    return frames
+
+
+def _name_nameless(name: NDArray[np.int32], kind: NDArray[np.int8], tokens: list[bytes]) -> None:
+    """Give events without a name the one that they have here."""
+    nameless = np.flatnonzero((name < 0) & (kind != Kind.META))
+    if nameless.size:
+        name[nameless] = len(tokens)
+        tokens.append(NO_NAME)
+
+
+def _collectives(out: Out, frame_of: NDArray[np.int8], offsets: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """The columns of COLLECTIVES, for the events that take part in one."""
+    found = {name: int(out.arg_counts[_AT[name]]) for name in COLLECTIVES.args}
+    rows = np.unique(np.concatenate([out.arg_rows[_AT[name], : found[name]] for name in _TELLING]))
+    rows = rows[np.isin(frame_of[rows], [_NAMES.index(name) for name in _HAVE_COLLECTIVES])]
+    columns: dict[str, NDArray[Any]] = {"offset": narrowed(offsets[rows])}
+    for name, count in found.items():
+        row, value = out.arg_rows[_AT[name], :count], out.arg_values[_AT[name], :count]
+        ours = np.isin(row, rows)
+        columns[name] = np.full(rows.size, NONE, np.int64)
+        columns[name][np.searchsorted(rows, row[ours])] = value[ours]
+    return columns
+
+
+def _dense(
+    out: Out, arg: str, frame_of: NDArray[np.int8], place: NDArray[np.int32], frame: int, size: int
+) -> NDArray[Any]:
+    """One value per event of the frame, NONE where it is missing."""
+    column = _AT[arg]
+    count = int(out.arg_counts[column])
+    if not count:
+        return np.full(size, NONE, np.int8)
+    values = np.full(size, NONE, np.int64)
+    rows, found = out.arg_rows[column, :count], out.arg_values[column, :count]
+    _spread(rows, found, frame_of, place, frame, arg == "correlation", values)
+    return values if arg in _CODES else narrowed(values)
+
+
+@compiled
+def _spread(
+    rows: Array, values: Array, frame_of: Array, place: Array, frame: int, first_wins: int, result: Array
+) -> None:
+    """Put each value at the place of its event. Of several for one event the last holds, as in JSON, or the first."""
+    for i in range(rows.size):
+        row = rows[i]
+        if frame_of[row] == frame and not (first_wins and result[place[row]] != NONE):
+            result[place[row]] = values[i]
+
+
+class Rows:
+    """The events of one frame, column by column."""
+
+    def __init__(self, layout: Layout) -> None:
+        names = (*layout.codes, *layout.args, *(("ts", "dur", "length", "kind") if layout.is_timed else ()), "offset")
+        self._columns = {name: Growing(np.int64 if name == "ts" else np.int8) for name in names}
+
+    def append(self, part: dict[str, NDArray[Any]], code_of: NDArray[np.signedinteger[Any]]) -> None:
+        """Append a part's events; `code_of` turns its codes into the file's, its last place is for -1."""
+        for name, values in part.items():
+            self._columns[name].append(code_of[values] if name in _CODES else values)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._columns[name].array()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._columns
+
+    def codes(self) -> Iterator[NDArray[Any]]:
+        """The columns that hold codes of texts."""
+        return (growing.array() for name, growing in self._columns.items() if name in _CODES)
+
+    def gather(self, name: str) -> NDArray[Any]:
+        """The column, which is forgotten here: its memory goes with the caller's last use."""
+        return self._columns.pop(name).array()
+
+    def put(self, name: str, rows: NDArray[Any], values: NDArray[np.int64]) -> None:
+        """Set a column's numbers at some rows."""
+        if not rows.size:
+            return
+        column = self.gather(name).astype(np.int64)
+        column[rows] = values
+        self._columns[name] = Growing()
+        self._columns[name].append(narrowed(column))
+
+    def keep(self, mask: NDArray[np.bool_]) -> None:
+        """Drop the other events."""
+        for growing in self._columns.values():
+            growing.keep(mask)
+
+
+@dataclass
+class Sorted:
+    """All events of a file by frame.
+
+    Attributes:
+        events: How many there are, those included that no frame has.
+        untimed, backwards: Events without a usable time, and those that end before they start.
+        endless: Events whose duration can't be.
+        begun: Events that only begin a range.
+        counters: The text of counters.
+    """
+
+    events: int = 0
+    frames: dict[str, Rows] = field(
+        default_factory=lambda: {
+            name: Rows(layout) for name, layout in (*LAYOUTS.items(), ("collectives", COLLECTIVES))
+        }
+    )
+    untimed: Noted = field(default_factory=Noted)
+    backwards: Noted = field(default_factory=Noted)
+    endless: Noted = field(default_factory=Noted)
+    begun: Noted = field(default_factory=Noted)
+    counters: list[CounterLines] = field(default_factory=list)
+    _known: dict[bytes, int] = field(default_factory=lambda: {NO_NAME: 0})  # wherever a block ends, it comes first
+
+    @property
+    def tokens(self) -> list[bytes]:
+        """The text of each code."""
+        return list(self._known)
+
+    def append(self, part: Part) -> None:
+        """Append a part's events."""
+        known = self._known
+        code_of = narrowed(np.array([*(known.setdefault(token, len(known)) for token in part.tokens), NONE]))
+        for name, columns in part.frames.items():
+            self.frames[name].append(columns, code_of)
+        self.events += part.events
+        self.untimed.add(part.untimed.count, part.untimed.first)
+        self.backwards.add(part.backwards.count, part.backwards.first)
+        self.endless.add(part.endless.count, part.endless.first)
+        self.begun.add(part.begun.count, part.begun.first)
+        if part.counters.offset.size:
+            self.counters.append(part.counters)
+
+    def timed(self) -> Iterator[Rows]:
+        """The frames whose events lie on the time axis."""
+        return (self.frames[name] for name, layout in LAYOUTS.items() if layout.is_timed)

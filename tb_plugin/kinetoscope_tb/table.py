@@ -1,0 +1,154 @@
+"""What a table is: named columns, each with a kind and a definition.
+
+The kind of a column fixes its dtype, its unit and the suffix of its name; a wrong suffix fails at import.
+The definition is written once, here in Python: tooltips, the command line and docs/metrics.md print it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import polars as pl
+
+from .docstrings import ARE_LEFT_OUT, docstring
+from .pictures import Bars, Heatmap, Histogram, Lines, Picture, Tree
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a column is stored and what its values mean."""
+
+    name: str
+    dtype: pl.DataType
+    suffix: str = ""
+
+
+TEXT = Kind("text", pl.String())
+STACK = Kind("stack", pl.String())  # frames, the innermost first, one a line
+PROSE = Kind("prose", pl.String())  # sentences, which are read whole; what is in `ticks` is code
+BOOL = Kind("bool", pl.Boolean())
+ID = Kind("id", pl.Int64())  # a number that names something: a device, a stream
+COUNT = Kind("count", pl.Int64())
+NUMBER = Kind("number", pl.Float64())  # a ratio that may exceed 1, such as blocks per SM
+INSTANT = Kind("instant", pl.Int64(), "_ns")  # since the trace's origin
+DURATION = Kind("duration", pl.Int64(), "_ns")
+BYTES = Kind("bytes", pl.Int64(), "_bytes")
+FRACTION = Kind("fraction", pl.Float64(), "_frac")  # 0 to 1, never per cent
+BYTE_RATE = Kind("byte_rate", pl.Float64(), "_bytes_per_s")
+FLOP = Kind("flop", pl.Int64(), "_flop")  # operations on floating-point (or integer) numbers; a multiply-add is two
+FLOP_RATE = Kind("flop_rate", pl.Float64(), "_flop_per_s")
+
+NUMERIC = (COUNT, NUMBER, INSTANT, DURATION, BYTES, FRACTION, BYTE_RATE, FLOP, FLOP_RATE)
+KINDS = (TEXT, STACK, PROSE, BOOL, ID, *NUMERIC)
+_AMOUNTS = (COUNT, DURATION, BYTES)
+_NO_SUMS = ("mean_", "median_", "max_", "min_", "stdev_", "largest_", "smallest_", "longest_", "shortest_", "peak_")
+_PREFIXES = {BOOL: ("is_", "has_", "uses_", "tc_")}
+
+
+class Column:
+    """One column of a `Table`; its name is the attribute it is assigned to."""
+
+    name: str
+
+    def __init__(self, kind: Kind, doc: str, *, adds_up: bool | None = None) -> None:
+        self.kind, self.doc, self._adds_up = kind, doc, adds_up
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether it is an amount: that of two steps together is the sum of both, so it can be told per step.
+
+        Counts, durations and bytes are, unless their name says that they are a mean, an extreme or such.
+        """
+        if self._adds_up is not None:
+            return self._adds_up
+        return self.kind in _AMOUNTS and not self.name.startswith(_NO_SUMS)
+
+
+class Table:
+    """Base of every table that a view returns. A subclass says in its docstring what one row is.
+
+    `key` names the columns that make a row the same row in another trace, `weight` the column that says which rows
+    matter, `picture` what the rows are drawn as.
+    """
+
+    columns: ClassVar[tuple[Column, ...]]
+    key: ClassVar[tuple[str, ...]] = ()
+    weight: ClassVar[str | None] = None
+    picture: ClassVar[Picture | None] = None
+
+    def __init_subclass__(cls) -> None:
+        if not docstring(cls) and not ARE_LEFT_OUT:
+            raise TypeError(f"{cls.__name__} must say in its docstring what one row is")
+        cls.columns = tuple(c for base in reversed(cls.__mro__) for c in vars(base).values() if isinstance(c, Column))
+        for column in cls.columns:
+            _check_name(cls.__name__, column)
+        _check_picture(cls)
+
+    @classmethod
+    def schema(cls) -> pl.Schema:
+        """Column names and dtypes, in order."""
+        return pl.Schema({c.name: c.kind.dtype for c in cls.columns})
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return `frame` if it is exactly this table.
+
+        Raises:
+            AssertionError: A column is missing, extra, out of order or of another dtype; that is a bug of the view.
+        """
+        if frame.schema != cls.schema():
+            raise AssertionError(f"{cls.__name__}: expected {cls.schema()}, got {frame.schema}")
+        return frame
+
+
+def _check_picture(table: type[Table]) -> None:
+    name, picture, kinds = table.__name__, table.picture, {c.name: c.kind for c in table.columns}
+    amounts, others = _drawn_columns(picture)
+    named = {*table.key, *([table.weight] if table.weight else ()), *amounts, *others}
+    if unknown := named - set(kinds):
+        raise TypeError(f"{name} has no column {', '.join(sorted(unknown))}")
+    if wordy := [n for n in amounts if kinds[n] not in NUMERIC]:
+        raise TypeError(f"{name}.{wordy[0]} is no amount that can be drawn")
+    match picture:
+        case Tree() if kinds[picture.parent] is not ID:
+            raise TypeError(f"{name}.{picture.parent} must be an ID: it holds the row number of the enclosing row")
+        case Lines() if INSTANT not in kinds.values():
+            raise TypeError(f"{name} has lines, but no INSTANT to draw them over")
+        case Lines() if picture.marks and kinds[picture.marks] is not TEXT:
+            raise TypeError(f"{name}.{picture.marks} must be a TEXT: it says what the marked rows are")
+        case Heatmap() if not ({picture.down, picture.across} <= set(table.key) and table.weight):
+            raise TypeError(f"{name}'s heat map must be of columns of the key, and needs a weight")
+        case Histogram() if kinds[picture.lower] is not kinds[picture.upper]:
+            raise TypeError(f"{name}'s histogram needs a lower and an upper edge of one kind")
+
+
+def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(the columns whose amounts are drawn, the others that the picture needs)."""
+    match picture:
+        case Tree(parent, widths):
+            return widths, (parent,)
+        case Lines(values, series, marks):
+            return values, (*series, *([marks] if marks else ()))
+        case Heatmap(down, across):
+            return (), (down, across)
+        case Histogram(lower, upper, heights):
+            return (lower, upper, *heights), ()
+        case Bars(lengths):
+            return lengths, ()
+    return (), ()
+
+
+def _check_name(table: str, column: Column) -> None:
+    suffixes = {kind.suffix for kind in KINDS} - {"", column.kind.suffix}
+    if not column.name.endswith(column.kind.suffix):
+        raise TypeError(f"{table}.{column.name} is a {column.kind.name}: its name must end in {column.kind.suffix!r}")
+    if column.name.endswith(tuple(suffixes)):
+        raise TypeError(f"{table}.{column.name} is a {column.kind.name}, and its name has another kind's suffix")
+    if not column.name.startswith(_PREFIXES.get(column.kind, "")):
+        raise TypeError(f"{table}.{column.name} is a bool: its name must begin with is_, has_ or uses_")
+    if not column.doc.endswith("."):
+        raise TypeError(f"{table}.{column.name} needs a definition that is a sentence")

@@ -1,0 +1,178 @@
+"""From the columns of a trace to its timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import factorize, gather, map_categories
+from ...arrays.nesting import nest
+from ...names.kernels import is_communication_range, is_data_loading, step_number
+from ...trace import Trace
+from .lanes import by_row, lanes
+from .model import CATEGORIES, FRAMES, Labels, Part, Timeline, Track
+from .pyramid import Pyramid, Rows
+from .tracks import PARTS, Axes, axes, order
+
+_CODE = {name: code for code, name in enumerate(CATEGORIES)}
+_DEVICE_KINDS = {"kernel": "Kernel", "memcpy": "Memcpy", "memset": "Memset"}
+_NOT_DRAWN = ("C", "s", "t", "f", "M")  # counters, arrows and names
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows of one frame as slices, in its order.
+
+    Args:
+        key: Of each row its axis × the number of parts + its part; -1: it is no slice.
+        category: Codes into CATEGORIES.
+    """
+
+    frame: pl.DataFrame
+    key: NDArray[np.int64]
+    category: NDArray[np.uint8]
+
+
+def timeline(trace: Trace) -> Timeline:
+    """Every slice of the trace, on its tracks."""
+    found = axes(trace)
+    parts = [_parts(trace, name, found) for name in FRAMES]
+    event = np.flatnonzero(np.concatenate([part.key for part in parts]) >= 0).astype(np.uint32)
+    start = np.maximum(_column(parts, "start_ns")[event], 0)
+    dur = np.maximum(_column(parts, "dur_ns")[event], 0)
+    label, labels = _labels(parts)
+    tracks, track = _tracks(found, np.concatenate([part.key for part in parts])[event])
+
+    order_in = np.lexsort((-dur, start, track))
+    start, dur, track, event = start[order_in], dur[order_in], track[order_in], event[order_in]
+    parent, _, _ = nest(track, start, start + dur)
+    lane = lanes(track, start, start + dur, parent)
+    tracks, row, first = _rows(tracks, track, lane)
+    place, by_start = by_row(row, first[:-1])
+    parent = gather(place, parent)[by_start]
+    event = event[by_start]
+    rows = Rows(start[by_start], dur[by_start], label[event], first)
+    end = int((start + dur).max(initial=trace.window[0]))
+    window = (min(int(start.min(initial=end)), end), end)
+    firsts = np.cumsum([0, *(part.frame.height for part in parts)]).tolist()
+    return Timeline(window, tuple(tracks), labels, Pyramid(rows), parent, event, tuple(firsts))
+
+
+def _parts(trace: Trace, name: str, found: Axes) -> _Part:
+    """One frame of the trace as slices."""
+    frame: pl.DataFrame = getattr(trace, name)
+    count = frame.height
+    if name in ("device_events", "syncs"):
+        axis = _of_streams(frame, found)
+        part = np.full(count, PARTS.index("work" if name == "device_events" else "waits"))
+    else:
+        axis = found.of_thread[frame["thread"].to_numpy()] if count else np.empty(0, np.int32)
+        part = np.full(count, PARTS.index("python" if name == "python_calls" else "calls"))
+    category = _CATEGORY[name](frame)
+    if name == "host_events":
+        part[(frame["kind"] == "annotation").to_numpy()] = PARTS.index("annotations")
+    if name == "others":
+        part[:] = np.where(category == _CODE["Annotation"], PARTS.index("annotations"), PARTS.index("other"))
+    key = axis.astype(np.int64) * len(PARTS) + part
+    if name == "others":
+        key[map_categories(frame["phase"], lambda phase: phase in _NOT_DRAWN)] = -1
+    return _Part(frame, key, category)
+
+
+def _of_streams(frame: pl.DataFrame, found: Axes) -> NDArray[np.int64]:
+    places = pl.DataFrame(
+        [(device, stream, place) for (device, stream), place in found.of_stream.items()],
+        schema={"device": pl.Int32, "stream": pl.Int64, "axis": pl.Int64},
+        orient="row",
+    )
+    joined = frame.select("device", "stream").join(places, on=["device", "stream"], how="left", maintain_order="left")
+    return joined["axis"].to_numpy()
+
+
+def _host_category(frame: pl.DataFrame) -> NDArray[np.uint8]:
+    is_annotation = (frame["kind"] == "annotation").to_numpy()
+    category = np.where(is_annotation, _CODE["Annotation"], _CODE["Operator"])
+    category[is_annotation & map_categories(frame["name"], lambda name: step_number(name) is not None)] = _CODE["Step"]
+    category[map_categories(frame["name"], is_data_loading)] = _CODE["DataLoader"]
+    category[map_categories(frame["name"], is_communication_range)] = _CODE["Communication"]
+    return category.astype(np.uint8)
+
+
+def _device_category(frame: pl.DataFrame) -> NDArray[np.uint8]:
+    category = map_categories(frame["kind"], lambda kind: _CODE[_DEVICE_KINDS[kind]], missing=_CODE["Other"])
+    return np.where(frame["is_communication"].to_numpy(), _CODE["Communication"], category).astype(np.uint8)
+
+
+def _python_category(frame: pl.DataFrame) -> NDArray[np.uint8]:
+    return np.where(frame["module_id"].to_numpy() >= 0, _CODE["Module"], _CODE["Python"]).astype(np.uint8)
+
+
+def _other_category(frame: pl.DataFrame) -> NDArray[np.uint8]:
+    is_annotation = map_categories(frame["category"], lambda category: category.lower().endswith("user_annotation"))
+    return np.where(is_annotation, _CODE["Annotation"], _CODE["Other"]).astype(np.uint8)
+
+
+def _all(category: str) -> Callable[[pl.DataFrame], NDArray[np.uint8]]:
+    return lambda frame: np.full(frame.height, _CODE[category], np.uint8)
+
+
+_CATEGORY: dict[str, Callable[[pl.DataFrame], NDArray[np.uint8]]] = {
+    "host_events": _host_category,
+    "launches": _all("Runtime"),
+    "device_events": _device_category,
+    "python_calls": _python_category,
+    "syncs": _all("Wait"),
+    "others": _other_category,
+}
+
+
+def _column(parts: list[_Part], name: str) -> NDArray[np.int64]:
+    return np.concatenate([part.frame[name].to_numpy() for part in parts])
+
+
+def _labels(parts: list[_Part]) -> tuple[NDArray[np.uint32], Labels]:
+    """(the label of each row of all frames, the labels); one for each pair of a name and a category."""
+    codes, texts, categories = [], list[str](), []
+    for part in parts:
+        names: NDArray[np.int64] = part.frame["name"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
+        used, code = factorize(names * len(CATEGORIES) + part.category)
+        spelt = ["", *part.frame["name"].dtype.categories.to_list()]  # type: ignore[attr-defined]
+        codes.append(code + len(texts))
+        texts += [spelt[name] for name in (used // len(CATEGORIES)).tolist()]
+        categories.append(used % len(CATEGORIES))
+    return np.concatenate(codes).astype(np.uint32), Labels(texts, np.concatenate(categories).astype(np.uint8))
+
+
+def _tracks(found: Axes, key: NDArray[np.int64]) -> tuple[list[Track], NDArray[np.int32]]:
+    """(the tracks that have slices, in the order of drawing; the track of each slice)."""
+    used, place = factorize(key)
+    sizes = np.bincount(place, minlength=used.size)
+    tracks = []
+    for which, size in zip(used.tolist(), sizes.tolist(), strict=True):
+        part: Part = PARTS[which % len(PARTS)]
+        tracks.append(replace(found.tracks[which // len(PARTS)], part=part, slices=size))
+    drawn = order(tracks, sizes)
+    rank = np.empty(len(drawn), np.int32)
+    rank[drawn] = np.arange(len(drawn), dtype=np.int32)
+    return [tracks[i] for i in drawn], rank[place]
+
+
+def _rows(
+    tracks: list[Track], track: NDArray[np.int32], lane: NDArray[np.int32]
+) -> tuple[list[Track], NDArray[np.int64], NDArray[np.int64]]:
+    """(the tracks with their rows, the row of each slice, where each row's slices begin); sorted by track."""
+    bounds = np.searchsorted(track, np.arange(len(tracks) + 1))
+    with_rows, first_row = [], 0
+    firsts = np.empty(len(tracks), np.int64)
+    for i, one in enumerate(tracks):
+        firsts[i] = first_row
+        count = int(lane[bounds[i] : bounds[i + 1]].max()) + 1
+        with_rows.append(replace(one, first_row=first_row, lanes=count))
+        first_row += count
+    row = firsts[track] + lane if track.size else np.empty(0, np.int64)
+    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(row, minlength=first_row))])
+    return with_rows, row, first

@@ -1,0 +1,170 @@
+"""The timeline of a trace: every slice that it can draw, on tracks cut into lanes.
+
+A *slice* is anything with a time: an operator, a call, a kernel, a wait; an instant is a slice that lasts 0 ns. A
+*track* is one kind of slices of one thread or stream. A *row* is one lane of a track; its slices don't overlap. Slices
+are numbered row by row, by start, so a number tells where a slice is drawn, and the same file always has the same ones.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather
+from .pyramid import Pyramid
+
+Part = Literal["annotations", "calls", "work", "waits", "python", "other"]
+
+CATEGORIES = (
+    "Kernel",
+    "Communication",
+    "Memcpy",
+    "Memset",
+    "Step",
+    "DataLoader",
+    "Annotation",
+    "Operator",
+    "Runtime",
+    "Module",
+    "Python",
+    "Wait",
+    "Other",
+)
+
+FRAMES = ("host_events", "launches", "device_events", "python_calls", "syncs", "others")
+"""The frames of a trace whose rows become slices. Records of memory become counters, ends of arrows become arrows."""
+
+
+@dataclass(frozen=True)
+class Track:
+    """Some slices of one thread or stream, in lanes.
+
+    Args:
+        process: What it is drawn under: a device or a process, in words.
+        name: The thread or stream, in words.
+        part: Which of its slices: annotations; calls (operators, and calls to the runtime and the driver); python
+            (functions and modules); work (kernels, copies, fills); waits (of streams); or other.
+        device, stream: Of a stream, else None.
+        pid, tid: Of a thread as the file spells them; None of a stream that has no rows as a thread.
+        thread: Its row in the trace's threads; None of a stream that has none.
+        first_row: The row that is its first lane.
+        lanes: How many rows it has.
+        slices: How many slices.
+    """
+
+    process: str
+    name: str
+    part: Part
+    device: int | None
+    stream: int | None
+    pid: str | None
+    tid: str | None
+    thread: int | None
+    first_row: int
+    lanes: int
+    slices: int
+
+    @property
+    def is_device(self) -> bool:
+        """Whether a device's stream."""
+        return self.stream is not None
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What slices are called: one entry for each pair of name and category.
+
+    Args:
+        texts: The names.
+        categories: Index into CATEGORIES of each.
+    """
+
+    texts: list[str]
+    categories: NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Slices with what is needed to draw them at any zoom. Times are ns since the trace's origin.
+
+    Args:
+        window: Start and end of all that is drawn.
+        tracks: In the order in which they are drawn.
+        labels: What the labels of slices stand for.
+        pyramid: Rows of slices, `label` being an index into `labels`.
+        parent: Of each slice: the one right around it on its track, or -1.
+        event: Of each slice: its row in all frames of FRAMES put one after the other.
+        frame_first: Where each frame begins there, and the number of all rows at the end.
+    """
+
+    window: tuple[int, int]
+    tracks: tuple[Track, ...]
+    labels: Labels
+    pyramid: Pyramid
+    parent: NDArray[np.int32]
+    event: NDArray[np.uint32]
+    frame_first: tuple[int, ...]
+
+    @property
+    def start_ns(self) -> NDArray[np.int64]:
+        """When each slice begins."""
+        return self.pyramid.rows.start_ns
+
+    @property
+    def dur_ns(self) -> NDArray[np.int64]:
+        """How long each slice lasts."""
+        return self.pyramid.rows.dur_ns
+
+    @property
+    def label(self) -> NDArray[np.uint32]:
+        """What each slice is called: an index into `labels`."""
+        return self.pyramid.rows.label
+
+    @property
+    def size(self) -> int:
+        """How many slices there are."""
+        return int(self.start_ns.size)
+
+    @property
+    def held_bytes(self) -> int:
+        """How much memory the arrays take where they aren't mapped."""
+        holders = (vars(self), vars(self.pyramid.rows), vars(self.pyramid.levels))
+        arrays = [value for holder in holders for value in holder.values() if isinstance(value, np.ndarray)]
+        return sum(array.nbytes for array in arrays)
+
+    @cached_property
+    def slice_of_event(self) -> NDArray[np.int32]:
+        """The slice of each row of all frames, or -1 where a row is no slice."""
+        slices = np.full(self.frame_first[-1], -1, np.int32)
+        slices[self.event] = np.arange(self.size, dtype=np.int32)
+        return slices
+
+    def slices_of(self, frame: str, rows: NDArray[np.integer]) -> NDArray[np.int32]:
+        """The slices of some rows of a frame; -1 for a row that is no slice, and for a negative row."""
+        first = self.frame_first[FRAMES.index(frame)]
+        return gather(self.slice_of_event, np.where(rows >= 0, rows + first, NONE).astype(np.int32)).astype(np.int32)
+
+    def source_of(self, number: int) -> tuple[str, int]:
+        """The frame and the row there that a slice is of."""
+        event = int(self.event[number])
+        frame = bisect_right(self.frame_first, event) - 1
+        return FRAMES[frame], event - self.frame_first[frame]
+
+    def row_of(self, number: int) -> int:
+        """The row that a slice lies in."""
+        return int(np.searchsorted(self.pyramid.rows.first, number, "right")) - 1
+
+    def track_of(self, number: int) -> int:
+        """The track that a slice lies on: an index into `tracks`."""
+        return bisect_right([track.first_row for track in self.tracks], self.row_of(number)) - 1
+
+    def slices_on(self, track: int) -> slice:
+        """The numbers of the slices on a track."""
+        first = self.pyramid.rows.first
+        rows = self.tracks[track]
+        return slice(int(first[rows.first_row]), int(first[rows.first_row + rows.lanes]))

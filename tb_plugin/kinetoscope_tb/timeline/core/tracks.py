@@ -1,0 +1,104 @@
+"""Which tracks a trace has: threads and streams, each with its kinds of slices apart.
+
+Annotations have a track of their own, since they overlap others in part; Python's calls have one, since they are deep.
+A stream comes before the threads; the threads that have most calls come first among them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...measures.recording.device_properties import Devices
+from ...trace import Trace
+from .model import Part, Track
+
+PARTS: tuple[Part, ...] = ("annotations", "calls", "work", "waits", "other", "python")
+
+_STREAM = re.compile(r"(?:stream )?(-?\d+)", re.IGNORECASE)
+_NAMED_DEVICE = re.compile(r"[A-Za-z]+ \d+")
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Threads and streams as one list.
+
+    Args:
+        tracks: One per axis, with nothing said of its part, rows and slices yet.
+        of_thread: The axis of each row of the trace's threads; a stream's, if the thread is one.
+        of_stream: The axis of each (device, stream).
+    """
+
+    tracks: list[Track]
+    of_thread: NDArray[np.int32]
+    of_stream: dict[tuple[int, int], int]
+
+
+def axes(trace: Trace) -> Axes:
+    """The axes of a trace, in no order."""
+    streams = sorted(
+        {
+            (int(device), int(stream))
+            for frame in (trace.device_events, trace.syncs)
+            for device, stream in frame.select("device", "stream").unique().iter_rows()
+        }
+    )
+    of_stream = {key: place for place, key in enumerate(streams)}
+    described = Devices.of(trace.meta)
+    tracks = [_of_stream(described, *key) for key in streams]
+    of_thread = np.empty(trace.threads.height, np.int32)
+    for row, (pid, tid, process, name) in enumerate(trace.threads.iter_rows()):
+        place = next((of_stream[key] for key in _streams_called(pid, tid, name) if key in of_stream), None)
+        of_thread[row] = len(tracks) if place is None else place
+        if place is None:
+            tracks.append(_of_thread(row, pid, tid, process, name))
+        else:
+            label = process if process and _NAMED_DEVICE.fullmatch(process) else tracks[place].process
+            tracks[place] = replace(tracks[place], process=label, pid=pid, tid=tid, thread=row)
+    return Axes(tracks, of_thread, of_stream)
+
+
+def _streams_called(pid: str, tid: str, name: str | None) -> list[tuple[int, int]]:
+    """The streams that a thread may be: kineto writes a device as a process, and a stream as a thread of it."""
+    if not re.fullmatch(r"\d{1,6}", pid, re.ASCII):
+        return []
+    called = [match[1] for text in (name, tid) if text and (match := _STREAM.fullmatch(text.strip()))]
+    return [(int(pid), int(number)) for number in called if len(number) < 19]
+
+
+def _of_stream(described: Devices, device: int, stream: int) -> Track:
+    name = described.facts(device).name
+    process = "Device not known" if device < 0 else f"GPU {device}" + (f" · {name}" if name else "")
+    label = f"stream {stream}" if stream >= 0 else "all streams"
+    return Track(process, label, "work", device, stream, None, None, None, 0, 0, 0)
+
+
+def _of_thread(row: int, pid: str, tid: str, process: str | None, name: str | None) -> Track:
+    label = f"process {pid}" + (f" · {process}" if process and process != pid else "") if pid else "recording"
+    spelt = name or (f"thread {tid}" if tid else "marks")
+    return Track(label, spelt, "calls", None, None, pid, tid, row, 0, 0, 0)
+
+
+def order(tracks: list[Track], sizes: NDArray[np.int64]) -> list[int]:
+    """The places of the tracks in the order in which they are drawn; `sizes` is how many slices each has.
+
+    Processes keep together: devices first, then the process with most slices on a thread; parts of a thread too.
+    """
+    by_process: dict[str, int] = {}
+    by_axis: dict[tuple[str, str], int] = {}
+    for track, size in zip(tracks, sizes, strict=True):
+        axis = (track.process, track.name)
+        by_axis[axis] = by_axis.get(axis, 0) + int(size)
+        by_process[track.process] = max(by_process.get(track.process, 0), by_axis[axis])
+
+    def rank(place: int) -> tuple[object, ...]:
+        track = tracks[place]
+        if track.stream is not None and track.device is not None:
+            return (0, track.device, track.process, track.stream, PARTS.index(track.part))
+        axis = by_axis[track.process, track.name]
+        return (1, -by_process[track.process], track.process, -axis, track.name, PARTS.index(track.part))
+
+    return sorted(range(len(tracks)), key=rank)

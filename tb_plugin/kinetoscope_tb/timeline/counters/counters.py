@@ -1,0 +1,207 @@
+"""Counters: what changes over time beside the slices: memory, how busy devices are, and the queues of streams.
+
+A curve holds a value until it changes. A tile of it is 512 buckets of 2^L ns, as a tile of slices is (`pyramid.py`),
+and says of each bucket the least and the largest value that held at any moment of it, and the last one. A share of
+busy time changes with every kernel, so of a fraction all three are its mean over the bucket.
+
+As bytes a tile is 3 × 512 numbers of 64 bits (double, little endian): all least ones, all largest, all last; NaN before
+the curve begins and after it ends. A batch is one tile after the other, with nothing between them.
+
+Counters that a writer put in the file itself (phase C) come last (`told_counters.py`); NaN where a value isn't known.
+
+What is compiled here avoids whole-array expressions: numba takes seconds to compile the errors that those might raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE
+from ...arrays.jit import Array, Bool, compiled
+from ...measures.memory.levels import CPU, device_memories
+from ...measures.time.breakdown import intervals_of
+from ...measures.time.queues import queue_lengths
+from ...trace import Trace
+from ..core.pyramid import BUCKETS
+from .user_counters import user_counters
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Counter:
+    """One curve.
+
+    Args:
+        name: What it counts, in words.
+        kind: bytes, fraction (0 to 1), count or number.
+        device: In words: as torch names it where its memory was recorded, else its number.
+        index: Its number; None of the host.
+        stream: Of that device; None if it is of all.
+        bounds: What its values lie between: what a scale must show.
+        end: When the recording ends.
+        changes: Makes the curve, when it is asked for: when it changes, and what it is from then on. Several changes at
+            one instant follow each other.
+        is_relative: Whether it is the change since the recording began, since no totals were recorded.
+        unit: What follows the values: `/s` after bytes, or the unit of a number.
+    """
+
+    name: str
+    kind: Literal["bytes", "fraction", "count", "number"]
+    device: str
+    index: int | None
+    stream: int | None
+    bounds: tuple[float, float]
+    end: int
+    changes: Callable[[], tuple[Ints, Floats]]
+    is_relative: bool = False
+    unit: str = ""
+
+    @cached_property
+    def curve(self) -> tuple[Ints, Floats]:
+        """When it changes, and what it is from then on."""
+        return self.changes()
+
+    def described(self, number: int) -> dict[str, Any]:
+        """What the page needs to list it and to choose its scale; `number` is its place in the list."""
+        return {
+            "id": number,
+            "name": self.name,
+            "kind": self.kind,
+            "device": self.device,
+            "device_index": self.index,
+            "stream": self.stream,
+            "least": self.bounds[0],
+            "most": self.bounds[1],
+            "is_relative": self.is_relative,
+            "unit": self.unit,
+        }
+
+    def tile(self, level: int, index: int) -> Floats:
+        """The least, the largest and the last value of each bucket of a tile: 3 × 512 numbers."""
+        tile: Floats = _tile(*self.curve, self.end, level, index, self.kind == "fraction")
+        return tile
+
+
+def counters(trace: Trace) -> tuple[Counter, ...]:
+    """All: memory by device, how busy each device is, the queue of each stream, then what the program said itself."""
+    return (*_memory(trace), *_busy(trace), *_queues(trace), *_told(trace))
+
+
+def batch_bytes(tiles: Sequence[Floats]) -> bytes:
+    """Several tiles, in their order."""
+    return b"".join(tile.astype("<f8", copy=False).tobytes() for tile in tiles)
+
+
+def _known(at: Ints, value: Floats) -> tuple[tuple[float, float], Callable[[], tuple[Ints, Floats]]]:
+    """(the bounds of a curve that is made, what gives it)."""
+    return (float(value.min()), float(value.max())), lambda: (at, value)
+
+
+def _memory(trace: Trace) -> Iterator[Counter]:
+    for memory in device_memories(trace):
+        where = (memory.name, None if memory.device_type == CPU else memory.device, None)
+        begin = min(trace.window[0], int(memory.time_ns[0]))
+        end = max(trace.window[1], int(memory.time_ns[-1]))
+        at = np.concatenate([[begin], memory.time_ns])
+        bounds, curve = _known(at, np.concatenate([[memory.before_bytes], memory.allocated_bytes]).astype(np.float64))
+        yield Counter("Allocated memory", "bytes", *where, bounds, end, curve, memory.is_relative)
+        known = memory.reserved_bytes != NONE
+        if known.any():
+            bounds, curve = _known(memory.time_ns[known], memory.reserved_bytes[known].astype(np.float64))
+            yield Counter("Reserved memory", "bytes", *where, bounds, end, curve)
+
+
+def _busy(trace: Trace) -> Iterator[Counter]:
+    kernels = trace.device_events.lazy().filter(pl.col("kind") == "kernel")
+    begin, end = pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("dur_ns")).max()
+    devices = kernels.group_by("device").agg(begin, end.alias("end"), pl.col("blocks_per_sm").is_finite().any())
+    for device, first, last, tells_blocks in devices.sort("device").collect().iter_rows():
+        span = (min(trace.window[0], first), max(trace.window[1], last))
+        where = (f"GPU {device}", device, None, (0.0, 1.0), span[1])
+        yield Counter("GPU utilization", "fraction", *where, partial(_switched, trace, device, span[0]))
+        if tells_blocks:
+            yield Counter("SM efficiency", "fraction", *where, partial(_filled, trace, device, span[0]))
+
+
+def _kernels(trace: Trace, device: int) -> pl.DataFrame:
+    kernels = trace.device_events.lazy().filter(pl.col("kind") == "kernel", pl.col("device") == device)
+    return kernels.select("start_ns", "dur_ns", "blocks_per_sm").collect()
+
+
+def _switched(trace: Trace, device: int, begin: int) -> tuple[Ints, Floats]:
+    """The curve that is 1 while any kernel runs on the device, and 0 elsewhere from `begin` on."""
+    at = np.concatenate([[begin], np.column_stack(intervals_of(_kernels(trace, device))).ravel()])
+    value = np.zeros(at.size)
+    value[1::2] = 1.0
+    return at, value
+
+
+def _filled(trace: Trace, device: int, begin: int) -> tuple[Ints, Floats]:
+    """The multiprocessors' share with work: the blocks per SM of all kernels that run, at most 1."""
+    kernels = _kernels(trace, device)
+    start, blocks = kernels["start_ns"].to_numpy(), np.nan_to_num(kernels["blocks_per_sm"].to_numpy())
+    turns = np.concatenate([[begin], start, start + kernels["dur_ns"].to_numpy()])
+    order = np.argsort(turns, kind="stable")
+    level = np.cumsum(np.concatenate([[0.0], blocks, -blocks])[order])
+    return turns[order], np.clip(level, 0.0, 1.0)
+
+
+def _queues(trace: Trace) -> Iterator[Counter]:
+    for device, stream, at, length in queue_lengths(trace):
+        begin, end = min(trace.window[0], int(at[0]) - 1), max(trace.window[1], int(at[-1]))
+        values = np.concatenate([[0.0], length.astype(np.float64)])
+        bounds, curve = _known(np.concatenate([[begin], at]), values)
+        yield Counter("Queue length", "count", f"GPU {device}", device, stream, bounds, end, curve)
+
+
+def _told(trace: Trace) -> Iterator[Counter]:
+    for told in user_counters(trace):
+        end = max(trace.window[1], int(told.curve[0][-1]))
+        _, curve = _known(*told.curve)
+        yield Counter(told.name, told.kind, told.process, None, None, told.bounds, end, curve, unit=told.unit)
+
+
+@compiled
+def _tile(at: Array, value: Array, end: int, level: int, index: int, is_mean: Bool) -> Array:
+    """Return the least, the largest and the last value, or thrice the mean, of each bucket."""
+    tile = np.full((3, BUCKETS), np.nan)
+    begin = (index * BUCKETS) << level
+    place = np.searchsorted(at, begin)  # the first change in the bucket
+    current = value[place - 1] if place else np.nan
+    for bucket in range(BUCKETS):
+        edge = begin + (bucket << level)
+        stop = edge + (1 << level)
+        if edge > end:
+            break
+        begins_anew = place < at.size and at[place] == edge
+        least = most = np.nan if begins_anew else current
+        since, until, area = edge, min(stop, max(end, edge + 1)), 0.0
+        from_here = np.int64(0)
+        while place < at.size and at[place] < stop:
+            if current == current:
+                area += current * (at[place] - since)
+                from_here += at[place] - since
+            since, current = at[place], value[place]
+            if current == current:
+                least = current if not least <= current else least
+                most = current if not most >= current else most
+            place += 1
+        if is_mean:
+            if current == current:
+                area += current * (until - since)
+                from_here += until - since
+            least = most = area / from_here if from_here > 0 else current
+            tile[2, bucket] = least
+        else:
+            tile[2, bucket] = current
+        tile[0, bucket], tile[1, bucket] = least, most
+    return tile

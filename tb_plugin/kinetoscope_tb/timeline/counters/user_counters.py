@@ -1,0 +1,82 @@
+"""Counters that the file itself has: what a program said of its values, each series a curve with its unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...trace import Trace
+
+_LONGEST_UNIT = 20
+
+
+@dataclass(frozen=True, eq=False)
+class UserCounter:
+    """One series.
+
+    Args:
+        counter: What the program calls it.
+        series: Which of its values.
+        name: Both in words.
+        process: What it belongs to, in words.
+        kind: How its values are written.
+        unit: What follows them; empty for none.
+        bounds: The least and the largest value.
+        curve: When it changes, and what it is from then on; NaN where it isn't known.
+    """
+
+    counter: str
+    series: str
+    name: str
+    process: str
+    kind: Literal["bytes", "fraction", "number"]
+    unit: str
+    bounds: tuple[float, float]
+    curve: tuple[NDArray[np.int64], NDArray[np.float64]]
+
+
+def user_counters(trace: Trace) -> Iterator[UserCounter]:
+    """Each series that has a number, by process and name."""
+    frame = trace.counters
+    if frame.is_empty():
+        return
+    units = _units(trace.meta.producer)
+    keys = frame.select("process", "name", "series").with_columns(pl.all().cast(pl.String).fill_null(""))
+    runs = (
+        keys.with_row_index()
+        .group_by("process", "name", "series", maintain_order=True)
+        .agg(pl.col("index").first(), pl.len())
+    )
+    at, value = frame["start_ns"].to_numpy(), frame["value"].to_numpy()
+    for process, name, series, first, count in runs.iter_rows():
+        rows = slice(first, first + count)
+        numbers = value[rows][~np.isnan(value[rows])]
+        if not numbers.size:
+            continue
+        kind, unit = _kind(units.get(name, ""), numbers)
+        words = name if series in (name, "value", "") else f"{name} · {series}"
+        bounds = (float(numbers.min()), float(numbers.max()))
+        yield UserCounter(
+            name, series or "value", words, f"process {process}", kind, unit, bounds, (at[rows], value[rows])
+        )
+
+
+def _units(producer: Mapping[str, Any]) -> dict[str, str]:
+    told = producer.get("counters")
+    listed = told.items() if isinstance(told, Mapping) else ()
+    units = {name: about.get("unit") for name, about in listed if isinstance(about, Mapping)}
+    return {name: unit[:_LONGEST_UNIT] for name, unit in units.items() if isinstance(unit, str)}
+
+
+def _kind(unit: str, numbers: NDArray[np.float64]) -> tuple[Literal["bytes", "fraction", "number"], str]:
+    """How values of a unit are written: bytes with their multiples, shares as per cent, others as they are."""
+    if unit == "bytes" or unit.startswith("bytes/"):
+        return "bytes", unit.removeprefix("bytes")
+    if unit == "fraction" and numbers.min() >= 0 and numbers.max() <= 1:
+        return "fraction", ""
+    return "number", unit

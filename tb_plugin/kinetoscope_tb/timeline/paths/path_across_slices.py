@@ -1,0 +1,105 @@
+"""The path across ranks as the timeline of one worker draws it: what of it lies on this worker, piece by piece.
+
+A stretch leads along what its rank waited for, as a segment of its recording does. So its pieces are traced back from
+its end in the recording's own graph, and follow each other without a gap. A transfer is one piece: the collective's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ...arrays.gather import NONE, gather
+from ...critical_path import CLASSES, Explanation, Graph, Kind, trace_back
+from ...distributed.collectives.calls import CallRows
+from ...distributed.path.path_segments import PathSegments
+from ...distributed.path.paths import BEFORE
+from ...distributed.path.sync_points import SyncPoints
+from ...errors import TraceError
+from ...trace import Trace
+from ..core.model import Timeline
+from .path_slices import PathSlices
+
+_OF_ANOTHER = (
+    "the summary that the path across ranks is made of is of another recording. "
+    "If it lies beside the recordings, make it again: kinetoscope index LOGDIR --beside."
+)
+
+
+@dataclass(frozen=True)
+class PathAcrossSlices:
+    """What of the paths across ranks lies on one worker.
+
+    Attributes:
+        slices: The pieces; their `stretch` is a row of `frame`.
+        frame: STRETCHES of all ranks.
+    """
+
+    slices: PathSlices
+    frame: pl.DataFrame
+
+    @classmethod
+    def of(cls, trace: Trace, timeline: Timeline, stretches: PathSegments, member: int) -> PathAcrossSlices:
+        """Return what lies on a member, of which this is the trace.
+
+        Raises:
+            TraceError: The summaries that the paths are made of are of another recording.
+        """
+        mine = np.flatnonzero((stretches.frame["member"] == member).to_numpy())
+        rows = stretches.frame[mine]
+        pieces = _pieces(trace, Explanation.of(trace).graph, rows, stretches.ranks.members[member].worker)
+        stretch = pieces["step"].to_numpy()
+        order = np.lexsort((pieces["start_ns"].to_numpy(), stretch))
+        path = pieces[order]
+        slices = PathSlices.of_path(trace, timeline, path, mine[stretch[order]])
+        is_before = rows["part"].to_numpy()[stretch[order]] == BEFORE
+        part = np.where(is_before, BEFORE, slices.part).astype(np.int8)
+        told = (slices.start, slices.end, part, slices.reason, slices.number, slices.axis, slices.stretch)
+        return cls(PathSlices(*told), stretches.frame)
+
+    def within(self, timeline: Timeline, from_ns: int, to_ns: int, buckets: int) -> list[dict[str, Any]]:
+        """The pieces that reach into a range, as those of a path of one worker, each with the stretch that it is of.
+
+        `first` and `last` number the stretches over all ranks and steps: the path goes on where the next number is.
+        """
+        step, since, until = (self.frame[name] for name in ("step", "since", "until"))
+        return [
+            {**said, "step": step[of], "first": of, "last": to, "since": since[of], "until": until[to]}
+            for said, of, to in self.slices.told(timeline, from_ns, to_ns, buckets)
+        ]
+
+
+def _pieces(trace: Trace, graph: Graph, rows: pl.DataFrame, worker: str) -> pl.DataFrame:
+    """The pieces of some of STRETCHES of a trace: PATH, whose `step` is the place of the stretch."""
+    sync_points = SyncPoints.of(graph, CallRows.of(trace))
+    call, own_step, part, start = (rows[name].to_numpy() for name in ("call", "own_step", "part", "start_ns"))
+    end = start + rows["dur_ns"].to_numpy()
+    if call.max(initial=NONE) >= sync_points.start.size or own_step.max(initial=NONE) >= trace.steps.height:
+        raise TraceError(worker, _OF_ANOTHER)
+    moves = (part >= len(CLASSES)) & (part != BEFORE)
+    target = np.where(call >= 0, gather(sync_points.start, call), own_step + graph.nodes.step_ends.start)
+    target[moves] = NONE
+    led = np.flatnonzero(target >= 0)
+    reached = graph.nodes.time[target[led]]
+    if np.any(np.where(part[led] == BEFORE, reached < end[led], reached != end[led])):
+        raise TraceError(worker, _OF_ANOTHER)
+    found = trace_back(trace, graph, target[led], start[led], end[led])
+    found = found.with_columns(step=pl.Series(led[found["step"].to_numpy()], dtype=pl.Int32))
+    alone = np.flatnonzero(target < 0)
+    call = np.where(moves, call, NONE)[alone]
+    event = gather(sync_points.event, call)
+    whole = {
+        "step": alone,
+        "start_ns": start[alone],
+        "end_ns": end[alone],
+        "class": part[alone],
+        "kind": np.full(alone.size, Kind.ITSELF),
+        "host_event": event,
+        "launch": np.full(alone.size, NONE),
+        "device_event": gather(sync_points.row, call),
+        "thread": gather(trace.host_events["thread"].to_numpy(), event),
+    }
+    return pl.concat([found, pl.DataFrame(whole, schema=found.schema)])

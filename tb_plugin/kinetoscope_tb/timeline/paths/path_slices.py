@@ -1,0 +1,116 @@
+"""The critical path as the timeline draws it: its stretches in a range of time, each with the slice that it runs in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather
+from ...critical_path import CLASSES, REASONS, Explanation, Places
+from ...distributed.path.paths import PARTS
+from ...trace import Trace
+from ..core.model import Timeline
+from ..details.slice_summary import slice_summaries
+
+Ints = NDArray[np.int64]
+WAITS = ("launch latency", "between rows", "unexplained wait")
+"""Parts of a path in which nothing runs: they lie between slices."""
+
+
+def _slices(timeline: Timeline, places: Places) -> NDArray[np.int32]:
+    """The slice of each place: that of its row, else of its call, else of its host event; NONE without any."""
+    number = timeline.slices_of("host_events", places.event)
+    for frame, rows in (("launches", places.call), ("device_events", places.row)):
+        found = timeline.slices_of(frame, rows)
+        number = np.where(found >= 0, found, number)
+    return number
+
+
+@dataclass(frozen=True)
+class PathSlices:
+    """Pieces of critical paths, in the order of the paths.
+
+    Attributes:
+        start: Of each piece; likewise its end, its class (a place in PARTS), and why it could not begin earlier.
+        number: The slice that it lies in: of a call, a range or a row; NONE in a wait, and where nothing was recorded.
+        axis: The thread or stream that it is on: a number.
+        stretch: Which stretch of a path across ranks it is of; 0 for paths within one.
+    """
+
+    start: Ints
+    end: Ints
+    part: NDArray[np.int8]
+    reason: NDArray[np.int8]
+    number: NDArray[np.int32]
+    axis: Ints
+    stretch: Ints
+
+    @classmethod
+    def of(cls, trace: Trace, timeline: Timeline) -> PathSlices:
+        """Return the paths of all steps of a trace."""
+        path = Explanation.of(trace).path
+        return cls.of_path(trace, timeline, path, np.zeros(path.height, np.int64))
+
+    @classmethod
+    def of_path(cls, trace: Trace, timeline: Timeline, path: pl.DataFrame, stretch: Ints) -> PathSlices:
+        """Return the rows of PATH, or of its columns with a `class` of PARTS, each of some stretch."""
+        part = path["class"].to_numpy()
+        number = _slices(timeline, Places.of_path(path))
+        is_wait = np.isin(part, [CLASSES.index(name) for name in WAITS])
+        start, end = path["start_ns"].to_numpy(), path["end_ns"].to_numpy()
+        number = np.where(is_wait, NONE, number).astype(np.int32)
+        stream = trace.device_events.select(pl.struct("device", "stream").rank("dense")).to_series().to_numpy()
+        thread, row = path["thread"].to_numpy(), path["device_event"].to_numpy()
+        axis = np.where(thread >= 0, thread, -1 - gather(stream.astype(np.int64), row, missing=0))
+        return cls(start, end, part, path["kind"].to_numpy(), number, axis.astype(np.int64), stretch)
+
+    def within(self, timeline: Timeline, from_ns: int, to_ns: int, buckets: int) -> list[dict[str, Any]]:
+        """The pieces that reach into a range, in their order.
+
+        Each says when it starts and ends, its part, its reason and the slice that it lies in, in brief. Short ones that
+        follow each other on one thread or stream, and begin in the same of so many equal parts of the range, are told
+        as one: as the longest of them, with their `count`.
+        """
+        return [said for said, _, _ in self.told(timeline, from_ns, to_ns, buckets)]
+
+    def told(self, timeline: Timeline, from_ns: int, to_ns: int, buckets: int) -> list[tuple[dict[str, Any], int, int]]:
+        """What `within` says, each with the first and the last stretch that it is of.
+
+        What is told as one is of one stretch, or of some right after each other.
+        """
+        inside = np.flatnonzero((self.end > from_ns) & (self.start < to_ns))
+        if not inside.size:
+            return []
+        start, end = self.start[inside], self.end[inside]
+        wide = max(1, (to_ns - from_ns) // buckets)
+        bucket = np.maximum(start - from_ns, 0) // wide
+        is_short = end - start < wide
+        same = is_short[1:] & is_short[:-1] & (bucket[1:] == bucket[:-1]) & (np.diff(self.axis[inside]) == 0)
+        same &= np.diff(self.stretch[inside]) <= 1
+        first = np.flatnonzero(np.append(True, ~same))
+        group = np.repeat(np.arange(first.size), np.diff(np.append(first, inside.size)))
+        chosen = inside[np.lexsort((start - end, group))[first]]
+        known = iter(slice_summaries(timeline, self.number[chosen]))
+        last = np.append(first[1:], inside.size) - 1
+        columns = (start[first], end[last], self.part[chosen], self.reason[chosen], self.number[chosen])
+        stretches = self.stretch[inside[first]], self.stretch[inside[last]]
+        rows = zip(*(c.tolist() for c in (*columns, last - first + 1, *stretches)), strict=True)
+        return [
+            (
+                {
+                    "from_ns": begin,
+                    "to_ns": stop,
+                    "part": PARTS[part],
+                    "reason": REASONS[reason],
+                    "slice": next(known) if number >= 0 else None,
+                    "count": count,
+                },
+                of,
+                to,
+            )
+            for begin, stop, part, reason, number, count, of, to in rows
+        ]

@@ -1,0 +1,137 @@
+"""What ran in an area of the timeline: some time on some tracks, by name.
+
+What is compiled here avoids whole-array expressions: numba takes seconds to compile the errors that those might raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.jit import Array, compiled
+from ...table import COUNT, DURATION, TEXT, Column, Table
+from ..core.model import CATEGORIES, Timeline
+from ..details.duration_stats import nearest_rank
+
+
+class Area(Table):
+    """One row is the slices of one name and category that reach into the area.
+
+    Amounts (total, self, union) are cut to the area. What tells how long such a slice lasts (mean, min, p50, p95, max)
+    is not: it is of whole slices.
+    """
+
+    key, weight = ("name", "category"), "total_ns"
+    charts = ("self_ns",)  # slices lie in each other: their totals are no parts of a whole
+
+    name = Column(TEXT, "Name of the slices.")
+    category = Column(TEXT, "What they are: Kernel, Operator and so on.")
+    calls = Column(COUNT, "How many slices reach into the area; each is counted once, whole or not.")
+    total_ns = Column(DURATION, "Sum of their durations within the area.")
+    self_ns = Column(
+        DURATION, "That without the time of the slices right inside them on the same track; self times add up."
+    )
+    union_ns = Column(DURATION, "Time of the area in which at least one of them ran, on any track.", adds_up=False)
+    mean_ns = Column(DURATION, "Mean of their whole durations, also of what lies outside the area, rounded.")
+    min_ns = Column(DURATION, "The shortest whole duration.")
+    p50_ns = Column(DURATION, "Half of them last no longer, as a whole: one of the durations.", adds_up=False)
+    p95_ns = Column(DURATION, "95 % of them last no longer, as a whole: one of the durations.", adds_up=False)
+    max_ns = Column(DURATION, "The longest whole duration.")
+
+
+def area(timeline: Timeline, from_ns: int, to_ns: int, tracks: Sequence[int]) -> pl.DataFrame:
+    """What reaches into the time from `from_ns` up to, not including, `to_ns`, the largest total first.
+
+    A slice of no length belongs to the area if it lies at a moment of it.
+    """
+    numbers = _reaching(timeline, from_ns, to_ns, tracks)
+    start, dur = timeline.start_ns[numbers], timeline.dur_ns[numbers]
+    begin, end = np.maximum(start, from_ns), np.minimum(start + dur, to_ns)
+    labels, label = np.unique(timeline.label[numbers], return_inverse=True)
+    order = np.argsort(start, kind="stable")
+    parent = _places(numbers, timeline.parent[numbers])
+    calls, total, own, united = _sums(order, begin, end, parent, label.astype(np.int64), labels.size)
+    spelt = timeline.labels
+    rows = pl.DataFrame(
+        {
+            "name": [spelt.texts[i] or None for i in labels.tolist()],
+            "category": [CATEGORIES[i] for i in spelt.categories[labels].tolist()],
+            "calls": calls,
+            "total_ns": total,
+            "self_ns": own,
+            "union_ns": united,
+            **_durations(label, dur, calls),
+        },
+        schema=Area.schema(),
+    )
+    return Area.of(rows.sort("total_ns", "calls", "name", "category", descending=[True, True, False, False]))
+
+
+def _reaching(timeline: Timeline, from_ns: int, to_ns: int, tracks: Sequence[int]) -> NDArray[np.int64]:
+    """The slices on the tracks that reach into the time, rising: those of a row follow each other."""
+    first, parts = timeline.pyramid.rows.first, [np.empty(0, np.int64)]
+    for place in sorted(set(tracks)):
+        track = timeline.tracks[place]
+        for row in range(track.first_row, track.first_row + track.lanes):
+            low, high = int(first[row]), int(first[row + 1])
+            begin, stop = np.searchsorted(timeline.start_ns[low:high], [from_ns, to_ns]) + low
+            if begin > low and timeline.start_ns[begin - 1] + timeline.dur_ns[begin - 1] > from_ns:
+                begin -= 1
+            parts.append(np.arange(begin, stop))
+    return np.concatenate(parts)
+
+
+def _places(numbers: NDArray[np.int64], parent: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The place of each parent among the numbers, or -1."""
+    if not numbers.size:
+        return np.empty(0, np.int64)
+    place = np.minimum(np.searchsorted(numbers, parent), numbers.size - 1)
+    return np.where(numbers[place] == parent, place, -1)
+
+
+def _durations(label: NDArray[np.int64], dur: NDArray[np.int64], calls: NDArray[np.int64]) -> dict[str, object]:
+    """How long the slices of each label last."""
+    rows = pl.DataFrame({"label": label, "dur": dur}).sort("label", "dur")["dur"].to_numpy()
+    first = np.cumsum(calls) - calls
+    ranks = {share: first + [nearest_rank(count, share) for count in calls.tolist()] for share in (0.5, 0.95)}
+    sums = np.add.reduceat(rows, first) if calls.size else calls
+    return {
+        "mean_ns": (2 * sums + calls) // np.maximum(2 * calls, 1),
+        "min_ns": rows[first],
+        "p50_ns": rows[ranks[0.5].astype(np.int64)],
+        "p95_ns": rows[ranks[0.95].astype(np.int64)],
+        "max_ns": rows[first + calls - 1],
+    }
+
+
+@compiled
+def _sums(
+    order: Array, start: Array, end: Array, parent: Array, label: Array, labels: int
+) -> tuple[Array, Array, Array, Array]:
+    """Return (how many, their time, their own time, the time in which any of them runs) of each label.
+
+    `order` has the slices by start, so that what lies side by side in one of them is seen in order.
+    """
+    calls, total = np.zeros(labels, np.int64), np.zeros(labels, np.int64)
+    own, united = np.zeros(labels, np.int64), np.zeros(labels, np.int64)
+    until = np.full(labels, np.iinfo(np.int64).min)
+    reached = start.copy()  # up to where the slices right inside each one, seen so far, cover it
+    for i in order:
+        lasts = end[i] - start[i]
+        calls[label[i]] += 1
+        total[label[i]] += lasts
+        own[label[i]] += lasts
+        begin = max(start[i], until[label[i]])
+        if end[i] > begin:
+            united[label[i]] += end[i] - begin
+            until[label[i]] = end[i]
+        around = parent[i]
+        if around >= 0:
+            begin = max(start[i], reached[around])
+            if end[i] > begin:
+                own[label[around]] -= end[i] - begin
+                reached[around] = end[i]
+    return calls, total, own, united

@@ -1,0 +1,110 @@
+"""Slices by exact values of what the trace knows of them.
+
+null as a value means that nothing is known: {"op": null} is device work of which no operator is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays.gather import gather
+from ...trace import Trace
+from ...trace.row_filters import has_op, rows_where
+from ..core.model import FRAMES, Timeline
+
+Slices = NDArray[np.integer] | NDArray[np.bool_]
+Value = Any  # str, int or None
+_TEXT, _NUMBER = (str, type(None)), (int, type(None))
+
+
+def slices_with(trace: Trace, timeline: Timeline, predicates: Mapping[str, Value]) -> Iterator[Slices]:
+    """For each value that is wanted the slices that have it: their numbers, or of all slices whether they do."""
+    collective = {name: predicates[name] for name in _COLLECTIVE if name in predicates}
+    if collective:
+        yield _of_collective(trace, timeline, collective)
+    for name, value in predicates.items():
+        if name in _OF_VALUE:
+            yield _OF_VALUE[name][1](trace, timeline, value)
+
+
+def _of_shapes(trace: Trace, timeline: Timeline, shapes: Value) -> Slices:
+    return timeline.slices_of("host_events", rows_where(trace.host_events, kind="operator", input_shapes=shapes))
+
+
+def _of_op(trace: Trace, timeline: Timeline, name: Value) -> Slices:
+    parts = [
+        timeline.slices_of(frame, np.flatnonzero(has_op(trace, getattr(trace, frame), name)))
+        for frame in ("device_events", "launches")
+    ]
+    return np.concatenate(parts)
+
+
+def _of_tracks(attribute: str) -> Callable[[Trace, Timeline, Value], Slices]:
+    def slices(_trace: Trace, timeline: Timeline, value: Value) -> Slices:
+        found = np.zeros(timeline.size, bool)
+        for place, track in enumerate(timeline.tracks):
+            if getattr(track, attribute) == value:
+                found[timeline.slices_on(place)] = True
+        return found
+
+    return slices
+
+
+def _of_step(trace: Trace, timeline: Timeline, name: Value) -> Slices:
+    names, parts = trace.steps["name"], list[NDArray[np.int32]]()
+    for frame in ("host_events", "launches", "device_events"):
+        step = getattr(trace, frame)["step"].to_numpy()
+        is_so = step < 0 if name is None else gather((names == name).to_numpy(), step, missing=False)
+        parts.append(timeline.slices_of(frame, np.flatnonzero(is_so)))
+    return np.concatenate(parts)
+
+
+def _of_collective(trace: Trace, timeline: Timeline, predicates: Mapping[str, Value]) -> Slices:
+    """The operators and kernels that say these facts, and the work launched by operators that do."""
+    told = trace.collectives
+    rows = rows_where(told, **{_COLLECTIVE[name]: value for name, value in predicates.items()})
+    host, device = (told[name].to_numpy()[rows] for name in ("host_event", "device_event"))
+    launched = np.flatnonzero(np.isin(trace.device_events["op"].to_numpy(), host[host >= 0]))
+    device = np.concatenate([device, launched])
+    return np.concatenate([timeline.slices_of("host_events", host), timeline.slices_of("device_events", device)])
+
+
+def slices_at_byte(trace: Trace, timeline: Timeline, offset: Value) -> NDArray[np.int32]:
+    """The slice of the event that begins at a byte of the file; of a record of memory the operator that was open."""
+    parts = [timeline.slices_of(frame, rows_where(getattr(trace, frame), offset=offset)) for frame in FRAMES]
+    ops = trace.memory["op"].to_numpy()[rows_where(trace.memory, offset=offset)]
+    return np.concatenate([*parts, timeline.slices_of("host_events", ops)])
+
+
+def _reaching_beyond(_trace: Trace, timeline: Timeline, at: Value) -> Slices:
+    end = timeline.start_ns + timeline.dur_ns
+    reaching: NDArray[np.bool_] = (end > at) | (timeline.start_ns >= at)
+    return reaching
+
+
+_OF_VALUE: dict[str, tuple[Any, Callable[[Trace, Timeline, Value], Slices]]] = {
+    "input_shapes": (_TEXT, _of_shapes),
+    "op": (_TEXT, _of_op),
+    "device": (_NUMBER, _of_tracks("device")),
+    "stream": (_NUMBER, _of_tracks("stream")),
+    "thread": (str, _of_tracks("tid")),
+    "process": (str, _of_tracks("pid")),
+    "step": (_TEXT, _of_step),
+    "offset": (int, slices_at_byte),
+    "from_ns": (int, _reaching_beyond),
+    "to_ns": (int, lambda _, timeline, at: timeline.start_ns < at),
+    "least_ns": (int, lambda _, timeline, dur: timeline.dur_ns >= dur),
+    "below_ns": (int, lambda _, timeline, dur: timeline.dur_ns < dur),
+}
+_COLLECTIVE = {"collective": "name", "group": "group", "nth": "nth"}
+VALUES: dict[str, Any] = {
+    **{name: types for name, (types, _) in _OF_VALUE.items()},
+    "collective": _TEXT,
+    "group": _TEXT,
+    "nth": _NUMBER,
+}
+"""What can be wanted, with the types of its values."""

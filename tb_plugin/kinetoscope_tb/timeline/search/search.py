@@ -1,0 +1,179 @@
+"""What is looked for, and what was found: slices by words, by exact values, or by the row of another view.
+
+A name is looked at once per label, not once per slice, so that words are found in all of a large recording at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import BadParameter
+from ...trace import Trace
+from ...trace.row_filters import Events
+from ...view import View
+from ..core.model import CATEGORIES, Timeline
+from ..core.pyramid import Pyramid, Rows
+from .predicates import VALUES, slices_with
+from .text_query import texts_with
+
+BINS = 512
+MOST_NAMES = 100
+MOST_SHOWN = 80  # characters of a value in a message
+_OF_LABELS = {"text": str, "name": (str, type(None)), "category": str}
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """Slices that were found.
+
+    Args:
+        timeline: Where.
+        numbers: Of the slices, rising.
+    """
+
+    timeline: Timeline
+    numbers: NDArray[np.int32]
+
+    @property
+    def start_ns(self) -> NDArray[np.int64]:
+        """When each begins."""
+        return self.timeline.start_ns[self.numbers]
+
+    @cached_property
+    def by_start(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """(their starts, their numbers) in order of time; of two that begin together the one further up is first."""
+        start = self.start_ns
+        order = np.argsort(start, kind="stable")
+        return start[order], self.numbers[order]
+
+    def pyramid(self) -> Pyramid:
+        """The found slices alone, in the rows of the timeline, at any zoom."""
+        timeline, numbers = self.timeline, self.numbers
+        dur, label = timeline.dur_ns[numbers], timeline.label[numbers]
+        first = np.searchsorted(numbers, timeline.pyramid.rows.first).astype(np.int64)
+        return Pyramid(Rows(self.start_ns, dur, label, first, numbers.astype(np.uint32)))
+
+    def names(self) -> list[tuple[str, int]]:
+        """The names that were found with how often, most first, at most 100."""
+        texts = self.timeline.labels.texts
+        counts = np.bincount(self.timeline.label[self.numbers], minlength=len(texts))
+        told = Counter[str]()
+        for label in np.flatnonzero(counts).tolist():
+            told[texts[label]] += int(counts[label])
+        return sorted(told.items(), key=lambda named: (-named[1], named[0]))[:MOST_NAMES]
+
+    def histogram(self) -> list[int]:
+        """How many begin in each of 512 equal parts of the window."""
+        first, last = self.timeline.window
+        bins = np.minimum((self.start_ns - first) * BINS // max(1, last - first), BINS - 1)
+        counts: list[int] = np.bincount(bins, minlength=BINS).tolist()
+        return counts
+
+    def place_after(self, at: int | None) -> int:
+        """The place, in order of time, of the first that begins after a time; of all, without one."""
+        return 0 if at is None else int(np.searchsorted(self.by_start[0], at, "right"))
+
+    def place_before(self, at: int | None) -> int:
+        """The place of the last that begins before a time, or of all; -1 if there is none."""
+        starts = self.by_start[0]
+        return (starts.size if at is None else int(np.searchsorted(starts, at))) - 1
+
+
+def parsed(text: str, views: Mapping[str, View]) -> str:
+    """A find as JSON in one spelling.
+
+    Args:
+        text: What was asked for.
+        views: By their ids, those whose rows can be asked for, if they have slices.
+
+    Raises:
+        BadParameter: It is no find: docs/http_api.md says what one is.
+    """
+    try:
+        find = json.loads(text)
+        json.dumps(find, ensure_ascii=False).encode()  # not half a surrogate pair: no name of a slice has one
+    except (ValueError, RecursionError):
+        raise BadParameter(f"find={text[:80]!r} isn't possible; it is a JSON object.") from None
+    if not isinstance(find, dict) or not find:
+        raise BadParameter(f"find={text[:80]!r} isn't possible; it is a JSON object with at least one key.")
+    known = _known(find, views)
+    for name, value in find.items():
+        if name not in known:
+            raise BadParameter(f"find can't have {name[:MOST_SHOWN]!r} here; it has {', '.join(known)}.")
+        types = known[name] if isinstance(known[name], tuple) else (known[name],)
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            raise BadParameter(f"find can't have {name[:MOST_SHOWN]!r} = {str(value)[:MOST_SHOWN]!r}.")
+        if isinstance(value, int) and abs(value) >= 1 << 63:
+            raise BadParameter(f"find can't have {name!r} = {str(value)[:MOST_SHOWN]}; numbers have at most 63 bits.")
+    if find.get("category", CATEGORIES[0]) not in CATEGORIES:
+        category = find["category"][:MOST_SHOWN]
+        raise BadParameter(f"There is no category {category!r}; there are {', '.join(CATEGORIES)}.")
+    return json.dumps(find, sort_keys=True)
+
+
+def _known(find: dict[str, Any], views: Mapping[str, View]) -> dict[str, Any]:
+    """What a find may hold, with the types of the values."""
+    if "view" not in find:
+        return {**_OF_LABELS, **VALUES}
+    view = views.get(find["view"]) if isinstance(find["view"], str) else None
+    if view is None or view.slices is None:
+        having = ", ".join(view.id for view in views.values() if view.slices)
+        raise BadParameter(f"Rows of {str(find['view'])[:MOST_SHOWN]!r} have no slices; those of {having} have.")
+    types = {column.name: (column.kind.dtype.to_python(), type(None)) for column in view.table.columns}
+    return {"view": str, "text": str, **{name: types[name] for name in view.table.key}}
+
+
+def search(trace: Trace, timeline: Timeline, find: str, views: Mapping[str, View]) -> SearchResult:
+    """The slices that a parsed find wants: those that all of its keys let through.
+
+    Raises:
+        BadParameter: A pattern in its words is none.
+    """
+    query = json.loads(find)
+    labels = _labels(timeline, query)
+    mask = labels[timeline.label] if labels is not None else np.ones(timeline.size, bool)
+    if view := query.get("view"):
+        mask &= _mask_of_events(timeline, views[view].events_of_row(trace, query))
+    else:
+        for numbers in slices_with(trace, timeline, query):
+            mask &= _mask(timeline, numbers)
+    return SearchResult(timeline, np.flatnonzero(mask).astype(np.int32))
+
+
+def _mask_of_events(timeline: Timeline, events: Events) -> NDArray[np.bool_]:
+    mask = np.zeros(timeline.size, bool)
+    for frame, rows in events.items():
+        mask |= _mask(timeline, timeline.slices_of(frame, rows))
+    return mask
+
+
+def _mask(timeline: Timeline, numbers: NDArray[np.integer] | NDArray[np.bool_]) -> NDArray[np.bool_]:
+    if numbers.dtype == np.bool_:
+        return numbers.astype(np.bool_, copy=False)
+    mask = np.zeros(timeline.size, bool)
+    mask[numbers[numbers >= 0]] = True
+    return mask
+
+
+def _labels(timeline: Timeline, query: dict[str, Any]) -> NDArray[np.bool_] | None:
+    """Which labels the find lets through; None if it says nothing of them."""
+    labels, passed = timeline.labels, None
+    if text := query.get("text"):
+        passed = texts_with(text, labels.texts)
+    if "view" in query:
+        return passed
+    if "category" in query:
+        is_of = labels.categories == CATEGORIES.index(query["category"])
+        passed = is_of if passed is None else passed & is_of
+    if "name" in query:
+        is_so = np.array([text == (query["name"] or "") for text in labels.texts], bool)
+        passed = is_so if passed is None else passed & is_so
+    return passed

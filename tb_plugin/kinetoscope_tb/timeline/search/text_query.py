@@ -1,0 +1,47 @@
+"""Filter words as in the page's tables: `words that must occur -unless these do re:or a pattern`."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...errors import BadParameter
+
+_PARTS = re.compile(r"(?s)(.*?)(?:(?:^|\s)re:(.*))?")
+
+
+def texts_with(words: str, texts: list[str]) -> NDArray[np.bool_]:
+    """Which of the texts the words let through; upper and lower case are alike.
+
+    Raises:
+        BadParameter: What follows `re:` is no pattern. Patterns are those of Rust's regex, which take no more time on
+            any text than reading it: they can't look around themselves or refer back.
+    """
+    plain, pattern = _split(words)
+    column = pl.Series(texts, dtype=pl.String)
+    lower = column.str.to_lowercase()
+    found = np.ones(len(texts), bool)
+    for word in plain.lower().split():
+        if word.startswith("-"):
+            found &= ~_contain(lower, word[1:]) if len(word) > 1 else True
+        else:
+            found &= _contain(lower, word)
+    if pattern:
+        try:
+            found &= column.str.contains(f"(?i){pattern}").to_numpy()
+        except pl.exceptions.ComputeError as error:
+            raise BadParameter(f"re:{pattern} isn't a pattern: {error}") from None
+    return found
+
+
+def _split(words: str) -> tuple[str, str]:
+    parts = _PARTS.fullmatch(words)
+    return (parts[1], (parts[2] or "").strip()) if parts else (words, "")
+
+
+def _contain(texts: pl.Series, word: str) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = texts.str.contains(word, literal=True).to_numpy()
+    return found

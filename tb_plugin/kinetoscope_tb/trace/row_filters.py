@@ -1,0 +1,58 @@
+"""Rows of a trace's frames by the values in them: what a row of a view is resolved to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..arrays.gather import NONE, texts
+from .model import Trace
+
+Key = Mapping[str, Any]
+"""The values of the key columns of a view's row; None where a value is missing."""
+Events = Mapping[str, NDArray[np.integer]]
+"""Rows of a trace's frames by the name of the frame; a negative row is none."""
+
+
+def is_equal(values: pl.Series, value: Any) -> NDArray[np.bool_]:
+    """Whether each value is this one; none is None."""
+    if value is None:
+        return np.zeros(values.len(), bool)
+    # As an expression, which also compares with a number that is too large for the column.
+    return values.to_frame("value").select(pl.col("value") == pl.lit(value))["value"].fill_null(value=False).to_numpy()
+
+
+def rows_where(frame: pl.DataFrame, **values: Any) -> NDArray[np.int32]:
+    """The rows of a frame that have these values; None is a missing one, which a number has as NONE."""
+    predicates = [pl.lit(value=True)]
+    for name, value in values.items():
+        is_text = isinstance(frame.schema[name], pl.Enum)
+        if value is None:
+            predicates.append(pl.col(name).is_null() if is_text else pl.col(name) == NONE)
+        elif is_text and value not in frame[name].dtype.categories:  # type: ignore[attr-defined]
+            predicates.append(pl.lit(value=False))
+        else:
+            predicates.append(pl.col(name) == value)
+    return frame.select(pl.arg_where(pl.all_horizontal(predicates))).to_series().to_numpy().astype(np.int32)
+
+
+def has_op(trace: Trace, frame: pl.DataFrame, name: str | None) -> NDArray[np.bool_]:
+    """Of each row whether its operator has this name; None: whether its operator is unknown."""
+    op = frame["op"].to_numpy()
+    return op < 0 if name is None else (texts(trace.host_events["name"], op) == name).fill_null(value=False).to_numpy()
+
+
+def device_work(trace: Trace, key: Key) -> Events:
+    """The work of a device, or of one of its streams; with a step, what overlaps the step's window."""
+    place = {name: key[name] for name in ("device", "stream") if key.get(name) is not None}
+    rows, events = rows_where(trace.device_events, **place), trace.device_events
+    if key.get("step") not in (None, "all"):
+        step = trace.steps.filter(pl.col("name") == key["step"])
+        start, dur = (events[name].to_numpy()[rows] for name in ("start_ns", "dur_ns"))
+        begin, end = (step[side].to_numpy() for side in ("start_ns", "end_ns"))
+        rows = rows[(start < end[0]) & (start + dur > begin[0])] if step.height else rows[:0]
+    return {"device_events": rows}

@@ -1,0 +1,1 @@
+"""Views of devices: kernels, copies, graphs, efficiency, idle time."""

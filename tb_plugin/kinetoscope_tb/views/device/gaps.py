@@ -1,0 +1,112 @@
+"""Gaps: the times in which a device ran nothing, the longest first, and what is known of each.
+
+What the host did during a gap is not what caused it: it tells where to look, and the calls before tell why.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from ...arrays.gather import NONE
+from ...measures.time.idle import HOST_ACTIVITIES, Windows, host_activity
+from ...measures.time.idle import gaps as gaps_of
+from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import Events, Key, rows_where
+from ...view import Part, RowTime, Slices, View
+
+MOST_ROWS = 5_000
+
+
+class Gaps(Table):
+    """One row is one gap of a device between two of its rows, whatever the stream; at most the 5 000 longest."""
+
+    key, weight = ("device", "start_ns"), "dur_ns"
+
+    device = Column(ID, "Index of the device.")
+    start_ns = Column(INSTANT, "When the last row before it ended.")
+    dur_ns = Column(DURATION, "How long nothing ran on the device.")
+    step = Column(TEXT, "Number of the step that it begins in; missing between steps, and where none were marked.")
+    cause = Column(
+        TEXT,
+        "host late: nothing was queued; launch latency: the next row was, and began at once; dependency: it waited for "
+        "another stream; other: why isn't known.",
+    )
+    host = Column(TEXT, "What a launching thread did for most of it, by what was recorded of it.")
+    host_ns = Column(DURATION, "How long it did that, within the gap.")
+    late_ns = Column(
+        DURATION,
+        "How long after the gap began the call that launched the next row did; negative: it was queued before. Missing "
+        "if that call isn't known.",
+    )
+    before = Column(TEXT, "The kernel, copy or fill that ended last before it; missing if none did.")
+    after = Column(TEXT, "The one that ended it; missing if none followed.")
+    op = Column(TEXT, "Innermost operator that launched the one after; missing if none is known.")
+
+
+def gaps(
+    trace: Trace, *, device: int | None = None, from_ns: int | None = None, to_ns: int | None = None
+) -> pl.DataFrame:
+    """The longest gaps first; with from_ns or to_ns those that reach into that time."""
+    found = gaps_of(trace, "device", Windows.of(trace, each=False))
+    wanted = [pl.lit(value=True)]
+    wanted += [pl.col("device") == device] if device is not None else []
+    wanted += [pl.col("end_ns") > from_ns] if from_ns is not None else []
+    wanted += [pl.col("start_ns") < to_ns] if to_ns is not None else []
+    found = found.filter(wanted).with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
+    found = found.sort("dur_ns", "device", "start_ns", descending=[True, False, False]).head(MOST_ROWS)
+    return Gaps.of(_described(trace, found).select(Gaps.schema().names()))
+
+
+def _described(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
+    device, launches = trace.device_events, trace.launches
+    spent = np.array(list(host_activity(trace, found).values()))
+    most = spent.argmax(axis=0) if found.height else np.empty(0, np.int64)
+    names = device["name"].cast(pl.String)
+    after = found["after"].replace(NONE, None)
+    launched = launches["start_ns"].gather(device["launch"].gather(after).replace(NONE, None))
+    ops = device["op"].gather(after).replace(NONE, None)
+    return found.with_columns(
+        device=pl.col("device").cast(pl.Int64),
+        step=_step_of(trace, found["start_ns"].to_numpy()),
+        cause=pl.col("cause").cast(pl.String),
+        host=pl.Series(HOST_ACTIVITIES, dtype=pl.String).gather(most),
+        host_ns=spent.max(axis=0, initial=0),
+        late_ns=launched - found["start_ns"],
+        before=names.gather(found["before"].replace(NONE, None)),
+        after=names.gather(after),
+        op=trace.host_events["name"].gather(ops).cast(pl.String),
+    )
+
+
+def _step_of(trace: Trace, at: np.ndarray) -> pl.Series:
+    start, end = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
+    step = np.searchsorted(start, at, "right") - 1
+    inside = (step >= 0) & (at < end[step]) & (trace.steps["name"][0] != "all")
+    return trace.steps["name"].gather(pl.Series(np.where(inside, step, NONE)).replace(NONE, None))
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The work that ended when the gap began, and what began next on the device."""
+    rows, at = rows_where(trace.device_events, device=key["device"]), key["start_ns"]
+    start, dur = (trace.device_events[name].to_numpy()[rows] for name in ("start_ns", "dur_ns"))
+    if at is None:
+        return {"device_events": rows[:0]}
+    following = start[start > at]
+    around = (start + dur == at) | (start == (following.min() if following.size else NONE))
+    return {"device_events": rows[around]}
+
+
+VIEW = View(
+    gaps,
+    table=Gaps,
+    title="Longest gaps",
+    group="Device",
+    within="moments",
+    needs="device_events",
+    hint="The device was never idle here.",
+    place=Part("idle"),
+    slices=Slices(events_of_row, are_highlighted=False, panel="gaps"),
+    time=RowTime("start_ns", length="dur_ns"),
+)

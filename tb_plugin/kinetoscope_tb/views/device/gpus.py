@@ -1,0 +1,123 @@
+"""GPUs: how busy each device was from the first step's start to the last step's end.
+
+Utilisation asks whether anything ran, SM efficiency how much of the device it could occupy, occupancy how full the busy
+parts were. A device can be 100 % utilised by kernels that each use one of its hundred multiprocessors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ...arrays.intervals import capped_integral
+from ...measures.recording.device_properties import DeviceFacts, Devices
+from ...measures.time.breakdown import intervals_of
+from ...names.device_peaks import TABLE_VERSION, device_peaks
+from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP_RATE, FRACTION, ID, TEXT, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import device_work
+from ...view import Slices, View
+
+
+class Gpus(Table):
+    """One row is one device that ran kernels, copies or fills."""
+
+    key, weight = ("device",), "device_total_ns"
+
+    device = Column(ID, "Index of the device.")
+    name = Column(TEXT, "Name that the driver gives it.")
+    utilization_frac = Column(
+        FRACTION, "Share of the time in which at least one kernel ran; missing where none was recorded."
+    )
+    sm_efficiency_frac = Column(
+        FRACTION,
+        "Mean over the time of the multiprocessors' share with work: blocks per SM of the running kernels, at most 1.",
+    )
+    occupancy_frac = Column(FRACTION, "Mean achieved occupancy of the kernels, weighted by their duration.")
+    tc_time_frac = Column(
+        FRACTION, "Share of kernel time in kernels known to use tensor cores, among the kernels that are known."
+    )
+    kernel_total_ns = Column(DURATION, "Sum of the durations of its kernels, outside the steps too.")
+    device_total_ns = Column(DURATION, "The same with copies and fills.")
+    memory_bytes = Column(BYTES, "Size of its memory.", adds_up=False)
+    compute_capability = Column(TEXT, "Major and minor version of its architecture.")
+    multiprocessors = Column(COUNT, "How many multiprocessors (NVIDIA) or compute units (AMD) it has.", adds_up=False)
+    threads_per_sm = Column(COUNT, "Most threads that one of them holds at a time.", adds_up=False)
+    registers_per_sm = Column(COUNT, "Registers of one of them, of 32 bits.", adds_up=False)
+    shared_memory_per_sm_bytes = Column(BYTES, "Shared memory of one of them.", adds_up=False)
+    warp_size = Column(COUNT, "Threads that run in step.", adds_up=False)
+    peak_half_flop_per_s = Column(
+        FLOP_RATE,
+        f"What it can do in bf16, or in fp16 if it has no bf16 (table of devices, version {TABLE_VERSION}).",
+    )
+    peak_fp32_flop_per_s = Column(FLOP_RATE, "What it can do in fp32 without tensor cores, likewise.")
+    peak_bytes_per_s = Column(BYTE_RATE, "What its memory can move, likewise.")
+
+
+def gpus(trace: Trace) -> pl.DataFrame:
+    """The devices by index."""
+    window = trace.steps["start_ns"][0], trace.steps["end_ns"][-1]
+    devices = Devices.of(trace.meta)
+    rows = [
+        _described(devices.facts(device)) | _spent(rows, window)
+        for (device,), rows in sorted(trace.device_events.group_by("device"), key=lambda group: group[0])
+    ]
+    return Gpus.of(pl.DataFrame(rows, schema=Gpus.schema()))
+
+
+def _described(facts: DeviceFacts) -> dict[str, Any]:
+    peaks = facts.name and device_peaks(facts.name, facts.multiprocessors, facts.memory_bytes)
+    told = {name: value for name, value in asdict(facts).items() if name != "index"}
+    if not peaks:
+        return {"device": facts.index, **told}
+    rates = peaks.flop_per_s
+    return {
+        "device": facts.index,
+        **told,
+        "peak_half_flop_per_s": rates.get("bf16", rates.get("fp16")),
+        "peak_fp32_flop_per_s": rates.get("fp32"),
+        "peak_bytes_per_s": peaks.bandwidth,
+    }
+
+
+def _spent(rows: pl.DataFrame, window: tuple[int, int]) -> dict[str, Any]:
+    kernels = rows.filter(pl.col("kind") == "kernel")
+    totals = {"kernel_total_ns": kernels["dur_ns"].sum(), "device_total_ns": rows["dur_ns"].sum()}
+    return totals | _measured(kernels, window)
+
+
+def _measured(kernels: pl.DataFrame, window: tuple[int, int]) -> dict[str, float | None]:
+    start = np.clip(kernels["start_ns"].to_numpy(), *window)
+    end = np.clip((kernels["start_ns"] + kernels["dur_ns"]).to_numpy(), *window)
+    inside = (end - start).astype(float)
+    length = window[1] - window[0]
+    blocks, occupancy = kernels["blocks_per_sm"].to_numpy(), kernels["occupancy_frac"].to_numpy()
+    uses, known = (kernels["tensor_cores"] == "yes").to_numpy(), (kernels["tensor_cores"] != "unknown").to_numpy()
+    running, ending = intervals_of(kernels)
+    busy = float(np.sum(np.clip(ending, *window) - np.clip(running, *window)))
+    filled = capped_integral(start, end, np.nan_to_num(blocks), 1.0, window)
+    return {
+        "utilization_frac": _ratio(busy, length) if kernels.height else None,
+        "sm_efficiency_frac": _ratio(filled, length) if np.isfinite(blocks).any() else None,
+        "occupancy_frac": _ratio(np.nansum(occupancy * inside), inside[np.isfinite(occupancy)].sum()),
+        "tc_time_frac": _ratio(inside[uses].sum(), inside[known].sum()),
+    }
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return float(part / whole) if whole else None
+
+
+VIEW = View(
+    gpus,
+    table=Gpus,
+    title="GPUs",
+    group="Device",
+    needs="device_events",
+    hint="No work of a device was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
+    within="windows",
+    slices=Slices(device_work),
+)

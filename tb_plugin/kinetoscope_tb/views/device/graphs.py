@@ -1,0 +1,86 @@
+"""Graphs: CUDA and HIP graphs that were launched as a whole, and how full the device was inside them.
+
+A graph's kernels belong to the operator that was open at its launch; the operators that were open when it was captured
+aren't in the recording of a replay. Gaps inside a graph are the device's own: no host can be late for them.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...measures.calls.graph_launches import LAUNCH, graph_launches, graph_rows
+from ...pictures import Bars
+from ...table import COUNT, DURATION, FRACTION, ID, NUMBER, TEXT, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import Events, Key, has_op, is_equal
+from ...view import Slices, View
+
+
+class Graphs(Table):
+    """One row is one graph, launched by one operator on one device."""
+
+    key, weight = ("graph", "op", "device"), "device_total_ns"
+    picture = Bars(("device_total_ns",))
+
+    graph = Column(
+        TEXT,
+        "Number that CUDA gave it (torch 2.12 and later record it); #1, #2 … where none is recorded: "
+        "then launches that ran the same kernels in the same order count as one graph.",
+    )
+    op = Column(TEXT, "Innermost operator that was open when it was launched; missing if none is known.")
+    device = Column(ID, "Device that ran it.")
+    first_kernel = Column(TEXT, "What its first launch began with.")
+    launches = Column(COUNT, "How often it was launched.")
+    mean_rows = Column(NUMBER, "Kernels, copies and fills per launch.")
+    device_total_ns = Column(DURATION, "Sum of the durations of all its kernels, copies and fills.")
+    mean_span_ns = Column(DURATION, "Mean time from the first start to the last end of a launch, rounded.")
+    max_span_ns = Column(DURATION, "The longest of those.")
+    gap_ns = Column(
+        DURATION, "Time between the first start and the last end in which nothing of it ran, over all launches."
+    )
+    gap_frac = Column(FRACTION, "Share of the gaps in that time.")
+
+
+def graphs(trace: Trace) -> pl.DataFrame:
+    """Graphs by their device time, the longest first."""
+    by = ("graph", "op", "device")
+    spans = pl.col("span_ns")
+    rows = graph_launches(trace)
+    names = trace.host_events["name"].cast(pl.String).gather(rows["op"].replace(-1, None)).alias("op")
+    table = (
+        rows.with_columns(names)
+        .group_by(by, maintain_order=True)
+        .agg(
+            pl.col("first_kernel").first(),
+            pl.len().cast(pl.Int64).alias("launches"),
+            pl.col("rows").mean().alias("mean_rows"),
+            pl.col("device_ns").sum().alias("device_total_ns"),
+            spans.mean().round().cast(pl.Int64).alias("mean_span_ns"),
+            spans.max().alias("max_span_ns"),
+            pl.col("gap_ns").sum(),
+            pl.when(spans.sum() > 0).then(pl.col("gap_ns").sum() / spans.sum()).alias("gap_frac"),
+        )
+    )
+    table = table.cast({"device": pl.Int64}).select(Graphs.schema().names())
+    return Graphs.of(table.sort("device_total_ns", *by, descending=[True, *(False for _ in by)]))
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The work that the launches of the graph did on the device."""
+    launched = graph_launches(trace)
+    of_graph = is_equal(launched["graph"], key["graph"]) & is_equal(launched["device"], key["device"])
+    chosen = launched.filter(pl.Series(of_graph & has_op(trace, launched, key["op"])))
+    rows = graph_rows(trace).join(chosen.select(LAUNCH), LAUNCH, "semi", nulls_equal=True)
+    return {"device_events": rows["row"].to_numpy()}
+
+
+VIEW = View(
+    graphs,
+    table=Graphs,
+    title="Graphs",
+    group="Device",
+    needs="graphs",
+    hint="No CUDA or HIP graph was launched during the recording. torch.cuda.graph and torch.compile with "
+    'mode="reduce-overhead" make them, so that many kernels cost one launch.',
+    slices=Slices(events_of_row),
+)

@@ -1,0 +1,60 @@
+"""How long kernels last: short ones cost more to launch than they compute, so many of them keep a device waiting.
+
+It counts kernels, not copies or fills. Nothing here says that a kernel is too short for its work; it says where the
+time of a device goes: a hundred thousand kernels of 2 µs, or a hundred of 2 ms.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from ...measures.time.duration_bins import binned, is_in_bin
+from ...pictures import Histogram
+from ...table import COUNT, DURATION, FRACTION, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import Events, Key
+from ...view import Part, Slices, View
+
+
+class KernelDurations(Table):
+    """One row is the kernels that last from one duration to another."""
+
+    key, weight = ("from_ns",), "total_ns"
+    picture = Histogram("from_ns", "to_ns", heights=("calls", "total_ns"))
+
+    from_ns = Column(DURATION, "They last at least this long.", adds_up=False)
+    to_ns = Column(DURATION, "They last less than this.", adds_up=False)
+    calls = Column(COUNT, "How many kernels do.")
+    total_ns = Column(DURATION, "Sum of their durations.")
+    calls_up_to_here_frac = Column(FRACTION, "Share of all kernels that are shorter than this row's upper end.")
+    total_up_to_here_frac = Column(FRACTION, "Share of all kernel time in kernels shorter than this row's upper end.")
+
+
+def kernel_durations(trace: Trace) -> pl.DataFrame:
+    """Kernels by how long they last, the shortest first."""
+    durations = trace.kernels["dur_ns"].to_numpy()
+    counted = [pl.col(name).cum_sum() / pl.col(name).sum() for name in ("calls", "total_ns")]
+    names = ("calls_up_to_here_frac", "total_up_to_here_frac")
+    shares = [
+        pl.when(share.is_finite()).then(share).alias(name) for share, name in zip(counted, names, strict=True)
+    ]  # kernels that all last no time have no shares of it
+    return KernelDurations.of(binned({"calls": durations}, {"total_ns": durations}).with_columns(shares))
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The kernels whose durations fall into the bin."""
+    is_kernel = (trace.device_events["kind"] == "kernel").to_numpy()
+    return {"device_events": np.flatnonzero(is_kernel & is_in_bin(trace.device_events["dur_ns"], key["from_ns"]))}
+
+
+VIEW = View(
+    kernel_durations,
+    table=KernelDurations,
+    title="How long kernels last",
+    group="Device",
+    needs="kernels",
+    hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
+    place=Part("kernels"),
+    slices=Slices(events_of_row),
+)

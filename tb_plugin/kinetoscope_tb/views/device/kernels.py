@@ -1,0 +1,47 @@
+"""Kernels: which device code took the time."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...measures.calls.kernel_calls import KernelCosts, kernel_table
+from ...pictures import Bars
+from ...table import TEXT, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import Events, Key, rows_where
+from ...view import Listed, Slices, View
+
+
+class _Name(Table):
+    """One row is one kernel."""
+
+    name = Column(TEXT, "Symbol of the kernel as the driver gives it.")
+
+
+class Kernels(KernelCosts, _Name):
+    """One row is one kernel; copies and fills are not among them."""
+
+    key, weight = ("name",), "total_ns"
+    picture = Bars(("total_ns",))
+
+
+def kernels(trace: Trace) -> pl.DataFrame:
+    """Kernels by total time, the longest first."""
+    return Kernels.of(kernel_table(trace, [pl.col("name")]))
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The kernel's executions."""
+    return {"device_events": rows_where(trace.device_events, kind="kernel", **key)}
+
+
+VIEW = View(
+    kernels,
+    table=Kernels,
+    title="Kernels",
+    group="Device",
+    needs="kernels",
+    hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
+    place=Listed("Kernel"),
+    slices=Slices(events_of_row, category="Kernel"),
+)

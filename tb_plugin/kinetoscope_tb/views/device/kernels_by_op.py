@@ -1,0 +1,63 @@
+"""Kernels by launching operator and launch properties: who asked for a kernel, and in which shape it ran."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...measures.calls.kernel_calls import KernelCosts, kernel_table
+from ...pictures import Bars
+from ...table import BYTES, COUNT, TEXT, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import Events, Key, has_op, rows_where
+from ...view import Slices, Variant, View
+
+
+class _Properties(Table):
+    """One row is one kernel, launched by one operator in one way."""
+
+    name = Column(TEXT, "Symbol of the kernel as the driver gives it.")
+    op = Column(TEXT, "Innermost operator that was open when the kernel was launched; missing if none is known.")
+    grid = Column(TEXT, "Blocks per grid in x, y and z.")
+    block = Column(TEXT, "Threads per block in x, y and z.")
+    registers_per_thread = Column(COUNT, "Registers that each thread uses.")
+    shared_memory_bytes = Column(BYTES, "Shared memory that each block uses.")
+    occupancy_limiter = Column(TEXT, "What keeps more blocks from a multiprocessor; torch 2.12 and later record it.")
+
+
+class KernelsByOp(KernelCosts, _Properties):
+    """One row is one kernel, launched by one operator with one set of launch properties."""
+
+    key, weight = ("name", "op", "grid", "block", "registers_per_thread", "shared_memory_bytes"), "total_ns"
+    picture = Bars(("total_ns",))
+
+
+def kernels_by_op(trace: Trace) -> pl.DataFrame:
+    """Kernels, operators and properties by total time, the longest first."""
+    names = trace.host_events["name"].cast(pl.String)
+    launched_by = pl.lit(names.gather(trace.kernels["op"].replace(-1, None)).alias("op"))
+    known = [
+        pl.when(pl.col(n) >= 0).then(pl.col(n)).cast(pl.Int64).alias(n)
+        for n in ("registers_per_thread", "shared_memory_bytes")
+    ]
+    texts = [pl.col(n) for n in ("grid", "block")]
+    rows = kernel_table(trace, [pl.col("name"), launched_by, *texts, *known], ("occupancy_limiter",))
+    return KernelsByOp.of(rows.select(KernelsByOp.schema().names()))
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The kernel's executions that the operator launched in this way."""
+    own = {name: value for name, value in key.items() if name != "op"}
+    rows = rows_where(trace.device_events, kind="kernel", **own)
+    return {"device_events": rows[has_op(trace, trace.device_events[rows], key["op"])]}
+
+
+VIEW = View(
+    kernels_by_op,
+    table=KernelsByOp,
+    title="Kernels by operator",
+    group="Device",
+    needs="kernels",
+    hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
+    place=Variant("kernels", "Kernel + operator + properties"),
+    slices=Slices(events_of_row, category="Kernel"),
+)

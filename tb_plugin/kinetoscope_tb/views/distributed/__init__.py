@@ -1,0 +1,1 @@
+"""Views of many ranks: functions of `distributed.Ranks` instead of one trace."""

@@ -1,0 +1,1 @@
+"""Views of the host: operators, modules, Python, launches."""

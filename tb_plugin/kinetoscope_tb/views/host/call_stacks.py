@@ -1,0 +1,102 @@
+"""Call stacks: from where in the program an operator was called.
+
+Which frames those are: measures/python/call_stacks.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import polars as pl
+
+from ...arrays.gather import NONE
+from ...measures.calls.op_calls import OpCosts, OpName, operator_rows, operator_table
+from ...measures.python.call_stacks import Stacks
+from ...table import BOOL, STACK, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import Events, Key
+from ...view import Detail, Slices, View
+
+MOST_STACKS = 1000
+OTHERS = "[other stacks]"
+
+
+class CallStacks(Table):
+    """One row is one operator, called from one place in the program.
+
+    `[other stacks]` are those with the least time, if there are more than a thousand.
+    """
+
+    key, weight = ("name", "stack", "is_forward_stack"), "device_self_ns"
+
+    name = OpName.name
+    stack = Column(STACK, "Frames from the innermost to the outermost, one a line; missing where none were recorded.")
+    is_forward_stack = Column(BOOL, "Whether the frames are those of its forward operator.")
+    calls = OpCosts.calls
+    device_self_ns = OpCosts.device_self_ns
+    device_total_ns = OpCosts.device_total_ns
+    host_self_ns = OpCosts.host_self_ns
+    host_total_ns = OpCosts.host_total_ns
+    host_self_bytes = OpCosts.host_self_bytes
+    device_self_bytes = OpCosts.device_self_bytes
+
+
+AMOUNTS = [column.name for column in CallStacks.columns[3:]]
+
+
+def call_stacks(trace: Trace, *, name: str | None = None, input_shapes: str | None = None) -> pl.DataFrame:
+    """Stacks by device self time, then host self time.
+
+    Args:
+        trace: The trace.
+        name: One operator; all of them if not given.
+        input_shapes: Only its calls with these shapes; all calls if not given.
+    """
+    stacks = Stacks.of(trace)
+    marked = dataclasses.replace(trace, host_events=trace.host_events.with_columns(number=stacks.number))
+    rows = operator_table(marked, ["name", "input_shapes", "number"])
+    for column, wanted in (("name", name), ("input_shapes", input_shapes)):
+        rows = rows if wanted is None else rows.filter(pl.col(column) == wanted)
+    rows = _summed(rows, ["name", "number"])
+    known, others = rows.head(MOST_STACKS), rows.tail(-MOST_STACKS)
+    number = known["number"].cast(pl.Int32).fill_null(NONE).to_numpy()
+    frames = pl.DataFrame(
+        {"stack": stacks.texts(number), "is_forward_stack": [bool(n % 2) if n >= 0 else None for n in number.tolist()]},
+        schema={"stack": pl.String, "is_forward_stack": pl.Boolean},
+    )
+    known = _summed(pl.concat([known.drop("number"), frames], how="horizontal"), ["name", "stack", "is_forward_stack"])
+    rest = others.select(pl.lit(OTHERS if name is None else name).alias("name"), *AMOUNTS)
+    rest = _summed(rest, ["name"]).with_columns(stack=pl.lit(OTHERS))
+    return CallStacks.of(pl.concat([known, rest], how="diagonal").select(CallStacks.schema().names()))
+
+
+def _summed(rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """The amounts of each group; what is known of none of its rows stays missing."""
+    sums = [pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()) for name in AMOUNTS]
+    order = ["device_self_ns", "host_self_ns", *by]
+    return rows.group_by(by).agg(sums).sort(order, descending=[True, True, *(False for _ in by)], nulls_last=True)
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The calls of the operator from this stack, in this direction."""
+    rows, stacks = operator_rows(trace, name=key["name"]), Stacks.of(trace)
+    number = stacks.number[rows]
+    used = np.unique(number)
+    is_so = [
+        text == key["stack"] and (None if n < 0 else bool(n % 2)) == key["is_forward_stack"]
+        for n, text in zip(used.tolist(), stacks.texts(used), strict=True)
+    ]
+    return {"host_events": rows[np.isin(number, used[np.array(is_so, bool)])]}
+
+
+VIEW = View(
+    call_stacks,
+    table=CallStacks,
+    title="Call stacks",
+    group="Host",
+    needs="stacks",
+    hint="No call stacks were recorded. Pass with_stack=True to the profiler.",
+    place=Detail("operators"),
+    slices=Slices(events_of_row),
+)

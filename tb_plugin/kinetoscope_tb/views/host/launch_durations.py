@@ -1,0 +1,65 @@
+"""How long launching takes: the call, the delay until the device begins, and the work itself, on one scale.
+
+Where the calls lie right of the work, the host can't keep the device busy however it hurries. Delays include waiting in
+the queue: a second hill far to the right means that the host is ahead.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from ...measures.calls.launch_outcomes import launch_outcomes
+from ...measures.time.duration_bins import binned, is_in_bin
+from ...pictures import Histogram
+from ...table import COUNT, DURATION, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import Events, Key
+from ...view import Part, Slices, View
+
+
+class LaunchDurations(Table):
+    """One row is the calls, delays and device times that last from one duration to another."""
+
+    key, weight = ("from_ns",), "launching_calls"
+    picture = Histogram("from_ns", "to_ns", heights=("launching_calls", "launch_delays", "device_times"))
+
+    from_ns = Column(DURATION, "They last at least this long.", adds_up=False)
+    to_ns = Column(DURATION, "They last less than this.", adds_up=False)
+    launching_calls = Column(COUNT, "Calls that launched device work which was recorded, by their own duration.")
+    launch_delays = Column(COUNT, "The same calls by the time from their end to the start of their work.")
+    empty_queue_delays = Column(COUNT, "Those of them behind which the stream had no other work left, likewise.")
+    device_times = Column(COUNT, "The same calls by the sum of the durations of what they launched.")
+
+
+def launch_durations(trace: Trace) -> pl.DataFrame:
+    """Launching calls by durations, the shortest first."""
+    calls = launch_outcomes(trace).with_columns(trace.launches["dur_ns"]).filter(pl.col("device_rows") > 0)
+    return LaunchDurations.of(
+        binned(
+            {
+                "launching_calls": calls["dur_ns"].to_numpy(),
+                "launch_delays": calls["delay_ns"].to_numpy(),
+                "empty_queue_delays": calls.filter("found_empty")["delay_ns"].to_numpy(),
+                "device_times": calls["device_ns"].to_numpy(),
+            }
+        )
+    )
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The calls that launched work and whose durations fall into the bin."""
+    is_launching = (launch_outcomes(trace)["device_rows"] > 0).to_numpy()
+    return {"launches": np.flatnonzero(is_launching & is_in_bin(trace.launches["dur_ns"], key["from_ns"]))}
+
+
+VIEW = View(
+    launch_durations,
+    table=LaunchDurations,
+    title="How long launching takes",
+    group="Device",
+    needs="launches",
+    hint="No runtime calls were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
+    place=Part("launches"),
+    slices=Slices(events_of_row),
+)

@@ -1,0 +1,87 @@
+"""Modules by class: what all modules of one class cost together, wherever they stand in the model.
+
+A module in another of its class counts once in the totals. Totals of classes overlap where one calls the other, so they
+don't add up; self times do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from ...arrays.gather import scatter_add
+from ...measures.calls.call_tree import outermost
+from ...measures.calls.module_calls import ModuleCalls
+from ...measures.calls.module_times import ModuleCosts, ModuleTimes, module_amounts, rest_rows
+from ...pictures import Bars
+from ...table import COUNT, TEXT, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import Events, Key
+from ...view import Slices, Variant, View
+
+
+class _Class(Table):
+    """One row is one class of modules."""
+
+    name = Column(TEXT, "Class of the modules.")
+    instances = Column(COUNT, "How many modules of the class were called.")
+
+
+class ModulesByClass(ModuleCosts, _Class):
+    """One row is one class of modules.
+
+    `[outside modules]` is the work of operators in no module, `[unattributed]` the device time that neither a module
+    nor a recorded operator launched.
+    """
+
+    key, weight = ("name",), "device_self_ns"
+    picture = Bars(("device_self_ns", "host_self_ns"))  # totals of classes overlap: they are no parts of a whole
+
+
+def modules_by_class(trace: Trace) -> pl.DataFrame:
+    """Classes by device self time, then host self time."""
+    found = ModuleCalls.of(trace)
+    times = ModuleTimes.of(trace, found)
+    tree = found.tree
+    names = pl.Series([name.of_class or name.shown for name in found.names], dtype=pl.String)
+    classes = names.unique(maintain_order=True)
+    place = {name: number for number, name in enumerate(classes)}
+    group = np.array([place[name] for name in names], np.int32)
+    is_outermost = outermost(tree.parent, tree.preorder(), group, classes.len())
+    amounts = module_amounts(
+        times,
+        lambda own: scatter_add(group, tree.with_inner(own) * is_outermost, classes.len()),
+        lambda own: scatter_add(group, own, classes.len()),
+    )
+    modules_of = pl.DataFrame({"group": group, "module": tree.code}).group_by("group").n_unique().sort("group")
+    rows = pl.DataFrame(
+        {
+            "name": classes,
+            "instances": modules_of["module"],
+            "calls": scatter_add(group, found.calls, classes.len()),
+            **amounts,
+        },
+        schema_overrides=ModulesByClass.schema(),
+    )
+    rows = pl.concat([rows, pl.DataFrame(rest_rows(times), schema=ModulesByClass.schema())], how="diagonal")
+    order = ["device_self_ns", "host_self_ns", "name"]
+    rows = rows.sort(order, descending=[True, True, False], nulls_last=True)
+    return ModulesByClass.of(rows.select(ModulesByClass.schema().names()))
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The calls of the modules of this class."""
+    found = ModuleCalls.of(trace)
+    return found.events_of([(name.of_class or name.shown) == key["name"] for name in found.names])
+
+
+VIEW = View(
+    modules_by_class,
+    table=ModulesByClass,
+    title="Modules by class",
+    group="Host",
+    needs="modules",
+    hint="No calls of modules were recorded. Pass with_stack=True to the profiler: torch writes them with the stacks.",
+    place=Variant("modules", "Class"),
+    slices=Slices(events_of_row),
+)

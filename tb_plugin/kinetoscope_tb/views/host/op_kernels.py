@@ -1,0 +1,160 @@
+"""Kernels of an operator: which device work its calls launch, in which order, and how often each sequence occurs.
+
+Two calls of one operator can run different kernels: for other shapes, or since a library chose another algorithm. What
+is launched by operators inside a call is the call's too, as in device total; of calls of one name in each other the
+innermost counts, so that nothing counts twice for a name.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather
+from ...arrays.nesting import nearest
+from ...measures.calls.op_calls import OpName
+from ...table import COUNT, DURATION, TEXT, Column, Table
+from ...trace import Trace
+from ...view import Detail, View
+
+MOST_SEQUENCES = 1000
+MOST_NAMES = 50  # of a sequence that are written out
+MOST_NESTED = 256  # levels of operators around a launch
+OTHERS = "[other sequences]"
+
+
+class OpKernels(Table):
+    """One row is one operator with one sequence of device work that calls of it launch.
+
+    `[other sequences]` are those with the least time, if there are more than a thousand.
+    """
+
+    key, weight = ("name", "sequence"), "device_total_ns"
+
+    name = OpName.name
+    sequence = Column(
+        TEXT,
+        "Kernels, copies and fills in the order of their launches; × tells how often one follows itself. Missing for "
+        "calls that launched nothing.",
+    )
+    calls = Column(COUNT, "Calls of the operator that launched just this.")
+    device_rows = Column(COUNT, "Device rows that these calls launched, with the operators inside them.")
+    device_total_ns = Column(DURATION, "Sum of the durations of these device rows.")
+    mean_ns = Column(DURATION, "Device time of one such call: total / calls, rounded to the nanosecond.")
+
+
+def op_kernels(trace: Trace, *, name: str | None = None, input_shapes: str | None = None) -> pl.DataFrame:
+    """Sequences by device time, the longest first.
+
+    Args:
+        trace: The trace.
+        name: One operator; all of them if not given.
+        input_shapes: Only its calls with these shapes; all calls if not given.
+    """
+    host = trace.host_events
+    is_call = (host["kind"] == "operator") & ~host["is_repeat"]
+    for column, wanted in (("name", name), ("input_shapes", input_shapes)):
+        is_call &= True if wanted is None else (host[column].cast(pl.String) == wanted).fill_null(value=False)
+    wanted_calls = is_call.to_numpy()
+    rows = _sequences(trace, wanted_calls)
+    known = rows.head(MOST_SEQUENCES).with_columns(sequence=_texts(trace, rows.head(MOST_SEQUENCES)["codes"]))
+    rest = rows.tail(-MOST_SEQUENCES).with_columns(
+        name=pl.lit(OTHERS) if name is None else pl.col("name"), sequence=pl.lit(OTHERS)
+    )
+    sums = _summed(pl.concat([known.drop("codes"), rest.drop("codes"), _idle_calls(trace, wanted_calls, rows)]))
+    mean = pl.when(pl.col("sequence").is_not_null()).then((pl.col("device_total_ns") / pl.col("calls")).round())
+    return OpKernels.of(sums.with_columns(mean_ns=mean.cast(pl.Int64)).select(OpKernels.schema().names()))
+
+
+def _sequences(trace: Trace, is_call: NDArray[np.bool_]) -> pl.DataFrame:
+    """Name, codes (of the device rows' names, in order, as text), calls, rows and time of each sequence."""
+    call, row = _launched(trace, is_call)
+    device = trace.device_events
+    pairs = pl.DataFrame(
+        {
+            "call": call,
+            "launch": device["launch"].gather(row),
+            "row": row,
+            "code": device["name"].to_physical().gather(row).cast(pl.String),
+            "dur_ns": device["dur_ns"].gather(row),
+        }
+    ).sort("call", "launch", "row")
+    each = pairs.group_by("call", maintain_order=True).agg(
+        pl.col("code").str.join(",").alias("codes"), pl.len().alias("device_rows"), pl.col("dur_ns").sum()
+    )
+    named = each.with_columns(name=trace.host_events["name"].gather(each["call"]).cast(pl.String))
+    return (
+        named.group_by("name", "codes")
+        .agg(
+            pl.len().cast(pl.Int64).alias("calls"),
+            pl.col("device_rows").sum().cast(pl.Int64),
+            pl.col("dur_ns").sum().alias("device_total_ns"),
+        )
+        .sort("device_total_ns", "name", "codes", descending=[True, False, False])
+    )
+
+
+def _launched(trace: Trace, is_call: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """(call, device row) for each device row and each operator around its launch, of one name the innermost call.
+
+    Of operators that lie in each other in more than MOST_NESTED levels the innermost count.
+    """
+    parent = trace.host_events["parent"].to_numpy()
+    name = trace.host_events["name"].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()
+    innermost = nearest(is_call, parent)
+    at = gather(innermost, trace.device_events["op"].to_numpy())
+    row = np.arange(at.size, dtype=np.int32)
+    calls, rows = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+    while (row := row[at != NONE]).size and len(calls) <= MOST_NESTED:
+        at = at[at != NONE]
+        calls.append(at)
+        rows.append(row)
+        at = gather(innermost, gather(parent, at))
+    call, launched = np.concatenate(calls), np.concatenate(rows)
+    place = launched.astype(np.int64) * (int(name.max(initial=0)) + 2) + name[call] + 1
+    _, first = np.unique(place, return_index=True)  # the innermost came first
+    return call[first], launched[first]
+
+
+def _texts(trace: Trace, codes: pl.Series) -> pl.Series:
+    """The sequences as people read them."""
+    names = trace.device_events["name"].dtype.categories.to_list()  # type: ignore[attr-defined]
+    return pl.Series([_text([names[int(code)] for code in text.split(",")]) for text in codes], dtype=pl.String)
+
+
+def _text(names: list[str]) -> str:
+    runs: list[tuple[str, int]] = []
+    for name in names:
+        times = runs.pop()[1] if runs and runs[-1][0] == name else 0
+        runs.append((name, times + 1))
+    told = [name if times == 1 else f"{name} ×{times}" for name, times in runs[:MOST_NAMES]]
+    return " → ".join([*told, *([f"and {len(runs) - MOST_NAMES} more"] if len(runs) > MOST_NAMES else [])])
+
+
+def _idle_calls(trace: Trace, is_call: NDArray[np.bool_], rows: pl.DataFrame) -> pl.DataFrame:
+    """Calls of the operators in `rows` that launched nothing."""
+    every = trace.host_events.filter(is_call).group_by(pl.col("name").cast(pl.String)).agg(every=pl.len())
+    busy = rows.group_by("name").agg(pl.col("calls").sum())
+    left = every.join(busy, on="name").with_columns(calls=pl.col("every").cast(pl.Int64) - pl.col("calls"))
+    nothing = {"device_rows": pl.lit(0, pl.Int64), "device_total_ns": pl.lit(0, pl.Int64)}
+    idle = left.filter(pl.col("calls") > 0).with_columns(**nothing, sequence=pl.lit(None, pl.String))
+    return idle.select("name", "calls", "device_rows", "device_total_ns", "sequence")
+
+
+def _summed(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows, those that read the same as one; the longest first."""
+    amounts = pl.col("calls", "device_rows", "device_total_ns").sum()
+    order = ["device_total_ns", "name", "sequence"]
+    return rows.group_by("name", "sequence").agg(amounts).sort(order, descending=[True, False, False], nulls_last=True)
+
+
+VIEW = View(
+    op_kernels,
+    table=OpKernels,
+    title="Kernels it launches",
+    group="Host",
+    needs="device_events",
+    hint="No work of a device was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
+    place=Detail("operators"),
+)

@@ -1,0 +1,39 @@
+"""Operators: which of PyTorch's operators took the host's and the device's time.
+
+*Self* is what an operator did itself, *total* is with the operators that it called. Totals of nested operators overlap,
+so they don't add up; self times do. `operators_by_shape` splits each operator by the shapes of its inputs.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...measures.calls.op_calls import OpCosts, OpName, operator_events, operator_table
+from ...pictures import Bars
+from ...trace import Trace
+from ...view import Listed, Slices, View
+
+
+class Operators(OpCosts, OpName):
+    """One row is one operator; `[unattributed]` is device time that no recorded operator launched."""
+
+    key, weight = ("name",), "device_self_ns"
+    # Not the totals: those of nested operators overlap, so they are no parts of a whole.
+    picture = Bars(("device_self_ns", "host_self_ns"))
+
+
+def operators(trace: Trace) -> pl.DataFrame:
+    """Operators by device self time, then host self time."""
+    return Operators.of(operator_table(trace, ["name"]))
+
+
+VIEW = View(
+    operators,
+    table=Operators,
+    title="Operators",
+    group="Host",
+    needs="ops",
+    hint="No operators were recorded. Pass activities=[ProfilerActivity.CPU, …] to the profiler.",
+    place=Listed("Operator"),
+    slices=Slices(operator_events, category="Operator"),
+)

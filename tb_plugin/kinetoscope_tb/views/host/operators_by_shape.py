@@ -1,0 +1,38 @@
+"""Operators by the shapes of their inputs: which sizes an operator's time went to.
+
+Shapes are shown as the profiler wrote them: one list per argument, an empty one for what is no tensor.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...measures.calls.op_calls import OpCosts, OpName, OpShapes, operator_events, operator_table
+from ...pictures import Bars
+from ...trace import Trace
+from ...view import Slices, Variant, View
+
+
+class OperatorsByShape(OpCosts, OpShapes, OpName):
+    """One row is one operator with one combination of input shapes."""
+
+    key, weight = ("name", "input_shapes"), "device_self_ns"
+    # Not the totals: those of nested operators overlap, so they are no parts of a whole.
+    picture = Bars(("device_self_ns", "host_self_ns"))
+
+
+def operators_by_shape(trace: Trace) -> pl.DataFrame:
+    """Operators and shapes by device self time, then host self time."""
+    return OperatorsByShape.of(operator_table(trace, ["name", "input_shapes"]))
+
+
+VIEW = View(
+    operators_by_shape,
+    table=OperatorsByShape,
+    title="Operators by shape",
+    group="Host",
+    needs="ops",
+    hint="No operators were recorded. Pass activities=[ProfilerActivity.CPU, …] to the profiler.",
+    place=Variant("operators", "Operator + input shape"),
+    slices=Slices(operator_events, category="Operator"),
+)

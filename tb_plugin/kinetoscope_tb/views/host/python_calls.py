@@ -1,0 +1,181 @@
+"""Python calls: which functions called which, and what host and device time went to each place in the program.
+
+All calls with the same path of callers are one row, on every thread that ran Python. Operators stand where Python
+called them, so that one sees which line of the program the time belongs to; `operators` tells which of them. What is
+small beside the rest is put together, so that a recording of a million calls can be looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather
+from ...measures.calls.call_tree import Ints, MergedTree, merged
+from ...measures.python.frames import parsed
+from ...measures.python.paths import ELSEWHERE, PathNumbers, PythonPaths
+from ...pictures import Tree
+from ...table import COUNT, DURATION, ID, TEXT, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import Events, Key, is_equal
+from ...view import Slices, View
+
+MOST_ROWS = 20_000
+
+
+class PythonCalls(Table):
+    """One row is one function, called along one path of callers.
+
+    The outermost rows are the threads. `[smaller calls]` are all callees that are too small for a row of their own,
+    `[elsewhere]` is the device time that was launched outside of these rows.
+    """
+
+    key, weight = ("function", "path"), "host_total_ns"
+    picture = Tree("parent_row", widths=("device_total_ns",))
+
+    function = Column(TEXT, "Name of the function, module, operator or thread.")
+    kind = Column(TEXT, "thread, function, module (a call of an nn.Module), operator, or rest.")
+    calls = Column(COUNT, "How often it was called along this path.")
+    host_self_ns = Column(DURATION, "Host time in it, without what it called.")
+    host_total_ns = Column(DURATION, "Host time in it, with all that it called.")
+    device_self_ns = Column(DURATION, "Device time of the kernels, copies and fills that it launched itself.")
+    device_total_ns = Column(DURATION, "Device time that it and all that it called launched.")
+    file = Column(TEXT, "File of the function, as Python names it; missing if it is no Python function.")
+    line = Column(ID, "Line at which the function begins.")
+    thread = Column(TEXT, "Number (tid) of a thread, in its own row: what `thread` takes.")
+    path = Column(TEXT, "Number of the path from the thread to it: the same in every trace in which it is called so.")
+    parent_row = Column(ID, "Row of its caller, counted from 0; missing for a thread.")
+
+
+def python_calls(
+    trace: Trace, *, thread: str | None = None, operators: Literal["outermost", "all", "none"] = "outermost"
+) -> pl.DataFrame:
+    """Callers before callees, the longest first.
+
+    Args:
+        trace: The trace.
+        thread: The number (tid) of one thread; all threads that ran Python if not given.
+        operators: Those that Python calls, those that they call too, or none.
+    """
+    calls = _folded(_Calls.of(trace, thread, operators))
+    tree = calls.tree
+    host_total = tree.with_inner(calls.host)
+    order = tree.preorder(host_total)
+    place = np.empty(order.size, np.int32)
+    place[order] = np.arange(order.size)
+    texts = pl.Series([calls.texts[code] for code in tree.code[order]], dtype=pl.String)
+    numbers = PathNumbers(tree, calls.texts, calls.kinds)
+    columns: dict[str, Any] = {
+        **parsed(texts).to_dict(),
+        "kind": [calls.kinds[code] for code in tree.code[order]],
+        "calls": calls.calls[order],
+        "host_self_ns": calls.host[order],
+        "host_total_ns": host_total[order],
+        "thread": [calls.tids[code] if code < len(calls.tids) else None for code in tree.code[order].tolist()],
+        "path": [numbers.of(node) for node in order.tolist()],
+        "parent_row": gather(place, tree.parent[order]),
+    }
+    if calls.device is not None:
+        columns |= {"device_self_ns": calls.device[order], "device_total_ns": tree.with_inner(calls.device)[order]}
+    rows = pl.DataFrame(columns, schema_overrides=PythonCalls.schema())
+    is_thread = pl.col("kind") == "thread"
+    rows = rows.with_columns(pl.col("parent_row").replace(NONE, None), calls=pl.when(~is_thread).then("calls"))
+    return PythonCalls.of(pl.concat([rows, _elsewhere(calls)], how="diagonal").select(PythonCalls.schema().names()))
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """The merged calls.
+
+    Attributes:
+        tree: One node per path; its first nodes are the threads.
+        tids: The number of each thread.
+        texts: By code, what a node is called.
+        kinds: By code, what it is.
+        calls: Of each node; likewise its host and device time without its callees. `device` is None without devices.
+        elsewhere: Device time launched outside of all nodes.
+    """
+
+    tree: MergedTree
+    tids: list[str]
+    texts: list[str]
+    kinds: list[str]
+    calls: Ints
+    host: Ints
+    device: Ints | None
+    elsewhere: int
+
+    @classmethod
+    def of(cls, trace: Trace, thread: str | None, operators: str) -> _Calls:
+        """Merge the calls of a thread, or of all."""
+        paths = PythonPaths.of(trace, thread, operators)
+        forest, tree = paths.forest, paths.tree
+        device, elsewhere = None, 0
+        if trace.device_events.height:
+            launching, dur = forest.launching(trace), trace.device_events["dur_ns"].to_numpy()
+            device, elsewhere = tree.sums(gather(tree.node, launching), dur), int(dur[launching < 0].sum())
+        calls, host = tree.sums(np.where(paths.is_call, tree.node, NONE)), tree.sums(tree.node, forest.self_ns)
+        return cls(tree, paths.tids, paths.texts, paths.kinds, calls, host, device, elsewhere)
+
+
+def _folded(calls: _Calls) -> _Calls:
+    """The same with at most MOST_ROWS paths of their own, the largest by share of host or device time."""
+    tree = calls.tree
+    count = tree.parent.size
+    if count <= MOST_ROWS:
+        return calls
+    share = _of_largest(tree.with_inner(calls.host))
+    if calls.device is not None:
+        share = np.maximum(share, _of_largest(tree.with_inner(calls.device)))
+    is_kept = np.zeros(count, bool)
+    is_kept[np.argsort(-share, kind="stable")[:MOST_ROWS]] = True  # callers come first, and weigh no less
+    is_kept |= tree.parent < 0
+    is_first = ~is_kept & gather(is_kept, tree.parent, missing=False)
+    smaller = merged(tree.parent, np.where(is_kept, tree.code, np.where(is_first, len(calls.texts) - 1, NONE)))
+    device = None if calls.device is None else smaller.sums(smaller.node, calls.device)
+    own = smaller.sums(np.where(is_kept | is_first, smaller.node, NONE), calls.calls)
+    host = smaller.sums(smaller.node, calls.host)
+    return replace(calls, tree=smaller, calls=own, host=host, device=device)
+
+
+def _of_largest(total: Ints) -> NDArray[np.float64]:
+    return total / max(1, int(total.max(initial=0)))
+
+
+def _elsewhere(calls: _Calls) -> pl.DataFrame:
+    """The row of the device time that no call here launched, if there is any."""
+    sums = {"device_self_ns": calls.elsewhere, "device_total_ns": calls.elsewhere}
+    rows = [{"function": ELSEWHERE, "path": ELSEWHERE, "kind": "rest", **sums}] if calls.elsewhere else []
+    return pl.DataFrame(rows, schema=PythonCalls.schema())
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The calls along the path, of a thread all of its calls.
+
+    Paths with all operators are searched: those of outermost operators, or of none, are among them.
+    """
+    paths = PythonPaths.of(trace, None, "all")
+    forest, tree = paths.forest, paths.tree
+    if key["path"] == ELSEWHERE:
+        return {"device_events": np.flatnonzero(forest.launching(trace) < 0)}
+    numbers, shown = PathNumbers(tree, paths.texts, paths.kinds), parsed(pl.Series(paths.texts))["function"]
+    has_name = np.array([*is_equal(shown, key["function"]), False])[tree.code]
+    node = next((n for n in np.flatnonzero(has_name).tolist() if numbers.of(n) == key["path"]), NONE)
+    is_thread = node >= 0 and paths.kinds[tree.code[node]] == "thread"
+    rows = paths.root == node if is_thread else paths.is_call & (tree.node == node)
+    return {"python_calls": np.where(forest.is_python, forest.row, NONE)[rows], "host_events": forest.host[rows]}
+
+
+VIEW = View(
+    python_calls,
+    table=PythonCalls,
+    title="Python calls",
+    group="Host",
+    needs="python_calls",
+    hint="No Python calls were recorded. Pass with_stack=True to the profiler.",
+    slices=Slices(events_of_row, except_kind="rest"),
+)

@@ -1,0 +1,105 @@
+"""Memory by operator: what each operator took and released, itself and with the operators that it called.
+
+What an operator took counts for the innermost one that was open, so an operator that allocates its result through
+aten::empty has it in its totals, not in its self columns. A release counts for the operator that happened to be open.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import gather, texts
+from ...measures.calls.op_calls import Calls, operator_events
+from ...measures.memory.levels import HINT, DeviceMemory, OfDevice, device_memories
+from ...pictures import Bars
+from ...table import BYTES, COUNT, TEXT, Column
+from ...trace import Trace
+from ...trace.row_filters import Events, Key
+from ...view import Part, Slices, View
+
+NO_OPERATOR = "[no operator]"
+AMOUNTS = ("size_increase_bytes", "allocations")  # if the totals of both are 0, so are the others
+
+
+class MemoryByOperator(OfDevice):
+    """One row is one operator that took or released memory of one device; `[no operator]` is what no operator did."""
+
+    key, weight = ("device", "name"), "self_allocation_bytes"
+    picture = Bars(("self_allocation_bytes",))
+
+    name = Column(TEXT, "Name of the operator.")
+    calls = Column(COUNT, "How often it was called; a call that only wraps a call of the same name counts once.")
+    size_increase_bytes = Column(BYTES, "Memory that it and the operators inside it took, less what they released.")
+    self_size_increase_bytes = Column(BYTES, "Memory that it took less what it released, without operators inside it.")
+    allocations = Column(COUNT, "How often it and the operators inside it took memory.")
+    self_allocations = Column(COUNT, "How often it took memory, without operators inside it.")
+    allocation_bytes = Column(BYTES, "Memory that it and the operators inside it took, whatever was released.")
+    self_allocation_bytes = Column(BYTES, "Memory that it took, whatever was released, without operators inside it.")
+
+
+def memory_by_operator(
+    trace: Trace, *, device: str | None = None, from_ns: int | None = None, to_ns: int | None = None
+) -> pl.DataFrame:
+    """What took the most first; in a range of time, the records in it and the calls that were open in it."""
+    calls = Calls(trace, ["name"])
+    called = _calls_within(trace, calls, from_ns, to_ns)
+    names = [*texts(trace.host_events["name"], calls.first), NO_OPERATOR]
+    tables = [
+        pl.DataFrame(
+            {"device": memory.name, "name": names, "calls": called}
+            | _amounts(trace, memory, calls, memory.within(from_ns, to_ns)),
+            schema=MemoryByOperator.schema(),
+        )
+        for memory in device_memories(trace, device)
+    ]
+    rows = pl.concat([pl.DataFrame(schema=MemoryByOperator.schema()), *tables])
+    rows = rows.filter(pl.any_horizontal(pl.col(*AMOUNTS) != 0))
+    order = ["self_allocation_bytes", "size_increase_bytes"]
+    return MemoryByOperator.of(rows.sort(order, descending=True, maintain_order=True))
+
+
+def _calls_within(trace: Trace, calls: Calls, from_ns: int | None, to_ns: int | None) -> list[int | None]:
+    """How many calls of each group were open in the range; for no operator there is no such number."""
+    start, dur = trace.host_events["start_ns"].to_numpy(), trace.host_events["dur_ns"].to_numpy()
+    is_open = np.ones(start.size, bool)
+    if from_ns is not None:
+        is_open &= start + dur > from_ns
+    if to_ns is not None:
+        is_open &= start < to_ns
+    return [*calls.sums(is_open.astype(np.int64)).tolist(), None]
+
+
+def _amounts(trace: Trace, memory: DeviceMemory, calls: Calls, inside: slice) -> dict[str, NDArray[np.int64]]:
+    """The amounts of each group, and last those of no operator."""
+    op, change = trace.memory["op"].to_numpy()[memory.row[inside]], memory.change_bytes[inside]
+    is_outside = gather(calls.own_group, op) < 0
+    values = {
+        "size_increase_bytes": change,
+        "allocations": (change > 0).astype(np.int64),
+        "allocation_bytes": np.maximum(change, 0),
+    }
+    amounts = {}
+    for name, value in values.items():
+        outside = value[is_outside].sum()
+        amounts[name] = np.append(calls.with_inner(op, value), outside)
+        amounts[f"self_{name}"] = np.append(calls.own(op, value), outside)
+    return amounts
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The calls of the operator, whichever device they took memory of."""
+    return operator_events(trace, {"name": key["name"]})
+
+
+VIEW = View(
+    memory_by_operator,
+    table=MemoryByOperator,
+    title="By operator",
+    group="Memory",
+    needs="memory",
+    hint=HINT,
+    place=Part("memory_curve"),
+    slices=Slices(events_of_row),
+)

@@ -1,0 +1,136 @@
+"""Memory over time: how much each device had allocated and reserved, with the peak.
+
+Allocated is what tensors hold, reserved what PyTorch's allocator holds of the device: the difference is kept for later,
+or lost to fragmentation. Other users of the device (other processes, CUDA's own context) are in neither. The host's
+allocated memory is only what was taken while a profiler recorded memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather
+from ...measures.memory.levels import HINT, IS_RELATIVE, DeviceMemory, OfDevice, device_memories
+from ...pictures import Lines
+from ...table import BOOL, BYTES, ID, INSTANT, TEXT, Column
+from ...trace import Trace
+from ...view import RowTime, View
+
+DRAWN = 600  # parts of the time in which the lowest and the highest level are kept: more than a screen can tell apart
+
+
+class MemoryCurve(OfDevice):
+    """How much each device had allocated and reserved over time; one row is one record, and the levels from then on.
+
+    Where there are more records than a curve can show, each of 600 parts of the time keeps the first, the last, and
+    those with the highest and lowest levels. A narrower range of time shows more of them.
+    """
+
+    key = ("device", "time_ns", "first_byte")
+    picture = Lines(("allocated_bytes", "reserved_bytes"), series=("device",), marks="event")
+
+    time_ns = Column(INSTANT, "When.")
+    allocated_bytes = Column(
+        BYTES, "Memory held by tensors from then on; if the trace has no totals, the change since the recording began."
+    )
+    reserved_bytes = Column(BYTES, "Memory that PyTorch's allocator holds of the device; missing if it isn't recorded.")
+    unused_bytes = Column(BYTES, "Reserved less allocated: kept for later, or lost to fragmentation.")
+    event = Column(
+        TEXT, "`peak`: the most was allocated from then on; `out of memory`: the device had no room for a request."
+    )
+    is_relative = Column(BOOL, IS_RELATIVE)
+    first_byte = Column(ID, "Where the record begins in the file; missing at the begin and the end of the time shown.")
+
+
+def memory_curve(
+    trace: Trace, *, device: str | None = None, from_ns: int | None = None, to_ns: int | None = None
+) -> pl.DataFrame:
+    """The levels of each device in order of time, from its level at `from_ns` to that at `to_ns`."""
+    memories = device_memories(trace, device)
+    first = min([trace.window[0], *(int(memory.time_ns[0]) for memory in memories)])
+    last = max([trace.window[1], *(int(memory.time_ns[-1]) + 1 for memory in memories)])
+    begin = first if from_ns is None else min(max(from_ns, first), last)
+    end = last if to_ns is None else max(begin, min(to_ns, last))
+    drawn = [_drawn(trace, memory, begin, end) for memory in memories]
+    return MemoryCurve.of(pl.concat([pl.DataFrame(schema=MemoryCurve.schema()), *drawn]))
+
+
+def _drawn(trace: Trace, memory: DeviceMemory, begin: int, end: int) -> pl.DataFrame:
+    inside = memory.within(begin, end)
+    peak = memory.peak(begin, end)
+    kept = _kept(memory, inside, begin, end)
+    is_marked = memory.is_failure[inside].copy()
+    if inside.start <= peak:
+        is_marked[peak - inside.start] = True
+    places = np.union1d(kept, np.flatnonzero(is_marked) + inside.start)
+    # the level that the range begins with, the records, and once more the last level where the range ends, if it lasts
+    rows = slice(None if begin < end else -1)
+    place = np.concatenate([[inside.start - 1], places, [places[-1] if places.size else inside.start - 1]])[rows]
+    time = np.concatenate([[begin], memory.time_ns[places], [end]])[rows]
+    is_record = np.concatenate([[False], np.ones(places.size, bool), [False]])[rows]
+    allocated = gather(memory.allocated_bytes, place, memory.before_bytes)
+    reserved = pl.Series(gather(memory.reserved_bytes, place)).replace(NONE, None)
+    offset = trace.memory["offset"].to_numpy()[memory.row]
+    is_peak = (place == peak) & (is_record | (np.arange(place.size) == 0))
+    return pl.DataFrame(
+        {
+            "device": pl.repeat(memory.name, place.size, dtype=pl.String, eager=True),
+            "time_ns": time,
+            "allocated_bytes": allocated,
+            "reserved_bytes": reserved,
+            "unused_bytes": reserved - pl.Series(allocated),
+            "event": _events(is_peak, gather(memory.is_failure, place, missing=False) & is_record),
+            "is_relative": pl.repeat(memory.is_relative, place.size, dtype=pl.Boolean, eager=True),
+            "first_byte": pl.Series(np.where(is_record, gather(offset, place), NONE)).replace(NONE, None),
+        },
+        schema=MemoryCurve.schema(),
+    )
+
+
+def _events(is_peak: NDArray[np.bool_], is_failure: NDArray[np.bool_]) -> pl.Series:
+    return pl.select(
+        pl.when(pl.Series(is_failure))
+        .then(pl.lit("out of memory"))
+        .when(pl.Series(is_peak))
+        .then(pl.lit("peak"))
+        .otherwise(None)
+    ).to_series()
+
+
+def _kept(memory: DeviceMemory, inside: slice, begin: int, end: int) -> NDArray[np.int64]:
+    """The records to draw: all if they are few, else those that bound the levels of each part of the time."""
+    count = inside.stop - inside.start
+    if count <= 4 * DRAWN:
+        return np.arange(inside.start, inside.stop)
+    part = (memory.time_ns[inside] - begin) // max(1, -(-(end - begin) // DRAWN))
+    levels = pl.DataFrame(
+        {
+            "part": part,
+            "place": np.arange(inside.start, inside.stop),
+            "allocated": memory.allocated_bytes[inside],
+            "reserved": memory.reserved_bytes[inside],
+        }
+    )
+    place = pl.col("place")
+    bounds = [
+        place.first().alias("first"),
+        place.last().alias("last"),
+        *(place.get(pl.col(c).arg_max()).alias(f"{c}_most") for c in ("allocated", "reserved")),
+        *(place.get(pl.col(c).arg_min()).alias(f"{c}_least") for c in ("allocated", "reserved")),
+    ]
+    found = levels.group_by("part").agg(bounds).drop("part")
+    return np.unique(found.to_numpy())
+
+
+VIEW = View(
+    memory_curve,
+    table=MemoryCurve,
+    title="Memory",
+    group="Memory",
+    needs="memory",
+    hint=HINT,
+    within="moments",
+    time=RowTime("time_ns"),
+)

@@ -1,0 +1,92 @@
+"""Devices' memory: how near each one came to its limits.
+
+The size of a device is what its driver says; other processes and CUDA's own context use some of it, and the trace can't
+tell how much.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ...arrays.gather import NONE
+from ...measures.memory.levels import CPU, HINT, IS_RELATIVE, DeviceMemory, OfDevice, device_memories
+from ...table import BOOL, BYTES, COUNT, FRACTION, INSTANT, TEXT, Column
+from ...trace import Trace
+from ...view import Part, RowTime, View
+
+
+class MemoryDevices(OfDevice):
+    """One row is one device whose memory was recorded."""
+
+    key, weight = ("device",), "peak_allocated_bytes"
+
+    name = Column(TEXT, "Name that the driver gives it.")
+    memory_bytes = Column(BYTES, "Size of its memory.")
+    peak_allocated_bytes = Column(
+        BYTES, "The most that tensors held at one time; if the trace has no totals, above what they held at its begin."
+    )
+    peak_ns = Column(INSTANT, "When that began; missing if it was before the first record.")
+    peak_unused_bytes = Column(BYTES, "Reserved less allocated then: kept for later, or lost to fragmentation.")
+    peak_reserved_bytes = Column(BYTES, "The most that PyTorch's allocator held of the device at one time.")
+    peak_reserved_frac = Column(FRACTION, "That as a share of the device's memory.")
+    begin_allocated_bytes = Column(BYTES, "Allocated when the time begins.")
+    end_allocated_bytes = Column(BYTES, "Allocated when the time ends.")
+    allocations = Column(COUNT, "How often memory was taken.")
+    releases = Column(COUNT, "How often memory was released.")
+    failures = Column(COUNT, "Requests for which the device had no room (out of memory).")
+    is_relative = Column(BOOL, IS_RELATIVE)
+
+
+def memory_devices(
+    trace: Trace, *, device: str | None = None, from_ns: int | None = None, to_ns: int | None = None
+) -> pl.DataFrame:
+    """The devices, accelerators first; in a range of time, what holds in it."""
+    properties = {d.get("id"): d for d in trace.meta.devices}
+    rows = []
+    for memory in device_memories(trace, device):
+        known = {} if memory.device_type == CPU else properties.get(memory.device, {})
+        size = known.get("totalGlobalMem")
+        rows.append(
+            {"device": memory.name, "name": str(known["name"]) if known.get("name") else None}
+            | _measured(memory, size if isinstance(size, int) and size > 0 else None, from_ns, to_ns)
+        )
+    return MemoryDevices.of(pl.DataFrame(rows, schema=MemoryDevices.schema()))
+
+
+def _measured(memory: DeviceMemory, size: int | None, from_ns: int | None, to_ns: int | None) -> dict[str, Any]:
+    inside = memory.within(from_ns, to_ns)
+    peak, change = memory.peak(from_ns, to_ns), memory.change_bytes[inside]
+    # the range begins with what was reserved before it; nothing is known of before the first record
+    reserved = int(memory.reserved_bytes[max(0, inside.start - 1) : inside.stop].max(initial=NONE))
+    then = int(memory.reserved_bytes[peak]) if peak >= 0 else NONE
+    most = memory.level_before(peak + 1)
+    return {
+        "memory_bytes": size,
+        "peak_allocated_bytes": most,
+        "peak_ns": int(memory.time_ns[peak]) if peak >= 0 else None,
+        "peak_unused_bytes": then - most if then >= 0 else None,
+        "peak_reserved_bytes": reserved if reserved >= 0 else None,
+        "peak_reserved_frac": reserved / size if size and reserved >= 0 else None,
+        "begin_allocated_bytes": memory.level_before(inside.start),
+        "end_allocated_bytes": memory.level_before(inside.stop),
+        "allocations": int(np.sum(change > 0)),
+        "releases": int(np.sum(change < 0)),
+        "failures": int(memory.is_failure[inside].sum()),
+        "is_relative": memory.is_relative,
+    }
+
+
+VIEW = View(
+    memory_devices,
+    table=MemoryDevices,
+    title="Devices",
+    group="Memory",
+    needs="memory",
+    hint=HINT,
+    place=Part("memory_curve"),
+    within="recording",
+    time=RowTime("peak_ns"),
+)

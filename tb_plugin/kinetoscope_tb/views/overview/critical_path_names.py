@@ -1,0 +1,119 @@
+"""What is on the critical path, by name, and what each would save if it were faster.
+
+How the path is found, and the limits of what would be saved, are said with the critical path by parts.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import fraction
+from ...critical_path import CLASSES, NAMELESS, Explanation, Names, Places, path_events
+from ...measures.time.step_subset import counted_steps
+from ...pictures import Bars
+from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
+from ...trace import Trace
+from ...view import Part, Slices, View
+
+MOST_RECKONED = 20
+_PART_NAMES = (*CLASSES, "all")
+_PARTS = len(_PART_NAMES)
+
+
+class CriticalPathNames(Table):
+    """One row is one name of one part of the path, or one operator with all it launched, over all complete steps."""
+
+    key, weight = ("name", "part"), "path_ns"
+    picture = Bars(("path_ns",))
+
+    name = Column(
+        TEXT,
+        "Kernel, copy, operator, call or annotation; for launch latency and waits the row that waited; by operator: "
+        "the innermost operator of the host's time, or the one that launched the device's row, else as without.",
+    )
+    part = Column(TEXT, "What of the path it is, as in the critical path by parts; by operator: `all`.")
+    path_ns = Column(DURATION, "How much of the path it takes.")
+    mean_ns = Column(DURATION, "The same per step.")
+    path_frac = Column(FRACTION, "The same / the steps.")
+    stretches = Column(COUNT, "In how many stretches.")
+    whole_ns = Column(DURATION, "How long it takes in all, on the path and off it.")
+    saved_ns = Column(
+        DURATION,
+        "How much shorter a step would be if all of it, on the path or not, took `percent` less time; reckoned for the "
+        f"{MOST_RECKONED} rows with most of the path, missing for the others.",
+    )
+    saved_frac = Column(FRACTION, "The same / the step.")
+
+
+def critical_path_names(
+    trace: Trace,
+    *,
+    by: Literal["name", "operator"] = "name",
+    percent: Literal["50", "10", "20", "30", "75", "90", "100"] = "50",
+) -> pl.DataFrame:
+    """What the path has most of first."""
+    explanation = Explanation.of(trace)
+    graph, what_if = explanation.graph, explanation.what_if
+    names, counted = Names.of(trace), counted_steps(trace)
+    path = explanation.path.filter(pl.col("step").is_in(counted))
+    keys = _keys(names, Places.of_path(path), path["class"].to_numpy(), by)
+    found, number, stretches = np.unique(keys, return_inverse=True, return_counts=True)
+    spent = np.zeros(found.size, np.int64)
+    np.add.at(spent, number, (path["end_ns"] - path["start_ns"]).to_numpy())
+    order = np.argsort(-spent, kind="stable")
+    of_nodes = _keys(names, Places.of_nodes(trace, graph), what_if.part, by)
+    whole = np.zeros(found.size, np.int64)
+    on_path = np.flatnonzero(np.isin(of_nodes, found))
+    np.add.at(whole, np.searchsorted(found, of_nodes[on_path]), what_if.delays()[on_path])
+    saved = [int(what_if.saved(of_nodes == found[k], int(percent))[counted].sum()) for k in order[:MOST_RECKONED]]
+    rows = pl.DataFrame(
+        {
+            "name": names.text((found[order] // _PARTS - 1).astype(np.int32)).fill_null(NAMELESS),
+            "part": pl.Series([_PART_NAMES[key % _PARTS] for key in found[order].tolist()], dtype=pl.String),
+            "path_ns": spent[order],
+            "stretches": stretches[order],
+            "whole_ns": whole[order],
+            "saved": pl.Series(saved + [None] * (order.size - len(saved)), dtype=pl.Int64),
+        }
+    )
+    return _per_step(rows, int(what_if.recorded[counted].sum()), len(counted))
+
+
+def _keys(names: Names, places: Places, part: NDArray[np.int8] | np.int64, by: str) -> NDArray[np.int64]:
+    """A number for each pair of a name and a part; by operator the part is all of them."""
+    named = names.named(places).astype(np.int64)
+    if by == "operator":
+        op = names.operators(places)
+        named, part = np.where(op >= 0, op, named), np.int64(len(CLASSES))
+    keys: NDArray[np.int64] = (named + 1) * _PARTS + part
+    return keys
+
+
+def _per_step(rows: pl.DataFrame, length: int, steps: int) -> pl.DataFrame:
+    found = rows.with_columns(
+        mean_ns=(pl.col("path_ns") / steps).round().cast(pl.Int64),
+        path_frac=fraction(pl.col("path_ns"), pl.lit(length)),
+        stretches=pl.col("stretches").cast(pl.Int64),
+        saved_ns=(pl.col("saved") / steps).round().cast(pl.Int64),
+        saved_frac=fraction(pl.col("saved"), pl.lit(length)),
+    )
+    return CriticalPathNames.of(found.select(CriticalPathNames.schema().names()))
+
+
+VIEW = View(
+    critical_path_names,
+    table=CriticalPathNames,
+    title="On the critical path",
+    group="Overview",
+    within="recording",
+    shares=Explanation.of,
+    needs="work",
+    hint="Nothing was recorded that ran: pass ProfilerActivity.CPU, and that of the device, among the activities.",
+    place=Part("critical_path"),
+    slices=Slices(path_events),
+    shows_path=True,
+)

@@ -1,0 +1,103 @@
+"""Environment: what ran where, and how it was recorded, as far as the file says."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import PurePath
+
+import polars as pl
+
+from ...measures.recording.torch_version import torch_version, writer
+from ...table import TEXT, Column, Table
+from ...trace import Trace
+from ...trace.meta import Meta
+from ...view import View
+
+EARLIEST_CLOCK_NS = 1_000_000_000_000_000_000  # September 2001: an origin before it is no Unix time
+
+
+class Environment(Table):
+    """One row is one fact."""
+
+    key = ("fact",)
+
+    fact = Column(TEXT, "What is known.")
+    value = Column(TEXT, "Its value, as the file gives it.")
+
+
+def environment(trace: Trace) -> pl.DataFrame:
+    """The facts that the file gives, in the order in which people ask for them."""
+    facts = {name: str(value) for name, value in (*_machine(trace), *_recording(trace)) if value not in (None, "")}
+    return Environment.of(
+        pl.DataFrame({"fact": list(facts), "value": list(facts.values())}, schema=Environment.schema())
+    )
+
+
+def _machine(trace: Trace) -> list[tuple[str, object]]:
+    meta = trace.meta
+    used = trace.device_events["device"].unique()
+    names = {d.get("id"): str(d.get("name") or "") for d in meta.devices}
+    devices = sorted({names.get(device, "") for device in used} - {""}) or sorted({n for n in names.values() if n})
+    return [
+        ("Device", ", ".join(devices) if used.len() else "CPU"),
+        ("Devices used", used.len() or None),
+        ("torch", torch_version(trace)),
+        *job_facts(meta),
+    ]
+
+
+def job_facts(meta: Meta) -> list[tuple[str, object]]:
+    """What the file says beside its events; None where it doesn't."""
+    return [
+        ("CUDA", meta.producer.get("cuda_version") or _version(meta.top.get("cuda_runtime_version"))),
+        ("ROCm", _hip_version(meta.top.get("hip_runtime_version"))),
+        ("Python", meta.producer.get("python_version")),
+        ("Host", meta.producer.get("host") or meta.top.get("host_name")),
+        ("Rank", meta.rank),
+        ("World size", meta.world_size),
+        ("Backend", _backend(meta.distributed.get("backend"))),
+    ]
+
+
+def _recording(trace: Trace) -> list[tuple[str, object]]:
+    steps = trace.steps
+    has_steps = steps["name"][0] != "all"
+    complete = int(steps["is_complete"].sum())
+    begun = datetime.fromtimestamp(trace.origin_ns / 1e9, timezone.utc) if trace.origin_ns > EARLIEST_CLOCK_NS else None
+    return [
+        ("Recorded", f"{begun:%Y-%m-%d %H:%M:%S} UTC" if begun else None),
+        ("Steps", f"{_range(steps['name'].to_list())}, {complete} complete" if has_steps else "not marked"),
+        ("Events", trace.meta.events),
+        ("Written by", writer(trace)),
+        ("Trace id", trace.meta.top.get("trace_id")),
+        ("File", PurePath(trace.path).name),
+    ]
+
+
+def _range(names: list[str]) -> str:
+    """First to last."""
+    return names[0] if len(names) == 1 else f"{names[0]}–{names[-1]}"
+
+
+def _version(number: object) -> str | None:
+    """12040 → 12.4, as the CUDA headers encode it; other numbers as they are."""
+    if not isinstance(number, int) or number <= 0:
+        return None
+    return f"{number // 1000}.{number % 1000 // 10}" if number < 1_000_000 else str(number)
+
+
+def _hip_version(number: object) -> str | None:
+    """70253211 → 7.2.53211, as HIP_VERSION in HIP's headers encodes it; other numbers as they are."""
+    if not isinstance(number, int) or number <= 0:
+        return None
+    if number < 10_000_000:
+        return str(number)
+    return f"{number // 10_000_000}.{number // 100_000 % 100}.{number % 100_000}"
+
+
+def _backend(name: object) -> object:
+    """torch.distributed's backend; a device mesh leaves it undefined."""
+    return None if name == "undefined" else name
+
+
+VIEW = View(environment, table=Environment, title="Environment", group="Overview", within="recording")

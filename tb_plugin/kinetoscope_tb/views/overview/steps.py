@@ -1,0 +1,79 @@
+"""Steps: how long each one took, and what its time went to.
+
+Each instant of a step belongs to the first of the eight categories that is active then, over all threads and devices,
+so the parts add up to the total. Overlapped work shows under what hides it: a copy behind a kernel costs nothing here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from ...arrays.gather import map_categories
+from ...measures.time.breakdown import CATEGORIES, breakdown
+from ...names.kernels import step_number
+from ...table import BOOL, DURATION, INSTANT, TEXT, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import Events, Key
+from ...view import RowTime, Slices, View
+
+
+class Steps(Table):
+    """One row is one step: the N of ProfilerStep#N, or `all` where the recording has no steps."""
+
+    key, weight = ("step",), "total_ns"
+
+    step = Column(TEXT, "Number of the step as the profiler counted it; `all` if no steps were marked.")
+    start_ns = Column(
+        INSTANT, "When its window begins: its own start, or the end of the window before it if that is later."
+    )
+    total_ns = Column(
+        DURATION, "Length of its window, which ends with the device work that was launched inside the step."
+    )
+    kernel_ns = Column(DURATION, "Some device runs a kernel that is not communication.")
+    memcpy_ns = Column(DURATION, "A device copies, and no device computes.")
+    memset_ns = Column(DURATION, "A device fills memory, and nothing above runs.")
+    communication_ns = Column(
+        DURATION, "A collective or transfer between ranks runs on host or device, and nothing above does."
+    )
+    runtime_ns = Column(DURATION, "The host is in a CUDA, HIP or other runtime or driver call, and nothing above runs.")
+    dataloader_ns = Column(DURATION, "The host waits for a batch of a DataLoader, and nothing above runs.")
+    cpu_exec_ns = Column(DURATION, "The host is in any other operator or annotation, and nothing above runs.")
+    other_ns = Column(DURATION, "Nothing that was recorded runs: Python between operators, or waiting.")
+    is_complete = Column(BOOL, "Whether all of the step was recorded; the others are left out of averages.")
+
+
+def steps(trace: Trace) -> pl.DataFrame:
+    """The steps in order of time."""
+    parts = breakdown(trace)
+    start, end = trace.steps["start_ns"], trace.steps["end_ns"]
+    columns = [f"{name.lower().replace(' ', '_')}_ns" for name in CATEGORIES]
+    return Steps.of(
+        pl.DataFrame(
+            {
+                "step": trace.steps["name"],
+                "start_ns": start,
+                "total_ns": end - start,
+                **dict(zip(columns, parts.values(), strict=True)),
+                "is_complete": trace.steps["is_complete"],
+            }
+        )
+    )
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The annotations that mark the step."""
+    is_so = map_categories(trace.host_events["name"], lambda name: step_number(name) == key["step"] is not None)
+    is_annotation = (trace.host_events["kind"] == "annotation").to_numpy()
+    return {"host_events": np.flatnonzero(is_so & is_annotation)}
+
+
+VIEW = View(
+    steps,
+    table=Steps,
+    title="Steps",
+    group="Overview",
+    within="steps",
+    slices=Slices(events_of_row, are_highlighted=False),
+    time=RowTime("start_ns", length="total_ns"),
+)

@@ -1,0 +1,1 @@
+"""What the tests share: builders of traces, oracles, servers, and what waits for processes."""

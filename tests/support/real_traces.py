@@ -1,0 +1,12 @@
+"""Where real traces and others' documents lie: they are others' data, and not in the repository."""
+
+import os
+from pathlib import Path
+
+_SHARED = Path(__file__).resolve().parents[3] / "shared"
+
+FOLDER = Path(os.environ.get("KINETOSCOPE_TRACES", _SHARED / "traces"))
+MISSING = f"the real traces aren't at {FOLDER}; KINETOSCOPE_TRACES names another folder"
+
+SEEDS = Path(os.environ.get("KINETOSCOPE_SEEDS", _SHARED / "seeds"))
+SEEDS_MISSING = f"the documents of torch and Composer aren't at {SEEDS}; KINETOSCOPE_SEEDS names another folder"

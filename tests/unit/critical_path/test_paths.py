@@ -1,0 +1,202 @@
+"""Which way the path goes: one small recording for each thing that something may have to wait for."""
+
+from unittest.mock import patch
+
+import polars as pl
+
+from kinetoscope_tb.critical_path import sync_edges
+from kinetoscope_tb.views.overview.critical_path import critical_path
+from kinetoscope_tb.views.overview.critical_path_names import critical_path_names
+from kinetoscope_tb.views.overview.critical_path_stretches import critical_path_stretches
+from support.build import TraceBuilder, same
+
+US = 1_000
+
+
+def path(builder):
+    """(part, name, start, duration) of each stretch, in order of time."""
+    found = critical_path_stretches(builder.build()).sort("step", "start_ns")
+    return found.select("part", "name", pl.col("start_ns") // US, pl.col("dur_ns") // US).rows()
+
+
+def us(builder, method, *arguments, **keywords):
+    """A row whose times are given in microseconds."""
+    name = [a for a in arguments if isinstance(a, str)]
+    at, dur, *rest = [a for a in arguments if not isinstance(a, str)]
+    return getattr(builder, method)(*name, at * US, dur * US, *rest, **keywords)
+
+
+def built(*rows, step=100):
+    builder = TraceBuilder().step(1, 0, step * US)
+    for method, *arguments in rows:
+        keywords = arguments.pop() if isinstance(arguments[-1], dict) else {}
+        us(builder, method, *arguments, **keywords)
+    return builder
+
+
+def test_a_step_without_a_device_is_what_its_thread_does():
+    builder = built(("op", "outer", 10, 50), ("op", "inner", 20, 10), ("annotation", "mine", 70, 20))
+    assert path(builder) == [
+        ("between operators", "ProfilerStep#1", 0, 10),
+        ("operator", "outer", 10, 10),
+        ("operator", "inner", 20, 10),
+        ("operator", "outer", 30, 30),
+        ("between operators", "ProfilerStep#1", 60, 10),
+        ("between operators", "mine", 70, 20),
+        ("between operators", "ProfilerStep#1", 90, 10),
+    ]
+
+
+def test_a_stretch_names_the_python_call_that_lasts_all_of_it():
+    builder = built(
+        ("op", "aten::mm", 30, 10), ("python", "train.py(1): loop", 0, 100), ("python", "a.py(2): f", 5, 20)
+    )
+    us(builder, "python", "b.py(3): g", 45, 55)
+    stretches = critical_path_stretches(builder.build()).sort("start_ns")
+    calls = ["train.py(1): loop", "train.py(1): loop", "train.py(1): loop"]
+    assert stretches["python"].to_list() == calls
+    assert stretches["name"].to_list() == ["ProfilerStep#1", "aten::mm", "ProfilerStep#1"]
+    with_outer = built(
+        ("python", "train.py(1): loop", 0, 100), ("python", "b.py(3): g", 10, 80), ("op", "aten::mm", 30, 10)
+    )
+    with_outer.annotation("part", 10 * US, 60 * US)
+    assert critical_path_stretches(with_outer.build()).sort("start_ns")["python"].to_list()[1:4] == ["b.py(3): g"] * 3
+
+
+def test_a_device_that_is_behind_is_followed_back_to_the_launch_that_it_waited_for():
+    builder = built(
+        ("launch", 10, 5, 1), ("launch", 20, 5, 2), ("kernel", "a", 18, 60, 1), ("kernel", "b", 79, 60, 2), step=40
+    )
+    assert path(builder) == [
+        ("between operators", "ProfilerStep#1", 0, 10),
+        ("runtime call", "cudaLaunchKernel", 10, 5),
+        ("launch latency", "a", 15, 3),
+        ("computation", "a", 18, 60),
+        ("between rows", "b", 78, 1),
+        ("computation", "b", 79, 60),
+    ]
+
+
+def test_a_row_that_begins_while_its_launch_goes_on_waited_for_that_call():
+    builder = built(("launch", 10, 50, 1), ("kernel", "a", 55, 100, 1))
+    assert path(builder)[1:] == [("runtime call", "cudaLaunchKernel", 10, 45), ("computation", "a", 55, 100)]
+
+
+def test_rows_of_a_graph_follow_each_other_though_its_launch_still_goes_on():
+    builder = built(("launch", 10, 60, 1, {"name": "cudaGraphLaunch"}), ("op", "aten::mm", 75, 5))
+    for number, at in enumerate((20, 40, 60, 80)):
+        us(builder, "kernel", f"k{number}", at, 17, 1)
+    us(builder, "kernel", "last", 98, 90, 1)
+    names = [name for part, name, *_ in path(builder) if part != "between rows"]
+    assert names == ["ProfilerStep#1", "cudaGraphLaunch", "k0", "k1", "k2", "k3", "last"]
+
+
+def test_the_host_waits_in_a_call_until_the_device_has_finished():
+    sync = {"name": "cudaStreamSynchronize"}
+    builder = built(("launch", 10, 5, 1), ("kernel", "a", 20, 60, 1), ("launch", 20, 65, 9, sync))
+    assert path(builder)[2:] == [
+        ("launch latency", "a", 15, 5),
+        ("computation", "a", 20, 60),
+        ("synchronisation", "cudaStreamSynchronize", 80, 5),
+        ("between operators", "ProfilerStep#1", 85, 15),
+    ]
+
+
+def test_a_copy_to_pageable_memory_waits_in_its_call_for_what_runs_before():
+    copy = {"name": "cudaMemcpyAsync"}
+    builder = built(("launch", 10, 5, 1), ("kernel", "a", 20, 60, 1), ("launch", 20, 65, 2, copy), ("memcpy", 81, 2, 2))
+    parts = [part for part, *_ in path(builder)[3:]]
+    assert parts == ["computation", "between rows", "copy", "runtime call", "between operators"]
+
+
+def test_a_stream_that_was_told_to_wait_follows_the_other_one():
+    wait = {"name": "cudaStreamWaitEvent"}
+    builder = built(
+        ("launch", 10, 5, 1),
+        ("kernel", "a", 16, 90, 1),
+        ("launch", 20, 2, 8, wait),
+        ("launch", 24, 4, 2),
+        ("kernel", "ncclDevKernel_AllReduce", 109, 60, 2, {"stream": 20}),
+    )
+    stretches = critical_path_stretches(builder.build()).sort("start_ns")
+    assert path(builder)[3:] == [
+        ("computation", "a", 16, 90),
+        ("between rows", "ncclDevKernel_AllReduce", 106, 3),
+        ("device communication", "ncclDevKernel_AllReduce", 109, 60),
+    ]
+    assert stretches["is_inferred"].to_list() == [False] * 4 + [True, False]
+
+
+def test_a_row_that_began_just_when_another_stream_s_ended_waited_for_it():
+    builder = built(
+        ("launch", 0, 2, 1), ("kernel", "a", 3, 97, 1), ("launch", 10, 2, 2), ("kernel", "b", 101, 50, 2, {"stream": 8})
+    )
+    assert [name for _, name, *_ in path(builder)][-3:] == ["a", "b", "b"]
+
+
+def test_a_row_that_began_long_after_all_it_is_known_to_wait_for_is_not_explained():
+    builder = built(("launch", 10, 5, 1), ("kernel", "a", 50, 100, 1))
+    assert path(builder)[2:] == [("unexplained wait", "a", 15, 35), ("computation", "a", 50, 100)]
+
+
+def test_the_backward_pass_on_its_own_thread_is_followed():
+    builder = built(("op", "aten::mm", 10, 20), ("op", "aten::add", 80, 10))
+    us(builder, "op", "autograd::engine::evaluate_function: MmBackward0", 40, 30, thread=2)
+    assert path(builder)[1:] == [
+        ("operator", "aten::mm", 10, 20),
+        ("between operators", "ProfilerStep#1", 30, 10),
+        ("operator", "autograd::engine::evaluate_function: MmBackward0", 40, 30),
+        ("between operators", "ProfilerStep#1", 70, 10),
+        ("operator", "aten::add", 80, 10),
+        ("between operators", "ProfilerStep#1", 90, 10),
+    ]
+
+
+def test_a_thread_that_only_watches_is_not_on_the_path():
+    builder = built(("op", "aten::mm", 10, 20), ("op", "aten::add", 80, 10))
+    for at in range(32, 80, 4):
+        us(builder, "launch", at, 2, at, name="cudaEventQuery", thread=5)
+    assert path(builder)[2] == ("between operators", "ProfilerStep#1", 30, 50)
+
+
+def test_a_collective_on_a_thread_of_its_own_is_followed():
+    builder = built(("op", "c10d::allreduce_", 10, 20), ("op", "aten::add", 80, 10))
+    us(builder, "annotation", "gloo:all_reduce", 25, 50, thread=3)
+    assert path(builder)[1:4] == [
+        ("host communication", "c10d::allreduce_", 10, 15),
+        ("host communication", "gloo:all_reduce", 25, 50),
+        ("between operators", "ProfilerStep#1", 75, 5),
+    ]
+
+
+def test_a_launch_that_finds_its_stream_s_queue_full_waits_for_the_device():
+    builder = built(
+        ("launch", 0, 2, 1), ("launch", 2, 2, 2), ("launch", 4, 47, 3), ("op", "aten::long", 51, 90), step=150
+    )
+    for number, at in ((1, 3), (2, 50), (3, 97)):
+        us(builder, "kernel", f"k{number}", at, 46 if number < 3 else 1, number)
+    with patch.object(sync_edges, "FULL_QUEUE", 1):
+        waited = critical_path_stretches(builder.build()).filter(pl.col("reason") == "the stream's queue was full")
+    assert waited.select("name", pl.col("start_ns") // US).rows() == [("cudaLaunchKernel", 50)]
+
+
+def test_parts_of_steps_and_what_they_would_save():
+    builder = built(("launch", 10, 5, 1), ("kernel", "a", 15, 105, 1), ("op", "aten::a", 20, 70))
+    same(
+        critical_path(builder.build(), percent="50"),
+        """
+        step  part               place   path_ns  mean_ns  stretches  saved_ns
+        all   computation        device  105000   105000   1          20000
+        all   between operators  host    10000    10000    1          5000
+        all   runtime call       host    5000     5000     1          2500
+        """,
+    )
+    same(
+        critical_path_names(builder.build(), percent="100", by="operator"),
+        """
+        name              part  path_ns  whole_ns  saved_ns
+        a                 all   105000   105000    20000
+        ProfilerStep#1    all   10000    25000     10000
+        cudaLaunchKernel  all   5000     5000      5000
+        """,
+    )

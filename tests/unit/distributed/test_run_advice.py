@@ -1,0 +1,55 @@
+"""The sentence that says who is slow, or that nobody is."""
+
+import pytest
+
+from kinetoscope_tb.distributed import Member, Ranks
+from kinetoscope_tb.views import RUN_VIEWS
+from support.simulated import Truth, run_of, simulated, summary_of
+
+
+def said(run):
+    return RUN_VIEWS["run_advice"].run(run).rows(named=True)
+
+
+def test_the_straggler_is_named_with_how_much_how_often_and_who_waits():
+    run = run_of(simulated(Truth(late={(2, None): 5_000_000}, noise=0.0, jitter_ns=0)))
+    (row,) = said(run)
+    assert (row["rule"], row["view"], row["filter"], row["confidence"]) == ("straggler", "stragglers", "rank2", "high")
+    assert row["title"] == "Rank 2 is slow: each step waits 5 ms for it."
+    assert row["evidence"] == (
+        "Without waiting it takes 16.7 ms for a step, the others typically 11.7 ms; in 6 of 6 steps it exceeds them by "
+        "more than 333.6 µs, the threshold. Of the typical difference 5 ms is computation. For it 3 ranks typically "
+        "wait 5 ms per step."
+    )
+    assert row["saving_ns"] == 5_000_000
+    assert abs(row["saving_frac"] - 5 / 16.678) < 1e-3
+
+
+def test_a_straggler_that_is_one_in_each_recording_is_said_to_be():
+    spans = [simulated(Truth(ranks=3, steps=5, seed=seed, late={(1, None): 4_000_000})) for seed in range(3)]
+    members = [Member(f"rank{r}", str(n), n, summary_of(made, r)) for r in range(3) for n, made in enumerate(spans)]
+    (row,) = said(Ranks("r", tuple(members)))
+    assert row["filter"] == "rank1"
+    assert "in 15 of 15 steps" in row["evidence"]
+    assert "It is so in 3 of 3 recordings." in row["evidence"]
+
+
+def test_single_slow_steps_are_no_slow_rank():
+    (row,) = said(run_of(simulated(Truth(ranks=8, steps=10, late={(3, 4): 6_000_000}))))
+    assert row["rule"] == "slow_at_times"
+    assert row["title"] == "No rank is slow all the time; rank 3 stands out in 1 step."
+
+
+def test_missing_ranks_and_too_few_steps_are_said():
+    (row,) = said(run_of(simulated(Truth(ranks=4, missing=(3,)))))
+    assert row["rule"] == "no_straggler"
+    assert row["evidence"].endswith("Of rank 3 there is no recording: whether it is slow isn't known.")
+    assert said(run_of(simulated(Truth(ranks=2, steps=2))))[0]["rule"] == "unknown"
+
+
+@pytest.mark.parametrize("ranks", [2, 8])
+def test_noise_alone_names_nobody(ranks):
+    seeds = range(60)
+    rules = [said(run_of(simulated(Truth(ranks=ranks, steps=6, noise=0.03, seed=seed))))[0]["rule"] for seed in seeds]
+    assert rules.count("straggler") <= 3  # one run of a hundred, by the threshold
+    assert rules.count("no_straggler") >= 50

@@ -1,0 +1,185 @@
+"""What holds of every view of a run, and what the numbers are where the truth is known."""
+
+import json
+
+import polars as pl
+import pytest
+
+from kinetoscope_tb.cli.text_table import aligned, text_columns
+from kinetoscope_tb.compare import compare
+from kinetoscope_tb.distributed import Member, Ranks, summary
+from kinetoscope_tb.engine import Missing, compute
+from kinetoscope_tb.errors import BadParameter
+from kinetoscope_tb.pictures import Lines
+from kinetoscope_tb.table import COUNT, DURATION, FRACTION, INSTANT
+from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS, VIEWS
+from kinetoscope_tb.web import encode
+from support.build import TraceBuilder, same
+from support.simulated import Truth, run_of, simulated, summary_of
+
+each = pytest.mark.parametrize("view", RUN_VIEWS.values(), ids=RUN_VIEWS)
+
+
+def with_all_to_all(rank):
+    said = {"Collective name": "all_to_allv", "dtype": "Float", "In msg nelems": 8, "Out msg nelems": 8}
+    group = {"Process Group Name": "0", "Group size": 2, "In split size": "[6, 2]"}
+    config = [{"pg_name": "0", "pg_desc": "x", "pg_size": 2, "ranks": [0, 1]}]
+    trace = TraceBuilder(distributedInfo={"rank": rank, "world_size": 2, "pg_config": config}).step(0, 0, 100)
+    return summary(trace.op("record_param_comms", 5, 5, **said, **group).build())
+
+
+def broken(number):
+    return Member(f"rank{number}", "1", 0, None, "rank.json: it holds no trace.")
+
+
+RUNS = {
+    "four ranks": lambda: run_of(simulated(Truth(late={(2, None): 5_000_000}))),
+    "one rank": lambda: run_of(simulated(Truth(ranks=1))),
+    "lost and missing": lambda: run_of(simulated(Truth(ranks=5, missing=(1,), lost=((0, 2, 0),), is_numbered=False))),
+    "a broken rank": lambda: Ranks("r", (*run_of(simulated(Truth(ranks=3))).members[:2], broken(2))),
+    "all broken": lambda: Ranks("r", (broken(0), broken(1))),
+    "no communication": lambda: Ranks(
+        "r", tuple(Member(f"w{i}", "1", 0, summary(TraceBuilder().step(1, 0, 9).build())) for i in range(2))
+    ),
+    "empty traces": lambda: Ranks("r", (Member("a", "1", 0, summary(TraceBuilder().build())),)),
+    "all to all": lambda: Ranks("r", tuple(Member(f"rank{r}", "1", 0, with_all_to_all(r)) for r in range(2))),
+    "two spans": lambda: Ranks(
+        "r",
+        tuple(
+            Member(f"rank{rank}", str(span), span, summary_of(simulated(Truth(ranks=2, steps=3, seed=span)), rank))
+            for rank in range(2)
+            for span in range(2)
+        ),
+        place=1,
+    ),
+    "nothing": lambda: Ranks("r", ()),
+}
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def run(request):
+    return RUNS[request.param]()
+
+
+def test_views_of_runs_and_of_recordings_have_names_of_their_own():
+    assert not set(VIEWS) & set(RUN_VIEWS)
+    assert all(view.scope != "recording" and view.group == "Run" for view in RUN_VIEWS.values())
+    assert all(view.scope == "recording" for view in VIEWS.values())
+    assert [entry["id"] for entry in json.loads(json.dumps([view.describe() for view in EVERY_VIEW.values()]))]
+
+
+@each
+def test_the_id_is_the_name_of_module_and_function(view):
+    assert RUN_VIEWS[view.id] is view
+    assert view.run.__module__.startswith("kinetoscope_tb.views.")
+    assert view.run.__module__.endswith(f".{view.id}")
+
+
+@each
+def test_a_view_answers_or_says_what_to_record(view, run):
+    if view.scope == "span":
+        run = Ranks(run.run, tuple(member for member in run.members if member.place == run.place))
+    for given in [{}, *({p.name: value} for p in view.parameters for value in p.choices)]:
+        found = compute(view, run, view.arguments(given))
+        encode.text(encode.view_answer(view, found))
+        if isinstance(found, Missing):
+            assert view.hint.endswith(".")
+            continue
+        assert not found.select(view.table.key).is_duplicated().any()
+        assert not any(c.is_nan().any() or c.is_infinite().any() for c in found.select(pl.col(pl.Float64)))
+        for column in view.table.columns:
+            values = found[column.name].drop_nulls()
+            if column.kind in (DURATION, COUNT, FRACTION) and values.len() and "negative" not in column.doc:
+                assert values.min() >= 0, column.name
+        if isinstance(view.table.picture, Lines):
+            when = next(c.name for c in view.table.columns if c.kind is INSTANT)
+            assert all(group[when].is_sorted() for group in found.partition_by(view.table.picture.series))
+        assert len(aligned(text_columns(view.table.columns, found)).splitlines()) == found.height + 1
+
+
+@each
+def test_a_view_of_a_run_is_compared_with_nothing(view):
+    trace = TraceBuilder().build()
+    with pytest.raises(BadParameter, match="can't be compared"):
+        compare(view, trace, trace)
+
+
+@each
+def test_only_what_cannot_be_told_is_missing_of_a_good_run(view):
+    found = compute(view, RUNS["four ranks"](), {})
+    assert isinstance(found, Missing) == (view.id == "traffic")
+
+
+def test_the_straggler_and_those_who_wait_for_it_are_named():
+    frame = RUN_VIEWS["stragglers"].run(RUNS["four ranks"]())
+    assert frame.select("worker", "verdict", "cause").rows() == [
+        ("rank2", "straggler", "computation"),
+        *((f"rank{r}", "waits", None) for r in frame["rank"].to_list()[1:]),
+    ]
+    assert abs(frame["excess_ns"][0] - 5_000_000) < 400_000
+    assert abs(frame["cost_ns"][0] - 5_000_000) < 400_000
+
+
+def test_what_a_rank_sends_to_whom_adds_up():
+    same(
+        RUN_VIEWS["traffic"].run(RUNS["all to all"]()),
+        """
+        sender  receiver  operation   sent_bytes  calls
+        0       0         all_to_all  24          1
+        0       1         all_to_all  8           1
+        1       0         all_to_all  24          1
+        1       1         all_to_all  8           1
+        """,
+    )
+
+
+def test_steps_consist_of_own_time_and_wait_and_of_their_parts(run):
+    rows = RUN_VIEWS["rank_steps"].run(run)
+    parts = ["computation_ns", "exposed_communication_ns", "exposed_copies_ns", "idle_ns"]
+    assert rows.filter(pl.sum_horizontal(parts) != pl.col("total_ns")).is_empty()
+    assert rows.filter(pl.col("own_ns") + pl.col("wait_ns") != pl.col("total_ns")).is_empty()
+
+
+def test_bandwidth_is_that_of_the_link():
+    made = simulated(Truth(ranks=8, steps=5, jitter_ns=0, late={(3, 2): 10**7}))
+    row = RUN_VIEWS["communication"].run(run_of(made)).row(0, named=True)
+    assert row["algorithm_bytes_per_s"] == pytest.approx(40e9, rel=1e-5)
+    assert row["bus_bytes_per_s"] == pytest.approx(70e9, rel=1e-5)
+    assert row["mean_ns"] == pytest.approx(row["mean_wait_ns"] + row["mean_transfer_ns"], abs=2)
+
+
+def test_alone_a_rank_tells_at_least_how_fast_the_link_is():
+    made = simulated(Truth(ranks=2, missing=(1,), jitter_ns=0, late={(1, None): 10**6}))
+    row = RUN_VIEWS["communication"].run(run_of(made)).row(0, named=True)
+    assert row["is_transfer_known"] is False
+    assert row["mean_transfer_ns"] is None
+    assert row["algorithm_bytes_per_s"] < 40e9
+
+
+def test_ranks_that_were_not_to_record_are_not_missing():
+    made = simulated(Truth(ranks=5, missing=(1, 3, 4)))
+    members = run_of(made).members
+    for member in members:
+        member.summary.facts["ranks"] = [0, 2, 3]
+    run = Ranks("run", members)
+    rows = RUN_VIEWS["run_health"].run(run).select("rule", "level", "count").rows()
+    assert rows == [("missing_ranks", "loss", 1), ("ranks_not_chosen", "note", 2)]
+    problems = dict(RUN_VIEWS["topology"].run(run).select("rank", "problem").rows())
+    assert problems[3] == "There is no recording of it."
+    assert problems[1] == problems[4] == "The program chose not to record it."
+
+
+def test_what_is_missing_is_said():
+    lost = run_of(simulated(Truth(ranks=5, missing=(1, 3), lost=((0, 2, 0),), is_numbered=False)))
+    rules = dict(RUN_VIEWS["run_health"].run(lost).select("rule", "count").rows())
+    assert rules == {"missing_ranks": 2}  # the lost call is one that nobody knows of
+    rows = RUN_VIEWS["topology"].run(lost)
+    assert rows.filter(pl.col("worker").is_null())["rank"].to_list() == [1, 3]
+    told = dict(RUN_VIEWS["run_health"].run(RUNS["a broken rank"]()).select("rule", "count").rows())
+    assert told == {"broken_recordings": 1}
+
+
+def test_the_late_one_starts_its_steps_no_later_than_the_collective_lets_it():
+    rows = RUN_VIEWS["pace"].run(RUNS["four ranks"]())
+    assert rows["worker"].n_unique() == 4
+    assert rows["behind_ns"].max() < 50_000  # they leave the collective together, within the jitter

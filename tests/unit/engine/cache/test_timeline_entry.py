@@ -1,0 +1,77 @@
+"""A timeline comes back from its entry as it was, or not at all."""
+
+import logging
+
+import numpy as np
+import pytest
+
+from kinetoscope_tb.engine.cache import Cache
+from kinetoscope_tb.timeline import timeline
+from support.build import TraceBuilder
+
+
+def recorded():
+    built = TraceBuilder().step(1, 0, 90_000)
+    for i in range(200):
+        built.op(f"op {i % 7}", i * 400, 300).kernel("k", i * 400 + 100, 250, i)
+    return built.build()
+
+
+def made():
+    return timeline(recorded())
+
+
+def columns(one):
+    pyramid = one.pyramid
+    arrays = {**vars(pyramid.rows), **vars(pyramid.levels), "parent": one.parent, "event": one.event}
+    return {name: array for name, array in arrays.items() if array is not None}
+
+
+def test_a_timeline_comes_back_as_it_was(tmp_path):
+    kept, cache = made(), Cache(tmp_path)
+    cache.write_timeline(kept, "a.pt.trace.json", "stamp")
+    found = cache.open_timeline("a.pt.trace.json", "stamp", recorded())
+    assert (found.window, found.tracks, found.frame_first) == (kept.window, kept.tracks, kept.frame_first)
+    assert found.labels.texts == kept.labels.texts
+    assert columns(found).keys() == columns(kept).keys()
+    for name, array in columns(found).items():
+        np.testing.assert_array_equal(array, columns(kept)[name], strict=True)
+    tiles = [one.pyramid.tile(0, 1, 12, 0) for one in (kept, found)]
+    assert tiles[0].count.tolist() == tiles[1].count.tolist()
+
+
+def test_a_track_may_have_any_number(tmp_path):
+    trace = TraceBuilder().op("a", 0, 30).kernel("k", 10, 10, 1, stream=(1 << 63) - 1).build()
+    made, cache = timeline(trace), Cache(tmp_path)
+    cache.write_timeline(made, "a.pt.trace.json", "stamp")
+    assert cache.open_timeline("a.pt.trace.json", "stamp", trace).tracks == made.tracks
+
+
+def test_a_timeline_outlives_its_entry(tmp_path):
+    cache = Cache(tmp_path)
+    cache.write_timeline(made(), "a.pt.trace.json", "stamp")
+    found = cache.open_timeline("a.pt.trace.json", "stamp", recorded())
+    cache.clear()
+    assert found.pyramid.tile(0, 1, 12, 0).count.sum() == found.slices_on(0).stop
+
+
+@pytest.mark.parametrize("place", [70, 400, -400, -5])
+def test_a_damaged_entry_is_made_anew(tmp_path, caplog, place):
+    cache = Cache(tmp_path)
+    cache.write_timeline(made(), "a.pt.trace.json", "stamp")
+    (entry,) = tmp_path.iterdir()
+    data = bytearray(entry.read_bytes())
+    data[place] ^= 0xFF
+    entry.write_bytes(data)
+    with caplog.at_level(logging.INFO):
+        found = cache.open_timeline("a.pt.trace.json", "stamp", recorded())
+    assert found is None
+    assert "made anew" in caplog.text
+
+
+def test_the_cache_lists_and_clears_timelines_too(tmp_path):
+    cache = Cache(tmp_path)
+    cache.write_timeline(made(), "a.pt.trace.json", "stamp")
+    assert [entry.path for entry in cache.entries()] == ["a.pt.trace.json"]
+    assert cache.clear() > 0
+    assert cache.entries() == []

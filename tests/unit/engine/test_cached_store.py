@@ -1,0 +1,205 @@
+"""A store with a cache: what one has read, the next opens."""
+
+import threading
+
+import pytest
+
+from kinetoscope_tb.discovery import Logdir, list_traces
+from kinetoscope_tb.engine import LoadingProgress, NotReady, Store, read_trace
+from kinetoscope_tb.engine.cache import Cache
+from kinetoscope_tb.engine.trace_cache import held_bytes
+from kinetoscope_tb.errors import NotFound, TraceError
+from kinetoscope_tb.views import VIEWS
+from support.build import TraceBuilder
+
+LONG_S = 30
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setattr("kinetoscope_tb.engine.cache.folder.FEWEST_EVENTS", 0)
+    return Cache(tmp_path / "cache")
+
+
+@pytest.fixture
+def file(tmp_path):
+    return put(tmp_path, "aten::mm")
+
+
+def put(folder, name):
+    path = folder / "rank0.pt.trace.json"
+    path.write_text(TraceBuilder().op(name, at=0, dur=10).text())
+    return list_traces([Logdir(str(path))]).files[0]
+
+
+class Reader:
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, path, progress):
+        self.calls.append(path)
+        return read_trace(path, progress)
+
+
+def store(cache, reader, **options):
+    return Store([Logdir("/nowhere")], cache=cache, read=reader, **{"patience_s": LONG_S, **options})
+
+
+def wait_until_kept(held):
+    for job in held._traces._writes:
+        assert job.exception(LONG_S) is None
+
+
+def test_what_one_store_has_read_the_next_opens(cache, file):
+    reader = Reader()
+    first, second = store(cache, reader), store(cache, reader)
+    answer = first.frame(VIEWS["operators"], file, {})
+    wait_until_kept(first)
+    assert second.frame(VIEWS["operators"], file, {}).equals(answer)
+    assert len(reader.calls) == 1
+
+
+def test_a_file_that_changed_is_read_and_kept_anew(cache, file, tmp_path):
+    reader = Reader()
+    for name in ("aten::mm", "aten::add_of_another_length"):
+        changed = put(tmp_path, name)
+        for _ in range(2):
+            held = store(cache, reader)
+            assert held.trace(changed).host_events["name"].to_list() == [name]
+            wait_until_kept(held)
+    assert len(reader.calls) == 2
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_kept(cache, file, tmp_path):
+    def growing(path, progress):
+        trace = read_trace(path, progress)
+        put(tmp_path, "aten::add_of_another_length")
+        return trace
+
+    held = store(cache, growing)
+    held.trace(file)
+    wait_until_kept(held)
+    assert cache.entries() == []
+
+
+def test_the_answer_does_not_wait_for_the_cache(cache, file, monkeypatch):
+    free = threading.Event()
+    monkeypatch.setattr(cache, "write", lambda *what: free.wait(LONG_S))
+    held = store(cache, Reader())
+    assert held.frame(VIEWS["operators"], file, {})["name"].to_list() == ["aten::mm"]
+    assert not held._traces._writes[0].done()
+    free.set()
+    wait_until_kept(held)
+
+
+def test_a_cache_that_is_slow_does_not_hold_many_traces(cache, file, monkeypatch):
+    free = threading.Event()
+    monkeypatch.setattr(cache, "write", lambda *what: free.wait(LONG_S))
+    held = store(cache, Reader(), capacity_bytes=1)
+    for stamp in range(20):
+        held.trace(type(file)(**{**vars(file), "stamp": stamp}))
+    assert len(held._traces._writes) == 4
+    free.set()
+    wait_until_kept(held)
+
+
+def test_an_error_is_not_kept(cache, tmp_path):
+    path = tmp_path / "rank0.pt.trace.json"
+    path.write_text("garbage")
+    file = list_traces([Logdir(str(path))]).files[0]
+    for _ in range(2):
+        with pytest.raises(TraceError):
+            store(cache, Reader()).trace(file)
+    assert cache.entries() == []
+
+
+def test_an_entry_that_goes_meanwhile_is_read_from_the_file(cache, file):
+    reader = Reader()
+    first = store(cache, reader)
+    first.trace(file)
+    wait_until_kept(first)
+    cache.clear()
+    assert store(cache, reader).trace(file).host_events.height == 1
+    assert len(reader.calls) == 2
+
+
+def test_without_a_cache_nothing_is_written(file, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    held = store(None, Reader())
+    held.trace(file)
+    assert len(held._traces._writes) == 0
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("is_cached", [False, True])
+def test_an_event_is_found_whether_the_trace_was_read_or_opened(cache, file, is_cached):
+    if is_cached:
+        first = store(cache, Reader())
+        first.trace(file)
+        wait_until_kept(first)
+    held = store(cache, Reader())
+    offset = held.trace(file).host_events["offset"][0]
+    assert held.event(file, offset).value["name"] == "aten::mm"
+    assert held.event(file, offset) is held.event(file, offset)
+    with pytest.raises(NotFound):
+        held.event(file, offset + 1)
+
+
+def test_an_event_of_a_file_that_changed_or_went_is_none(cache, file, tmp_path):
+    held = store(cache, Reader())
+    offset = held.trace(file).host_events["offset"][0]
+    put(tmp_path, "aten::add_of_another_length")
+    with pytest.raises(TraceError, match="has changed since it was read"):
+        held.event(file, offset)
+    (tmp_path / "rank0.pt.trace.json").unlink()
+    with pytest.raises(TraceError, match="is gone since it was read"):
+        held.event(file, offset)
+
+
+def test_details_that_are_remembered_are_bounded(cache, tmp_path):
+    many = TraceBuilder()
+    for nth in range(100):
+        many.op(f"op{nth}", at=nth, dur=1)
+    path = tmp_path / "rank0.pt.trace.json"
+    path.write_text(many.text())
+    file = list_traces([Logdir(str(path))]).files[0]
+    held = store(cache, Reader())
+    for offset in held.trace(file).host_events["offset"]:
+        held.event(file, offset)
+    assert len(held._events) == 64
+
+
+def test_while_an_entry_is_opened_the_page_hears_so(cache, file, monkeypatch):
+    free, begun = threading.Event(), threading.Event()
+
+    def slow(path, stamp):
+        begun.set()
+        free.wait(LONG_S)
+
+    monkeypatch.setattr(cache, "open", slow)
+    held = store(cache, Reader(), patience_s=0)
+    with pytest.raises(NotReady):
+        held.trace(file)
+    assert begun.wait(LONG_S)
+    with pytest.raises(NotReady) as raised:
+        held.trace(file)
+    assert raised.value.progress == LoadingProgress("opening")
+    free.set()
+
+
+def test_a_timeline_is_answered_from_the_cache_once_it_is_there(cache, file):
+    first, second = store(cache, Reader()), store(cache, Reader())
+    made = first.timeline(file)
+    wait_until_kept(first)
+    for held in (first, second):
+        mapped = held.timeline(file)
+        assert not mapped.start_ns.flags.owndata
+        assert mapped.start_ns.tolist() == made.start_ns.tolist()
+        assert held._traces.entry(file).held_bytes == held_bytes(held.trace(file))
+
+
+def test_a_timeline_without_a_cache_counts_as_memory(file):
+    held = store(None, Reader())
+    made = held.timeline(file)
+    assert held.timeline(file) is made
+    assert held._traces.entry(file).held_bytes == held_bytes(held.trace(file)) + made.held_bytes

@@ -1,0 +1,128 @@
+"""The folder in which recordings lie until they are traces: this user's own, and nobody else's."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from kinetoscope.output.scratch import (
+    VARIABLE,
+    NotPrivate,
+    check_private,
+    make_spool_folder,
+    scratch_root,
+    spool_folders,
+)
+from kinetoscope.output.spool import Spool
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "getuid"), reason="owners and modes of files")
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_queues_lie_in_a_root_that_only_this_user_may_enter(scratch):
+    first, second = make_spool_folder(), make_spool_folder()
+    assert first.parent == second.parent == scratch_root()
+    assert scratch_root().parent == scratch
+    assert {mode(first), mode(second), mode(scratch_root())} == {0o700}
+    assert spool_folders() == sorted([first, second])
+    Spool(first).discard()
+    assert spool_folders() == [second]
+    Spool(second).discard()
+    assert list(scratch.iterdir()) == []
+    assert spool_folders() == []
+
+
+def test_the_environment_may_name_the_root_which_stays(tmp_path, monkeypatch):
+    root = tmp_path / "large disk" / "recordings"
+    monkeypatch.setenv(VARIABLE, str(root))
+    spool = make_spool_folder()
+    assert spool.parent == root
+    assert mode(root) == 0o700
+    Spool(spool).discard()
+    assert list(root.iterdir()) == []
+
+
+def open_to_others(root):
+    root.mkdir(mode=0o700)
+    root.chmod(0o755)
+
+
+def a_link(root):
+    (root.parent / "elsewhere").mkdir(mode=0o700)
+    root.symlink_to(root.parent / "elsewhere")
+
+
+def a_file(root):
+    root.touch(mode=0o700)
+
+
+def another_user_s(root):
+    root.mkdir(mode=0o700)
+    try:
+        os.chown(root, os.getuid() + 1, -1)
+    except PermissionError:
+        pytest.skip("only root may give a folder away")
+
+
+@pytest.mark.parametrize("made", [open_to_others, a_link, a_file, another_user_s])
+def test_a_root_that_others_have_prepared_is_not_used(scratch, made, log):
+    made(scratch_root())
+    with pytest.raises(NotPrivate, match=r"kinetoscope-\d+"):
+        spool_folders()
+    spool = make_spool_folder()
+    assert spool.parent != scratch_root()
+    check_private(spool.parent)
+    check_private(spool)
+    (said,) = log()
+    assert f"{VARIABLE}={spool.parent} kinetoscope recover" in said
+
+
+def test_without_any_private_folder_there_is_no_queue(scratch, monkeypatch):
+    def on_a_disk_without_modes(**_):
+        folder = scratch / f"folder{len(list(scratch.iterdir()))}"
+        folder.mkdir(mode=0o755)
+        return str(folder)
+
+    open_to_others(scratch_root())
+    monkeypatch.setattr("kinetoscope.output.scratch.tempfile.mkdtemp", on_a_disk_without_modes)
+    with pytest.raises(NotPrivate, match=VARIABLE):
+        make_spool_folder()
+
+
+def test_a_queue_that_others_may_enter_is_passed_over():
+    spool, link = make_spool_folder(), scratch_root() / "link"
+    open_ = make_spool_folder()
+    open_.chmod(0o750)
+    link.symlink_to(spool)
+    assert spool_folders() == [spool]
+
+
+def test_a_folder_for_raw_files_in_the_run_is_made_for_this_user_alone(tmp_path):
+    spool = Spool(make_spool_folder())
+    folder = spool.make_in_run(tmp_path)
+    assert mode(folder) == 0o700
+    assert folder == tmp_path / ".work" / "scratch" / spool.folder.name
+    folder.chmod(0o777)
+    with pytest.raises(NotPrivate):
+        spool.make_in_run(tmp_path)
+
+
+@pytest.mark.parametrize("level", [".work", ".work/scratch", ".work/scratch/{spool}"])
+def test_a_link_in_the_run_is_not_followed(tmp_path, level):
+    spool = Spool(make_spool_folder())
+    elsewhere, link = tmp_path / "elsewhere", tmp_path / "run" / level.format(spool=spool.folder.name)
+    elsewhere.mkdir(mode=0o700)
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere)
+    with pytest.raises(OSError, match=r"link|no folder"):
+        spool.make_in_run(tmp_path / "run")
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_the_root_is_an_absolute_path(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "here")
+    assert scratch_root() == Path.cwd() / "here"

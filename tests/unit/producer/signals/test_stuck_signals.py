@@ -1,0 +1,68 @@
+"""Signals that reach a process which can't answer them."""
+
+import os
+import signal
+import sys
+
+import pytest
+
+from kinetoscope.signals.stuck_signals import PATIENCE_S, StuckSignals
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
+
+
+@pytest.fixture
+def listening():
+    """What was told, and the time that passes, of signals that are handled by doing nothing."""
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    told, now = [], [0.0]
+    signals = StuckSignals(told.append, lambda: now[0])
+    signals.begin()
+    yield signals, told, now
+    signals.end()
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_is_told_of_once_when_nothing_came_of_it(listening):
+    signals, told, now = listening
+    signals.check()
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGTERM)
+    signals.check()
+    now[0] = PATIENCE_S / 2
+    signals.check()
+    assert told == []
+    for now[0] in (PATIENCE_S, 3 * PATIENCE_S):
+        signals.check()
+    assert told == ["sigterm"]
+
+
+def test_a_forked_process_has_signals_of_its_own(listening):
+    signals, told, now = listening
+    pid = os.fork()
+    if not pid:
+        signal.raise_signal(signal.SIGTERM)  # its handler does nothing
+        os._exit(0 if signal.set_wakeup_fd(-1) == -1 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    signals.check()
+    now[0] = PATIENCE_S
+    signals.check()
+    assert told == []
+
+
+def test_who_listened_before_goes_on_to(listening):
+    signals, _, _ = listening
+    signals.end()
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    try:
+        signal.set_wakeup_fd(writing)
+        second = StuckSignals(pytest.fail)
+        second.begin()
+        second.check()
+        second.end()
+        assert signal.set_wakeup_fd(-1) == writing
+    finally:
+        signal.set_wakeup_fd(-1)
+        os.close(reading)
+        os.close(writing)

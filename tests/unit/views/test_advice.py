@@ -1,0 +1,373 @@
+"""Traces with one known cause get the advice for it and no other; healthy ones get none."""
+
+import polars as pl
+import pytest
+
+from kinetoscope_tb.advice import text
+from kinetoscope_tb.views import VIEWS
+from kinetoscope_tb.views.overview.advice import advice
+from support.build import TraceBuilder
+from support.machine import A100, MS, ON_TENSOR_CORES, P100, US, V100, Machine
+
+SGEMM = "volta_sgemm_128x64_nn"
+
+
+def found(trace):
+    """The rules that found anything, in order."""
+    table = advice(trace)
+    assert table["rule"][-1] == "nothing_to_fix"
+    assert all(view in VIEWS for view in table["view"])
+    return table["rule"].to_list()[:-1]
+
+
+def row(trace, rule):
+    return advice(trace).row(by_predicate=pl.col("rule") == rule, named=True)
+
+
+def computing(machine, kernels=50, dur=100 * US, **args):
+    for _ in range(kernels):
+        machine.kernel(dur, **args)
+
+
+def test_a_healthy_training_needs_nothing():
+    machine = Machine()
+    trace = machine.steps(lambda _: computing(machine))
+    assert found(trace) == []
+    assert (
+        row(trace, "nothing_to_fix")["title"] == "Nothing stands out: the GPU computes for 99.0 % of the average step."
+    )
+
+
+def test_waiting_for_a_loader_in_the_training_process():
+    machine = Machine()
+
+    def step(_):
+        machine.load(4 * MS)
+        computing(machine, 60)
+        machine.wait("cudaDeviceSynchronize", "torch::sync")
+
+    trace = machine.steps(step)
+    first = row(trace, "data_loading")
+    assert found(trace)[0] == "data_loading"
+    assert first["saving_ns"] == 4 * MS
+    assert first["title"] == "40 % of every step waits for data."
+    assert "in 5 of 5 steps; the GPU is idle then; the loader runs in the training process" in first["evidence"]
+    assert "num_workers=4" in first["action"]
+
+
+def test_workers_that_are_too_slow_are_told_from_none():
+    machine = Machine()
+
+    def step(_):
+        machine.load(8 * MS, "_MultiProcessingDataLoaderIter")
+        computing(machine, 40)
+
+    assert "prefetch_factor" in row(machine.steps(step), "data_loading")["action"]
+
+
+def test_loading_behind_the_device_costs_nothing():
+    machine = Machine()
+
+    def step(_):
+        computing(machine, 60)
+        machine.load(2 * MS)
+
+    assert found(machine.steps(step)) == []
+
+
+def test_many_short_kernels_are_bound_by_their_launches():
+    machine = Machine()
+    trace = machine.steps(lambda _: computing(machine, 200, 4 * US, host=20 * US))
+    assert found(trace) == ["launch_bound"]
+    assert "200 kernels per step, of 4 µs on average" in row(trace, "launch_bound")["evidence"]
+    assert row(trace, "launch_bound")["saving_ns"] == pytest.approx(200 * 16 * US, rel=0.02)
+
+
+def test_a_long_pause_of_the_host_is_no_matter_of_launches():
+    machine = Machine()
+
+    def step(_):
+        computing(machine, 20)
+        machine.work(6 * MS)
+
+    trace = machine.steps(step)
+    assert found(trace) == ["host_bound"]
+    assert "code that wasn't recorded" in row(trace, "host_bound")["evidence"]
+
+
+def test_reading_a_result_in_the_step_leaves_the_device_idle():
+    machine = Machine()
+
+    def step(_):
+        for _ in range(4):
+            computing(machine, 10)
+            machine.wait()
+            machine.work(300 * US)
+
+    trace = machine.steps(step)
+    assert found(trace) == ["synchronising"]
+    first = row(trace, "synchronising")
+    assert "`aten::_local_scalar_dense` (20 times) (.item()" in first["evidence"]
+    assert first["saving_ns"] == pytest.approx(4 * 300 * US, rel=0.1)
+
+
+def test_without_the_wait_the_host_would_only_be_as_early_as_it_had_waited():
+    machine = Machine()
+
+    def step(_):
+        machine.kernel(50 * US)
+        machine.wait()
+        machine.work(3 * MS)
+
+    trace = machine.steps(step)
+    assert found(trace) == ["host_bound"]
+
+
+def test_copies_from_pageable_memory_that_nothing_hides():
+    machine = Machine()
+
+    def step(_):
+        machine.copy(2 * MS)
+        computing(machine, 60)
+
+    trace = machine.steps(step)
+    assert found(trace) == ["copies"]
+    assert row(trace, "copies")["saving_ns"] == 2 * MS
+    assert "pin_memory" in row(trace, "copies")["action"]
+    machine = Machine()
+    pinned = machine.steps(lambda _: (machine.copy(2 * MS, "Memcpy HtoD (Pinned -> Device)"), computing(machine, 60)))
+    assert "one batch ahead" in row(pinned, "copies")["action"]
+
+
+def test_communication_that_nothing_hides():
+    machine = Machine()
+
+    def step(_):
+        computing(machine, 40)
+        machine.kernel(2 * MS, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "nccl:all_reduce")
+
+    trace = machine.steps(step)
+    assert found(trace) == ["communication"]
+    assert row(trace, "communication")["saving_ns"] == 2 * MS
+    assert "Computation hides 0 % of it." in row(trace, "communication")["evidence"]
+
+
+def test_gradients_of_gpus_that_travel_by_gloo():
+    machine = Machine()
+
+    def step(_):
+        computing(machine, 20)
+        machine.wait("cudaStreamSynchronize", "aten::copy_")
+        machine.annotation("gloo:all_reduce", lambda: machine.work(3 * MS))
+
+    assert "gloo" in found(machine.steps(step))
+    assert "nccl" in row(machine.steps(step), "gloo")["action"]
+
+
+@pytest.mark.parametrize(("device", "unknown"), [(True, "communication costs"), (False, "the device did")])
+def test_nccl_of_which_the_kernels_are_missing_is_neither_gloo_nor_timed(device, unknown):
+    machine = Machine() if device else Machine(None)
+
+    def step(_):
+        if device:
+            computing(machine, 20)
+        else:
+            machine.op("aten::mm", lambda: machine.work(5 * MS))
+        machine.annotation("nccl:all_reduce", lambda: machine.work(3 * MS))
+
+    trace = machine.steps(step)
+    assert not {"gloo", "communication"} & set(found(trace))
+    assert f"It can't be told what {unknown}" in row(trace, "nothing_to_fix")["evidence"]
+
+
+def test_gloo_between_processes_without_gpus_is_only_communication():
+    def step(machine):
+        machine.op("aten::mm", lambda: machine.work(5 * MS))
+        machine.annotation("gloo:all_reduce", lambda: machine.work(5 * MS))
+
+    machine = Machine(None)
+    trace = machine.steps(lambda _: step(machine))
+    assert found(trace) == ["communication"]
+    assert row(trace, "communication")["saving_ns"] == 5 * MS
+
+
+def test_float_products_on_a_device_with_tensor_cores():
+    def trace(device, name=SGEMM, types=("float", "float")):
+        machine = Machine(device)
+        return machine.steps(lambda _: computing(machine, name=name, types=list(types)))
+
+    assert found(trace(V100)) == ["mixed_precision"]
+    assert "float16" in row(trace(V100), "mixed_precision")["action"]
+    assert "TF32" in row(trace(A100), "mixed_precision")["action"]
+    assert row(trace(V100), "mixed_precision")["saving_ns"] == pytest.approx(5 * MS * 2 / 3, rel=0.01)
+    assert found(trace(P100)) == []
+    assert found(trace(V100, types=("c10::Half", "c10::Half"))) == []
+    assert found(trace(A100, ON_TENSOR_CORES)) == []
+
+
+def test_no_precision_advice_where_it_is_not_known():
+    machine = Machine(None)
+    silent = machine.steps(lambda _: computing(machine, name=SGEMM, types=["float"]))
+    assert found(silent) == []
+    assert "its properties weren't recorded" in row(silent, "nothing_to_fix")["evidence"]
+    machine = Machine(V100)
+    unnamed = machine.steps(lambda _: computing(machine, name="my_kernel", types=["float"]))
+    assert found(unnamed) == []
+    assert "not known by name" in row(unnamed, "nothing_to_fix")["evidence"]
+
+
+def test_turning_the_layout_of_images():
+    machine = Machine()
+
+    def step(_):
+        computing(machine, 40)
+        computing(machine, 10, name="void cudnn::ops::nchwToNhwcKernel<__half, __half>", op="aten::cudnn_convolution")
+
+    assert found(machine.steps(step)) == ["channels_last"]
+
+
+def test_kernels_that_fill_a_small_part_of_the_device():
+    machine = Machine()
+    trace = machine.steps(lambda _: computing(machine, **{"blocks per SM": 0.2}))
+    assert found(trace) == ["small_kernels"]
+    assert "fill only 20 %" in row(trace, "small_kernels")["title"]
+    assert row(trace, "small_kernels")["confidence"] == "low"
+
+
+def test_device_memory_that_is_nearly_full_and_never_that_of_the_host():
+    def trace(kind, total):
+        machine = Machine()
+        machine.builder.memory(64, 5, **{"Device Type": kind, "Device Id": 0, "Total Allocated": total})
+        return machine.steps(lambda _: computing(machine))
+
+    assert found(trace(1, 76 << 30)) == ["memory"]
+    assert row(trace(1, 76 << 30), "memory")["saving_ns"] is None
+    assert found(trace(1, 40 << 30)) == []
+    assert found(trace(0, 400 << 30)) == []
+
+
+def test_asking_the_driver_for_memory_in_every_step():
+    machine = Machine()
+
+    def step(_):
+        computing(machine, 20)
+        machine.wait("cudaFree", "aten::empty")
+        machine.call("cudaMalloc", 1 * MS)
+
+    assert "allocation" in found(machine.steps(step))
+    assert row(machine.steps(step), "allocation")["saving_ns"] == pytest.approx(1 * MS, rel=0.05)
+
+
+def test_an_optimizer_that_takes_one_parameter_after_the_other():
+    machine = Machine()
+
+    def step(_):
+        computing(machine, 20)
+        machine.annotation(
+            "Optimizer.step#Adam.step", lambda: computing(machine, 300, 2 * US, op="aten::addcdiv_", host=12 * US)
+        )
+
+    trace = machine.steps(step)
+    assert found(trace)[0] == "optimizer"
+    assert "Adam(…, fused=True)" in row(trace, "optimizer")["action"]
+    assert "300 operators and 300 kernels per step" in row(trace, "optimizer")["evidence"]
+
+
+def test_data_parallel_drives_several_devices():
+    machine = Machine()
+
+    def step(_):
+        machine.annotation("DataParallel.forward", lambda: computing(machine, 25))
+        computing(machine, 25, device=1)
+
+    assert "data_parallel" in found(machine.steps(step))
+
+
+def test_many_small_operators_without_a_device():
+    machine = Machine(None)
+
+    def step(_):
+        for _ in range(300):
+            machine.op("aten::add", lambda: machine.work(3 * US))
+            machine.work(2 * US)
+
+    trace = machine.steps(step)
+    assert found(trace) == ["small_operators"]
+    assert "300 operators per step take 3 µs each" in row(trace, "small_operators")["evidence"]
+
+
+def test_large_operators_without_a_device_are_healthy():
+    machine = Machine(None)
+    trace = machine.steps(lambda _: [machine.op("aten::mm", lambda: machine.work(MS)) for _ in range(20)])
+    assert found(trace) == []
+    assert row(trace, "nothing_to_fix")["title"].startswith("Nothing stands out: operators run on the CPU for 100.0 %")
+
+
+def test_what_a_gpu_did_is_not_guessed_from_its_host():
+    machine = Machine(None)
+    trace = machine.steps(lambda _: [machine.op("aten::mm", lambda: machine.call("cudaLaunchKernel", US))] * 200)
+    assert found(trace) == []
+    assert "wasn't recorded" in row(trace, "nothing_to_fix")["title"]
+
+
+def test_a_recording_that_mostly_records_itself():
+    machine = Machine()
+
+    def step(_):
+        computing(machine)
+        machine.builder.event("overhead", "Buffer Flush", machine.now - 400 * US, 400 * US, pid=-1)
+
+    assert found(machine.steps(step)) == []
+    machine = Machine(None)
+
+    def flushing(_):
+        machine.op("aten::mm", lambda: machine.work(4 * MS))
+        machine.builder.event("overhead", "Buffer Flush", machine.now - MS, MS, pid=-1)
+
+    assert found(machine.steps(flushing)) == ["profiler_overhead"]
+
+
+def test_garbage_collection_in_the_steps():
+    machine = Machine()
+
+    def step(_):
+        computing(machine, 20)
+        machine.wait("cudaStreamSynchronize")
+        machine.builder.python("<built-in method collect of module object at 0x7f>", machine.now, 2 * MS)
+        machine.work(2 * MS)
+
+    assert "garbage_collection" in found(machine.steps(step))
+
+
+def test_what_the_steps_differ_by_is_no_finding():
+    machine = Machine(None)
+
+    def step(number):
+        machine.load(300 * US)
+        machine.op("aten::mm", lambda: machine.work((5 + 5 * (number % 2)) * MS))
+
+    assert found(machine.steps(step, 6)) == []  # 4 % of a mean step that is known to ± 15 %
+
+
+def test_a_recording_without_steps_is_spoken_of_as_a_whole():
+    trace = TraceBuilder().op("aten::mm", 0, 10).launch(1, 1, 1).kernel("k", 90, 10, 1).build()
+    first = row(trace, "host_bound")
+    assert first["title"] == "The GPU waits for the host for 90.0 % of the recording."
+    assert first["confidence"] == "low"
+    assert "profiler.step()" in first["action"]
+
+
+def test_nothing_is_said_of_no_time():
+    assert advice(TraceBuilder().build()).is_empty()
+
+
+def test_numbers_in_words():
+    assert [text.time(ns) for ns in (12, 59_262_000, 177_592_000, 1_090_000, 2_500_000_000)] == [
+        "12 ns",
+        "59.3 ms",
+        "177.6 ms",
+        "1.09 ms",
+        "2.50 s",
+    ]
+    assert [text.share(part) for part in (0.334, 0.25, 0.4)] == ["A third", "A quarter", "40 %"]
+    assert [text.percent(part) for part in (0.99999, 1.0, 0.0)] == ["99.9 %", "100.0 %", "0.0 %"]

@@ -1,0 +1,71 @@
+import pytest
+
+from kinetoscope_tb.views.device.copies import copies
+from support.build import TraceBuilder, same
+
+
+def test_rates_are_recomputed_from_bytes_and_durations():
+    trace = (
+        TraceBuilder()
+        .memcpy(0, 100, bytes=1000, **{"memory bandwidth (GB/s)": 77})
+        .memcpy(200, 300, bytes=3000)
+        .memcpy(600, 50)
+        .kernel("k", 700, 9)
+        .build()
+    )
+    same(
+        copies(trace),
+        """
+        name                              direction  source    target  is_pageable  device  calls  moved_bytes  mean_bytes  total_ns  mean_ns  max_ns  moved_bytes_per_s
+        Memcpy HtoD (Pageable -> Device)  HtoD       Pageable  Device  True         0       3      4000         2000        450       150      300     10000000000.0
+        """,
+    )
+
+
+def test_copies_between_devices_are_told_apart_by_both_ends():
+    name = "Memcpy PtoP (Device -> Device)"
+    trace = (
+        TraceBuilder()
+        .memcpy(0, 10, name=name, fromDevice=0, toDevice=1, bytes=64)
+        .memcpy(20, 5, name=name, fromDevice=1, toDevice=0, bytes=64, device=1)
+        .build()
+    )
+    same(
+        copies(trace),
+        """
+        direction  device  from_device  to_device  calls  total_ns
+        PtoP       0       0            1          1      10
+        PtoP       1       1            0          1      5
+        """,
+    )
+
+
+def test_a_fill_has_no_source():
+    same(
+        copies(TraceBuilder().memset(0, 10, bytes=100).build()),
+        """
+        name             direction  source  target  is_pageable  moved_bytes  moved_bytes_per_s
+        Memset (Device)  fill       -       -       -            100          10000000000.0
+        """,
+    )
+
+
+def test_copies_that_last_no_time_have_no_rate():
+    assert copies(TraceBuilder().memcpy(0, 0, bytes=100).build())["moved_bytes_per_s"].to_list() == [None]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Memcpy DtoH (Device -> Pinned)", ("DtoH", "Device", "Pinned", False)),
+        ("Memcpy HtoD (Pagable -> Device)", ("HtoD", "Pageable", "Device", True)),
+        ("Memcpy DtoD (Device -> Device)", ("DtoD", "Device", "Device", False)),
+        ("Memcpy HtoD (Unknown -> Device)", ("HtoD", "Unknown", "Device", None)),
+        ("Memcpy HtoD (Host -> Device)", ("HtoD", "Host", "Device", None)),
+        ("CopyDeviceToHost", ("DtoH", None, None, None)),
+        ("dma_request", (None, None, None, None)),
+    ],
+)
+def test_names_tell_direction_and_ends(name, told):
+    table = copies(TraceBuilder().memcpy(0, 1, name=name).build())
+    assert table.select("direction", "source", "target", "is_pageable").rows() == [told]

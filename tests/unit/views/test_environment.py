@@ -1,0 +1,29 @@
+"""The environment: versions as people write them."""
+
+import pytest
+
+from kinetoscope_tb.views.overview.environment import environment
+from support.build import TraceBuilder
+
+
+def facts(**top):
+    return dict(environment(TraceBuilder(**top).kernel("k", 0, 10).build()).rows())
+
+
+@pytest.mark.parametrize(
+    ("number", "version"), [(12040, "12.4"), (11080, "11.8"), (1_000_000, "1000000"), (0, None), ("12.4", None)]
+)
+def test_cuda_s_version_is_as_its_headers_encode_it(number, version):
+    assert facts(cuda_runtime_version=number).get("CUDA") == version
+
+
+@pytest.mark.parametrize(
+    ("number", "version"), [(70253211, "7.2.53211"), (60241133, "6.2.41133"), (3212, "3212"), (0, None), (None, None)]
+)
+def test_rocm_s_version_is_as_hip_s_headers_encode_it(number, version):
+    assert facts(hip_runtime_version=number).get("ROCm") == version
+
+
+def test_the_trace_id_is_told_where_the_file_has_one():
+    assert facts(trace_id="A0B1C2").get("Trace id") == "A0B1C2"
+    assert "Trace id" not in facts()

@@ -1,0 +1,194 @@
+import pytest
+
+from kinetoscope_tb.reader import read_blocks
+from kinetoscope_tb.views.overview.environment import environment
+from kinetoscope_tb.views.overview.health import health
+from support.build import TraceBuilder, same
+
+COLLECTIVE = {"Collective name": "allreduce", "dtype": "Float", "In msg nelems": 8, "Out msg nelems": 8}
+COLLECTIVE |= {"Group size": 2}
+STREAM_SYNC = {"cuda_sync_kind": "Stream Sync"}
+
+
+def waits(record):
+    return {"cuda_sync_kind": "Stream Wait Event", "wait_on_cuda_event_record_corr_id": record}
+
+
+def communicating(**args):
+    return healthy(distributedInfo={"rank": 0, "world_size": 2}).op("record_param_comms", 70, 5, **args)
+
+
+def rules(builder):
+    return {row["rule"]: (row["level"], row["count"]) for row in health(builder.build()).rows(named=True)}
+
+
+def with_backward(builder, *calls):
+    """Operators that autograd calls: name, sequence number and thread of the forward operator."""
+    for name, sequence, thread in calls:
+        args = {"Sequence number": sequence, "Fwd thread id": thread, "Input Dims": [[2]]}
+        builder.op(f"autograd::engine::evaluate_function: {name}", 70, 5, **args)
+    return builder
+
+
+def healthy(**top):
+    return (
+        TraceBuilder(**top)
+        .step(1, 0, 100)
+        .op("aten::mm", 10, 50, **{"Input Dims": [[2]]})
+        .launch(20, 5, 1)
+        .kernel("k", 30, 10, 1)
+        .memory(8, 15)
+        .python("f.py(1): f", 5, 60)
+    )
+
+
+def recorded_at(at):
+    """A call that records an event, of correlation 8."""
+    return healthy().launch(at, 1, 8, name="cudaEventRecord")
+
+
+def test_a_healthy_recording_has_nothing_to_say():
+    assert rules(healthy()) == {}
+
+
+def test_every_rule_is_listed_once_for_a_trace():
+    found = health(healthy().kernel("lost", 40, 5, 99).kernel("lost", 45, 5).build())
+    assert found["rule"].is_unique().all()
+
+
+@pytest.mark.parametrize(
+    ("rule", "level", "count", "builder"),
+    [
+        ("device_rows_from_before", "note", 1, healthy().kernel("tail", 2, 5, 99)),
+        ("device_rows_without_launch", "warning", 1, healthy().kernel("lost", 41, 5, 99)),
+        ("device_rows_without_launch", "warning", 1, healthy().kernel("another stream's", 2, 5, 99, stream=9)),
+        ("device_rows_without_correlation", "warning", 2, healthy().kernel("k", 41, 5).memcpy(50, 5)),
+        ("launches_not_recorded", "warning", 1, TraceBuilder().op("a", 0, 50).kernel("k", 10, 5, 1)),
+        ("launches_outside_operators", "note", 1, healthy().launch(80, 5, 2).kernel("k", 90, 5, 2)),
+        ("kernels_lost", "loss", 1, healthy().launch(30, 2, 7).launch(40, 5, 2).kernel("k", 50, 5, 2)),
+        ("kernels_after_end", "note", 2, healthy().launch(40, 2, 7).launch(50, 2, 8)),
+        ("device_not_recorded", "warning", 1, TraceBuilder().step(1, 0, 9).launch(1, 1, 1)),
+        ("device_off", "warning", 1, TraceBuilder().op("a", 0, 9).memory(8, 5, **{"Device Type": 1})),
+        ("device_before_launch", "warning", 1, healthy().launch(5050, 5, 3).kernel("k", 45, 3, 3)),
+        ("device_before_launch", "note", 1, healthy().launch(50, 5, 3).kernel("k", 45, 3, 3)),
+        ("far_from_window", "warning", 1, healthy().window(0, 100).op("a", 3 * 10**9, 5)),
+        ("clock_not_set", "warning", 1, healthy(base_ns=10**9)),
+        ("no_steps", "note", 1, TraceBuilder().op("a", 0, 5)),
+        ("no_complete_step", "warning", 1, TraceBuilder().window(0, 50).step(1, 0, 50)),
+        ("incomplete_steps", "note", 1, healthy().step(2, 100, 50)),
+        ("steps_without_device_work", "note", 1, healthy().step(2, 100, 50)),
+        ("steps_not_consecutive", "note", 1, healthy().step(3, 100, 50)),
+        ("backward_shares_sequence", "warning", 1, with_backward(healthy(), ("A", 5, 1), ("B", 5, 1))),
+        ("waits_without_record", "note", 1, healthy().device("cuda_sync", "w", 50, 5, 9, **waits(-1))),
+        ("waits_for_lost_record", "note", 1, healthy().device("cuda_sync", "w", 50, 5, 9, **waits(77))),
+        ("waits_for_later_record", "note", 1, recorded_at(60).device("cuda_sync", "w", 50, 5, 9, **waits(8))),
+        ("sync_overlaps_kernel", "note", 1, healthy().device("cuda_sync", "w", 35, 9, 9, **STREAM_SYNC)),
+        ("collectives_without_metadata", "note", 1, communicating()),
+        ("collectives_without_metadata", "note", 1, communicating(**COLLECTIVE | {"Group size": None})),
+        ("names_lost", "warning", 2, healthy().annotation("unknown", 60, 5).python("unknown", 70, 5)),
+        ("rank_unknown", "note", 1, healthy().op("nccl:all_reduce", 60, 5, **{"Input Dims": [[2]]})),
+        ("rank_impossible", "warning", 1, healthy(distributedInfo={"rank": 8, "world_size": 8})),
+        ("profiler_overhead", "warning", 1, healthy().event("overhead", "Buffer Flush", 0, 50, pid=-1, tid=0)),
+        ("profiler_in_steps", "note", 1, healthy().python("torch/profiler/profiler.py(7): step", 70, 5)),
+        ("operators_off", "note", 1, TraceBuilder().launch(0, 5, 1).kernel("k", 10, 5, 1)),
+        ("shapes_off", "note", 1, TraceBuilder().op("a", 0, 5)),
+        ("memory_off", "note", 1, TraceBuilder().op("a", 0, 5)),
+        ("stacks_off", "note", 1, TraceBuilder().op("a", 0, 5)),
+        ("shapes_empty", "note", 1, TraceBuilder(record_shapes=1).op("a", 0, 5)),
+        ("memory_empty", "note", 1, TraceBuilder(kinetoscope={"options": {"profile_memory": True}}).op("a", 0, 5)),
+    ],
+)
+def test_what_is_wrong_or_missing_is_said(rule, level, count, builder):
+    assert rules(builder).get(rule) == (level, count)
+
+
+@pytest.mark.parametrize(
+    "builder",
+    [
+        healthy().event("overhead", "Buffer Flush", 0, 1, pid=-1, tid=0).window(0, 1000),
+        healthy().python("torch/profiler/profiler.py(7): step", 200, 50),
+        with_backward(healthy(), ("A", 5, 1), ("A", 5, 1), ("B", 6, 1)),
+        with_backward(healthy(), ("A", 5, 1), ("B", 5, 2)),
+        healthy().launch(40, 2, 7, name="cudaMemsetAsync").launch(50, 5, 2).kernel("k", 60, 5, 2),
+        healthy(distributedInfo={"rank": 7, "world_size": 8}).op("nccl:all_reduce", 60, 5),
+        healthy().op("a", 10**9, 5),
+        recorded_at(45).device("cuda_sync", "w", 50, 5, 9, **waits(8)),
+        healthy().device("cuda_sync", "w", 40, 9, 9, **STREAM_SYNC),
+        healthy().device("cuda_sync", "w", 35, 9, 9, stream=9, **STREAM_SYNC),
+        communicating(**COLLECTIVE),
+    ],
+)
+def test_what_is_normal_is_not_said(builder):
+    assert set(rules(builder)) <= {"shapes_off"}
+
+
+def test_kernels_launched_while_a_graph_is_captured_are_not_missed():
+    captured = (
+        healthy()
+        .launch(22, 1, 90, name="cudaStreamBeginCapture")
+        .launch(24, 1, 91)
+        .launch(26, 1, 92, name="cudaStreamEndCapture")
+        .launch(40, 5, 2)
+        .kernel("k", 50, 5, 2)
+    )
+    assert rules(captured) == {}
+
+
+def consequence(builder, rule):
+    return dict(health(builder.build()).select("rule", "consequence").rows())[rule]
+
+
+def test_a_constant_lead_of_the_device_is_told_as_the_offset_of_its_clock():
+    builder = TraceBuilder().step(1, 0, 10**9).op("a", 0, 10**9)
+    for i in range(1, 101):
+        builder.launch(i * 10**6, 5, i).kernel("k", i * 10**6 - 7_000, 10, i)
+    assert "at least 7 µs behind" in consequence(builder, "device_before_launch")
+
+
+def test_overhead_is_told_by_its_kinds_with_what_to_do_about_the_largest():
+    builder = healthy().window(0, 1000)
+    for name, at, dur in (("Buffer Flush", 0, 50), ("Lazy Function Loading", 100, 40), ("Buffer Flush", 20, 50)):
+        builder.event("overhead", name, at, dur, pid=-1, tid=0)
+    said = consequence(builder, "profiler_overhead")
+    assert "11.0 % of the recording: Buffer Flush 7.0 % (2×), Lazy Function Loading 4.0 % (1×)" in said
+    assert "record fewer steps" in said
+
+
+def test_decimals_without_their_zeros_are_told():
+    listed = ", ".join(f'{{"ph": "X", "cat": "cpu_op", "name": "a", "ts": {n}.{n}, "dur": 1.5}}' for n in range(300))
+    trace = read_blocks([f'{{"traceEvents": [{listed}]}}'.encode()], path="nightly.json")
+    assert "bare_fractions" in health(trace)["rule"]
+
+
+def test_losses_stand_first():
+    cut = healthy().text().encode()[:-40]
+    table = health(read_blocks([cut], path="cut.json"))
+    assert table["level"].to_list()[0] == "loss"
+
+
+def test_the_environment_says_what_the_file_says():
+    top = {
+        "deviceProperties": [{"id": 0, "name": "H100"}, {"id": 1, "name": "H100"}],
+        "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8},
+        "cuda_runtime_version": 12040,
+        "host_name": "node7",
+    }
+    builder = TraceBuilder(**top).step(7, 0, 100).launch(20, 5, 1).kernel("k", 30, 10, 1)
+    same(
+        environment(builder.build()),
+        """
+        fact          value
+        Device        H100
+        Devices used  1
+        torch         ≈ 2.12
+        CUDA          12.4
+        Host          node7
+        Rank          3
+        World size    8
+        Backend       nccl
+        Recorded      2023-11-14 22:13:20 UTC
+        Steps         7, 1 complete
+        Events        3
+        File          built.pt.trace.json
+        """,
+    )

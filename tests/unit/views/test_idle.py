@@ -1,0 +1,224 @@
+from kinetoscope_tb.names.calls import allocates, synchronises
+from kinetoscope_tb.views.device.exposed_time import exposed_time
+from kinetoscope_tb.views.device.gaps import gaps
+from kinetoscope_tb.views.device.idle import idle
+from kinetoscope_tb.views.device.queue_length import queue_length
+from support.build import TraceBuilder, same
+
+CAUSES = "busy_ns  host_late_ns  launch_latency_ns  dependency_ns  other_ns"
+
+
+def causes(builder, **where):
+    table = idle(builder.build())
+    for name, value in where.items():
+        table = table.filter(table[name] == value)
+    return table.select(CAUSES.split()).row(0)
+
+
+def queued(at, *, launched, dur=10_000, number=1, **place):
+    """A kernel and the call that launched it."""
+
+    def add(builder):
+        return builder.launch(launched, 1_000, number).kernel("k", at, dur, number, **place)
+
+    return add
+
+
+def built(*parts, window=200_000):
+    builder = TraceBuilder().step(1, 0, window)
+    for part in parts:
+        part(builder)
+    return builder
+
+
+def test_a_gap_is_the_host_s_when_the_next_launch_began_after_the_queue_ran_dry():
+    trace = built(queued(20_000, launched=5_000), queued(80_000, launched=30_000, number=2))
+    # idle 0–20 (launched at 5), 30–80 (launched at 30) and 90–200 (nothing more was launched)
+    assert causes(trace, scope="device") == (20_000, 180_000, 0, 0, 0)
+
+
+def test_a_short_gap_before_a_queued_row_is_launch_latency():
+    trace = built(queued(0, launched=0), queued(30_000, launched=9_999, number=2), window=40_000)
+    assert causes(trace, scope="device") == (20_000, 0, 20_000, 0, 0)
+
+
+def test_a_longer_gap_before_a_queued_row_is_other_when_nothing_tells_why():
+    trace = built(queued(0, launched=0), queued(30_001, launched=9_999, number=2), window=40_001)
+    assert causes(trace, scope="device") == (20_000, 0, 0, 0, 20_001)
+
+
+def test_a_stream_depends_on_another_when_it_begins_as_a_row_of_that_ends():
+    trace = built(
+        queued(0, launched=0),
+        queued(0, launched=1, number=2, dur=60_000, stream=8),
+        queued(61_000, launched=2, number=3, dur=9_000),
+        window=70_000,
+    )
+    assert causes(trace, scope="stream", stream=7) == (19_000, 0, 0, 51_000, 0)
+    assert causes(trace, scope="device") == (69_000, 0, 1_000, 0, 0)
+
+
+def test_a_stream_that_was_told_to_wait_depends_on_what_it_waits_for():
+    trace = built(queued(0, launched=0), queued(60_000, launched=5_000, number=2), window=70_000)
+    wait = {"device": 0, "stream": 7, "cuda_sync_kind": "Stream Wait Event"}
+    trace.event("cuda_sync", "Stream Wait Event", 3_000, 0, pid=0, tid=7, **wait)
+    assert causes(trace, scope="device") == (20_000, 0, 0, 50_000, 0)
+
+
+def test_a_gap_before_a_row_without_a_known_launch_has_no_known_cause():
+    trace = TraceBuilder().step(1, 0, 100).kernel("k", 20, 30)
+    assert causes(trace, scope="device") == (30, 0, 0, 0, 70)
+
+
+def test_rows_of_one_graph_launch_were_all_queued():
+    trace = built(queued(10_000, launched=0))
+    trace.kernel("k", 25_000, 5_000, 1).kernel("k", 80_000, 20_000, 1)
+    # 0–10 launched at 0: late; 20–25 queued; 30–80 queued, but why so long?; 100–200 nothing more
+    assert causes(trace, scope="device") == (35_000, 110_000, 5_000, 0, 50_000)
+
+
+def test_what_the_host_did_while_it_was_late():
+    trace = (
+        TraceBuilder()
+        .step(1, 0, 100_000)
+        .annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 10_000)
+        .python("train.py(1): loop", 0, 60_000)
+        .annotation("mine", 12_000, 8_000)
+        .op("aten::item", 20_000, 10_000)
+        .launch(22_000, 5_000, 9, name="cudaStreamSynchronize")
+        .launch(50_000, 1_000, 1)
+        .op("elsewhere", 55_000, 40_000, thread=3)
+        .kernel("k", 70_000, 10_000, 1)
+    )
+    same(
+        idle(trace.build()).filter(scope="device"),
+        """
+        late_data_loading_ns  late_synchronising_ns  late_runtime_ns  late_operator_ns  late_annotation_ns  late_python_ns  late_unrecorded_ns
+        10000  5000  1000  5000  8000  31000  30000
+        """,
+    )
+
+
+def test_idle_time_per_step_and_for_each_stream():
+    trace = (
+        TraceBuilder()
+        .step(1, 0, 100)
+        .launch(5, 1, 1)
+        .kernel("k", 10, 20, 1)
+        .step(2, 100, 100)
+        .launch(105, 1, 2)
+        .kernel("k", 110, 50, 2, stream=8)
+        .build()
+    )
+    same(
+        idle(trace, per="step"),
+        """
+        scope   device  stream  step  window_ns  busy_ns  idle_ns  idle_frac  gaps  longest_ns
+        device  0       -       1     100        20       80       0.8        2     70
+        device  0       -       2     100        50       50       0.5        2     40
+        stream  0       7       1     100        20       80       0.8        2     70
+        stream  0       7       2     100        0        100      1.0        1     100
+        stream  0       8       1     100        0        100      1.0        1     100
+        stream  0       8       2     100        50       50       0.5        2     40
+        """,
+    )
+
+
+def test_the_longest_gaps_first_with_what_ended_them():
+    trace = (
+        TraceBuilder()
+        .step(1, 0, 200)
+        .op("aten::mm", 30, 40)
+        .launch(5, 1, 1)
+        .kernel("first", 10, 20, 1)
+        .launch(60, 1, 2)
+        .kernel("second", 80, 120, 2, stream=8)
+        .build()
+    )
+    same(
+        gaps(trace),
+        """
+        device  start_ns  dur_ns  step  cause      host              host_ns  late_ns  before  after   op
+        0       30        50      1     host late  operator          39       30       first   second  aten::mm
+        0       0         10      1     host late  nothing recorded  9        5        -       first   -
+        """,
+    )
+    assert gaps(trace, from_ns=20)["start_ns"].to_list() == [30]
+    assert gaps(trace, to_ns=30)["start_ns"].to_list() == [0]
+    assert gaps(trace, device=1).is_empty()
+
+
+def test_exposed_time_counts_each_instant_once():
+    trace = (
+        TraceBuilder()
+        .step(1, 0, 100)
+        .launch(0, 1, 1)
+        .kernel("gemm", 0, 40, 1)
+        .kernel("ncclDevKernel_AllReduce", 30, 30, 1, stream=8)
+        .memcpy(50, 20, 1, stream=9)
+        .memset(80, 5, 1, stream=9)
+        .build()
+    )
+    same(
+        exposed_time(trace),
+        """
+        device  step  window_ns  computation_ns  exposed_communication_ns  exposed_copies_ns  idle_ns  communication_ns  overlap_ns
+        0       all   100        40              20                        15                 25       30                10
+        """,
+    )
+
+
+def test_each_device_has_its_own_exposed_time():
+    trace = TraceBuilder().step(1, 0, 100).kernel("a", 0, 40).kernel("b", 0, 10, device=1).build()
+    assert exposed_time(trace, per="step")["idle_ns"].to_list() == [60, 90]
+    assert exposed_time(trace)["overlap_frac"].to_list() == [None, None]
+
+
+def test_a_queue_grows_with_each_launch_and_shrinks_as_rows_begin():
+    trace = (
+        TraceBuilder()
+        .launch(0, 2, 1)
+        .launch(5, 2, 2, name="cudaGraphLaunch")
+        .kernel("a", 10, 30, 1)
+        .kernel("b", 40, 5, 2)
+        .kernel("c", 45, 5, 2)
+        .kernel("d", 40, 5, 2, stream=8)
+        .kernel("from before", 1, 2, 77)
+        .build()
+    )
+    same(
+        queue_length(trace),
+        """
+        device  stream  at_ns  queued
+        0       7       0      1
+        0       7       5      3
+        0       7       10     2
+        0       7       40     1
+        0       7       45     0
+        0       8       5      1
+        0       8       40     0
+        """,
+    )
+    same(
+        queue_length(trace, from_ns=7, to_ns=45),
+        """
+        device  stream  at_ns  queued
+        0       7       7      3
+        0       7       10     2
+        0       7       40     1
+        0       8       7      1
+        0       8       40     0
+        """,
+    )
+
+
+def test_what_the_name_of_a_call_tells():
+    waiting = "cudaStreamSynchronize cudaDeviceSynchronize cuEventSynchronize hipDeviceSynchronize cudaMemcpy"
+    waiting += " hipMemcpyWithStream cuMemcpyDtoH_v2 urQueueFinish aclrtSynchronizeStream"
+    queueing = (
+        "cudaMemcpyAsync cudaStreamWaitEvent cudaLaunchKernel hipMemcpyAsync cuMemcpyDtoHAsync_v2 cudaMemsetAsync"
+    )
+    assert all(map(synchronises, waiting.split()))
+    assert not any(map(synchronises, queueing.split()))
+    assert all(map(allocates, ["cudaMalloc", "cudaFree", "hipMalloc", "cuMemCreate", "cuMemAlloc_v2", "hipFree"]))
+    assert not any(map(allocates, ["cudaHostAlloc", "cudaMemcpy", "cudaFreeHost", "cuMemcpyDtoH_v2"]))

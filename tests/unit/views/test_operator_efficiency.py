@@ -1,0 +1,176 @@
+import pytest
+
+from kinetoscope_tb.views.device.operator_efficiency import operator_efficiency
+from support.build import TraceBuilder, same
+
+H100 = {"id": 0, "name": "NVIDIA H100 80GB HBM3", "numSms": 132, "totalGlobalMem": 85018279936}
+TENSOR, PLAIN, SILENT = "nvjet_tst_192x192", "ampere_sgemm_128x64_nn", "some_kernel"
+
+
+def recorded(name, shapes, types, values=None, *, kernel=TENSOR, dur=1000, device=H100, calls=1):
+    """`calls` calls of an operator, each with one kernel."""
+    builder = TraceBuilder(deviceProperties=[device] if device else [])
+    args = {"Input Dims": shapes, "Input type": types} | ({"Concrete Inputs": values} if values else {})
+    for nth in range(calls):
+        builder.op(name, 100 * nth, 50, **args).launch(100 * nth + 10, 5, nth + 1)
+        builder.kernel(kernel, 1000 + 2 * dur * nth, dur, nth + 1)
+    return builder
+
+
+def row(builder):
+    return operator_efficiency(builder.build()).row(0, named=True)
+
+
+def test_a_product_near_the_compute_roof():
+    # 2 · 4096 · 4096 · 4096 operations take 138.91 µs at 989.4 TFLOP/s; 3 matrices of 2 · 4096² bytes 30.03 µs at 3352 GB/s
+    builder = recorded("aten::mm", [[4096, 4096], [4096, 4096]], ["c10::BFloat16"] * 2, dur=200_000, calls=2)
+    same(
+        operator_efficiency(builder.build()),
+        """
+        name      dtype  device  calls  time_ns  work_flop     work_bytes  achieved_flop_per_s  peak_flop_per_s    peak_bytes_per_s  bound_by  why_unknown
+        aten::mm  bf16   0       2      400000   137438953472  100663296   687194767360000.0    989400000000000.0  3352000000000.0   compute   -
+        """,
+    )
+    assert row(builder)["roof_frac"] == pytest.approx(0.6946, abs=1e-4)
+    assert row(builder)["intensity"] == pytest.approx(1365.33, abs=0.01)
+
+
+def test_a_product_of_a_matrix_with_few_columns_is_bound_by_memory():
+    found = row(recorded("aten::mm", [[4096, 4096], [4096, 1]], ["c10::BFloat16"] * 2, dur=20_000))
+    assert (found["bound_by"], found["roof_frac"]) == ("memory", pytest.approx(0.5008, abs=1e-4))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "peak", "said"),
+    [
+        (TENSOR, "tf32", 494.7e12, None),
+        (PLAIN, "fp32", 66.9e12, None),
+        (SILENT, "fp32", None, "Its kernels' names don't say whether they use tensor cores"),
+    ],
+)
+def test_the_peak_of_float_is_that_of_the_units_in_use(kernel, dtype, peak, said):
+    found = row(recorded("aten::mm", [[64, 64], [64, 64]], ["float", "float"], kernel=kernel))
+    assert (found["dtype"], found["peak_flop_per_s"]) == (dtype, peak)
+    assert (found["why_unknown"] or "").startswith(said or "")
+    assert (found["roof_frac"] is None) == (peak is None)
+
+
+@pytest.mark.parametrize(
+    ("device", "said"),
+    [
+        (None, "The trace doesn't name the device."),
+        ({"id": 0, "name": "AMD Radeon Graphics"}, "No peaks of AMD Radeon Graphics are known."),
+        ({"id": 0, "name": "Tesla V100-SXM2-32GB", "numSms": 80}, "No peak of this device in bf16 is known."),
+    ],
+)
+def test_an_unknown_peak_leaves_what_was_achieved(device, said):
+    found = row(recorded("aten::mm", [[8, 8], [8, 8]], ["c10::BFloat16"] * 2, device=device))
+    assert (found["why_unknown"], found["roof_frac"]) == (said, None)
+    assert found["achieved_flop_per_s"] == 1024 / 1000 * 1e9
+
+
+CONV = ("", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1")
+BACK = ("", "", "", "[8]", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1", "[True, True, True]")
+X, W, OUT, Q = [2, 3, 32, 32], [8, 3, 3, 3], [2, 8, 16, 16], [2, 4, 16, 8]
+SDPA, FP16 = "aten::_scaled_dot_product_", 2
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "values", "flop", "numbers"),
+    [
+        ("aten::addmm", [[6], [4, 5], [5, 6]], (), 2 * 4 * 5 * 6, 6 + 20 + 30 + 24),
+        ("aten::bmm", [[3, 4, 5], [3, 5, 6]], (), 2 * 3 * 4 * 5 * 6, 60 + 90 + 72),
+        ("aten::baddbmm", [[3, 4, 6], [3, 4, 5], [3, 5, 6]], (), 720, 72 + 60 + 90 + 72),
+        ("aten::mv", [[4, 5], [5]], (), 40, 20 + 5 + 4),
+        ("aten::mkldnn_linear", [[2, 4, 5], [6, 5], [6]], (), 2 * 8 * 5 * 6, 40 + 30 + 48),
+        ("aten::_grouped_mm", [[7, 5], [3, 5, 6], [3]], (), 2 * 7 * 5 * 6, 35 + 90 + 42),
+        ("aten::convolution", [X, W, [8]], CONV, 2 * 2 * 256 * 27 * 8, 6144 + 216 + 4096),
+        # transposed: each of 32 · 32 inputs meets 3 · 4 · 9 weights; (32 − 1) · 2 + 3 = 65 outputs a side
+        ("aten::convolution", [X, [3, 4, 3, 3], [4]], ("", "", "", "[2, 2]", "[0, 0]", "[1, 1]", "True", "[0, 0]", "1"),
+         2 * 2 * 1024 * 108, 6144 + 108 + 2 * 4 * 65 * 65),
+        ("aten::convolution_backward", [OUT, X, W], BACK, 2 * (2 * 2 * 256 * 216), 4096 + 2 * (6144 + 216)),
+        ("aten::convolution_backward", [OUT, X, W], (*BACK[:10], "[False, True, True]"), 2 * 2 * 256 * 216, 4096 + 6144 + 216),
+        (f"{SDPA}flash_attention", [Q, Q, Q], ("", "", "", "0.", "False"), 4 * 8 * 256 * 8, 4 * 1024),
+        # causal: the first of 16 queries meets 1 key, the last 16
+        (f"{SDPA}flash_attention", [Q, Q, Q], ("", "", "", "0.", "True"), 4 * 8 * 136 * 8, 4 * 1024),
+        (f"{SDPA}flash_attention_for_cpu_backward", [Q] * 5, ("",) * 6 + ("0.", "False"), 10 * 8 * 256 * 8, 8 * 1024),
+        (f"{SDPA}cudnn_attention", [Q] * 3 + [[]] * 4, ("", "", "", "0.", "True", "False", ""), 4 * 8 * 136 * 8, 4 * 1024),
+        (f"{SDPA}cudnn_attention", [Q] * 3 + [[]] * 6, ("", "", "", "", "True", "0.", "False", "False", ""),
+         4 * 8 * 256 * 8, 4 * 1024),
+    ],
+)  # fmt: skip
+def test_work_by_shapes(name, shapes, values, flop, numbers):
+    types = ["c10::Half" if shape else "Scalar" for shape in shapes]
+    found = row(recorded(name, shapes, types, list(values)))
+    assert (found["work_flop"], found["work_bytes"]) == (flop, FP16 * numbers)
+
+
+def test_a_product_of_narrow_numbers_may_have_a_wider_result():
+    values = ["", "", "", "", "", "", "15"]
+    found = row(recorded("aten::_scaled_mm", [[16, 32], [32, 8]], ["c10::Float8_e4m3fn"] * 2, values))
+    assert (found["dtype"], found["work_bytes"]) == ("fp8", 16 * 32 + 32 * 8 + 2 * 16 * 8)
+    found = row(recorded("aten::_scaled_mm", [[16, 32], [32, 8]], ["c10::Float8_e4m3fn"] * 2))
+    assert found["work_bytes"] is None
+    assert found["why_unknown"] == "The size of its result's numbers isn't recorded."
+    assert found["achieved_flop_per_s"] == 2 * 16 * 32 * 8 * 1e6
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "values", "said"),
+    [
+        ("aten::mm", None, None, "Shapes weren't recorded"),
+        ("aten::mm", [[2, 3], [4, 5]], None, "The recorded shapes don't fit"),
+        ("aten::mm", [[2, 3]], None, "The recorded shapes don't fit"),
+        ("aten::mm", [[], [4, 5]], None, "The recorded shapes don't fit"),
+        ("aten::mm", [[2**40, 2**40], [2**40, 2**40]], None, "The recorded shapes don't fit"),
+        ("aten::convolution", [X, W, [8]], None, "Stride and padding weren't recorded"),
+        ("aten::convolution_backward", [OUT, X, W], None, "Which gradients were asked for wasn't recorded"),
+        (f"{SDPA}flash_attention", [Q, Q, Q], None, "Whether attention was causal wasn't recorded."),
+    ],
+)
+def test_what_is_not_recorded_is_said(name, shapes, values, said):
+    found = row(recorded(name, shapes, ["float"] * 3, values) if shapes else TraceBuilder().op(name, 0, 5))
+    assert said in found["why_unknown"]
+    assert (found["work_flop"], found["achieved_flop_per_s"], found["roof_frac"]) == (None, None, None)
+
+
+def test_an_operator_inside_another_that_is_counted_counts_for_it():
+    builder = recorded("aten::convolution", [X, W, [8]], ["c10::Half"] * 3, list(CONV))
+    builder.op("aten::mm", 20, 10, **{"Input Dims": [[2, 2], [2, 2]]}).launch(25, 1, 9).kernel(TENSOR, 9000, 500, 9)
+    table = operator_efficiency(builder.build())
+    assert table.select("name", "time_ns").rows() == [("aten::convolution", 1500)]
+
+
+def test_a_recording_of_the_host_has_its_time_and_no_peak():
+    args = {"Input Dims": [[8, 8], [8, 8]], "Input type": ["float", "float"]}
+    same(
+        operator_efficiency(TraceBuilder().op("aten::mm", 0, 512, **args).build()),
+        """
+        name      device  calls  time_ns  achieved_flop_per_s  roof_frac  why_unknown
+        aten::mm  -       1      512      2000000000.0         -          It ran on the host, of which no peak is known.
+        """,
+    )
+
+
+def test_calls_whose_kernels_were_lost_stand_apart():
+    builder = recorded("aten::mm", [[8, 8], [8, 8]], ["c10::Half"] * 2)
+    builder.op("aten::mm", 60, 10, **{"Input Dims": [[8, 8], [8, 8]], "Input type": ["c10::Half"] * 2})
+    same(
+        operator_efficiency(builder.build()),
+        """
+        device  calls  time_ns  achieved_flop_per_s  why_unknown
+        0       1      1000     1024000000.0         -
+        -       1      -        -                    Its calls launched nothing on a device that was recorded.
+        """,
+    )
+
+
+def test_under_autocast_the_call_inside_has_the_types_of_the_work():
+    half, mixed = ["c10::Half", "c10::Half"], ["float", "c10::Half"]
+    builder = TraceBuilder(deviceProperties=[H100])
+    builder.op("aten::mm", 0, 90, **{"Input Dims": [[8, 8], [8, 8]], "Input type": mixed})
+    builder.op("aten::copy_", 5, 20).launch(10, 5, 1).kernel("cast", 1000, 300, 1)
+    builder.op("aten::mm", 40, 40, **{"Input Dims": [[8, 8], [8, 8]], "Input type": half})
+    builder.launch(50, 5, 2).kernel(TENSOR, 2000, 1000, 2)
+    table = operator_efficiency(builder.build())
+    assert table.select("dtype", "calls", "time_ns").rows() == [("fp16", 1, 1000)]

@@ -1,0 +1,136 @@
+"""Requests to answers, without a server."""
+
+import csv
+import io
+import json
+import math
+import threading
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+from tensorboard.backend.event_processing import io_wrapper
+from werkzeug.test import Client
+
+from kinetoscope_tb.discovery import Logdir
+from kinetoscope_tb.engine import Store
+from kinetoscope_tb.errors import NotFound
+from kinetoscope_tb.table import COUNT, FRACTION, TEXT, Column, Table
+from kinetoscope_tb.view import View
+from kinetoscope_tb.web import encode
+from kinetoscope_tb.web.app import routes
+from kinetoscope_tb.web.assets import asset
+from support.build import TraceBuilder
+
+LONG_S = 30
+ROOT = Path(__file__).parents[3]
+
+
+class Exact(Table):
+    """One row is one number."""
+
+    name = Column(TEXT, "A name.")
+    count = Column(COUNT, "A large number.")
+    busy_frac = Column(FRACTION, "A share.")
+
+
+def exact(trace):
+    raise RuntimeError("the inside")
+
+
+VIEW = View(exact, table=Exact, title="Exact", group="Host")
+
+
+def test_numbers_are_exact_and_what_is_no_number_is_null():
+    largest = 2**63 - 1
+    rows = {
+        "name": ["é\u2028</script>", None, "c"],
+        "count": [largest, None, -1],
+        "busy_frac": [0.1, math.nan, math.inf],
+    }
+    answer = encode.view_answer(VIEW, pl.DataFrame(rows, schema=Exact.schema()))
+    data = json.loads(encode.text(answer))["data"]
+    assert data == {"name": rows["name"], "count": [largest, None, -1], "busy_frac": [0.1, None, None]}
+
+
+def test_texts_that_a_spreadsheet_might_run_are_inert_as_on_the_page():
+    cases = json.loads((ROOT / "frontend" / "tests" / "formulas.json").read_text(encoding="utf-8"))
+    texts = [text for text, _ in cases]
+    for kind in (pl.String, pl.Categorical, pl.Enum(sorted(set(texts)))):
+        frame = pl.DataFrame({"text": pl.Series(texts, dtype=pl.String).cast(kind), "number": [-5] * len(texts)})
+        rows = list(csv.reader(io.StringIO(encode.csv(frame), newline="")))
+        assert rows == [["text", "number"], *([expected, "-5"] for _, expected in cases)]
+
+
+def test_links_out_of_the_logdir_are_followed_as_tensorboard_does(tmp_path):
+    logdir, outside = tmp_path / "logdir", tmp_path / "outside"
+    logdir.mkdir()
+    outside.mkdir()
+    (outside / "rank0.5.pt.trace.json").write_text(TraceBuilder().step(5, 0, 900).text())
+    (outside / "events.out.tfevents.1.host").touch()
+    (logdir / "folder").symlink_to(outside)
+    (logdir / "rank7.5.pt.trace.json").symlink_to(outside / "rank0.5.pt.trace.json")
+    assert str(logdir / "folder") in io_wrapper.GetLogdirSubdirectories(str(logdir))
+    apps = {route: Client(app) for route, app in routes(Store([Logdir(str(logdir))], patience_s=LONG_S)).items()}
+    found = [(run["name"], run["workers"][0]["name"]) for run in apps["/runs"].get("/runs").json["runs"]]
+    assert found == [("folder", "rank0"), ("logdir", "rank7")]
+    for run, worker in found:
+        place = {"run": run, "worker": worker, "span": "5"}
+        assert apps["/state"].get("/state", query_string=place).json["state"] == "ready"
+
+
+def test_a_fault_of_ours_is_told_without_its_inside_and_logged_with_it(tmp_path, monkeypatch, caplog):
+    (tmp_path / "rank0.pt.trace.json").write_text("{}")
+    monkeypatch.setattr("kinetoscope_tb.views.EVERY_VIEW", {"exact": VIEW})
+    store = Store([Logdir(str(tmp_path), "run")], read=lambda path, progress: SimpleNamespace(), patience_s=LONG_S)
+    query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}
+    response = Client(routes(store)["/view"]).get("/view", query_string=query)
+    assert response.status_code == 500
+    assert response.json["code"] == "internal_error"
+    assert set(response.json) == {"state", "view", "code", "message"}
+    assert "the inside" not in response.text
+    assert "RuntimeError: the inside" in caplog.text
+
+
+def test_while_a_trace_is_read_the_page_hears_how_far_it_is(tmp_path):
+    (tmp_path / "rank0.pt.trace.json").write_text("{}")
+    free = threading.Event()
+    store = Store([Logdir(str(tmp_path), "run")], read=lambda path, progress: free.wait(LONG_S), patience_s=0.01)
+    state = Client(routes(store)["/state"])
+    query = {"run": "run", "worker": "rank0", "span": "default"}
+    answer = state.get("/state", query_string=query).json
+    free.set()
+    assert answer["state"] == "loading"
+    assert set(answer["progress"]) == {"stage", "fraction", "bytes_per_second", "seconds_left"}
+
+
+def test_a_number_and_a_text_reach_the_view(tmp_path, monkeypatch):
+    (tmp_path / "rank0.pt.trace.json").write_text("{}")
+    given = {}
+
+    def exact(trace, *, from_ns: int | None = None, name: str | None = None):
+        given.update(from_ns=from_ns, name=name)
+        return pl.DataFrame(schema=Exact.schema())
+
+    monkeypatch.setattr("kinetoscope_tb.views.EVERY_VIEW", {"exact": replace(VIEW, run=exact)})
+    store = Store([Logdir(str(tmp_path), "run")], read=lambda path, progress: SimpleNamespace(), patience_s=LONG_S)
+    client = Client(routes(store)["/view"])
+    query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}
+    answer = client.get("/view", query_string={**query, "from_ns": "7", "name": "a+b &c"})
+    assert answer.json["state"] == "ready"
+    assert given == {"from_ns": 7, "name": "a+b &c"}
+    refused = client.get("/view", query_string={**query, "from_ns": "soon"})
+    assert (refused.status_code, refused.json["code"]) == (400, "bad_parameter")
+    assert "from_ns='soon' is not possible" in refused.json["message"]
+
+
+def test_only_files_inside_the_folder_are_given_out(tmp_path):
+    (tmp_path / "static").mkdir()
+    (tmp_path / "static/index.js").write_text("js")
+    (tmp_path / "secret").write_text("secret")
+    assert asset("index.js", tmp_path / "static") == (b"js", "text/javascript")
+    for name in ("../secret", "..\\secret", str(tmp_path / "secret"), "", ".", "index.js/", "index.js\0"):
+        with pytest.raises(NotFound):
+            asset(name, tmp_path / "static")
