@@ -5,6 +5,7 @@ The samples' golden files hold more of them: samples/single_process trains a sma
 
 import time
 
+import polars as pl
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile, schedule
@@ -62,6 +63,51 @@ JUDGED = {
 def test_a_real_trace_gets_the_advice_that_was_judged_true(name):
     table = advice(read(FOLDER / name))
     assert table["rule"].to_list() == [*JUDGED[name], "nothing_to_fix"]
+
+
+MATRIX_CORES = (
+    "claims/sglang_MI300_deepseek_r1_TP-0-DECODE.trace.json.gz",
+    "single/sglang_MI300_qwen3_30b_TP-0-DECODE.trace.json.gz",
+    "single/tracelens_mi300_bert-small.json.gz",
+    "single/tracelens_mi300_sglang_capture_bs_32_rank0.json.gz",
+    "single/tracelens_mi300_torch_compile_triton.json.gz",
+)
+
+
+@pytest.mark.parametrize("name", MATRIX_CORES)
+@pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
+def test_the_matrix_cores_of_an_mi300_are_known_though_rocm_numbers_its_devices_otherwise(name):
+    evidence = advice(read(FOLDER / name))["evidence"][-1]
+    assert "which device it is" not in evidence
+    assert "tensor" not in evidence
+
+
+def said(name, rule):
+    return advice(read(FOLDER / name)).row(by_predicate=pl.col("rule") == rule, named=True)
+
+
+@pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
+def test_all_copies_between_host_and_device_are_pageable():
+    assert (
+        "; all of it to or from pageable memory"
+        in said("claims/param_resnet_kineto_rtx2080ti.json.gz", "copies")["evidence"]
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "single/tracelens_mi300_sglang_capture_bs_32_rank0.json.gz",
+        "../inference/vllm_prefilldecode_piecewise/capture_traces/"
+        "graph_capture_rank_0.1773709679453551615.pt.trace.json.gz",
+    ],
+)
+@pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
+def test_the_recording_of_a_capture_is_told_of_no_waiting_no_graphs_and_no_optimizer(name):
+    table = advice(read(FOLDER / name))
+    assert not {"host_bound", "launch_bound"} & set(table["rule"])
+    assert "graphs are captured" in table["evidence"][-1]
+    assert not any("CUDA graphs" in action or "optimizer" in action for action in table["action"])
 
 
 class Slow:

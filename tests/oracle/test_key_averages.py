@@ -20,6 +20,7 @@ from functools import partial
 import polars as pl
 import pytest
 import torch
+from torch.autograd.profiler_util import EventList, FunctionEvent
 from torch.profiler import schedule, tensorboard_trace_handler
 
 from kinetoscope import trace_handler
@@ -29,6 +30,7 @@ from kinetoscope_tb.trace import Trace
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.views.host.operators import operators
 from kinetoscope_tb.views.host.operators_by_shape import operators_by_shape
+from support.build import TraceBuilder
 
 pytestmark = pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")  # as an error it would crash torch
 
@@ -268,3 +270,42 @@ def test_windows_that_torch_adds_up_add_up(tmp_path):
         for row in recorded.profiler.key_averages()
         if row.key in added
     }
+
+
+def test_an_annotation_in_an_operator_is_no_self_time_of_it(tmp_path):
+    library = torch.library.Library("annotated", "DEF")
+    library.define("twice(Tensor x) -> Tensor")
+
+    def twice(x):
+        with torch.profiler.record_function("my part"):
+            half = x @ x
+        return half + half
+
+    library.impl("twice", twice, "CPU")
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        for _ in range(3):
+            torch.ops.annotated.twice(torch.ones(64, 64))
+    path = tmp_path / "annotated.pt.trace.json"
+    profiler.export_chrome_trace(str(path))
+    (theirs,) = (row for row in profiler.key_averages() if row.key == "annotated::twice")
+    ours = our(read(path), {"annotated::twice"}, "host_self_ns", "host_total_ns")
+    assert ours == {"annotated::twice": (ns(theirs.self_cpu_time_total), ns(theirs.cpu_time_total))}
+
+
+@pytest.mark.parametrize("is_asynchronous", [False, True])
+def test_what_a_backend_annotates_in_an_operator_is_its_self_time(is_asynchronous):
+    """torch/csrc/distributed/c10d/Work.cpp calls _setAsync() for it; this is what torch makes of such an event."""
+
+    def event(number, name, start, end, **more):
+        return FunctionEvent(number, name, 1, start, end, device_type=torch.autograd.DeviceType.CPU, **more)
+
+    events = EventList(
+        [event(1, "record_param_comms", 0, 100), event(2, "nccl:all_reduce", 10, 80, is_async=is_asynchronous)],
+        use_device=None,
+    )
+    events._build_tree()
+    trace = TraceBuilder().op("record_param_comms", 0, 100).annotation("nccl:all_reduce", 10, 70).build()
+    if is_asynchronous:
+        assert events[0].self_cpu_time_total == operators(trace)["host_self_ns"][0] == 100
+    else:
+        assert events[0].self_cpu_time_total == 30

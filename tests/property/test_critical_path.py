@@ -28,7 +28,7 @@ program_lists = st.lists(parts, min_size=1, max_size=25)
 def test_unchanged_delays_give_the_recorded_times(builder):
     trace = builder.build()
     graph = Graph.of(trace)
-    again = graph.times(graph.own, graph.lag, int(trace.steps["start_ns"][0]))
+    again = graph.times(graph.own, graph.lag, trace.steps["start_ns"].to_numpy())
     assert again.tolist() == graph.nodes.time.tolist()
     assert (graph.own >= 0).all()
 
@@ -141,3 +141,17 @@ def test_an_explanation_is_made_once_and_says_what_its_parts_say(builder):
     assert explained.path.equals(critical_path(trace, Graph.of(trace)))
     assert explained.what_if.part.tolist() == WhatIf.of(trace, Graph.of(trace)).part.tolist()
     assert explained.held_bytes > 0
+
+
+@few
+@given(builders())
+def test_no_step_gets_longer_and_none_shorter_than_the_share_of_its_path(builder):
+    trace = builder.build()
+    for percent in ("10", "50", "100"):
+        parts = VIEWS["critical_path"].run(trace, per="step", percent=percent)
+        bound = parts["path_ns"] * int(percent) / 100
+        assert (parts["saved_ns"] >= 0).all()
+        assert (parts["saved_ns"] <= bound).all()
+        names = VIEWS["critical_path_names"].run(trace, percent=percent)
+        assert (names["path_ns"] <= names["whole_ns"]).all()
+        assert (names["saved_ns"].drop_nulls() >= 0).all()

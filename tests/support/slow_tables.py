@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kinetoscope_tb.names.kernels import (
-    is_communication_kernel,
+    communication_rule,
+    is_collective_call,
     is_communication_range,
     is_data_loading,
     operator_of,
@@ -58,7 +59,9 @@ class Row:
 
     @property
     def is_communication(self) -> bool:
-        return is_communication_kernel(self.name)
+        caller = self.launch and self.launch.host
+        is_launched_by_collective = self.event["cat"] == "kernel" and bool(caller) and is_collective_call(caller.name)
+        return communication_rule(self.name) is not None or is_launched_by_collective
 
     @property
     def tensor_cores(self) -> str:
@@ -81,6 +84,10 @@ class Row:
         while row is not None:
             yield row
             row = row.parent
+
+    def innermost(self, name: str) -> Row | None:
+        """The innermost call of an operator of this name around it, which may be itself."""
+        return next((row for row in self.ancestors() if row.is_op and not row.is_repeat and row.name == name), None)
 
     def arg(self, name: str) -> Any:
         return self.event["args"].get(name)
@@ -258,6 +265,11 @@ def _operator(recording: Recording, calls: list[Row]) -> tuple[Any, ...]:
         """Each row as often as a call of the group is around it."""
         return [row for row in rows if row.op for outer in row.op.ancestors() if id(outer) in of_group]
 
+    def innermost(rows: list[Row]) -> list[Row]:
+        """Each row for which the innermost call of an operator's name around it is of the group, once per such name."""
+        names = {call.name for call in calls}
+        return [row for row in rows if row.op for name in names if id(row.op.innermost(name)) in of_group]
+
     def time(rows: list[Row]) -> int:
         return sum(row.dur for row in rows)
 
@@ -273,8 +285,8 @@ def _operator(recording: Recording, calls: list[Row]) -> tuple[Any, ...]:
     elsewhere = [row for row in recording.memory if row.arg("Device Type") != 0]
     inner = [row for row in recording.ranges if any(id(outer) in of_group for outer in row.ancestors())]
     eligible = any(is_matrix_op(row.name) for row in inner) or any(r.tensor_cores == "yes" for r in within(device))
-    on_device = (time(own(device)), time(within(device)))
-    cores = (eligible, tensor_core_share(own(device)), tensor_core_share(within(device)))
+    on_device = (time(own(device)), time(innermost(device)))
+    cores = (eligible, tensor_core_share(own(device)), tensor_core_share(innermost(device)))
     return (
         len(calls),
         *(on_device if device else (None, None)),

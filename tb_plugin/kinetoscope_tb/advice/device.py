@@ -40,11 +40,13 @@ def copies(facts: Facts) -> Iterator[Advice | Cleared]:
         yield cleared
         return
     saving = facts.mean(lengths)
-    is_pageable = facts.mean(np.asarray(from_pages)) > saving / 2
+    pageable_part = facts.mean(np.asarray(from_pages)) / saving
+    is_pageable = pageable_part > 0.5
     of = device.filter(pl.Series(between) & pl.col("step").is_in(np.flatnonzero(facts.counted)))
     size = int(of.filter(pl.col("bytes") > 0)["bytes"].sum()) / facts.count
     moved = f", {text.digits(size / 1e6)} MB {facts.per}" if size else ""
-    kind = f"; {facts.percent(facts.mean(np.asarray(from_pages)))} is to or from pageable memory"
+    share = "all of it" if pageable_part >= 1 else f"{text.percent(pageable_part)} of it"
+    kind = f"; {share} to or from pageable memory"
     yield Advice(
         "copies",
         f"Copies between host and device that nothing hides take {facts.percent(saving)} of {facts.every}.",
@@ -90,7 +92,10 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         "Let GPUs talk to each other: `init_process_group('nccl')`."
         if through_host
         else "Communicate less often or less: gradient accumulation under `no_sync()`, gradients in bfloat16, larger "
-        "batches per rank; check that buckets overlap the backward pass.",
+        "batches per rank; check that buckets overlap the backward pass."
+        if facts.is_training
+        else "Communicate less or elsewhere: fewer ranks per model, fused or quantized all-reduces, other work that "
+        "runs meanwhile.",
         saving,
         "medium",
         "exposed_time" if facts.has_device else "steps",
@@ -187,8 +192,16 @@ def memory(facts: Facts) -> Iterator[Advice | Cleared]:
             "memory",
             f"Device {device}'s memory is {100 * peak / size:.0f} % full at its peak.",
             f"Tensors take {peak / 2**30:.2f} of {size / 2**30:.2f} GiB; what the driver, libraries and fragments take "
-            "comes on top. A longer sequence or a larger batch may run out of memory.",
-            "Recompute activations (`torch.utils.checkpoint`), train in bfloat16, or shard the optimizer's state.",
+            "comes on top. "
+            + (
+                "A longer sequence or a larger batch may run out of memory."
+                if facts.is_training
+                else "That is on purpose where a server reserves its cache when it starts."
+            ),
+            "Recompute activations (`torch.utils.checkpoint`), train in bfloat16, or shard the optimizer's state."
+            if facts.is_training
+            else "Only if it runs out: smaller batches, shorter sequences, weights or cache in fewer bits, or more "
+            "devices for the model.",
             None,
             "high",
             "memory_peak",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 
 import numpy as np
@@ -9,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, map_categories
-from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within
+from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge
 from ..measures.time.breakdown import breakdown, intervals_of
 from ..measures.time.exposure import exposure
 from ..measures.time.idle import HOST_ACTIVITIES, Windows, axes, gaps, host_activity, launching_threads
@@ -21,6 +22,7 @@ from .model import Cleared
 
 LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
 _OPTIMIZER = "Optimizer.step#"
+_OF_TRAINING = re.compile(rf"^autograd::engine::|^{_OPTIMIZER}|Backward\d*$|_backward$")
 
 
 class Facts:
@@ -47,6 +49,16 @@ class Facts:
         talking = map_categories(trace.host_events["name"], lambda name: name.startswith(("nccl:", "rccl:"))).any()
         has_memory = bool((trace.memory["device_type"] > 0).any())
         return not self.has_device and bool(launching or talking or has_memory)
+
+    @cached_property
+    def is_training(self) -> bool:
+        """Whether a backward pass or an optimizer's step was recorded."""
+        return bool(map_categories(self.trace.host_events["name"], _is_of_training).any())
+
+    @cached_property
+    def capturing(self) -> Ints:
+        """How long the host captures graphs in each step: it calls for kernels that run later, if at all."""
+        return length_within(_captures(self.trace), self.windows.start, self.windows.end)
 
     def mean(self, per_step: Ints) -> int:
         """The mean over the steps that count, rounded to the nanosecond."""
@@ -214,6 +226,32 @@ def _host_ranges(trace: Trace) -> list[Intervals]:
         intervals_of(launches, on_calls & map_categories(launches["name"], allocates)),
         intervals_of(host, on_host & map_categories(host["name"], is_optimizer)),
     ]
+
+
+def _is_of_training(name: str) -> bool:
+    return bool(_OF_TRAINING.search(name))
+
+
+def _captures(trace: Trace) -> Intervals:
+    """From each call that begins to capture a stream to the call of its thread that ends it."""
+    calls = trace.launches.select(
+        "thread", "start_ns", pl.col("name").cast(pl.String), end_ns=pl.col("start_ns") + pl.col("dur_ns")
+    )
+    ends = calls.filter(pl.col("name").str.contains("StreamEndCapture")).select("thread", "end_ns")
+    begins = calls.filter(pl.col("name").str.contains("StreamBeginCapture")).select("thread", "start_ns")
+    pairs = (
+        begins.sort("start_ns")
+        .join_asof(
+            ends.sort("end_ns"),
+            left_on="start_ns",
+            right_on="end_ns",
+            by="thread",
+            strategy="forward",
+            check_sortedness=False,
+        )
+        .drop_nulls()
+    )
+    return merge([(pairs["start_ns"].to_numpy(), pairs["end_ns"].to_numpy())])
 
 
 def is_optimizer(name: str) -> bool:

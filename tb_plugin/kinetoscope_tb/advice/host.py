@@ -26,6 +26,8 @@ _MARK = (
     "Call `profiler.step()` after each batch, so that start-up doesn't count, and warm up before recording; then look "
     "at the longest gaps."
 )
+_FEWER = "Launch less: `torch.compile(mode='reduce-overhead')` or CUDA graphs, larger batches, fused operators."
+_MORE_IN_GRAPHS = "Launch less: more of the step in graphs, larger batches, fused operators."
 _SYNTAX = {
     "aten::_local_scalar_dense": ".item(), float() or a print of a tensor",
     "aten::item": ".item()",
@@ -108,6 +110,9 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     yield from _unexplained(facts)
     if (facts.trace.device_events["launch"] == NONE).all():
         return
+    if facts.is_worth(facts.capturing):
+        yield _of_capture(facts)
+        return
     if cleared := facts.cleared("launches", lengths, "waiting for the host", _HOST_BOUND):
         yield cleared
         return
@@ -128,16 +133,28 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         f"{facts.part(saving)} no device work was queued{facts.recurs(lengths)}; "
         + (f"meanwhile the host was in {doing}. " if doing else "")
         + f"{single}{per} {facts.per}, of {text.time(mean)} on average.{stacks if has_stacks else ''}",
-        "Launch less: `torch.compile(mode='reduce-overhead')` or CUDA graphs, larger batches, fused operators."
-        if is_launching
-        else _MARK
-        if facts.is_whole
-        else "Shorten what the host does between launches: move it out of the step, or to another thread or process.",
+        _remedy(facts, is_launching=is_launching),
         saving,
         "low" if facts.is_whole else "medium" if has_stacks or facts.count == 1 else "high",
         "gaps",
         "host late",
     )
+
+
+def _of_capture(facts: Facts) -> Unknown:
+    part = facts.percent(facts.mean(facts.capturing))
+    return Unknown(
+        f"whether {facts.device} {facts.waits} for the host",
+        f"for {part} of {facts.unit} graphs are captured, and nothing that is captured runs; record their replays",
+    )
+
+
+def _remedy(facts: Facts, *, is_launching: bool) -> str:
+    if is_launching:
+        return _MORE_IN_GRAPHS if facts.trace.holds("graphs") else _FEWER
+    if facts.is_whole:
+        return _MARK
+    return "Shorten what the host does between launches: move it out of the step, or to another thread or process."
 
 
 def _unexplained(facts: Facts) -> Iterator[Cleared | Unknown]:

@@ -141,6 +141,27 @@ def add_up(parent: Array, values: Array) -> Array:
 
 
 @compiled
+def nearest_alike(parent: Array, code: Array, codes: int) -> Array:
+    """Return for each row its nearest ancestor of the same code, or -1; a code of -1 is none. There are `codes`."""
+    found = np.full(parent.size, NONE, np.int32)
+    innermost_of = np.full(codes, NONE, np.int32)  # the innermost open row of each code
+    above = np.empty(parent.size, np.int32)
+    top = 0
+    for i in range(parent.size):
+        while top and above[top - 1] != parent[i]:
+            top -= 1
+            closed = above[top]
+            if code[closed] >= 0:
+                innermost_of[code[closed]] = found[closed]
+        if code[i] >= 0:
+            found[i] = innermost_of[code[i]]
+            innermost_of[code[i]] = i
+        above[top] = i
+        top += 1
+    return found
+
+
+@compiled
 def repeats(parent: Array, name: Array, is_op: Array, call_host: Array) -> Array:
     """Return whether each row is an operator and the only child of one of its name, with no runtime call beside it.
 

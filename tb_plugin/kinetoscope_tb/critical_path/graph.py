@@ -80,9 +80,14 @@ class Graph:
         found: Ints = _driving_edges(self.first, self.predecessor, self.lag, self.nodes.time)
         return found
 
-    def times(self, own: Ints, lag: Ints, since: int) -> Ints:
-        """When each node would happen with these delays and lags; what was over by `since` stays where it was."""
+    def times(self, own: Ints, lag: Ints, starts: Ints) -> Ints:
+        """When each node would happen with these delays and lags, if the steps began when they did.
+
+        Each step is laid out alone: what was over when it began stays where it was.
+        """
         nodes = self.nodes
+        step = np.searchsorted(starts, nodes.time, "left") - 1
+        since = np.where(step >= 0, starts[step], np.iinfo(np.int64).max)
         found: Ints = _times(nodes.order, self.first, self.predecessor, lag, nodes.time, own, since)
         return found
 
@@ -179,15 +184,16 @@ def _driving_edges(first: Array, predecessor: Array, lag: Array, time: Array) ->
 
 
 @compiled
-def _times(order: Array, first: Array, predecessor: Array, lag: Array, time: Array, own: Array, since: int) -> Array:
+def _times(order: Array, first: Array, predecessor: Array, lag: Array, time: Array, own: Array, since: Array) -> Array:
     found = np.empty(time.size, np.int64)
     for k in range(order.size):
         v = order[k]
         found[v] = time[v]
-        if time[v] <= since or first[v] == first[v + 1]:
+        if time[v] <= since[v] or first[v] == first[v + 1]:
             continue
-        reached = found[predecessor[first[v]]] + lag[first[v]]
-        for e in range(first[v] + 1, first[v + 1]):
-            reached = max(reached, found[predecessor[e]] + lag[e])
+        reached = _NEVER
+        for e in range(first[v], first[v + 1]):
+            u = predecessor[e]
+            reached = max(reached, (found[u] if time[u] > since[v] else time[u]) + lag[e])
         found[v] = reached + own[v]
     return found

@@ -1,8 +1,9 @@
 """What if: how long the steps would take if some of their work were faster, by the graph.
 
-All of the recording is laid out anew with shorter delays; nothing else changes: the same work is done in the same order
-on the same threads and streams, and waits for the same things. So other paths become critical by themselves, and what
-is hidden behind other work saves nothing. What was over when the first step began stays where it was.
+Each step is laid out anew with shorter delays; nothing else changes: the same work is done in the same order on the
+same threads and streams, and waits for the same things. So other paths become critical by themselves, and what is
+hidden behind other work saves nothing. What was over when the step began stays where it was, so no step gets longer.
+A path that was critical is shortened by no more than the share of what lies on it within the step.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class WhatIf:
 
     Attributes:
         graph: Its graph.
-        since: When the first step's window begins.
+        starts: When each step's window begins.
         recorded: How long each step's window is.
         part: The class of each node's own delay.
         lag_part: The class of each edge's lag, or NONE.
@@ -43,7 +44,7 @@ class WhatIf:
     """
 
     graph: Graph
-    since: int
+    starts: Ints
     recorded: Ints
     part: NDArray[np.int8]
     lag_part: NDArray[np.int8]
@@ -56,33 +57,28 @@ class WhatIf:
         part_of_kind = np.array([LAGS.get(kind, NONE) for kind in Kind], np.int8)
         after = np.repeat(np.arange(graph.nodes.time.size), np.diff(graph.first))
         own = own_classes(trace, graph) if parts is None else parts
-        return cls(graph, int(start[0]), end - start, own, part_of_kind[graph.kind], after)
+        return cls(graph, start, end - start, own, part_of_kind[graph.kind], after)
 
     def delays(self) -> Ints:
-        """How long each node's own delay is, with the lag of what it waited for longest if both are of one class."""
+        """How long each node's own delay is, with the lag of what it waited for longest, as on a path."""
         delay, edge = self.graph.own.copy(), self.graph.driving_edge
         waits = np.flatnonzero(edge >= 0)
-        waits = waits[self.lag_part[edge[waits]] == self.part[waits]]
         delay[waits] += self.graph.lag[edge[waits]]
         return delay
 
     def saved_by_part(self, part: int, percent: int) -> Ints:
         """How much shorter each step would be if all of a class took `percent` less."""
-        return self._saved(self.part == part, self.lag_part == part, percent)
+        return self.saved(self.part == part, percent)
 
     def saved(self, nodes: NDArray[np.bool_], percent: int) -> Ints:
         """How much shorter each step would be if the delays of some nodes took `percent` less, 0 to 100."""
-        return self._saved(nodes, nodes[self.after] & (self.lag_part == self.part[self.after]), percent)
-
-    def _saved(self, nodes: NDArray[np.bool_], edges: NDArray[np.bool_], percent: int) -> Ints:
         graph = self.graph
-        if not (nodes.any() or edges.any()):
+        if not nodes.any():
             return np.zeros_like(self.recorded)
-        times = graph.times(_less(graph.own, nodes, percent), _less(graph.lag, edges, percent), self.since)
-        lasts = times[graph.nodes.step_ends] - times[graph.nodes.step_starts]
-        saved: Ints = self.recorded - np.maximum(
-            lasts, 0
-        )  # where nothing ties a step's end to its begin, they may cross
+        edges = nodes[self.after] & (self.lag_part == self.part[self.after])
+        times = graph.times(_less(graph.own, nodes, percent), _less(graph.lag, edges, percent), self.starts)
+        earlier = (graph.nodes.time - times)[graph.nodes.step_ends]
+        saved: Ints = np.minimum(earlier, self.recorded)
         return saved
 
 

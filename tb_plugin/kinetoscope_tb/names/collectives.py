@@ -18,12 +18,14 @@ PEER_TO_PEER = ("send", "recv")
 NOT_A_CALL = re.compile(r"_?(?:wait|init|startcoalescing|endcoalescing|start_coalescing|end_coalescing|coalesced)$")
 """Names in the metadata of calls that move nothing themselves."""
 
+_EXPERT_PARALLEL = r"deepep|dpskep|hybridep|uccl|mooncake|nixlep|mori|\bep(?=dispatch|combine)|\ba2a|moea2a"
+_UNNAMED = re.compile(r"\(anonymous namespace\)::|<unnamed>::")
 _KINDS = (  # the first that fits; names are lower case without underscores
     ("send_recv", re.compile(r"sendrecv")),
     ("reduce_scatter", re.compile(r"reducescatter")),
-    ("all_reduce", re.compile(r"allreduce|crossdevicereduce|(?:two|one)shot|quickreduce|lamport|allreducefusion")),
+    ("all_reduce", re.compile(r"allreduce|crossdevicereduce|(?:two|one)shot|quickreduce|lamport")),
     ("all_gather", re.compile(r"allgather|gatherintotensor")),
-    ("all_to_all", re.compile(r"alltoall|deepep.*(?:dispatch|combine)")),
+    ("all_to_all", re.compile(rf"alltoall|(?:{_EXPERT_PARALLEL}).*(?:dispatch|combine)")),
     ("broadcast", re.compile(r"broadcast|bcast")),
     ("barrier", re.compile(r"barrier")),
     ("scatter", re.compile(r"scatter")),
@@ -50,7 +52,7 @@ def kind_of(name: str) -> str:
 
     NCCL runs all-to-alls, sends and receives by the same kernel, SendRecv: what it does is known from its call alone.
     """
-    plain = name.lower().split("(")[0].replace("_", "").replace("::", "").replace("-", "")
+    plain = _UNNAMED.sub("", name.lower()).split("(")[0].replace("_", "").replace("::", "").replace("-", "")
     return next((kind for kind, pattern in _KINDS if pattern.search(plain)), UNKNOWN)
 
 

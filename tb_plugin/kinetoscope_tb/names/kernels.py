@@ -12,16 +12,50 @@ STEP = re.compile(r"ProfilerStep#([0-9]{1,18})")
 _OVERLOAD = re.compile(r"(\w+::\w+)\.\w+$")
 DATA_LOADING = ("enumerate(DataLoader)#", "enumerate(DataPipe)#")
 
-_COMMUNICATION_KERNEL = re.compile(
-    r"""
-      \bnccl | \bmscclKernel | \brccl | \boneccl | \bxccl | \bhccl | \bhcom_  # the libraries' own kernels
-    | cross_device_reduce | (?:two|one)_?shot_all_?reduce | quick_?reduce    # vLLM, SGLang, AITER
-    | allreduce_fusion | lamport | \bmultimem_ | symm_mem                    # TensorRT-LLM, symmetric memory
-    | nvshmem | \bdeep_ep::
-    """,
-    re.VERBOSE | re.IGNORECASE,
+_COMMUNICATION_RULES = (  # the first that fits; a namespace ends in "::", or in the digit that mangling puts there
+    ("NCCL", r"\bnccl | \brccl | \bmscclKernel"),  # with NCCLX, which torchcomms uses
+    ("oneCCL", r"\boneccl | \bxccl"),
+    ("HCCL", r"\bhccl | \bhcom_"),
+    ("torchcomms", r"(?<![a-z_])comms(?:::|\d)pipes | \bctran:: | \bdda(?:AllReduce|AllGather|ReduceScatter|AllToAll)"),
+    ("MSCCL++", r"(?<![a-z_])mscclpp(?:::|\d)(?!\w*mega_?moe) | allreduce_LL_[12]node"),
+    # Only what moves data: the layout, a scan of counts and the permutation of tokens are work of one device.
+    ("DeepEP", r"(?<![a-z_])(?:deep_ep|dpsk(?:::|\d)ep)(?:::|\d)(?!.*get_dispatch_layout)"),
+    ("HybridEP", r"(?<![a-z_])hybrid_ep(?:::|\d)(?:device_sync|dispatch|combine)_kernel"),
+    ("UCCL", r"(?<![a-z_])uccl(?:::|\d)int(?:er|ra)node"),
+    ("Mooncake", r"(?<![a-z_])mooncake(?:::|\d) | \bmooncake_(?:ep_)?(?:dispatch|combine)"),
+    ("NIXL", r"(?<![a-z_])nixl_ep(?:::|\d)"),
+    ("MORI", r"(?<![a-z_])mori(?:::|\d) | (?:\b|\d)Ep(?:Dispatch|Combine)\w*Kernel"),
+    ("pplx", r"\ba2a_(?:dispatch|combine)_(?:send|recv)_kernel"),
+    ("DLSlime", r"(?<![a-z_])dlslime(?:::|\d)\w*all_?to_?all"),
+    ("NVSHMEM", r"(?:nv|roc)shmem | \b(?:barrier|sync|quiet)(?:_all)?_on_stream_kernel"),
+    (
+        "symmetric memory",  # of PyTorch: CUDASymmetricMemory*.cu, nvshmem_extension.cu
+        r"\bmultimem_ | symm_mem | \b(?:one|two)_shot_all_reduce_kernel"
+        r" | \bexchangeSplitAndOffset | \ballToAllV(?:_2d)?\b"
+        r" | \b(?:barrier|put_signal|wait_signal)_kernel\(unsigned\ int\s?\*\*",
+    ),
+    ("iris", r"\bpersistent_(?:all_reduce|all_gather|reduce_scatter|all_to_all)"),
+    (
+        "custom all-reduce",  # vLLM, SGLang, AITER
+        r"cross_device_reduce | quick_?reduce | reduce_scatter_cross_device | \baiter(?:::|\d+)all_?gather"
+        r" | (?:all_reduce_)?(?:one|two)_shot_(?:push|pull)_kernel",
+    ),
+    (
+        "TensorRT-LLM",  # and FlashInfer, which has its kernels
+        r"(?:one|two)_?shot_?all_?reduce | all_?reduce_?fusion | lamport | moeA2A(?:Dispatch|Combine)Kernel"
+        r" | \bmoeAllToAllKernel | mnnvl_\w*all_?reduce",
+    ),
 )
-_COMMUNICATION_RANGE = re.compile(r"record_param_comms$|c10d::|(?:nccl|rccl|gloo|xccl|ccl|oneccl|hccl|ucc|mpi):")
+_COMMUNICATION_KERNELS = tuple(
+    (rule, re.compile(text, re.VERBOSE | re.IGNORECASE)) for rule, text in _COMMUNICATION_RULES
+)
+_COLLECTIVE_OPERATOR = re.compile(  # custom operators that do nothing but one collective
+    r"symm_mem::(?:(?:one|two)_shot|multimem|all_to_all|reduce_scatter|nvshmem|rocshmem)\w*$"
+    r"|(?:_C_custom_ar|sgl_kernel|vllm|sglang|trtllm)::(?:(?:in|out)place_|reg_)?"
+    r"(?:all_?reduce|all_?gather|reduce_?scatter)(?!\w*norm)\w*$"
+)
+_BACKEND_RANGE = re.compile(r"(?:nccl|rccl|gloo|xccl|ccl|oneccl|hccl|ucc|mpi):(?!:)")
+_COMMUNICATION_RANGE = re.compile(rf"record_param_comms$|c10d::|{_BACKEND_RANGE.pattern}")
 _QUEUED = re.compile(r"\b(?:nccl|rccl|xccl|hccl)(?![a-z])")
 
 
@@ -31,14 +65,24 @@ def operator_of(name: str) -> str:
     return found[1] if found else name
 
 
-def is_communication_kernel(name: str) -> bool:
-    """Whether a device row of this name moves data between ranks."""
-    return bool(_COMMUNICATION_KERNEL.search(name))
+def communication_rule(name: str) -> str | None:
+    """The library or family whose kernels have such names, of those that move data between ranks; None: no other."""
+    return next((rule for rule, pattern in _COMMUNICATION_KERNELS if pattern.search(name)), None)
+
+
+def is_collective_call(name: str) -> bool:
+    """Whether a kernel that a host range of this name launches directly moves data between ranks."""
+    return is_communication_range(name) or bool(_COLLECTIVE_OPERATOR.match(name))
 
 
 def is_communication_range(name: str) -> bool:
     """Whether a host operator or annotation of this name is a collective or a point-to-point transfer."""
     return bool(_COMMUNICATION_RANGE.match(name))
+
+
+def is_backend_range(name: str) -> bool:
+    """Whether an annotation of this name is a backend's own, around one collective: nccl:all_reduce."""
+    return bool(_BACKEND_RANGE.match(name))
 
 
 def is_queued_communication(text: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Literal
 
 Answer = Literal["yes", "no", "unknown"]
 
-TABLE_VERSION = 2
+TABLE_VERSION = 3
 
 BESIDE = (
     # parts of a library's attention or matrix product that multiply no matrices themselves
@@ -23,6 +23,7 @@ BESIDE = (
     r"fmha_cutlass[FB]_(?:f32_\w*sm[57]|f16_\w*sm5)",  # before Ampere in float, before Volta in half: no MMA for it
     r"ReduceSplitK|splitKreduce|_PostGSU\d*\b",  # sum what the parts of a product found
     r"compute\w*OffsetsKernel",
+    r"deep_gemm::(?:transpose|smxx_)",  # lay out and clear
     r"(?:Batch|Single)DecodeWith\w+Kernel",  # FlashInfer: one query is no matrix
     r"paged_attention_v[12]_kernel|paged_attention_\w*reduce_kernel",
     r"gemv|gemmSN_|gemmk1_|kgemm_4bit_inference_naive|dot_kernel",
@@ -39,13 +40,15 @@ USES = (
     r"\bnvjet_(?!(?:sm\d+_)?(?:sss|ddd)_(?!tf32))",  # cuBLAS on Hopper and later, but for plain float
     r"xmma_\w*(?:f16|bf16|tf32|i8|e4m3|e5m2)",
     r"cutlass.*[sS]m(?:90|9x|100|103|120).*(?:gemm|Gemm|gmma|Gmma|mma|Mma|fprop|dgrad|wgrad)",
-    r"(?:flash|FLASH)_(?:fwd|bwd)",
-    r"FlashAttn(?:Fwd|Bwd)Sm\d|FlashAttention\w*Sm\d|FlashMLA|flash_mla_splitkv",
+    r"device_kernel<.*(?:[gG]emm|Mma|Fmha|TmaWarpSpecialized)|MainloopSm(?:90|100|103|120)",  # CUTLASS 3
+    r"(?:flash|FLASH)_(?:fwd|bwd)|(?:flash|FLASH)::compute_attn",
+    r"FlashAttn(?:Fwd|Bwd)(?=Sm\d|\b)|FlashAttention\w*Sm\d|FlashMLA|flash_mla_splitkv|\bsm(?:90|100)\w*::.*attn_fwd",
     r"fmha_cutlass[FB]_(?:f16_\w*sm[78]|(?:bf16|f32)_\w*sm8)",  # float: three TF32 products (kernel_forward.h)
     r"sdpa_sm\d+_\w*flash",  # cuDNN
     r"fmhaSm\d+\w*Qkv|\bbmm_(?:E\dm\d|Bfloat16|Fp16)_\w+_Fp32",  # TensorRT-LLM's generated kernels
     r"(?:Batch|Single)Prefill\w+Kernel",  # FlashInfer
-    r"deep_gemm::\w*gemm|sm(?:90|100)_\w*gemm_\w*impl|\bMarlin<|marlin::Marlin",
+    r"deep_gemm::\w*(?:gemm|mqa_logits|einsum|mega_moe)|dpsk::(?:grouped_)?gemm::\w*gemm",
+    r"sm(?:90|100)_\w*gemm_\w*impl|\bMarlin<|marlin::Marlin",
     r"_matmul_ogs_\w*(?:bf16|fp16|fp8|e4m3|e5m2|mxfp4)",  # Triton's own kernels, with their types
     r"(?:\b|_)Cijk_\w*_MI\d",  # Tensile: rocBLAS, hipBLASLt
     r"[xX]dl(?:op|_|s)|_xdl|GridwiseMoeGemm|ck_tile::\w*(?:Gemm|Fmha(?:Fwd|Bwd))",  # Composable Kernel

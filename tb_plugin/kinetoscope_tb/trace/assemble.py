@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories, rows_by_id
 from ..arrays.nesting import innermost, nearest, nest, repeats, self_times
-from ..names.kernels import is_communication_kernel, operator_of
+from ..names.kernels import communication_rule, is_backend_range, is_collective_call, operator_of
 from ..names.tensor_cores import tensor_cores
 from .meta import Meta
-from .model import ANSWERS, Diagnostic, Trace
+from .model import ANSWERS, CALL_RULE, METADATA_RULE, Diagnostic, Trace
 from .steps import HostSteps, host_steps, step_windows
 
 Rows = NDArray[np.int32]
@@ -72,7 +72,7 @@ def assemble(parts: Parts) -> Trace:
     ranges = Columns.of(host)
     host, launches = _with_calls(host, ranges, frames["launches"])
     memory = _with_op(frames["memory"], host, ranges)
-    device = _with_launch(_classified(frames["device_events"]), launches)
+    device = _classified(_with_launch(frames["device_events"], launches), host, launches)
     if parts.arrows.height:
         device = _with_op_by_arrow(device, parts.arrows, frames["flows"], host, ranges)
 
@@ -135,9 +135,28 @@ def _with_calls(host: pl.DataFrame, ranges: Columns, launches: pl.DataFrame) -> 
     lost = np.flatnonzero(op < 0)
     if lost.size:
         op[lost] = _op_by_external_id(host, ranges, is_op, launches[lost], Columns.of(launches[lost]))
-    alone = self_times(ranges.thread, ranges.start, ranges.end, parent, calls.thread, inside, calls.start, calls.end)
+    alone = _self_times(host, ranges, calls, inside)
     again = repeats(parent, _operator_codes(host["name"]), is_op, inside)
     return host.with_columns(self_ns=alone, is_repeat=again), launches.with_columns(host=inside, op=op)
+
+
+def _self_times(host: pl.DataFrame, ranges: Columns, calls: Columns, inside: Rows) -> NDArray[np.int64]:
+    """Each range's own time, as torch's key_averages() has it; a backend's annotation has none in another range.
+
+    torch marks what a backend leaves open for each collective (nccl:all_reduce) as asynchronous, and then takes it for
+    nobody's child: its time is that of the range around it (_populate_cpu_children in torch/autograd/profiler_util.py).
+    """
+    parent = host["parent"].to_numpy()
+    is_backend = (host["kind"] == "annotation").to_numpy() & map_categories(host["name"], is_backend_range).astype(bool)
+    is_skipped = is_backend & (gather(nearest(~is_backend, parent), parent) >= 0)
+    holder = nearest(~is_skipped, parent)
+    above = np.where(is_skipped, NONE, gather(holder, parent)).astype(np.int32)
+    around = gather(holder, inside).astype(np.int32)
+    alone: NDArray[np.int64] = self_times(
+        ranges.thread, ranges.start, ranges.end, above, calls.thread, around, calls.start, calls.end
+    )
+    alone[is_skipped] = 0
+    return alone
 
 
 def _operator_codes(names: pl.Series) -> NDArray[np.int64]:
@@ -173,19 +192,38 @@ def _with_op(memory: pl.DataFrame, host: pl.DataFrame, ranges: Columns) -> pl.Da
     return memory.with_columns(op=op)
 
 
-def _classified(device: pl.DataFrame) -> pl.DataFrame:
-    """Add what the names and the collective's metadata say."""
-    communicates = (
-        map_categories(device["name"], is_communication_kernel) | device["collective"].is_not_null().to_numpy()
-    )
+def _classified(device: pl.DataFrame, host: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
+    """Add what tells that a row moves data between ranks, and whether it uses tensor cores."""
+    rule = _communication_rules(device, host, launches)
     answers = ANSWERS.categories.to_list()
     uses = map_categories(
         device["name"], lambda name: answers.index(tensor_cores(name)), missing=answers.index("unknown")
     )
-    uses[communicates.astype(bool)] = answers.index("no")
+    communicates = rule.is_not_null()
+    uses[communicates.to_numpy()] = answers.index("no")
     return device.with_columns(
-        is_communication=communicates.astype(bool), tensor_cores=pl.Series(uses.astype(np.uint8)).cat.to(ANSWERS)
+        is_communication=communicates,
+        communication_rule=rule,
+        tensor_cores=pl.Series(uses.astype(np.uint8)).cat.to(ANSWERS),
     )
+
+
+def _communication_rules(device: pl.DataFrame, host: pl.DataFrame, launches: pl.DataFrame) -> pl.Series:
+    """The rule by which each row is communication, or null: its name, its metadata, or the call that launched it."""
+    names = device["name"].dtype.categories.to_list()  # type: ignore[attr-defined]
+    rules = {name: rule for name in names if (rule := communication_rule(name))}
+    is_call = map_categories(host["name"], is_collective_call).astype(bool)
+    launched = gather(is_call, gather(launches["host"].to_numpy(), device["launch"].to_numpy()), missing=False)
+    name = pl.col("name").cast(pl.String)
+    first = (
+        pl.when(name.is_in(list(rules)))
+        .then(name.replace_strict(rules, default=None, return_dtype=pl.String))
+        .when(pl.col("collective").is_not_null())
+        .then(pl.lit(METADATA_RULE))
+        .when(pl.lit(pl.Series(launched)) & (pl.col("kind") == "kernel"))
+        .then(pl.lit(CALL_RULE))
+    )
+    return device.select(first.cast(pl.Enum([*dict.fromkeys(rules.values()), METADATA_RULE, CALL_RULE]))).to_series()
 
 
 def _with_launch(device: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:

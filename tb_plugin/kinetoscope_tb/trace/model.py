@@ -26,6 +26,8 @@ HOST_KINDS = pl.Enum(["operator", "annotation"])
 LAUNCH_KINDS = pl.Enum(["runtime", "driver"])
 DEVICE_KINDS = pl.Enum(["kernel", "memcpy", "memset"])
 ANSWERS = pl.Enum(["yes", "no", "unknown"])
+METADATA_RULE, CALL_RULE = "collective metadata", "launched by a collective"
+"""Rules of `communication_rule` that look at something else than the name."""
 
 # Where an event lies in the file: what the details pane needs to show all of it.
 PLACE = {"offset": pl.Int64, "length": pl.Int32}
@@ -97,10 +99,11 @@ DEVICE_EVENTS = {
     "to_device": pl.Int32,
     **PLACE,
     # derived
-    "is_communication": pl.Boolean,
-    "tensor_cores": ANSWERS,
     "launch": pl.Int32,  # the call with the same correlation: a row of launches
     "op": pl.Int32,  # the operator that launched it: a row of host_events
+    "is_communication": pl.Boolean,
+    "communication_rule": pl.Enum,  # what tells that it is; null where nothing does
+    "tensor_cores": ANSWERS,
     "step": pl.Int32,  # the step of its launch, or of its operator where no call is known
 }
 """One row is one kernel, copy or fill that a device ran. Order: start, file."""

@@ -53,6 +53,24 @@ bmm_E4m3_E4m3E4m3_Fp32_t128x64x128u2_s6_et64x64_m64x64x32_cga1x1x1_16dp256b_TN_t
 bmm_Bfloat16_E2m1E2m1_Fp32_bA16_bB16_bC16_t128x16x512u2_s5_et64x16_m64x16x64
 void flashinfer::BatchPrefillWithPagedKVCacheKernel<flashinfer::KernelTraits<1u, 128u>>
 void flashinfer::SinglePrefillWithKVCacheKernel<flashinfer::KernelTraits<1u, 128u>>
+void flash::compute_attn_ws<Flash_fwd_kernel_traits<192, 128, 128, 12, 2, false, 1, cutlass::bfloat16_t, 128>, true>
+void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnBwdSm90<flash::CollectiveMainloopBwdSm90<>>>>
+flash::FlashAttnBwd<flash::CollectiveMainloopBwd<>>
+void sm90::fwd::sparse_attn_fwd_kernel<sm90::fwd::KernelTemplate<512, true>>
+void cutlass::device_kernel<vllm::cutlass_3x_gemm_sm90_fp8<cutlass::float_e4m3_t, cutlass::bfloat16_t>>
+void cutlass::device_kernel<dpsk::grouped_gemm::GemmKernel<cute::tuple<int, int, int, int>>>
+void cutlass::device_kernel<cutlass::fmha::kernel::FmhaKernelTma<>>
+void cutlass::device_kernel<CollectiveMma<MainloopSm100TmaUmma>>
+void cutlass::device_kernel<flat::kernel::FlatKernelTmaWarpSpecializedDeltaRule<>>
+cutlass::gemm::MainloopSm120ArrayTmaWarpSpecializedBlockScaled
+cutlass::gemm::MainloopSm90TmaGmmaWarpSpecialized
+cutlass::gemm::MainloopSm100TmaUmmaWarpSpecialized
+cutlass::gemm::MainloopSm103TmaUmmaWarpSpecialized
+void dpsk::gemm::fp8_gemm_kernel<4096u, 7168u, 128u, 128u, 128u, 5u, 128u, 128u, 2u, (dpsk::gemm::GemmType)1>
+void deep_gemm::sm90_fp8_mqa_logits<64u, 128u, false>
+void deep_gemm::sm90_bmn_bnk_mn_gemm_impl<1>
+void deep_gemm::sm100_fp8_einsum_impl<1>
+void deep_gemm::sm100_fp8_fp4_mega_moe_impl<1>
 void deep_gemm::fp8_gemm_kernel<7168u, 2048u, 64u, 128u, 128u>
 sm90_fp8_gemm_1d2d_impl<0u, 7168u, 2048u, 1u, 64u, 128u, 128u>
 sm100_fp8_gemm_1d1d_impl<0u, 7168u, 2048u>
@@ -98,6 +116,9 @@ void wgmma_kernel<8>
 """.strip().splitlines()
 
 NO = """
+void deep_gemm::transpose_fp32<512, 64>(const float*, float*)
+void deep_gemm::smxx_clean_logits<1>
+void cutlass::device_kernel<flash::FlashAttnBwdPreprocess<cute::tuple<>>>
 Memcpy HtoD (Pageable -> Device)
 Memset (Device)
 __amd_rocclr_fillBufferAligned

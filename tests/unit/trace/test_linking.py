@@ -126,6 +126,26 @@ def test_runtime_calls_are_no_self_time():
     }
 
 
+def test_a_backend_s_annotation_is_the_operator_s_own_time_and_another_annotation_is_not():
+    def own(annotation):
+        trace = (
+            TraceBuilder()
+            .op("record_param_comms", at=0, dur=100)
+            .annotation(annotation, at=10, dur=70)
+            .launch(at=20, dur=30, correlation=1)
+            .build()
+        )
+        return trace.host_events["self_ns"].to_list()
+
+    assert own("my part") == [30, 40]
+    assert own("nccl:all_reduce") == [70, 0]
+
+
+def test_an_annotation_of_a_backend_s_own_thread_keeps_its_time():
+    trace = TraceBuilder().annotation("gloo:all_reduce", at=0, dur=50).launch(at=10, dur=5, correlation=1).build()
+    assert trace.host_events["self_ns"].to_list() == [45]
+
+
 def test_a_call_that_wraps_one_of_the_same_name_is_seen_once():
     trace = TraceBuilder().op("mm", 0, 100).op("mm", 10, 80).op("mm", 20, 20).op("other", 50, 5).build()
     assert trace.host_events["is_repeat"].to_list() == [False, True, False, False]

@@ -209,11 +209,42 @@ def test_no_precision_advice_where_it_is_not_known():
     machine = Machine(None)
     silent = machine.steps(lambda _: computing(machine, name=SGEMM, types=["float"]))
     assert found(silent) == []
-    assert "its properties weren't recorded" in row(silent, "nothing_to_fix")["evidence"]
+    assert "the recording doesn't say which device it is" in row(silent, "nothing_to_fix")["evidence"]
     machine = Machine(V100)
     unnamed = machine.steps(lambda _: computing(machine, name="my_kernel", types=["float"]))
     assert found(unnamed) == []
     assert "not known by name" in row(unnamed, "nothing_to_fix")["evidence"]
+
+
+MI300X = {"id": 0, "name": "AMD Instinct MI300X", "computeMajor": 9, "computeMinor": 4}
+ON_MATRIX_CORES = "Cijk_Ailk_Bljk_SB_MT128x128x16_MI16x16x1"
+
+
+def test_float_products_on_matrix_cores_of_amd():
+    def trace(device, types, name=ON_MATRIX_CORES):
+        machine = Machine(device)
+        return machine.steps(lambda _: computing(machine, name=name, **({"types": types} if types else {})))
+
+    said = row(trace(MI300X, ["float", "float"]), "mixed_precision")
+    assert "matrix cores" in said["evidence"]
+    assert "tensor cores" not in said["evidence"]
+    assert "bfloat16" in said["action"]
+    assert "TF32" not in said["action"]
+    assert found(trace(MI300X, ["c10::BFloat16", "c10::BFloat16"])) == []
+    assert found(trace(MI300X, None)) == []
+    assert "in which precision products run" in row(trace(MI300X, None), "nothing_to_fix")["evidence"]
+    assert found(trace({"id": 0, "name": "AMD Radeon RX 7900", "computeMajor": 11, "computeMinor": 0}, ["float"])) == []
+
+
+def test_a_vega_and_a_cdna_have_the_same_number():
+    def evidence(name):
+        machine = Machine({"id": 0, "name": "AMD Radeon Graphics", "computeMajor": 9, "computeMinor": 0})
+        return row(machine.steps(lambda _: computing(machine, name=name, types=["c10::Half"])), "nothing_to_fix")[
+            "evidence"
+        ]
+
+    assert "doesn't say which device it is" in evidence("Cijk_Ailk_Bljk_HB_MT64x64x16_SE")
+    assert "in float products" in evidence(ON_MATRIX_CORES)
 
 
 def test_turning_the_layout_of_images():
@@ -244,6 +275,47 @@ def test_device_memory_that_is_nearly_full_and_never_that_of_the_host():
     assert row(trace(1, 76 << 30), "memory")["saving_ns"] is None
     assert found(trace(1, 40 << 30)) == []
     assert found(trace(0, 400 << 30)) == []
+
+
+def test_nearly_full_memory_of_a_server_is_no_matter_of_an_optimizer():
+    def action(operator):
+        machine = Machine()
+        machine.builder.memory(64, 5, **{"Device Type": 1, "Device Id": 0, "Total Allocated": 76 << 30})
+        machine.builder.op(operator, 0, 1, thread=2)
+        return row(machine.steps(lambda _: computing(machine)), "memory")["action"]
+
+    assert "optimizer" not in action("aten::linear")
+    assert "optimizer" in action("autograd::engine::evaluate_function: AddmmBackward0")
+
+
+def test_nothing_runs_while_graphs_are_captured():
+    machine = Machine()
+
+    def step(_):
+        computing(machine, 2)
+        machine.call("cudaStreamBeginCapture", 1 * US)
+        machine.work(20 * MS)
+        machine.call("cudaStreamEndCapture", 1 * US)
+        computing(machine, 2)
+
+    trace = machine.steps(step)
+    assert found(trace) == []
+    assert "graphs are captured" in row(trace, "nothing_to_fix")["evidence"]
+
+
+def test_many_small_kernels_beside_graphs_are_no_reason_to_use_graphs():
+    def action(*calls):
+        machine = Machine()
+
+        def step(_):
+            for call in calls:
+                machine.call(call, 1 * US)
+            computing(machine, 200, dur=5 * US, host=40 * US)
+
+        return row(machine.steps(step), "launch_bound")["action"]
+
+    assert "CUDA graphs" in action()
+    assert "more of the step in graphs" in action("cudaGraphLaunch")
 
 
 def test_asking_the_driver_for_memory_in_every_step():

@@ -1,3 +1,4 @@
+from kinetoscope_tb.views.device.exposed_time import exposed_time
 from kinetoscope_tb.views.device.gpus import gpus
 from kinetoscope_tb.views.device.kernel_durations import kernel_durations
 from kinetoscope_tb.views.device.kernels import kernels
@@ -178,3 +179,44 @@ def test_the_exporter_in_python_has_multiprocessors_in_the_place_of_their_thread
     properties = {"id": 0, "name": "GPU", "maxThreadsPerMultiprocessor": 132}
     table = gpus(TraceBuilder(deviceProperties=[properties]).kernel("k", 0, 5).build())
     assert table.select("multiprocessors", "threads_per_sm").rows() == [(132, None)]
+
+
+def test_what_tells_that_a_kernel_moves_data_between_ranks():
+    trace = (
+        TraceBuilder()
+        .op("sglang::outplace_all_reduce", 0, 40)
+        .op("aten::copy_", 20, 10)
+        .launch(5, 1, 1)
+        .launch(22, 1, 2)
+        .kernel("push_and_reduce", 50, 30, 1)
+        .kernel("copy_kernel", 80, 20, 2)
+        .kernel("void dpsk::ep::internode::dispatch<false, 8>(int4*)", 100, 15, 3)
+        .kernel("allgather_of_a_vendor", 120, 10, 4, **{"Collective name": "all_gather", "Group size": 2})
+        .build()
+    )
+    same(
+        kernels(trace),
+        """
+        name                                                 total_ns  is_communication  communication_rule
+        push_and_reduce                                      30        True              launched by a collective
+        copy_kernel                                          20        False             -
+        void dpsk::ep::internode::dispatch<false, 8>(int4*)  15        True              DeepEP
+        allgather_of_a_vendor                                10        True              collective metadata
+        """,
+    )
+
+
+def test_a_transport_of_experts_is_communication_that_computation_hides():
+    trace = (
+        TraceBuilder()
+        .kernel("void dpsk::ep::internode::combine<8, __nv_bfloat16>", 0, 100, stream=16)
+        .kernel("void dpsk::gemm::fp8_gemm_kernel<4096u, 7168u>", 10, 80)
+        .build()
+    )
+    same(
+        exposed_time(trace).head(1),
+        """
+        computation_ns  exposed_communication_ns  communication_ns
+        80              20                        100
+        """,
+    )

@@ -1,8 +1,15 @@
 """Kernels of an operator: the sequences of device work that its calls launch."""
 
+import polars as pl
+import pytest
+
+from kinetoscope_tb.measures.calls.op_calls import UNATTRIBUTED
+from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.host import op_kernels as module
 from kinetoscope_tb.views.host.op_kernels import op_kernels
+from kinetoscope_tb.views.host.operators import operators
 from support.build import TraceBuilder, same
+from support.real_traces import FOLDER, MISSING
 
 
 def calls(*kernels, inner=""):
@@ -62,6 +69,16 @@ def test_of_calls_of_one_name_in_each_other_the_innermost_counts():
         f     outer     1      3
         """,
     )
+    assert operators(trace).filter(pl.col("name") == "f")["device_total_ns"].to_list() == [8]
+
+
+@pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
+def test_the_sequences_of_each_operator_add_up_to_its_device_total():
+    trace = read(FOLDER / "claims" / "hta_mtia_rank_0.json.gz")  # calls of one name lie in each other there
+    sums = op_kernels(trace).group_by("name").agg(pl.col("device_total_ns").sum().alias("sequences_ns"))
+    both = operators(trace).join(sums, on="name").filter(pl.col("name") != UNATTRIBUTED)
+    assert both.height > 90
+    assert both.filter(pl.col("device_total_ns") != pl.col("sequences_ns")).is_empty()
 
 
 def test_the_order_is_that_of_the_launches_on_all_streams():

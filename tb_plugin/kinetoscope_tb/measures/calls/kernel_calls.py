@@ -30,9 +30,18 @@ class KernelCosts(Table):
         NUMBER, "Blocks per multiprocessor, averaged over its calls by their duration; missing if none says."
     )
     mean_occupancy_frac = Column(
-        FRACTION, "Estimated achieved occupancy, averaged over its calls by their duration; missing if none says."
+        FRACTION,
+        "Share of a multiprocessor's threads that a launch can keep there, estimated by the profiler from the launch's "
+        "block size, registers, shared memory and number of blocks, and not measured; averaged over its calls by their "
+        "duration, missing if none says.",
     )
     is_communication = Column(BOOL, "Whether it moves data between ranks; then it never counts as computation.")
+    communication_rule = Column(
+        TEXT,
+        "What tells that it does: the library or family whose kernels have such names; `collective metadata` in its "
+        "own arguments; or `launched by a collective`, whose range on the host launched it directly. Missing where "
+        "nothing tells it.",
+    )
 
 
 def kernel_table(trace: Trace, by: list[pl.Expr], texts: tuple[str, ...] = ()) -> pl.DataFrame:
@@ -53,6 +62,7 @@ def kernel_table(trace: Trace, by: list[pl.Expr], texts: tuple[str, ...] = ()) -
         _weighted("blocks_per_sm").alias("mean_blocks_per_sm"),
         _weighted("occupancy_frac").alias("mean_occupancy_frac"),
         pl.col("is_communication").any(),
+        pl.col("communication_rule").cast(pl.String).drop_nulls().first(),
         *(pl.col(name).cast(pl.String).drop_nulls().first() for name in texts),
     ]
     keys = [(pl.col(n).cast(pl.String) if rows.schema.get(n) == pl.Enum else pl.col(n)) for n in names]

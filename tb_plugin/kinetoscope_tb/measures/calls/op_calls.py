@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, factorize, fraction, gather, map_categories, scatter_add
-from ...arrays.nesting import add_up, nearest
+from ...arrays.nesting import add_up, nearest, nearest_alike
 from ...names.tensor_cores import is_matrix_op
 from ...table import BOOL, BYTES, COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace.model import Trace
@@ -43,14 +43,23 @@ class OpCosts(Table):
 
     calls = Column(COUNT, "How often it was called; a call that only wraps a call of the same name counts once.")
     device_self_ns = Column(DURATION, "Device time of the kernels, copies and fills that it launched itself.")
-    device_total_ns = Column(DURATION, "Device time that it and all operators inside it launched.")
+    device_total_ns = Column(
+        DURATION,
+        "Device time that it and all operators inside it launched. Of calls of one operator in each other the "
+        "innermost counts, so that nothing counts twice.",
+    )
     launches = Column(COUNT, "Runtime and driver calls that it made itself and that launched device work.")
     mean_launch_delay_ns = Column(
         DURATION,
         "Mean time from the end of such a call to the start of its work, of those after which the stream had no other "
-        "work left: behind other work a delay is waiting in the queue, and no loss. Missing if there is none.",
+        "work left: behind other work a delay is waiting in the queue, and no loss. Work that starts before the call "
+        "returns counts as 0. Missing if there is none.",
     )
-    host_self_ns = Column(DURATION, "Host time in it, without the operators and runtime calls that it made directly.")
+    host_self_ns = Column(
+        DURATION,
+        "Host time in it, without the operators, annotations and runtime calls that it made directly. What a backend "
+        "annotates in it (nccl:all_reduce) is its own, as in torch's key_averages().",
+    )
     host_total_ns = Column(DURATION, "Host time from its start to its end, summed over its calls.")
     tc_eligible = Column(BOOL, "Whether any call could use tensor cores: it, or something in it, multiplies matrices.")
     tc_self_frac = Column(
@@ -119,6 +128,8 @@ class Calls:
         self.own_group = gather(self.group, nearest(~again, self.parent))
         self.first = np.empty(groups.size, np.int64)
         self.first[group[::-1]] = rows[::-1]
+        names = host["name"].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()
+        self._outer = nearest_alike(self.parent, np.where(self.group >= 0, names, NONE), int(names.max(initial=0)) + 1)
 
     def own(self, row: NDArray[np.int32], value: NDArray[Any]) -> NDArray[np.int64]:
         """Sum of the values that belong to host rows, per group."""
@@ -127,6 +138,11 @@ class Calls:
     def with_inner(self, row: NDArray[np.int32], value: NDArray[Any]) -> NDArray[np.int64]:
         """The same, with what belongs to all rows inside each call."""
         return self.sums(add_up(self.parent, scatter_add(row, value, self.parent.size)))
+
+    def with_inner_once(self, row: NDArray[np.int32], value: NDArray[Any]) -> NDArray[np.int64]:
+        """The same; what calls of one operator in each other have both is the innermost one's."""
+        whole = add_up(self.parent, scatter_add(row, value, self.parent.size))
+        return self.sums(whole - scatter_add(self._outer, whole, self.parent.size))
 
     def sums(self, value: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sum of each call's value, per group."""
@@ -164,11 +180,11 @@ def _device_times(trace: Trace, calls: Calls) -> dict[str, Any]:
     eligible = scatter_add(op, uses, calls.parent.size) + map_categories(trace.host_events["name"], is_matrix_op)
     return {
         "device_self_ns": calls.own(op, dur),
-        "device_total_ns": calls.with_inner(op, dur),
+        "device_total_ns": calls.with_inner_once(op, dur),
         **_launches(trace, calls),
         "tc_eligible": calls.sums(add_up(calls.parent, eligible)) > 0,
         "tc_self_frac": _fractions(calls.own(op, dur * uses), calls.own(op, dur * known)),
-        "tc_total_frac": _fractions(calls.with_inner(op, dur * uses), calls.with_inner(op, dur * known)),
+        "tc_total_frac": _fractions(calls.with_inner_once(op, dur * uses), calls.with_inner_once(op, dur * known)),
     }
 
 

@@ -30,15 +30,24 @@ class Gpus(Table):
     device = Column(ID, "Index of the device.")
     name = Column(TEXT, "Name that the driver gives it.")
     utilization_frac = Column(
-        FRACTION, "Share of the time in which at least one kernel ran; missing where none was recorded."
+        FRACTION,
+        "Share of the time from the first step's start to the last one's end in which at least one kernel ran; missing "
+        "where none was recorded.",
     )
     sm_efficiency_frac = Column(
         FRACTION,
-        "Mean over the time of the multiprocessors' share with work: blocks per SM of the running kernels, at most 1.",
+        "Mean over the same time of the multiprocessors' share with work: blocks per SM of the running kernels, at "
+        "most 1.",
     )
-    occupancy_frac = Column(FRACTION, "Mean achieved occupancy of the kernels, weighted by their duration.")
+    occupancy_frac = Column(
+        FRACTION,
+        "Mean estimated occupancy of the kernels (see Kernels), weighted by how long each runs from the first step's "
+        "start to the last one's end.",
+    )
     tc_time_frac = Column(
-        FRACTION, "Share of kernel time in kernels known to use tensor cores, among the kernels that are known."
+        FRACTION,
+        "Share of kernel time, from the first step's start to the last one's end, in kernels known to use tensor or "
+        "matrix cores, among the kernels of which it is known.",
     )
     kernel_total_ns = Column(DURATION, "Sum of the durations of its kernels, outside the steps too.")
     device_total_ns = Column(DURATION, "The same with copies and fills.")

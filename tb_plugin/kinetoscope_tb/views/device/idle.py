@@ -1,9 +1,10 @@
 """Idle time: how long each stream and device had nothing to do, and why.
 
-A gap is the time between the end of all earlier rows and the next one. The call that launched the row which ended it
-tells its cause (measures/time/idle.py says how). What the host did in gaps that it was late for is shown beside; it
-isn't their cause by itself: a queue may run dry long after the call that held the host up. A stream without work is no
-fault while its device is busy, so look at the device first.
+A gap is the time between the end of all earlier rows and the next one, cut at the edges of the step; so is the time
+from the first step's start to the first row, and from the last row to the last step's end. The
+call that launched the row which ended it tells its cause (measures/time/idle.py says how). What the host did in gaps
+that it was late for is shown next to it; it isn't their cause by itself: a queue may run dry long after the call that
+held the host up. A stream without work is no fault while its device is busy, so look at the device first.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class LaunchDurations(Table):
     from_ns = Column(DURATION, "They last at least this long.", adds_up=False)
     to_ns = Column(DURATION, "They last less than this.", adds_up=False)
     launching_calls = Column(COUNT, "Calls that launched device work which was recorded, by their own duration.")
-    launch_delays = Column(COUNT, "The same calls by the time from their end to the start of their work.")
+    launch_delays = Column(COUNT, "The same calls by the time from their end to the start of their work, at least 0.")
     empty_queue_delays = Column(COUNT, "Those of them behind which the stream had no other work left, likewise.")
     device_times = Column(COUNT, "The same calls by the sum of the durations of what they launched.")
 

@@ -36,9 +36,13 @@ class Launches(Table):
     short_work_calls = Column(COUNT, "Launching calls that took longer than the work that they launched.")
     slow_calls = Column(COUNT, f"Launching calls longer than {SLOW_CALL_NS // 1000} µs.")
     mean_delay_ns = Column(
-        DURATION, "Mean time from the end of a launching call to the start of its work, waiting in the queue included."
+        DURATION,
+        "Mean launch delay: the time from the end of a launching call to the start of its work, waiting in the queue "
+        "included; 0 if the work starts before the call returns.",
     )
-    empty_queue_calls = Column(COUNT, "Launching calls that ended when the stream had no other work left.")
+    empty_queue_calls = Column(
+        COUNT, "Launching calls that ended when the stream had no other work left, the call's own work aside."
+    )
     mean_empty_queue_delay_ns = Column(DURATION, "Mean launch delay of those: what launching itself costs the device.")
     late_calls = Column(COUNT, f"Calls among those whose work began more than {LATE_START_NS // 1000} µs later.")
 

@@ -53,11 +53,10 @@ def op_kernels(trace: Trace, *, name: str | None = None, input_shapes: str | Non
         input_shapes: Only its calls with these shapes; all calls if not given.
     """
     host = trace.host_events
-    is_call = (host["kind"] == "operator") & ~host["is_repeat"]
-    for column, wanted in (("name", name), ("input_shapes", input_shapes)):
-        is_call &= True if wanted is None else (host[column].cast(pl.String) == wanted).fill_null(value=False)
-    wanted_calls = is_call.to_numpy()
-    rows = _sequences(trace, wanted_calls)
+    is_named = (host["kind"] == "operator") & ~host["is_repeat"] & _equals(host["name"], name)
+    is_call = is_named.to_numpy()
+    wanted_calls = (is_named & _equals(host["input_shapes"], input_shapes)).to_numpy()
+    rows = _sequences(trace, is_call, wanted_calls)
     known = rows.head(MOST_SEQUENCES).with_columns(sequence=_texts(trace, rows.head(MOST_SEQUENCES)["codes"]))
     rest = rows.tail(-MOST_SEQUENCES).with_columns(
         name=pl.lit(OTHERS) if name is None else pl.col("name"), sequence=pl.lit(OTHERS)
@@ -67,9 +66,14 @@ def op_kernels(trace: Trace, *, name: str | None = None, input_shapes: str | Non
     return OpKernels.of(sums.with_columns(mean_ns=mean.cast(pl.Int64)).select(OpKernels.schema().names()))
 
 
-def _sequences(trace: Trace, is_call: NDArray[np.bool_]) -> pl.DataFrame:
+def _equals(texts: pl.Series, wanted: str | None) -> pl.Series:
+    return (pl.Series([True]) if wanted is None else texts.cast(pl.String) == wanted).fill_null(value=False)
+
+
+def _sequences(trace: Trace, is_call: NDArray[np.bool_], is_wanted: NDArray[np.bool_]) -> pl.DataFrame:
     """Name, codes (of the device rows' names, in order, as text), calls, rows and time of each sequence."""
     call, row = _launched(trace, is_call)
+    call, row = call[is_wanted[call]], row[is_wanted[call]]
     device = trace.device_events
     pairs = pl.DataFrame(
         {

@@ -48,8 +48,8 @@ class CriticalPath(Table):
     stretches = Column(COUNT, "In how many stretches.")
     saved_ns = Column(
         DURATION,
-        "How much shorter a step would be if all of it, on the path or not, took `percent` less time. All steps are "
-        "laid out anew: what becomes critical instead is accounted for.",
+        "How much shorter a step would be if all of it, on the path or not, took `percent` less time. Each step is "
+        "laid out anew: what becomes critical instead is accounted for. At most that share of what the path has of it.",
     )
     saved_frac = Column(FRACTION, "The same / the step.")
 
@@ -68,6 +68,7 @@ def critical_path(
     at = path["class"].to_numpy(), path["step"].to_numpy()
     np.add.at(spent, at, (path["end_ns"] - path["start_ns"]).to_numpy())
     np.add.at(stretches, at, 1)
+    saved = np.minimum(saved, spent * int(percent) // 100)  # what of a delay lies before the step can't be shortened
     groups = [("all", counted_steps(trace))]
     if per == "step":
         groups = [(name, [step]) for step, name in enumerate(trace.steps["name"])]

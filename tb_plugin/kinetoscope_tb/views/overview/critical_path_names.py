@@ -43,7 +43,8 @@ class CriticalPathNames(Table):
     whole_ns = Column(DURATION, "How long it takes in all, on the path and off it.")
     saved_ns = Column(
         DURATION,
-        "How much shorter a step would be if all of it, on the path or not, took `percent` less time; reckoned for the "
+        "How much shorter a step would be if all of it, on the path or not, took `percent` less time, and at most that "
+        "share of what the path has of it; reckoned for the "
         f"{MOST_RECKONED} rows with most of the path, missing for the others.",
     )
     saved_frac = Column(FRACTION, "The same / the step.")
@@ -69,7 +70,16 @@ def critical_path_names(
     whole = np.zeros(found.size, np.int64)
     on_path = np.flatnonzero(np.isin(of_nodes, found))
     np.add.at(whole, np.searchsorted(found, of_nodes[on_path]), what_if.delays()[on_path])
-    saved = [int(what_if.saved(of_nodes == found[k], int(percent))[counted].sum()) for k in order[:MOST_RECKONED]]
+    whole = np.maximum(whole, spent)  # where nothing is known that was waited for, a path has what no delay has
+    saved = [
+        int(
+            np.minimum(
+                what_if.saved(of_nodes == found[k], int(percent)),
+                _share(path.filter(pl.Series(number == k)), trace, percent),
+            ).sum()
+        )
+        for k in order[:MOST_RECKONED]
+    ]
     rows = pl.DataFrame(
         {
             "name": names.text((found[order] // _PARTS - 1).astype(np.int32)).fill_null(NAMELESS),
@@ -81,6 +91,13 @@ def critical_path_names(
         }
     )
     return _per_step(rows, int(what_if.recorded[counted].sum()), len(counted))
+
+
+def _share(stretches: pl.DataFrame, trace: Trace, percent: str) -> NDArray[np.int64]:
+    """That share of the length of some stretches in each step: 0 in a step that doesn't count."""
+    spent = np.zeros(trace.steps.height, np.int64)
+    np.add.at(spent, stretches["step"].to_numpy(), (stretches["end_ns"] - stretches["start_ns"]).to_numpy())
+    return spent * int(percent) // 100
 
 
 def _keys(names: Names, places: Places, part: NDArray[np.int8] | np.int64, by: str) -> NDArray[np.int64]:
