@@ -23,12 +23,12 @@ SLOW = {  # folders and files that `make check` leaves out, each with the kind o
     "oracle": None,
     "property": None,
     "torture": "torture",
-    "unit/cache": None,
+    "unit/arrays/test_jit.py": None,
+    "unit/engine": None,
     "unit/producer": "recorder",
     "unit/reader": None,
-    "unit/serving": None,
-    "unit/test_compiling.py": None,
     "unit/test_work.py": None,
+    "unit/web": None,
 }
 
 
