@@ -32,6 +32,12 @@ SLOW = {  # folders and files that `make check` leaves out, each with the kind o
 }
 
 
+def pytest_configure() -> None:
+    """Refuses names in `SLOW` of what was moved: its tests would count as fast."""
+    if gone := [place for place in SLOW if not (TESTS / place).exists()]:
+        raise pytest.UsageError(f"SLOW in tests/conftest.py names what isn't there: {', '.join(gone)}")
+
+
 def slow_place_of(path: Path) -> str | None:
     """Which of the slow folders and files a test lies in."""
     return next((place for place in SLOW if (TESTS / place) in (path, *path.parents)), None)
