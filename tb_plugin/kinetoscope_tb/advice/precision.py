@@ -155,9 +155,9 @@ def _matrix_units(facts: Facts) -> _Units | None:
     runs_hip = bool(facts.trace.launches["name"].unique().cast(pl.String).str.starts_with("hip").any())
     found: list[_Units] = []
     for (device,), kernels in facts.kernels.group_by("device"):
-        told = devices.facts(int(device))
-        capability = _numbers(told.compute_capability)
-        name = told.name or ""
+        properties = devices.facts(int(device))
+        capability = _numbers(properties.compute_capability)
+        name = properties.name or ""
         if _AMD.search(name) or runs_hip:
             units = _of_amd(name, capability, uses_them=bool((kernels["tensor_cores"] == "yes").any()))
         elif _WITHOUT.search(name):

@@ -30,7 +30,7 @@ STEPS = {
 CALLS = {
     "kind": pl.String,
     "group": pl.Int32,  # row of `groups`, or NONE
-    "nth": pl.Int64,  # the group's how manieth, from the metadata
+    "nth": pl.Int64,  # number of the collective in its group, from the metadata
     "bytes": pl.Int64,  # of the message
     "dtype": pl.String,
     "peer": pl.Int64,  # the other rank of a send or recv, over the whole job

@@ -181,7 +181,7 @@ COLLECTIVES = {
     "rank": pl.Int64,
     "source_rank": pl.Int64,
     "target_rank": pl.Int64,
-    "nth": pl.Int64,  # the group's how manieth; the same on all its ranks
+    "nth": pl.Int64,  # number of the collective in its group; the same on all its ranks
     "is_asynchronous": pl.Enum,
     # derived
     "host_event": pl.Int32,  # its operator: a row of host_events, or NONE

@@ -13,7 +13,7 @@ export function skewOf(list: CollectivePeer[], shiftOf: (source: string) => numb
   return Math.max(...starts) - Math.min(...starts);
 }
 
-/** What finds this collective on every rank: its group's how manieth it is, else its like by name. */
+/** What finds this collective on every rank: its place among its group's collectives, else its name. */
 export function findOfCollective({ name, category, collective }: SliceFacts): Find {
   const { group, nth } = collective ?? {};
   const isNumbered = typeof nth === "number" && typeof group === "string";

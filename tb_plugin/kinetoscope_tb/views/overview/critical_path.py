@@ -49,7 +49,7 @@ class CriticalPath(Table):
     saved_ns = Column(
         DURATION,
         "How much shorter a step would be if all of it, on the path or not, took `percent` less time. Each step is "
-        "laid out anew: what becomes critical instead is accounted for. At most that share of what the path has of it.",
+        "recomputed, so what becomes critical instead counts. At most that share of its time on the path.",
     )
     saved_frac = Column(FRACTION, "The same / the step.")
 
