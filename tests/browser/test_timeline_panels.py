@@ -222,6 +222,18 @@ def test_workers_are_aligned_by_the_end_of_a_collective(app: App, base_url: str)
     page.wait_for_function("/profiler.from=-220000&/.test(location.hash) && /profiler.to=860000/.test(location.hash)")
 
 
+def test_clocks_that_cannot_be_compared_are_named_and_compared_again(app: App, base_url: str):
+    page = app.page
+    answer = {"state": "failed", "code": "broken", "message": "a rank can't be read"}
+    page.route("**/view?*view=clocks*", lambda route: route.fulfill(json=answer), times=1)
+    page.goto(f"/{ENTRY}{address(view='timeline', **RANKS, ranks='rank1')}")
+    expect(page.get_by_role("alert")).to_contain_text("clocks not compared")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.get_by_role("button", name="2 of 2 workers").click()
+    expect(page.get_by_role("group", name="Workers", exact=True)).to_contain_text("clock told by collectives")
+
+
 def test_clocks_told_late_move_no_aligned_worker_and_close_nothing(app: App, base_url: str):
     held = Held(app.page, "**/view?*view=clocks*")
     second = slice_called(base_url, ALL_REDUCE, 1, **{**RANKS, "worker": "rank1"})

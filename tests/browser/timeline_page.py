@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from browser.app import App
 
 LANE = 18
+PATIENCE_S = 60  # a busy machine is no failure
 RESTED_MS = 500  # the address follows 320 ms after the picture's last movement
 
 
@@ -68,12 +70,13 @@ class Drawn:
         self.page.wait_for_url(lambda _url: is_there(*self.range))
 
     def until(self, holds: Callable[[], bool]) -> None:
-        """Waits until something of the picture holds, and fails if that never comes."""
-        for _ in range(200):
-            if holds():
-                return
+        """Waits until something of the picture holds; fails with what the page says of itself if that never comes."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not holds():
+            if time.monotonic() > deadline:
+                states = self.page.get_by_role("status").all_inner_texts()
+                pytest.fail(f"not in {PATIENCE_S} s: {self.words}, {states}, {self.page.url}")
             self.page.wait_for_timeout(100)
-        pytest.fail("the picture never came to that")
 
     def spot(self, track: str, time: int, lane: int = 0) -> tuple[float, float]:
         """The point on the page where a lane of a track shows a time."""

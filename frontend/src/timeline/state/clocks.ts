@@ -31,6 +31,9 @@ export const isComparing = computed(() =>
   isUnmeasured.value && (view.answer.value === null || view.answer.value.state === "loading")
 );
 
+/** Why the clocks couldn't be compared; empty if they were, or weren't to be. */
+export const comparisonProblem = computed(() => view.answer.value?.state === "failed" ? view.answer.value.message : "");
+
 export function startClocks(): () => void {
   const end = view.start();
   return () => {

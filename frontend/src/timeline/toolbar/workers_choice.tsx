@@ -1,13 +1,14 @@
 /** Which workers of the run are shown together, and what makes them line up. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { retryFailed } from "../../app/resource.ts";
 import { address, listing, viewTitle } from "../../app/router.ts";
 import { decimal, plural, quantity } from "../../format/numbers.ts";
 import { alignmentText, commonSteps } from "../model/alignment.ts";
 import { clockWords } from "../model/clocks.ts";
 import { queryText } from "../search/search_results.ts";
 import { alignBy, alignment, isAligning, unaligned } from "../state/alignment.ts";
-import { clocks, isComparing } from "../state/clocks.ts";
+import { clocks, comparisonProblem, isComparing } from "../state/clocks.ts";
 import { sources } from "../state/sources.ts";
 import { main, reload, shownWorkers, showWorkers, unready } from "../state/traces.ts";
 import { ProgressLine } from "../../ui/status.tsx";
@@ -93,8 +94,15 @@ function ClockNote({ worker }: { worker: string }) {
   );
 }
 
-/** That the workers aren't yet where they belong. */
-function Moving() {
+/** That the workers aren't yet where they belong, or can't be put there. */
+function AlignmentState() {
+  if (comparisonProblem.value && !isAligning.value) {
+    return (
+      <span class="quiet" role="alert" data-tip={comparisonProblem.value}>
+        clocks not compared <button type="button" class="link" onClick={retryFailed}>Try again</button>
+      </span>
+    );
+  }
   if (!isAligning.value && !isComparing.value) return null;
   const why = isAligning.value ? "What they are aligned by is looked for" : "Their clocks are compared";
   return <span class="quiet" role="status" aria-busy="true" data-tip={`${why}: workers may move`}>lining up…</span>;
@@ -131,7 +139,7 @@ export function WorkersChoice() {
           ? `1 of ${plural(workers.length, "worker")}`
           : `${decimal(count)} of ${plural(workers.length, "worker")}`} <span aria-hidden="true">▾</span>
       </button>{" "}
-      <Moving />
+      <AlignmentState />
       {isOpen && (
         <div class="popover" role="group" aria-label="Workers">
           <Workers workers={workers} />
