@@ -28,5 +28,13 @@ Deno.test("a gap whose next row was queued tells when, if that is known", () => 
     words("launch latency", null),
     "Launch latency: the next work was queued, and the device took this long to begin it.",
   );
-  is(words("other", null), "The recording doesn't tell why: the next work was queued.");
+  is(words("unexplained", null), "Unexplained: the next work was queued, and waited for nothing that was recorded.");
+});
+
+Deno.test("a gap that has several causes tells how much the largest is", () => {
+  is(
+    gapWords({ ...GAP, cause: "blocked copy", cause_ns: 60_000_000, late_ns: null }),
+    "Blocked copy for 60.00 ms of it: the next work was queued, and the host was in a copy or a synchronizing call.",
+  );
+  is(gapWords({ ...GAP, cause: "not shown" }), "Not shown: the device may have run work that isn't in the recording.");
 });

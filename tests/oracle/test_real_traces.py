@@ -1,4 +1,4 @@
-"""The identities on every real trace, and the predecessor's numbers where it was right."""
+"""Identities on every real trace, and the predecessor's numbers where it was right."""
 
 import os
 from functools import cache
@@ -7,11 +7,13 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.measures.time.breakdown import CATEGORIES
+from kinetoscope_tb.measures.time.idle_causes import CAUSES
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import VIEWS
 from support.real_traces import FOLDER, MISSING
 
-TRACES = sorted(p for kind in ("runs", "single") for p in (FOLDER / kind).rglob("*.json*"))
+KINDS = ("runs", "single", "claims", "../inference")
+TRACES = sorted(p for kind in KINDS for p in (FOLDER / kind).rglob("*.json*") if p.name != "execution_details.json")
 
 read_once = cache(read)
 each = pytest.mark.parametrize("path", TRACES, ids=lambda p: p.relative_to(FOLDER).as_posix())
@@ -35,11 +37,78 @@ def test_the_parts_of_every_step_add_up(path):
 def test_busy_idle_and_exposed_time_add_up_on_every_device(path):
     trace = read_once(path)
     idle, exposed = VIEWS["idle"].run(trace, per="step"), VIEWS["exposed_time"].run(trace, per="step")
-    causes = ["busy_ns", "host_late_ns", "launch_latency_ns", "dependency_ns", "other_ns"]
-    assert idle.select(pl.sum_horizontal(causes)).to_series().to_list() == idle["window_ns"].to_list()
+    causes = [f"{cause.replace(' ', '_')}_ns" for cause in CAUSES]
+    assert idle.select(pl.sum_horizontal("busy_ns", *causes)).to_series().to_list() == idle["window_ns"].to_list()
     parts = ["computation_ns", "exposed_communication_ns", "exposed_copies_ns", "idle_ns"]
     assert exposed.select(pl.sum_horizontal(parts)).to_series().to_list() == exposed["window_ns"].to_list()
     assert idle.filter(scope="device")["idle_ns"].to_list() == exposed["idle_ns"].to_list()
+
+
+def length_of_empty_queue(rows, start, end):
+    """For how long of some time none of the rows (launch, start) was launched and hadn't begun; a sweep over instants."""
+    spans = [(max(at, start), min(begin, end)) for at, begin in rows if at < begin]
+    changes = sorted(
+        [(at, 1) for at, until in spans if at < until] + [(until, -1) for at, until in spans if at < until]
+    )
+    total, queued, since = 0, 0, start
+    for at, change in [*changes, (end, 0)]:
+        total += at - since if not queued else 0
+        queued, since = queued + change, at
+    return total
+
+
+@each
+def test_the_host_is_late_no_longer_than_the_queue_of_the_device_is_empty(path):
+    trace = read_once(path)
+    launched = trace.launches["start_ns"].to_list()
+    queues = {}
+    for row in trace.device_events.select("device", "launch", "start_ns").iter_rows():
+        queues.setdefault(row[0], []).extend([(launched[row[1]], row[2])] if row[1] >= 0 else [])
+    windows = trace.steps.select("name", "start_ns", "end_ns").rows()[:20]
+    idle = VIEWS["idle"].run(trace, per="step").filter(scope="device")
+    late = {(device, step): ns for device, step, ns in idle.select("device", "step", "host_late_ns").rows()}
+    for device, rows in queues.items():
+        for step, start, end in windows:
+            assert late[device, step] <= length_of_empty_queue(rows, start, end)
+    gaps = VIEWS["gaps"].run(trace).filter(pl.col("host_late_ns") > 0).head(20)
+    for device, start, dur, ns in gaps.select("device", "start_ns", "dur_ns", "host_late_ns").rows():
+        assert ns <= length_of_empty_queue(queues[device], start, start + dur)
+
+
+def idle_ms(name):
+    """The idle time of a recording's only device by cause, in ms, and its headline."""
+    trace = read(next(FOLDER.glob(name)))
+    row = VIEWS["idle"].run(trace).filter(scope="device").row(0, named=True)
+    headline = VIEWS["advice"].run(trace)["title"][0]
+    return {cause: row[f"{cause.replace(' ', '_')}_ns"] / 1e6 for cause in CAUSES}, headline
+
+
+@pytest.mark.skipif(not TRACES, reason="no real traces")
+def test_the_gpu_of_a_server_that_replays_graphs_does_not_wait_for_the_host():
+    """Up to 422 rows of vLLM were queued; the first one was launched 2.2 ms after the start and ran 149 ms later."""
+    ms, headline = idle_ms("../inference/vllm_prefilldecode_piecewise/graph_execution.json.gz")
+    assert ms["host late"] <= 2.22
+    assert ms["not shown"] == pytest.approx(151.23, abs=0.01)
+    assert headline == "For 49.1 % of the recording the trace doesn't show whether the GPU is busy."
+
+
+@pytest.mark.skipif(not TRACES, reason="no real traces")
+def test_a_host_in_a_synchronous_copy_waits_for_the_gpu_and_not_the_other_way_round():
+    """SGLang's prefill launched work after 0.12 ms, and then sat in hipMemcpyWithStream for 493 ms."""
+    ms, headline = idle_ms("../inference/sglang_prefilldecode/*.json.gz")
+    assert ms["host late"] < 1.1
+    assert ms["blocked copy"] == pytest.approx(493.2, abs=0.1)
+    assert headline == "The GPU is idle for 50.0 % of the recording, for no recorded reason."
+
+
+@pytest.mark.skipif(not TRACES, reason="no real traces")
+def test_a_first_gap_is_split_at_the_launch_of_the_copy_that_ends_it():
+    """8.6 of 45 ms passed before cudaMemcpyAsync was called, which then held the host for 40 ms."""
+    trace = read(next((FOLDER / "claims/resnet50_num_workers_4").glob("*.gz")))
+    gap = VIEWS["gaps"].run(trace).row(0, named=True)
+    assert gap["dur_ns"] == 44_992_000
+    assert gap["host_late_ns"] == 8_556_000
+    assert gap["cause"] == "blocked copy"
 
 
 @each

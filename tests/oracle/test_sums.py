@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from kinetoscope_tb.measures.time.idle_causes import CAUSES
 from kinetoscope_tb.measures.time.step_subset import counted_steps
 from kinetoscope_tb.pictures import parent_column
 from kinetoscope_tb.reader import read
@@ -134,7 +135,7 @@ def assert_parts_are_the_whole(trace, per):
     idle = VIEWS["idle"].run(trace, per=per)
     sums = {
         "window_ns": ["busy_ns", "idle_ns"],
-        "idle_ns": ["host_late_ns", "launch_latency_ns", "dependency_ns", "other_ns"],
+        "idle_ns": [f"{cause.replace(' ', '_')}_ns" for cause in CAUSES],
         "host_late_ns": [name for name in idle.columns if name.startswith("late_")],
     }
     for whole, of in sums.items():

@@ -8,15 +8,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinetoscope_tb.arrays.downsample import corners
+from kinetoscope_tb.arrays.gather import NONE
 from kinetoscope_tb.measures.time import idle as module
-from kinetoscope_tb.names.calls import synchronises
+from kinetoscope_tb.measures.time.host_activity import HOST_ACTIVITIES
+from kinetoscope_tb.measures.time.idle_causes import CAUSES, gap_parts
+from kinetoscope_tb.names.calls import launches_graph, may_wait, synchronises
 from kinetoscope_tb.names.kernels import is_data_loading, step_number
 from kinetoscope_tb.views import VIEWS
 from support import oracle
-from support.strategies import builders
+from support.build import TraceBuilder
+from support.strategies import builders, lengths, times
 
 few = settings(max_examples=60, deadline=None)
 SHORT = 6  # instead of QUEUED_NS: the random times are short
+
+
+CALLS = ["cudaLaunchKernel", "cudaMemcpyAsync", "cudaGraphLaunch"]
+
+
+@st.composite
+def launched(draw):
+    """A random trace in which most device rows have a launch: those drawn here, among any others."""
+    builder = draw(st.one_of(st.just(TraceBuilder().step(1, 0, 80)), builders()))
+    for number in range(100, 100 + draw(st.integers(1, 8))):
+        at, wait, call, dur = (draw(st.integers(0, most)) for most in (60, 20, 12, 10))
+        thread, stream = draw(st.integers(1, 2)), draw(st.sampled_from([7, 7, 8]))
+        builder.launch(at, call, number, name=draw(st.sampled_from(CALLS)), thread=thread)
+        builder.kernel("k", at + wait, dur, number, device=0, stream=stream)
+    for _ in range(draw(st.integers(0, 2))):
+        builder.launch(draw(times), draw(lengths), 99, name="cudaDeviceSynchronize", thread=draw(st.integers(1, 2)))
+    return builder
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -26,52 +47,88 @@ def short_times():
 
 
 def device_rows(trace):
-    """Device rows as dictionaries, each with when it ended and was launched, and whether its stream was told to wait."""
-    launches = trace.launches["start_ns"].to_list()
+    """Device rows as dictionaries, each with when it ended, its launch, and whether its stream waits for an event."""
+    launches = trace.launches.rows(named=True)
     rows = [
         {**row, "end_ns": row["start_ns"] + row["dur_ns"], "queue": (row["device"], row["stream"])}
         for row in trace.device_events.rows(named=True)
     ]
     waits = [(w["device"], w["stream"], w["start_ns"]) for w in trace.syncs.rows(named=True)]
     for row in rows:
-        row["launched"] = launches[row["launch"]] if row["launch"] >= 0 else None
+        call = launches[row["launch"]] if row["launch"] >= 0 else None
+        row["launched"] = call["start_ns"] if call else None
+        row["returned"] = call["start_ns"] + call["dur_ns"] if call else -1
+        row["is_graph"] = bool(call) and launches_graph(call["name"])
+        is_plain = call and not row["is_graph"] and not may_wait(call["name"])
+        row["submitted"] = row["returned"] if is_plain else row["launched"]
+        row["has_event_wait"] = False
     for queue in {row["queue"] for row in rows}:
         before = -1
         for row in sorted((r for r in rows if r["queue"] == queue and r["launch"] >= 0), key=lambda r: r["launched"]):
-            row["told"] = any(w[:2] == queue and before < w[2] <= row["launched"] for w in waits)
+            row["has_event_wait"] = any(w[:2] == queue and before < w[2] <= row["launched"] for w in waits)
             before = row["launched"]
     return rows
 
 
-def cause_at(instant, rows, everything, first):
-    """Why none of `rows` runs at an instant; `first` is when the windows begin."""
-    rows = [row for row in rows if row["dur_ns"]]
-    earlier = [row["end_ns"] for row in rows if row["start_ns"] <= instant]
+def waiting_at(trace):
+    """Two functions of an instant: whether a launching thread may wait for a device, and whether all that work do."""
+    used = {trace.launches["thread"][launch] for launch in trace.device_events["launch"] if launch >= 0}
+    calls = [row for row in trace.launches.rows(named=True) if row["thread"] in used]
+    others = [*trace.host_events.rows(named=True), *calls, *trace.python_calls.rows(named=True)]
+
+    def active(rows, instant):
+        return [row for row in rows if row["start_ns"] <= instant < row["start_ns"] + row["dur_ns"]]
+
+    def any_may_wait(instant):
+        return any(may_wait(row["name"]) for row in active(calls, instant))
+
+    def all_wait(instant):
+        waiting = [row for row in active(calls, instant) if synchronises(row["name"])]
+        working = {row["thread"] for row in active(others, instant)} & used
+        is_long = [all(synchronised(row["thread"], t) for t in range(instant - SHORT, instant + 1)) for row in waiting]
+        return any(is_long) and working <= {row["thread"] for row in waiting}
+
+    def synchronised(thread, instant):
+        return any(row["thread"] == thread and synchronises(row["name"]) for row in active(calls, instant))
+
+    return any_may_wait, all_wait
+
+
+def cause_at(instant, rows, everything, window, waiting):
+    """Why none of `rows` runs at an instant of a window."""
+    any_may_wait, all_wait = waiting
+    earlier = [row for row in rows if row["start_ns"] <= instant]
     later = [row for row in rows if row["start_ns"] > instant]
-    if not later:
-        last = max((row for row in rows), key=lambda row: row["end_ns"], default=None)
-        latest = [row for row in rows if last and row["end_ns"] == last["end_ns"]]
-        return "host late" if latest and latest[-1]["launched"] is not None else "other"
-    after = min(later, key=lambda row: row["start_ns"])
-    begin = max(earlier, default=first)
-    if after["launched"] is None:
-        return "other"
-    if after["launched"] >= begin:
-        return "host late"
-    if after["start_ns"] - begin <= SHORT:
+    begin = max((row["end_ns"] for row in earlier), default=window[0])
+    before = max(reversed(earlier), key=lambda row: row["end_ns"], default=None)
+    after = min(later, key=lambda row: row["start_ns"], default=None)
+    end = after["start_ns"] if after else window[1]
+    is_open = before is None or before["launched"] is None
+    if after is None and is_open:
+        return "not shown"
+    if after and after["launched"] is None:
+        return "not shown"
+    if after and is_open and end > max(after["returned"], begin) + SHORT:
+        return "not shown"
+    known = [row for row in reversed(later) if row["launched"] is not None]
+    first = min(known, key=lambda row: row["launched"], default=None)
+    if first is None or instant < first["launched"]:
+        return "not shown" if all_wait(instant) and instant >= begin + SHORT else "host late"
+    queued = max(first["launched"], begin)
+    if end - queued <= SHORT or instant < max(first["launched"], first["submitted"]) + SHORT:
         return "launch latency"
-    ended = [
-        row
-        for row in everything
-        if row["queue"] != after["queue"] and after["start_ns"] - SHORT < row["end_ns"] <= after["start_ns"]
-    ]
-    return "dependency" if after["told"] or ended else "other"
+    ended = [r for r in everything if r["queue"] != after["queue"] and end - SHORT < r["end_ns"] <= end]
+    if after["has_event_wait"] or ended:
+        return "dependency"
+    if any_may_wait(instant):
+        return "blocked copy"
+    return "graph launch" if after["is_graph"] and instant < after["returned"] else "unexplained"
 
 
 def host_at(trace):
     """A function that names what the launching threads do at an instant."""
     used = {trace.launches["thread"][launch] for launch in trace.device_events["launch"] if launch >= 0}
-    active = {name: [] for name in module.HOST_ACTIVITIES[:-1]}
+    active = {name: [] for name in HOST_ACTIVITIES[:-1]}
     for row in trace.host_events.rows(named=True):
         if is_data_loading(row["name"]):
             kind = "data loading"
@@ -96,7 +153,8 @@ def host_at(trace):
 def slow_idle(trace, windows):
     """Return {(scope, device, stream, step): counts of instants} as the view should."""
     rows = device_rows(trace)
-    first = windows[0][1]
+    span = windows[0][1], windows[-1][2]
+    waiting = waiting_at(trace)
     groups = {("device", row["device"], None): [] for row in rows} | {("stream", *row["queue"]): [] for row in rows}
     for row in rows:
         groups["device", row["device"], None].append(row)
@@ -105,22 +163,23 @@ def slow_idle(trace, windows):
     found = {}
     for key, own in groups.items():
         for step, start, end in windows:
-            counts = found[(*key, step)] = dict.fromkeys(("busy", *module.CAUSES, *module.HOST_ACTIVITIES), 0)
+            counts = found[(*key, step)] = dict.fromkeys(("busy", *CAUSES, *HOST_ACTIVITIES), 0)
             for t in range(start, end):
                 is_busy = any(row["start_ns"] <= t < row["end_ns"] for row in own)
-                cause = "busy" if is_busy else cause_at(t, own, rows, first)
+                cause = "busy" if is_busy else cause_at(t, own, rows, span, waiting)
                 counts[cause] += 1
                 counts[host(t)] += cause == "host late"
     return found
 
 
-COLUMNS = ["busy_ns", "host_late_ns", "launch_latency_ns", "dependency_ns", "other_ns"]
+COLUMNS = ["busy_ns", *(f"{cause.replace(' ', '_')}_ns" for cause in CAUSES)]
+PARTS = len(COLUMNS)
 COLUMNS += [name for name in VIEWS["idle"].table.schema() if name.startswith("late_")]
 
 
 @few
-@given(builders(), st.sampled_from(["recording", "step"]))
-def test_busy_time_causes_and_occupants_are_those_of_each_instant(builder, per):
+@given(launched(), st.sampled_from(["recording", "step"]))
+def test_busy_time_causes_and_what_the_host_did_are_those_of_each_instant(builder, per):
     trace = builder.build()
     steps = trace.steps.select("name", "start_ns", "end_ns").rows()
     windows = steps if per == "step" else [("all", steps[0][1], steps[-1][2])]
@@ -134,11 +193,40 @@ def test_busy_time_causes_and_occupants_are_those_of_each_instant(builder, per):
 
 
 @few
-@given(builders(), st.sampled_from(["recording", "step"]))
+@given(launched(), st.sampled_from(["recording", "step"]))
 def test_busy_time_and_the_causes_of_idle_time_add_up_to_the_window(builder, per):
     table = VIEWS["idle"].run(builder.build(), per=per)
-    assert table.select(pl.sum_horizontal(COLUMNS[:5])).to_series().to_list() == table["window_ns"].to_list()
-    assert table.select(pl.sum_horizontal(COLUMNS[5:])).to_series().to_list() == table["host_late_ns"].to_list()
+    assert table.select(pl.sum_horizontal(COLUMNS[:PARTS])).to_series().to_list() == table["window_ns"].to_list()
+    assert table.select(pl.sum_horizontal(COLUMNS[PARTS:])).to_series().to_list() == table["host_late_ns"].to_list()
+
+
+@few
+@given(launched(), st.sampled_from(["stream", "device", "worker"]), st.booleans())
+def test_the_host_is_late_only_while_nothing_is_queued(builder, axis, each):
+    trace = builder.build()
+    parts = gap_parts(trace, axis, module.Windows.of(trace, each=each))
+    rows = [row for row in device_rows(trace) if row["launched"] is not None]
+    for part in parts.filter(cause="host late").rows(named=True):
+        own = [
+            row for row in rows if part["device"] in {row["device"], NONE} and part["stream"] in {row["stream"], NONE}
+        ]
+        assert not any(
+            row["launched"] <= t < row["start_ns"] for row in own for t in range(part["start_ns"], part["end_ns"])
+        )
+
+
+@few
+@given(launched(), st.sampled_from(["stream", "device", "worker"]), st.booleans())
+def test_the_parts_of_a_gap_follow_each_other_without_a_hole(builder, axis, each):
+    trace = builder.build()
+    windows = module.Windows.of(trace, each=each)
+    gaps = module.gaps(trace, axis, windows).rows_by_key(["gap", "window"], named=True, unique=True)
+    parts = gap_parts(trace, axis, windows).rows_by_key(["gap", "window"], named=True)
+    assert gaps.keys() == parts.keys()
+    for key, gap in gaps.items():
+        times = [gap["start_ns"], *(part["end_ns"] for part in parts[key])]
+        assert [part["start_ns"] for part in parts[key]] == times[:-1]
+        assert times[-1] == gap["end_ns"]
 
 
 @few

@@ -39,7 +39,9 @@ def rows(draw):
         case "annotation":
             return "annotation", (draw(op_names), at, dur), {"thread": draw(threads)}
         case "launch":
-            name = draw(st.sampled_from(["cudaLaunchKernel", "cudaStreamSynchronize"]))
+            name = draw(
+                st.sampled_from(["cudaLaunchKernel", "cudaStreamSynchronize", "cudaMemcpyAsync", "cudaGraphLaunch"])
+            )
             ids = {"correlation": draw(correlations), "External id": draw(correlations)}
             return "launch", (at, dur), {"name": name, "thread": draw(threads), **ids}
         case "kernel":

@@ -23,11 +23,13 @@ __all__ = ["CATEGORIES", "NOTHING", "Advice", "Facts", "advice"]
 NOTHING = "nothing_to_fix"
 CATEGORIES = {"communication": "Communication", "copies": "Memcpy", "data_loading": "DataLoader"}
 """The category of the slices that a rule is about as a whole."""
-_MOSTLY = 0.5  # with less computation there is a cause, known or not
+_MOSTLY = 0.85  # with less computation there is a cause, known or not
 _RULES = (
     host.data_loading,
     host.synchronising,
     host.host_bound,
+    host.launch_calls,
+    host.unexplained_idle,
     host.small_operators,
     host.optimizer,
     host.allocation,
@@ -44,12 +46,12 @@ _RULES = (
 
 
 def advice(facts: Facts) -> list[Advice]:
-    """What to do, the largest saving first, then what isn't a matter of time; last, what needs no attention."""
+    """What to do, the largest part of the step first; then what isn't a matter of time, then what is in order."""
     if not facts.step_ns:
         return []
     said = [each for rule in _RULES for each in rule(facts)]
     found = [s for s in said if isinstance(s, Advice)]
-    found.sort(key=lambda a: (a.saving_ns is None, -(a.saving_ns or 0)))
+    found.sort(key=lambda a: -a.weight_ns)
     return [*found, _rest(facts, said)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -10,11 +11,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, map_categories
-from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge
+from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union
 from ..measures.time.breakdown import breakdown, intervals_of
 from ..measures.time.exposure import exposure
-from ..measures.time.idle import HOST_ACTIVITIES, Windows, axes, gaps, host_activity, launching_threads
-from ..names.calls import allocates, synchronises
+from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
+from ..measures.time.idle import Windows, axes
+from ..measures.time.idle_causes import gap_parts
+from ..names.calls import allocates, may_wait, synchronises
 from ..names.kernels import is_data_loading
 from ..trace import Trace
 from . import text
@@ -129,6 +132,11 @@ class Facts:
         return f"the {noun}" if used == 1 else f"all {used} {noun}s"
 
     @cached_property
+    def subject(self) -> str:
+        """The same where a sentence begins."""
+        return self.device[0].upper() + self.device[1:]
+
+    @cached_property
     def waits(self) -> str:
         """The verb for `device`: waits, or wait."""
         return "wait" if self.device.startswith("all") else "waits"
@@ -147,19 +155,26 @@ class Facts:
     @cached_property
     def idle(self) -> dict[str, float]:
         """The idle time of all devices together by its cause, as shares of the mean step."""
-        found = self._gaps
-        lengths = found.group_by("cause").agg((pl.col("end_ns") - pl.col("start_ns")).sum())
-        return {str(cause): self.share(ns / self.count) for cause, ns in lengths.rows()}
+        lengths = self.idle_parts.group_by("cause").agg((pl.col("end_ns") - pl.col("start_ns")).sum())
+        return {str(cause): self.share(ns / self.count) for cause, ns in lengths.sort("cause").rows()}
 
     @cached_property
-    def late_gaps(self) -> pl.DataFrame:
-        """Those that the host was late for."""
-        return self._gaps.filter(pl.col("cause") == "host late")
+    def blocking_call(self) -> str:
+        """The call that the host is in for most of the idle time whose cause is a blocked copy."""
+        parts = self.idle_parts.filter(pl.col("cause") == "blocked copy")
+        within = union(parts["start_ns"].to_numpy(), parts["end_ns"].to_numpy())
+        return _call_within(self.trace, within, may_wait)
 
     @cached_property
-    def _gaps(self) -> pl.DataFrame:
-        """The gaps of all devices together in the steps that count."""
-        return gaps(self.trace, "worker", self.windows).filter(pl.col("window").is_in(np.flatnonzero(self.counted)))
+    def late_parts(self) -> pl.DataFrame:
+        """The parts of gaps in which nothing was queued for any device, since the host was late."""
+        return self.idle_parts.filter(pl.col("cause") == "host late")
+
+    @cached_property
+    def idle_parts(self) -> pl.DataFrame:
+        """The parts of the gaps of all devices together in the steps that count, each with its cause."""
+        parts = gap_parts(self.trace, "worker", self.windows)
+        return parts.filter(pl.col("window").is_in(np.flatnonzero(self.counted)))
 
     @cached_property
     def kernels(self) -> pl.DataFrame:
@@ -179,11 +194,12 @@ class Late:
     The parts are disjoint and per step: `loading` (a launching thread waits for data), `allocating` (it is in a call
     that takes device memory or gives it back), `synchronising` (the gap began while a call waited for the device, and
     lasted no longer than that call had held the host up: without it the host would have been that much further on),
-    `optimizer` (inside Optimizer.step) and `host` (the rest).
+    `optimizer` (inside Optimizer.step, launch latency included) and `host` (the rest).
 
     Attributes:
         blockers: The operators (or calls) that waited, with what they cost over the steps that count, the most first.
-        host_activity: What the host did in the rest, as shares of it.
+        activity: What the host did in the rest, as shares of it.
+        latency: Launch latency of the gaps that the host was late in, per step: fewer launches save it too.
         gaps: How many gaps there are.
         longest_ns: The most that the host is late for in one of them.
         calls: The name of the call that took most of the gaps, of those that neither wait for a device nor take memory
@@ -192,28 +208,38 @@ class Late:
 
     def __init__(self, facts: Facts) -> None:
         trace, count = facts.trace, len(facts.windows.names)
-        found = facts.late_gaps
-        start, end, step = (found[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
+        late = facts.late_parts
+        start, end, step = (late[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
         loading, allocating, optimizer, rest = exclusive_lengths(_host_ranges(trace), start, end)
-        waited, culprit = _held_up(trace, start)
+        waited, blocker = _held_up(trace, start)
         synchronising = np.minimum(rest + optimizer, waited)
         from_rest = np.minimum(rest, synchronising)
         optimizer, rest = optimizer - (synchronising - from_rest), rest - from_rest
 
-        def per_step(lengths: Ints) -> Ints:
+        def per_step(lengths: Ints, step: NDArray[np.int32] = step) -> Ints:
             total = np.zeros(count, np.int64)
             np.add.at(total, step, lengths)
             return total
 
         self.loading, self.allocating = per_step(loading), per_step(allocating)
         self.synchronising, self.optimizer, self.host = map(per_step, (synchronising, optimizer, rest))
-        self.gaps = found.height
+        behind = _latency_behind(facts)
+        times = [behind[side].to_numpy() for side in ("start_ns", "end_ns")]
+        steps = behind["window"].to_numpy()
+        self.latency = per_step(times[1] - times[0], steps)
+        self.optimizer += per_step(length_within(_host_ranges(trace)[2], *times), steps)
+        self.gaps = late["gap"].n_unique()
         self.longest_ns = int(rest.max(initial=0))
-        self.calls = _calls_within(trace, (start, end))
-        self.blockers = _summed(trace, culprit, synchronising)
-        spent = np.array([part.sum() for part in host_activity(trace, found).values()], float)
+        self.calls = _call_within(trace, (start, end), lambda name: not (synchronises(name) or allocates(name)))
+        self.blockers = _summed(trace, blocker, synchronising)
+        spent = np.array([part.sum() for part in host_activity(trace, late).values()], float)
         spent[: HOST_ACTIVITIES.index("runtime call")] = 0
-        self.occupants = dict(zip(HOST_ACTIVITIES, (spent / max(spent.sum(), 1)).tolist(), strict=True))
+        self.activity = dict(zip(HOST_ACTIVITIES, (spent / max(spent.sum(), 1)).tolist(), strict=True))
+
+
+def _latency_behind(facts: Facts) -> pl.DataFrame:
+    """The launch latencies of the gaps that the host was late in."""
+    return facts.idle_parts.filter((pl.col("cause") == "launch latency") & pl.col("gap").is_in(facts.late_parts["gap"]))
 
 
 def _host_ranges(trace: Trace) -> list[Intervals]:
@@ -290,13 +316,13 @@ def _summed(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[tuple[str
     return sums.sort("cost", "who", descending=[True, False]).rows()
 
 
-def _calls_within(trace: Trace, gaps: Intervals) -> str:
-    """The name of the runtime or driver call that took most of some time and isn't known for waiting or allocating."""
-    is_known = map_categories(trace.launches["name"], lambda name: synchronises(name) or allocates(name))
-    calls = trace.launches.filter(~pl.Series(is_known, dtype=pl.Boolean)).select(
+def _call_within(trace: Trace, within: Intervals, is_meant: Callable[[str], bool]) -> str:
+    """The name of the runtime or driver call that took most of some time, of those meant; empty if none did."""
+    meant = map_categories(trace.launches["name"], is_meant)
+    calls = trace.launches.filter(pl.Series(meant, dtype=pl.Boolean)).select(
         pl.col("name").cast(pl.String), "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns")
     )
-    spent = length_within(gaps, calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy())
+    spent = length_within(within, calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy())
     sums = calls.with_columns(spent=pl.Series(spent)).group_by("name").agg(pl.col("spent").sum())
     most = sums.filter(pl.col("spent") > 0).sort("spent", "name", descending=[True, False])["name"].head(1).to_list()
     return most[0] if most else ""
@@ -304,7 +330,7 @@ def _calls_within(trace: Trace, gaps: Intervals) -> str:
 
 def described(late: Late) -> str:
     """The two largest shares of what the host did, in words."""
-    largest = sorted(late.occupants.items(), key=lambda item: -item[1])[:2]
+    largest = sorted(late.activity.items(), key=lambda item: -item[1])[:2]
     named = {
         "operator": "operators",
         "runtime call": f"runtime calls (most of it `{late.calls}`)",

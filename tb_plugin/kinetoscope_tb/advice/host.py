@@ -17,10 +17,12 @@ from .facts import Facts, described, is_optimizer
 from .model import Advice, Cleared, Unknown
 
 SHORT_KERNEL_NS = 25_000  # on average: shorter than the host takes for an operator
+SLOW_LAUNCH_NS = 200_000  # a launch takes 5 to 20 µs
 SMALL_OP_NS = 20_000  # an operator that is called for less spends most of it on being called
 _MOSTLY = 0.3  # of the kernels begin behind a gap: then launching is what limits, not single pauses
 _HOST_BOUND = 0.10  # of the step: some gaps are normal
 _OVERHEAD = 0.30
+_MENTIONED = 0.05  # of the idle time that isn't explained
 _MANY = 100
 _MARK = (
     "Call `profiler.step()` after each batch, so that start-up doesn't count, and warm up before recording; then look "
@@ -105,9 +107,7 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     if not facts.has_device:
         return
     lengths = facts.late.host
-    saving = facts.mean(lengths)
-    share = facts.share(saving)
-    yield from _unexplained(facts)
+    waiting = facts.mean(lengths)
     if (facts.trace.device_events["launch"] == NONE).all():
         return
     if facts.is_worth(facts.capturing):
@@ -123,18 +123,17 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     doing = described(facts.late)
     per = text.times(kernels.height / facts.count, "kernel")
     longest = facts.late.longest_ns
-    single = f"One gap alone lasts {text.time(longest)}. " if longest > _MOSTLY * saving else ""
+    single = f"One gap alone lasts {text.time(longest)}. " if longest > _MOSTLY * waiting else ""
     stacks = " Recording Python stacks (with_stack=True) slows the host, so the share without it is smaller."
     has_stacks = not facts.trace.python_calls.is_empty()
     yield Advice(
         "launch_bound" if is_launching else "host_bound",
-        f"{facts.device[0].upper()}{facts.device[1:]} {facts.waits} for the host for {text.percent(share)} of "
-        f"{facts.every}.",
-        f"{facts.part(saving)} no device work was queued{facts.recurs(lengths)}; "
+        f"{facts.subject} {facts.waits} for the host for {facts.percent(waiting)} of {facts.every}.",
+        f"{facts.part(waiting)} no device work was queued{facts.recurs(lengths)}; "
         + (f"meanwhile the host was in {doing}. " if doing else "")
         + f"{single}{per} {facts.per}, of {text.time(mean)} on average.{stacks if has_stacks else ''}",
         _remedy(facts, is_launching=is_launching),
-        saving,
+        waiting + facts.mean(facts.late.latency) if is_launching else waiting,
         "low" if facts.is_whole else "medium" if has_stacks or facts.count == 1 else "high",
         "gaps",
         "host late",
@@ -157,18 +156,66 @@ def _remedy(facts: Facts, *, is_launching: bool) -> str:
     return "Shorten what the host does between launches: move it out of the step, or to another thread or process."
 
 
-def _unexplained(facts: Facts) -> Iterator[Cleared | Unknown]:
-    """Idle time of devices for which the host was in time, or for which it isn't known."""
-    for cause, share in facts.idle.items():
-        if share < _HOST_BOUND or cause == "host late":
-            continue
-        if cause == "other":
-            yield Unknown(
-                f"why {facts.device} {'were' if facts.waits == 'wait' else 'was'} idle for {text.percent(share)}",
-                "what came next was launched by no recorded call, or in time and waited for nothing that was recorded",
-            )
-        else:
+def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
+    """Devices wait for single calls that take long to launch work."""
+    dur = pl.col("end_ns") - pl.col("start_ns")
+    slow = facts.idle_parts.filter((pl.col("cause") == "launch latency") & (dur >= SLOW_LAUNCH_NS))
+    lengths = np.zeros(len(facts.windows.names), np.int64)
+    np.add.at(lengths, slow["window"].to_numpy(), slow.select(dur).to_series().to_numpy())
+    for cause in ("launch latency", "dependency", "graph launch"):
+        share = facts.idle.get(cause, 0.0) - (facts.share(facts.mean(lengths)) if cause == "launch latency" else 0.0)
+        if share >= _HOST_BOUND:
             yield Cleared(cause, f"{text.percent(share)} idle between queued work ({cause})")
+    if not facts.is_worth(lengths):
+        return
+    saving = facts.mean(lengths)
+    calls = text.times(slow.height / facts.count, "call")
+    longest = text.time(int(slow.select(dur.max()).item()))
+    yield Advice(
+        "slow_launch",
+        f"{facts.subject} {facts.waits} for calls that launch work for {facts.percent(saving)} of {facts.every}.",
+        f"{facts.part(saving)} in {calls} {facts.per}{facts.recurs(lengths)}; the longest leaves {facts.device} idle "
+        f"for {longest}.",
+        "Warm up before recording: the first launch of a kernel loads its code (CUDA_MODULE_LOADING=EAGER loads all at "
+        "start). If every step shows it, look at what the call waits for: a lock, an allocation, a full queue.",
+        saving,
+        "medium",
+        "gaps",
+        "launch latency",
+    )
+
+
+def unexplained_idle(facts: Facts) -> Iterator[Advice]:
+    """Idle time of devices that the recording doesn't explain: named with its size, and with what is known of it."""
+    reasons = {
+        "blocked copy": f"work was queued, and the host in `{facts.blocking_call}`, which may wait for {facts.device}",
+        "unexplained": "work was queued, and waited for nothing that was recorded",
+        "not shown": "work from before the recording, or work whose launch isn't in it, may have run",
+    }
+    shares = {cause: facts.idle.get(cause, 0.0) for cause in reasons}
+    share, first = sum(shares.values()), max(shares, key=lambda cause: shares[cause])
+    if not facts.has_device or share < _HOST_BOUND or facts.is_worth(facts.capturing):
+        return
+    causes = [cause for cause in sorted(shares, key=lambda c: -shares[c]) if shares[cause] >= _MENTIONED * share]
+    evidence = "; ".join(f"for {text.percent(shares[cause])} {reasons[cause]}" for cause in causes)
+    is_busy = "are" if facts.waits == "wait" else "is"
+    title = (
+        f"For {text.percent(share)} of {facts.every} the trace doesn't show whether {facts.device} {is_busy} busy."
+        if first == "not shown"
+        else f"{facts.subject} {is_busy} idle for {text.percent(share)} of {facts.every}, for no recorded reason."
+    )
+    yield Advice(
+        "unexplained_idle",
+        title,
+        f"Of {facts.unit}: {evidence}.",
+        "Look at the longest gaps, and at what else used the device. Record several steps in the middle of a run, with "
+        "ProfilerActivity.CPU and ProfilerActivity.CUDA.",
+        None,
+        "cannot_tell",
+        "gaps",
+        first,
+        round(share * facts.step_ns),
+    )
 
 
 def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:

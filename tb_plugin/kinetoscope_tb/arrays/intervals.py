@@ -86,3 +86,30 @@ def capped_integrals(start: Ints, end: Ints, height: NDArray[np.float64], cap: f
     place = np.empty(turns.size, np.int64)
     place[order] = np.arange(turns.size)
     return sums[place[-at.size :]]
+
+
+def cut(start: Ints, end: Ints, spans: Intervals) -> tuple[NDArray[np.int64], Ints, Ints, NDArray[np.int32]]:
+    """Cut intervals where the spans of a union begin and end.
+
+    Returns (interval, start, end, span) of each piece, in the order of the intervals and of time; span is -1 for a
+    piece that lies in none. Empty intervals have no piece.
+    """
+    borders = np.unique(np.concatenate(spans))
+    first, last = np.searchsorted(borders, start, "right"), np.searchsorted(borders, end, "left")
+    count = np.maximum(last - first + 1, 0)  # one more than there are borders strictly inside
+    piece = np.repeat(np.arange(start.size), count)
+    nth = np.arange(piece.size) - np.repeat(np.cumsum(count) - count, count)
+    begins = np.where(nth == 0, start[piece], np.append(borders, 0)[first[piece] + nth - 1])
+    ends = np.append(begins[1:], 0)  # a piece ends where the next one begins, but for an interval's last
+    is_last = nth == count[piece] - 1
+    ends[is_last] = end[piece[is_last]]
+    span = np.searchsorted(spans[0], begins, "right") - 1
+    inside = (span >= 0) & (begins < np.append(spans[1], 0)[span])
+    real = ends > begins
+    return piece[real], begins[real], ends[real], np.where(inside, span, -1)[real].astype(np.int32)
+
+
+def without(united: Intervals, other: Intervals) -> Intervals:
+    """What a union covers and another one doesn't."""
+    _, start, end, span = cut(*united, other)
+    return start[span < 0], end[span < 0]

@@ -31,3 +31,13 @@ def allocates(name: str) -> bool:
 def copies_memory(name: str) -> bool:
     """Whether a call of this name copies memory; with memory of the host it may return only when that is done."""
     return "memcpy" in name.lower()
+
+
+def may_wait(name: str) -> bool:
+    """Whether a call of this name may return only when the device has finished something."""
+    return synchronises(name) or copies_memory(name)
+
+
+def launches_graph(name: str) -> bool:
+    """Whether a call of this name launches a graph."""
+    return "GraphLaunch" in name

@@ -422,11 +422,33 @@ def test_what_the_steps_differ_by_is_no_finding():
 
 
 def test_a_recording_without_steps_is_spoken_of_as_a_whole():
-    trace = TraceBuilder().op("aten::mm", 0, 10).launch(1, 1, 1).kernel("k", 90, 10, 1).build()
+    trace = TraceBuilder().op("aten::mm", 0, 10).launch(88, 1, 1).kernel("k", 90, 10, 1).build()
     first = row(trace, "host_bound")
-    assert first["title"] == "The GPU waits for the host for 90.0 % of the recording."
+    assert first["title"] == "The GPU waits for the host for 88.0 % of the recording."
     assert first["confidence"] == "low"
     assert "profiler.step()" in first["action"]
+
+
+def test_idle_time_that_the_recording_does_not_explain_is_a_finding_with_its_size():
+    builder = TraceBuilder().step(1, 0, 1000 * US).launch(0, 5 * US, 1).kernel("k", 5 * US, 95 * US, 1)
+    trace = builder.launch(10 * US, 5 * US, 2).kernel("k", 900 * US, 100 * US, 2).build()
+    first = row(trace, "unexplained_idle")
+    assert first["title"] == "The GPU is idle for 80.0 % of step 1, for no recorded reason."
+    assert first["evidence"] == "Of step 1: for 80.0 % work was queued, and waited for nothing that was recorded."
+    assert (first["saving_ns"], first["confidence"], first["view"], first["filter"]) == (
+        None,
+        "cannot_tell",
+        "gaps",
+        "unexplained",
+    )
+    assert advice(trace)["rule"][0] == "unexplained_idle"  # the largest part of the step comes first
+
+
+def test_a_device_that_may_be_busy_with_earlier_work_is_not_called_idle():
+    trace = TraceBuilder().step(1, 0, 1000 * US).launch(5 * US, US, 1).kernel("k", 500 * US, 500 * US, 1).build()
+    first = row(trace, "unexplained_idle")
+    assert first["title"] == "For 50.0 % of step 1 the trace doesn't show whether the GPU is busy."
+    assert "host_bound" not in advice(trace)["rule"].to_list()
 
 
 def test_nothing_is_said_of_no_time():

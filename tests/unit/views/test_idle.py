@@ -5,7 +5,7 @@ from kinetoscope_tb.views.device.idle import idle
 from kinetoscope_tb.views.device.queue_length import queue_length
 from support.build import TraceBuilder, same
 
-CAUSES = "busy_ns  host_late_ns  launch_latency_ns  dependency_ns  other_ns"
+CAUSES = "busy_ns  host_late_ns  launch_latency_ns  dependency_ns  blocked_copy_ns  graph_launch_ns  not_shown_ns  unexplained_ns"
 
 
 def causes(builder, **where):
@@ -31,20 +31,31 @@ def built(*parts, window=200_000):
     return builder
 
 
-def test_a_gap_is_the_host_s_when_the_next_launch_began_after_the_queue_ran_dry():
-    trace = built(queued(20_000, launched=5_000), queued(80_000, launched=30_000, number=2))
-    # idle 0–20 (launched at 5), 30–80 (launched at 30) and 90–200 (nothing more was launched)
-    assert causes(trace, scope="device") == (20_000, 180_000, 0, 0, 0)
+def test_the_host_is_late_until_something_is_queued_and_latency_follows():
+    trace = built(queued(20_000, launched=5_000), queued(80_000, launched=65_000, number=2))
+    # idle 0–20 (launched at 5), 30–80 (launched at 65) and 90–200 (nothing more was launched)
+    assert causes(trace, scope="device") == (20_000, 5_000 + 35_000 + 110_000, 15_000 + 15_000, 0, 0, 0, 0, 0)
+
+
+def test_a_gap_is_never_charged_to_the_host_as_a_whole_when_work_was_launched_just_after_it_began():
+    trace = built(queued(0, launched=0), queued(160_000, launched=10_001, number=2), window=170_000)
+    assert causes(trace, scope="device") == (20_000, 1, 21_000, 0, 0, 0, 0, 128_999)
 
 
 def test_a_short_gap_before_a_queued_row_is_launch_latency():
     trace = built(queued(0, launched=0), queued(30_000, launched=9_999, number=2), window=40_000)
-    assert causes(trace, scope="device") == (20_000, 0, 20_000, 0, 0)
+    assert causes(trace, scope="device") == (20_000, 0, 20_000, 0, 0, 0, 0, 0)
 
 
-def test_a_longer_gap_before_a_queued_row_is_other_when_nothing_tells_why():
-    trace = built(queued(0, launched=0), queued(30_001, launched=9_999, number=2), window=40_001)
-    assert causes(trace, scope="device") == (20_000, 0, 0, 0, 20_001)
+def test_a_call_that_has_not_returned_has_submitted_nothing():
+    slow = TraceBuilder().step(1, 0, 100_000).launch(0, 1_000, 1).kernel("k", 5_000, 5_000, 1)
+    slow.launch(9_000, 50_000, 2).kernel("k", 65_000, 35_000, 2)
+    assert causes(slow, scope="device") == (40_000, 0, 60_000, 0, 0, 0, 0, 0)
+
+
+def test_a_longer_gap_before_a_queued_row_is_unexplained_beyond_the_latency():
+    trace = built(queued(0, launched=0), queued(40_000, launched=9_999, number=2), window=50_000)
+    assert causes(trace, scope="device") == (20_000, 0, 20_999, 0, 0, 0, 0, 9_001)
 
 
 def test_a_stream_depends_on_another_when_it_begins_as_a_row_of_that_ends():
@@ -54,27 +65,48 @@ def test_a_stream_depends_on_another_when_it_begins_as_a_row_of_that_ends():
         queued(61_000, launched=2, number=3, dur=9_000),
         window=70_000,
     )
-    assert causes(trace, scope="stream", stream=7) == (19_000, 0, 0, 51_000, 0)
-    assert causes(trace, scope="device") == (69_000, 0, 1_000, 0, 0)
+    assert causes(trace, scope="stream", stream=7) == (19_000, 0, 11_002, 39_998, 0, 0, 0, 0)
+    assert causes(trace, scope="device") == (69_000, 0, 1_000, 0, 0, 0, 0, 0)
 
 
-def test_a_stream_that_was_told_to_wait_depends_on_what_it_waits_for():
+def test_a_stream_that_waits_for_an_event_depends_on_what_it_waits_for():
     trace = built(queued(0, launched=0), queued(60_000, launched=5_000, number=2), window=70_000)
     wait = {"device": 0, "stream": 7, "cuda_sync_kind": "Stream Wait Event"}
     trace.event("cuda_sync", "Stream Wait Event", 3_000, 0, pid=0, tid=7, **wait)
-    assert causes(trace, scope="device") == (20_000, 0, 0, 50_000, 0)
+    assert causes(trace, scope="device") == (20_000, 0, 16_000, 34_000, 0, 0, 0, 0)
 
 
-def test_a_gap_before_a_row_without_a_known_launch_has_no_known_cause():
+def test_a_copy_that_holds_host_and_device_up_is_named():
+    trace = (
+        TraceBuilder().step(1, 0, 100_000).launch(10_000, 60_000, 1, name="cudaMemcpyAsync").memcpy(65_000, 35_000, 1)
+    )
+    assert causes(trace, scope="device") == (35_000, 10_000, 20_000, 0, 35_000, 0, 0, 0)
+
+
+def test_a_row_without_a_recorded_launch_may_have_been_queued_all_along():
     trace = TraceBuilder().step(1, 0, 100).kernel("k", 20, 30)
-    assert causes(trace, scope="device") == (30, 0, 0, 0, 70)
+    assert causes(trace, scope="device") == (30, 0, 0, 0, 0, 0, 70, 0)
+
+
+def test_a_first_row_that_begins_late_was_behind_work_that_is_not_recorded():
+    trace = built(queued(150_000, launched=2_000, dur=50_000))
+    assert causes(trace, scope="device") == (50_000, 0, 0, 0, 0, 0, 150_000, 0)
+
+
+def test_while_the_host_waits_for_the_device_longer_than_a_call_takes_to_return_the_device_may_be_busy():
+    trace = built(
+        queued(1_000, launched=0, dur=9_000), queued(95_000, launched=90_000, number=2, dur=5_000), window=100_000
+    )
+    trace.launch(5_000, 55_000, 9, name="cudaStreamSynchronize")
+    # 0–1 queued; 10–30 a call takes that long anyway; 30–60 it waits for something; 60–90 the host is late
+    assert causes(trace, scope="device") == (14_000, 50_000, 6_000, 0, 0, 0, 30_000, 0)
 
 
 def test_rows_of_one_graph_launch_were_all_queued():
-    trace = built(queued(10_000, launched=0))
-    trace.kernel("k", 25_000, 5_000, 1).kernel("k", 80_000, 20_000, 1)
-    # 0–10 launched at 0: late; 20–25 queued; 30–80 queued, but why so long?; 100–200 nothing more
-    assert causes(trace, scope="device") == (35_000, 110_000, 5_000, 0, 50_000)
+    trace = TraceBuilder().step(1, 0, 200_000).launch(0, 40_000, 1, name="cudaGraphLaunch")
+    trace.kernel("k", 35_000, 10_000, 1).kernel("k", 50_000, 5_000, 1).kernel("k", 105_000, 20_000, 1)
+    # 0–20 latency, 20–35 the call hasn't returned; 45–50 queued; 55–105 queued, but why so long?; 125–200 nothing more
+    assert causes(trace, scope="device") == (35_000, 75_000, 25_000, 0, 0, 15_000, 0, 50_000)
 
 
 def test_what_the_host_did_while_it_was_late():
@@ -94,7 +126,7 @@ def test_what_the_host_did_while_it_was_late():
         idle(trace.build()).filter(scope="device"),
         """
         late_data_loading_ns  late_synchronising_ns  late_runtime_ns  late_operator_ns  late_annotation_ns  late_python_ns  late_unrecorded_ns
-        10000  5000  1000  5000  8000  31000  30000
+        10000  5000  0  5000  8000  22000  20000
         """,
     )
 
@@ -138,9 +170,9 @@ def test_the_longest_gaps_first_with_what_ended_them():
     same(
         gaps(trace),
         """
-        device  start_ns  dur_ns  step  cause      host              host_ns  late_ns  before  after   op
-        0       30        50      1     host late  operator          39       30       first   second  aten::mm
-        0       0         10      1     host late  nothing recorded  9        5        -       first   -
+        device  start_ns  dur_ns  step  cause      cause_ns  host_late_ns  host              host_ns  late_ns  before  after   op
+        0       30        50      1     host late  30        30            operator          39       30       first   second  aten::mm
+        0       0         10      1     host late  5         5             nothing recorded  9        5        -       first   -
         """,
     )
     assert gaps(trace, from_ns=20)["start_ns"].to_list() == [30]

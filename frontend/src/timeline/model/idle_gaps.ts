@@ -25,19 +25,25 @@ function lateWords({ host, host_ns, late_ns, dur_ns, after, op }: Gap): string {
   return `Host late: ${late}; ${what}.${op ? ` Then ${op} launched.` : ""}`;
 }
 
+/** What most of a gap is due to, in words; they follow "Host late: " and the like. */
+const BECAUSE: Record<string, (queued: string) => string> = {
+  "launch latency": (queued) => `the next work ${queued}, and the device took this long to begin it`,
+  "dependency": (queued) => `the next work ${queued}, and waited for another stream`,
+  "blocked copy": (queued) => `the next work ${queued}, and the host was in a copy or a synchronizing call`,
+  "graph launch": (queued) => `the next work ${queued}, and the call that launches its graph hadn't returned`,
+  "not shown": () => "the device may have run work that isn't in the recording",
+  "unexplained": (queued) => `the next work ${queued}, and waited for nothing that was recorded`,
+};
+
 /** The cause of a gap, what is known of it, and what the host did meanwhile. */
 export function gapWords(gap: Gap): string {
+  if (gap.cause === "host late") return lateWords(gap);
   const queued = typeof gap.late_ns === "number" && gap.late_ns < 0
     ? `was queued ${lasting(-gap.late_ns)} before it`
     : "was queued";
-  switch (gap.cause) {
-    case "host late":
-      return lateWords(gap);
-    case "launch latency":
-      return `Launch latency: the next work ${queued}, and the device took this long to begin it.`;
-    case "dependency":
-      return `Dependency: the next work ${queued}, and waited for another stream.`;
-    default:
-      return `The recording doesn't tell why: the next work ${queued}.`;
-  }
+  const cause = String(gap.cause), because = BECAUSE[cause];
+  const part = typeof gap.cause_ns === "number" && gap.cause_ns < Number(gap.dur_ns)
+    ? ` for ${lasting(gap.cause_ns)} of it`
+    : "";
+  return `${cause[0]!.toUpperCase()}${cause.slice(1)}${part}: ${because ? because(queued) : cause}.`;
 }

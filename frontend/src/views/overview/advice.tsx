@@ -96,6 +96,7 @@ export function Verdict({ shown, isWhole }: { shown: ShownAnswer; isWhole: boole
 
 function Worth({ piece: { rule, saving, share, confidence } }: { piece: Piece }) {
   if (rule === NOTHING) return <b class="quiet">nothing to fix</b>;
+  if (confidence === "cannot_tell") return <b class="quiet">can't tell</b>;
   if (saving === null) return <b class="quiet">no matter of time</b>;
   return (
     <>

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from ...arrays.gather import map_categories
+from ...names.calls import launches_graph
 from ...trace.model import Trace
 
-_IS_GRAPH_LAUNCH = pl.col("name").cast(pl.String).str.contains("GraphLaunch", literal=True)
 LAUNCH = ("launch", "correlation", "device")
 
 
@@ -45,9 +46,8 @@ def graph_launches(trace: Trace) -> pl.DataFrame:
 
 def graph_rows(trace: Trace) -> pl.DataFrame:
     """The device rows that launches of graphs ran, with their `row` in device_events."""
-    launches = trace.launches.select(
-        pl.int_range(pl.len(), dtype=pl.Int32).alias("launch"), _IS_GRAPH_LAUNCH.alias("is_graph_launch")
-    )
+    is_graph = pl.Series("is_graph_launch", map_categories(trace.launches["name"], launches_graph), pl.Boolean)
+    launches = trace.launches.select(pl.int_range(pl.len(), dtype=pl.Int32).alias("launch"), is_graph)
     joined = trace.device_events.with_row_index("row").join(launches, "launch", "left", maintain_order="left")
     return joined.filter((pl.col("graph_id") >= 0) | pl.col("is_graph_launch"))
 

@@ -9,8 +9,10 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE
-from ...measures.time.idle import HOST_ACTIVITIES, Windows, host_activity
+from ...measures.time.host_activity import HOST_ACTIVITIES, host_activity
+from ...measures.time.idle import Windows
 from ...measures.time.idle import gaps as gaps_of
+from ...measures.time.idle_causes import gap_parts
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
@@ -33,9 +35,13 @@ class Gaps(Table):
     step = Column(TEXT, "Number of the step that it begins in; missing between steps, and where none were marked.")
     cause = Column(
         TEXT,
-        "host late: nothing was queued; launch latency: the next row was, and began at once; dependency: it waited for "
-        "another stream; other: why isn't known.",
+        "Why, for most of it. host late: nothing was queued. launch latency: within 20 µs of the next launch. "
+        "dependency: what was queued waited for another stream. blocked copy: the host was in a copy or synchronizing "
+        "call. graph launch: the call that launches the graph hadn't returned. not shown: the device may have run work "
+        "that wasn't recorded. unexplained: what was queued waited for nothing recorded.",
     )
+    cause_ns = Column(DURATION, "How much of it has that cause.")
+    host_late_ns = Column(DURATION, "How much of it nothing was queued, though the host could have queued work.")
     host = Column(TEXT, "What a launching thread did for most of it, by what was recorded of it.")
     host_ns = Column(DURATION, "How long it did that, within the gap.")
     late_ns = Column(
@@ -52,32 +58,45 @@ def gaps(
     trace: Trace, *, device: int | None = None, from_ns: int | None = None, to_ns: int | None = None
 ) -> pl.DataFrame:
     """The longest gaps first; with from_ns or to_ns those that reach into that time."""
-    found = gaps_of(trace, "device", Windows.of(trace, each=False))
-    wanted = [pl.lit(value=True)]
-    wanted += [pl.col("device") == device] if device is not None else []
-    wanted += [pl.col("end_ns") > from_ns] if from_ns is not None else []
-    wanted += [pl.col("start_ns") < to_ns] if to_ns is not None else []
-    found = found.filter(wanted).with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
-    found = found.sort("dur_ns", "device", "start_ns", descending=[True, False, False]).head(MOST_ROWS)
-    return Gaps.of(_described(trace, found).select(Gaps.schema().names()))
+    windows = Windows.of(trace, each=False)
+    predicates = [pl.lit(value=True)]
+    predicates += [pl.col("device") == device] if device is not None else []
+    predicates += [pl.col("end_ns") > from_ns] if from_ns is not None else []
+    predicates += [pl.col("start_ns") < to_ns] if to_ns is not None else []
+    rows = (
+        gaps_of(trace, "device", windows).filter(predicates).with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
+    )
+    rows = rows.sort("dur_ns", "device", "start_ns", descending=[True, False, False]).head(MOST_ROWS)
+    rows = rows.join(_causes(gap_parts(trace, "device", windows)), "gap", how="left", maintain_order="left")
+    return Gaps.of(_described(trace, rows).select(Gaps.schema().names()))
 
 
-def _described(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
+def _causes(parts: pl.DataFrame) -> pl.DataFrame:
+    """The cause of most of each gap, how much that is, and how much the host is late for."""
+    lengths = parts.group_by("gap", "cause").agg(cause_ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
+    late = pl.col("cause_ns").filter(pl.col("cause") == "host late").sum()
+    most = (
+        pl.col("cause", "cause_ns").sort_by("cause_ns", pl.col("cause").to_physical(), descending=[True, False]).first()
+    )
+    return lengths.group_by("gap").agg(most, late.alias("host_late_ns"))
+
+
+def _described(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
     device, launches = trace.device_events, trace.launches
-    spent = np.array(list(host_activity(trace, found).values()))
-    most = spent.argmax(axis=0) if found.height else np.empty(0, np.int64)
+    spent = np.array(list(host_activity(trace, rows).values()))
+    most = spent.argmax(axis=0) if rows.height else np.empty(0, np.int64)
     names = device["name"].cast(pl.String)
-    after = found["after"].replace(NONE, None)
+    after = rows["after"].replace(NONE, None)
     launched = launches["start_ns"].gather(device["launch"].gather(after).replace(NONE, None))
     ops = device["op"].gather(after).replace(NONE, None)
-    return found.with_columns(
+    return rows.with_columns(
         device=pl.col("device").cast(pl.Int64),
-        step=_step_of(trace, found["start_ns"].to_numpy()),
+        step=_step_of(trace, rows["start_ns"].to_numpy()),
         cause=pl.col("cause").cast(pl.String),
         host=pl.Series(HOST_ACTIVITIES, dtype=pl.String).gather(most),
         host_ns=spent.max(axis=0, initial=0),
-        late_ns=launched - found["start_ns"],
-        before=names.gather(found["before"].replace(NONE, None)),
+        late_ns=launched - rows["start_ns"],
+        before=names.gather(rows["before"].replace(NONE, None)),
         after=names.gather(after),
         op=trace.host_events["name"].gather(ops).cast(pl.String),
     )

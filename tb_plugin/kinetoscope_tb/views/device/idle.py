@@ -1,10 +1,10 @@
 """Idle time: how long each stream and device had nothing to do, and why.
 
 A gap is the time between the end of all earlier rows and the next one, cut at the edges of the step; so is the time
-from the first step's start to the first row, and from the last row to the last step's end. The
-call that launched the row which ended it tells its cause (measures/time/idle.py says how). What the host did in gaps
-that it was late for is shown next to it; it isn't their cause by itself: a queue may run dry long after the call that
-held the host up. A stream without work is no fault while its device is busy, so look at the device first.
+from the first step's start to the first row, and from the last row to the last step's end. Each gap is split instant by
+instant into causes (measures/time/idle_causes.py). What the host did while it was late is shown next to it; it isn't
+the cause by itself: a queue may run dry long after the call that held the host up. A stream without work is no fault
+while its device is busy, so look at the device first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import Literal
 
 import polars as pl
 
-from ...measures.time.idle import CAUSES, QUEUED_NS, Axis, Windows, axes, gaps, host_activity
+from ...measures.time.host_activity import host_activity
+from ...measures.time.idle import QUEUED_NS, Axis, Windows, axes, gaps
+from ...measures.time.idle_causes import CAUSES, gap_parts
 from ...table import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import device_work
@@ -33,20 +35,32 @@ class Idle(Table):
     step = Column(TEXT, "Number of the step; `all` from the start of the first to the end of the last.")
     window_ns = Column(DURATION, "Length of the step, or of all of them and what lies between.")
     busy_ns = Column(DURATION, "Some kernel, copy or fill runs.")
-    idle_ns = Column(DURATION, "Nothing runs: window − busy; the sum of the four causes.")
+    idle_ns = Column(DURATION, "Nothing runs: window − busy; the sum of the seven causes.")
     idle_frac = Column(FRACTION, "Idle / window.")
     host_late_ns = Column(
-        DURATION, "Idle since nothing was queued: the next row was launched after the gap began, or nothing more was."
+        DURATION,
+        "Idle while nothing was queued, though the host could have: no row that starts later had been launched.",
     )
-    launch_latency_ns = Column(DURATION, f"The next row was queued in time, and began within {_SHORT}.")
+    launch_latency_ns = Column(
+        DURATION, f"Idle within {_SHORT} of the launch of what came next, or queued for no longer than that in all."
+    )
     dependency_ns = Column(
         DURATION,
-        "The next row was queued in time, and waited longer, for another stream: its own was told to wait for an event "
-        f"before the launch, or a row of another stream ended less than {_SHORT} before it began.",
+        "Idle while something was queued for longer, and waited for another stream: its own was made to wait for an "
+        f"event before the launch, or a row of another stream ended less than {_SHORT} before it began.",
     )
-    other_ns = Column(
-        DURATION, "The next row was queued in time and waited for nothing that was recorded, or its launch isn't known."
+    blocked_copy_ns = Column(
+        DURATION, "The same, and none of the above: a launching thread was in a copy or a synchronizing call."
     )
+    graph_launch_ns = Column(
+        DURATION, "The same, and none of the above: the call that launched the graph of the next row hadn't returned."
+    )
+    not_shown_ns = Column(
+        DURATION,
+        "Idle by what was recorded, but the device may have run work that wasn't: before a first row that began late, "
+        "around work whose launch isn't recorded, and while all launching threads wait for the device.",
+    )
+    unexplained_ns = Column(DURATION, "Idle while something was queued that waited for nothing recorded.")
     gaps = Column(COUNT, "How many gaps.")
     longest_ns = Column(DURATION, "The longest gap.")
     late_data_loading_ns = Column(
@@ -69,7 +83,8 @@ def idle(trace: Trace, *, per: Literal["recording", "step"] = "recording") -> pl
     """Devices, each before its streams, in the order of steps."""
     windows = Windows.of(trace, each=per == "step")
     scopes: tuple[Axis, ...] = ("device", "stream")
-    found = pl.concat([gaps(trace, scope, windows).with_columns(scope=pl.lit(scope)) for scope in scopes])
+    every = pl.concat([gaps(trace, scope, windows).with_columns(scope=pl.lit(scope)) for scope in scopes])
+    parts = pl.concat([gap_parts(trace, scope, windows).with_columns(scope=pl.lit(scope)) for scope in scopes])
     places = pl.DataFrame(
         [(scope, device, stream) for scope in scopes for device, stream, _ in axes(trace, scope)],
         schema={"scope": pl.String, "device": pl.Int32, "stream": pl.Int64},
@@ -77,7 +92,7 @@ def idle(trace: Trace, *, per: Literal["recording", "step"] = "recording") -> pl
     )
     spans = pl.DataFrame({"step": windows.names, "window_ns": windows.end - windows.start}).with_row_index("window")
     rows = places.join(spans.cast({"window": pl.Int32}), how="cross")
-    for sums in (_sums(found), _late_sums(trace, found.filter(pl.col("cause") == "host late"))):
+    for sums in (_sums(every), _cause_sums(parts), _late_sums(trace, parts.filter(pl.col("cause") == "host late"))):
         rows = rows.join(sums, _GROUP, how="left")
     rows = rows.sort("device", "scope", "stream", "window").with_columns(
         pl.col("device").cast(pl.Int64),
@@ -92,19 +107,23 @@ def idle(trace: Trace, *, per: Literal["recording", "step"] = "recording") -> pl
     )
 
 
-def _sums(found: pl.DataFrame) -> pl.DataFrame:
-    """What the gaps of each place and window add up to, and by cause."""
+def _sums(gaps: pl.DataFrame) -> pl.DataFrame:
+    """What the gaps of each place and window add up to."""
     dur = pl.col("end_ns") - pl.col("start_ns")
-    return found.group_by(_GROUP).agg(
-        *(dur.filter(pl.col("cause") == cause).sum().alias(n) for cause, n in zip(CAUSES, _PARTS, strict=True)),
-        dur.sum().alias("idle_ns"),
-        dur.max().alias("longest_ns"),
-        pl.len().cast(pl.Int64).alias("gaps"),
+    return gaps.group_by(_GROUP).agg(
+        dur.sum().alias("idle_ns"), dur.max().alias("longest_ns"), pl.len().cast(pl.Int64).alias("gaps")
     )
 
 
+def _cause_sums(parts: pl.DataFrame) -> pl.DataFrame:
+    """How much of the idle time of each place and window has each cause."""
+    dur = pl.col("end_ns") - pl.col("start_ns")
+    sums = (dur.filter(pl.col("cause") == cause).sum().alias(n) for cause, n in zip(CAUSES, _PARTS, strict=True))
+    return parts.group_by(_GROUP).agg(*sums)
+
+
 def _late_sums(trace: Trace, late: pl.DataFrame) -> pl.DataFrame:
-    """What the host did in the gaps that it was late in."""
+    """What the host did while it was late."""
     spent = [pl.Series(name, part) for name, part in zip(_LATE, host_activity(trace, late).values(), strict=True)]
     return late.with_columns(spent).group_by(_GROUP).agg(pl.col(_LATE).sum())
 

@@ -30,13 +30,17 @@ class Advice(Table):
         "matter of time.",
     )
     saving_frac = Column(FRACTION, "Saving / the mean length of a step.")
-    confidence = Column(TEXT, "high: measured; medium: measured, with a cause that is likely; low: an estimate.")
+    confidence = Column(
+        TEXT,
+        "high: measured; medium: measured, with a cause that is likely; low: an estimate; cannot_tell: the time is "
+        "measured, and the recording doesn't say what it is due to.",
+    )
     view = Column(TEXT, "Id of the view that holds the rows which show it.")
     filter = Column(TEXT, "What to filter that view by; missing if all of it shows it.")
 
 
 def advice(trace: Trace) -> pl.DataFrame:
-    """The largest saving first, then what isn't a matter of time, then what needs nothing."""
+    """The largest part of the step first, then what isn't a matter of time, then what needs nothing."""
     facts = Facts(trace)
     rows = [
         (

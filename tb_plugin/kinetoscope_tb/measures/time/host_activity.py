@@ -1,0 +1,93 @@
+"""What the host did: the threads that launch device work, and when all or some of them wait for a device."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather, map_categories
+from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, union, without
+from ...names.calls import may_wait, synchronises
+from ...names.kernels import is_data_loading, step_number
+from ...trace.model import Trace
+from .breakdown import intervals_of
+
+HOST_ACTIVITIES = (
+    "data loading",
+    "synchronising",
+    "runtime call",
+    "operator",
+    "annotation",
+    "python",
+    "nothing recorded",
+)
+
+
+def launching_threads(trace: Trace) -> NDArray[np.bool_]:
+    """Which threads launched any device row."""
+    launching = np.zeros(trace.threads.height, bool)
+    rows = trace.device_events["launch"].to_numpy()
+    launching[trace.launches["thread"].to_numpy()[rows[rows != NONE]]] = True
+    return launching
+
+
+def host_activities(trace: Trace) -> dict[str, Intervals]:
+    """When the threads that launch device work do each of HOST_ACTIVITIES but the last, overlaps included.
+
+    Only outermost ranges and frames are looked at: they cover what is in them.
+    """
+    launching = launching_threads(trace)
+    host, launches, python = trace.host_events, trace.launches, trace.python_calls
+    on_host = launching[host["thread"].to_numpy()]
+    on_calls = launching[launches["thread"].to_numpy()]
+    loads = map_categories(host["name"], is_data_loading)
+    is_op = (host["kind"] == "operator").to_numpy()
+    ranges = ~loads & ~map_categories(host["name"], lambda name: step_number(name) is not None)
+    inner = gather(is_op & ranges, host["parent"].to_numpy(), missing=False)
+    within = gather(ranges, host["parent"].to_numpy(), missing=False)
+    waits = map_categories(launches["name"], synchronises)
+    outermost = launching[python["thread"].to_numpy()] & (python["parent"].to_numpy() == NONE)
+    return {
+        "data loading": intervals_of(host, on_host & loads),
+        "synchronising": intervals_of(launches, on_calls & waits),
+        "runtime call": intervals_of(launches, on_calls & ~waits),
+        "operator": intervals_of(host, on_host & is_op & ranges & ~inner),
+        "annotation": intervals_of(host, on_host & ~is_op & ranges & ~within),
+        "python": intervals_of(python, outermost),
+    }
+
+
+def host_activity(trace: Trace, gaps: pl.DataFrame) -> dict[str, Ints]:
+    """How long the host did each of HOST_ACTIVITIES during each gap; each instant counts for the first that applies."""
+    active = host_activities(trace)
+    groups = [active[name] for name in HOST_ACTIVITIES[:-1]]
+    lengths = exclusive_lengths(groups, gaps["start_ns"].to_numpy(), gaps["end_ns"].to_numpy())
+    return dict(zip(HOST_ACTIVITIES, map(np.asarray, lengths), strict=True))
+
+
+def blocking_calls(trace: Trace) -> Intervals:
+    """When a launching thread is in a call that waits for a device, or that copies memory and may wait for that."""
+    launches = trace.launches
+    waits = map_categories(launches["name"], may_wait)
+    return intervals_of(launches, launching_threads(trace)[launches["thread"].to_numpy()] & waits)
+
+
+def all_wait(trace: Trace, after_ns: int) -> Intervals:
+    """When a launching thread is in a synchronizing call and no other launching thread does anything recorded.
+
+    A call that has nothing to wait for takes a moment too: it counts from `after_ns` after its start on.
+    """
+    launches, host, python = trace.launches, trace.host_events, trace.python_calls
+    waits = map_categories(launches["name"], synchronises)
+    waiting: list[Intervals] = []
+    working: list[Intervals] = []
+    for thread in np.flatnonzero(launching_threads(trace)):
+        on_host, on_calls, on_python = (f["thread"].to_numpy() == thread for f in (host, launches, python))
+        start, end = intervals_of(launches, on_calls & waits)
+        is_range = on_host & (host["parent"].to_numpy() == NONE)
+        is_frame = on_python & (python["parent"].to_numpy() == NONE)
+        active = [intervals_of(host, is_range), intervals_of(launches, on_calls), intervals_of(python, is_frame)]
+        waiting.append(union(start + after_ns, end))
+        working.append(without(merge(active), (start, end)))
+    return without(merge(waiting), merge(working))
