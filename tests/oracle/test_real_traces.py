@@ -111,6 +111,13 @@ def test_a_first_gap_is_split_at_the_launch_of_the_copy_that_ends_it():
     assert gap["cause"] == "blocked copy"
 
 
+@pytest.mark.skipif(not TRACES, reason="no real traces")
+def test_the_first_step_holds_nothing_of_the_step_before_the_recording():
+    """It lasted 368 ms among 212 to 217 while an early copy on a prefetch stream ended the tail of the step before."""
+    table = VIEWS["steps"].run(read(FOLDER / "claims" / "hta_a100_rank0_of_16.json.gz"))
+    assert table["total_ns"][0] == pytest.approx(216.3e6, abs=0.05e6)
+
+
 @each
 def test_every_view_answers(path):
     trace = read_once(path)

@@ -168,11 +168,13 @@ class Recording:
             return begun[-1] if begun and row.end <= host[begun[-1]][2] else None
 
         work = [[r for r in self.device if r.launch and step_of(r.launch) == i] for i in range(len(host))]
-        launched = {id(r) for rows in work for r in rows}
-        reached = host[0][1]
-        if work[0]:
-            begun = min(r.start for r in work[0])
-            reached = max([reached, *(r.end for r in self.device if id(r) not in launched and r.end <= begun)])
+        begin = reached = host[0][1]
+        for stream in {(r.arg("device"), r.arg("stream")) for r in self.device}:
+            own = [r for r in self.device if (r.arg("device"), r.arg("stream")) == stream]
+            later = [r for r in own if r.launch and r.launch.start >= begin]
+            if later:
+                first = min(r.start for r in later)
+                reached = max([reached, *(r.end for r in own if r not in later and r.start < first)])
         found = []
         with_work = [i for i, rows in enumerate(work) if rows]
         for i, (name, start, end) in enumerate(host):

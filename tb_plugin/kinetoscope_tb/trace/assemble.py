@@ -78,8 +78,7 @@ def assemble(parts: Parts) -> Trace:
 
     steps = host_steps(host, _extent(host, launches, device), parts.window[1] if parts.window else None)
     host, launches, device = _with_steps(steps, host, launches, device)
-    device_start = device["start_ns"].to_numpy()
-    windows = step_windows(steps, device_start, device_start + device["dur_ns"].to_numpy(), device["step"].to_numpy())
+    windows = step_windows(steps, device, gather(launches["start_ns"].to_numpy(), device["launch"].to_numpy()))
     return Trace(
         path=parts.path,
         origin_ns=parts.origin_ns,

@@ -65,34 +65,43 @@ def host_steps(host: pl.DataFrame, everything: tuple[int, int], window_end: int 
     return HostSteps(names, start, end, is_cut)
 
 
-def step_windows(
-    steps: HostSteps, device_start: Ints, device_end: Ints, device_step: NDArray[np.int32]
-) -> pl.DataFrame:
+def step_windows(steps: HostSteps, device: pl.DataFrame, launched: Ints) -> pl.DataFrame:
     """Return the steps frame (model.STEPS).
 
     Args:
         steps: What the host says.
-        device_start: When each device row began.
-        device_end: When it ended.
-        device_step: The step that launched it, or NONE.
+        device: Device events with device, stream, start_ns, dur_ns, and the step that launched each, or NONE.
+        launched: When the call that launched each of them began, or NONE.
     """
     n = len(steps.names)
-    launched = device_step >= 0
-    rows = np.bincount(device_step[launched], minlength=n)
-    first = np.full(n, np.iinfo(np.int64).max)
+    end_ns = (device["start_ns"] + device["dur_ns"]).to_numpy()
+    step = device["step"].to_numpy()
+    inside = step >= 0
+    rows = np.bincount(step[inside], minlength=n)
     last = np.full(n, np.iinfo(np.int64).min)
-    np.minimum.at(first, device_step[launched], device_start[launched])
-    np.maximum.at(last, device_step[launched], device_end[launched])
-    reached = steps.start[0]
-    if rows[0]:
-        tail = device_end[~launched & (device_end <= first[0])]
-        reached = max(reached, tail.max(initial=reached))
+    np.maximum.at(last, step[inside], end_ns[inside])
+    reached = max(steps.start[0], _tail_end(device, launched, steps.start[0]))
     start, end = np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(n):
         start[i] = max(steps.start[i], reached)
         end[i] = reached = max(steps.end[i], last[i], start[i])
     columns = (steps.names, steps.start, steps.end, start, end, ~steps.is_cut & ~_lacks_device_work(rows), rows)
     return pl.DataFrame(dict(zip(STEPS, columns, strict=True)), schema=STEPS)
+
+
+def _tail_end(device: pl.DataFrame, launched: Ints, begin: int) -> int:
+    """When the work that was launched before the first step ends.
+
+    On each stream that is what precedes the first row that was launched later: rows that were launched before, or whose
+    launch isn't recorded. A copy on a stream of its own says nothing of what other streams still do.
+    """
+    later = pl.Series("later", (launched != NONE) & (launched >= begin))
+    rows = device.select("device", "stream", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns")).with_columns(
+        later
+    )
+    first = pl.col("start_ns").filter("later").min().over("device", "stream")
+    ends = rows.filter(~pl.col("later") & (pl.col("start_ns") < first))["end_ns"].to_numpy()
+    return int(ends.max(initial=begin))
 
 
 def _lacks_device_work(rows: Ints) -> NDArray[np.bool_]:

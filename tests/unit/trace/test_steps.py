@@ -29,6 +29,26 @@ def test_the_first_step_begins_after_the_tail_of_the_one_before_the_recording():
     assert trace.steps["start_ns"].to_list() == [30]
 
 
+def test_an_early_row_of_another_stream_does_not_pull_the_tail_into_the_first_step():
+    trace = (
+        TraceBuilder()
+        .launch(0, 1, 1)
+        .step(1, 10, 90)
+        .kernel("tail", 5, 45, 1)
+        .launch(12, 1, 2)
+        .memcpy(15, 5, 2, stream=9)
+        .launch(20, 1, 3)
+        .kernel("a", 50, 20, 3)
+        .build()
+    )
+    assert trace.steps.select("start_ns", "end_ns").rows() == [(50, 100)]
+
+
+def test_a_stream_on_which_no_launch_is_recorded_says_nothing_of_the_tail():
+    trace = TraceBuilder().step(1, 0, 100).kernel("k", 10, 60, stream=8).launch(5, 1, 1).kernel("a", 20, 20, 1).build()
+    assert trace.steps["start_ns"].to_list() == [0]
+
+
 def test_without_steps_one_covers_everything():
     trace = TraceBuilder().op("a", 10, 20).launch(15, 2, 1).kernel("k", 40, 50, 1).build()
     assert trace.steps.select("name", "start_ns", "end_ns").rows() == [("all", 0, 80)]
