@@ -3,6 +3,7 @@
 diagnose(trace) is what reading repaired or lost, with what the rules find; each rule is a count with its consequence:
 
 device        device rows and the calls that launched them
+overlaps      kernels of one stream that overlap
 clocks        whether times can be trusted
 steps         steps that were cut off, missing or idle
 autograd      sequence numbers, which tie backward to forward
@@ -22,12 +23,12 @@ reports of missing ranks is `discovery/manifest_notes.py`, since the listing nee
 from __future__ import annotations
 
 from ..trace import Diagnostic, Trace
-from . import autograd, clocks, collectives, device, distributed, names, recording, steps, syncs
+from . import autograd, clocks, collectives, device, distributed, names, overlaps, recording, steps, syncs
 
 __all__ = ["LEVELS", "diagnose"]
 
 LEVELS = ("loss", "warning", "note")
-_RULES = (device, clocks, steps, autograd, syncs, collectives, names, distributed, recording)
+_RULES = (device, overlaps, clocks, steps, autograd, syncs, collectives, names, distributed, recording)
 
 
 def diagnose(trace: Trace) -> list[Diagnostic]:
