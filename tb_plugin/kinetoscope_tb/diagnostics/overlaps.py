@@ -73,9 +73,9 @@ def _of_excess(early: int, kernels: int, excess: float) -> Diagnostic:
     return Diagnostic(
         "kernels_overlap",
         early,
-        f"{early} of {kernels} kernels begin before the kernel before them on their stream has ended{why}. So the times "
-        f"of kernels add up to {100 * excess:.1f} % more than the time in which any of them runs. Sums by kernel and by "
-        "operator keep each kernel's own time; utilization, the breakdown of steps and shares of the step count each "
-        "instant once.",
+        f"{early} of {kernels} kernels begin before the kernel before them on their stream has ended{why}. So the "
+        f"times of kernels add up to {100 * excess:.1f} % more than the time in which any of them runs. Sums by kernel "
+        "and by operator keep each kernel's own time; utilization, the breakdown of steps and shares of the step count "
+        "each instant once.",
         level="note" if is_usual else "warning",
     )
