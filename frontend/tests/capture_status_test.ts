@@ -32,16 +32,16 @@ Deno.test("a request is followed from asking to the file", () => {
   same(phase(job([rank(), rank()])), "asked");
   same(outcomeOf(job([planned()]), "mine", 10, undefined), {
     phase: "planned",
-    words: "Steps 50 to 52 will be recorded; 40 are complete.",
+    text: "Steps 50 to 52 will be recorded; 40 are complete.",
   });
   same(phase(job([planned({ is_recording: true, completed: 51 })])), "recording");
   same(phase(job([planned({ completed: 53 })])), "recording");
   same(outcomeOf(job([planned(), planned({ rank: 1 })]), "mine", 10, listed("rank0")), {
     phase: "saved",
-    words: "Saved by 1 of 2 ranks so far.",
+    text: "Saved by 1 of 2 ranks so far.",
     span: "53",
   });
-  same(outcomeOf(job([planned()]), "mine", 10, listed("rank0")).words, "Saved.");
+  same(outcomeOf(job([planned()]), "mine", 10, listed("rank0")).text, "Saved.");
 });
 
 Deno.test("what goes wrong with a request is said", () => {

@@ -41,8 +41,8 @@ Deno.test("a pretty value says the same", () => {
 });
 
 Deno.test("a very long text is drawn in part, and says how much is left", () => {
-  same(truncateText("short"), { drawn: "short", left: 0 });
-  const { drawn, left } = truncateText("y".repeat(50_000));
-  is(drawn.length + left, 50_000);
-  is(left, 30_000);
+  same(truncateText("short"), { drawn: "short", omitted: 0 });
+  const { drawn, omitted } = truncateText("y".repeat(50_000));
+  is(drawn.length + omitted, 50_000);
+  is(omitted, 30_000);
 });

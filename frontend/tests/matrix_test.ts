@@ -1,5 +1,5 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
-import { darkness, inkRange, matrixOf, nameOf } from "../src/charts/matrix.ts";
+import { colorRange, darkness, matrixOf, nameOf } from "../src/charts/matrix.ts";
 
 const worker = ["rank0", "rank0", "rank1", "rank1"];
 const step = ["2", "10", "2", "10"];
@@ -31,12 +31,12 @@ Deno.test("where there is no room for each line, neighbours share one, which sho
 });
 
 Deno.test("values that differ by little stay pale", () => {
-  const range = inkRange([98, 100, null]);
+  const range = colorRange([98, 100, null]);
   same(range, { low: 80, high: 100 });
   is(darkness(100, range), 1);
   is(darkness(80, range), 0);
   is(darkness(90, range).toFixed(3), (0.5 ** 0.6).toFixed(3));
-  same(inkRange([0, 10]), { low: 0, high: 10 });
-  same(inkRange([null]), { low: 0, high: 0 });
+  same(colorRange([0, 10]), { low: 0, high: 10 });
+  same(colorRange([null]), { low: 0, high: 0 });
   is(darkness(5, { low: 5, high: 5 }), 0);
 });

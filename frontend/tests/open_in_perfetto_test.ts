@@ -30,10 +30,16 @@ Deno.test("the offline copy shows the range in the file's time, which begins wit
     from: 150.6,
     to: 190.2,
   });
-  const [page, wishes] = address.split("#!/?") as [string, string];
-  const { startupCommands, ...told } = Object.fromEntries(new URLSearchParams(wishes));
+  const [page, options] = address.split("#!/?") as [string, string];
+  const { startupCommands, ...parameters } = Object.fromEntries(new URLSearchParams(options));
   same(page, "timeline/perfetto/index.html");
-  same(told, { mode: "embedded", hideSidebar: "true", visStart: "170", visEnd: "211", url: "http://h/x?a=1&b=2" });
+  same(parameters, {
+    mode: "embedded",
+    hideSidebar: "true",
+    visStart: "170",
+    visEnd: "211",
+    url: "http://h/x?a=1&b=2",
+  });
   same(JSON.parse(startupCommands!), [{ id: "dev.perfetto.ExpandTracksByRegex", args: ["."] }]);
 });
 

@@ -5,10 +5,10 @@ import { pageView } from "../src/api/pictures.ts";
 import { slicesOfRow } from "../src/api/row_slices.ts";
 
 const SLICES: Slices = { are_highlighted: true, except_kind: null, category: null, panel: null };
-const view = (said: Partial<ViewEntry>): ViewEntry => ({ ...pageView("v", "V", ""), ...said });
-const keyed = (key: string[], said: Partial<Slices> = {}) => view({ key, slices: { ...SLICES, ...said } });
-const timed = (begin: string, said: Partial<RowTime> = {}) =>
-  view({ time: { begin, length: null, end: null, worker: null, ...said } });
+const view = (fields: Partial<ViewEntry>): ViewEntry => ({ ...pageView("v", "V", ""), ...fields });
+const keyed = (key: string[], fields: Partial<Slices> = {}) => view({ key, slices: { ...SLICES, ...fields } });
+const timed = (begin: string, fields: Partial<RowTime> = {}) =>
+  view({ time: { begin, length: null, end: null, worker: null, ...fields } });
 const of = (entry: ViewEntry, row: Record<string, Value>, views: ViewEntry[] = []) =>
   slicesOfRow(entry, (column) => row[column] ?? null, views);
 
@@ -59,9 +59,9 @@ Deno.test("advice leads to the slices of its filter, to its panel, or to those o
     { ...keyed(["name"], { category: "Kernel" }), id: "kernels" },
     { ...keyed(["start_ns"], { panel: "gaps" }), id: "gaps" },
   ];
-  const told = (rule: string, view: string, filter: string | null) => of(advice, { rule, view, filter }, views);
-  same(told("mixed_precision", "kernels", "re:gemm|conv")?.find, { text: "re:gemm|conv", category: "Kernel" });
-  same(told("data_loading", "gaps", "data loading"), { find: null, range: null, gaps: "data loading" });
-  same(told("data_loading", "steps", null)?.find, { category: "DataLoader" });
-  is(told("memory", "kernels", null), null);
+  const slicesFor = (rule: string, view: string, filter: string | null) => of(advice, { rule, view, filter }, views);
+  same(slicesFor("mixed_precision", "kernels", "re:gemm|conv")?.find, { text: "re:gemm|conv", category: "Kernel" });
+  same(slicesFor("data_loading", "gaps", "data loading"), { find: null, range: null, gaps: "data loading" });
+  same(slicesFor("data_loading", "steps", null)?.find, { category: "DataLoader" });
+  is(slicesFor("memory", "kernels", null), null);
 });

@@ -2,12 +2,12 @@ import { deepStrictEqual as same } from "node:assert/strict";
 import { unitOf } from "../src/views/overview/step_unit.ts";
 
 Deno.test("an overview says of which steps it speaks", () => {
-  const said = (steps: string[], complete: boolean[]) => {
+  const textsOf = (steps: string[], complete: boolean[]) => {
     const { name, words, counted } = unitOf(steps, complete);
     return [name, words, counted];
   };
-  same(said(["5", "6", "7"], [true, true, false]), ["Average step", "the average step", "2 complete steps"]);
-  same(said(["5", "6"], [false, true]), ["Step 6", "step 6", ""]);
-  same(said(["5", "6"], [false, false]), ["Average step", "the average step", "2 steps, each cut off"]);
-  same(said(["all"], [true]), ["Whole recording", "the recording", ""]);
+  same(textsOf(["5", "6", "7"], [true, true, false]), ["Average step", "the average step", "2 complete steps"]);
+  same(textsOf(["5", "6"], [false, true]), ["Step 6", "step 6", ""]);
+  same(textsOf(["5", "6"], [false, false]), ["Average step", "the average step", "2 steps, each cut off"]);
+  same(textsOf(["all"], [true]), ["Whole recording", "the recording", ""]);
 });

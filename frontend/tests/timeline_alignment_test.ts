@@ -11,12 +11,12 @@ import {
 const step = (name: string, start_ns: number) => ({ name, start_ns, end_ns: start_ns + 10, is_complete: true });
 
 Deno.test("alignments survive the address, and what can't be read is by clock", () => {
-  const wishes: Alignment[] = [{ by: "step", step: "7" }, {
+  const alignments: Alignment[] = [{ by: "step", step: "7" }, {
     by: "collective",
     find: { group: "0", nth: 3 },
     before: 2,
   }];
-  for (const wish of wishes) same(alignmentIn(alignmentText(wish)), wish);
+  for (const one of alignments) same(alignmentIn(alignmentText(one)), one);
   is(alignmentText({ by: "clock" }), "");
   for (const text of ["", "7", "null", "{}", '{"by":"step"}', '{"by":"collective","find":[],"before":0}']) {
     same(alignmentIn(text), { by: "clock" });

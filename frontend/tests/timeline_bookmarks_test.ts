@@ -1,8 +1,15 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import { labelPlaces, LONG, SHORT } from "../src/timeline/model/geometry.ts";
-import { freeLetter, isSameArea, type Mark, marksIn, marksText, rangeOf } from "../src/timeline/model/url_codec.ts";
+import {
+  type Bookmark,
+  bookmarksIn,
+  bookmarksText,
+  freeLetter,
+  isSameArea,
+  rangeOf,
+} from "../src/timeline/model/url_codec.ts";
 
-const mark = (letter: string, from: number, to: number, ...tracks: [string, number][]): Mark => ({
+const mark = (letter: string, from: number, to: number, ...tracks: [string, number][]): Bookmark => ({
   letter,
   from,
   to,
@@ -11,14 +18,14 @@ const mark = (letter: string, from: number, to: number, ...tracks: [string, numb
 
 Deno.test("kept marks survive the address, whatever workers are called", () => {
   const marks = [mark("A", 5, 90, ["rank0", 1], ["x~y.z, 50%", 2]), mark("C", -7, 8)];
-  same(marksIn(marksText(marks, "rank0"), "rank0"), marks);
-  is(marksText([], "rank0"), "");
+  same(bookmarksIn(bookmarksText(marks, "rank0"), "rank0"), marks);
+  is(bookmarksText([], "rank0"), "");
 });
 
 Deno.test("what is no mark is left out, and of one letter there is one mark", () => {
   const texts = ["A~5~90~", "A~1~2~", "B~9~5~", "C~0~Infinity~", "D~0~1e300~", "<img>~0~9~", "AB~0~9~", "E", "F~x~9~"];
-  same(marksIn(texts.map(encodeURIComponent).join(","), "rank0"), [mark("A", 5, 90)]);
-  same(marksIn("%", "rank0"), []);
+  same(bookmarksIn(texts.map(encodeURIComponent).join(","), "rank0"), [mark("A", 5, 90)]);
+  same(bookmarksIn("%", "rank0"), []);
   is(rangeOf("0", "Infinity"), null);
 });
 

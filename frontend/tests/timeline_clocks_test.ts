@@ -1,6 +1,6 @@
 import { deepStrictEqual as assertEquals } from "node:assert/strict";
 import type { ViewAnswer } from "../src/api/types.ts";
-import { clockShift, clocksIn, clockWords } from "../src/timeline/model/clocks.ts";
+import { clockShift, clocksIn, clockText } from "../src/timeline/model/clocks.ts";
 import type { Meta } from "../src/api/timeline_types.ts";
 
 const meta = (origin_ns: string, offset: number | null = null, error: number | null = null) =>
@@ -23,11 +23,11 @@ Deno.test("a measured clock, whose origin is corrected already, is corrected onc
 });
 
 Deno.test("who says so is told", () => {
-  assertEquals(clockWords(meta("0", 7, 40), undefined), { text: "clock measured to", error_ns: 40 });
-  assertEquals(clockWords(meta("0", 0, 0), undefined), null);
-  assertEquals(clockWords(meta("0"), clock(1)), { text: "clock told by collectives to", error_ns: 2000 });
-  assertEquals(clockWords(meta("0"), clock(1, "wall clock"))?.error_ns, null);
-  assertEquals(clockWords(meta("0"), clock(0, "reference")), null);
+  assertEquals(clockText(meta("0", 7, 40), undefined), { text: "clock measured to", error_ns: 40 });
+  assertEquals(clockText(meta("0", 0, 0), undefined), null);
+  assertEquals(clockText(meta("0"), clock(1)), { text: "clock told by collectives to", error_ns: 2000 });
+  assertEquals(clockText(meta("0"), clock(1, "wall clock"))?.error_ns, null);
+  assertEquals(clockText(meta("0"), clock(0, "reference")), null);
 });
 
 Deno.test("clocks are read from the view's columns", () => {

@@ -1,6 +1,6 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import { parseFilter } from "../src/table/order.ts";
-import { valueAt, valueWords } from "../src/timeline/draw/counters.ts";
+import { counterText, valueAt } from "../src/timeline/draw/counters.ts";
 import { layoutOf } from "../src/timeline/model/layout.ts";
 import type { Counter, Track } from "../src/api/timeline_types.ts";
 import { CURVES } from "../src/timeline/model/tiles.ts";
@@ -34,9 +34,9 @@ Deno.test("a batch of curves is read tile by tile, and has no value where the cu
 });
 
 Deno.test("values are told in their unit, changes with a sign", () => {
-  is(valueWords(counter(0, 0), 2048), "2.000 KiB");
-  is(valueWords({ ...counter(0, 0), is_relative: true }, 2048), "+2.000 KiB");
-  is(valueWords({ ...counter(0, 0), kind: "count" }, 7), "7");
+  is(counterText(counter(0, 0), 2048), "2.000 KiB");
+  is(counterText({ ...counter(0, 0), is_relative: true }, 2048), "+2.000 KiB");
+  is(counterText({ ...counter(0, 0), kind: "count" }, 7), "7");
 });
 
 Deno.test("counters stand with their device, those of the host with its first process", () => {
@@ -54,8 +54,8 @@ Deno.test("counters stand with their device, those of the host with its first pr
   });
   const tracks = [track("GPU 0", 0), track("GPU 1", 1), track("process 1", null), track("process 2", null)];
   const counters = [counter(0, 1), counter(1, null)];
-  const wishes = { main: "rank0", toggled: new Set<string>(), pins: [], order: [], filter: parseFilter("") };
-  const { lines } = layoutOf([{ id: "rank0", tracks, counters }], wishes);
+  const options = { main: "rank0", toggled: new Set<string>(), pins: [], order: [], filter: parseFilter("") };
+  const { lines } = layoutOf([{ id: "rank0", tracks, counters }], options);
   same(lines.filter(({ id }) => /^[pc]/.test(id)).map(({ id }) => id), [
     "p0",
     "p1",

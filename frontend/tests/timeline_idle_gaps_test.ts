@@ -1,11 +1,11 @@
 import { strictEqual as is } from "node:assert/strict";
-import { gapWords } from "../src/timeline/model/idle_gaps.ts";
+import { gapText } from "../src/timeline/model/idle_gaps.ts";
 
 const GAP = { dur_ns: 69_000_000, host: "data loading", host_ns: 68_000_000, after: "Memcpy HtoD", op: "aten::copy_" };
 
 Deno.test("a gap of a late host tells how late the launch was, what the host did, and what launched then", () => {
   is(
-    gapWords({ ...GAP, cause: "host late", late_ns: 68_900_000 }),
+    gapText({ ...GAP, cause: "host late", late_ns: 68_900_000 }),
     "Host late: the next work was launched 68.90 ms after it began; the host waited for a batch of the data loader for " +
       "68.00 ms of it. Then aten::copy_ launched.",
   );
@@ -13,13 +13,13 @@ Deno.test("a gap of a late host tells how late the launch was, what the host did
 
 Deno.test("a gap after which nothing ran claims no launch", () => {
   is(
-    gapWords({ ...GAP, cause: "host late", host: "python", late_ns: null, after: null, op: null }),
+    gapText({ ...GAP, cause: "host late", host: "python", late_ns: null, after: null, op: null }),
     "Host late: nothing more was launched; the host ran Python, outside operators for 68.00 ms of it.",
   );
 });
 
 Deno.test("a gap whose next row was queued tells when, if that is known", () => {
-  const words = (cause: string, late_ns: number | null) => gapWords({ ...GAP, cause, late_ns });
+  const words = (cause: string, late_ns: number | null) => gapText({ ...GAP, cause, late_ns });
   is(
     words("dependency", -2000),
     "Dependency: the next work was queued 2.000 µs before it, and waited for another stream.",

@@ -44,14 +44,14 @@ const TRACKS = [
   track("process Spans", "marks", "other", 1),
 ];
 
-const laid = (wishes: Partial<LayoutOptions> = {}, ids = ["rank0"]) =>
+const laid = (options: Partial<LayoutOptions> = {}, ids = ["rank0"]) =>
   layoutOf(ids.map((id) => ({ id, tracks: TRACKS, counters: [] })), {
     main: "rank0",
     toggled: new Set(),
     pins: [],
     order: [],
     filter: parseFilter(""),
-    ...wishes,
+    ...options,
   });
 
 Deno.test("processes hold threads, these their parts; Python is folded, and so are marks of tools", () => {
@@ -104,8 +104,8 @@ Deno.test("workers are stacked, and those beside the main one say so in their na
 });
 
 Deno.test("siblings stand as wished: workers, processes, threads; what is wished of others changes nothing", () => {
-  const heads = (order: string[], ids = ["rank0"], wishes: Partial<LayoutOptions> = {}) =>
-    laid({ order, ...wishes }, ids).lines.filter(({ group }) => group).map(({ id }) => id);
+  const heads = (order: string[], ids = ["rank0"], options: Partial<LayoutOptions> = {}) =>
+    laid({ order, ...options }, ids).lines.filter(({ group }) => group).map(({ id }) => id);
   same(heads([]), ["p0", "a0", "p1", "a1", "a4", "p5"]);
   same(heads(["a4"]), ["p0", "a0", "p1", "a4", "a1", "p5"]);
   same(heads(["p5", "p1", "nobody", "a0"]), ["p5", "p1", "a1", "a4", "p0", "a0"]);
@@ -151,8 +151,8 @@ Deno.test("those who can change places are known with those that aren't shown", 
 });
 
 Deno.test("what hides a track is known from the inside out", () => {
-  const wishes = { main: "rank0", toggled: new Set<string>(), pins: [], order: [], filter: parseFilter("") };
-  same(foldsAround({ id: "rank0", tracks: TRACKS }, 3, wishes), ["t3", "a1", "p1", "s"]);
+  const options = { main: "rank0", toggled: new Set<string>(), pins: [], order: [], filter: parseFilter("") };
+  same(foldsAround({ id: "rank0", tracks: TRACKS }, 3, options), ["t3", "a1", "p1", "s"]);
 });
 
 Deno.test("names lose what tells least", () => {

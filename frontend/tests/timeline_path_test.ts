@@ -1,7 +1,7 @@
 import { deepStrictEqual as same } from "node:assert/strict";
 import { parseFilter } from "../src/table/order.ts";
 import { layoutOf } from "../src/timeline/model/layout.ts";
-import type { AcrossStretch, Part, Stretch, Track } from "../src/api/timeline_types.ts";
+import type { CrossRankSegment, Part, PathSegment, Track } from "../src/api/timeline_types.ts";
 import { barsAcross, barsOf, linksOf } from "../src/timeline/draw/path_overlay.ts";
 import type { Source } from "../src/timeline/state/sources.ts";
 
@@ -18,12 +18,12 @@ const track = (name: string, part: Part, lanes: number, stream: number | null): 
   slices: 9,
 });
 const tracks = [track("stream 7", "work", 1, 7), track("1", "calls", 3, null)];
-const wishes = { main: "rank0", toggled: new Set<string>(), pins: [], order: [], filter: parseFilter("") };
-const layout = layoutOf([{ id: "rank0", tracks, counters: [] }], wishes);
+const options = { main: "rank0", toggled: new Set<string>(), pins: [], order: [], filter: parseFilter("") };
+const layout = layoutOf([{ id: "rank0", tracks, counters: [] }], options);
 const geometry = { width: 1000, height: 600, range: { from: 0, to: 1000 }, layout, scroll: 0 };
 const source = { id: "rank0", shift_ns: 0, meta: { tracks } } as unknown as Source;
 
-const stretch = (from_ns: number, to_ns: number, track?: number, lane = 0): Stretch => ({
+const segment = (from_ns: number, to_ns: number, track?: number, lane = 0): PathSegment => ({
   from_ns,
   to_ns,
   part: "",
@@ -35,31 +35,31 @@ const stretch = (from_ns: number, to_ns: number, track?: number, lane = 0): Stre
 });
 
 Deno.test("a path's bars are as long as its stretches, and waits are lines between bars", () => {
-  const bars = barsOf(geometry, source, [stretch(0, 100, 1), stretch(100, 110), stretch(110, 400, 0)]);
+  const bars = barsOf(geometry, source, [segment(0, 100, 1), segment(100, 110), segment(110, 400, 0)]);
   same(bars.map(({ left, right }) => [left, right]), [[0, 100], [110, 400]]);
   same(linksOf(bars).map(([from, to]) => [from.right, to.left]), [[100, 110]]);
 });
 
 Deno.test("stretches side by side on one lane are one bar, what is far out of sight is none", () => {
-  const far = stretch(9000, 9100, 1);
-  same(barsOf(geometry, source, [stretch(0, 10, 1), stretch(10, 20, 1), far]).map(({ right }) => right), [20]);
+  const far = segment(9000, 9100, 1);
+  same(barsOf(geometry, source, [segment(0, 10, 1), segment(10, 20, 1), far]).map(({ right }) => right), [20]);
 });
 
 Deno.test("the paths of two steps aren't joined", () => {
-  const bars = barsOf(geometry, source, [stretch(0, 100, 1), stretch(150, 300, 1)]);
+  const bars = barsOf(geometry, source, [segment(0, 100, 1), segment(150, 300, 1)]);
   same(bars.length, 2);
   same(linksOf(bars), []);
 });
 
 Deno.test("narrow bars of one thread aren't joined, but the way to another thread always is", () => {
-  const bars = barsOf(geometry, source, [stretch(0, 1, 1, 0), stretch(1, 2, 1, 1), stretch(2, 3, 0)]);
+  const bars = barsOf(geometry, source, [segment(0, 1, 1, 0), segment(1, 2, 1, 1), segment(2, 3, 0)]);
   same(linksOf(bars).map(([from, to]) => [from.left, to.left]), [[1, 2]]);
 });
 
 const other = { id: "rank1", shift_ns: 500, meta: { tracks } } as unknown as Source;
-const twoLaid = layoutOf(["rank0", "rank1"].map((id) => ({ id, tracks, counters: [] })), wishes);
+const twoLaid = layoutOf(["rank0", "rank1"].map((id) => ({ id, tracks, counters: [] })), options);
 const both = { ...geometry, layout: twoLaid };
-const across = (number: number, piece: Stretch, step = "7"): AcrossStretch => ({
+const across = (number: number, piece: PathSegment, step = "7"): CrossRankSegment => ({
   ...piece,
   step,
   first: number,
@@ -69,8 +69,8 @@ const across = (number: number, piece: Stretch, step = "7"): AcrossStretch => ({
 });
 
 Deno.test("a path across ranks leads over from one worker to the next, each on its own clock", () => {
-  const of0 = [across(0, stretch(0, 100, 1)), across(2, stretch(300, 400, 0))];
-  const of1 = [across(1, stretch(-400, -250, 1)), across(1, stretch(-250, -200, 0))];
+  const of0 = [across(0, segment(0, 100, 1)), across(2, segment(300, 400, 0))];
+  const of1 = [across(1, segment(-400, -250, 1)), across(1, segment(-250, -200, 0))];
   const bars = barsAcross(both, [[source, of0], [other, of1]]);
   same(bars.map(({ left, right, axis }) => [left, right, axis.split(" ")[0]]), [
     [0, 100, "rank0"],
@@ -83,9 +83,9 @@ Deno.test("a path across ranks leads over from one worker to the next, each on i
 
 Deno.test("no line leads over where the path is on a worker that isn't shown, nor from step to step", () => {
   const list = [
-    across(0, stretch(0, 100, 1)),
-    across(2, stretch(200, 300, 1)),
-    across(3, stretch(300, 350, 1), "8"),
+    across(0, segment(0, 100, 1)),
+    across(2, segment(200, 300, 1)),
+    across(3, segment(300, 350, 1), "8"),
   ];
   const bars = barsAcross(both, [[source, list], [other, []]]);
   same(bars.map(({ begins }) => begins), [true, true, true]);
@@ -93,7 +93,7 @@ Deno.test("no line leads over where the path is on a worker that isn't shown, no
 });
 
 Deno.test("what nobody recorded before a step leads to where the path is first seen", () => {
-  const before = { ...across(0, stretch(0, 300)), part: "before the step" };
-  const bars = barsAcross(both, [[source, [before, across(1, stretch(300, 400, 1))]], [other, []]]);
+  const before = { ...across(0, segment(0, 300)), part: "before the step" };
+  const bars = barsAcross(both, [[source, [before, across(1, segment(300, 400, 1))]], [other, []]]);
   same(bars.map(({ left, unseen }) => [left, unseen]), [[300, 0]]);
 });

@@ -15,22 +15,22 @@ Deno.test("one is placed right before another, or last; before nobody that is th
   same(insertBefore(natural, "a", "x"), natural);
 });
 
-Deno.test("wishes name no more than it takes, and none once the order is natural again", () => {
+Deno.test("an order names no more than it takes, and none once the order is natural again", () => {
   same(moveSibling(natural, [], "b", "a"), ["b"]);
   same(moveSibling(natural, ["b"], "a", "b"), []);
   same(moveSibling(natural, [], "a", null), ["b", "c", "d"]);
   same(moveSibling(natural, ["x", "y"], "d", "a"), ["x", "y", "d"]);
 });
 
-Deno.test("any order can be reached, and is what the wishes say", () => {
-  let wished = ["x"];
-  let wanted = natural;
+Deno.test("any order can be reached, and moves lead to it", () => {
+  let order = ["x"];
+  let expected = natural;
   for (const [id, before] of [["d", "b"], ["a", null], ["c", "d"], ["a", "c"], ["b", "a"], ["d", null]] as const) {
-    wished = moveSibling(natural, wished, id, before);
-    wanted = insertBefore(wanted, id, before);
-    same(applyOrder(natural, itself, wished), wanted);
+    order = moveSibling(natural, order, id, before);
+    expected = insertBefore(expected, id, before);
+    same(applyOrder(natural, itself, order), expected);
   }
-  same(wished[0], "x");
+  same(order[0], "x");
 });
 
 Deno.test("what is dropped goes before the first whose middle lies below", () => {

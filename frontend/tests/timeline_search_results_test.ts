@@ -1,17 +1,17 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
-import type { HitsAnswer } from "../src/api/timeline_types.ts";
+import type { SearchAnswer } from "../src/api/timeline_types.ts";
 import {
   failures,
-  type Hit,
   nearest,
   positionOf,
   queryText,
   resultCount,
   resultNames,
+  type SearchResult,
 } from "../src/timeline/search/search_results.ts";
 
-const BRIEF = { slice: 0, name: "mm", category: "Operator", track: 0, lane: 0, start_ns: 0, dur_ns: 1 };
-const hits = (names: [string, number][]): HitsAnswer => ({
+const SUMMARY = { slice: 0, name: "mm", category: "Operator", track: 0, lane: 0, start_ns: 0, dur_ns: 1 };
+const results = (names: [string, number][]): SearchAnswer => ({
   state: "ready",
   count: names.reduce((sum, [, count]) => sum + count, 0),
   names,
@@ -19,12 +19,12 @@ const hits = (names: [string, number][]): HitsAnswer => ({
   slice: null,
   place: null,
 });
-const hit = (source: string, at: number, place: number): Hit => ({ source, at, place, brief: BRIEF });
+const result = (source: string, at: number, place: number): SearchResult => ({ source, at, place, summary: SUMMARY });
 
 Deno.test("what several traces found is counted together", () => {
-  const answers: Record<string, HitsAnswer> = {
-    a: hits([["mm", 3], ["bmm", 1]]),
-    b: hits([["bmm", 5]]),
+  const answers: Record<string, SearchAnswer> = {
+    a: results([["mm", 3], ["bmm", 1]]),
+    b: results([["bmm", 5]]),
     c: { state: "failed", code: "bad_parameter", message: "No pattern." },
     d: { state: "loading", progress: null },
   };
@@ -34,18 +34,18 @@ Deno.test("what several traces found is counted together", () => {
 });
 
 Deno.test("the next hit is the first of all traces, the previous one the last", () => {
-  const [a, b] = [hit("a", 70, 2), hit("b", 50, 9)];
-  const offers = [{ hit: a, count: 4 }, { hit: b, count: 10 }, { hit: null, count: 6 }];
-  is(nearest(offers, "next"), b);
-  is(nearest(offers, "previous"), a);
-  is(nearest([{ hit: null, count: 6 }], "next"), null);
+  const [a, b] = [result("a", 70, 2), result("b", 50, 9)];
+  const candidates = [{ result: a, count: 4 }, { result: b, count: 10 }, { result: null, count: 6 }];
+  is(nearest(candidates, "next"), b);
+  is(nearest(candidates, "previous"), a);
+  is(nearest([{ result: null, count: 6 }], "next"), null);
 });
 
 Deno.test("a hit's standing counts the hits of all traces before it", () => {
-  const [a, b] = [hit("a", 70, 2), hit("b", 50, 9)];
-  const offers = [{ hit: a, count: 4 }, { hit: b, count: 10 }, { hit: null, count: 6 }];
-  is(positionOf(offers, "next", b), 2 + 9 + 6 + 1); // all six of the third trace lie before
-  is(positionOf(offers, "previous", a), 2 + 10 + 0 + 1); // b's up to this one; none of the third
+  const [a, b] = [result("a", 70, 2), result("b", 50, 9)];
+  const candidates = [{ result: a, count: 4 }, { result: b, count: 10 }, { result: null, count: 6 }];
+  is(positionOf(candidates, "next", b), 2 + 9 + 6 + 1); // all six of the third trace lie before
+  is(positionOf(candidates, "previous", a), 2 + 10 + 0 + 1); // b's up to this one; none of the third
 });
 
 Deno.test("what is looked for is said in words", () => {

@@ -2,7 +2,7 @@
 
 import type { Failed, Listing, Query, TraceState, ViewAnswer, ViewEntry } from "./types.ts";
 
-interface Recorded {
+interface ReportTrace {
   run: string;
   worker: string;
   span: string;
@@ -12,31 +12,31 @@ interface Recorded {
 interface Report {
   listing: Listing;
   views: ViewEntry[];
-  traces: Recorded[];
+  traces: ReportTrace[];
 }
 
 /** The element of the file that holds the answers; there is none where a server answers. */
 const element = document.getElementById("kinetoscope-report");
 export const isReport = element !== null;
 
-async function unpacked(packed: string): Promise<Report> {
+async function unpack(packed: string): Promise<Report> {
   const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return await new Response(stream).json();
 }
 
-const report = element && unpacked(element.textContent ?? "");
+const report = element && unpack(element.textContent ?? "");
 
-const NOT_HERE = "This report holds each view as it is first shown. Open the recording in TensorBoard for this.";
+const NOT_IN_REPORT = "This report holds each view as it is first shown. Open the recording in TensorBoard for this.";
 
 const PLACE = ["view", "run", "worker", "span"];
 
-function view(trace: Recorded, query: Query): ViewAnswer {
+function view(trace: ReportTrace, query: Query): ViewAnswer {
   const matches = (parameters: Query) =>
     [...Object.keys(parameters), ...Object.keys(query).filter((name) => !PLACE.includes(name))]
       .every((name) => parameters[name] === query[name]);
   const entry = trace.answers.find((one) => one.view === query.view && matches(one.parameters));
-  return entry?.answer ?? { state: "missing", hint: NOT_HERE };
+  return entry?.answer ?? { state: "missing", hint: NOT_IN_REPORT };
 }
 
 /** The answer that the report holds to a question. */
@@ -47,7 +47,7 @@ export async function answerFromReport(route: string, query: Query): Promise<unk
   const trace = traces.find(({ run, worker, span }) =>
     run === query.run && worker === query.worker && span === query.span
   );
-  const failed: Failed = { state: "failed", code: "not_found", message: NOT_HERE };
+  const failed: Failed = { state: "failed", code: "not_found", message: NOT_IN_REPORT };
   if (!trace) return failed;
   if (route === "state") return trace.state;
   return route !== "view" ? failed : trace.state.state === "failed" ? trace.state : view(trace, query);

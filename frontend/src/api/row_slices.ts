@@ -21,7 +21,7 @@ export interface RowSlices {
 
 type Row = (column: string) => Value;
 
-const BESIDE_NS = 20_000; // around a moment
+const MARGIN_NS = 20_000; // around a moment
 
 /** What finds the slices of a row: the key that tells it from other rows. */
 function findOf({ id, key, slices }: ViewEntry, row: Row): Find | null {
@@ -31,10 +31,10 @@ function findOf({ id, key, slices }: ViewEntry, row: Row): Find | null {
 }
 
 function rangeOf({ begin, length, end }: RowTime, row: Row): RowSlices["range"] {
-  const from = row(begin), lasts = length && row(length), to = end && row(end);
-  if (typeof from !== "number" || (length && typeof lasts !== "number")) return null;
-  if (typeof lasts === "number") return { from, to: from + lasts };
-  return typeof to === "number" ? { from, to } : { from: from - BESIDE_NS, to: from + BESIDE_NS };
+  const from = row(begin), duration = length && row(length), to = end && row(end);
+  if (typeof from !== "number" || (length && typeof duration !== "number")) return null;
+  if (typeof duration === "number") return { from, to: from + duration };
+  return typeof to === "number" ? { from, to } : { from: from - MARGIN_NS, to: from + MARGIN_NS };
 }
 
 /** What of the timeline a row of a view is about; null where it is about none of it. */

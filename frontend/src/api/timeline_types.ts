@@ -72,7 +72,7 @@ export interface LabelPage {
 }
 
 /** A slice in few words. */
-export interface Brief {
+export interface SliceSummary {
   slice: number;
   name: string;
   category: string;
@@ -84,26 +84,26 @@ export interface Brief {
 
 export interface Arrow {
   kind: string;
-  from: Brief;
-  to: Brief;
+  from: SliceSummary;
+  to: SliceSummary;
 }
 
 /** What led to a slice. */
-export interface Origin {
-  call: Brief | null;
-  op: Brief | null;
+export interface Provenance {
+  call: SliceSummary | null;
+  op: SliceSummary | null;
   /** Annotations around it, the innermost first. */
-  annotations: Brief[];
-  module: Brief | null;
+  annotations: SliceSummary[];
+  module: SliceSummary | null;
   /** Innermost first. */
-  python: Brief[];
+  python: SliceSummary[];
   stack: string[] | null;
   /** Whether Python calls and stack are those of the forward operator. */
   is_forward: boolean;
 }
 
 /** All that is known of a slice. */
-export interface SliceFacts extends Brief {
+export interface SliceFacts extends SliceSummary {
   state: "ready";
   self_ns: number | null;
   /** Where its event begins in the file. */
@@ -114,14 +114,14 @@ export interface SliceFacts extends Brief {
   previous: number | null;
   next: number | null;
   /** Innermost first. */
-  ancestors: Brief[];
+  ancestors: SliceSummary[];
   /** `device_ns` is the time in which any of it ran, `total_ns` the sum. */
-  launched: { count: number; device_ns: number; total_ns: number; slices: Brief[] } | null;
+  launched: { count: number; device_ns: number; total_ns: number; slices: SliceSummary[] } | null;
   /** Of device work: what led to it. Of anything on the host: the same, with no call. */
-  launched_by: Origin | null;
-  called_from: Origin | null;
-  forward: Brief | null;
-  backward: Brief[];
+  launched_by: Provenance | null;
+  called_from: Provenance | null;
+  forward: SliceSummary | null;
+  backward: SliceSummary[];
   arrows: Arrow[];
   collective: Record<string, unknown> | null;
   same_name: {
@@ -144,19 +144,19 @@ export type SliceAnswer = Loading | Failed | SliceFacts;
 
 export type { Find } from "./row_slices.ts";
 
-export interface Hits {
+export interface SearchResults {
   state: "ready";
   count: number;
   /** Most first, at most 100. */
   names: [string, number][];
   /** How many of them begin in each of 512 equal parts of the window. */
   histogram: number[];
-  slice: Brief | null;
+  slice: SliceSummary | null;
   /** How many hits lie before that one. */
   place: number | null;
 }
 /** A stretch of a step's critical path. */
-export interface Stretch {
+export interface PathSegment {
   from_ns: number;
   to_ns: number;
   /** What it is, as in the view of the critical path. */
@@ -164,12 +164,12 @@ export interface Stretch {
   /** Why it could not begin earlier. */
   reason: string;
   /** What runs; null in a wait, and where nothing was recorded. */
-  slice: Brief | null;
+  slice: SliceSummary | null;
   /** How many stretches it stands for; what is said is said of the longest. */
   count: number;
 }
 /** A piece of the path across ranks that lies on a worker. */
-export interface AcrossStretch extends Stretch {
+export interface CrossRankSegment extends PathSegment {
   /** The step's name. */
   step: string;
   /** The stretches of the path that it is of, numbered over all ranks: the path goes on where the next number is. */
@@ -180,12 +180,12 @@ export interface AcrossStretch extends Stretch {
   /** What begins when its stretch ends. */
   until: string;
 }
-export interface Path<Piece = Stretch> {
+export interface Path<Piece = PathSegment> {
   state: "ready";
   /** In order of time. */
   stretches: Piece[];
 }
-export type PathAnswer<Piece = Stretch> = Loading | Failed | Path<Piece>;
+export type PathAnswer<Piece = PathSegment> = Loading | Failed | Path<Piece>;
 
 /** On whom the path across ranks lies in a range. */
 export interface Shares {
@@ -197,4 +197,4 @@ export interface Shares {
 }
 export type SharesAnswer = Loading | Failed | { state: "missing"; hint: string } | Shares;
 
-export type HitsAnswer = Loading | Failed | Hits;
+export type SearchAnswer = Loading | Failed | SearchResults;

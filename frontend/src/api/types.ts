@@ -168,7 +168,7 @@ export interface Comparison extends Table {
 export type ViewAnswer = Loading | Failed | Table | { state: "missing"; hint: string };
 
 /** One event as the file has it; a number in `value` that JavaScript would round is a text. */
-export interface FoundEvent {
+export interface RawEvent {
   state: "ready";
   offset: number;
   length: number;
@@ -176,6 +176,6 @@ export interface FoundEvent {
   value: Record<string, unknown> | null;
   problem: string | null;
 }
-export type EventAnswer = Loading | Failed | FoundEvent;
+export type EventAnswer = Loading | Failed | RawEvent;
 
 export type Query = Record<string, string>;

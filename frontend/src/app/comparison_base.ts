@@ -30,15 +30,15 @@ function firstBase(): Address | null {
   const { run, worker, span } = trace.value;
   const runs = listing.value?.runs ?? [];
   const at = runs.findIndex(({ name }) => name === run);
-  const near = [runs[at - 1], runs[at + 1]].filter((other) => other !== undefined);
-  const places = [...near, ...(runs[at] ? [runs[at]] : [])].flatMap(({ name, workers }) =>
+  const neighbors = [runs[at - 1], runs[at + 1]].filter((other) => other !== undefined);
+  const places = [...neighbors, ...(runs[at] ? [runs[at]] : [])].flatMap(({ name, workers }) =>
     workers.flatMap((one) => one.spans.map((recording) => ({ run: name, worker: one.name, span: recording.name })))
   );
   const isOther = (place: Address) => place.run !== run || place.worker !== worker || place.span !== span;
-  const alike = (place: Address) => Number(place.worker === worker) * 2 + Number(place.span === span);
+  const similarity = (place: Address) => Number(place.worker === worker) * 2 + Number(place.span === span);
   const others = places.filter(isOther);
   const run0 = others[0]?.run;
-  const nearest = others.filter((place) => place.run === run0).sort((a, b) => alike(b) - alike(a))[0];
+  const nearest = others.filter((place) => place.run === run0).sort((a, b) => similarity(b) - similarity(a))[0];
   return nearest ? asBase(nearest) : null;
 }
 

@@ -69,14 +69,14 @@ export function resources<T extends Answer>(
     runs.set(name, run);
     const receive = (answer: T | Failed) => {
       if (answer.state !== "loading") run.state = answer.state === "failed" ? "failed" : "done";
-      const isKept = keepsReady && answer.state === "loading" && answers.peek()[name]?.state === "ready";
-      if (!isKept) answers.value = { ...answers.peek(), [name]: answer };
+      const isRetained = keepsReady && answer.state === "loading" && answers.peek()[name]?.state === "ready";
+      if (!isRetained) answers.value = { ...answers.peek(), [name]: answer };
       onAnswer?.(answer, request);
     };
-    void poll<T>(request, receive, signal, delay_ms).then(() => signal.aborted || askNext());
+    void poll<T>(request, receive, signal, delay_ms).then(() => signal.aborted || requestNext());
   }
 
-  function askNext() {
+  function requestNext() {
     let free = atOnce - [...runs.values()].filter(({ state }) => state === "running").length;
     for (const [name, request] of Object.entries(current)) {
       if (request && !runs.has(name) && free-- > 0) ask(name, request);
@@ -90,9 +90,9 @@ export function resources<T extends Answer>(
       controller.abort();
       runs.delete(name);
     }
-    const known = Object.entries(answers.peek()), left = known.filter(([name]) => name in current);
-    if (left.length < known.length) answers.value = Object.fromEntries(left);
-    askNext();
+    const entries = Object.entries(answers.peek()), remaining = entries.filter(([name]) => name in current);
+    if (remaining.length < entries.length) answers.value = Object.fromEntries(remaining);
+    requestNext();
   }
 
   function start() {
@@ -108,7 +108,7 @@ export function resources<T extends Answer>(
           controller.abort();
           runs.delete(name);
         }
-        untracked(askNext);
+        untracked(requestNext);
       }),
     ];
     return () => {
@@ -131,8 +131,8 @@ export function exactResources<T extends Answer>(
     options,
   );
   const answers = computed(() => {
-    const known = Object.entries(requests()).map(([name, request]) => [name, byKey.answers.value[keyOf(request)]]);
-    return Object.fromEntries(known.filter(([, answer]) => answer));
+    const entries = Object.entries(requests()).map(([name, request]) => [name, byKey.answers.value[keyOf(request)]]);
+    return Object.fromEntries(entries.filter(([, answer]) => answer));
   });
   return { answers, start: byKey.start };
 }
@@ -152,22 +152,22 @@ export function resource<T extends Answer>(request: () => ApiRequest | null, opt
   return { answer: computed(() => answers.value.only ?? null), start };
 }
 
-const MOST_KEPT = 40;
+const MAX_CACHED = 40;
 
 /** Complete answers for components, those of components that are gone too. */
-const keptAnswers = new Map<string, Answer>();
+const cachedAnswers = new Map<string, Answer>();
 
-function keep(answer: Answer, request: ApiRequest) {
+function cacheAnswer(answer: Answer, request: ApiRequest) {
   if (request.every_ms || (answer.state !== "ready" && answer.state !== "missing")) return;
-  keptAnswers.set(keyOf(request), answer);
-  if (keptAnswers.size > MOST_KEPT) keptAnswers.delete(keptAnswers.keys().next().value!);
+  cachedAnswers.set(keyOf(request), answer);
+  if (cachedAnswers.size > MAX_CACHED) cachedAnswers.delete(cachedAnswers.keys().next().value!);
 }
 
 /** The requests of all components, with how many want each. */
 const shared = signal<Readonly<Record<string, { request: ApiRequest; users: number }>>>({});
 const sharedAnswers = resources<Answer>(
   () => Object.fromEntries(Object.entries(shared.value).map(([key, { request }]) => [key, request])),
-  { onAnswer: keep },
+  { onAnswer: cacheAnswer },
 );
 sharedAnswers.start();
 
@@ -181,10 +181,12 @@ function share(request: ApiRequest, by: 1 | -1) {
 export function useResources<T extends Answer>(requests: (ApiRequest | null)[]): (T | Failed | null)[] {
   const keys = requests.map((request) => request && keyOf(request)).join("\n");
   const { missing, answers } = useMemo(() => {
-    const missing = requests.filter((request) => request !== null && !keptAnswers.has(keyOf(request))) as ApiRequest[];
+    const missing = requests.filter((request) =>
+      request !== null && !cachedAnswers.has(keyOf(request))
+    ) as ApiRequest[];
     const answers = requests.map((request): ReadonlySignal<Answer | null> => {
-      const key = request ? keyOf(request) : "", known = keptAnswers.get(key);
-      return known ? signal(known) : computed(() => sharedAnswers.answers.value[key] ?? null);
+      const key = request ? keyOf(request) : "", cached = cachedAnswers.get(key);
+      return cached ? signal(cached) : computed(() => sharedAnswers.answers.value[key] ?? null);
     });
     return { missing, answers };
   }, [keys]);

@@ -106,9 +106,9 @@ export const zoom = computed(() => {
 
 /** Sets parameters of the page's views; other rows come then, so none is chosen any more. */
 export function choose(parameters: Query) {
-  const gone = Object.keys(address.value).filter((key) => /(^|\.)(row|open)$/.test(key)).map((key) => [key, ""]);
+  const cleared = Object.keys(address.value).filter((key) => /(^|\.)(row|open)$/.test(key)).map((key) => [key, ""]);
   const chosen = Object.entries(parameters).map(([name, value]) => [`set.${name}`, value]);
-  go(Object.fromEntries([...gone, ...chosen]), "push");
+  go(Object.fromEntries([...cleared, ...chosen]), "push");
 }
 
 /** Narrows the page to some time, such as one that was dragged over in a curve; without ends to the whole again. */
@@ -117,14 +117,14 @@ export function zoomTo(ends: { from: number; to: number } | null) {
   choose({ from_ns: from!, to_ns: to! });
 }
 
-const PLACE = ["run", "worker", "span", "side", "base_run", "base_worker", "base_span", "noise"];
-const ARRANGED = ["marks", "against", "pins", "order"]; // on the timeline, for as long as the trace is open
-const LASTING = new Set([...PLACE, ...ARRANGED]);
+const PLACE_KEYS = ["run", "worker", "span", "side", "base_run", "base_worker", "base_span", "noise"];
+const ARRANGEMENT_KEYS = ["marks", "against", "pins", "order"]; // on the timeline, for as long as the trace is open
+const PERSISTENT_KEYS = new Set([...PLACE_KEYS, ...ARRANGEMENT_KEYS]);
 
 /** Opens a view afresh; what was filtered, sorted and chosen belongs to the view before. */
 export function openView(id: string, filter = "") {
-  const forgotten = Object.keys(address.value).filter((key) => !LASTING.has(key)).map((key) => [key, ""]);
-  go({ ...Object.fromEntries(forgotten), view: id, filter }, "push");
+  const cleared = Object.keys(address.value).filter((key) => !PERSISTENT_KEYS.has(key)).map((key) => [key, ""]);
+  go({ ...Object.fromEntries(cleared), view: id, filter }, "push");
 }
 
 export const viewTitle = (id: string): string => (id === TIMELINE.id ? TIMELINE : viewEntry(id))?.title ?? id;
@@ -169,13 +169,13 @@ export function openTimeline({ find, range, gaps, critical, worker }: RowSlices)
   go({ ...(find && { find: JSON.stringify(find) }), ...time, ...shown });
 }
 
-const OF_TRACE =
+const TRACE_KEYS =
   /^set\.(from|to)_ns$|^(from|to|slice|area|marks|against|ranks|align|folded|pins|order)$|(^|\.)(row|open)$/;
 
 /** Goes to another trace: filters and orders stay; what was opened, and times, belong to the trace before. */
 export function openTrace(place: Address) {
-  const gone = Object.keys(address.value).filter((key) => OF_TRACE.test(key));
-  go({ ...Object.fromEntries(gone.map((key) => [key, ""])), ...place }, "push");
+  const cleared = Object.keys(address.value).filter((key) => TRACE_KEYS.test(key));
+  go({ ...Object.fromEntries(cleared.map((key) => [key, ""])), ...place }, "push");
 }
 
 const spanSteps = signal<Record<string, string>>({});
@@ -195,12 +195,12 @@ function rememberSteps(answer: TraceState, { query: { run, worker, span } }: Api
 }
 
 /** Whether the page is about the trace itself: views of a run need its summaries alone, and must not wait for it. */
-const isOfTrace = computed(() => openEntry.value?.scope === "recording");
+const isTraceView = computed(() => openEntry.value?.scope === "recording");
 
 const traceStates = resources<TraceState>(() => {
   const { run, worker, span } = trace.value;
   const request = { route: "state", query: { run, worker, span }, version: String(attempt.value) };
-  return { [traceKey.value]: span && isOfTrace.value ? request : null };
+  return { [traceKey.value]: span && isTraceView.value ? request : null };
 }, { onAnswer: rememberSteps });
 
 /** What became of the selected trace; null before the first answer. */

@@ -29,14 +29,14 @@ export function Bars({ parts, kind, title, note, whole }: BarsProps) {
         <SavePicture title={title} />
       </figcaption>
       <ol ref={list}>
-        {parts.map(({ name, value, ink, isRest }, i) => (
+        {parts.map(({ name, value, color, isRest }, i) => (
           <li
             key={i}
             data-tip={`${name}\n${exact(value, kind)}${whole === null ? "" : ` · ${percent(value / whole)} %`}`}
           >
             <span class="name">{fitText(name, room, 12)}</span>
             <span class="length">
-              {!isRest && <i style={{ background: ink, width: `${(100 * value) / most}%` }} />}
+              {!isRest && <i style={{ background: color, width: `${(100 * value) / most}%` }} />}
             </span>
             <span>{scaled(value, scale)}</span>
             {whole !== null && <span class="quiet">{percent(value / whole)} %</span>}

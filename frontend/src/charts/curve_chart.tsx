@@ -33,11 +33,11 @@ function decimalsOf(marks: number[]): number {
   return [0, 1, 2, 3, 4, 5, 6].find((places) => Math.abs(step * 10 ** places % 1) < 1e-6) ?? 6;
 }
 
-const written = (value: number, { scale, decimals }: Axis) => decimal(value / scale.divisor, decimals);
+const formatValue = (value: number, { scale, decimals }: Axis) => decimal(value / scale.divisor, decimals);
 
 /** Pixels that the panels need beside the lines, the same for all so that their times lie below each other. */
 function margins(drawn: Panel[], axes: Axis[]): { left: number; right: number } {
-  const marks = axes.flatMap((values) => values.marks.map((mark) => written(mark, values)));
+  const marks = axes.flatMap((values) => values.marks.map((mark) => formatValue(mark, values)));
   const names = drawn.flatMap(({ lines }) => lines.map(({ title }) => title));
   const widest = (texts: string[]) => Math.ceil(Math.max(...texts.map((text) => textWidth(text, 12))));
   return { left: widest(marks) + 14, right: widest(names) + 10 };
@@ -100,7 +100,7 @@ function Grid({ frame, values }: { frame: Frame; values: Axis }) {
       {values.marks.map((mark) => (
         <g key={mark}>
           <line class={mark === 0 ? "zero" : "grid"} x1={left} x2={right} y1={y(mark)} y2={y(mark)} />
-          <text x={left - 8} y={y(mark) + 4} text-anchor="end">{written(mark, values)}</text>
+          <text x={left - 8} y={y(mark) + 4} text-anchor="end">{formatValue(mark, values)}</text>
         </g>
       ))}
       <text x={left - 8} y={11} text-anchor="end">{values.scale.unit}</text>
@@ -163,7 +163,7 @@ function Marks({ panel, frame }: { panel: Panel; frame: Frame }) {
 }
 
 /** The moment that is pointed at, and how far a drag has come. */
-interface Hold {
+interface PointedMoment {
   time: number;
   since: number | null;
 }
@@ -185,12 +185,12 @@ function Lines({ panel, frame }: { panel: Panel; frame: Frame }) {
 }
 
 /** What the arrow keys lead to: every row, from one to the next. */
-function useMoves(panel: Panel, hold: Hold | null, show: (time: number) => void, canZoom: boolean) {
+function useMoves(panel: Panel, pointed: PointedMoment | null, show: (time: number) => void, canZoom: boolean) {
   const { times } = panel;
   const [from, to] = [times[0]!, times.at(-1)!];
-  const row = hold ? rowAt(times, hold.time) : -1;
+  const row = pointed ? rowAt(times, pointed.time) : -1;
   const zoom = (factor: number) => {
-    const middle = hold?.time ?? (from + to) / 2;
+    const middle = pointed?.time ?? (from + to) / 2;
     const half = Math.max(1, ((to - from) * factor) / 2);
     zoomTo({ from: Math.max(0, middle - half), to: middle + half });
   };
@@ -215,14 +215,14 @@ function useMoves(panel: Panel, hold: Hold | null, show: (time: number) => void,
 }
 
 /** The mark that is near enough, else the moment itself. */
-function snapped({ times, marks }: Panel, { x }: Frame, time: number): number {
-  const near = times.filter((_, row) => marks[row]).filter((at) => Math.abs(x(at) - x(time)) <= NEAR);
-  return near.length ? near.reduce((a, b) => (Math.abs(b - time) < Math.abs(a - time) ? b : a)) : time;
+function snapToMark({ times, marks }: Panel, { x }: Frame, time: number): number {
+  const nearby = times.filter((_, row) => marks[row]).filter((at) => Math.abs(x(at) - x(time)) <= NEAR);
+  return nearby.length ? nearby.reduce((a, b) => (Math.abs(b - time) < Math.abs(a - time) ? b : a)) : time;
 }
 
 interface Shared {
-  hold: Hold | null;
-  setHold: (hold: Hold | null) => void;
+  pointed: PointedMoment | null;
+  setPointed: (pointed: PointedMoment | null) => void;
   canZoom: boolean;
 }
 
@@ -234,19 +234,19 @@ interface Plotted {
 
 /** What a moment of the panel says; and how the pointer shows it, drags over time and leaves. */
 function usePointer(
-  { panel, frame, shared: { hold, setHold, canZoom } }: Plotted,
+  { panel, frame, shared: { pointed, setPointed, canZoom } }: Plotted,
   box: RefObject<HTMLDivElement | null>,
 ) {
-  const since = hold?.since ?? null;
+  const since = pointed?.since ?? null;
   const pixel = (frame.to - frame.from) / (frame.right - frame.left);
   const text = (time: number) => describeMoment(panel, time, time - pixel / 2, time + pixel / 2);
   const show = (time: number, since: number | null = null) => {
-    setHold({ time, since });
+    setPointed({ time, since });
     const { left, top } = box.current!.getBoundingClientRect();
     showTip(text(time), left + frame.x(time) + 12, top + frame.top);
   };
   const hide = () => {
-    setHold(null);
+    setPointed(null);
     hideTip();
   };
   const timeOf = (event: PointerEvent) => frame.time(event.clientX - box.current!.getBoundingClientRect().left);
@@ -256,14 +256,14 @@ function usePointer(
     show(timeOf(event), timeOf(event));
   };
   const onPointerUp = () => {
-    if (!hold || since === null) return;
-    const [begin, end] = [Math.min(since, hold.time), Math.max(since, hold.time)];
-    if (frame.x(end) - frame.x(begin) <= 4) return show(hold.time); // a click
+    if (!pointed || since === null) return;
+    const [begin, end] = [Math.min(since, pointed.time), Math.max(since, pointed.time)];
+    if (frame.x(end) - frame.x(begin) <= 4) return show(pointed.time); // a click
     hide();
     zoomTo({ from: begin, to: end });
   };
   const onPointerMove = (event: PointerEvent) =>
-    show(since === null ? snapped(panel, frame, timeOf(event)) : timeOf(event), since);
+    show(since === null ? snapToMark(panel, frame, timeOf(event)) : timeOf(event), since);
   const handlers = {
     onPointerDown,
     onPointerMove,
@@ -278,9 +278,9 @@ function usePointer(
 
 function Plot({ panel, frame, values, shared, size: { width, height } }: Plotted & { values: Axis; size: Size }) {
   const box = useRef<HTMLDivElement>(null);
-  const { hold, canZoom } = shared;
+  const { pointed, canZoom } = shared;
   const { text, show, handlers } = usePointer({ panel, frame, shared }, box);
-  const onKeyDown = useMoves(panel, hold, show, canZoom);
+  const onKeyDown = useMoves(panel, pointed, show, canZoom);
   const keys = canZoom ? "arrow keys go from row to row, + and − zoom, 0 shows the whole" : "arrow keys go on";
   return (
     <div
@@ -291,8 +291,8 @@ function Plot({ panel, frame, values, shared, size: { width, height } }: Plotted
       aria-label={`${panel.title || "Curve"} over time; ${keys}`}
       aria-valuemin={0}
       aria-valuemax={panel.times.length - 1}
-      aria-valuenow={hold ? Math.max(0, rowAt(panel.times, hold.time)) : 0}
-      aria-valuetext={hold ? text(hold.time) : `${panel.times.length} rows`}
+      aria-valuenow={pointed ? Math.max(0, rowAt(panel.times, pointed.time)) : 0}
+      aria-valuetext={pointed ? text(pointed.time) : `${panel.times.length} rows`}
       onKeyDown={onKeyDown}
       {...handlers}
     >
@@ -302,13 +302,13 @@ function Plot({ panel, frame, values, shared, size: { width, height } }: Plotted
         <Names panel={panel} frame={frame} />
         <Marks panel={panel} frame={frame} />
         <Opened panel={panel} frame={frame} />
-        {hold && <Pointed panel={panel} frame={frame} hold={hold} />}
+        {pointed && <Pointed panel={panel} frame={frame} pointed={pointed} />}
       </svg>
     </div>
   );
 }
 
-function Pointed({ panel, frame, hold: { time, since } }: { panel: Panel; frame: Frame; hold: Hold }) {
+function Pointed({ panel, frame, pointed: { time, since } }: { panel: Panel; frame: Frame; pointed: PointedMoment }) {
   const row = rowAt(panel.times, time);
   const x = frame.x(time);
   return (
@@ -338,7 +338,7 @@ const heightOf = (count: number) => (count === 1 ? 240 : count === 2 ? 190 : 140
 export function Curves({ picture, table, ready, entry }: DrawnTable & { picture: PictureOf<"lines"> }) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box) - 24;
-  const [hold, setHold] = useState<Hold | null>(null);
+  const [pointed, setPointed] = useState<PointedMoment | null>(null);
   const drawn = useMemo(() => panels(table, ready, picture), [table, ready, picture]);
   const canZoom = entry.parameters.some(({ name }) => name === "from_ns");
   const height = heightOf(drawn.length);
@@ -358,7 +358,7 @@ export function Curves({ picture, table, ready, entry }: DrawnTable & { picture:
             frame={frameOf(axes[i]!, ends, size)}
             values={axes[i]!}
             size={size}
-            shared={{ hold, setHold, canZoom }}
+            shared={{ pointed, setPointed, canZoom }}
           />
         </figure>
       ))}

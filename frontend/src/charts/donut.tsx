@@ -7,7 +7,7 @@ import { exact, type Kind, percent, quantity, scaled, scaleFor } from "../format
 
 /** Sixteen colors that differ in hue and in lightness, so that neighbors differ without color too. */
 const HUES = [250, 40, 150, 320, 90, 200, 15, 285];
-const INKS = [0, 1].flatMap((deep) =>
+const COLORS = [0, 1].flatMap((deep) =>
   HUES.map((hue) =>
     `light-dark(oklch(${deep ? 0.48 : 0.66} 0.12 ${hue}), oklch(${deep ? 0.62 : 0.78} ${deep ? 0.12 : 0.1} ${hue}))`
   )
@@ -24,18 +24,18 @@ function hash(text: string): number {
 export function colorsOf(names: string[]): string[] {
   const used = new Set<number>();
   return names.map((name) => {
-    let ink = colorIndex.get(name) ?? hash(name) % INKS.length;
-    for (let i = 0; used.has(ink) && i < INKS.length; i++) ink = (ink + 1) % INKS.length;
-    used.add(ink);
-    if (!colorIndex.has(name)) colorIndex.set(name, ink);
-    return INKS[ink]!;
+    let color = colorIndex.get(name) ?? hash(name) % COLORS.length;
+    for (let i = 0; used.has(color) && i < COLORS.length; i++) color = (color + 1) % COLORS.length;
+    used.add(color);
+    if (!colorIndex.has(name)) colorIndex.set(name, color);
+    return COLORS[color]!;
   });
 }
 
 export interface Part {
   name: string;
   value: number;
-  ink: string;
+  color: string;
   /** Whether it is all that isn't named. */
   isRest?: boolean;
 }
@@ -47,7 +47,7 @@ export function parts(shares: Share[], nameOf: (row: number) => string): Part[] 
   return shares.map(({ row, value }, i) => ({
     name: names[i]!,
     value,
-    ink: row === null ? "var(--other)" : colors[i]!,
+    color: row === null ? "var(--other)" : colors[i]!,
     isRest: row === null,
   }));
 }
@@ -66,7 +66,7 @@ export function Ring({ parts, kind, title }: { parts: Part[]; kind: Kind; title:
         <path
           key={i}
           d={slice(ends[i]! / total, ends[i + 1]! / total)}
-          style={{ fill: part.ink }}
+          style={{ fill: part.color }}
           data-tip={tipText(part, total, kind)}
         />
       ))}
@@ -94,7 +94,7 @@ export function Donut({ parts, kind, title, note }: { parts: Part[]; kind: Kind;
       <ol ref={list}>
         {parts.map((part, i) => (
           <li key={i} data-tip={tipText(part, total, kind)}>
-            <i class="swatch" style={{ background: part.ink }} />
+            <i class="swatch" style={{ background: part.color }} />
             <span class="name">{fitText(part.name, room, 12)}</span>
             <span>{scaled(part.value, scale)}</span>
             <span class="quiet">{percent(part.value / total)} %</span>

@@ -13,13 +13,15 @@ import { revealRow } from "../table/tree_table.tsx";
 
 const ROW = 20;
 const LEAST = 2; // pixels of the narrowest box
-const LABELLED = 28;
+const MIN_LABELED = 28;
 const MOST = 4000; // boxes: with more the narrowest are left out
 
 /** Columns that give the boxes their widths: the weight first. */
 function widthColumns(ready: Ready, { weight, picture }: DrawnTable["entry"]): DrawnColumn[] {
-  const named = [weight, ...sharedColumns(picture)].map((name) => ready.columns.find((column) => column.name === name));
-  return named.filter((column) => column !== undefined && column.bar !== null) as DrawnColumn[];
+  const candidates = [weight, ...sharedColumns(picture)].map((name) =>
+    ready.columns.find((column) => column.name === name)
+  );
+  return candidates.filter((column) => column !== undefined && column.bar !== null) as DrawnColumn[];
 }
 
 /** What boxes of one ink have in common: the package of a function, the class of a module, the name of the rest. */
@@ -58,7 +60,7 @@ function tipText(ready: Ready, columns: DrawnColumn[], row: number, whole: numbe
 }
 
 /** The box beside, around or in another one, for the arrow keys. */
-function neighbour(boxes: Box[], { parent }: Tree, row: number, key: string): Box | undefined {
+function neighbor(boxes: Box[], { parent }: Tree, row: number, key: string): Box | undefined {
   const at = boxes.findIndex((box) => box.row === row);
   const here = boxes[at];
   if (!here) return boxes[0];
@@ -96,18 +98,18 @@ interface BoxesProps {
   boxes: Box[];
   width: number;
   /** What is looked for; null if nothing is. */
-  hits: Set<number> | null;
+  matches: Set<number> | null;
   root: number;
   focused: number;
 }
 
-function Boxes({ ready, boxes, width, hits, root, focused }: BoxesProps) {
+function Boxes({ ready, boxes, width, matches, root, focused }: BoxesProps) {
   const colors = useMemo(() => colorsByFamily(ready, boxes), [ready, boxes]);
   return boxes.map(({ row, level, left, width: share }) => {
     const wide = Math.max(1, share * width - 1);
     const [x, y] = [Math.round(10 * left * width) / 10, level * ROW];
     const isAround = root >= 0 && row !== root && share === 1 && level < ready.tree!.level[root]!;
-    const kinds = [isAround && "around", hits && (hits.has(row) ? "hit" : "dim"), row === focused && "focused"];
+    const kinds = [isAround && "around", matches && (matches.has(row) ? "hit" : "dim"), row === focused && "focused"];
     return (
       <g key={row} data-row={row} class={kinds.filter(Boolean).join(" ")}>
         <rect
@@ -118,14 +120,14 @@ function Boxes({ ready, boxes, width, hits, root, focused }: BoxesProps) {
           rx="2"
           style={{ fill: `color-mix(in oklab, ${colors.get(familyOf(ready, row))} 42%, var(--surface))` }}
         />
-        {wide > LABELLED && <Label name={ready.nameOf(row)} room={wide - 6} x={x + 4} y={y + 14} />}
+        {wide > MIN_LABELED && <Label name={ready.nameOf(row)} room={wide - 6} x={x + 4} y={y + 14} />}
       </g>
     );
   });
 }
 
 /** What keys, clicks and the pointer do. */
-function useFlameInput(scope: TableScope, tree: Tree, boxes: Box[], tell: (row: number) => string) {
+function useFlameInput(scope: TableScope, tree: Tree, boxes: Box[], describe: (row: number) => string) {
   const [focused, focus] = useState(-1);
   const zoom = (row: number) => {
     scope.go({ zoom: row < 0 ? "" : String(row) });
@@ -139,14 +141,14 @@ function useFlameInput(scope: TableScope, tree: Tree, boxes: Box[], tell: (row: 
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape") zoom(-1);
     else if (event.key === "Enter" && focused >= 0) zoom(focused);
-    else if (event.key.startsWith("Arrow")) focus(neighbour(boxes, tree, focused, event.key)?.row ?? focused);
+    else if (event.key.startsWith("Arrow")) focus(neighbor(boxes, tree, focused, event.key)?.row ?? focused);
     else return;
     event.preventDefault();
     event.stopPropagation();
   };
   const onPointerMove = (event: PointerEvent) => {
     const row = rowAt(event);
-    if (row >= 0) showTip(tell(row), event.clientX + 12, event.clientY + 8);
+    if (row >= 0) showTip(describe(row), event.clientX + 12, event.clientY + 8);
     else hideTip();
   };
   const onClick = (event: MouseEvent) => {
@@ -167,9 +169,9 @@ function useBoxes({ ready, entry, rows }: DrawnTable, tree: Tree, width: number)
   const all = useMemo(() => Uint32Array.from({ length: ready.count }, (_, row) => row), [ready]);
   const preorder = useMemo(() => inPreorder(tree, all), [tree, all]);
   const boxes = useMemo(() => drawnBoxes(tree, preorder, values, root, width), [tree, values, root, width]);
-  const hits = useMemo(() => (rows.rows.length < ready.count ? new Set(rows.rows) : null), [rows.rows, ready]);
+  const matches = useMemo(() => (rows.rows.length < ready.count ? new Set(rows.rows) : null), [rows.rows, ready]);
   const whole = useMemo(() => totalOf(tree, all, values), [tree, all, values]);
-  return { columns, chosen, root, boxes, hits, whole };
+  return { columns, chosen, root, boxes, matches, whole };
 }
 
 /** The rows as boxes in boxes, the outermost on top. Click or Enter gives a row the whole width, Escape resets. */
@@ -178,12 +180,12 @@ export function FlameGraph({ tree, ...of }: DrawnTable & { tree: Tree }) {
   const scope = useTableScope();
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
-  const { columns, chosen, root, boxes, hits, whole } = useBoxes(of, tree, width);
+  const { columns, chosen, root, boxes, matches, whole } = useBoxes(of, tree, width);
   const shown = chosen ? [chosen, ...columns.filter((column) => column !== chosen)] : [];
   const { focused, zoom, handlers } = useFlameInput(scope, tree, boxes, (row) => tipText(ready, shown, row, whole));
   const drawn = useMemo( // thousands of boxes: only when they change, not with every change of the address
-    () => <Boxes ready={ready} boxes={boxes} width={width} hits={hits} root={root} focused={focused} />,
-    [ready, boxes, width, hits, root, focused],
+    () => <Boxes ready={ready} boxes={boxes} width={width} matches={matches} root={root} focused={focused} />,
+    [ready, boxes, width, matches, root, focused],
   );
   if (!chosen) return null;
   const height = (boxes.reduce((most, { level }) => Math.max(most, level), 0) + 1) * ROW;

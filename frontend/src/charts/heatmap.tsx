@@ -2,7 +2,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
 import type { DrawnColumn } from "../table/columns.ts";
 import { exact, quantity } from "../format/numbers.ts";
-import { darkness, inkRange, type Matrix, matrixOf, nameOf } from "./matrix.ts";
+import { colorRange, darkness, type Matrix, matrixOf, nameOf } from "./matrix.ts";
 import { useTableScope } from "../table/table_scope.ts";
 import { fitText, textWidth, useWidth } from "../ui/measure.ts";
 import { OpenStep } from "./open_step.tsx";
@@ -15,7 +15,7 @@ const MOST = { lines: HEIGHT, columns: 2000 };
 const TOP = 8;
 const FOOT = 22;
 const LABEL = 170;
-const INK = [217, 96, 59]; // on light and on dark, at any strength
+const COLOR = [217, 96, 59]; // on light and on dark, at any strength
 const PALEST = 0.07; // a value that is there differs from none
 
 type Numbers = (number | null)[];
@@ -33,11 +33,11 @@ function paintCells({ lines, columns, rows }: Matrix, values: Numbers): string {
   const canvas = Object.assign(document.createElement("canvas"), { width: columns.length, height: lines.length });
   const pen = canvas.getContext("2d")!;
   const picture = pen.createImageData(columns.length, lines.length);
-  const range = inkRange(values);
+  const range = colorRange(values);
   rows.forEach((row, i) => {
     if (row < 0) return;
     const strength = PALEST + (1 - PALEST) * darkness(values[row]!, range);
-    picture.data.set([...INK, Math.round(255 * strength)], i * 4);
+    picture.data.set([...COLOR, Math.round(255 * strength)], i * 4);
   });
   pen.putImageData(picture, 0, 0);
   return canvas.toDataURL();
@@ -166,7 +166,7 @@ export function Heatmap(
   const longest = Math.max(...matrix.lines.map((name) => textWidth(nameOf(name), 12)));
   const chart = { matrix, column, left: Math.min(LABEL, longest + 14), width, lineHeight };
   const row = marked < matrix.rows.length ? matrix.rows[marked] ?? -1 : -1;
-  const { low, high } = inkRange(column.values);
+  const { low, high } = colorRange(column.values);
   const text = row >= 0
     ? `${ready.nameOf(row)}: ${column.title} ${exact(column.values[row]!, column.kind)}`
     : `From ${quantity(low, column.kind)}, pale, to ${

@@ -22,8 +22,8 @@ interface Bin {
 
 /** The bins in order of their edges, with null where one is missing between two. */
 function binsOf(rows: Uint32Array, lower: Numbers, upper: Numbers): (Bin | null)[] {
-  const known = Array.from(rows).filter((row) => lower[row] !== null && upper[row] !== null);
-  const bins = known.map((row) => ({ row, from: lower[row]!, to: upper[row]! })).sort((a, b) => a.from - b.from);
+  const complete = Array.from(rows).filter((row) => lower[row] !== null && upper[row] !== null);
+  const bins = complete.map((row) => ({ row, from: lower[row]!, to: upper[row]! })).sort((a, b) => a.from - b.from);
   return bins.flatMap((bin, i) => i && bins[i - 1]!.to < bin.from ? [null, bin] : [bin]);
 }
 
@@ -43,13 +43,13 @@ const sumOf = (heights: number[]) => heights.reduce((sum, height) => sum + heigh
 
 /** The names of the edges, as many as there is room for. */
 function Edges({ bins, edge, left, pitch }: { bins: (Bin | null)[]; edge: DrawnColumn; left: number; pitch: number }) {
-  const named = bins.flatMap((bin, i) => {
+  const labels = bins.flatMap((bin, i) => {
     if (!bin) return [];
     const isLast = i === bins.length - 1 || bins[i + 1] === null;
     return [{ at: i, value: bin.from }, ...(isLast ? [{ at: i + 1, value: bin.to }] : [])];
   });
   let free = -Infinity;
-  return named.map(({ at, value }) => {
+  return labels.map(({ at, value }) => {
     const text = edgeText(value, edge.kind);
     const [x, half] = [left + pitch * at, textWidth(text, 12) / 2];
     if (x - half < free) return null;

@@ -40,17 +40,17 @@ const textOf = (value: unknown) => (value === undefined ? null : valueText(value
 export function eventFields({ name, cat, args, ...others }: Record<string, unknown>): EventFields {
   const listed = (values: Record<string, unknown>): Field[] =>
     Object.entries(values).map(([key, value]) => [key, valueText(value)]);
-  const odd = args === undefined || isRecord(args) ? {} : { args };
+  const extra = args === undefined || isRecord(args) ? {} : { args };
   return {
     name: textOf(name),
     category: textOf(cat),
-    fields: listed({ ...others, ...odd }),
+    fields: listed({ ...others, ...extra }),
     args: isRecord(args) ? listed(args) : [],
   };
 }
 
 /** The part of a text that is drawn, and how many characters that leaves out. */
-export function truncateText(text: string): { drawn: string; left: number } {
+export function truncateText(text: string): { drawn: string; omitted: number } {
   const drawn = text.length > LONGEST ? text.slice(0, LONGEST) : text;
-  return { drawn, left: text.length - drawn.length };
+  return { drawn, omitted: text.length - drawn.length };
 }

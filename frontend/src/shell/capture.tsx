@@ -65,7 +65,7 @@ function CaptureDialog({ onClose }: { onClose: () => void }) {
       <h2 id="capture">Record a running job</h2>
       {answer?.state === "failed" && <p class="problem" role="alert">{answer.message}</p>}
       {!answer && <p class="quiet">Looking for jobs…</p>}
-      {answer?.state === "ready" && !listed.length && <Nobody />}
+      {answer?.state === "ready" && !listed.length && <NoJobs />}
       {sent.value
         ? mine && <Progress job={mine} sent={sent.value} onOpen={() => dialog.current?.close()} />
         : answer?.state === "ready" && listed.length > 0 && <Form {...answer} sent={sent} />}
@@ -77,7 +77,7 @@ function CaptureDialog({ onClose }: { onClose: () => void }) {
   );
 }
 
-const Nobody = () => (
+const NoJobs = () => (
   <p class="quiet">
     No Tracer records into this logdir, so there is nobody to ask. A training listens while its{" "}
     <code>kinetoscope.Tracer</code> is open; with <code>schedule=on_request</code> it records nothing else.
@@ -88,17 +88,17 @@ function Form({ jobs, token, refusal, sent }: Jobs & { sent: Signal<SentRequest 
   const chosen = useSignal(jobs.find(({ run }) => run === trace.value.run && run)?.run ?? jobs[0]!.run);
   const steps = useSignal(3), warmup = useSignal(1);
   const on = useSignal<Option[]>([]);
-  const problem = useSignal(""), isAsking = useSignal(false);
+  const problem = useSignal(""), isSending = useSignal(false);
   const job = jobs.find(({ run }) => run === chosen.value);
   const submit = async (event: Event) => {
     event.preventDefault();
-    isAsking.value = true;
+    isSending.value = true;
     const lastNs = Math.max(0, ...(job?.ranks.flatMap(({ news }) => news.map(([, , ns]) => ns)) ?? []));
     const answer: RequestAccepted | Failed = await requestRecording(
       { run: chosen.value, steps: steps.value, warmup: warmup.value, on: on.value },
       token ?? "",
     );
-    isAsking.value = false;
+    isSending.value = false;
     if (answer.state === "failed") problem.value = answer.message;
     else sent.value = { run: chosen.value, request: answer.request, lastNs };
   };
@@ -130,7 +130,7 @@ function Form({ jobs, token, refusal, sent }: Jobs & { sent: Signal<SentRequest 
         ))}
       </fieldset>
       {(refusal || problem.value) && <p class="problem" role="alert">{refusal || problem.value}</p>}
-      <button type="submit" disabled={!token || !job || !!job.why_deaf || isAsking.value}>Record</button>
+      <button type="submit" disabled={!token || !job || !!job.why_deaf || isSending.value}>Record</button>
     </form>
   );
 }
@@ -152,20 +152,20 @@ const Count = ({ title, value, least }: { title: string; value: Signal<number>; 
 /** What becomes of the request, and the way to its recording. */
 function Progress({ job, sent, onOpen }: { job: Job; sent: SentRequest; onOpen: () => void }) {
   const listed = listing.value?.runs.find(({ name }) => name === job.run);
-  const course: RequestOutcome = outcomeOf(job, sent.request, sent.lastNs, listed);
+  const outcome: RequestOutcome = outcomeOf(job, sent.request, sent.lastNs, listed);
   useEffect(() => {
-    if (course.phase === "recording") retry(); // the listing is asked for more often than every five seconds
+    if (outcome.phase === "recording") retry(); // the listing is asked for more often than every five seconds
   }, [job]);
   const open = () => {
-    const worker = listed?.workers.find(({ spans }) => spans.some(({ name }) => name === course.span));
-    openTrace(placeIn(job.run, worker?.name, course.span));
+    const worker = listed?.workers.find(({ spans }) => spans.some(({ name }) => name === outcome.span));
+    openTrace(placeIn(job.run, worker?.name, outcome.span));
     onOpen();
   };
   return (
     <>
-      <p role="status" class={course.phase === "failed" ? "problem" : ""}>{course.words}</p>
-      {course.phase !== "failed" && <p class="quiet">{job.run}: {jobText(job)}</p>}
-      {course.span && <button type="button" class="open" onClick={open}>Open span {course.span}</button>}
+      <p role="status" class={outcome.phase === "failed" ? "problem" : ""}>{outcome.text}</p>
+      {outcome.phase !== "failed" && <p class="quiet">{job.run}: {jobText(job)}</p>}
+      {outcome.span && <button type="button" class="open" onClick={open}>Open span {outcome.span}</button>}
     </>
   );
 }

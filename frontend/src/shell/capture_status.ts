@@ -42,7 +42,7 @@ export interface Plan {
 /** What became of a request; `span` is the recording's name once a rank has saved it. */
 export interface RequestOutcome {
   phase: "asked" | "planned" | "recording" | "saved" | "failed";
-  words: string;
+  text: string;
   span?: string;
 }
 
@@ -104,11 +104,11 @@ export function outcomeOf(job: Job, request: string, lastNs: number, listed: Run
   const since = (rank: RankStatus, kind: string) => rank.news.filter(([what, , ns]) => what === kind && ns > lastNs);
   if (!plan) {
     const refused = job.ranks.flatMap((rank) => since(rank, "refused"))[0];
-    if (refused) return { phase: "failed", words: `The job refused it: ${refused[1]}` };
+    if (refused) return { phase: "failed", text: `The job refused it: ${refused[1]}` };
     const other = job.ranks.flatMap((rank) => since(rank, "plan"))[0];
-    if (other) return { phase: "failed", words: "Another request came first; its window counts for this one too." };
-    if (job.why_deaf) return { phase: "failed", words: `Nobody took it: ${job.why_deaf}.` };
-    return { phase: "asked", words: "Asked. The job looks once a second." };
+    if (other) return { phase: "failed", text: "Another request came first; its window counts for this one too." };
+    if (job.why_deaf) return { phase: "failed", text: `Nobody took it: ${job.why_deaf}.` };
+    return { phase: "asked", text: "Asked. The job looks once a second." };
   }
   const end = plan.first + plan.request.steps;
   const recording = job.ranks.filter(({ rank, records }) => plan.request.ranks?.includes(rank) ?? records);
@@ -116,19 +116,19 @@ export function outcomeOf(job: Job, request: string, lastNs: number, listed: Run
   const files = listed?.workers.filter(({ spans }) => spans.some(({ name }) => name === span)).length ?? 0;
   if (files) {
     const missing = recording.length - files;
-    const words = missing > 0 ? `Saved by ${files} of ${plural(recording.length, "rank")} so far.` : "Saved.";
-    return { phase: "saved", words, span };
+    const text = missing > 0 ? `Saved by ${files} of ${plural(recording.length, "rank")} so far.` : "Saved.";
+    return { phase: "saved", text, span };
   }
   if (recording.length && recording.every((rank) => since(rank, "missed").some(([, id]) => id === request))) {
-    return { phase: "failed", words: "The job learned of it too late. Ask again." };
+    return { phase: "failed", text: "The job learned of it too late. Ask again." };
   }
   const last = decimal(end - 1), first = decimal(plan.first);
   const steps = plan.request.steps === 1 ? `Step ${first}` : `Steps ${first} to ${last}`;
   const completed = Math.max(0, ...recording.map(({ completed }) => completed ?? 0));
-  if (completed >= end) return { phase: "recording", words: `${steps} are recorded and being saved.` };
-  if (job.why_deaf) return { phase: "failed", words: `The job ended before: ${job.why_deaf}.` };
+  if (completed >= end) return { phase: "recording", text: `${steps} are recorded and being saved.` };
+  if (job.why_deaf) return { phase: "failed", text: `The job ended before: ${job.why_deaf}.` };
   if (recording.some(({ is_recording }) => is_recording)) {
-    return { phase: "recording", words: `${steps}: recording now.` };
+    return { phase: "recording", text: `${steps}: recording now.` };
   }
-  return { phase: "planned", words: `${steps} will be recorded; ${decimal(completed)} are complete.` };
+  return { phase: "planned", text: `${steps} will be recorded; ${decimal(completed)} are complete.` };
 }

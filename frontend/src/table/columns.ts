@@ -88,7 +88,7 @@ const edges = ({ kind }: Column, values: Value[]): Partial<DrawnColumn> => ({
   shown: (row) => typeof values[row] === "number" ? edge(values[row], kind) : "–",
 });
 
-function drawn(column: Column, table: Table, entry: ViewEntry, tree: Tree | null): DrawnColumn {
+function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree | null): DrawnColumn {
   const values = table.data[column.name] ?? [];
   const { weight, picture } = entry;
   const shares = [weight, ...sharedColumns(picture)];
@@ -110,7 +110,7 @@ function drawn(column: Column, table: Table, entry: ViewEntry, tree: Tree | null
 const WHAT: Partial<Record<Kind, string>> = { bytes: " memory", fraction: " share", count: " calls" };
 
 /** Says of what a column is where another has the same title. */
-function distinct(columns: DrawnColumn[]): DrawnColumn[] {
+function withUniqueTitles(columns: DrawnColumn[]): DrawnColumn[] {
   const count = (title: string) => columns.filter((column) => column.title === title).length;
   return columns.map((column) =>
     count(column.title) > 1 ? { ...column, title: column.title + (WHAT[column.kind] ?? "") } : column
@@ -120,20 +120,20 @@ function distinct(columns: DrawnColumn[]): DrawnColumn[] {
 function prepare(table: Table, entry: ViewEntry): Ready {
   const parent = entry.picture?.kind === "tree" ? entry.picture.parent : null;
   const tree = parent === null ? null : treeOf(table.data[parent] ?? []);
-  const all = distinct(table.columns.map((column) => drawn(column, table, entry, tree)));
+  const all = withUniqueTitles(table.columns.map((column) => drawColumn(column, table, entry, tree)));
   const count = all[0]?.values.length ?? 0;
   const isEmpty = ({ values }: DrawnColumn) => count > 0 && values.every((value) => value === null);
   const searched = all.filter(isText);
   const texts = Array.from({ length: count }, (_, row) => searched.map(({ values }) => values[row] ?? "").join("\n"));
   const first = all.find(({ kind }) => kind === "text");
-  const named = tree
+  const nameColumns = tree
     ? [first!]
     : all.filter((column) => isText(column) && (!entry.key.length || entry.key.includes(column.name)));
   // Where a row stands says which row it lies in, its path, and what it is of.
   const isPlace = ({ name }: DrawnColumn) =>
     tree !== null && name !== first?.name &&
     (name === parent || entry.key.includes(name) || entry.parameters.some((one) => one.name === name));
-  const ranked = new Map<string, Float64Array>();
+  const rankCache = new Map<string, Float64Array>();
   return {
     columns: all.filter((column) => !isEmpty(column) && !isPlace(column)),
     emptyColumns: all.filter((column) => isEmpty(column) && !isPlace(column)),
@@ -141,36 +141,36 @@ function prepare(table: Table, entry: ViewEntry): Ready {
     texts,
     lower: texts.map((text) => text.toLowerCase()),
     rank: (name) => {
-      if (!ranked.has(name)) ranked.set(name, ranks(table.data[name] ?? []));
-      return ranked.get(name)!;
+      if (!rankCache.has(name)) rankCache.set(name, ranks(table.data[name] ?? []));
+      return rankCache.get(name)!;
     },
-    nameOf: naming(named, count),
+    nameOf: rowNamer(nameColumns, count),
     tree,
   };
 }
 
 /** Names rows by the first of the columns, and by as many more as it takes to make them unique. */
-function naming(columns: DrawnColumn[], count: number): (row: number) => string {
-  const named = (shown: DrawnColumn[], row: number) =>
+function rowNamer(columns: DrawnColumn[], count: number): (row: number) => string {
+  const joinNames = (shown: DrawnColumn[], row: number) =>
     shown.filter(({ values }) => values[row] !== null).map((column) => column.shown?.(row) ?? column.values[row]).join(
       " · ",
     );
-  const tellsApart = (shown: DrawnColumn[]) =>
-    new Set(Array.from({ length: count }, (_, row) => named(shown, row))).size === count;
+  const isUnique = (shown: DrawnColumn[]) =>
+    new Set(Array.from({ length: count }, (_, row) => joinNames(shown, row))).size === count;
   let enough: DrawnColumn[] | null = null; // computed with the first name
   return (row) => {
-    enough ??= columns.map((_, i) => columns.slice(0, i + 1)).find(tellsApart) ?? columns;
-    return named(enough, row);
+    enough ??= columns.map((_, i) => columns.slice(0, i + 1)).find(isUnique) ?? columns;
+    return joinNames(enough, row);
   };
 }
 
-const prepared = new WeakMap<Table, Ready>();
+const preparedTables = new WeakMap<Table, Ready>();
 
 /** The table ready for drawing; made once for each answer. */
 export function prepareTable(table: Table, entry: ViewEntry): Ready {
-  const known = prepared.get(table) ?? prepare(table, entry);
-  prepared.set(table, known);
-  return known;
+  const ready = preparedTables.get(table) ?? prepare(table, entry);
+  preparedTables.set(table, ready);
+  return ready;
 }
 
 /** The same without some columns. */
@@ -182,10 +182,10 @@ export const omitColumns = (ready: Ready, names: string[]): Ready => ({
 const FORMULA = new RegExp(formulas.formula, "u"), NUMBER = new RegExp(formulas.number, "u");
 
 /** Keeps a spreadsheet from running a trace's text as a formula; the rule is the server's too. */
-const inert = (text: string) => (FORMULA.test(text) && !NUMBER.test(text) ? "'" : "") + text;
+const escapeFormula = (text: string) => (FORMULA.test(text) && !NUMBER.test(text) ? "'" : "") + text;
 
 const plain = (value: Value | undefined) =>
-  value === null || value === undefined ? "" : typeof value === "string" ? inert(value) : String(value);
+  value === null || value === undefined ? "" : typeof value === "string" ? escapeFormula(value) : String(value);
 
 /** The rows in base units with the columns' own names, for a spreadsheet's clipboard. */
 export function tsv(columns: Column[], data: Table["data"], rows: Uint32Array): string {

@@ -1,7 +1,7 @@
 /** A comparison made ready for drawing: signs and inks of differences, one scale for what is compared with each other. */
 
 import type { Comparison, ViewEntry } from "../api/types.ts";
-import { type DrawnColumn, prepareTable as prepared, type Ready } from "./columns.ts";
+import { type DrawnColumn, prepareTable, type Ready } from "./columns.ts";
 import { chartedColumns } from "../api/pictures.ts";
 import { cell, decimal, label, type Scale, scaleFor, type Value } from "../format/numbers.ts";
 
@@ -28,9 +28,9 @@ const DIRECTIONS: Record<string, string> = { real: "real", unknown: "unsure", no
 function toneOf(delta: Value[], verdict: Value[], isAmount: boolean) {
   return (row: number): string => {
     const value = delta[row];
-    const goes = isAmount ? (Number(value) > 0 ? "grew" : "shrank") : "changed";
-    const way = typeof value !== "number" || value === 0 ? "" : goes;
-    return `${way} ${DIRECTIONS[String(verdict[row])] ?? ""}`.trim();
+    const direction = isAmount ? (Number(value) > 0 ? "grew" : "shrank") : "changed";
+    const tone = typeof value !== "number" || value === 0 ? "" : direction;
+    return `${tone} ${DIRECTIONS[String(verdict[row])] ?? ""}`.trim();
   };
 }
 
@@ -56,7 +56,7 @@ function longestFirst(names: string[]): string[] {
   return [...names].sort((a, b) => b.length - a.length);
 }
 
-function decorated(ready: Ready, table: Comparison, { picture, columns: own }: ViewEntry): Ready {
+function decorate(ready: Ready, table: Comparison, { picture, columns: own }: ViewEntry): Ready {
   const parts = chartedColumns(picture);
   const isCount = (name: string) => own.some((one) => one.name === name && one.kind === "count");
   const { data } = table;
@@ -81,9 +81,9 @@ const cache = new WeakMap<Comparison, Ready>();
 
 /** The comparison of a view ready for drawing, with sums of what are parts of a whole; made once for each answer. */
 export function readyComparison(table: Comparison, view: ViewEntry): Ready {
-  const known = cache.get(table) ?? decorated(prepared(table, comparedEntry(view, table)), table, view);
-  cache.set(table, known);
-  return known;
+  const ready = cache.get(table) ?? decorate(prepareTable(table, comparedEntry(view, table)), table, view);
+  cache.set(table, ready);
+  return ready;
 }
 
 /** The rows whose first compared column differs by more than noise. */

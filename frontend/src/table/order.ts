@@ -58,11 +58,11 @@ export const printSort = (keys: SortKey[]): string =>
 
 /** The order after a click on a heading: numbers begin with the largest; with `second` it refines the order so far. */
 export function nextSort(keys: SortKey[], name: string, numeric: boolean, second: boolean): SortKey[] {
-  const known = keys.find((key) => key.name === name);
-  const turned = { name, descending: known ? !known.descending : numeric };
-  if (!second || keys.length === 0) return [turned];
+  const current = keys.find((key) => key.name === name);
+  const next = { name, descending: current ? !current.descending : numeric };
+  if (!second || keys.length === 0) return [next];
   const first = keys[0]!;
-  return first.name === name ? [turned, ...keys.slice(1)] : [first, turned];
+  return first.name === name ? [next, ...keys.slice(1)] : [first, next];
 }
 
 /** Numbers that sort like the values; a missing value is NaN. */

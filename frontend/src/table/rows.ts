@@ -22,22 +22,22 @@ export interface DrawnTable {
 }
 
 /** The order in which the table came: by its weight, or another charted column, if it descends; else its own. */
-function servedSort(ready: Ready, entry: ViewEntry): string {
+function defaultSortOf(ready: Ready, entry: ViewEntry): string {
   const descends = ({ values }: DrawnColumn) =>
     values[0] !== values.at(-1) && values.every((value, i) => i === 0 || (value ?? 0) <= (values[i - 1] ?? 0));
   const by = [entry.weight, ...chartedColumns(entry.picture)].map((name) =>
     ready.columns.find((column) => column.name === name)
   );
-  const found = by.find((column) => column && descends(column));
-  return found ? `-${found.name}` : "";
+  const column = by.find((column) => column && descends(column));
+  return column ? `-${column.name}` : "";
 }
 
 /** As the table came, unless the user wants another order. */
 export function useRows(ready: Ready, entry: ViewEntry): Rows {
-  const served = useMemo(() => servedSort(ready, entry), [ready, entry]);
+  const defaultSort = useMemo(() => defaultSortOf(ready, entry), [ready, entry]);
   const scope = useTableScope();
   const text = scope.get("filter");
-  const sort = scope.get("sort") || served;
+  const sort = scope.get("sort") || defaultSort;
   const filter = useMemo(() => parseFilter(text), [text]);
   const matches = useMemo(() => filterRows(filter, ready.texts, ready.lower), [filter, ready]);
   return useMemo(() => {

@@ -52,12 +52,12 @@ function json({ view, columns, data }: Table, rows: Uint32Array): string {
 
 /** Copies the rows that are shown, or saves them. */
 export function SaveRows({ table, rows }: { table: Table; rows: Uint32Array }) {
-  const [status, tell] = useState("");
+  const [status, setStatus] = useState("");
   const { columns, data, view } = table;
   const copyRows = async () => {
     await copy(tsv(columns, data, rows));
-    tell(`${plural(rows.length, "row")} copied`);
-    setTimeout(() => tell(""), 2000);
+    setStatus(`${plural(rows.length, "row")} copied`);
+    setTimeout(() => setStatus(""), 2000);
   };
   const save = (ending: string, text: string, type: string) => download(fileName(ending, view), text, type);
   return (

@@ -81,23 +81,23 @@ function usePointer(columns: DrawnColumn[], order: Uint32Array, folding: Folding
 
 /** How far the table is scrolled, in rows; and whether it moves. */
 function useScrolling() {
-  const [near, setNear] = useState(0);
+  const [scrolledRow, setScrolledRow] = useState(0);
   const [isMoving, move] = useState(false);
   const rest = useRef<ReturnType<typeof setTimeout>>(undefined);
   useEffect(() => () => clearTimeout(rest.current), []);
   const onScroll = ({ currentTarget }: { currentTarget: HTMLElement }) => {
     const now = AT_ONCE * Math.floor(currentTarget.scrollTop / (AT_ONCE * ROW));
-    if (now === near) return;
-    setNear(now);
+    if (now === scrolledRow) return;
+    setScrolledRow(now);
     move(true);
     clearTimeout(rest.current);
     rest.current = setTimeout(() => move(false), REST_MS);
   };
-  return { near, isMoving, onScroll };
+  return { scrolledRow, isMoving, onScroll };
 }
 
 /** Rows and pixels of a table as it is scrolled now. */
-interface Sight {
+interface VisibleRows {
   layout: Layout;
   /** Places of the first row that is drawn, and of the one after the last. */
   first: number;
@@ -107,17 +107,17 @@ interface Sight {
   chosen: number;
 }
 
-function sightOf(count: number, near: number, pixels: number, chosen: number, layout: Layout): Sight {
+function visibleRows(count: number, scrolledRow: number, pixels: number, chosen: number, layout: Layout): VisibleRows {
   const span = Math.ceil((pixels || innerHeight) / ROW) + ABOVE + AT_ONCE + BELOW;
-  const first = Math.max(0, Math.min(layout.at(near * ROW) - ABOVE, count - span));
+  const first = Math.max(0, Math.min(layout.at(scrolledRow * ROW) - ABOVE, count - span));
   return { layout, first, last: Math.min(count, first + span), span, chosen };
 }
 
 interface BodyProps {
   columns: DrawnColumn[];
-  wide: number[];
+  columnWidths: number[];
   order: Uint32Array;
-  sight: Sight;
+  visible: VisibleRows;
   folding: Folding | null;
   isMoving: boolean;
   toggle: (place: number) => void;
@@ -126,15 +126,15 @@ interface BodyProps {
 }
 
 /** The rows in sight, each at its place; elements take turns, so that scrolling makes and moves none. */
-function Body({ columns, wide, order, sight, folding, isMoving, toggle, children }: BodyProps) {
-  const { layout, first, last, span, chosen } = sight;
+function Body({ columns, columnWidths, order, visible, folding, isMoving, toggle, children }: BodyProps) {
+  const { layout, first, last, span, chosen } = visible;
   const pointer = usePointer(columns, order, folding, toggle);
   const drawn = Array.from(order.subarray(first, last), (row, i) => {
     const place = first + i;
     const isUnfolded = folding?.isOpen(row) ?? null;
     return {
       key: place % span,
-      ...{ columns, wide, row, place, top: layout.top(place), height: layout.height(place) },
+      ...{ columns, columnWidths, row, place, top: layout.top(place), height: layout.height(place) },
       isChosen: place === chosen,
       ...{ isExpanded: isUnfolded ?? place === layout.opened, level: folding?.level(row) ?? null, isUnfolded },
     };
@@ -163,8 +163,8 @@ function useReveal(scroller: RefObject<HTMLDivElement | null>, layout: Layout, c
   useLayoutEffect(() => {
     const box = scroller.current!;
     const y = layout.top(chosen);
-    const isInSight = y >= box.scrollTop && y + HEAD + layout.height(chosen) <= box.scrollTop + box.clientHeight;
-    if (chosen >= 0 && !isInSight) box.scrollTop = y - box.clientHeight / 3;
+    const isVisible = y >= box.scrollTop && y + HEAD + layout.height(chosen) <= box.scrollTop + box.clientHeight;
+    if (chosen >= 0 && !isVisible) box.scrollTop = y - box.clientHeight / 3;
   }, [row]);
 }
 
@@ -201,14 +201,14 @@ export function DataTable(
   const scope = useTableScope();
   const scroller = useRef<HTMLDivElement>(null);
   const size = useSize(scroller);
-  const { near, isMoving, onScroll } = useScrolling();
+  const { scrolledRow, isMoving, onScroll } = useScrolling();
   const [height, setHeight] = useState(0);
-  const wide = useWidths(columns, order, folding, size.width);
-  const whole = wide.reduce((sum, width) => sum + width, 0);
+  const columnWidths = useWidths(columns, order, folding, size.width);
+  const whole = columnWidths.reduce((sum, width) => sum + width, 0);
   const chosen = scope.get("row") ? order.indexOf(Number(scope.get("row"))) : -1;
-  const high = useMemo(() => heights(columns, wide, order), [columns, wide, order]);
+  const high = useMemo(() => heights(columns, columnWidths, order), [columns, columnWidths, order]);
   const layout = new Layout(order.length, high, scope.get("open") ? chosen : -1, height);
-  const sight = sightOf(order.length, near, size.height, chosen, layout);
+  const visible = visibleRows(order.length, scrolledRow, size.height, chosen, layout);
   const { toggle, onKeyDown } = useRowSelection(scope, order, scroller, layout, folding);
   useReveal(scroller, layout, chosen, scope.get("row"));
   const head = useMemo(() => <Head columns={columns} keys={keys} />, [columns, keys, scope]);
@@ -220,11 +220,11 @@ export function DataTable(
         onKeyDown={onKeyDown}
         aria-label={label}
         aria-rowcount={order.length + 1}
-        aria-activedescendant={chosen >= sight.first && chosen < sight.last ? `row-${order[chosen]}` : undefined}
-        style={{ width: `${whole}px`, "--columns": wide.map((width) => `${width}px`).join(" ") }}
+        aria-activedescendant={chosen >= visible.first && chosen < visible.last ? `row-${order[chosen]}` : undefined}
+        style={{ width: `${whole}px`, "--columns": columnWidths.map((width) => `${width}px`).join(" ") }}
       >
         {head}
-        <Body {...{ columns, wide, order, sight, folding, isMoving, toggle }}>
+        <Body {...{ columns, columnWidths, order, visible, folding, isMoving, toggle }}>
           {layout.opened >= 0 && (
             <Detail width={Math.min(size.width, whole)} onHeight={setHeight}>{detail(order[chosen]!)}</Detail>
           )}

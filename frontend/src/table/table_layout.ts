@@ -7,7 +7,7 @@ import { textWidth } from "../ui/measure.ts";
 export const HEAD = 45;
 const PADDING = 34;
 /** The least width of sentences that would be so wide on one line: the longer, the wider, and the more lines. */
-const leastOfProse = (width: number) => Math.max(160, 7.5 * Math.sqrt(width));
+const minProseWidth = (width: number) => Math.max(160, 7.5 * Math.sqrt(width));
 
 /** Pixels by which a row's name stands further in; deep ones less, so that stacks stay readable. */
 export const indent = (level: number) => 18 + 14 * Math.min(level, 8) + 4 * Math.max(0, level - 8);
@@ -34,17 +34,17 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
     const column = columns[i]!;
     if (!isText(column)) return Infinity;
     return isProse(column)
-      ? leastOfProse(natural[i]!)
+      ? minProseWidth(natural[i]!)
       : Math.min(Math.max(140, whole), i === main ? 380 + indented : 240);
   };
   const result = natural.map((width, i) => Math.min(width, most(i)));
   let left = available - result.reduce((sum, width) => sum + width, 0);
-  const lacks = result.map((width, i) => (isProse(columns[i]!) ? Math.sqrt(natural[i]! - width) : 0));
-  const lacking = lacks.reduce((sum, lack) => sum + lack, 0);
+  const deficits = result.map((width, i) => (isProse(columns[i]!) ? Math.sqrt(natural[i]! - width) : 0));
+  const totalDeficit = deficits.reduce((sum, deficit) => sum + deficit, 0);
   const room = Math.max(0, left);
-  for (const [i, lack] of lacks.entries()) {
-    if (lack === 0) continue;
-    const more = Math.min(lack ** 2, room * lack / lacking);
+  for (const [i, deficit] of deficits.entries()) {
+    if (deficit === 0) continue;
+    const more = Math.min(deficit ** 2, room * deficit / totalDeficit);
     result[i]! += more;
     left -= more;
   }
@@ -67,8 +67,11 @@ export const INSET = 18;
 const CODE = 1.2; // its letters are as wide as the widest
 
 /** How high each row is, by place; null where no column has sentences. */
-export function heights(columns: DrawnColumn[], wide: number[], order: Uint32Array): number[] | null {
-  const whole = columns.flatMap((column, at) => (isProse(column) ? [{ ...column, room: wide[at]! - INSET }] : []));
+export function heights(columns: DrawnColumn[], columnWidths: number[], order: Uint32Array): number[] | null {
+  const whole = columns.flatMap((
+    column,
+    at,
+  ) => (isProse(column) ? [{ ...column, room: columnWidths[at]! - INSET }] : []));
   if (!whole.length) return null;
   const widthOf = (text: string) => textWidth(text) * (text.includes("`") ? CODE : 1);
   const lines = (row: number) =>

@@ -44,7 +44,7 @@ function classOf(column: DrawnColumn, row: number, share: number): string {
 
 export interface RowProps {
   columns: DrawnColumn[];
-  wide: number[];
+  columnWidths: number[];
   row: number;
   place: number;
   top: number;
@@ -67,11 +67,11 @@ export class Row extends Component<RowProps> {
   }
 
   cell(column: DrawnColumn, at: number) {
-    const { row, wide, level, isUnfolded } = this.props;
+    const { row, columnWidths, level, isUnfolded } = this.props;
     const value = column.values[row];
     const text = textOf(column, row);
     const isFolding = at === 0 && level !== null;
-    const room = wide[at]! - INSET - (isFolding ? indent(level) : 0);
+    const room = columnWidths[at]! - INSET - (isFolding ? indent(level) : 0);
     const share = column.bar && typeof value === "number" ? Math.max(0, value / column.bar.of) : 0;
     return (
       <td

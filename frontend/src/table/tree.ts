@@ -19,20 +19,20 @@ export function treeOf(parents: readonly unknown[]): Tree {
     return row >= 0 && row < count ? row : NONE;
   });
   const level = new Uint16Array(count);
-  const known = new Uint8Array(count); // 1: on the way up, 2: done
+  const state = new Uint8Array(count); // 1: on the way up, 2: done
   const path: number[] = [];
   for (let row = 0; row < count; row++) {
-    for (let at = row; at !== NONE && known[at] !== 2; at = parent[at]!) {
-      if (known[at] === 1) {
+    for (let at = row; at !== NONE && state[at] !== 2; at = parent[at]!) {
+      if (state[at] === 1) {
         parent[path.at(-1)!] = NONE;
         break;
       }
-      known[at] = 1;
+      state[at] = 1;
       path.push(at);
     }
     for (let at = path.pop(); at !== undefined; at = path.pop()) {
       level[at] = parent[at] === NONE ? 0 : level[parent[at]!]! + 1;
-      known[at] = 2;
+      state[at] = 2;
     }
   }
   return { parent, level, size: sizes(parent, level) };
@@ -88,9 +88,9 @@ export function unfolded(
   let count = 0;
   for (let place = 0; place < preorder.length;) {
     const row = preorder[place]!;
-    const isKept = !included || included[row];
-    if (isKept) shown[count++] = row;
-    place += isKept && isOpen(row) ? 1 : size[row]!;
+    const isIncluded = !included || included[row];
+    if (isIncluded) shown[count++] = row;
+    place += isIncluded && isOpen(row) ? 1 : size[row]!;
   }
   return shown.subarray(0, count);
 }

@@ -19,15 +19,15 @@ import { Tooltip } from "./tooltip.tsx";
 import { Scrollbar, TrackTree } from "./track_tree.tsx";
 import { type Commands, useKeys } from "../ui/keys.ts";
 
-const HINTED = "kinetoscope.timeline.hinted";
+const DISMISSED = "kinetoscope.timeline.hinted";
 
 /** The first keys that one needs; once taken away it stays away. */
 function Hint() {
-  const isKnown = useSignal(wasHinted());
-  if (isKnown.value) return null;
+  const isDismissed = useSignal(wasDismissed());
+  if (isDismissed.value) return null;
   const close = () => {
-    isKnown.value = true;
-    rememberHint();
+    isDismissed.value = true;
+    rememberDismissal();
   };
   return (
     <p class="hint">
@@ -40,16 +40,16 @@ function Hint() {
 }
 
 /** Browsers may forbid a page in a frame to remember anything. */
-function wasHinted(): boolean {
+function wasDismissed(): boolean {
   try {
-    return localStorage.getItem(HINTED) !== null;
+    return localStorage.getItem(DISMISSED) !== null;
   } catch {
     return false;
   }
 }
-function rememberHint() {
+function rememberDismissal() {
   try {
-    localStorage.setItem(HINTED, "1");
+    localStorage.setItem(DISMISSED, "1");
   } catch {
     // Then the hint comes again.
   }
@@ -69,8 +69,10 @@ const description = computed(() => {
   }
   if (area.value) parts.push(`area of ${duration(area.value.to - area.value.from)}`);
   if (bookmarks.value.length) parts.push(plural(bookmarks.value.length, "kept mark"));
-  const hits = Object.values(search.value?.answers ?? {}).map((answer) => answer.state === "ready" ? answer.count : 0);
-  if (hits.length) parts.push(`${decimal(hits.reduce((sum, count) => sum + count, 0))} found`);
+  const counts = Object.values(search.value?.answers ?? {}).map((answer) =>
+    answer.state === "ready" ? answer.count : 0
+  );
+  if (counts.length) parts.push(`${decimal(counts.reduce((sum, count) => sum + count, 0))} found`);
   return parts.join("; ");
 });
 

@@ -1,8 +1,8 @@
 import type { RefObject } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { decimal } from "../format/numbers.ts";
-import { valueWords } from "./draw/counters.ts";
-import { skewOf } from "./model/collective_peers.ts";
+import { counterText } from "./draw/counters.ts";
+import { startSpread } from "./model/collective_peers.ts";
 import { duration } from "./model/times.ts";
 import { collectivePeers } from "./state/collective_peers.ts";
 import { type Hover, hover, hoverFacts } from "./state/selection.ts";
@@ -10,12 +10,12 @@ import { sourceOf } from "./state/sources.ts";
 import { counterAtPointer, type CounterValue, pointer } from "./state/viewport_state.ts";
 import { PathText } from "./toolbar/critical_path.tsx";
 
-function CounterWords({ counter, least, most, last }: CounterValue) {
-  const words = (value: number) => valueWords(counter, value);
+function CounterText({ counter, least, most, last }: CounterValue) {
+  const format = (value: number) => counterText(counter, value);
   return (
     <>
-      <b>{words(last)}</b>
-      {least < most && <p>from {words(least)} to {words(most)} in this pixel</p>}
+      <b>{format(last)}</b>
+      {least < most && <p>from {format(least)} to {format(most)} in this pixel</p>}
       <p class="quiet">
         {counter.name} · {counter.device}
         {counter.stream !== null && ` · stream ${counter.stream}`}
@@ -26,7 +26,7 @@ function CounterWords({ counter, least, most, last }: CounterValue) {
 }
 
 /** Keeps the box beside the pointer, inside of what it lies over. */
-function useBesidePointer(box: RefObject<HTMLDivElement | null>) {
+function useNextToPointer(box: RefObject<HTMLDivElement | null>) {
   useLayoutEffect(() => {
     const { current } = box;
     if (!current?.parentElement) return;
@@ -41,15 +41,15 @@ function useBesidePointer(box: RefObject<HTMLDivElement | null>) {
   });
 }
 
-function SliceWords({ over }: { over: Hover }) {
+function SliceText({ over }: { over: Hover }) {
   const { name, category, count } = over, facts = hoverFacts.value;
   const track = sourceOf(over.source)?.meta.tracks[over.track];
-  const lasts = facts ? duration(facts.dur_ns) : `≈ ${duration(over.dur_ns)}`;
+  const length = facts ? duration(facts.dur_ns) : `≈ ${duration(over.dur_ns)}`;
   return (
     <>
       <b>{facts?.name ?? (name || "…")}</b>
       <p>
-        {facts && facts.dur_ns === 0 ? "instant" : lasts}
+        {facts && facts.dur_ns === 0 ? "instant" : length}
         {facts && facts.self_ns !== null && facts.self_ns !== facts.dur_ns && ` · self ${duration(facts.self_ns)}`}
         {` · at ${duration((facts ?? over).start_ns)}`}
       </p>
@@ -65,7 +65,8 @@ function SliceWords({ over }: { over: Hover }) {
       {collectivePeers.value.length > 1 && (
         <p>
           on {decimal(collectivePeers.value.length)} workers; begins within{" "}
-          {duration(skewOf(collectivePeers.value, (source) => sourceOf(source)?.shift_ns ?? 0))} by the clocks as shown
+          {duration(startSpread(collectivePeers.value, (source) => sourceOf(source)?.shift_ns ?? 0))}{" "}
+          by the clocks as shown
         </p>
       )}
       {count > 1 && <p class="quiet">The longest of {decimal(count)} slices that begin here; zoom in to see them.</p>}
@@ -77,12 +78,12 @@ function SliceWords({ over }: { over: Hover }) {
 export function Tooltip() {
   const box = useRef<HTMLDivElement>(null);
   const over = hover.value;
-  useBesidePointer(box);
+  useNextToPointer(box);
   if (!over && !counterAtPointer.value) return null;
   const gutter = document.querySelector<HTMLElement>(".gutter")?.offsetWidth ?? 0;
   return (
     <div class="tip on-canvas" ref={box} data-gutter={gutter}>
-      {over ? <SliceWords over={over} /> : <CounterWords {...counterAtPointer.value!} />}
+      {over ? <SliceText over={over} /> : <CounterText {...counterAtPointer.value!} />}
     </div>
   );
 }

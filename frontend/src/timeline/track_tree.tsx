@@ -1,6 +1,6 @@
 /** The tree of sources, processes, threads and streams at the left of the canvas. */
 
-import { scrollBy, turnedBy } from "./input/pointer_input.ts";
+import { scrollBy, wheelPixels } from "./input/pointer_input.ts";
 import { drag, startDrag } from "./input/reorder.ts";
 import { axisOf, type Line, PINS, type TrackLayout } from "./model/layout.ts";
 import { scroll, size, toggleFolds, togglePin, trackLayout } from "./state/viewport_state.ts";
@@ -15,12 +15,12 @@ const tipOf = ({ title, group }: Line): string | undefined =>
   undefined;
 
 function Entry({ line, top }: { line: Line; top: number }) {
-  const { id, kind, title, note, height, canFold, isFolded, isPinned, isAside, group } = line;
+  const { id, kind, title, note, height, canFold, isFolded, isPinned, isSecondary, group } = line;
   const axis = (kind === "axis" && !id.startsWith("c")) || isPinned ? axisOf(trackLayout.value, line) : undefined;
-  const isCarried = drag.value?.id === id;
+  const isDragged = drag.value?.id === id;
   return (
     <li
-      class={`track of-${kind} ${isAside ? "aside" : ""} ${group ? "moves" : ""} ${isCarried ? "carried" : ""}`}
+      class={`track of-${kind} ${isSecondary ? "aside" : ""} ${group ? "moves" : ""} ${isDragged ? "carried" : ""}`}
       style={{ top: `${top}px`, height: `${height}px` }}
       data-line={id}
       onPointerDown={(event) => startDrag(event, line)}
@@ -62,7 +62,7 @@ function Entry({ line, top }: { line: Line; top: number }) {
 }
 
 /** The lines of which something is in sight, with some around them. */
-function near({ lines, pinnedHeight }: TrackLayout): Line[] {
+function linesNearView({ lines, pinnedHeight }: TrackLayout): Line[] {
   const from = scroll.value - 200, to = scroll.value + size.value.height - pinnedHeight + 200;
   return lines.filter(({ y, height }) => y + height > from && y < to);
 }
@@ -78,12 +78,18 @@ function DropMark() {
 export function TrackTree() {
   const { pinned, pinnedHeight } = trackLayout.value;
   return (
-    <div class="gutter" onWheel={(event) => scrollBy(turnedBy(event)[1])}>
+    <div class="gutter" onWheel={(event) => scrollBy(wheelPixels(event)[1])}>
       <ul class="pinned" aria-label="Pinned tracks" style={{ height: `${pinnedHeight}px` }} hidden={!pinned.length}>
         {pinned.map((line) => <Entry key={line.id} line={line} top={line.y} />)}
       </ul>
       <ul class="scrolled" aria-label="Tracks" style={{ top: `${pinnedHeight}px` }}>
-        {near(trackLayout.value).map((line) => <Entry key={line.id} line={line} top={line.y - scroll.value} />)}
+        {linesNearView(trackLayout.value).map((line) => (
+          <Entry
+            key={line.id}
+            line={line}
+            top={line.y - scroll.value}
+          />
+        ))}
       </ul>
       <DropMark />
     </div>

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { Failed, FoundEvent } from "../api/types.ts";
+import type { Failed, RawEvent } from "../api/types.ts";
 import { type TracePlace, useEvent } from "../app/answers.ts";
 import { retry } from "../app/router.ts";
 import { eventFields, type Field, truncateText } from "../format/event_fields.ts";
@@ -11,11 +11,11 @@ const SHOWN_MS = 2000;
 
 /** Text of the trace, letter by letter; very long ones end early and say so. */
 function Text({ text }: { text: string }) {
-  const { drawn, left } = truncateText(text);
+  const { drawn, omitted } = truncateText(text);
   return (
     <>
       <code>{drawn}</code>
-      {left > 0 && <span class="quiet">… and {plural(left, "more character")}: copy the original</span>}
+      {omitted > 0 && <span class="quiet">… and {plural(omitted, "more character")}: copy the original</span>}
     </>
   );
 }
@@ -36,15 +36,15 @@ const Fields = ({ fields }: { fields: Field[] }) => (
 );
 
 function CopyOriginal({ text }: { text: string }) {
-  const [isCopied, tell] = useState(false);
+  const [isCopied, setIsCopied] = useState(false);
   useEffect(() => {
     if (!isCopied) return;
-    const timer = setTimeout(() => tell(false), SHOWN_MS);
+    const timer = setTimeout(() => setIsCopied(false), SHOWN_MS);
     return () => clearTimeout(timer);
   }, [isCopied]);
   return (
     <p>
-      <button type="button" onClick={() => copy(text).then(() => tell(true))}>Copy the original</button>{" "}
+      <button type="button" onClick={() => copy(text).then(() => setIsCopied(true))}>Copy the original</button>{" "}
       <span class="quiet" role="status">{isCopied ? `${plural(text.length, "character")} copied` : ""}</span>
     </p>
   );
@@ -63,7 +63,7 @@ function Parts({ value }: { value: Record<string, unknown> }) {
   );
 }
 
-function EventView({ event: { offset, length, text, value, problem } }: { event: FoundEvent }) {
+function EventView({ event: { offset, length, text, value, problem } }: { event: RawEvent }) {
   return (
     <>
       {problem && <p class="problem">{problem}</p>}

@@ -15,17 +15,17 @@ const active: Entry[] = [];
 let prefix = "";
 
 /** What was pointed at or focused last: of several tables, keys go to the one that holds it. */
-let used: Node | null = null;
+let lastUsed: Node | null = null;
 
 const isBefore = (a: Node, b: Node) => (a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0;
 
 /** The innermost part in use that knows the key, else the first on the page. */
-function holder(name: string): Entry | undefined {
-  const able = active.filter(({ commands }) => name in commands);
-  const inBoxes = able.filter(({ box }) => box?.current).sort((a, b) =>
+function entryFor(name: string): Entry | undefined {
+  const candidates = active.filter(({ commands }) => name in commands);
+  const inBoxes = candidates.filter(({ box }) => box?.current).sort((a, b) =>
     isBefore(a.box!.current!, b.box!.current!) ? -1 : 1
   );
-  return inBoxes.findLast(({ box }) => box!.current!.contains(used)) ?? inBoxes[0] ?? able.at(-1);
+  return inBoxes.findLast(({ box }) => box!.current!.contains(lastUsed)) ?? inBoxes[0] ?? candidates.at(-1);
 }
 
 /** Whether the next key says where to go. */
@@ -39,10 +39,10 @@ function press(event: KeyboardEvent) {
   if (event.ctrlKey || event.metaKey || isField(event.target)) return;
   if (event.key === "Enter" && event.target instanceof Element && event.target.closest("button, summary")) return;
   const withModifier = event.altKey ? `⌥${event.key}` : event.shiftKey && `⇧${event.key}`;
-  if (event.altKey && !holder(`⌥${event.key}`)) return;
-  const name = withModifier && holder(withModifier) ? withModifier : prefix + event.key;
+  if (event.altKey && !entryFor(`⌥${event.key}`)) return;
+  const name = withModifier && entryFor(withModifier) ? withModifier : prefix + event.key;
   prefix = !prefix && event.key === "g" ? "g " : "";
-  const entry = holder(name);
+  const entry = entryFor(name);
   if (!entry) return;
   event.preventDefault();
   entry.commands[name]!(event);
@@ -62,10 +62,10 @@ export function useKeys(commands: Commands, box: RefObject<Element | null> | nul
 
 /** Begins to listen. */
 export function startKeys() {
-  const use = ({ target }: Event) => void (used = target as Node);
+  const remember = ({ target }: Event) => void (lastUsed = target as Node);
   document.addEventListener("keydown", press);
-  document.addEventListener("pointerdown", use, true);
-  document.addEventListener("focusin", use, true);
+  document.addEventListener("pointerdown", remember, true);
+  document.addEventListener("focusin", remember, true);
 }
 
 const RESERVED: Record<string, string> = { overview: "o", timeline: "t", operators: "p", kernels: "k", health: "h" };

@@ -7,7 +7,7 @@ import { shorten } from "../format/numbers.ts";
 const MEASURED = 400; // letters of a name that are enough to know how wide its letters are
 const pen = document.createElement("canvas").getContext("2d")!;
 
-function measured(text: string, type: string): number {
+function measure(text: string, type: string): number {
   pen.font = `${type} system-ui, sans-serif`;
   return pen.measureText(text).width;
 }
@@ -18,11 +18,11 @@ const letters = new Map<string, Map<string, number>>();
 export function textWidth(text: string, size = 13, weight = 400): number {
   const type = `${weight} ${size}px`;
   if (!letters.has(type)) letters.set(type, new Map());
-  const known = letters.get(type)!;
+  const widths = letters.get(type)!;
   let width = 0;
   for (const letter of text.slice(0, MEASURED)) {
-    let one = known.get(letter);
-    if (one === undefined) known.set(letter, one = measured(letter, type));
+    let one = widths.get(letter);
+    if (one === undefined) widths.set(letter, one = measure(letter, type));
     width += one;
   }
   return width;
@@ -38,12 +38,12 @@ export function fitText(text: string, room: number, size = 13): string {
 
 /** The size of an element's inside, kept current. */
 export function useSize(element: RefObject<HTMLElement | null>): { width: number; height: number } {
-  const [size, tell] = useState({ width: 0, height: 0 });
+  const [size, setSize] = useState({ width: 0, height: 0 });
   useLayoutEffect(() => {
     const measure = () => {
       if (!element.current) return;
       const { clientWidth: width, clientHeight: height } = element.current;
-      tell((known) => (known.width === width && known.height === height ? known : { width, height }));
+      setSize((before) => (before.width === width && before.height === height ? before : { width, height }));
     };
     const observer = new ResizeObserver(measure);
     observer.observe(element.current!);

@@ -9,19 +9,22 @@ const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-li
 const TYPE = ["font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline"];
 
 const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true })!;
-const known = new Map<string, string>();
+const plainColors = new Map<string, string>();
 
 /** The colour as every program knows it; oklch() and light-dark() are known to browsers alone. */
-function plainColour(colour: string): string {
-  if (!colour.includes("(")) return colour;
-  if (!known.has(colour)) {
+function plainColor(color: string): string {
+  if (!color.includes("(")) return color;
+  if (!plainColors.has(color)) {
     pen.clearRect(0, 0, 1, 1);
-    pen.fillStyle = colour;
+    pen.fillStyle = color;
     pen.fillRect(0, 0, 1, 1);
     const [red, green, blue, alpha] = pen.getImageData(0, 0, 1, 1).data;
-    known.set(colour, alpha === 255 ? `rgb(${red},${green},${blue})` : `rgba(${red},${green},${blue},${alpha! / 255})`);
+    plainColors.set(
+      color,
+      alpha === 255 ? `rgb(${red},${green},${blue})` : `rgba(${red},${green},${blue},${alpha! / 255})`,
+    );
   }
-  return known.get(colour)!;
+  return plainColors.get(color)!;
 }
 
 const attribute = ([name, value]: [string, string | number]) => `${name}="${escapeXml(String(value))}"`;
@@ -40,7 +43,7 @@ function inlineStyles(node: Element): string {
   );
   const attributes: Record<string, string> = Object.fromEntries(own.map(({ name, value }) => [name, value]));
   for (const name of node.matches("text, tspan") ? [...STYLES, ...TYPE] : STYLES) {
-    attributes[name] = plainColour(style.getPropertyValue(name));
+    attributes[name] = plainColor(style.getPropertyValue(name));
   }
   const inside = [...node.childNodes].map((child) =>
     child instanceof Element ? inlineStyles(child) : escapeXml(child.textContent ?? "")
@@ -72,13 +75,13 @@ function textAt(node: Text, from: Box): string {
   }
   const type = Object.fromEntries(TYPE.slice(0, 3).map((name) => [name, style.getPropertyValue(name)]));
   return [...lines.values()].filter(({ height }) => height).map(({ text, left, bottom, height }) => {
-    const place = { x: left - from.left, y: bottom - from.top - height * 0.22, fill: plainColour(style.color) };
+    const place = { x: left - from.left, y: bottom - from.top - height * 0.22, fill: plainColor(style.color) };
     return element("text", { ...place, ...type }, escapeXml(text.trimEnd()));
   }).join("");
 }
 
 function boxAt(node: Element, { backgroundColor, borderRadius }: CSSStyleDeclaration, from: Box): string {
-  const fill = plainColour(backgroundColor);
+  const fill = plainColor(backgroundColor);
   const { left, top, width, height } = node.getBoundingClientRect();
   if (/,0\)$/.test(fill.replaceAll(" ", "")) || !width || !height) return "";
   return element("rect", {
@@ -121,11 +124,11 @@ export function pictureOf(node: Element, title: string): Picture {
       "font-family": fontFamily,
       "font-size": weight === 400 ? 12 : 14,
       "font-weight": weight,
-      fill: plainColour(color),
+      fill: plainColor(color),
       opacity,
     }, escapeXml(text));
   const inside = [
-    element("rect", { ...size, fill: plainColour(backgroundColor) }),
+    element("rect", { ...size, fill: plainColor(backgroundColor) }),
     line(title, 22, 650, 1),
     line([run, worker, span].filter(Boolean).join(" · "), 39, 400, 0.75),
     element("g", {}, drawnAt(node, { left: left - MARGIN, top: top - HEAD })),

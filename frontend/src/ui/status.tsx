@@ -104,10 +104,12 @@ function Current(
   const active = document.activeElement;
   if (isBusy && active && box.current?.contains(active)) focused.current = active; // before `inert` takes it away
   useLayoutEffect(() => {
-    const had = focused.current;
-    if (isBusy || !had) return;
+    const previous = focused.current;
+    if (isBusy || !previous) return;
     focused.current = null;
-    if (document.activeElement === document.body && had instanceof HTMLElement) had.focus({ preventScroll: true });
+    if (document.activeElement === document.body && previous instanceof HTMLElement) {
+      previous.focus({ preventScroll: true });
+    }
   }, [isBusy]);
   return (
     <div aria-busy={isBusy || undefined}>

@@ -7,7 +7,7 @@ const shown = signal<{ text: string; x: number; y: number } | null>(null);
 export const showTip = (text: string, x: number, y: number) => (shown.value = { text, x, y });
 export const hideTip = () => (shown.value = null);
 
-const holder = (event: Event) => event.target instanceof Element ? event.target.closest("[data-tip]") : null;
+const elementWithTip = (event: Event) => event.target instanceof Element ? event.target.closest("[data-tip]") : null;
 
 function point(element: Element) {
   const { left, bottom } = element.getBoundingClientRect();
@@ -21,12 +21,12 @@ export function Tip() {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const over = (event: Event) => {
       clearTimeout(timer);
-      const element = holder(event);
+      const element = elementWithTip(event);
       if (element) timer = setTimeout(() => element.isConnected && point(element), 250);
       else hideTip();
     };
     const focus = (event: Event) => {
-      const element = holder(event);
+      const element = elementWithTip(event);
       if (element?.matches(":focus-visible")) point(element);
     };
     const leave = () => {

@@ -11,7 +11,7 @@ import { FlameGraph } from "../charts/flame_graph.tsx";
 import { Heatmap } from "../charts/heatmap.tsx";
 import { Histogram } from "../charts/histogram.tsx";
 import { decimal, plural } from "../format/numbers.ts";
-import { omitColumns, prepareTable as prepared, type Ready } from "../table/columns.ts";
+import { omitColumns, prepareTable, type Ready } from "../table/columns.ts";
 import { RowDetail } from "../table/row_detail.tsx";
 import { type DrawnTable, useRows } from "../table/rows.ts";
 import { SaveRows } from "../table/save.tsx";
@@ -25,7 +25,7 @@ import { ComparedView } from "./comparison.tsx";
 import { PageParameters, Parameters } from "./parameters.tsx";
 
 const ADDITIVE = new Set(["count", "duration", "bytes", "flop"]); // what makes a whole together
-const GREY = 0.5; // more than this share in "other", and a ring says nothing
+const MAX_OTHER_SHARE = 0.5; // more than this share in "other", and a ring says nothing
 
 /** The largest rows of each column that is worth a picture, of the rows that the filter lets through. */
 function Charts({ ready, rows: { rows }, picture }: DrawnTable & { picture: PictureOf<"bars"> }) {
@@ -42,7 +42,7 @@ function Charts({ ready, rows: { rows }, picture }: DrawnTable & { picture: Pict
         const named = shares.filter(({ row }) => row !== null).length;
         const note = `the largest ${named} of ${plural(rows.length, "row")}`;
         const drawn = { title, kind, note, parts: parts(shares, ready.nameOf) };
-        const isRing = whole !== null && other <= GREY * whole;
+        const isRing = whole !== null && other <= MAX_OTHER_SHARE * whole;
         return isRing ? <Donut key={name} {...drawn} /> : <Bars key={name} {...drawn} whole={whole} />;
       })}
     </div>
@@ -89,11 +89,11 @@ function Details({ table, row }: { table: Table; row: number }) {
   const { base, entry } = useTableScope();
   const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
   // What the list of views says is missing, such as all of a device, isn't said in each row again.
-  const isSaid = (id: string) =>
+  const isReported = (id: string) =>
     listedViews.value.some((listed) => id in missing && missing[listed.id] === missing[id]);
-  const details = viewsOf("detail", base.id).filter(({ id }) => !isSaid(id));
-  const asked = details.map((detail) => ({ detail, about: keyOf(detail, entry, table, row) }));
-  return asked.map(({ detail, about }) =>
+  const details = viewsOf("detail", base.id).filter(({ id }) => !isReported(id));
+  const rowDetails = details.map((detail) => ({ detail, about: keyOf(detail, entry, table, row) }));
+  return rowDetails.map(({ detail, about }) =>
     about && (
       <section key={`${detail.id} ${row}`} class="about" aria-label={detail.title}>
         <h2>{detail.title}</h2>
@@ -146,7 +146,7 @@ function Tools({ drawn: { entry, table, ready, rows }, fixed }: { drawn: DrawnTa
 
 function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixed: string[] }) {
   // What the view was asked about is the same in every row.
-  const ready: Ready = useMemo(() => omitColumns(prepared(table, entry), fixed), [table, entry, fixed.join()]);
+  const ready: Ready = useMemo(() => omitColumns(prepareTable(table, entry), fixed), [table, entry, fixed.join()]);
   const rows = useRows(ready, entry);
   const drawn = { entry, table, ready, rows };
   if (!ready.count) return <NoRows entry={entry} />;

@@ -46,7 +46,7 @@ export function luminance(color: Color): number {
 }
 
 /** Whether dark letters can be read better on it than white ones. */
-export const takesDark = (color: Color): boolean => luminance(color) > 0.23;
+export const needsDarkText = (color: Color): boolean => luminance(color) > 0.23;
 
 /** Reads the theme's colors where an element stands. */
 export function paletteOf(element: HTMLElement, categories: string[]): Palette {
@@ -67,8 +67,8 @@ export function paletteOf(element: HTMLElement, categories: string[]): Palette {
     "var(--mark)",
   ].map(read) as [Color, Color, Color, Color, Color, Color, Color, Color];
   const colors = categories.map((category) => {
-    const ink = read(colorOf(category));
-    return SHADES.map((shade) => mixed(ink, surface, shade));
+    const color = read(colorOf(category));
+    return SHADES.map((shade) => mixed(color, surface, shade));
   });
   const strip = {
     device: mixed(read("var(--kernel)"), surface, 0.25),
@@ -90,15 +90,15 @@ export class LabelColors {
   full = new Uint32Array(0);
   dimmed = new Uint32Array(0);
   darkLetters = new Uint8Array(0);
-  private made: unknown = null;
+  private cacheKey: unknown = null;
 
   constructor(private readonly labels: Labels) {}
 
   /** Makes them anew if the theme changed or names came in. */
   follow(palette: Palette, arrivals: number) {
     const key = `${palette.isDark} ${arrivals}`;
-    if (this.made === key) return;
-    this.made = key;
+    if (this.cacheKey === key) return;
+    this.cacheKey = key;
     const { texts, categories, size, unknown } = this.labels;
     this.full = new Uint32Array(size);
     this.dimmed = new Uint32Array(size);
@@ -106,10 +106,10 @@ export class LabelColors {
     for (let label = 0; label < size; label++) {
       const text = texts[label];
       const shades = palette.colors[categories[label]!] ?? palette.colors[unknown]!;
-      const ink = text === undefined ? mixed(palette.line, palette.surface, 0.3) : shades[shadeOf(text)]!;
-      this.full[label] = pixel(ink);
-      this.dimmed[label] = pixel(mixed(ink, palette.surface, DIMMED));
-      this.darkLetters[label] = Number(takesDark(ink));
+      const color = text === undefined ? mixed(palette.line, palette.surface, 0.3) : shades[shadeOf(text)]!;
+      this.full[label] = pixel(color);
+      this.dimmed[label] = pixel(mixed(color, palette.surface, DIMMED));
+      this.darkLetters[label] = Number(needsDarkText(color));
     }
   }
 }

@@ -19,7 +19,7 @@ const CATEGORY: Record<Counter["kind"], string> = {
 const ROOM = 3; // pixels above the largest value
 
 /** A counter's value in words: "1.2 GiB". */
-export const valueWords = ({ kind, unit, is_relative }: Counter, value: number): string =>
+export const counterText = ({ kind, unit, is_relative }: Counter, value: number): string =>
   (is_relative && value > 0 ? "+" : "") + quantity(value, kind) + (kind === "number" && unit ? ` ${unit}` : unit);
 
 /** The tiles of a counter that are in sight. */
@@ -49,13 +49,13 @@ export class CounterPainter {
       const source = line.curve && sources.find(({ id }) => id === line.curve!.source);
       if (!source) continue;
       const { counter } = line.curve!;
-      const ink = palette.colors[source.meta.categories.indexOf(CATEGORY[counter.kind])]![0]!;
+      const color = palette.colors[source.meta.categories.indexOf(CATEGORY[counter.kind])]![0]!;
       this.pen.save();
       this.pen.beginPath();
       this.pen.rect(0, Math.max(top, geometry.layout.pinnedHeight), geometry.width, line.height);
       this.pen.clip();
       for (const piece of curvePieces(this.client, geometry, source, counter)) {
-        this.piece(geometry, source, counter, piece, { top, line, ink });
+        this.piece(geometry, source, counter, piece, { top, line, color });
       }
       this.pen.restore();
     }
@@ -66,7 +66,7 @@ export class CounterPainter {
     { shift_ns }: Source,
     { least, most }: Counter,
     { tile, level, begin, from, to }: Piece<CurveTile>,
-    { top, line, ink }: { top: number; line: Line; ink: Color },
+    { top, line, color }: { top: number; line: Line; color: Color },
   ) {
     const { pen } = this;
     const low = Math.min(0, least), high = Math.max(most, low + 1e-9);
@@ -80,9 +80,9 @@ export class CounterPainter {
       const left = Math.floor(xOf(geometry, begin + i * bucket + shift_ns));
       const wide = Math.max(1, Math.floor(xOf(geometry, begin + (i + 1) * bucket + shift_ns)) - left);
       const upper = y(tile.most[i]!), lower = y(tile.least[i]!);
-      pen.fillStyle = css(ink, 0.28);
+      pen.fillStyle = css(color, 0.28);
       pen.fillRect(left, upper, wide, bottom - upper);
-      pen.fillStyle = css(ink, 0.9);
+      pen.fillStyle = css(color, 0.9);
       pen.fillRect(left, upper - 0.5, wide, Math.max(1.25, lower - upper));
     }
   }

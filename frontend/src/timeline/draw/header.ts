@@ -1,6 +1,6 @@
 /** Draws what is above the tracks: all of the recording with a window over it, the steps, a ruler. */
 
-import { LETTERS } from "./tracks.ts";
+import { FONT } from "./tracks.ts";
 import type { Step } from "../../api/timeline_types.ts";
 import { css, mixed, type Palette } from "./colors.ts";
 import type { Range } from "../model/url_codec.ts";
@@ -22,7 +22,7 @@ export interface HeadState {
   window: Range;
   activity: { device: number[] | null; host: number[] | null };
   /** How many slices that are looked for begin in each part of the window; null while nothing is. */
-  hits: number[] | null;
+  matches: number[] | null;
   steps: Step[];
   marked: { at: number; text: string }[];
   chosen: Range | null;
@@ -45,7 +45,7 @@ export class HeaderPainter {
     pen.setTransform(screen, 0, 0, screen, 0, 0);
     pen.fillStyle = css(palette.surface);
     pen.fillRect(0, 0, state.width, HEAD_HEIGHT);
-    pen.font = LETTERS;
+    pen.font = FONT;
     pen.textBaseline = "middle";
     this.strip(state, palette);
     this.steps(state, palette);
@@ -63,15 +63,15 @@ export class HeaderPainter {
     if (host) {
       this.bars(state, host, device ? STRIP.top + half : STRIP.top, device ? half : STRIP.height, css(operator));
     }
-    if (state.hits) this.hits(state, state.hits, palette);
+    if (state.matches) this.matches(state, state.matches, palette);
     this.window(state, palette);
   }
 
   /** Shares of equal parts of the window as bars that touch. */
-  private bars(state: HeadState, shares: number[], top: number, height: number, ink: string) {
+  private bars(state: HeadState, shares: number[], top: number, height: number, color: string) {
     const { pen } = this;
     const first = stripX(state, state.window.from), wide = stripX(state, state.window.to) - first;
-    pen.fillStyle = ink;
+    pen.fillStyle = color;
     shares.forEach((share, i) => {
       if (!(share > 0)) return;
       const high = Math.max(1, share * height);
@@ -80,7 +80,7 @@ export class HeaderPainter {
     });
   }
 
-  private hits(state: HeadState, counts: number[], { warning }: Palette) {
+  private matches(state: HeadState, counts: number[], { warning }: Palette) {
     const most = Math.log1p(Math.max(1, ...counts));
     this.bars(state, counts.map((count) => Math.log1p(count) / most), STRIP.top, STRIP.height, css(warning, 0.85));
   }

@@ -1,28 +1,28 @@
 /** What lies over the boxes: idle gaps, the chosen area, the selection with its arrows, what is pointed at. */
 
-import { LETTERS } from "./tracks.ts";
+import { FONT } from "./tracks.ts";
 import { type Box, boxOf, type Geometry, linesInSight, topOf, xOf } from "../model/geometry.ts";
 import type { Gap } from "../state/idle_gaps.ts";
-import type { Brief } from "../../api/timeline_types.ts";
+import type { SliceSummary } from "../../api/timeline_types.ts";
 import { type Color, css, type Palette } from "./colors.ts";
 import type { Area } from "../model/url_codec.ts";
 import type { Source } from "../state/sources.ts";
 import { duration } from "../model/times.ts";
 
 const NARROWEST_GAP = 3;
-const LABELLED_GAP = 90;
+const LABELED_GAP = 90;
 const MOST_ARROWS = 240;
 const STUB = 34; // pixels of an arrow to what is out of sight
 
-export interface Outlined {
+export interface Outline {
   source: string;
-  brief: Brief;
+  summary: SliceSummary;
 }
 export interface Curve {
   kind: string;
   source: string;
-  from: Brief;
-  to: Brief;
+  from: SliceSummary;
+  to: SliceSummary;
 }
 
 export class OverlayPainter {
@@ -39,18 +39,18 @@ export class OverlayPainter {
     { warning, text }: Palette,
   ) {
     this.within(geometry, () => {
-      const labelled = new Set<string>();
+      const labeled = new Set<string>();
       for (const { line: { band }, top } of linesInSight(geometry)) {
         const source = band && sources.find(({ id }) => id === band.source);
         if (!band || !source || band.part !== "work") continue;
         const device = source.meta.tracks[band.track]!.device ?? -1;
-        const isFirst = !labelled.has(`${source.id} ${device}`);
-        labelled.add(`${source.id} ${device}`);
+        const isFirst = !labeled.has(`${source.id} ${device}`);
+        labeled.add(`${source.id} ${device}`);
         const height = band.rows * band.rowHeight - (band.isMini ? 0 : 1);
         for (const gap of this.inSight(geometry, source, byDevice[source.id]?.get(device) ?? [])) {
           this.pen.fillStyle = css(warning, 0.13);
           this.pen.fillRect(gap.left, top + band.top, gap.wide, height);
-          if (isFirst && gap.wide > LABELLED_GAP && !band.isMini) this.blame(gap, top + band.top + 9, css(text, 0.72));
+          if (isFirst && gap.wide > LABELED_GAP && !band.isMini) this.blame(gap, top + band.top + 9, css(text, 0.72));
         }
       }
     });
@@ -64,37 +64,37 @@ export class OverlayPainter {
     });
   }
 
-  private blame({ gap, left, wide }: { gap: Gap; left: number; wide: number }, y: number, ink: string) {
+  private blame({ gap, left, wide }: { gap: Gap; left: number; wide: number }, y: number, color: string) {
     const text = this.fit(`${duration(gap.dur_ns)} idle · ${gap.blame}`, wide - 12);
-    this.pen.font = LETTERS;
+    this.pen.font = FONT;
     this.pen.textAlign = "center";
-    this.pen.fillStyle = ink;
+    this.pen.fillStyle = color;
     this.pen.fillText(text, left + wide / 2, y);
     this.pen.textAlign = "left";
   }
 
   /** The chosen time, over the tracks that it is for; without any, over all. */
   area(geometry: Geometry, chosen: Area, { accent, surface }: Palette) {
-    const seen = this.stretch(geometry, chosen, accent, 0.13);
-    if (!seen) return;
+    const edges = this.tint(geometry, chosen, accent, 0.13);
+    if (!edges) return;
     this.pen.fillStyle = css(accent, 0.8);
-    for (const x of seen) this.pen.fillRect(Math.round(x) - (x === seen[1] ? 1 : 0), 0, 1, geometry.height);
-    const [left, right] = seen;
+    for (const x of edges) this.pen.fillRect(Math.round(x) - (x === edges[1] ? 1 : 0), 0, 1, geometry.height);
+    const [left, right] = edges;
     const middle = (Math.max(0, left) + Math.min(geometry.width, right)) / 2;
     this.tag(duration(chosen.to - chosen.from), middle, accent, surface);
   }
 
   /** A bookmark: its bounds over all tracks as dashed lines, a faint tint over its own. */
-  bookmark(geometry: Geometry, mark: Area, { mark: ink }: Palette) {
-    const seen = this.stretch(geometry, mark, ink, 0.09);
-    if (!seen) return;
+  bookmark(geometry: Geometry, mark: Area, { mark: color }: Palette) {
+    const edges = this.tint(geometry, mark, color, 0.09);
+    if (!edges) return;
     const { pen } = this;
-    pen.strokeStyle = css(ink, 0.85);
+    pen.strokeStyle = css(color, 0.85);
     pen.lineWidth = 1;
     pen.setLineDash([5, 3]);
     pen.beginPath();
-    for (const x of seen) {
-      const at = Math.round(x) + (x === seen[1] ? -0.5 : 0.5);
+    for (const x of edges) {
+      const at = Math.round(x) + (x === edges[1] ? -0.5 : 0.5);
       pen.moveTo(at, 0);
       pen.lineTo(at, geometry.height);
     }
@@ -103,11 +103,11 @@ export class OverlayPainter {
   }
 
   /** Tints a time on its tracks; returns its edges in pixels, or null where it is out of sight. */
-  private stretch(geometry: Geometry, chosen: Area, ink: Color, alpha: number): [number, number] | null {
+  private tint(geometry: Geometry, chosen: Area, color: Color, alpha: number): [number, number] | null {
     const { pen } = this;
     const left = xOf(geometry, chosen.from), right = xOf(geometry, chosen.to);
     if (right < 0 || left > geometry.width) return null;
-    pen.fillStyle = css(ink, alpha);
+    pen.fillStyle = css(color, alpha);
     if (!chosen.tracks.length) pen.fillRect(left, 0, right - left, geometry.height);
     else {
       const isChosen = new Set(chosen.tracks.map(({ source, track }) => `${track}.${source}`));
@@ -123,7 +123,7 @@ export class OverlayPainter {
 
   private tag(text: string, middle: number, accent: Palette["accent"], surface: Palette["surface"]) {
     const { pen } = this;
-    pen.font = `600 ${LETTERS}`;
+    pen.font = `600 ${FONT}`;
     const wide = pen.measureText(text).width + 12;
     pen.fillStyle = css(accent);
     pen.beginPath();
@@ -134,25 +134,25 @@ export class OverlayPainter {
   }
 
   /** Frames around slices. */
-  outline(geometry: Geometry, sources: Source[], { source, brief }: Outlined, ink: string, wide: number) {
-    const box = this.box(geometry, sources, source, brief);
+  outline(geometry: Geometry, sources: Source[], { source, summary }: Outline, color: string, wide: number) {
+    const box = this.box(geometry, sources, source, summary);
     if (!box) return;
     this.within(geometry, () => {
       const left = Math.round(Math.max(-4, box.left)), right = Math.round(Math.min(geometry.width + 4, box.right));
       const inner = Math.max(2, right - left - (right - left < 4 ? 0 : 1)); // a box keeps its last pixel free
-      this.pen.strokeStyle = ink;
+      this.pen.strokeStyle = color;
       this.pen.lineWidth = wide;
       this.pen.strokeRect(left - wide / 2, box.top - wide / 2, inner + wide, box.bottom - box.top + wide);
-    }, this.isPinnedTrack(geometry, source, brief));
+    }, this.isPinnedTrack(geometry, source, summary));
   }
 
   /** Frames around one collective on several workers, and a line along their begins: who came late is seen from it. */
-  peers(geometry: Geometry, sources: Source[], list: Outlined[], ink: string) {
-    for (const one of list) this.outline(geometry, sources, one, ink, 2);
-    const boxes = list.map(({ source, brief }) => this.box(geometry, sources, source, brief)).filter((box) =>
+  peers(geometry: Geometry, sources: Source[], list: Outline[], color: string) {
+    for (const one of list) this.outline(geometry, sources, one, color, 2);
+    const boxes = list.map(({ source, summary }) => this.box(geometry, sources, source, summary)).filter((box) =>
       box !== null
     );
-    this.pen.strokeStyle = ink;
+    this.pen.strokeStyle = color;
     this.pen.lineWidth = 1;
     this.pen.setLineDash([3, 3]);
     this.pen.beginPath();
@@ -170,25 +170,25 @@ export class OverlayPainter {
     for (const { kind, source, from, to } of curves.slice(0, MOST_ARROWS)) {
       const a = this.box(geometry, sources, source, from), b = this.box(geometry, sources, source, to);
       if (!a || !b) continue;
-      const ink = css(kind === "fwdbwd" ? quiet : accent, alpha);
-      this.between(geometry, a, b, ink);
+      const color = css(kind === "fwdbwd" ? quiet : accent, alpha);
+      this.between(geometry, a, b, color);
     }
   }
 
-  private between({ width }: Geometry, a: Box, b: Box, ink: string) {
+  private between({ width }: Geometry, a: Box, b: Box, color: string) {
     const begins = a.left + Math.min(4, (a.right - a.left) / 2), middle = (b.top + b.bottom) / 2;
     const isSeen = begins >= 0 && begins <= width, leads = b.left >= 0 && b.left <= width;
     const isDown = b.top > a.top, y = isDown ? a.bottom : a.top;
-    if (isSeen && leads) this.arrow(begins, y, b.left, middle, ink);
-    else if (isSeen) this.arrow(begins, y, begins + (b.left < 0 ? -STUB : STUB), y + (isDown ? 8 : -8), ink);
-    else if (leads) this.arrow(b.left + (begins < 0 ? -STUB : STUB), middle + (isDown ? -8 : 8), b.left, middle, ink);
+    if (isSeen && leads) this.arrow(begins, y, b.left, middle, color);
+    else if (isSeen) this.arrow(begins, y, begins + (b.left < 0 ? -STUB : STUB), y + (isDown ? 8 : -8), color);
+    else if (leads) this.arrow(b.left + (begins < 0 ? -STUB : STUB), middle + (isDown ? -8 : 8), b.left, middle, color);
   }
 
-  private arrow(x0: number, y0: number, x1: number, y1: number, ink: string) {
+  private arrow(x0: number, y0: number, x1: number, y1: number, color: string) {
     const { pen } = this;
     const back = x1 < x0 ? 1 : -1, tip = x1 + 6 * back;
     const bend = Math.min(60, Math.max(10, Math.abs(x1 - x0) / 2));
-    pen.strokeStyle = pen.fillStyle = ink;
+    pen.strokeStyle = pen.fillStyle = color;
     pen.lineWidth = 1.25;
     pen.beginPath();
     pen.moveTo(x0, y0);
@@ -201,12 +201,12 @@ export class OverlayPainter {
     pen.fill();
   }
 
-  private box(geometry: Geometry, sources: Source[], id: string, brief: Brief): Box | null {
+  private box(geometry: Geometry, sources: Source[], id: string, summary: SliceSummary): Box | null {
     const source = sources.find((one) => one.id === id);
-    return source ? boxOf(geometry, id, source.shift_ns, brief) : null;
+    return source ? boxOf(geometry, id, source.shift_ns, summary) : null;
   }
 
-  private isPinnedTrack({ layout }: Geometry, source: string, { track }: Brief): boolean {
+  private isPinnedTrack({ layout }: Geometry, source: string, { track }: SliceSummary): boolean {
     return layout.pinned.some(({ band }) => band?.source === source && band.track === track);
   }
 

@@ -1,7 +1,7 @@
 /** Draws a critical path over the boxes: a bar along each slice that it runs in, and lines from one to the next. */
 
 import { type Box, boxOf, type Geometry, xOf } from "../model/geometry.ts";
-import type { AcrossStretch, Stretch } from "../../api/timeline_types.ts";
+import type { CrossRankSegment, PathSegment } from "../../api/timeline_types.ts";
 import { css, type Palette } from "./colors.ts";
 import type { Source } from "../state/sources.ts";
 
@@ -25,7 +25,7 @@ export type Link = [from: Bar, to: Bar];
 
 interface Piece {
   source: Source;
-  stretch: Stretch;
+  segment: PathSegment;
   begins: boolean;
 }
 
@@ -34,7 +34,7 @@ function barsOfPieces(geometry: Geometry, pieces: Piece[]): Bar[] {
   const bars: Bar[] = [];
   let begins = true;
   let unseen: number | null = null;
-  for (const { source: { id, shift_ns, meta }, stretch: { from_ns, to_ns, slice, part }, begins: isFirst } of pieces) {
+  for (const { source: { id, shift_ns, meta }, segment: { from_ns, to_ns, slice, part }, begins: isFirst } of pieces) {
     begins ||= isFirst;
     const left = xOf(geometry, from_ns + shift_ns), right = xOf(geometry, to_ns + shift_ns);
     if (isFirst) unseen = !slice && part === BEFORE ? left : null;
@@ -52,11 +52,11 @@ function barsOfPieces(geometry: Geometry, pieces: Piece[]): Bar[] {
 }
 
 /** The bars of a worker's own path. */
-export function barsOf(geometry: Geometry, source: Source, stretches: Stretch[]): Bar[] {
-  const pieces = stretches.map((stretch, i) => ({
+export function barsOf(geometry: Geometry, source: Source, segments: PathSegment[]): Bar[] {
+  const pieces = segments.map((segment, i) => ({
     source,
-    stretch,
-    begins: stretch.from_ns !== stretches[i - 1]?.to_ns,
+    segment,
+    begins: segment.from_ns !== segments[i - 1]?.to_ns,
   }));
   return barsOfPieces(geometry, pieces);
 }
@@ -65,12 +65,12 @@ export function barsOf(geometry: Geometry, source: Source, stretches: Stretch[])
  * The bars of the path across ranks, of all workers that are shown, in the order of the path. Where it is on a worker
  * that isn't, it begins anew afterwards: no line says where it was meanwhile.
  */
-export function barsAcross(geometry: Geometry, shown: [Source, AcrossStretch[]][]): Bar[] {
-  const pieces = shown.flatMap(([source, list]) => list.map((stretch) => ({ source, stretch })));
-  pieces.sort(({ stretch: a }, { stretch: b }) => a.first - b.first || a.from_ns - b.from_ns);
-  const ordered = pieces.map(({ source, stretch }, i) => {
-    const before = pieces[i - 1]?.stretch;
-    return { source, stretch, begins: before?.step !== stretch.step || stretch.first - before.last > 1 };
+export function barsAcross(geometry: Geometry, shown: [Source, CrossRankSegment[]][]): Bar[] {
+  const pieces = shown.flatMap(([source, list]) => list.map((segment) => ({ source, segment })));
+  pieces.sort(({ segment: a }, { segment: b }) => a.first - b.first || a.from_ns - b.from_ns);
+  const ordered = pieces.map(({ source, segment }, i) => {
+    const before = pieces[i - 1]?.segment;
+    return { source, segment, begins: before?.step !== segment.step || segment.first - before.last > 1 };
   });
   return barsOfPieces(geometry, ordered);
 }
@@ -98,8 +98,8 @@ export function drawPath(
   pen.beginPath();
   pen.rect(0, pinnedHeight, width, height);
   pen.clip();
-  for (const [ink, more] of [[css(surface, 0.85), 2 * HALO], [css(text), 0]] as const) {
-    pen.strokeStyle = pen.fillStyle = ink;
+  for (const [color, more] of [[css(surface, 0.85), 2 * HALO], [css(text), 0]] as const) {
+    pen.strokeStyle = pen.fillStyle = color;
     pen.lineWidth = 1.25 + more;
     pen.beginPath();
     for (const [from, to] of links) {

@@ -15,7 +15,7 @@ export interface Target {
 }
 
 /** The lanes of a track, or of what of them is looked for. */
-export interface Painted {
+export interface PaintedTrack {
   pieces: Piece[];
   lanes: number;
   rows: number;
@@ -36,7 +36,7 @@ export type OnBox = (left: number, right: number, top: number, label: number, sl
 const BUCKET = 8;
 
 /** From this width on a box keeps its last column free, so that neighbors can be distinguished. */
-const PARTED = 4;
+const MIN_SEPARATED = 4;
 
 /** A row's colors while they are found: how many pixels of each column stay free at the top. */
 class Scanline {
@@ -57,8 +57,8 @@ class Scanline {
     this.isEmpty = true;
   }
 
-  fill(from: number, to: number, ink: number, free: number) {
-    this.colors.fill(ink, from, to);
+  fill(from: number, to: number, color: number, free: number) {
+    this.colors.fill(color, from, to);
     if (free || this.hasShort) this.free.fill(free, from, to);
     if (free) this.hasShort = true;
     this.isEmpty = false;
@@ -68,36 +68,36 @@ class Scanline {
 let line = new Scanline(0);
 
 /** Draws the lanes of a track; returns the number of boxes. */
-export function paint(target: Target, painted: Painted, onBox: OnBox | null, named = 0): number {
+export function paint(target: Target, track: PaintedTrack, onBox: OnBox | null, minNameWidth = 0): number {
   if (line.colors.length !== target.width) line = new Scanline(target.width);
-  const { lanes, rows, top, rowHeight } = painted;
+  const { lanes, rows, top, rowHeight } = track;
   let boxes = 0, row = -1;
   for (let lane = 0; lane < lanes; lane++) {
     const at = Math.floor((lane * rows) / lanes);
     if (at !== row) {
-      if (row >= 0) stamp(target, painted, top + row * rowHeight);
+      if (row >= 0) copyDown(target, track, top + row * rowHeight);
       line.clear();
       row = at;
     }
     const y = top + at * rowHeight;
     if (y + rowHeight <= 0 || y >= target.height) continue;
-    for (const piece of painted.pieces) {
-      if (lane < piece.tile.rows) boxes += scan(target, painted, piece, lane, y, onBox, named);
+    for (const piece of track.pieces) {
+      if (lane < piece.tile.rows) boxes += scan(target, track, piece, lane, y, onBox, minNameWidth);
     }
   }
-  if (row >= 0) stamp(target, painted, top + row * rowHeight);
+  if (row >= 0) copyDown(target, track, top + row * rowHeight);
   return boxes;
 }
 
 /** Puts a lane's boxes of one piece into the line. */
 function scan(
   { from, nsPerPixel, width }: Target,
-  { colors, rowHeight, gap }: Painted,
+  { colors, rowHeight, gap }: PaintedTrack,
   { tile, level, begin, from: clipFrom, to: clipTo }: Piece,
   lane: number,
   y: number,
   onBox: OnBox | null,
-  named: number,
+  minNameWidth: number,
 ): number {
   const { x, width: widths, label, count, busy, slice, offsets } = tile;
   const each = quantum(level) / nsPerPixel, zero = (begin - from) / nsPerPixel;
@@ -122,25 +122,25 @@ function scan(
     }
     if (b <= first || a >= last) continue;
     drawn++;
-    if (b - a >= named && onBox) onBox(a, b, y, label[i]!, slice[i]!);
-    const parted = b - a >= PARTED && b < last ? b - 1 : b;
-    line.fill(Math.max(a, first), Math.min(parted, last), colors[label[i]!]!, free);
+    if (b - a >= minNameWidth && onBox) onBox(a, b, y, label[i]!, slice[i]!);
+    const visibleEnd = b - a >= MIN_SEPARATED && b < last ? b - 1 : b;
+    line.fill(Math.max(a, first), Math.min(visibleEnd, last), colors[label[i]!]!, free);
   }
   return drawn;
 }
 
 /** Copies the line down over the height of a row. */
-function stamp({ pixels, width, height, backdrop }: Target, { rowHeight, gap, isOver }: Painted, top: number) {
+function copyDown({ pixels, width, height, backdrop }: Target, { rowHeight, gap, isOver }: PaintedTrack, top: number) {
   if (line.isEmpty) return;
   const { colors, hasShort } = line;
   const begin = Math.max(0, top), end = Math.min(height, top + Math.max(1, rowHeight - gap));
-  if (isOver || hasShort) return stampPixels({ pixels, width, backdrop }, begin, end, top, isOver);
+  if (isOver || hasShort) return copyDownPixels({ pixels, width, backdrop }, begin, end, top, isOver);
   for (let i = 0; i < width; i++) if (!colors[i]) colors[i] = backdrop[i]!;
   for (let y = begin; y < end; y++) pixels.set(colors, y * width);
 }
 
 /** Copies it pixel by pixel, where what is behind shows through. */
-function stampPixels(
+function copyDownPixels(
   { pixels, width, backdrop }: Pick<Target, "pixels" | "width" | "backdrop">,
   begin: number,
   end: number,
@@ -151,8 +151,8 @@ function stampPixels(
   for (let y = begin; y < end; y++) {
     const depth = y - top, at = y * width;
     for (let i = 0; i < width; i++) {
-      const ink = colors[i]!;
-      if (ink && depth >= free[i]!) pixels[at + i] = ink;
+      const color = colors[i]!;
+      if (color && depth >= free[i]!) pixels[at + i] = color;
       else if (!isOver) pixels[at + i] = backdrop[i]!;
     }
   }

@@ -1,15 +1,15 @@
 /** The canvas: draws a frame whenever something that it shows has changed, and moves while it is asked to. */
 
 import { effect } from "@preact/signals";
-import type { AcrossStretch, Stretch } from "../../api/timeline_types.ts";
+import type { CrossRankSegment, PathSegment } from "../../api/timeline_types.ts";
 import { css, LabelColors, type Palette, paletteOf } from "./colors.ts";
 import { CounterPainter, curvePieces, valueAt } from "./counters.ts";
 import { HEAD_HEIGHT, HeaderPainter, type HeadState } from "./header.ts";
 import { boxAt, type Edge, type Hit, lanesAt, nearestEdge } from "./hit_test.ts";
 import { Motion } from "./motion.ts";
-import { type Curve, type Outlined, OverlayPainter } from "./overlay.ts";
+import { type Curve, type Outline, OverlayPainter } from "./overlay.ts";
 import { barsAcross, barsOf, drawPath } from "./path_overlay.ts";
-import { LETTERS, TrackPainter } from "./tracks.ts";
+import { FONT, TrackPainter } from "./tracks.ts";
 import { type Geometry, lineAt, nsPerPixel, timeAt } from "../model/geometry.ts";
 import type { Line } from "../model/layout.ts";
 import { TextFitter } from "../model/text_fit.ts";
@@ -43,7 +43,7 @@ import {
 const RULER_MARKS = 104; // pixels from one to the next, at least
 
 /** A box under the pointer, and where it is. */
-export interface Pointed {
+export interface PointerTarget {
   line: Line;
   source: Source;
   hit: Hit | null;
@@ -67,7 +67,7 @@ export class Renderer {
     const pen = this.pen = canvas.getContext("2d", { alpha: false })!;
     const headPen = headCanvas.getContext("2d", { alpha: false })!;
     this.fitter = new TextFitter((text) => {
-      headPen.font = LETTERS;
+      headPen.font = FONT;
       return headPen.measureText(text).width;
     });
     const fit = (text: string, room: number) => this.fitter.fit(text, room);
@@ -79,7 +79,7 @@ export class Renderer {
 
   /** Begins to draw. */
   start() {
-    const themed = new MutationObserver(() => this.recolour());
+    const themed = new MutationObserver(() => this.recolor());
     themed.observe(document.documentElement, { attributeFilter: ["style"] });
     const sized = new ResizeObserver(() => this.resize());
     sized.observe(this.canvas);
@@ -115,8 +115,8 @@ export class Renderer {
     });
     const scrolls = effect(() => {
       if (!scrollTarget.value) return;
-      const { source, brief } = scrollTarget.value;
-      queueMicrotask(() => (scroll.value = scrollTo(source, brief)));
+      const { source, summary } = scrollTarget.value;
+      queueMicrotask(() => (scroll.value = scrollTo(source, summary)));
     });
     const moves = effect(() => {
       void [viewport.value, trackLayout.value, scroll.value];
@@ -141,7 +141,7 @@ export class Renderer {
     this.frame = 0;
   }
 
-  recolour() {
+  recolor() {
     this.palette = null;
     this.invalidate();
   }
@@ -191,9 +191,9 @@ export class Renderer {
     for (const one of colors.values()) one.follow(palette, arrivals.peek());
     const screen = devicePixelRatio || 1;
     const ratio = this.motion.isMoving ? Math.min(1, screen) : screen;
-    const look = { palette, colors, fitter: this.fitter };
+    const style = { palette, colors, fitter: this.fitter };
     const shape = { ratio, screen, find: search.peek()?.text ?? "", steps: steps.peek(), marked };
-    this.body.draw(place, list, look, shape);
+    this.body.draw(place, list, style, shape);
     this.counters.draw(place, list, palette);
     this.overlay.rules(place, palette);
     this.overlay.gaps(place, list, idleGaps.peek(), palette);
@@ -205,16 +205,16 @@ export class Renderer {
   }
 
   private drawPaths(place: Geometry, list: Source[], palette: Palette) {
-    const known = list.map((source): [Source, Stretch[]] => [source, paths.peek()[source.id] ?? []]);
+    const pathsBySource = list.map((source): [Source, PathSegment[]] => [source, paths.peek()[source.id] ?? []]);
     const lines = pathKind.peek() === "across"
-      ? [barsAcross(place, known as [Source, AcrossStretch[]][])]
-      : known.map(([source, stretches]) => barsOf(place, source, stretches));
+      ? [barsAcross(place, pathsBySource as [Source, CrossRankSegment[]][])]
+      : pathsBySource.map(([source, segments]) => barsOf(place, source, segments));
     for (const bars of lines) if (bars.length) drawPath(this.pen, place, bars, palette);
   }
 
   private colorsOf(source: Source): LabelColors {
-    const known = this.colors.get(source.id);
-    if (known?.source.labels === source.labels) return known.colors;
+    const cached = this.colors.get(source.id);
+    if (cached?.source.labels === source.labels) return cached.colors;
     const colors = new LabelColors(source.labels);
     void source.labels.requestAll();
     this.colors.set(source.id, { source, colors });
@@ -224,25 +224,34 @@ export class Renderer {
   private drawSelection(place: Geometry, list: Source[], palette: Palette) {
     const chosen = selection.peek(), facts = detail.peek(), over = hover.peek();
     const overFacts = hoverFacts.peek();
-    const near: Curve[] = over ? overFacts?.arrows.map((arrow) => ({ ...arrow, source: over.source })) ?? [] : [];
+    const hoverArrows: Curve[] = over
+      ? overFacts?.arrows.map((arrow) => ({ ...arrow, source: over.source })) ?? []
+      : [];
     const isOther = (source: string, slice: number) => chosen?.source !== source || chosen.slice !== slice;
-    for (const { source, from, to } of near.slice(0, 60)) {
-      for (const brief of [from, to]) {
-        this.overlay.outline(place, list, { source, brief }, css(palette.accent, 0.8), 1.5);
+    for (const { source, from, to } of hoverArrows.slice(0, 60)) {
+      for (const summary of [from, to]) {
+        this.overlay.outline(place, list, { source, summary }, css(palette.accent, 0.8), 1.5);
       }
     }
     if (over && isOther(over.source, over.slice)) {
-      this.overlay.outline(place, list, { source: over.source, brief: overFacts ?? over }, css(palette.text, 0.55), 1);
+      this.overlay.outline(
+        place,
+        list,
+        { source: over.source, summary: overFacts ?? over },
+        css(palette.text, 0.55),
+        1,
+      );
     }
     this.overlay.peers(place, list, collectivePeers.peek(), css(palette.accent));
     if (!chosen) return;
-    const known = facts?.state === "ready" && facts.slice === chosen.slice ? facts : null;
-    if (known) {
-      const curves = known.arrows.map((arrow) => ({ ...arrow, source: chosen.source }));
+    const selectedFacts = facts?.state === "ready" && facts.slice === chosen.slice ? facts : null;
+    if (selectedFacts) {
+      const curves = selectedFacts.arrows.map((arrow) => ({ ...arrow, source: chosen.source }));
       this.overlay.arrows(place, list, curves, palette);
     }
-    const brief: Outlined["brief"] | null = known ?? (over && !isOther(over.source, over.slice) ? over : null);
-    if (brief) this.overlay.outline(place, list, { source: chosen.source, brief }, css(palette.text), 2);
+    const summary: Outline["summary"] | null = selectedFacts ??
+      (over && !isOther(over.source, over.slice) ? over : null);
+    if (summary) this.overlay.outline(place, list, { source: chosen.source, summary }, css(palette.text), 2);
   }
 
   private drawHead({ width, range }: Geometry, marked: HeadState["marked"]) {
@@ -251,12 +260,12 @@ export class Renderer {
     const answer = search.peek()?.answers[own.id];
     const chosen = draft.peek() ?? area.peek();
     const state = { width, range, whole: whole.peek(), window: { from, to }, activity: own.meta.activity };
-    const hits = answer?.state === "ready" ? answer.histogram : null;
-    this.head.draw({ ...state, hits, steps: steps.peek(), marked, chosen }, this.palette!, devicePixelRatio || 1);
+    const matches = answer?.state === "ready" ? answer.histogram : null;
+    this.head.draw({ ...state, matches, steps: steps.peek(), marked, chosen }, this.palette!, devicePixelRatio || 1);
   }
 
   /** What is at a point of the canvas; null where no track is. */
-  at(x: number, y: number): Pointed | null {
+  at(x: number, y: number): PointerTarget | null {
     const place = geometry();
     const target = lineAt(place, y);
     const source = target?.line.band && sourceOf(target.line.band.source);
@@ -285,7 +294,7 @@ export class Renderer {
     const band = target?.line.band, source = band && sourceOf(band.source);
     if (!target || !source) return { time, slice: null, isEnd: false, source: "" };
     const lanes = lanesAt(band, y - target.top - band.top);
-    const within = SNAPS * nsPerPixel(place);
+    const within = SNAP_PIXELS * nsPerPixel(place);
     const edge = nearestEdge(this.pieces(source, band.track), lanes, time - source.shift_ns, within);
     return { ...edge, time: edge.time + source.shift_ns, source: source.id };
   }
@@ -299,4 +308,4 @@ export class Renderer {
 }
 
 /** How near to an edge, in pixels, one has to come. */
-const SNAPS = 7;
+const SNAP_PIXELS = 7;

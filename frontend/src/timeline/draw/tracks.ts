@@ -10,13 +10,13 @@ import type { Source } from "../state/sources.ts";
 import type { TileClient } from "../state/tile_client.ts";
 import { levelFor } from "../model/tiles.ts";
 
-export interface Look {
+export interface Style {
   palette: Palette;
   colors: Map<string, LabelColors>;
   fitter: TextFitter;
 }
 
-interface Letters {
+interface NameText {
   slice: number;
   left: number;
   right: number;
@@ -27,15 +27,15 @@ interface Letters {
 
 const NARROWEST = 22; // pixels of a box with a name in it
 const MOST_NAMES = 2500;
-export const LETTERS = "11px system-ui, sans-serif";
+export const FONT = "11px system-ui, sans-serif";
 
 /** The colors behind the boxes: a line where each step begins and ends, a hint of one at each mark of the ruler. */
 function fillBackdrop(target: Target, geometry: Geometry, steps: Step[], marked: number[], palette: Palette) {
   const { backdrop, width } = target;
   backdrop.fill(pixel(palette.surface));
-  const put = (time: number, ink: number) => {
+  const put = (time: number, color: number) => {
     const x = Math.floor(((time - geometry.range.from) / (geometry.range.to - geometry.range.from)) * width);
-    if (x >= 0 && x < width) backdrop[x] = ink;
+    if (x >= 0 && x < width) backdrop[x] = color;
   };
   const faint = pixel(mixed(palette.surface, palette.line, 0.55)),
     plain = pixel(mixed(palette.line, palette.quiet, 0.2));
@@ -55,7 +55,7 @@ export class TrackPainter {
   private target: Target | null = null;
   private image: ImageData | null = null;
   private readonly small = document.createElement("canvas");
-  private letters: Letters[] = [];
+  private letters: NameText[] = [];
   /** How many boxes the last frame took. */
   boxes = 0;
 
@@ -65,7 +65,7 @@ export class TrackPainter {
   ) {}
 
   /** Pixels for the raster; `ratio` of them are a CSS pixel. */
-  private prepared({ width, height, range }: Geometry, ratio: number): Target {
+  private prepareTable({ width, height, range }: Geometry, ratio: number): Target {
     const wide = Math.max(1, Math.round(width * ratio)), high = Math.max(1, Math.round(height * ratio));
     if (!this.target || !this.image || this.image.width !== wide || this.image.height !== high) {
       this.image = new ImageData(wide, high);
@@ -80,7 +80,7 @@ export class TrackPainter {
   draw(
     geometry: Geometry,
     sources: Source[],
-    look: Look,
+    style: Style,
     { ratio, screen, find, steps, marked }: {
       ratio: number;
       screen: number;
@@ -89,8 +89,8 @@ export class TrackPainter {
       marked: number[];
     },
   ) {
-    const target = this.prepared(geometry, ratio);
-    fillBackdrop(target, geometry, steps, marked, look.palette);
+    const target = this.prepareTable(geometry, ratio);
+    fillBackdrop(target, geometry, steps, marked, style.palette);
     clear(target, 0, target.height);
     this.letters = [];
     this.boxes = 0;
@@ -104,10 +104,10 @@ export class TrackPainter {
         isPinnedCleared = true;
       }
       const source = line.band && bySource.get(line.band.source);
-      if (source) this.line(target, geometry, source, line, top, ratio, look, find);
+      if (source) this.line(target, geometry, source, line, top, ratio, style, find);
     }
     this.put(target, ratio, screen);
-    this.write(look, screen);
+    this.write(style, screen);
   }
 
   private line(
@@ -117,11 +117,11 @@ export class TrackPainter {
     { band }: Line,
     top: number,
     ratio: number,
-    look: Look,
+    style: Style,
     find: string,
   ) {
     if (!band) return;
-    const colors = look.colors.get(source.id)!;
+    const colors = style.colors.get(source.id)!;
     const from = geometry.range.from - source.shift_ns, to = geometry.range.to - source.shift_ns;
     target.from = from;
     const level = levelFor(target.nsPerPixel);
@@ -135,28 +135,38 @@ export class TrackPainter {
       rowHeight,
       gap: band.isMini ? 0 : Math.max(1, Math.round(ratio)),
     };
-    const named = NARROWEST * ratio;
+    const minNameWidth = NARROWEST * ratio;
     const name = (left: number, right: number, y: number, label: number, slice: number) =>
       this.name(
         source,
         colors,
-        look,
+        style,
         { left: left / ratio, right: right / ratio, top: y / ratio, label, slice },
         geometry.width,
       );
     const all = this.client.boxes(source).pieces(band.track, level, from, to);
     const letters = band.isMini ? null : name;
-    const ink = find ? colors.dimmed : colors.full;
-    this.boxes += paint(target, { ...place, pieces: all, colors: ink, isOver: false }, find ? null : letters, named);
+    const color = find ? colors.dimmed : colors.full;
+    this.boxes += paint(
+      target,
+      { ...place, pieces: all, colors: color, isOver: false },
+      find ? null : letters,
+      minNameWidth,
+    );
     if (!find) return;
-    const hits = this.client.boxes(source, find).pieces(band.track, level, from, to);
-    this.boxes += paint(target, { ...place, pieces: hits, colors: colors.full, isOver: true }, letters, named);
+    const matches = this.client.boxes(source, find).pieces(band.track, level, from, to);
+    this.boxes += paint(
+      target,
+      { ...place, pieces: matches, colors: colors.full, isOver: true },
+      letters,
+      minNameWidth,
+    );
   }
 
   private name(
     source: Source,
     colors: LabelColors,
-    { fitter }: Look,
+    { fitter }: Style,
     { left, right, top, label, slice }: { left: number; right: number; top: number; label: number; slice: number },
     width: number,
   ) {
@@ -178,10 +188,10 @@ export class TrackPainter {
     this.pen.drawImage(this.small, 0, 0, this.pen.canvas.width, this.pen.canvas.height);
   }
 
-  private write({ palette }: Look, screen: number) {
+  private write({ palette }: Style, screen: number) {
     const { pen } = this;
     pen.setTransform(screen, 0, 0, screen, 0, 0);
-    pen.font = LETTERS;
+    pen.font = FONT;
     pen.textBaseline = "middle";
     const dark = palette.isDark ? "#101214" : css(palette.text);
     for (const isDark of [true, false]) {

@@ -14,18 +14,18 @@ export const currentFlow = computed((): FlowStep | null => {
 });
 
 function follow(next: FlowStep) {
-  const goal = next.targets[next.at]!;
+  const target = next.targets[next.at]!;
   last.value = next;
-  void jumpTo(next.source, goal.slice, goal);
+  void jumpTo(next.source, target.slice, target);
 }
 
 /** To what the selection led to, or to what led to it; where no arrow goes on, to the next target of the one before. */
 export async function followFlow(forth: boolean) {
   await waitForSelection();
-  const chosen = selection.peek(), known = detail.peek();
-  if (!chosen || known?.state !== "ready") return;
-  const targets = flowTargets(known, forth), before = currentFlow.peek();
-  if (targets.length) follow({ source: chosen.source, name: known.name, forth, targets, at: 0 });
+  const chosen = selection.peek(), facts = detail.peek();
+  if (!chosen || facts?.state !== "ready") return;
+  const targets = flowTargets(facts, forth), before = currentFlow.peek();
+  if (targets.length) follow({ source: chosen.source, name: facts.name, forth, targets, at: 0 });
   else if (before?.forth === forth) follow(nextTarget(before, 1));
 }
 

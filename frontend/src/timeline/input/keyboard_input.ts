@@ -1,6 +1,6 @@
 /** The keyboard on the timeline. Search and drawer have theirs in the panels. */
 
-import type { Brief } from "../../api/timeline_types.ts";
+import type { SliceSummary } from "../../api/timeline_types.ts";
 import { nearestBox } from "../draw/hit_test.ts";
 import type { Push } from "../draw/motion.ts";
 import type { Renderer } from "../draw/renderer.ts";
@@ -13,7 +13,7 @@ import { axisOf, type Band, LANE, type Line, lineOf } from "../model/layout.ts";
 import { padRange } from "../model/ranges.ts";
 import type { Area } from "../model/url_codec.ts";
 import { addBookmark, chosenBookmark, latestArea, removeBookmark } from "../state/bookmarks.ts";
-import { turnPath } from "../state/critical_paths.ts";
+import { cyclePath } from "../state/critical_paths.ts";
 import { area, detail, find, hover, jumpTo, select, selection, setArea, setFind } from "../state/selection.ts";
 import { sourceOf, whole } from "../state/sources.ts";
 import {
@@ -51,25 +51,25 @@ export function followHeldKeys(view: Renderer): () => void {
 }
 
 /** The selected slice, as well as it is known. */
-function selected(): { source: string; brief: Brief } | null {
+function selected(): { source: string; summary: SliceSummary } | null {
   const chosen = selection.peek(), over = hover.peek();
   if (!chosen) return null;
-  const known = detail.peek();
-  const isKnown = known?.state === "ready" && known.slice === chosen.slice;
-  const brief = isKnown ? known : (over?.source === chosen.source && over.slice === chosen.slice ? over : null);
-  return brief && { source: chosen.source, brief };
+  const facts = detail.peek();
+  const isLoaded = facts?.state === "ready" && facts.slice === chosen.slice;
+  const summary = isLoaded ? facts : (over?.source === chosen.source && over.slice === chosen.slice ? over : null);
+  return summary && { source: chosen.source, summary };
 }
 
 /** Centres the selection, or the area; fits it if it is centred already. */
 async function focus() {
   if (!selected()) await waitForSelection();
   const one = selected();
-  const range = one ? rangeOf(one.source, one.brief) : area.peek();
+  const range = one ? rangeOf(one.source, one.summary) : area.peek();
   if (!range) return;
   const { from, to } = viewport.peek();
   const middle = (range.from + range.to) / 2, length = to - from;
-  const isCentred = Math.abs(middle - (from + to) / 2) < length * 0.01;
-  if (isCentred || range.to - range.from > length || !one) return zoomToRange(padRange(range, 0.15));
+  const isCentered = Math.abs(middle - (from + to) / 2) < length * 0.01;
+  if (isCentered || range.to - range.from > length || !one) return zoomToRange(padRange(range, 0.15));
   zoomToRange({ from: middle - length / 2, to: middle + length / 2 });
 }
 
@@ -100,9 +100,9 @@ function selectFirst(view: Renderer) {
 
 async function selectNeighbor(view: Renderer, way: "next" | "previous") {
   await waitForSelection();
-  const chosen = selection.peek(), known = detail.peek();
+  const chosen = selection.peek(), facts = detail.peek();
   if (!chosen) return selectFirst(view);
-  const other = known?.state === "ready" ? known[way] : null;
+  const other = facts?.state === "ready" ? facts[way] : null;
   if (other !== null) await jumpTo(chosen.source, other);
 }
 
@@ -112,10 +112,10 @@ async function selectVertically(view: Renderer, isDown: boolean) {
   if (!one) return selectFirst(view);
   const lanes = lanesInSight();
   const at = lanes.findIndex(({ band, lane }) =>
-    band.source === one.source && band.track === one.brief.track && lane === one.brief.lane
+    band.source === one.source && band.track === one.summary.track && lane === one.summary.lane
   );
-  const { from, to } = rangeOf(one.source, one.brief), seen = viewport.peek();
-  const middle = (Math.max(from, seen.from) + Math.min(to, seen.to)) / 2;
+  const { from, to } = rangeOf(one.source, one.summary), visible = viewport.peek();
+  const middle = (Math.max(from, visible.from) + Math.min(to, visible.to)) / 2;
   const others = isDown ? lanes.slice(at + 1) : lanes.slice(0, Math.max(0, at)).reverse();
   selectIn(view, others, middle, 12 * nsPerPixel(geometry()));
 }
@@ -124,14 +124,14 @@ async function selectVertically(view: Renderer, isDown: boolean) {
 function selectedArea(): Area | null {
   const one = selected();
   if (!one || detail.peek()?.state !== "ready") return null; // what is drawn of it isn't exact
-  return { ...rangeOf(one.source, one.brief), tracks: [{ source: one.source, track: one.brief.track }] };
+  return { ...rangeOf(one.source, one.summary), tracks: [{ source: one.source, track: one.summary.track }] };
 }
 
 /** Marks the selection; with shift keeps it, or the area if that is what was chosen last. */
-async function mark(isOnAll: boolean, isKept: boolean) {
+async function markSelection(onAllTracks: boolean, isBookmark: boolean) {
   await waitForSelection();
-  const chosen = (isKept ? latestArea() : null) ?? selectedArea();
-  if (chosen) (isKept ? addBookmark : setArea)(isOnAll ? { ...chosen, tracks: [] } : chosen);
+  const chosen = (isBookmark ? latestArea() : null) ?? selectedArea();
+  if (chosen) (isBookmark ? addBookmark : setArea)(onAllTracks ? { ...chosen, tracks: [] } : chosen);
 }
 
 function removeChosen() {
@@ -151,7 +151,7 @@ function lineHere(view: Renderer): Line | undefined {
   const over = isOver ? view.at(x, y)?.line : undefined, one = selected();
   return lineAround(document.querySelector(".track :focus-visible")) ??
     lineAround(document.querySelector(".track:hover")) ?? over ?? lineAround(document.activeElement) ??
-    (one ? lineOf(trackLayout.peek(), one.source, one.brief.track) : undefined);
+    (one ? lineOf(trackLayout.peek(), one.source, one.summary.track) : undefined);
 }
 
 function pinHere(view: Renderer) {
@@ -180,8 +180,8 @@ export function commandsOf(view: Renderer): Commands {
   const queued = (act: (event: KeyboardEvent) => Promise<void> | void) => (event: KeyboardEvent) =>
     enqueue(() => act(event), event.repeat);
   const next = queued(() => selectNeighbor(view, "next")), previous = queued(() => selectNeighbor(view, "previous"));
-  const markOne = queued(({ shiftKey }) => mark(false, shiftKey)),
-    markAll = queued(({ shiftKey }) => mark(true, shiftKey));
+  const markOne = queued(({ shiftKey }) => markSelection(false, shiftKey)),
+    markAll = queued(({ shiftKey }) => markSelection(true, shiftKey));
   return {
     f: queued(focus),
     F: queued(focus),
@@ -207,8 +207,8 @@ export function commandsOf(view: Renderer): Commands {
     Backspace: queued(removeChosen),
     p: () => pinHere(view),
     P: () => pinHere(view),
-    c: turnPath,
-    C: turnPath,
+    c: cyclePath,
+    C: cyclePath,
     Escape: dismissOne,
     "1": tool("area"),
     "2": tool("pan"),

@@ -1,6 +1,6 @@
 /** The mouse on the canvas: points, selects, drags areas, pans, zooms. */
 
-import type { Brief, SliceFacts } from "../../api/timeline_types.ts";
+import type { SliceFacts, SliceSummary } from "../../api/timeline_types.ts";
 import { GRIP, RULER, STEPS, STRIP, stripTime, stripX } from "../draw/header.ts";
 import type { Renderer } from "../draw/renderer.ts";
 import { type Geometry, linesInSight, nsPerPixel, timeAt } from "../model/geometry.ts";
@@ -23,7 +23,7 @@ import {
   zoomToRange,
 } from "../state/viewport_state.ts";
 
-const DRAGS = 4; // pixels until a press is a drag
+const DRAG_THRESHOLD = 4; // pixels until a press is a drag
 const ZOOM_PER_WHEEL = 0.0022;
 
 type Drag = (event: PointerEvent, end: boolean) => void;
@@ -47,7 +47,7 @@ function tracksBetween(place: Geometry, a: number, b: number): TrackPlace[] {
 }
 
 /** How far a wheel is turned, across and down, in pixels. */
-export function turnedBy({ deltaX, deltaY, deltaMode }: WheelEvent): [across: number, down: number] {
+export function wheelPixels({ deltaX, deltaY, deltaMode }: WheelEvent): [across: number, down: number] {
   const lines = deltaMode === 1 ? 16 : deltaMode === 2 ? 400 : 1;
   return [deltaX * lines, deltaY * lines];
 }
@@ -80,7 +80,7 @@ export class PointerInput {
   }
 
   private wheel(event: WheelEvent) {
-    const [across, down] = turnedBy(event);
+    const [across, down] = wheelPixels(event);
     event.preventDefault();
     this.view.motion.stop();
     if (event.ctrlKey || event.metaKey) {
@@ -109,7 +109,7 @@ export class PointerInput {
   /** In the strip: an edge of the window, the window, or a new one. */
   private windowDrag(x: number): Drag {
     const state = { width: size.peek().width, whole: whole.peek() };
-    const before = viewport.peek(), begun = stripTime(state, x);
+    const before = viewport.peek(), startTime = stripTime(state, x);
     const [left, right] = [stripX(state, before.from), stripX(state, before.to)];
     const free = x < left - GRIP || x > right + GRIP || right - left < 3 * GRIP;
     const edge = free ? "" : Math.abs(x - left) < GRIP ? "from" : Math.abs(x - right) < GRIP ? "to" : "";
@@ -117,8 +117,8 @@ export class PointerInput {
       const time = stripTime(state, offsetX);
       if (edge === "from") panTo({ from: Math.min(time, before.to - 1), to: before.to });
       else if (edge === "to") panTo({ from: before.from, to: Math.max(time, before.from + 1) });
-      else if (!free) panTo(shiftRange(before, time - begun));
-      else panTo({ from: Math.min(begun, time), to: Math.max(begun, time) });
+      else if (!free) panTo(shiftRange(before, time - startTime));
+      else panTo({ from: Math.min(startTime, time), to: Math.max(startTime, time) });
     };
   }
 
@@ -150,7 +150,9 @@ export class PointerInput {
 
   private move(event: PointerEvent, isHead: boolean) {
     this.last = { x: event.offsetX, y: event.offsetY };
-    if (this.press && Math.abs(event.offsetX - this.press.x) + Math.abs(event.offsetY - this.press.y) >= DRAGS) {
+    if (
+      this.press && Math.abs(event.offsetX - this.press.x) + Math.abs(event.offsetY - this.press.y) >= DRAG_THRESHOLD
+    ) {
       this.press = null;
       hover.value = null;
     }
@@ -246,8 +248,8 @@ export class PointerInput {
     const { hit, source, line } = target;
     if (before?.source === source.id && before.slice === hit.slice) return;
     const category = source.meta.categories[source.labels.categories[hit.label]!] ?? "";
-    const brief: Brief = { ...hit, name: source.labels.text(hit.label), category, track: line.band!.track };
-    hover.value = { ...brief, source: source.id, count: hit.count };
+    const summary: SliceSummary = { ...hit, name: source.labels.text(hit.label), category, track: line.band!.track };
+    hover.value = { ...summary, source: source.id, count: hit.count };
   }
 }
 
@@ -261,7 +263,7 @@ async function exact({ time, slice, isEnd, source }: ReturnType<Renderer["edgeAt
 }
 
 /** The time of a slice on the common clock. */
-export function rangeOf(source: string, { start_ns, dur_ns }: Brief): Range {
+export function rangeOf(source: string, { start_ns, dur_ns }: SliceSummary): Range {
   const shift = sourceOf(source)?.shift_ns ?? 0;
   return { from: start_ns + shift, to: start_ns + dur_ns + shift };
 }

@@ -8,7 +8,7 @@ import { dropAt, insertBefore, moveSibling, type Span } from "../model/reorder.t
 import { listText } from "../model/url_codec.ts";
 import { order, pins, scroll, siblingGroups, size, trackLayout } from "../state/viewport_state.ts";
 
-const DRAGS = 4; // pixels until a press is a drag
+const DRAG_THRESHOLD = 4; // pixels until a press is a drag
 const EDGE = 24; // pixels from the upper and lower end within which the tree scrolls, and how much in a frame
 const PACE = 6;
 
@@ -58,29 +58,29 @@ export function moveBy({ group, id }: Line, down: boolean) {
 export const orderNaturally = () => go({ order: "" }, "push");
 
 /** Keeps the click that ends a drag from folding what was dragged. */
-function swallowClick() {
-  const swallow = (event: Event) => {
+function suppressClick() {
+  const cancel = (event: Event) => {
     event.stopPropagation();
     event.preventDefault();
   };
-  document.addEventListener("click", swallow, { capture: true, once: true });
-  setTimeout(() => document.removeEventListener("click", swallow, { capture: true }));
+  document.addEventListener("click", cancel, { capture: true, once: true });
+  setTimeout(() => document.removeEventListener("click", cancel, { capture: true }));
 }
 
 /** A press on a line of the tree, which lies in a list; it becomes a drag when the pointer moves. */
 export function startDrag(event: PointerEvent, { id, group }: Line) {
   if (event.button !== 0 || !group) return;
   const list = (event.currentTarget as HTMLElement).parentElement!;
-  const begun = event.clientY, stop = new AbortController();
-  let y = begun, frame = 0;
-  const carry = () => {
+  const startY = event.clientY, stop = new AbortController();
+  let y = startY, frame = 0;
+  const moveDragged = () => {
     frame = 0;
     const { top, bottom } = list.getBoundingClientRect();
     const isPinned = group === PINS;
     const way = isPinned ? 0 : y < top + EDGE ? -PACE : y > bottom - EDGE ? PACE : 0;
     if (way) {
       scrollBy(way);
-      frame = requestAnimationFrame(carry);
+      frame = requestAnimationFrame(moveDragged);
     }
     drag.value = { id, group, ...dropAt(spansOf(group), y - top + (isPinned ? 0 : scroll.peek())) };
   };
@@ -90,16 +90,16 @@ export function startDrag(event: PointerEvent, { id, group }: Line) {
     const now = drag.peek();
     drag.value = null;
     if (!now) return;
-    swallowClick();
+    suppressClick();
     if (isDropped) moveBefore(group, id, now.before);
   };
   const on = <E extends Event>(name: string, act: (event: E) => void) =>
     document.addEventListener(name, act as EventListener, { signal: stop.signal, capture: true });
   on("pointermove", ({ clientY }: PointerEvent) => {
     y = clientY;
-    if (!drag.peek() && Math.abs(y - begun) < DRAGS) return;
+    if (!drag.peek() && Math.abs(y - startY) < DRAG_THRESHOLD) return;
     cancelAnimationFrame(frame);
-    carry();
+    moveDragged();
   });
   on("pointerup", () => end(true));
   on("pointercancel", () => end(false));

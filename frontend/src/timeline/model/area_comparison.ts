@@ -1,7 +1,7 @@
 /** Two areas side by side, by name. */
 
 import type { Column, Table, ViewEntry } from "../../api/types.ts";
-import { type DrawnColumn, prepareTable as prepared, type Ready } from "../../table/columns.ts";
+import { type DrawnColumn, prepareTable, type Ready } from "../../table/columns.ts";
 import { formatSigned } from "../../table/comparison_columns.ts";
 import { label, scaleFor, type Value } from "../../format/numbers.ts";
 
@@ -29,8 +29,8 @@ function rowsOf(base: Pick<Table, "data">[], area: Pick<Table, "data">[]): Row[]
   const rows = new Map<string, Row>();
   for (const [side, tables] of [["base", base], ["area", area]] as const) {
     for (const { data } of tables) {
-      data.name?.forEach((spelt, i) => {
-        const name = nameOf(spelt), category = data.category?.[i] ?? null;
+      data.name?.forEach((recordedName, i) => {
+        const name = nameOf(recordedName), category = data.category?.[i] ?? null;
         const key = JSON.stringify([name, category]);
         const row = rows.get(key) ?? { name, category, base: none(), area: none() };
         for (const column of COMPARED) row[side][column] += Number(data[column]?.[i] ?? 0);
@@ -83,7 +83,7 @@ export function comparedTable(base: Pick<Table, "data">[], area: Pick<Table, "da
 
 /** The table ready for drawing: both sides in one scale, differences in their own with their signs, self times summed. */
 export function readyAreas(table: Table, entry: ViewEntry): Ready {
-  const plain = prepared(table, entry);
+  const plain = prepareTable(table, entry);
   const columns = plain.columns.map((column): DrawnColumn => {
     const name = COMPARED.find((one) => column.name.endsWith(`_${one}`));
     if (!name) return column;

@@ -39,7 +39,7 @@ export function clockShift(meta: Meta, own: Meta, clock: Clock | undefined, main
 }
 
 /** What is said of a worker's clock; nothing of that of the main one. */
-export function clockWords(meta: Meta, clock: Clock | undefined): { text: string; error_ns: number | null } | null {
+export function clockText(meta: Meta, clock: Clock | undefined): { text: string; error_ns: number | null } | null {
   if (meta.clock_error_ns !== null) {
     return meta.clock_error_ns ? { text: "clock measured to", error_ns: meta.clock_error_ns } : null;
   }

@@ -1,15 +1,15 @@
 /** How far apart workers begin the same collective. */
 
-import type { Brief, Find, SliceFacts } from "../../api/timeline_types.ts";
+import type { Find, SliceFacts, SliceSummary } from "../../api/timeline_types.ts";
 
 export interface CollectivePeer {
   source: string;
-  brief: Brief;
+  summary: SliceSummary;
 }
 
 /** From the first that began to the last, on the common clock. */
-export function skewOf(list: CollectivePeer[], shiftOf: (source: string) => number): number {
-  const starts = list.map(({ source, brief }) => brief.start_ns + shiftOf(source));
+export function startSpread(list: CollectivePeer[], shiftOf: (source: string) => number): number {
+  const starts = list.map(({ source, summary }) => summary.start_ns + shiftOf(source));
   return Math.max(...starts) - Math.min(...starts);
 }
 

@@ -1,6 +1,6 @@
 /** The slices to which the arrows of one lead, and which of them is current. */
 
-import type { Brief, SliceFacts } from "../../api/timeline_types.ts";
+import type { SliceFacts, SliceSummary } from "../../api/timeline_types.ts";
 
 /** Slices to which the arrows of one lead, or from which they come, and which of them was gone to last. */
 export interface FlowStep {
@@ -9,19 +9,19 @@ export interface FlowStep {
   /** The name of the slice whose arrows they are. */
   name: string;
   forth: boolean;
-  targets: Brief[];
+  targets: SliceSummary[];
   at: number;
 }
 
 /** What a slice led to, or what led to it: its work or its launch first. Each slice is there once. */
-export function flowTargets({ slice, launched, launched_by, arrows }: SliceFacts, forth: boolean): Brief[] {
+export function flowTargets({ slice, launched, launched_by, arrows }: SliceFacts, forth: boolean): SliceSummary[] {
   const drawn = arrows.filter(({ from, to }) => (forth ? from : to).slice === slice).map(({ from, to }) =>
     forth ? to : from
   );
   const work = forth ? launched?.slices ?? [] : [launched_by?.call, launched_by?.op];
-  const targets = new Map<number, Brief>();
-  for (const goal of [...work, ...drawn]) {
-    if (goal && goal.slice !== slice && !targets.has(goal.slice)) targets.set(goal.slice, goal);
+  const targets = new Map<number, SliceSummary>();
+  for (const target of [...work, ...drawn]) {
+    if (target && target.slice !== slice && !targets.has(target.slice)) targets.set(target.slice, target);
   }
   return [...targets.values()];
 }

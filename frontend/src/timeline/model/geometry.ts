@@ -1,6 +1,6 @@
 /** Where a time and a slice are on the canvas, in CSS pixels. */
 
-import type { Brief } from "../../api/timeline_types.ts";
+import type { SliceSummary } from "../../api/timeline_types.ts";
 import { type Band, type Line, lineOf, type TrackLayout } from "./layout.ts";
 import type { Range } from "./url_codec.ts";
 
@@ -54,12 +54,12 @@ export const rowOf = ({ lanes, rows }: Band, lane: number): number =>
   Math.floor((Math.min(lane, lanes - 1) * rows) / lanes);
 
 /** The box of a slice whose source is shifted so far; null where its track isn't drawn. */
-export function boxOf(geometry: Geometry, source: string, shift: number, brief: Brief): Box | null {
-  const line = lineOf(geometry.layout, source, brief.track);
+export function boxOf(geometry: Geometry, source: string, shift: number, summary: SliceSummary): Box | null {
+  const line = lineOf(geometry.layout, source, summary.track);
   if (!line?.band) return null;
-  const top = topOf(geometry, line) + line.band.top + rowOf(line.band, brief.lane) * line.band.rowHeight;
-  const left = xOf(geometry, brief.start_ns + shift);
-  const right = Math.max(left + 1, xOf(geometry, brief.start_ns + brief.dur_ns + shift));
+  const top = topOf(geometry, line) + line.band.top + rowOf(line.band, summary.lane) * line.band.rowHeight;
+  const left = xOf(geometry, summary.start_ns + shift);
+  const right = Math.max(left + 1, xOf(geometry, summary.start_ns + summary.dur_ns + shift));
   return { left, right, top, bottom: top + Math.max(1, line.band.rowHeight - (line.band.isMini ? 0 : 1)) };
 }
 
@@ -81,15 +81,15 @@ export interface LabelPlace {
 }
 
 /** The labels of the marks in sight from the left: each where its mark begins, or as near to it as the others leave room. */
-export function labelPlaces(marks: Edges[], width: number): LabelPlace[] {
-  const seen = marks.filter(({ left, right }) => right >= 0 && left <= width).sort((a, b) => a.left - b.left);
+export function labelPlaces(bookmarks: Edges[], width: number): LabelPlace[] {
+  const visible = bookmarks.filter(({ left, right }) => right >= 0 && left <= width).sort((a, b) => a.left - b.left);
   const lefts: number[] = [];
-  seen.forEach((mark, i) => (lefts[i] = Math.max(0, mark.left, i ? lefts[i - 1]! + SHORT + APART : 0)));
-  for (let i = seen.length - 1, end = width; i >= 0; end = lefts[i]! - APART, i--) {
+  visible.forEach((bookmark, i) => (lefts[i] = Math.max(0, bookmark.left, i ? lefts[i - 1]! + SHORT + APART : 0)));
+  for (let i = visible.length - 1, end = width; i >= 0; end = lefts[i]! - APART, i--) {
     lefts[i] = Math.min(lefts[i]!, end - SHORT);
   }
-  return seen.map(({ letter }, i) => {
-    const end = i + 1 < seen.length ? lefts[i + 1]! - APART : width;
+  return visible.map(({ letter }, i) => {
+    const end = i + 1 < visible.length ? lefts[i + 1]! - APART : width;
     return { letter, left: lefts[i]!, isShort: end - lefts[i]! < LONG };
   });
 }

@@ -1,8 +1,8 @@
-/** Why a device was idle, in a sentence. */
+/** Describes why a device was idle. */
 
 import { quantity, type Value } from "../../format/numbers.ts";
 
-const OCCUPIED: Record<string, string> = {
+const HOST_ACTIVITY: Record<string, string> = {
   "data loading": "waited for a batch of the data loader",
   "synchronising": "waited for the device",
   "runtime call": "was in calls to the runtime",
@@ -14,19 +14,19 @@ const OCCUPIED: Record<string, string> = {
 
 export type Gap = Record<string, Value>;
 
-const lasting = (value: Value | undefined) => quantity(typeof value === "number" ? value : null, "duration");
+const durationText = (value: Value | undefined) => quantity(typeof value === "number" ? value : null, "duration");
 
-function lateWords({ host, host_ns, late_ns, dur_ns, after, op }: Gap): string {
-  const what = `the host ${OCCUPIED[String(host)] ?? String(host)} for ${lasting(host_ns)} of it`;
+function hostLateText({ host, host_ns, late_ns, dur_ns, after, op }: Gap): string {
+  const what = `the host ${HOST_ACTIVITY[String(host)] ?? String(host)} for ${durationText(host_ns)} of it`;
   if (after === null) return `Host late: nothing more was launched; ${what}.`;
   const late = typeof late_ns === "number" && late_ns < Number(dur_ns)
-    ? `the next work was launched ${lasting(late_ns)} after it began`
+    ? `the next work was launched ${durationText(late_ns)} after it began`
     : "nothing was queued";
   return `Host late: ${late}; ${what}.${op ? ` Then ${op} launched.` : ""}`;
 }
 
-/** What most of a gap is due to, in words; they follow "Host late: " and the like. */
-const BECAUSE: Record<string, (queued: string) => string> = {
+/** The explanation of each cause, which follows its name. */
+const EXPLANATIONS: Record<string, (queued: string) => string> = {
   "launch latency": (queued) => `the next work ${queued}, and the device took this long to begin it`,
   "dependency": (queued) => `the next work ${queued}, and waited for another stream`,
   "blocked copy": (queued) => `the next work ${queued}, and the host was in a copy or a synchronizing call`,
@@ -35,15 +35,15 @@ const BECAUSE: Record<string, (queued: string) => string> = {
   "unexplained": (queued) => `the next work ${queued}, and waited for nothing that was recorded`,
 };
 
-/** The cause of a gap, what is known of it, and what the host did meanwhile. */
-export function gapWords(gap: Gap): string {
-  if (gap.cause === "host late") return lateWords(gap);
+/** Describes the cause of a gap and what the host did during it. */
+export function gapText(gap: Gap): string {
+  if (gap.cause === "host late") return hostLateText(gap);
   const queued = typeof gap.late_ns === "number" && gap.late_ns < 0
-    ? `was queued ${lasting(-gap.late_ns)} before it`
+    ? `was queued ${durationText(-gap.late_ns)} before it`
     : "was queued";
-  const cause = String(gap.cause), because = BECAUSE[cause];
+  const cause = String(gap.cause), explain = EXPLANATIONS[cause];
   const part = typeof gap.cause_ns === "number" && gap.cause_ns < Number(gap.dur_ns)
-    ? ` for ${lasting(gap.cause_ns)} of it`
+    ? ` for ${durationText(gap.cause_ns)} of it`
     : "";
-  return `${cause[0]!.toUpperCase()}${cause.slice(1)}${part}: ${because ? because(queued) : cause}.`;
+  return `${cause[0]!.toUpperCase()}${cause.slice(1)}${part}: ${explain ? explain(queued) : cause}.`;
 }

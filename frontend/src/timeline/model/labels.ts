@@ -13,8 +13,8 @@ export class Labels {
   constructor(
     readonly size: number,
     readonly unknown: number,
-    private readonly ask: (page: number) => Promise<LabelPage | null>,
-    private readonly tell: () => void,
+    private readonly loadPage: (page: number) => Promise<LabelPage | null>,
+    private readonly onLoad: () => void,
   ) {
     this.categories = new Uint8Array(size).fill(unknown);
   }
@@ -36,11 +36,11 @@ export class Labels {
     const page = Math.floor(label / LABELS_PER_PAGE);
     if (this.requested.has(page)) return;
     this.requested.add(page);
-    const answer = await this.ask(page);
+    const answer = await this.loadPage(page);
     if (!answer) return void this.requested.delete(page);
     const first = page * LABELS_PER_PAGE;
     answer.texts.forEach((text, i) => (this.texts[first + i] = text));
     this.categories.set(answer.categories, first);
-    this.tell();
+    this.onLoad();
   }
 }

@@ -41,7 +41,7 @@ export interface Line {
   /** Among whom it can be moved: what they are in; empty where it can't. */
   group: string;
   /** Whether it holds nothing but marks of tools. */
-  isAside: boolean;
+  isSecondary: boolean;
   band: Band | null;
   /** The counter that is drawn instead of lanes. */
   curve: { source: string; counter: Counter } | null;
@@ -79,7 +79,7 @@ interface Axis {
   isDevice: boolean;
 }
 
-const WORDS: Record<Part, string> = {
+const PART_TITLES: Record<Part, string> = {
   annotations: "annotations",
   calls: "calls",
   work: "work",
@@ -165,7 +165,7 @@ class Layout {
 
   add(line: Pick<Line, "id" | "kind" | "title"> & Partial<Line>) {
     const inside = line.band ? line.band.rows * line.band.rowHeight : 0;
-    const least = line.kind === "part" ? inside : line.kind === "axis" || line.isAside ? SHORTEST_LINE : TITLE;
+    const least = line.kind === "part" ? inside : line.kind === "axis" || line.isSecondary ? SHORTEST_LINE : TITLE;
     const height = line.curve ? CURVE : Math.max(inside, least, line.kind === "part" && line.canFold ? 14 : 0);
     if (line.band) line.band.top = line.band.isMini ? Math.floor((height - inside) / 2) : 0;
     const defaults = {
@@ -174,7 +174,7 @@ class Layout {
       isFolded: false,
       isPinned: false,
       group: "",
-      isAside: false,
+      isSecondary: false,
       band: null,
       curve: null,
     };
@@ -201,7 +201,15 @@ class Layout {
         if (i === 0 && part !== "python") return this.add({ ...line, canFold, band: drawn });
         if (i === 0) this.add({ ...line, canFold });
         const note = isMini && lanes > 1 ? `${lanes} deep` : "";
-        this.add({ id, kind: "part", title: WORDS[part], note, canFold: canFoldPart, isFolded: isMini, band: drawn });
+        this.add({
+          id,
+          kind: "part",
+          title: PART_TITLES[part],
+          note,
+          canFold: canFoldPart,
+          isFolded: isMini,
+          band: drawn,
+        });
       });
     }
     this.y += GAP;
@@ -229,7 +237,7 @@ function countersOf(source: LayoutTrace, process: Axis[], isFirstHost: boolean):
 }
 
 /** A process whose threads have neither calls nor work: marks that tools left. */
-const isAside = (tracks: Track[], axes: Axis[]): boolean =>
+const isSecondary = (tracks: Track[], axes: Axis[]): boolean =>
   axes.every((axis) => axis.tracks.every((track) => tracks[track]!.part === "other" && !axis.isDevice));
 
 /** With many sources only devices are open at first, and the thread of each that does most. */
@@ -239,16 +247,16 @@ function isQuiet(axis: Axis, at: number, sources: number): boolean {
 
 function addSource(layout: Layout, source: LayoutTrace, axes: Axis[], { main, order }: LayoutOptions, sources: number) {
   const processes = runs(axes, ({ processId }) => processId).map((threads) => {
-    const isAsideHere = isAside(source.tracks, threads), id = threads[0]!.processId;
-    return { id, threads, isAside: isAsideHere, isFolded: layout.isFolded(id, isAsideHere) };
+    const isFoldedByDefault = isSecondary(source.tracks, threads), id = threads[0]!.processId;
+    return { id, threads, isSecondary: isFoldedByDefault, isFolded: layout.isFolded(id, isFoldedByDefault) };
   });
   const firstHost = processes.find(({ threads, isFolded }) => !threads[0]!.isDevice && !isFolded);
   for (const process of applyOrder(processes, ({ id }) => id, order)) {
-    const { id, threads, isAside, isFolded } = process;
+    const { id, threads, isSecondary, isFolded } = process;
     const numbers = threads.flatMap(({ tracks }) => tracks);
     const mini = isFolded ? band(source, foremost(source.tracks, numbers), true) : null;
     const title = threads[0]!.process, group = sourceId(source.id, main);
-    layout.add({ id, kind: "process", title, canFold: true, isFolded, isAside, group, band: mini });
+    layout.add({ id, kind: "process", title, canFold: true, isFolded, isSecondary, group, band: mini });
     if (isFolded) continue;
     const quiet = new Set(threads.filter((axis, at) => isQuiet(axis, at, sources)));
     for (const axis of applyOrder(threads, (axis) => axis.id, order)) layout.axis(source, axis, quiet.has(axis));

@@ -36,8 +36,8 @@ export const padRange = ({ from, to }: Range, share = 0.04): Range => {
 export function interpolateRange(a: Range, b: Range, part: number): Range {
   const length = Math.exp(Math.log(a.to - a.from) * (1 - part) + Math.log(b.to - b.from) * part);
   const shrinks = (b.to - b.from) / (a.to - a.from);
-  const gone = Math.abs(shrinks - 1) < 1e-6 ? part : (length / (a.to - a.from) - 1) / (shrinks - 1);
-  const middle = (a.from + a.to) / 2 + ((b.from + b.to) / 2 - (a.from + a.to) / 2) * gone;
+  const progress = Math.abs(shrinks - 1) < 1e-6 ? part : (length / (a.to - a.from) - 1) / (shrinks - 1);
+  const middle = (a.from + a.to) / 2 + ((b.from + b.to) / 2 - (a.from + a.to) / 2) * progress;
   return { from: middle - length / 2, to: middle + length / 2 };
 }
 

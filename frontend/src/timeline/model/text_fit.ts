@@ -31,7 +31,7 @@ export function cut(name: string, room: number, each: number): string {
   return letters < 3 ? "" : `${name.slice(0, letters - 1)}…`;
 }
 
-interface Known {
+interface Measurement {
   name: string;
   width: number;
   short: string;
@@ -40,28 +40,28 @@ interface Known {
 
 /** Fits names into boxes, and measures each once. */
 export class TextFitter {
-  private readonly cache = new Map<string, Known>();
+  private readonly cache = new Map<string, Measurement>();
 
   constructor(private readonly measure: (text: string) => number) {}
 
   /** The name, its short form, or the begin of that. */
   fit(name: string, room: number): string {
-    const { width, short, shortWidth } = this.about(name);
+    const { width, short, shortWidth } = this.measured(name);
     if (width <= room) return name;
     if (shortWidth <= room) return short;
     return cut(short, room, (shortWidth / short.length) * 1.04);
   }
 
-  private about(name: string): Known {
-    const known = this.cache.get(name);
-    if (known) return known;
+  private measured(name: string): Measurement {
+    const cached = this.cache.get(name);
+    if (cached) return cached;
     const short = shortName(name);
     const [width, shortWidth] = [name, short].map((text) =>
       this.measure(text.slice(0, 300)) * (text.length > 300 ? 9 : 1)
     );
-    const about = { name, width: width!, short, shortWidth: shortWidth! };
+    const measured = { name, width: width!, short, shortWidth: shortWidth! };
     if (this.cache.size > 50_000) this.cache.clear();
-    this.cache.set(name, about);
-    return about;
+    this.cache.set(name, measured);
+    return measured;
   }
 }

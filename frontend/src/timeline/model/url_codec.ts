@@ -15,7 +15,7 @@ export interface Area extends Range {
   tracks: TrackPlace[];
 }
 /** A bookmarked area and its letter. */
-export interface Mark extends Area {
+export interface Bookmark extends Area {
   letter: string;
 }
 export interface Selected {
@@ -72,12 +72,12 @@ export function areaIn(text: string, main: string): Area | null {
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-export const marksText = (marks: Mark[], main: string): string =>
-  listText(marks.map((mark) => `${mark.letter}~${areaText(mark, main)}`));
+export const bookmarksText = (bookmarks: Bookmark[], main: string): string =>
+  listText(bookmarks.map((bookmark) => `${bookmark.letter}~${areaText(bookmark, main)}`));
 
 /** The bookmarks in a text; what can't be parsed is left out, and of several with one letter all but the first. */
-export function marksIn(text: string, main: string): Mark[] {
-  const parsed = new Map<string, Mark>();
+export function bookmarksIn(text: string, main: string): Bookmark[] {
+  const parsed = new Map<string, Bookmark>();
   for (const part of listIn(text)) {
     const [, letter, rest] = /^([A-Z])~(.*)$/s.exec(part) ?? [];
     const area = rest === undefined ? null : areaIn(rest, main);
@@ -87,8 +87,8 @@ export function marksIn(text: string, main: string): Mark[] {
 }
 
 /** The first letter that no mark has; null if all are taken. */
-export const freeLetter = (marks: Mark[]): string | null =>
-  [...LETTERS].find((letter) => marks.every((mark) => mark.letter !== letter)) ?? null;
+export const freeLetter = (bookmarks: Bookmark[]): string | null =>
+  [...LETTERS].find((letter) => bookmarks.every((bookmark) => bookmark.letter !== letter)) ?? null;
 
 /** Whether both are the same time on the same tracks. */
 export function isSameArea(a: Area, b: Area): boolean {

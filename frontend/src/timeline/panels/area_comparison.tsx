@@ -5,7 +5,7 @@ import type { Failed, Loading, Table } from "../../api/types.ts";
 import { TableScopeContext, useTableScopeOf } from "../../table/table_scope.ts";
 import { comparedTable, readyAreas } from "../model/area_comparison.ts";
 import { duration } from "../model/times.ts";
-import { type Area, isSameArea, type Mark } from "../model/url_codec.ts";
+import { type Area, type Bookmark, isSameArea } from "../model/url_codec.ts";
 import { type AreaAnswer, useAreaAnswers, workersOf } from "./area_query.ts";
 import { AreaRows, entryOf } from "./area_rows.tsx";
 import { type Source, sourceOf } from "../state/sources.ts";
@@ -16,7 +16,7 @@ const ENTRY = entryOf("compared_areas", null); // they come by the size of their
 const isOnSameTracks = (a: Area, b: Area) => isSameArea({ ...a, from: 0, to: 1 }, { ...b, from: 0, to: 1 });
 
 /** How much longer the one is, and whether the two can be compared well. */
-function Basis({ of, chosen }: { of: Mark; chosen: Area }) {
+function Basis({ of, chosen }: { of: Bookmark; chosen: Area }) {
   const longer = Math.round(chosen.to - chosen.from - (of.to - of.from));
   const than = longer ? `${duration(Math.abs(longer))} ${longer > 0 ? "longer" : "shorter"} than` : "as long as";
   return (
@@ -42,13 +42,13 @@ function useCompared(answers: Answers, of: number): Table | null {
 }
 
 /** The comparison; `of` is the base. */
-export function ComparedAreas({ of, chosen }: { of: Mark; chosen: Area }) {
+export function ComparedAreas({ of, chosen }: { of: Bookmark; chosen: Area }) {
   const scope = useTableScopeOf(ENTRY);
   const sides = [of, chosen].map((area) => workersOf(area).map((id) => [id, sourceOf(id), area] as const));
-  const unknown = sides.flat().filter(([, source]) => !source).map(([id]) => id);
-  const known = sides.map((side) => side.filter((one): one is readonly [string, Source, Area] => one[1] !== undefined));
-  const answers = useAreaAnswers(known.flat().map(([, source, area]) => [source, area] as const));
-  const table = useCompared(answers, known[0]!.length);
+  const hidden = sides.flat().filter(([, source]) => !source).map(([id]) => id);
+  const shown = sides.map((side) => side.filter((one): one is readonly [string, Source, Area] => one[1] !== undefined));
+  const answers = useAreaAnswers(shown.flat().map(([, source, area]) => [source, area] as const));
+  const table = useCompared(answers, shown[0]!.length);
   const last = useRef<Table | null>(null);
   if (table) last.current = table;
   const failed = answers.find(isFailed), isWaiting = !table && !failed;
@@ -56,8 +56,7 @@ export function ComparedAreas({ of, chosen }: { of: Mark; chosen: Area }) {
     <TableScopeContext.Provider value={scope}>
       <section ref={scope.box} class="view" aria-label="Areas compared" aria-busy={isWaiting || undefined}>
         <Basis of={of} chosen={chosen} />
-        {unknown.length > 0 && <p class="problem">{[...new Set(unknown)].join(", ")}: not shown, and so not counted.
-        </p>}
+        {hidden.length > 0 && <p class="problem">{[...new Set(hidden)].join(", ")}: not shown, and so not counted.</p>}
         {failed && <Failure {...failed} />}
         {isWaiting && !last.current && <Skeleton progress={answers.find(isLoading)?.progress ?? null} />}
         {last.current && !failed && (

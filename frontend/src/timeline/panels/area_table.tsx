@@ -3,14 +3,14 @@
 import { useMemo, useRef } from "preact/hooks";
 import type { Table, ViewEntry } from "../../api/types.ts";
 import { quantity } from "../../format/numbers.ts";
-import { prepareTable as prepared } from "../../table/columns.ts";
+import { prepareTable } from "../../table/columns.ts";
 import { TableScopeContext, useTableScopeOf } from "../../table/table_scope.ts";
 import { padRange } from "../model/ranges.ts";
 import type { Area } from "../model/url_codec.ts";
 import { ComparedAreas } from "./area_comparison.tsx";
 import { useAreaAnswers, workersOf } from "./area_query.ts";
 import { AreaRows, entryOf } from "./area_rows.tsx";
-import { AreaWords, BookmarkList } from "./bookmarks.tsx";
+import { AreaText, BookmarkList } from "./bookmarks.tsx";
 import { addBookmark, baseBookmark, bookmarks, chosenBookmark, compareWith, isFull } from "../state/bookmarks.ts";
 import { area, setArea } from "../state/selection.ts";
 import { type Source, sourceOf } from "../state/sources.ts";
@@ -18,7 +18,7 @@ import { zoomToRange } from "../state/viewport_state.ts";
 import { Failure, Skeleton } from "../../ui/status.tsx";
 
 function Content({ table, entry }: { table: Table; entry: ViewEntry }) {
-  const ready = useMemo(() => prepared(table, entry), [table, entry]);
+  const ready = useMemo(() => prepareTable(table, entry), [table, entry]);
   if (!ready.count) return <p class="quiet">Nothing ran here: no slice of these tracks reaches into this time.</p>;
   return <AreaRows table={table} ready={ready} entry={entry} />;
 }
@@ -50,8 +50,8 @@ function OfSource({ source, chosen }: { source: Source; chosen: Area }) {
 
 /** Which bookmark the area is compared with. */
 function BaseChoice() {
-  const marks = bookmarks.value.filter(({ letter }) => letter !== chosenBookmark.value?.letter);
-  if (!marks.length) return null;
+  const others = bookmarks.value.filter(({ letter }) => letter !== chosenBookmark.value?.letter);
+  if (!others.length) return null;
   return (
     <label data-tip="What ran in the area beside what ran in a kept mark, by name">
       Compare with{" "}
@@ -61,7 +61,7 @@ function BaseChoice() {
         onChange={({ currentTarget: { value } }) => compareWith(value)}
       >
         <option value="">nothing</option>
-        {marks.map(({ letter, from, to }) => (
+        {others.map(({ letter, from, to }) => (
           <option key={letter} value={letter}>{`${letter}, ${quantity(to - from, "duration")}`}</option>
         ))}
       </select>
@@ -72,7 +72,7 @@ function BaseChoice() {
 function Head({ chosen }: { chosen: Area }) {
   return (
     <div class="tools range">
-      <AreaWords area={chosen} />
+      <AreaText area={chosen} />
       <button type="button" onClick={() => zoomToRange(padRange(chosen))}>Zoom in on it</button>
       <button
         type="button"

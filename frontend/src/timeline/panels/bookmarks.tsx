@@ -4,13 +4,13 @@ import { decimal, exact, plural, quantity } from "../../format/numbers.ts";
 import { type Geometry, labelPlaces, xOf } from "../model/geometry.ts";
 import { padRange } from "../model/ranges.ts";
 import { duration } from "../model/times.ts";
-import type { Area, Mark } from "../model/url_codec.ts";
+import type { Area, Bookmark } from "../model/url_codec.ts";
 import { bookmarks, chosenBookmark, isFull, removeAllBookmarks, removeBookmark } from "../state/bookmarks.ts";
 import { setArea } from "../state/selection.ts";
 import { size, viewport, zoomToRange } from "../state/viewport_state.ts";
 
 /** "Δt 30.00 µs, from 310.0 µs to 340.0 µs, on 1 track" */
-export function AreaWords({ area: { from, to, tracks } }: { area: Area }) {
+export function AreaText({ area: { from, to, tracks } }: { area: Area }) {
   const [start, end] = [from, to].map((time) => quantity(time, "instant"));
   return (
     <span data-tip={`${exact(Math.round(from), "instant")} to ${exact(Math.round(to), "instant")}`}>
@@ -21,71 +21,69 @@ export function AreaWords({ area: { from, to, tracks } }: { area: Area }) {
 }
 
 /** Chooses a mark, and brings it in sight if nothing of it is. */
-function show(mark: Mark) {
+function show(bookmark: Bookmark) {
   const { from, to } = viewport.peek();
-  if (mark.to < from || mark.from > to) zoomToRange(padRange(mark, 0.15));
-  setArea(mark);
+  if (bookmark.to < from || bookmark.from > to) zoomToRange(padRange(bookmark, 0.15));
+  setArea(bookmark);
 }
 
 export function BookmarkList() {
-  const marks = bookmarks.value;
-  if (!marks.length) return null;
+  const list = bookmarks.value;
+  if (!list.length) return null;
   return (
     <section class="kept" aria-label="Kept">
       <ul>
-        {marks.map((mark) => (
-          <li key={mark.letter}>
+        {list.map((bookmark) => (
+          <li key={bookmark.letter}>
             <button
               type="button"
               class="letter"
-              aria-pressed={chosenBookmark.value?.letter === mark.letter}
-              aria-label={`Choose mark ${mark.letter}`}
-              onClick={() => show(mark)}
+              aria-pressed={chosenBookmark.value?.letter === bookmark.letter}
+              aria-label={`Choose mark ${bookmark.letter}`}
+              onClick={() => show(bookmark)}
             >
-              {mark.letter}
+              {bookmark.letter}
             </button>
-            <AreaWords area={mark} />
+            <AreaText area={bookmark} />
             <button
               type="button"
               class="plain"
-              aria-label={`Remove mark ${mark.letter}`}
-              onClick={() => removeBookmark(mark)}
+              aria-label={`Remove mark ${bookmark.letter}`}
+              onClick={() => removeBookmark(bookmark)}
             >
               ×
             </button>
           </li>
         ))}
       </ul>
-      {marks.length > 1 && (
-        <button type="button" onClick={removeAllBookmarks}>Remove all {decimal(marks.length)}</button>
-      )}
-      {isFull.value && <p class="problem">No letter is left for another mark: remove one to keep one more.</p>}
+      {list.length > 1 && <button type="button" onClick={removeAllBookmarks}>Remove all {decimal(list.length)}</button>}
+      {isFull.value && <p class="problem">No letter is left for another bookmark: remove one to keep one more.</p>}
     </section>
   );
 }
 
-const lengthOf = ({ from, to }: Mark): string => duration(to - from);
+const lengthOf = ({ from, to }: Bookmark): string => duration(to - from);
 
-function Label({ mark, left, isShort }: { mark: Mark; left: number; isShort: boolean }) {
-  const { letter } = mark;
+function Label({ bookmark, left, isShort }: { bookmark: Bookmark; left: number; isShort: boolean }) {
+  const { letter } = bookmark;
   const isChosen = chosenBookmark.value?.letter === letter;
   return (
     <li class={isChosen ? "chosen" : ""} style={{ left: `${left}px` }}>
       <button
         type="button"
         aria-pressed={isChosen}
-        aria-label={`Mark ${letter}, ${lengthOf(mark)}`}
-        data-tip={`${lengthOf(mark)}, kept. A click chooses it`}
-        onClick={() => setArea(mark)}
+        aria-label={`Mark ${letter}, ${lengthOf(bookmark)}`}
+        data-tip={`${lengthOf(bookmark)}, kept. A click chooses it`}
+        onClick={() => setArea(bookmark)}
       >
         <b>{letter}</b>
-        {!isShort && ` ${lengthOf(mark)}`}
+        {!isShort && ` ${lengthOf(bookmark)}`}
       </button>
       <button
         type="button"
         aria-label={`Remove mark ${letter}`}
         data-tip="Remove it; Del removes the chosen one"
-        onClick={() => removeBookmark(mark)}
+        onClick={() => removeBookmark(bookmark)}
       >
         ×
       </button>
@@ -94,17 +92,17 @@ function Label({ mark, left, isShort }: { mark: Mark; left: number; isShort: boo
 }
 
 export function BookmarkLabels() {
-  const marks = bookmarks.value;
-  if (!marks.length) return null;
+  const list = bookmarks.value;
+  if (!list.length) return null;
   const { width } = size.value, range = viewport.value;
   const place: Pick<Geometry, "width" | "range"> = { width, range };
-  const edges = marks.map(({ letter, from, to }) => ({ letter, left: xOf(place, from), right: xOf(place, to) }));
+  const edges = list.map(({ letter, from, to }) => ({ letter, left: xOf(place, from), right: xOf(place, to) }));
   return (
     <ul class="mark-labels" aria-label="Kept marks">
       {labelPlaces(edges, width).map(({ letter, ...where }) => (
         <Label
           key={letter}
-          mark={marks.find((mark) => mark.letter === letter)!}
+          bookmark={list.find((bookmark) => bookmark.letter === letter)!}
           {...where}
         />
       ))}

@@ -1,7 +1,7 @@
 /** All that is known of the selected slice. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { Hits, SliceFacts, Step } from "../../api/timeline_types.ts";
+import type { SearchResults, SliceFacts, Step } from "../../api/timeline_types.ts";
 import { openRows, viewEntry, viewTitle } from "../../app/router.ts";
 import { decimal, exact, percent, quantity, shorten } from "../../format/numbers.ts";
 import { colorOf } from "../draw/colors.ts";
@@ -9,7 +9,7 @@ import { currentFlow } from "../input/flow_navigation.ts";
 import { findOfCollective } from "../model/collective_peers.ts";
 import { stepOf } from "../model/ranges.ts";
 import { Lines, Relations } from "./relations.tsx";
-import { SameNamed } from "./same_name.tsx";
+import { SameNameStatistics } from "./same_name.tsx";
 import { JumpContext } from "./slice_link.tsx";
 import { alignBy } from "../state/alignment.ts";
 import { detail, jumpTo, selection, setFind } from "../state/selection.ts";
@@ -24,15 +24,15 @@ const LONGEST = 60;
 
 /** Copies the name, and says so. */
 function CopyName({ name }: { name: string }) {
-  const [isCopied, tell] = useState(false);
+  const [isCopied, setIsCopied] = useState(false);
   useEffect(() => {
     if (!isCopied) return;
-    const timer = setTimeout(() => tell(false), SHOWN_MS);
+    const timer = setTimeout(() => setIsCopied(false), SHOWN_MS);
     return () => clearTimeout(timer);
   }, [isCopied]);
   return (
     <>
-      <button type="button" onClick={() => copy(name).then(() => tell(true))}>Copy name</button>
+      <button type="button" onClick={() => copy(name).then(() => setIsCopied(true))}>Copy name</button>
       <span class="quiet" role="status">{isCopied ? "Copied" : ""}</span>
     </>
   );
@@ -170,7 +170,7 @@ function WholeEvent({ offset, source }: { offset: number; source: Source }) {
 
 function Slice({ facts, source }: { facts: SliceFacts; source: Source }) {
   const { name, category, offset, slice, dur_ns, same_name, rows } = facts;
-  const origin = facts.launched_by ?? facts.called_from;
+  const provenance = facts.launched_by ?? facts.called_from;
   return (
     <JumpContext.Provider value={(number) => void jumpTo(source.id, number)}>
       <article class="details" aria-label={`Slice ${name}`}>
@@ -178,9 +178,9 @@ function Slice({ facts, source }: { facts: SliceFacts; source: Source }) {
         <Facts facts={facts} source={source} />
         <div class="columns">
           <Relations facts={facts} align={<AlignByCollective facts={facts} source={source} />} />
-          <SameNamed same={same_name} slice={slice} dur={dur_ns} onFind={() => setFind({ name, category })} />
+          <SameNameStatistics same={same_name} slice={slice} dur={dur_ns} onFind={() => setFind({ name, category })} />
           <RowsElsewhere rows={rows} />
-          {origin && <Lines origin={origin} />}
+          {provenance && <Lines provenance={provenance} />}
         </div>
         {offset !== null && <WholeEvent key={`${source.id} ${slice}`} offset={offset} source={source} />}
       </article>
@@ -214,13 +214,13 @@ function endsTogether({ category, track }: SliceFacts, { meta: { tracks } }: Sou
 }
 
 export function AlignByCollective({ facts, source }: { facts: SliceFacts; source: Source }) {
-  const [trouble, tell] = useState("");
+  const [problem, setProblem] = useState("");
   if (sources.value.length < 2 || !endsTogether(facts, source)) return null;
   const begin = async () => {
     const find = findOfCollective(facts);
     const query = { find: JSON.stringify(find), at_ns: String(facts.start_ns - 1), direction: "next" };
-    const answer = await loadFrom<Hits>(source, "timeline/find", query);
-    if (answer.state === "failed") return tell(answer.message);
+    const answer = await loadFrom<SearchResults>(source, "timeline/find", query);
+    if (answer.state === "failed") return setProblem(answer.message);
     alignBy({ by: "collective", find, before: answer.place ?? 0 });
   };
   return (
@@ -232,7 +232,7 @@ export function AlignByCollective({ facts, source }: { facts: SliceFacts; source
       >
         Align all workers by its end
       </button>
-      {trouble && <span class="problem" role="alert">{trouble}</span>}
+      {problem && <span class="problem" role="alert">{problem}</span>}
     </p>
   );
 }

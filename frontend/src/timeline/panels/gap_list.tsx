@@ -6,7 +6,7 @@ import { useAnswer } from "../../app/answers.ts";
 import { address, go, openRows } from "../../app/router.ts";
 import { decimal, plural, quantity, shorten } from "../../format/numbers.ts";
 import { filterRows, parseFilter } from "../../table/order.ts";
-import { type Gap, gapWords } from "../model/idle_gaps.ts";
+import { type Gap, gapText } from "../model/idle_gaps.ts";
 import { padRange } from "../model/ranges.ts";
 import { type Source, sourceOf, sources } from "../state/sources.ts";
 import { main } from "../state/traces.ts";
@@ -25,7 +25,7 @@ const rowOf = ({ data }: Table, row: number): Gap =>
 function matcher(filter: string): (gap: Gap) => boolean {
   const parsed = parseFilter(filter);
   return (gap) => {
-    const text = [...Object.values(gap).filter((value) => typeof value === "string"), gapWords(gap)].join("\n");
+    const text = [...Object.values(gap).filter((value) => typeof value === "string"), gapText(gap)].join("\n");
     return filterRows(parsed, [text], [text.toLowerCase()]).length > 0;
   };
 }
@@ -47,7 +47,7 @@ function Row({ gap, source, most }: { gap: Gap; source: Source; most: number }) 
         {step !== null && `, step ${step}`}
       </span>
       <span>
-        {gapWords(gap)}
+        {gapText(gap)}
         {after !== null && (
           <span class="quiet" data-tip={String(after)}>{` Ended by ${shorten(String(after), LONGEST)}`}</span>
         )}
@@ -57,7 +57,7 @@ function Row({ gap, source, most }: { gap: Gap; source: Source; most: number }) 
 }
 
 /** How many gaps; the view gives no more than the longest ones. */
-function gapsInWords(count: number, all: number): string {
+function gapCountText(count: number, all: number): string {
   if (all < MOST) return plural(count, "gap");
   return count === all ? `The ${decimal(all)} longest gaps` : `${decimal(count)} of the ${decimal(all)} longest gaps`;
 }
@@ -75,7 +75,7 @@ function Gaps({ table, source, isInSight }: { table: Table; source: Source; isIn
   return (
     <>
       <p>
-        <b>{gapsInWords(gaps.length, all.length)}</b>, <b>{quantity(idle, "duration")}</b> in all
+        <b>{gapCountText(gaps.length, all.length)}</b>, <b>{quantity(idle, "duration")}</b> in all
         {gaps.length > SHOWN && `; the longest ${SHOWN}:`}
       </p>
       <ol class="gaps" aria-label="Longest gaps">

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { valueText } from "../../format/event_fields.ts";
 import { decimal, label, plural, quantity } from "../../format/numbers.ts";
 import { Stack } from "../../ui/stack.tsx";
-import type { Arrow, Brief, Origin, SliceFacts } from "../../api/timeline_types.ts";
+import type { Arrow, Provenance, SliceFacts, SliceSummary } from "../../api/timeline_types.ts";
 import { SliceLink, SliceList } from "./slice_link.tsx";
 
 function Part({ title, children }: { title: string; children: ComponentChildren }) {
@@ -17,15 +17,15 @@ function Part({ title, children }: { title: string; children: ComponentChildren 
 }
 
 /** Rows of a name and the slice that it stands for; what isn't known has no row. */
-function Named({ rows }: { rows: (readonly [string, Brief | null])[] }) {
+function Named({ rows }: { rows: (readonly [string, SliceSummary | null])[] }) {
   return (
     <dl class="named">
-      {rows.map(([title, brief]) =>
-        brief && (
-          <div key={`${title} ${brief.slice}`}>
+      {rows.map(([title, summary]) =>
+        summary && (
+          <div key={`${title} ${summary.slice}`}>
             <dt>{title}</dt>
             <dd>
-              <SliceLink brief={brief} />
+              <SliceLink summary={summary} />
             </dd>
           </div>
         )
@@ -50,7 +50,9 @@ const LaunchedWork = ({ launched: { count, device_ns, total_ns, slices } }: { la
   </Part>
 );
 
-function CameFrom({ title, origin: { call, op, annotations, module } }: { title: string; origin: Origin }) {
+function ProvenancePart(
+  { title, provenance: { call, op, annotations, module } }: { title: string; provenance: Provenance },
+) {
   if (!call && !op && !annotations.length && !module) return null;
   return (
     <Part title={title}>
@@ -67,7 +69,7 @@ function CameFrom({ title, origin: { call, op, annotations, module } }: { title:
 }
 
 /** The lines of the program from which it all came: recorded calls, or the stack that torch noted. */
-export function Lines({ origin: { python, stack, is_forward } }: { origin: Origin }) {
+export function Lines({ provenance: { python, stack, is_forward } }: { provenance: Provenance }) {
   const of = is_forward ? " of the forward operator" : "";
   return (
     <>
@@ -101,11 +103,11 @@ function Arrows({ arrows, slice }: { arrows: Arrow[]; slice: number }) {
   );
 }
 
-function Halves({ forward, backward }: { forward: Brief | null; backward: Brief[] }) {
+function ForwardBackward({ forward, backward }: { forward: SliceSummary | null; backward: SliceSummary[] }) {
   if (!forward && !backward.length) return null;
   return (
     <Part title={forward ? "Backward of" : "Its backward"}>
-      {forward && <SliceLink brief={forward} />}
+      {forward && <SliceLink summary={forward} />}
       {backward.length > 0 && <SliceList slices={backward} label="Backward" />}
     </Part>
   );
@@ -120,12 +122,12 @@ function factText(name: string, value: unknown): string {
 
 /** The facts of a collective; only how to align by it where none were recorded. */
 function Collective({ facts, children }: { facts: Record<string, unknown>; children: ComponentChildren }) {
-  const known = Object.entries(facts).filter(([, value]) => value !== null);
-  if (!known.length) return <>{children}</>;
+  const recorded = Object.entries(facts).filter(([, value]) => value !== null);
+  if (!recorded.length) return <>{children}</>;
   return (
     <Part title="Collective">
       <dl class="named">
-        {known.map(([name, value]) => (
+        {recorded.map(([name, value]) => (
           <div key={name}>
             <dt>{label(name)}</dt>
             <dd>{factText(name, value)}</dd>
@@ -144,9 +146,9 @@ export function Relations({ facts, align }: { facts: SliceFacts; align: Componen
     <>
       <Collective facts={collective ?? {}}>{align}</Collective>
       {launched && launched.count > 0 && <LaunchedWork launched={launched} />}
-      {launched_by && <CameFrom title="Launched by" origin={launched_by} />}
-      {called_from && <CameFrom title="Called from" origin={called_from} />}
-      <Halves forward={forward} backward={backward} />
+      {launched_by && <ProvenancePart title="Launched by" provenance={launched_by} />}
+      {called_from && <ProvenancePart title="Called from" provenance={called_from} />}
+      <ForwardBackward forward={forward} backward={backward} />
       <Arrows arrows={arrows} slice={slice} />
       {ancestors.length > 0 && (
         <Part title={`Inside ${plural(ancestors.length, "slice")}`}>

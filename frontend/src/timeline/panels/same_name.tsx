@@ -12,7 +12,7 @@ const HEIGHT = 64;
 const BASE = HEIGHT - 16;
 
 /** How many slices lasted how long; the bin that holds `dur` has the accent's ink. */
-function Lasting({ bins: { from_ns, to_ns, count }, dur }: { bins: SameName["bins"]; dur: number }) {
+function DurationHistogram({ bins: { from_ns, to_ns, count }, dur }: { bins: SameName["bins"]; dur: number }) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   const most = Math.max(1, ...count);
@@ -67,12 +67,12 @@ function Numbers({ same: { mean_ns, min_ns, p50_ns, p95_ns, max_ns } }: { same: 
 }
 
 /** Buttons that lead to the slices to look at. */
-function Places({ same, slice }: { same: SameName; slice: number }) {
+function JumpButtons({ same, slice }: { same: SameName; slice: number }) {
   const jump = useContext(JumpContext);
-  const places = [["Fastest", same.fastest], ["Median", same.median], ["Slowest", same.slowest]] as const;
+  const buttons = [["Fastest", same.fastest], ["Median", same.median], ["Slowest", same.slowest]] as const;
   return (
     <div class="buttons" role="group" aria-label="Go to the">
-      {places.map(([title, number]) => (
+      {buttons.map(([title, number]) => (
         <button
           key={title}
           type="button"
@@ -94,7 +94,7 @@ interface Props {
 }
 
 /** Statistics of all slices with the name and the category of the selected one, and the ones to look at. */
-export function SameNamed({ same, slice, dur, onFind }: Props) {
+export function SameNameStatistics({ same, slice, dur, onFind }: Props) {
   const { count, total_ns } = same;
   return (
     <section aria-label="Of the same name">
@@ -110,9 +110,9 @@ export function SameNamed({ same, slice, dur, onFind }: Props) {
       </p>
       {count > 1 && (
         <>
-          {same.bins.count.length > 0 && <Lasting bins={same.bins} dur={dur} />}
+          {same.bins.count.length > 0 && <DurationHistogram bins={same.bins} dur={dur} />}
           <Numbers same={same} />
-          <Places same={same} slice={slice} />
+          <JumpButtons same={same} slice={slice} />
         </>
       )}
     </section>

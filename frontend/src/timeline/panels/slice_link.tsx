@@ -2,7 +2,7 @@
 
 import { type ComponentChildren, createContext } from "preact";
 import { useContext, useState } from "preact/hooks";
-import type { Brief } from "../../api/timeline_types.ts";
+import type { SliceSummary } from "../../api/timeline_types.ts";
 import { decimal, exact, quantity, shorten } from "../../format/numbers.ts";
 import { colorOf } from "../draw/colors.ts";
 
@@ -12,9 +12,9 @@ export const JumpContext = createContext<(slice: number) => void>(() => {});
 const LONGEST = 90;
 
 /** A slice's name and how long it lasted; a click selects it and brings it into sight. */
-export function SliceLink({ brief, children }: { brief: Brief; children?: ComponentChildren }) {
+export function SliceLink({ summary, children }: { summary: SliceSummary; children?: ComponentChildren }) {
   const jump = useContext(JumpContext);
-  const { slice, name, category, dur_ns } = brief;
+  const { slice, name, category, dur_ns } = summary;
   const isInstant = dur_ns === 0;
   return (
     <span class="slice">
@@ -35,15 +35,17 @@ export function SliceLink({ brief, children }: { brief: Brief; children?: Compon
 const FEW = 8;
 
 /** Slices one below the other, the first few until all are asked for; `of` is how many there are in truth. */
-export function SliceList({ slices, of = slices.length, label }: { slices: Brief[]; of?: number; label: string }) {
+export function SliceList(
+  { slices, of = slices.length, label }: { slices: SliceSummary[]; of?: number; label: string },
+) {
   const [isWhole, showAll] = useState(false);
   const shown = isWhole ? slices : slices.slice(0, FEW);
   return (
     <>
       <ul class="slices" aria-label={label}>
-        {shown.map((brief) => (
-          <li key={brief.slice}>
-            <SliceLink brief={brief} />
+        {shown.map((summary) => (
+          <li key={summary.slice}>
+            <SliceLink summary={summary} />
           </li>
         ))}
       </ul>

@@ -26,34 +26,35 @@ function Names({ names, of }: { names: [string, number][]; of: number }) {
 }
 
 export function ResultList() {
-  const now = search.value;
-  if (!now) {
+  const current = search.value;
+  if (!current) {
     return (
       <p class="quiet">
         Type into the box above, or press <kbd>/</kbd>: the names that are found stand here then.
       </p>
     );
   }
-  const words = queryText(now.find, viewTitle);
-  const failed = failures(now.answers);
-  const count = resultCount(now.answers);
-  const names = resultNames(now.answers);
-  const isDone = Object.keys(now.answers).length === sources.value.length;
+  const queryLabel = queryText(current.find, viewTitle);
+  const errors = failures(current.answers);
+  const count = resultCount(current.answers);
+  const names = resultNames(current.answers);
+  const isComplete = Object.keys(current.answers).length === sources.value.length;
   const listed = names.reduce((sum, [, number]) => sum + number, 0);
   return (
     <div class="found">
-      {failed.map(([source, message]) => <p key={source} class="problem" role="alert">{source}: {message}</p>)}
-      {!isDone && <p class="quiet">Searching for {words} …</p>}
-      {isDone && !count && !failed.length && (
+      {errors.map(([source, message]) => <p key={source} class="problem" role="alert">{source}: {message}</p>)}
+      {!isComplete && <p class="quiet">Searching for {queryLabel} …</p>}
+      {isComplete && !count && !errors.length && (
         <p>
-          <b>Nothing was found</b> for {words}, in all of the recording. All words must be in the name of a slice;{" "}
+          <b>Nothing was found</b> for {queryLabel}, in all of the recording. All words must be in the name of a slice;
+          {" "}
           <code>re:</code> begins a pattern.
         </p>
       )}
       {count > 0 && (
         <>
           <p>
-            <b>{decimal(count)}</b> {count === 1 ? "slice" : "slices"} for {words}. <kbd>Enter</kbd>{" "}
+            <b>{decimal(count)}</b> {count === 1 ? "slice" : "slices"} for {queryLabel}. <kbd>Enter</kbd>{" "}
             goes to the next one, <kbd>shift</kbd> <kbd>Enter</kbd> to the one before.
           </p>
           <Names names={names} of={count} />

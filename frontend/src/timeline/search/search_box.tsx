@@ -15,13 +15,13 @@ function Count() {
   const now = search.value;
   if (!now) return null;
   const states = Object.values(now.answers).map(({ state }) => state);
-  const isDone = states.length === sources.value.length && !states.includes("loading");
+  const isComplete = states.length === sources.value.length && !states.includes("loading");
   const count = resultCount(now.answers);
   const place = currentResult.value?.position;
   const failed = states.includes("failed") || searchError.value;
   const text = failed
     ? "search failed"
-    : !isDone
+    : !isComplete
     ? "searching…"
     : count === 0
     ? "nothing found"
@@ -29,7 +29,11 @@ function Count() {
     ? `${decimal(place)} of ${decimal(count)}`
     : `${decimal(count)} found`;
   return (
-    <span class={`count ${count || !isDone ? "" : "problem"}`} role="status" data-tip={searchError.value || undefined}>
+    <span
+      class={`count ${count || !isComplete ? "" : "problem"}`}
+      role="status"
+      data-tip={searchError.value || undefined}
+    >
       {text}
     </span>
   );

@@ -1,10 +1,10 @@
 /** From hit to hit of what is looked for, over all traces that are shown. */
 
 import { effect, signal } from "@preact/signals";
-import type { Hits } from "../../api/timeline_types.ts";
+import type { SearchResults } from "../../api/timeline_types.ts";
 import type { Failed, Query } from "../../api/types.ts";
 import { enqueue } from "../input/command_queue.ts";
-import { type Candidate, type Direction, type Hit, nearest, positionOf } from "./search_results.ts";
+import { type Candidate, type Direction, nearest, positionOf, type SearchResult } from "./search_results.ts";
 import { find, jumpTo, search } from "../state/selection.ts";
 import { type Source, sources, whole } from "../state/sources.ts";
 import { loadFrom } from "../state/traces.ts";
@@ -13,13 +13,13 @@ import { viewport } from "../state/viewport_state.ts";
 type Search = NonNullable<typeof search.value>;
 
 /** The hit that was gone to last, and which one of all it is, from 1. */
-export const currentResult = signal<(Hit & { position: number }) | null>(null);
+export const currentResult = signal<(SearchResult & { position: number }) | null>(null);
 
 /** Why the last step failed. */
 export const searchError = signal("");
 
 /** What a trace is asked for: the hit beside the last one where that is its own, else the one that comes next in time. */
-function questionOf(source: Source, direction: Direction, from: Hit | number): Query | null {
+function queryOf(source: Source, direction: Direction, from: SearchResult | number): Query | null {
   const sign = direction === "next" ? 1 : -1;
   if (typeof from === "number") return { at_ns: String(Math.round(from - source.shift_ns)), direction };
   if (from.source === source.id) return from.place + sign < 0 ? null : { place: String(from.place + sign) };
@@ -29,23 +29,23 @@ function questionOf(source: Source, direction: Direction, from: Hit | number): Q
   return { at_ns: String(isAhead ? at - sign : at), direction }; // of hits at one time all have their turn
 }
 
-async function offerOf(
+async function candidateOf(
   source: Source,
   now: Search,
   direction: Direction,
-  from: Hit | number,
+  from: SearchResult | number,
 ): Promise<Candidate | Failed> {
-  const question = questionOf(source, direction, from);
-  if (!question) return { hit: null, count: 0 };
-  const answer = await loadFrom<Hits>(source, "timeline/find", { find: now.text, ...question });
+  const query = queryOf(source, direction, from);
+  if (!query) return { result: null, count: 0 };
+  const answer = await loadFrom<SearchResults>(source, "timeline/find", { find: now.text, ...query });
   if (answer.state === "failed") return answer;
   const { slice, place, count } = answer;
-  if (!slice || place === null) return { hit: null, count };
-  return { hit: { source: source.id, brief: slice, at: slice.start_ns + source.shift_ns, place }, count };
+  if (!slice || place === null) return { result: null, count };
+  return { result: { source: source.id, summary: slice, at: slice.start_ns + source.shift_ns, place }, count };
 }
 
-async function offersFrom(now: Search, direction: Direction, from: Hit | number): Promise<Candidate[]> {
-  const answers = await Promise.all(sources.peek().map((source) => offerOf(source, now, direction, from)));
+async function candidatesFrom(now: Search, direction: Direction, from: SearchResult | number): Promise<Candidate[]> {
+  const answers = await Promise.all(sources.peek().map((source) => candidateOf(source, now, direction, from)));
   searchError.value = answers.find((answer): answer is Failed => "code" in answer)?.message ?? "";
   return answers.filter((answer): answer is Candidate => "count" in answer);
 }
@@ -56,12 +56,12 @@ const beginOf = (direction: Direction) => (direction === "next" ? whole.peek().f
 async function step(direction: Direction) {
   const now = search.peek();
   if (!now) return;
-  let offers = await offersFrom(now, direction, currentResult.peek() ?? viewport.peek().from);
-  if (!nearest(offers, direction)) offers = await offersFrom(now, direction, beginOf(direction));
-  const hit = nearest(offers, direction);
-  if (!hit || search.peek()?.text !== now.text) return;
-  currentResult.value = { ...hit, position: positionOf(offers, direction, hit) };
-  void jumpTo(hit.source, hit.brief.slice, hit.brief);
+  let candidates = await candidatesFrom(now, direction, currentResult.peek() ?? viewport.peek().from);
+  if (!nearest(candidates, direction)) candidates = await candidatesFrom(now, direction, beginOf(direction));
+  const result = nearest(candidates, direction);
+  if (!result || search.peek()?.text !== now.text) return;
+  currentResult.value = { ...result, position: positionOf(candidates, direction, result) };
+  void jumpTo(result.source, result.summary.slice, result.summary);
 }
 
 /** Goes to the next or the previous hit; after the last one to the first. */

@@ -1,11 +1,12 @@
 /** What several traces found, as one answer. */
 
-import type { Brief, Find, Hits, HitsAnswer } from "../../api/timeline_types.ts";
+import type { Find, SearchAnswer, SearchResults, SliceSummary } from "../../api/timeline_types.ts";
 import { label } from "../../format/numbers.ts";
 
-type Answers = Record<string, HitsAnswer>;
+type Answers = Record<string, SearchAnswer>;
 
-const ready = (answers: Answers): Hits[] => Object.values(answers).filter((answer) => answer.state === "ready");
+const ready = (answers: Answers): SearchResults[] =>
+  Object.values(answers).filter((answer) => answer.state === "ready");
 
 /** How many slices were found so far. */
 export const resultCount = (answers: Answers): number => ready(answers).reduce((sum, { count }) => sum + count, 0);
@@ -23,9 +24,9 @@ export function resultNames(answers: Answers): [name: string, count: number][] {
 export const failures = (answers: Answers): [source: string, message: string][] =>
   Object.entries(answers).flatMap(([source, answer]) => answer.state === "failed" ? [[source, answer.message]] : []);
 
-export interface Hit {
+export interface SearchResult {
   source: string;
-  brief: Brief;
+  summary: SliceSummary;
   /** Its start on the common clock. */
   at: number;
   /** How many hits of its own trace lie before it. */
@@ -36,22 +37,26 @@ export type Direction = "next" | "previous";
 
 /** What one trace says of where the walk goes: its next hit, or none, and how many hits it has. */
 export interface Candidate {
-  hit: Hit | null;
+  result: SearchResult | null;
   count: number;
 }
 
 /** Of one hit of each trace the next: the first one, or the last one for `previous`; traces at one time by their order. */
-export function nearest(offers: Candidate[], direction: Direction): Hit | null {
-  const isNearer = (a: Hit, b: Hit | null) => !b || (direction === "next" ? a.at < b.at : a.at >= b.at);
-  return offers.reduce<Hit | null>((best, { hit }) => (hit && isNearer(hit, best) ? hit : best), null);
+export function nearest(candidates: Candidate[], direction: Direction): SearchResult | null {
+  const isNearer = (a: SearchResult, b: SearchResult | null) =>
+    !b || (direction === "next" ? a.at < b.at : a.at >= b.at);
+  return candidates.reduce<SearchResult | null>(
+    (best, { result }) => (result && isNearer(result, best) ? result : best),
+    null,
+  );
 }
 
 /** Which one of all hits of all traces the nearest is, from 1. */
-export function positionOf(offers: Candidate[], direction: Direction, chosen: Hit): number {
-  const before = offers.map(({ hit, count }) => {
-    if (hit === chosen) return hit.place;
-    if (direction === "next") return hit ? hit.place : count;
-    return hit ? hit.place + 1 : 0;
+export function positionOf(candidates: Candidate[], direction: Direction, chosen: SearchResult): number {
+  const before = candidates.map(({ result, count }) => {
+    if (result === chosen) return result.place;
+    if (direction === "next") return result ? result.place : count;
+    return result ? result.place + 1 : 0;
   });
   return before.reduce((sum, number) => sum + number, 1);
 }

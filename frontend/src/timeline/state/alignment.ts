@@ -1,7 +1,7 @@
 /** The alignment that the address names: the moments of the workers that are to lie at one time. */
 
 import { computed, effect, signal } from "@preact/signals";
-import type { HitsAnswer } from "../../api/timeline_types.ts";
+import type { SearchAnswer } from "../../api/timeline_types.ts";
 import { type ApiRequest, exactResources } from "../../app/resource.ts";
 import { go } from "../../app/router.ts";
 import {
@@ -20,7 +20,7 @@ export const alignment = computed((): Alignment => alignmentIn(text.value));
 
 export const alignBy = (next: Alignment) => go({ align: alignmentText(next) }, "push");
 
-const collectives = exactResources<HitsAnswer>((): Record<string, ApiRequest> => {
+const collectives = exactResources<SearchAnswer>((): Record<string, ApiRequest> => {
   const { value } = alignment;
   if (value.by !== "collective" || traces.value.length < 2) return {};
   const query = { find: JSON.stringify(value.find), place: String(value.before) };
@@ -28,7 +28,7 @@ const collectives = exactResources<HitsAnswer>((): Record<string, ApiRequest> =>
 }, { onAnswer: reloadIfChanged });
 
 /** The end of a collective, in the trace's own time; null where it has none, nothing while that isn't known. */
-function endOf(answer: HitsAnswer | undefined): number | null | undefined {
+function endOf(answer: SearchAnswer | undefined): number | null | undefined {
   if (!answer || answer.state === "loading") return undefined;
   return answer.state === "ready" && answer.slice ? answer.slice.start_ns + answer.slice.dur_ns : null;
 }
@@ -37,10 +37,10 @@ function endOf(answer: HitsAnswer | undefined): number | null | undefined {
 const complete = computed((): Moments | null => {
   const { value } = alignment;
   if (value.by === "clock" || traces.value.length < 2) return {};
-  const known = traces.value.map(({ id, meta }) =>
+  const entries = traces.value.map(({ id, meta }) =>
     [id, value.by === "step" ? stepStart(meta.steps, value.step) : endOf(collectives.answers.value[id])] as const
   );
-  return known.some(([, moment]) => moment === undefined) ? null : Object.fromEntries(known) as Moments;
+  return entries.some(([, moment]) => moment === undefined) ? null : Object.fromEntries(entries) as Moments;
 });
 
 export const isAligning = computed(() => complete.value === null);

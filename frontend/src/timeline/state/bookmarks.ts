@@ -8,11 +8,11 @@ import { address, go } from "../../app/router.ts";
 import {
   type Area,
   areaText,
+  type Bookmark,
+  bookmarksIn,
+  bookmarksText,
   freeLetter,
   isSameArea,
-  type Mark,
-  marksIn,
-  marksText,
   type Range,
 } from "../model/url_codec.ts";
 import { area, selection } from "./selection.ts";
@@ -20,12 +20,12 @@ import { main } from "./traces.ts";
 
 const text = computed(() => address.value.marks ?? "");
 
-export const bookmarks = computed((): Mark[] => marksIn(text.value, main.value));
+export const bookmarks = computed((): Bookmark[] => bookmarksIn(text.value, main.value));
 
 /** The bookmark of the chosen area; null if it has none. */
-export const chosenBookmark = computed((): Mark | null => {
+export const chosenBookmark = computed((): Bookmark | null => {
   const chosen = area.value;
-  return (chosen && bookmarks.value.find((mark) => isSameArea(mark, chosen))) ?? null;
+  return (chosen && bookmarks.value.find((bookmark) => isSameArea(bookmark, chosen))) ?? null;
 });
 
 /** Whether no letter is left for another mark. */
@@ -34,7 +34,7 @@ export const isFull = computed(() => freeLetter(bookmarks.value) === null);
 const against = computed(() => address.value.against ?? "");
 
 /** The mark that the chosen area is compared with; null for none, and where that is the area itself. */
-export const baseBookmark = computed((): Mark | null =>
+export const baseBookmark = computed((): Bookmark | null =>
   bookmarks.value.find(({ letter }) => letter === against.value && letter !== chosenBookmark.value?.letter) ?? null
 );
 
@@ -46,31 +46,34 @@ export const chooseStep = (step: Range) => go({ area: areaText({ ...step, tracks
 
 /** Chooses a step and compares it, on the same tracks: with the base, else with what was chosen, which becomes a bookmark. */
 export function compareStep(step: Range) {
-  const own = main.peek(), marks = bookmarks.peek(), chosen = area.peek();
-  const known = baseBookmark.peek() ?? (chosen && marks.find((mark) => isSameArea(mark, chosen)));
-  const letter = known?.letter ?? freeLetter(marks);
-  const first = known ?? chosen;
+  const own = main.peek(), existing = bookmarks.peek(), chosen = area.peek();
+  const base = baseBookmark.peek() ?? (chosen && existing.find((bookmark) => isSameArea(bookmark, chosen)));
+  const letter = base?.letter ?? freeLetter(existing);
+  const first = base ?? chosen;
   if (!first || !letter) return chooseStep(step);
   const text = areaText({ ...step, tracks: first.tracks }, own);
   if (areaText(first, own) === text) return chooseStep(step);
-  const all = known ? marks : [...marks, { ...first, letter }];
-  go({ area: text, marks: marksText(all, own), against: letter });
+  const all = base ? existing : [...existing, { ...first, letter }];
+  go({ area: text, marks: bookmarksText(all, own), against: letter });
 }
 
 /** Chooses an area and bookmarks it; a bookmarked one, and one too many, is chosen only. */
 export function addBookmark(chosen: Area) {
   const before = bookmarks.peek(), own = main.peek();
-  const letter = before.some((mark) => isSameArea(mark, chosen)) ? null : freeLetter(before);
+  const letter = before.some((bookmark) => isSameArea(bookmark, chosen)) ? null : freeLetter(before);
   const now = letter ? [...before, { ...chosen, letter }] : before;
-  go({ area: areaText(chosen, own), marks: marksText(now, own) });
+  go({ area: areaText(chosen, own), marks: bookmarksText(now, own) });
 }
 
 /** Removes a mark; if it is the chosen area, nothing is chosen any more. */
-export function removeBookmark({ letter }: Mark) {
-  const rest = bookmarks.peek().filter((mark) => mark.letter !== letter);
+export function removeBookmark({ letter }: Bookmark) {
+  const rest = bookmarks.peek().filter((bookmark) => bookmark.letter !== letter);
   const isChosen = chosenBookmark.peek()?.letter === letter;
   const isBase = against.peek() === letter;
-  go({ marks: marksText(rest, main.peek()), ...(isChosen && { area: "" }), ...(isBase && { against: "" }) }, "push");
+  go(
+    { marks: bookmarksText(rest, main.peek()), ...(isChosen && { area: "" }), ...(isBase && { against: "" }) },
+    "push",
+  );
 }
 
 export const removeAllBookmarks = () =>

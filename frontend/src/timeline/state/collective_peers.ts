@@ -1,7 +1,7 @@
 /** The same collective on the other workers: by its number in its group, else the one with as many of its name before. */
 
 import { computed } from "@preact/signals";
-import type { HitsAnswer } from "../../api/timeline_types.ts";
+import type { SearchAnswer } from "../../api/timeline_types.ts";
 import { type ApiRequest, exactResources, resource } from "../../app/resource.ts";
 import { type CollectivePeer, findOfCollective } from "../model/collective_peers.ts";
 import { hover, hoverFacts } from "./selection.ts";
@@ -16,7 +16,7 @@ const find = computed(() => {
 });
 
 /** How many hits lie before it in its own trace. */
-const own = resource<HitsAnswer>(() => {
+const own = resource<SearchAnswer>(() => {
   const from = find.value && traceOf(hover.value!.source);
   if (!from) return null;
   const at_ns = String(Math.max(0, hoverFacts.value!.start_ns - 1));
@@ -24,7 +24,7 @@ const own = resource<HitsAnswer>(() => {
 }, { onAnswer: reloadIfChanged });
 
 /** The hits with as many before them in all traces. */
-const hits = exactResources<HitsAnswer>((): Record<string, ApiRequest> => {
+const matches = exactResources<SearchAnswer>((): Record<string, ApiRequest> => {
   const first = own.answer.value;
   if (first?.state !== "ready" || !first.slice || first.place === null) return {};
   const query = { find: find.value, place: String(first.place) };
@@ -33,15 +33,15 @@ const hits = exactResources<HitsAnswer>((): Record<string, ApiRequest> => {
 
 /** Those of the collective under the pointer, itself among them, in the order of the traces; none of anything else. */
 export const collectivePeers = computed((): CollectivePeer[] => {
-  const answers = traces.value.map(({ id }) => [id, hits.answers.value[id]] as const);
+  const answers = traces.value.map(({ id }) => [id, matches.answers.value[id]] as const);
   if (answers.some(([, answer]) => !answer || answer.state === "loading")) return [];
   const peers = answers.flatMap(([source, answer]) =>
-    answer?.state === "ready" && answer.slice ? [{ source, brief: answer.slice }] : []
+    answer?.state === "ready" && answer.slice ? [{ source, summary: answer.slice }] : []
   );
   return peers.length > 1 ? peers : [];
 });
 
 export function startCollectivePeers(): () => void {
-  const ends = [own.start(), hits.start()];
+  const ends = [own.start(), matches.start()];
   return () => ends.forEach((end) => end());
 }

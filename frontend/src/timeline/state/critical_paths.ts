@@ -4,7 +4,7 @@
  */
 
 import { computed } from "@preact/signals";
-import type { AcrossStretch, PathAnswer, SharesAnswer, Stretch } from "../../api/timeline_types.ts";
+import type { CrossRankSegment, PathAnswer, PathSegment, SharesAnswer } from "../../api/timeline_types.ts";
 import { type ApiRequest, resources } from "../../app/resource.ts";
 import { address, go } from "../../app/router.ts";
 import type { Range } from "../model/url_codec.ts";
@@ -13,16 +13,17 @@ import { main, reloadIfChanged, requestOf, shownWorkers } from "./traces.ts";
 import { settled } from "./viewport_state.ts";
 
 /** What is asked for beyond each edge of what is in sight, as a share of it: room to move without a new question. */
-const BEYOND = 0.5;
+const MARGIN = 0.5;
 
 /** Which path is drawn. */
 export type PathKind = "none" | "own" | "across";
-const SPELLED: Record<PathKind, string> = { none: "", own: "1", across: "ranks" };
+const ADDRESS_VALUES: Record<PathKind, string> = { none: "", own: "1", across: "ranks" };
 
 export const pathKind = computed((): PathKind =>
-  (Object.keys(SPELLED) as PathKind[]).find((kind) => SPELLED[kind] === (address.value.critical ?? "")) ?? "none"
+  (Object.keys(ADDRESS_VALUES) as PathKind[]).find((kind) => ADDRESS_VALUES[kind] === (address.value.critical ?? "")) ??
+    "none"
 );
-export const showPath = (kind: PathKind) => go({ critical: SPELLED[kind] });
+export const showPath = (kind: PathKind) => go({ critical: ADDRESS_VALUES[kind] });
 
 /** Which paths there are to choose from: one across ranks once several workers are shown, or it is drawn already. */
 export const pathKinds = computed((): PathKind[] => {
@@ -31,7 +32,7 @@ export const pathKinds = computed((): PathKind[] => {
 });
 
 /** On to the next kind of path, and after the last one to none. */
-export function turnPath() {
+export function cyclePath() {
   const kinds = pathKinds.peek();
   showPath(kinds[(kinds.indexOf(pathKind.peek()) + 1) % kinds.length]!);
 }
@@ -55,7 +56,7 @@ export const shares = computed((): SharesAnswer | null => sharesAnswers.answers.
 
 /** A request for what of the path lies on a source. */
 function pathRequest(source: Source): ApiRequest {
-  const { from, to } = settled.value, room = (to - from) * BEYOND;
+  const { from, to } = settled.value, room = (to - from) * MARGIN;
   const range = rangeOn(source, { from: from - room, to: to + room });
   const own = sourceOf(main.value);
   if (pathKind.value !== "across" || !own) return requestOf(source, "timeline/path", range);
@@ -65,14 +66,14 @@ function pathRequest(source: Source): ApiRequest {
 
 const nameOf = (id: string) => `${pathKind.value} ${id}`;
 
-const answers = resources<PathAnswer<Stretch | AcrossStretch>>(() => {
-  const isKnown = pathKind.value === "own" || shares.value?.state === "ready";
+const answers = resources<PathAnswer<PathSegment | CrossRankSegment>>(() => {
+  const isRequested = pathKind.value === "own" || shares.value?.state === "ready";
   const shown = pathKind.value === "none" ? [] : sources.value;
-  return Object.fromEntries(shown.map((source) => [nameOf(source.id), isKnown ? pathRequest(source) : null]));
+  return Object.fromEntries(shown.map((source) => [nameOf(source.id), isRequested ? pathRequest(source) : null]));
 }, { keepsReady: true, onAnswer: reloadIfChanged });
 
 /** The stretches in sight, by source; null: the answer is on its way. */
-export const paths = computed((): Record<string, (Stretch | AcrossStretch)[] | null> => {
+export const paths = computed((): Record<string, (PathSegment | CrossRankSegment)[] | null> => {
   const shown = pathKind.value === "none" ? [] : sources.value;
   return Object.fromEntries(shown.map(({ id }) => {
     const answer = answers.answers.value[nameOf(id)];
@@ -93,7 +94,7 @@ export function startPaths(): () => void {
 }
 
 /** The pieces of the drawn path that lie on a slice, the longest first. */
-export function piecesOn(source: string, slice: number): (Stretch | AcrossStretch)[] {
+export function piecesOn(source: string, slice: number): (PathSegment | CrossRankSegment)[] {
   const pieces = (paths.value[source] ?? []).filter((piece) => piece.slice?.slice === slice);
   return pieces.sort((a, b) => b.to_ns - b.from_ns - (a.to_ns - a.from_ns));
 }

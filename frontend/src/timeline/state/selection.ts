@@ -1,7 +1,7 @@
 /** The slice and the area that are selected, what is searched for, and what the pointer is over; with the server's answers. */
 
 import { computed, signal } from "@preact/signals";
-import type { Brief, Find, HitsAnswer, SliceAnswer, SliceFacts } from "../../api/timeline_types.ts";
+import type { Find, SearchAnswer, SliceAnswer, SliceFacts, SliceSummary } from "../../api/timeline_types.ts";
 import { type ApiRequest, exactResources, resource } from "../../app/resource.ts";
 import { go } from "../../app/router.ts";
 import { padRange } from "../model/ranges.ts";
@@ -41,17 +41,17 @@ export const detail = computed((): SliceAnswer | null => {
 export const area = computed((): Area | null => areaIn(texts.area.value, main.value));
 
 /** The slice under the pointer: what is drawn of it, its times as exact as a pixel. */
-export interface Hover extends Brief {
+export interface Hover extends SliceSummary {
   source: string;
   /** How many slices the box stands for. */
   count: number;
 }
 export const hover = signal<Hover | null>(null);
 
-const ASKS_AFTER_MS = 110;
+const HOVER_DELAY_MS = 110;
 
 const hovered = resource<SliceAnswer>(() => sliceRequest(hover.value), {
-  delay_ms: ASKS_AFTER_MS,
+  delay_ms: HOVER_DELAY_MS,
   onAnswer: reloadIfChanged,
 });
 
@@ -62,7 +62,7 @@ export const hoverFacts = computed((): SliceFacts | null =>
 
 export const find = computed((): Find | null => findIn(texts.find.value));
 
-const searches = exactResources<HitsAnswer>((): Record<string, ApiRequest> => {
+const searches = exactResources<SearchAnswer>((): Record<string, ApiRequest> => {
   const text = findText(find.value);
   const shown = text ? traces.value : [];
   return Object.fromEntries(shown.map((one) => [one.id, requestOf(one, "timeline/find", { find: text })]));
@@ -72,7 +72,7 @@ export interface Search {
   find: Find;
   text: string;
   /** The complete answers of the traces so far. */
-  answers: Record<string, HitsAnswer>;
+  answers: Record<string, SearchAnswer>;
 }
 
 /** What is searched for, and what was found so far; null while nothing is. */
@@ -93,14 +93,14 @@ export const setArea = (chosen: Area | null) => go({ area: chosen ? areaText(cho
 export const setFind = (next: Find | null) => go({ find: findText(next) });
 
 /** Selects a slice and brings it in sight. */
-export async function jumpTo(source: string, slice: number, known?: Brief) {
+export async function jumpTo(source: string, slice: number, loaded?: SliceSummary) {
   const from = sourceOf(source);
   if (!from) return;
-  const brief = known ?? await loadFrom<SliceFacts>(from, "timeline/slice", { slice: String(slice) });
-  if ("state" in brief && brief.state === "failed") return select({ source, slice });
-  const { start_ns, dur_ns } = brief as Brief;
+  const summary = loaded ?? await loadFrom<SliceFacts>(from, "timeline/slice", { slice: String(slice) });
+  if ("state" in summary && summary.state === "failed") return select({ source, slice });
+  const { start_ns, dur_ns } = summary as SliceSummary;
   const start = start_ns + from.shift_ns;
-  scrollTarget.value = { source, brief: brief as Brief };
+  scrollTarget.value = { source, summary: summary as SliceSummary };
   zoomToRange(rangeAround(start, start + dur_ns, viewport.peek()), { slice: numberText(source, slice, main.value) });
 }
 

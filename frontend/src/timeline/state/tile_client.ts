@@ -22,7 +22,7 @@ const RETRY_AFTER_MS = 1500;
 interface CachedTile<T> {
   tile: T;
   bytes: number;
-  seen: number;
+  lastUsed: number;
 }
 interface TileRequest {
   // deno-lint-ignore no-explicit-any
@@ -48,31 +48,31 @@ export class Layer<T> {
   pieces(track: number, level: number, from: number, to: number): Piece<T>[] {
     const lookup: Lookup<T> = (at, index) => {
       const cached = this.tiles.get(track * 64 + at)?.get(index);
-      if (cached) cached.seen = this.client.now;
+      if (cached) cached.lastUsed = this.client.now;
       else if (at === level) this.client.request({ layer: this, track, level, index });
       return cached?.tile;
     };
     const pieces = piecesFor(lookup, level, from, to);
-    this.wishWhole(track);
+    this.requestOverview(track);
     return pieces;
   }
 
   /** The one tile that spans the whole recording stands in for any other. */
-  private wishWhole(track: number) {
+  private requestOverview(track: number) {
     const level = Math.max(3, Math.ceil(Math.log2(Math.max(2, this.source.meta.window[1]))) - 9);
     for (let index = 0; index * span(level) < this.source.meta.window[1]; index++) {
       const cached = this.tiles.get(track * 64 + level)?.get(index);
-      if (cached) cached.seen = this.client.now;
+      if (cached) cached.lastUsed = this.client.now;
       else this.client.request({ layer: this, track, level, index });
     }
   }
 
-  keep({ track, level, index }: TileRequest, tile: T): number {
+  store({ track, level, index }: TileRequest, tile: T): number {
     const key = track * 64 + level;
-    const known = this.tiles.get(key) ?? new Map<number, CachedTile<T>>();
-    this.tiles.set(key, known);
+    const byIndex = this.tiles.get(key) ?? new Map<number, CachedTile<T>>();
+    this.tiles.set(key, byIndex);
     const bytes = this.kind.bytesOf(tile);
-    known.set(index, { tile, bytes, seen: this.client.now });
+    byIndex.set(index, { tile, bytes, lastUsed: this.client.now });
     return bytes;
   }
 }
@@ -89,9 +89,9 @@ export class TileClient {
   private missing: TileRequest[] = [];
   private running = 0;
   private bytes = 0;
-  private waits = false;
+  private isPaused = false;
 
-  constructor(private readonly tell: () => void, private readonly changed: (worker: string) => void) {}
+  constructor(private readonly onUpdate: () => void, private readonly onFileChange: (worker: string) => void) {}
 
   /** The tiles of a source, all or only of what is looked for. */
   boxes = (source: Source, find = ""): Layer<Tile> => this.layer(BOXES, source, find);
@@ -123,21 +123,21 @@ export class TileClient {
 
   /** Ends a frame: sends requests for what it lacked. */
   end() {
-    while (this.missing.length && this.running < MOST_REQUESTS && !this.waits) {
+    while (this.missing.length && this.running < MOST_REQUESTS && !this.isPaused) {
       const { layer } = this.missing[0]!;
       const batch = this.missing.filter((request) => request.layer === layer).slice(0, BATCH);
       const sent = new Set(batch);
       this.missing = this.missing.filter((request) => !sent.has(request));
-      void this.ask(layer, batch);
+      void this.load(layer, batch);
     }
-    if (this.bytes > MOST_BYTES) this.forget();
+    if (this.bytes > MOST_BYTES) this.evict();
   }
 
-  private async ask<T>(layer: Layer<T>, batch: TileRequest[]) {
+  private async load<T>(layer: Layer<T>, batch: TileRequest[]) {
     this.running++;
     for (const request of batch) layer.pending.add(nameOf(request));
     try {
-      await this.fetched(layer, batch);
+      await this.fetchBatch(layer, batch);
       this.problem = "";
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);
@@ -145,47 +145,47 @@ export class TileClient {
     }
     for (const request of batch) layer.pending.delete(nameOf(request));
     this.running--;
-    this.tell();
+    this.onUpdate();
   }
 
-  private async fetched<T>(layer: Layer<T>, batch: TileRequest[]) {
+  private async fetchBatch<T>(layer: Layer<T>, batch: TileRequest[]) {
     const { source: { place, stamp }, find, kind } = layer;
     const query = { ...place, stamp, k: batch.map(nameOf).join(","), ...(find ? { find } : {}) };
     const response = await fetch(`${kind.route}?${new URLSearchParams(query)}`);
     if (response.headers.get("content-type")?.startsWith("application/json")) {
       const answer = await response.json();
       if (answer.state === "loading") return this.pause();
-      if (answer.code === "changed") this.changed(place.worker);
+      if (answer.code === "changed") this.onFileChange(place.worker);
       throw new Error(answer.message ?? "The server sent no tiles.");
     }
     if (!response.ok) throw new Error(`The server answered ${response.status} ${response.statusText} to tiles.`);
-    kind.read(await response.arrayBuffer()).forEach((tile, i) => (this.bytes += layer.keep(batch[i]!, tile)));
+    kind.read(await response.arrayBuffer()).forEach((tile, i) => (this.bytes += layer.store(batch[i]!, tile)));
   }
 
   /** Sends nothing for a moment, then has the frame drawn again. */
   private pause() {
-    this.waits = true;
+    this.isPaused = true;
     setTimeout(() => {
-      this.waits = false;
-      this.tell();
+      this.isPaused = false;
+      this.onUpdate();
     }, RETRY_AFTER_MS);
   }
 
   /** Forgets the tiles that weren't seen for longest. */
-  private forget() {
+  private evict() {
     const all = [...this.layers.values()].flatMap(({ tiles }) =>
-      [...tiles.values()].flatMap((known) =>
-        [...known].map(([index, { bytes, seen }]) => ({ known, index, bytes, seen }))
+      [...tiles.values()].flatMap((byIndex) =>
+        [...byIndex].map(([index, { bytes, lastUsed }]) => ({ byIndex, index, bytes, lastUsed }))
       )
     );
-    all.sort((a, b) => a.seen - b.seen);
-    for (const { known, index, bytes, seen } of all) {
-      if (this.bytes <= TARGET_BYTES || seen === this.now) break;
-      known.delete(index);
+    all.sort((a, b) => a.lastUsed - b.lastUsed);
+    for (const { byIndex, index, bytes, lastUsed } of all) {
+      if (this.bytes <= TARGET_BYTES || lastUsed === this.now) break;
+      byIndex.delete(index);
       this.bytes -= bytes;
     }
     for (const [key, { tiles }] of this.layers) {
-      if (![...tiles.values()].some((known) => known.size)) this.layers.delete(key);
+      if (![...tiles.values()].some((byIndex) => byIndex.size)) this.layers.delete(key);
     }
   }
 }

@@ -20,7 +20,7 @@ export interface Trace {
 /** What the address holds under a key. */
 export const addressText = (key: string) => computed(() => address.value[key] ?? "");
 
-const ranks = addressText("ranks"), run = addressText("run"), span = addressText("span");
+const workersText = addressText("ranks"), run = addressText("run"), span = addressText("span");
 
 /** The worker whose clock is the common one. */
 export const main = addressText("worker");
@@ -32,9 +32,9 @@ export const listedWorkers = computed(() =>
 
 /** The workers shown, in the order of the listing. */
 export const shownWorkers = computed(() => {
-  const chosen = new Set([main.value, ...listIn(ranks.value)]);
-  const known = listedWorkers.value.filter((name) => chosen.has(name));
-  return known.includes(main.value) ? known : [main.value, ...known];
+  const chosen = new Set([main.value, ...listIn(workersText.value)]);
+  const listed = listedWorkers.value.filter((name) => chosen.has(name));
+  return listed.includes(main.value) ? listed : [main.value, ...listed];
 });
 
 /** Shows these workers too; none: the main one alone. */
@@ -81,8 +81,8 @@ const labels = new Map<string, Labels>();
 
 function labelsOf(place: Trace["place"], meta: Meta): Labels {
   const key = JSON.stringify([place, meta.stamp]);
-  const known = labels.get(key);
-  if (known) return known;
+  const cached = labels.get(key);
+  if (cached) return cached;
   const loadPage = async (page: number) => {
     const answer = await loadFrom<LabelPage>({ place, stamp: meta.stamp }, "timeline/labels", { page: String(page) });
     return answer.state === "ready" ? answer : null;

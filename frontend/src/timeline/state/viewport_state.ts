@@ -1,7 +1,7 @@
 /** What the canvas shows: the time in sight, the layout of the tracks, its size, how far it is scrolled. */
 
 import { batch, computed, effect, signal, untracked } from "@preact/signals";
-import type { Brief, Counter } from "../../api/timeline_types.ts";
+import type { Counter, SliceSummary } from "../../api/timeline_types.ts";
 import type { Address } from "../../app/host.ts";
 import { address, go } from "../../app/router.ts";
 import { parseFilter } from "../../table/order.ts";
@@ -18,17 +18,17 @@ export const settled = signal<Range>({ from: 0, to: 1 });
 
 /** Where the canvas is asked to move smoothly, and what it is asked to bring in sight. */
 export const destination = signal<Range | null>(null);
-export const scrollTarget = signal<{ source: string; brief: Brief } | null>(null);
+export const scrollTarget = signal<{ source: string; summary: SliceSummary } | null>(null);
 
 /** The range that the address and the canvas agree on. */
-let written = "";
+let writtenRange = "";
 
 const rangeText = ({ from, to }: Range): string => `${Math.round(from)} ${Math.round(to)}`;
 
 function writeViewport() {
-  written = rangeText(viewport.peek());
+  writtenRange = rangeText(viewport.peek());
   settled.value = viewport.peek();
-  const [from, to] = written.split(" ");
+  const [from, to] = writtenRange.split(" ");
   if (address.peek().from !== from || address.peek().to !== to) go({ from: from!, to: to! });
 }
 
@@ -36,8 +36,8 @@ function writeViewport() {
 export function zoomToRange(range: Range, changes: Address = {}) {
   writeViewport();
   const next = clampRange(range, whole.value);
-  written = rangeText(next);
-  const [from, to] = written.split(" ");
+  writtenRange = rangeText(next);
+  const [from, to] = writtenRange.split(" ");
   go({ from: from!, to: to!, ...changes }, "push");
   destination.value = next;
 }
@@ -47,18 +47,18 @@ function followAddress(): () => void {
   return effect(() => {
     const text = chosen.value;
     const source = sourceOf(main.value);
-    if (!source || text === written) return;
+    if (!source || text === writtenRange) return;
     const [from, to] = text.split(" ");
     const range = rangeOf(from, to) ?? startRange(source.meta);
     batch(() => {
       destination.value = null;
       viewport.value = settled.value = clampRange(range, untracked(() => whole.value));
     });
-    written = text;
+    writtenRange = text;
   });
 }
 
-const RESTS_AFTER_MS = 200;
+const SETTLE_MS = 200;
 
 /** Writes the viewport into the address once it rests. */
 function followViewport(): () => void {
@@ -66,7 +66,7 @@ function followViewport(): () => void {
   const end = effect(() => {
     void viewport.value;
     clearTimeout(timer);
-    if (traces.value.length) timer = setTimeout(writeViewport, RESTS_AFTER_MS); // not that of a trace that is gone
+    if (traces.value.length) timer = setTimeout(writeViewport, SETTLE_MS); // not that of a trace that is gone
   });
   return () => {
     clearTimeout(timer);
@@ -76,7 +76,7 @@ function followViewport(): () => void {
 
 /** Begins to keep the viewport and the address the same; returns what ends it. */
 export function startViewport(): () => void {
-  written = "";
+  writtenRange = "";
   const ends = [followAddress(), followViewport()];
   return () => ends.forEach((end) => end());
 }
@@ -152,7 +152,7 @@ export const geometry = (): Geometry => ({
 });
 
 /** Unfolds what hides a slice; returns how far to scroll so that it is in sight. */
-export function scrollTo(source: string, { track, lane }: Brief): number {
+export function scrollTo(source: string, { track, lane }: SliceSummary): number {
   const of = traces.peek().find(({ id }) => id === source);
   if (!of) return scroll.peek();
   const around = new Set(foldsAround({ id: of.id, tracks: of.meta.tracks }, track, layoutOptions.peek()));

@@ -1,10 +1,11 @@
 /** Which critical path is drawn, and what of the one across ranks can't be. */
 
-import type { AcrossStretch, Brief, Shares, SharesAnswer, Stretch } from "../../api/timeline_types.ts";
+import type { CrossRankSegment, PathSegment, Shares, SharesAnswer, SliceSummary } from "../../api/timeline_types.ts";
 import { openView, viewTitle } from "../../app/router.ts";
 import { decimal, plural } from "../../format/numbers.ts";
 import { duration } from "../model/times.ts";
 import {
+  cyclePath,
   pathFailures,
   type PathKind,
   pathKind,
@@ -13,7 +14,6 @@ import {
   piecesOn,
   shares,
   showPath,
-  turnPath,
 } from "../state/critical_paths.ts";
 import { sourceOf } from "../state/sources.ts";
 import { main, shownWorkers, showWorkers } from "../state/traces.ts";
@@ -37,7 +37,7 @@ export function PathChoice() {
         data-tip={kinds.length > 1
           ? "What made each step as long as it was: on each worker, then across ranks, then none (C)"
           : "What made each step as long as it was (C)"}
-        onClick={turnPath}
+        onClick={cyclePath}
       >
         Critical path
       </button>
@@ -87,10 +87,13 @@ function AcrossState({ answer }: { answer: SharesAnswer }) {
 function scrollToPath(worker: string) {
   const { from, to } = viewport.peek(), shift = sourceOf(worker)?.shift_ns ?? 0;
   const longest = (paths.peek()[worker] ?? []).filter(({ slice }) => slice).map((piece) => {
-    const seen = Math.min(piece.to_ns + shift, to) - Math.max(piece.from_ns + shift, from);
-    return { seen, brief: piece.slice! };
-  }).reduce<{ seen: number; brief: Brief } | null>((best, one) => best && best.seen >= one.seen ? best : one, null);
-  if (longest) scrollTarget.value = { source: worker, brief: longest.brief };
+    const visible_ns = Math.min(piece.to_ns + shift, to) - Math.max(piece.from_ns + shift, from);
+    return { visible_ns, summary: piece.slice! };
+  }).reduce<{ visible_ns: number; summary: SliceSummary } | null>(
+    (best, one) => best && best.visible_ns >= one.visible_ns ? best : one,
+    null,
+  );
+  if (longest) scrollTarget.value = { source: worker, summary: longest.summary };
 }
 
 function SharesState({ answer: { shares: all, notes } }: { answer: Shares }) {
@@ -144,7 +147,7 @@ function Hidden({ hidden }: { hidden: Shares["shares"] }) {
   );
 }
 
-const isAcross = (piece: Stretch | AcrossStretch): piece is AcrossStretch => "step" in piece;
+const isAcross = (piece: PathSegment | CrossRankSegment): piece is CrossRankSegment => "step" in piece;
 
 /** What the drawn path says of a slice. */
 export function PathText({ source, slice }: { source: string; slice: number }) {

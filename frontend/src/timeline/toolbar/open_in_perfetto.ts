@@ -59,28 +59,28 @@ const ANSWERS_WITHIN_MS = 30_000;
  * Perfetto's documentation, "Deep linking to the Perfetto UI", has the words of this talk.
  */
 export async function openInPerfetto(page: Window, file: Promise<ArrayBuffer>, title: string, fileName: string) {
-  const [buffer] = await Promise.all([file, answered(page)]);
+  const [buffer] = await Promise.all([file, waitForPage(page)]);
   page.postMessage({ perfetto: { buffer, title, fileName } }, PERFETTO, [buffer]);
 }
 
-function answered(page: Window): Promise<void> {
+function waitForPage(page: Window): Promise<void> {
   return new Promise((resolve, reject) => {
     const pings = setInterval(
       () => page.closed ? end(reject, "its tab was closed") : page.postMessage("PING", PERFETTO),
       50,
     );
-    const late = setTimeout(
+    const timeout = setTimeout(
       () => end(reject, `${PERFETTO} didn't answer; is there a way to the internet?`),
       ANSWERS_WITHIN_MS,
     );
     const listen = ({ source, origin, data }: MessageEvent) => {
       if (source === page && origin === PERFETTO && data === "PONG") end(resolve);
     };
-    function end(tell: (() => void) | ((reason: Error) => void), problem = "") {
+    function end(settle: (() => void) | ((reason: Error) => void), problem = "") {
       clearInterval(pings);
-      clearTimeout(late);
+      clearTimeout(timeout);
       removeEventListener("message", listen);
-      tell(new Error(problem));
+      settle(new Error(problem));
     }
     addEventListener("message", listen);
   });

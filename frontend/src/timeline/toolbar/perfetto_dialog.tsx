@@ -35,8 +35,8 @@ interface Copy {
 
 const LOADING: Loading = { state: "loading", progress: null };
 
-const MOST_TO_HAND_OVER = 500e6;
-const EXTRA_WORDS: Record<Extra, string> = {
+const MAX_POSTED_BYTES = 500e6;
+const EXTRA_TITLES: Record<Extra, string> = {
   memory: "Memory curves",
   flows: "Arrows from launches to kernels and from forward to backward",
   args: "Arguments: shapes, ids, call stacks",
@@ -68,20 +68,22 @@ function selectedRange(): Range | null {
 }
 
 /** What can be written: its name, its words, its range; null is all. */
-function choices(): [id: string, words: string, range: Range | null][] {
+function choices(): [id: string, title: string, range: Range | null][] {
   const shift = sourceOf(main.value)?.shift_ns ?? 0;
   const selected = selectedRange();
   return [
     ["whole", "All of the recording", null],
-    ["sight", `What is in sight (${lasting(settled.value)})`, settled.value],
-    ...(selected ? [["selection", `The selection (${lasting(selected)})`, selected] as [string, string, Range]] : []),
+    ["sight", `What is in sight (${lengthText(settled.value)})`, settled.value],
+    ...(selected
+      ? [["selection", `The selection (${lengthText(selected)})`, selected] as [string, string, Range]]
+      : []),
     ...steps.value.map(({ name, start_ns, end_ns }): [string, string, Range] => {
       const range = { from: start_ns + shift, to: end_ns + shift };
-      return [`step ${name}`, `Step ${name} (${lasting(range)})`, range];
+      return [`step ${name}`, `Step ${name} (${lengthText(range)})`, range];
     }),
   ];
 }
-const lasting = ({ from, to }: Range) => quantity(Math.round(to - from), "duration");
+const lengthText = ({ from, to }: Range) => quantity(Math.round(to - from), "duration");
 
 const startChoice = (): string => {
   if (selectedRange() && area.value) return "selection";
@@ -103,7 +105,7 @@ function Extras({ chosen }: { chosen: Signal<Extra[]> }) {
               checked={chosen.value.includes(extra)}
               onChange={({ currentTarget }) => toggle(extra, currentTarget.checked)}
             />{" "}
-            {EXTRA_WORDS[extra]}
+            {EXTRA_TITLES[extra]}
           </label>
         </li>
       ))}
@@ -113,30 +115,30 @@ function Extras({ chosen }: { chosen: Signal<Extra[]> }) {
 
 function PerfettoDialog({ onClose }: { onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const what = useSignal(startChoice()), who = useSignal("");
+  const rangeId = useSignal(startChoice()), worker = useSignal("");
   const extras = useSignal<Extra[]>(["memory", "flows"]);
   useEffect(() => dialog.current?.showModal(), []);
-  const known = choices();
-  const range = known.find(([id]) => id === what.value)?.[2] ?? null;
-  const chosen = who.value ? sources.value.filter(({ id }) => id === who.value) : sources.value;
+  const ranges = choices();
+  const range = ranges.find(([id]) => id === rangeId.value)?.[2] ?? null;
+  const chosen = worker.value ? sources.value.filter(({ id }) => id === worker.value) : sources.value;
   return (
     <dialog ref={dialog} class="perfetto" onClose={onClose} aria-labelledby="perfetto">
       <h2 id="perfetto">Open in Perfetto</h2>
       <Choice
         title="Range"
-        value={what.value}
-        options={known.map(([id, words]) => [id, words])}
-        onPick={(id) => (what.value = id)}
+        value={rangeId.value}
+        options={ranges.map(([id, title]) => [id, title])}
+        onPick={(id) => (rangeId.value = id)}
       />
       {sources.value.length > 1 && (
         <Choice
           title="Workers"
-          value={who.value}
+          value={worker.value}
           options={[
             ["", `All ${sources.value.length} shown`],
             ...sources.value.map(({ id }): [string, string] => [id, id]),
           ]}
-          onPick={(id) => (who.value = id)}
+          onPick={(id) => (worker.value = id)}
         />
       )}
       <Extras chosen={extras} />
@@ -157,12 +159,12 @@ function Ways({ chosen, range, extras }: { chosen: Exported[]; range: Range | nu
   const isThere = copy?.state === "ready" && copy.is_installed;
   return (
     <>
-      <p class="size" role="status">{sizeWords(size)}</p>
+      <p class="size" role="status">{sizeText(size)}</p>
       <p class="ways">
         {isThere && <a class="button" href={offline} target="_blank" rel="noopener">Open the offline copy</a>}
         {size.state === "ready" && <a class="button" href={address} download={size.name}>Download</a>}
       </p>
-      {copy && (isThere ? <OfflineWords /> : <Online size={size} query={query} title={titleOf(chosen)} />)}
+      {copy && (isThere ? <OfflineText /> : <Online size={size} query={query} title={titleOf(chosen)} />)}
     </>
   );
 }
@@ -172,12 +174,12 @@ const titleOf = (chosen: Exported[]) => {
   return `${run} ${chosen.length > 1 ? plural(chosen.length, "worker") : worker}`;
 };
 
-const sizeWords = (size: Size | Loading) =>
+const sizeText = (size: Size | Loading) =>
   size.state === "loading"
     ? "Looking how large the file would be …"
     : `${plural(size.slices, "slice")}, ${size.is_exact ? "" : "about "}${quantity(size.bytes, "bytes")} packed.`;
 
-const OfflineWords = () => (
+const OfflineText = () => (
   <p class="quiet">
     It opens in a new tab, from this server: nothing is asked of the internet. Your browser keeps the opened trace in
     this address' storage until you clear it.
@@ -187,7 +189,7 @@ const OfflineWords = () => (
 /** The way over the internet, which nothing takes before the user does. */
 function Online({ size, query, title }: { size: Size | Loading; query: Query; title: string }) {
   const status = useSignal("");
-  const isTooLarge = size.state === "ready" && size.bytes > MOST_TO_HAND_OVER;
+  const isTooLarge = size.state === "ready" && size.bytes > MAX_POSTED_BYTES;
   const open = () => {
     // In the click itself: later, browsers refuse to open a window.
     const page = window.open(PERFETTO);

@@ -5,7 +5,7 @@ import { retryFailed } from "../../app/resource.ts";
 import { address, listing, viewTitle } from "../../app/router.ts";
 import { decimal, plural, quantity } from "../../format/numbers.ts";
 import { alignmentText, commonSteps } from "../model/alignment.ts";
-import { clockWords } from "../model/clocks.ts";
+import { clockText } from "../model/clocks.ts";
 import { queryText } from "../search/search_results.ts";
 import { alignBy, alignment, isAligning, unaligned } from "../state/alignment.ts";
 import { clocks, comparisonProblem, isComparing } from "../state/clocks.ts";
@@ -84,7 +84,7 @@ function Workers({ workers }: { workers: string[] }) {
 /** How sure it is where a worker's clock puts it, and who says so. */
 function ClockNote({ worker }: { worker: string }) {
   const meta = sources.value.find((source) => source.id === worker)?.meta;
-  const clock = meta && worker !== main.value ? clockWords(meta, clocks.value[worker]) : null;
+  const clock = meta && worker !== main.value ? clockText(meta, clocks.value[worker]) : null;
   if (!clock) return null;
   return (
     <span class="quiet">

@@ -9,10 +9,10 @@ import { AnswerView, ProgressLine } from "../../ui/status.tsx";
 import { ShowInTimeline } from "../../ui/timeline_link.tsx";
 
 /** The rule that says what is in order; it comes last, and alone if nothing was found. */
-const NOTHING = "nothing_to_fix";
+const NOTHING_TO_FIX = "nothing_to_fix";
 
 /** The ink of what a rule is about: that of its part of the step. */
-const INKS: Record<string, string> = {
+const COLORS: Record<string, string> = {
   data_loading: "var(--dataloader)",
   worker_start: "var(--dataloader)",
   communication: "var(--communication)",
@@ -22,10 +22,10 @@ const INKS: Record<string, string> = {
   channels_last: "var(--kernel)",
   small_kernels: "var(--kernel)",
   small_operators: "var(--cpu-exec)",
-  [NOTHING]: "var(--kernel)",
+  [NOTHING_TO_FIX]: "var(--kernel)",
 };
 
-interface Piece {
+interface Advice {
   rule: string;
   title: string;
   evidence: string;
@@ -42,7 +42,7 @@ interface Piece {
 /** Keeps numbers and their units on one line. */
 export const unbroken = (text: string) => text.replace(/(\d) (?=%|[nµm]?s\b|[KMGT]i?B\b)/g, "$1\u00a0");
 
-function pieces({ data, view }: Table): Piece[] {
+function adviceRows({ data, view }: Table): Advice[] {
   const text = (name: string, i: number) => unbroken(String(data[name]![i] ?? ""));
   return data.rule!.map((rule, i) => ({
     rule: String(rule),
@@ -54,14 +54,14 @@ function pieces({ data, view }: Table): Piece[] {
     confidence: text("confidence", i),
     view: text("view", i),
     filter: text("filter", i),
-    slices: rule === NOTHING ? null : slicesIn(view, (name) => data[name]?.[i] ?? null),
+    slices: rule === NOTHING_TO_FIX ? null : slicesIn(view, (name) => data[name]?.[i] ?? null),
   }));
 }
 
 /** What a saving is of: each step, or all there is if no steps were marked. */
 const per = (isWhole: boolean) => (isWhole ? "" : " per step");
 
-function Saving({ piece: { saving, share }, isWhole }: { piece: Piece; isWhole: boolean }) {
+function Saving({ advice: { saving, share }, isWhole }: { advice: Advice; isWhole: boolean }) {
   if (saving === null) return null;
   return (
     <>
@@ -71,21 +71,25 @@ function Saving({ piece: { saving, share }, isWhole }: { piece: Piece; isWhole: 
   );
 }
 
-const InTimeline = ({ piece: { slices } }: { piece: Piece }) => slices && <ShowInTimeline slices={slices} />;
+const InTimeline = ({ advice: { slices } }: { advice: Advice }) => slices && <ShowInTimeline slices={slices} />;
 
 /** The answer first: the largest finding as one sentence, what shows it, and what it is worth. */
 export function Verdict({ shown, isWhole }: { shown: ShownAnswer; isWhole: boolean }) {
   return (
     <AnswerView shown={shown} title="Advice">
       {(table) => {
-        const piece = pieces(table)[0];
-        if (!piece) return null;
+        const advice = adviceRows(table)[0];
+        if (!advice) return null;
         return (
-          <section class="verdict" aria-label="Verdict" style={{ borderColor: INKS[piece.rule] ?? "var(--runtime)" }}>
-            <p class="sentence">{prose(piece.title)}</p>
+          <section
+            class="verdict"
+            aria-label="Verdict"
+            style={{ borderColor: COLORS[advice.rule] ?? "var(--runtime)" }}
+          >
+            <p class="sentence">{prose(advice.title)}</p>
             <p>
-              {prose(piece.evidence)}
-              <Saving piece={piece} isWhole={isWhole} /> <InTimeline piece={piece} />
+              {prose(advice.evidence)}
+              <Saving advice={advice} isWhole={isWhole} /> <InTimeline advice={advice} />
             </p>
           </section>
         );
@@ -94,8 +98,8 @@ export function Verdict({ shown, isWhole }: { shown: ShownAnswer; isWhole: boole
   );
 }
 
-function Worth({ piece: { rule, saving, share, confidence } }: { piece: Piece }) {
-  if (rule === NOTHING) return <b class="quiet">nothing to fix</b>;
+function Worth({ advice: { rule, saving, share, confidence } }: { advice: Advice }) {
+  if (rule === NOTHING_TO_FIX) return <b class="quiet">nothing to fix</b>;
   if (confidence === "cannot_tell") return <b class="quiet">can't tell</b>;
   if (saving === null) return <b class="quiet">no matter of time</b>;
   return (
@@ -114,24 +118,26 @@ function Worth({ piece: { rule, saving, share, confidence } }: { piece: Piece })
 export function AdviceList({ data }: { data: Table }) {
   return (
     <ul class="advice">
-      {pieces(data).map((piece, i) => {
-        const isFound = piece.rule !== NOTHING;
-        if (!isFound && i === 0) return <li key={piece.rule} class="all-well">Nothing that this recording shows.</li>;
+      {adviceRows(data).map((advice, i) => {
+        const needsAction = advice.rule !== NOTHING_TO_FIX;
+        if (!needsAction && i === 0) {
+          return <li key={advice.rule} class="all-well">Nothing that this recording shows.</li>;
+        }
         return (
-          <li key={piece.rule}>
+          <li key={advice.rule}>
             <div class="worth">
-              <Worth piece={piece} />
+              <Worth advice={advice} />
             </div>
             <div>
-              {prose(isFound ? piece.action : piece.title)}
+              {prose(needsAction ? advice.action : advice.title)}
               <p>
-                {isFound && i > 0 && `${piece.title} `}
-                {i > 0 && prose(piece.evidence)}
-                {i === 0 && piece.title} {i > 0 && <InTimeline piece={piece} />}
+                {needsAction && i > 0 && `${advice.title} `}
+                {i > 0 && prose(advice.evidence)}
+                {i === 0 && advice.title} {i > 0 && <InTimeline advice={advice} />}
               </p>
             </div>
-            <button type="button" class="link" onClick={() => openRows(piece.view, piece.filter)}>
-              {viewTitle(piece.view)}
+            <button type="button" class="link" onClick={() => openRows(advice.view, advice.filter)}>
+              {viewTitle(advice.view)}
               <span aria-hidden="true">→</span>
             </button>
           </li>

@@ -74,7 +74,7 @@ export function AverageStep({ data, whole }: { data: Table["data"]; whole: strin
         <Ring
           title={whole}
           kind="duration"
-          parts={parts.map(({ category, mean }) => ({ name: category, value: mean!, ink: colorOf(category) }))}
+          parts={parts.map(({ category, mean }) => ({ name: category, value: mean!, color: colorOf(category) }))}
         />
       )}
     </div>

@@ -29,9 +29,9 @@ function Steps({ shown, unit }: { shown: ShownAnswer; unit: Unit }) {
           <>
             <StepsChart data={data} />
             <ul class="legend">
-              {present.map(({ name, ink }) => (
+              {present.map(({ name, color }) => (
                 <li key={name}>
-                  <i class="swatch" style={{ background: ink }} />
+                  <i class="swatch" style={{ background: color }} />
                   {name}
                 </li>
               ))}
@@ -157,7 +157,7 @@ export function useContext(): string {
     return row < 0 ? null : String(answer.data.value![row]);
   };
   const complete = steps?.state === "ready" ? steps.data.is_complete!.filter(Boolean).length : null;
-  const known = FACTS.flatMap((name) => {
+  const facts = FACTS.flatMap((name) => {
     const value = fact(name);
     if (!value) return [];
     if (name === "World size") return [plural(Number(value) || 1, "process").replace(/ss+s$/, "sses")];
@@ -165,7 +165,7 @@ export function useContext(): string {
   });
   const events = fact("Events");
   return [
-    ...known,
+    ...facts,
     complete !== null && (fact("Steps") === "not marked" ? "steps not marked" : plural(complete, "complete step")),
     events && `${/^\d+$/.test(events) ? decimal(Number(events)) : events} events`,
   ].filter(Boolean).join(" · ");

@@ -10,13 +10,13 @@ import { ViewPage } from "../view_page.tsx";
 interface Bar {
   side: "base" | "new";
   total: number;
-  parts: { name: string; ink: string; value: number }[];
+  parts: { name: string; color: string; value: number }[];
 }
 
 function barOf(data: Table["data"], side: "base" | "new"): Bar {
   const means = data[`${side}_mean_ns`]!;
   const of = (name: string) => Number(means[data.category!.indexOf(name)] ?? 0);
-  return { side, total: of("Step"), parts: CATEGORIES.map(({ name, ink }) => ({ name, ink, value: of(name) })) };
+  return { side, total: of("Step"), parts: CATEGORIES.map(({ name, color }) => ({ name, color, value: of(name) })) };
 }
 
 /** One average step as a bar; both bars of the card have one scale. */
@@ -32,7 +32,7 @@ function StepBar({ bar, longest }: { bar: Bar; longest: number }) {
           {parts.map((part) => (
             <i
               key={part.name}
-              style={{ background: part.ink, width: `${(100 * part.value) / longest}%` }}
+              style={{ background: part.color, width: `${(100 * part.value) / longest}%` }}
               data-tip={`${part.name}: ${exact(part.value, "duration")} · ${share(part)}`}
             />
           ))}
@@ -75,9 +75,9 @@ function Overlay({ table }: { table: Comparison }) {
       <p>{verdictLine(table)}</p>
       <dl class="overlay">{bars.map((bar) => <StepBar key={bar.side} bar={bar} longest={longest} />)}</dl>
       <ul class="legend">
-        {present.map(({ name, ink }) => (
+        {present.map(({ name, color }) => (
           <li key={name}>
-            <i class="swatch" style={{ background: ink }} />
+            <i class="swatch" style={{ background: color }} />
             {name}
           </li>
         ))}

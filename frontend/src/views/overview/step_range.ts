@@ -21,7 +21,7 @@ export function shiftRange({ from, to }: Range, by: number, count: number): Rang
 /** The range made longer or shorter by a factor; what is at `around` stays where it is, if it can. */
 export function zoomRange({ from, to }: Range, factor: number, around: number, count: number): Range {
   const length = Math.min(count, Math.max(2, Math.round((to - from) * factor)));
-  const wished = Math.round(around - ((around - from) / (to - from)) * length);
-  const first = Math.max(0, Math.min(wished, count - length));
+  const target = Math.round(around - ((around - from) / (to - from)) * length);
+  const first = Math.max(0, Math.min(target, count - length));
   return { from: first, to: first + length };
 }

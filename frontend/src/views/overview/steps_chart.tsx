@@ -99,7 +99,7 @@ function placeBars(totals: number[], { from, to }: Range, width: number): Bar[] 
 }
 
 const drawnParts = (bars: Bar[], parts: Numbers[], y: (ns: number) => number) =>
-  outlines(bars, parts, y).map((d, i) => d && <path key={i} d={d} style={{ fill: CATEGORIES[i]!.ink }} />);
+  outlines(bars, parts, y).map((d, i) => d && <path key={i} d={d} style={{ fill: CATEGORIES[i]!.color }} />);
 
 interface Drawing {
   data: Table["data"];

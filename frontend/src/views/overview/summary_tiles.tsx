@@ -36,12 +36,12 @@ function gpuTile(gpus: ShownAnswer, [column, title, unit]: (typeof GPU_TILES)[nu
   const table = answer?.state === "ready" ? answer : earlier;
   if (!table) return { title, doc: "", value: "…", unit: "" };
   const values = table.data[column] ?? [];
-  const known = values.filter((value): value is number => typeof value === "number");
+  const recorded = values.filter((value): value is number => typeof value === "number");
   const definition = table.columns.find(({ name }) => name === column)?.doc ?? "";
-  if (!known.length) return { title, doc: definition, value: "–", unit: "not recorded" };
+  if (!recorded.length) return { title, doc: definition, value: "–", unit: "not recorded" };
   const each = values.map((value, i) => `Device ${table.data.device?.[i]}: ${percent(value as number | null)} %`);
-  const mean = known.reduce((sum, value) => sum + value, 0) / known.length;
-  const devices = known.length > 1 ? `, mean of ${known.length}` : "";
+  const mean = recorded.reduce((sum, value) => sum + value, 0) / recorded.length;
+  const devices = recorded.length > 1 ? `, mean of ${recorded.length}` : "";
   return { title, doc: [definition, ...each].join("\n"), value: percent(mean), unit: unit + devices };
 }
 
