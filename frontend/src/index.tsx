@@ -59,7 +59,7 @@ function HealthBadge() {
   );
 }
 
-/** Where the trace is from: asked for on its overview alone, since views of a run don't wait for any trace. */
+/** Where the trace is from: fetched on its overview only, since views of a run don't wait for any trace. */
 function Context() {
   const { run, worker, span } = placeLabels.value;
   return <>{useContext() || `${run} · ${worker} · ${span}`}</>;

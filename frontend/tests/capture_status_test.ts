@@ -29,7 +29,7 @@ const listed = (...workers: string[]): Run => ({
 const phase = (job: Job, run?: Run) => outcomeOf(job, "mine", 10, run).phase;
 
 Deno.test("a request is followed from asking to the file", () => {
-  same(phase(job([rank(), rank()])), "asked");
+  same(phase(job([rank(), rank()])), "requested");
   same(outcomeOf(job([planned()]), "mine", 10, undefined), {
     phase: "planned",
     text: "Steps 50 to 52 will be recorded; 40 are complete.",
@@ -44,17 +44,17 @@ Deno.test("a request is followed from asking to the file", () => {
   same(outcomeOf(job([planned()]), "mine", 10, listed("rank0")).text, "Saved.");
 });
 
-Deno.test("what goes wrong with a request is said", () => {
+Deno.test("a failed request is explained", () => {
   same(phase(job([rank()], "it has ended (end)")), "failed");
   same(phase(job([planned()], "it has ended (end)")), "failed");
   same(phase(job([rank({ news: [["refused", "no JSON", 20]] })])), "failed");
-  same(phase(job([rank({ news: [["refused", "an earlier one", 10]] })])), "asked");
+  same(phase(job([rank({ news: [["refused", "an earlier one", 10]] })])), "requested");
   same(phase(job([rank({ news: [["plan", plan("other"), 20]] })])), "failed");
   same(phase(job([planned({ news: [["plan", plan("mine"), 20], ["missed", "mine", 30]] })])), "failed");
 });
 
-Deno.test("a job is told by its ranks", () => {
+Deno.test("a job is described by its ranks", () => {
   same(jobText(job([rank(), rank({ rank: 1 })])), "2 ranks, 40 steps complete, 250.0 ms a step.");
-  same(jobText(job([rank({ completed: null, step_s: null })])), "1 of 2 ranks heard, no step complete yet.");
-  same(jobText(job([], "it says nothing")), "It takes no request: it says nothing.");
+  same(jobText(job([rank({ completed: null, step_s: null })])), "1 of 2 ranks reported, no step complete yet.");
+  same(jobText(job([], "it says nothing")), "It accepts no requests: it says nothing.");
 });

@@ -74,7 +74,7 @@ Deno.test("in a tree full bars are the outermost rows' sum, and where a row stan
   same([...tree!.parent], [-1, 0, -1]);
 });
 
-Deno.test("rows are named by as much of their key as tells them apart, shapes without what is no tensor", () => {
+Deno.test("rows are named by as much of their key as makes them unique, shapes without empty arguments", () => {
   const table: Table = {
     state: "ready",
     view: "operator_efficiency",

@@ -46,14 +46,14 @@ Deno.test("what is compared with each other has one scale", () => {
   same(scales.map(({ unit }) => unit), ["ms", "ms", "ms", "ms"]);
 });
 
-Deno.test("a difference has its sign, and growth is told in per cent", () => {
+Deno.test("a difference has its sign, and growth is in percent", () => {
   const scale = { unit: "µs", divisor: 1000, decimals: 1 };
   same([1500, -1500, 0, null].map((value) => formatSigned(value, scale)), ["+1.5", "−1.5", "0.0", "–"]);
   same([3, -3].map((value) => formatSigned(value, scale)), ["+<0.1", "−<0.1"]);
   same([1.5, 0.5, 1, null].map(formatGrowth), ["+50.0 %", "−50.0 %", "0.0 %", "–"]);
 });
 
-Deno.test("the ink says which way it goes only beside the text, and is pale for noise", () => {
+Deno.test("the color shows the direction in addition to the text, and is pale for noise", () => {
   const { tone } = column("delta_total_ns");
   same([0, 1, 2, 3].map((row) => tone!(row)), ["shrank real", "grew noise", "grew unsure", "noise"]);
 });

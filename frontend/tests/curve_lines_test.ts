@@ -78,7 +78,7 @@ Deno.test("axes have round numbers around values and within times", () => {
   same(marksWithin(5, 5, 3), [5]);
 });
 
-Deno.test("a moment is told with exact numbers, and with all that lies within its pixel", () => {
+Deno.test("a time is described with exact numbers, and with the range within its pixel", () => {
   same(
     describeMoment(drawn[0]!, 1000, 900, 1100).replaceAll("\u202f", " "),
     [
@@ -89,7 +89,7 @@ Deno.test("a moment is told with exact numbers, and with all that lies within it
     ].join("\n"),
   );
   same(describeMoment(drawn[0]!, 2000, 1900, 2100).includes("peak"), false);
-  same(describeMoment(drawn[0]!, 10, 0, 20).split("\n").at(-1), "Reserved: not known");
+  same(describeMoment(drawn[0]!, 10, 0, 20).split("\n").at(-1), "Reserved: missing");
 });
 
 Deno.test("a value is drawn as a point where no line can show it", () => {

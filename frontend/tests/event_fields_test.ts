@@ -10,7 +10,7 @@ Deno.test("an event's name and category come first, then the other fields, then 
   });
 });
 
-Deno.test("what an event lacks is null, and what isn't as it should be is shown as it is", () => {
+Deno.test("missing fields are null, and malformed ones are shown as they are", () => {
   same(eventFields({}), { name: null, category: null, fields: [], args: [] });
   same(eventFields({ name: 7, cat: null, args: [1] }), {
     name: "7",
@@ -35,12 +35,12 @@ Deno.test("nested values take one line if they fit, else one line for each item"
   is(pretty([{ long, n: 1 }]), `[\n  {\n    "long": "${long}",\n    "n": 1\n  }\n]`);
 });
 
-Deno.test("a pretty value says the same", () => {
+Deno.test("a pretty value parses to the same", () => {
   const value = { a: Array.from({ length: 60 }, (_, i) => ({ i, s: '"\\\n' })), b: null };
   same(JSON.parse(pretty(value)), value);
 });
 
-Deno.test("a very long text is drawn in part, and says how much is left", () => {
+Deno.test("a very long text is cut, and reports how much is omitted", () => {
   same(truncateText("short"), { drawn: "short", omitted: 0 });
   const { drawn, omitted } = truncateText("y".repeat(50_000));
   is(drawn.length + omitted, 50_000);

@@ -7,7 +7,7 @@ const source = (worker: string, shift_ns: number) => ({
   shift_ns,
 });
 
-Deno.test("all of one worker is asked for by its name alone", () => {
+Deno.test("a whole worker is requested by its name alone", () => {
   same(exportQuery([source("a", 0)], null, []), { run: "job", worker: "a", span: "a's", stamp: "cafe" });
 });
 

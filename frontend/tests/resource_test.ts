@@ -50,7 +50,7 @@ Deno.test("a name keeps its answer until the next one comes, and while it is nul
   same(answers.value, {});
 });
 
-Deno.test("loading is asked for again, and may leave what is ready in place", async () => {
+Deno.test("loading is polled, and may leave a ready answer in place", async () => {
   const version = signal("1");
   const { answers, start } = resources<Answer>(() => ({ own: { ...request("1"), version: version.value } }), {
     keepsReady: true,
@@ -90,7 +90,7 @@ Deno.test("requests wait for their turn where few may run at one time", async ()
   end();
 });
 
-Deno.test("a question that is asked once gives its complete answer", async () => {
+Deno.test("a single request gives its complete answer", async () => {
   const answer = load<Answer>(request("once"));
   await settled();
   await reply("view?x=once", ready(3));

@@ -18,7 +18,7 @@ Deno.test("a row of one line is as high as any, and each further line makes it h
   same(heightOf(3) - heightOf(2), LINE);
 });
 
-Deno.test("rows of one height lie where their number says, below the opened one by its detail", () => {
+Deno.test("rows of one height lie by their number, below the opened one by its detail", () => {
   const layout = new Layout(4, null, 1, 100);
   same([0, 1, 2, 4].map((place) => layout.top(place)), [0, ROW, 2 * ROW + 100, 4 * ROW + 100]);
   same(layout.height(2), ROW);

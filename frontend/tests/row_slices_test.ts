@@ -42,7 +42,7 @@ Deno.test("rows of the critical path lead to it, across ranks to that across ran
   is(of({ ...entry, time: null }, { start_ns: 10 }), null);
 });
 
-Deno.test("a row that says whose it is leads to that recording", () => {
+Deno.test("a row with a worker leads to that worker's recording", () => {
   const entry = timed("start_ns", { length: "total_ns", worker: "worker" });
   same(of(entry, { worker: "rank3", start_ns: 100, total_ns: 50 }), {
     find: null,

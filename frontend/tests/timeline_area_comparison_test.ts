@@ -16,11 +16,11 @@ const rowsOf = ({ data }: ReturnType<typeof comparedTable>) =>
 Deno.test("areas are compared by name and category, the largest difference of self time first", () => {
   const base = table(["a", "Kernel", 2, 20, 20], ["b", "Kernel", 1, 90, 90], ["a", "Operator", 1, 30, 5]);
   const area = table(["a", "Kernel", 3, 35, 35], ["b", "Kernel", 1, 60, 60], ["c", null as never, 1, 7, 7]);
-  const made = comparedTable([base], [area]);
-  same(rowsOf(made), [["b", -30, 90, 60], ["a", 15, 20, 35], ["c", 7, 0, 7], ["a", -5, 5, 0]]);
-  same(made.data.delta_calls, [0, 1, 1, -1]);
-  same(made.data.delta_total_ns, [-30, 15, 7, -30]);
-  same(made.data.category, ["Kernel", "Kernel", null, "Operator"]);
+  const compared = comparedTable([base], [area]);
+  same(rowsOf(compared), [["b", -30, 90, 60], ["a", 15, 20, 35], ["c", 7, 0, 7], ["a", -5, 5, 0]]);
+  same(compared.data.delta_calls, [0, 1, 1, -1]);
+  same(compared.data.delta_total_ns, [-30, 15, 7, -30]);
+  same(compared.data.category, ["Kernel", "Kernel", null, "Operator"]);
 });
 
 Deno.test("the workers of an area are added up, and steps are one row whatever their numbers", () => {
@@ -30,10 +30,10 @@ Deno.test("the workers of an area are added up, and steps are one row whatever t
   same(rowsOf(comparedTable([], [])), []);
 });
 
-Deno.test("both sides are drawn in one scale, and a difference tells its direction", () => {
+Deno.test("both sides are drawn in one scale, and a difference has a sign", () => {
   const entry = { weight: null, picture: null, key: ["name"], parameters: [] };
-  const made = comparedTable([table(["a", "Kernel", 1, 9, 900])], [table(["a", "Kernel", 2, 9, 2_500_000])]);
-  const { columns } = readyAreas(made, entry as unknown as ViewEntry);
+  const compared = comparedTable([table(["a", "Kernel", 1, 9, 900])], [table(["a", "Kernel", 2, 9, 2_500_000])]);
+  const { columns } = readyAreas(compared, entry as unknown as ViewEntry);
   const of = (name: string) => columns.find((column) => column.name === name)!;
   same(["base_self_ns", "area_self_ns", "delta_self_ns"].map((name) => of(name).scale.unit), ["ms", "ms", "ms"]);
   is(of("delta_self_ns").shown!(0), "+2.499");

@@ -16,7 +16,7 @@ const mark = (letter: string, from: number, to: number, ...tracks: [string, numb
   tracks: tracks.map(([source, track]) => ({ source, track })),
 });
 
-Deno.test("kept marks survive the address, whatever workers are called", () => {
+Deno.test("bookmarks survive the address, whatever workers are called", () => {
   const marks = [mark("A", 5, 90, ["rank0", 1], ["x~y.z, 50%", 2]), mark("C", -7, 8)];
   same(bookmarksIn(bookmarksText(marks, "rank0"), "rank0"), marks);
   is(bookmarksText([], "rank0"), "");

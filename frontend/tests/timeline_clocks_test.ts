@@ -7,11 +7,11 @@ const meta = (origin_ns: string, offset: number | null = null, error: number | n
   ({ origin_ns, clock_offset_ns: offset, clock_error_ns: error }) as Meta;
 const clock = (ahead_ns: number, told_by = "collectives") => ({ ahead_ns, error_ns: 2000, told_by });
 
-Deno.test("a worker is where its clock puts it while nobody tells how far that is off", () => {
+Deno.test("a worker is where its clock puts it while the offset is unknown", () => {
   assertEquals(clockShift(meta("1700000000000005000"), meta("1700000000000000000"), undefined, undefined), 5000);
 });
 
-Deno.test("what collectives tell of both clocks is taken off", () => {
+Deno.test("the clock offsets inferred from collectives are subtracted", () => {
   const own = meta("1700000000000000000"), other = meta("1700000000000005000");
   assertEquals(clockShift(other, own, clock(3000), clock(1000)), 3000);
 });
@@ -22,10 +22,10 @@ Deno.test("a measured clock, whose origin is corrected already, is corrected onc
   assertEquals(clockShift(other, own, undefined, undefined), 5000);
 });
 
-Deno.test("who says so is told", () => {
+Deno.test("the source of a clock offset is named", () => {
   assertEquals(clockText(meta("0", 7, 40), undefined), { text: "clock measured to", error_ns: 40 });
   assertEquals(clockText(meta("0", 0, 0), undefined), null);
-  assertEquals(clockText(meta("0"), clock(1)), { text: "clock told by collectives to", error_ns: 2000 });
+  assertEquals(clockText(meta("0"), clock(1)), { text: "clock inferred from collectives to", error_ns: 2000 });
   assertEquals(clockText(meta("0"), clock(1, "wall clock"))?.error_ns, null);
   assertEquals(clockText(meta("0"), clock(0, "reference")), null);
 });

@@ -23,7 +23,7 @@ Deno.test("a collective is found on other ranks by its number in its group", () 
   });
 });
 
-Deno.test("a collective that the file tells nothing of is found by its name", () => {
+Deno.test("a collective without metadata is found by its name", () => {
   const byName = { name: "ncclDevKernel_AllReduce", category: "Communication" };
   same(findOfCollective(facts(null)), byName);
   same(findOfCollective(facts({ group: "0", nth: null })), byName);

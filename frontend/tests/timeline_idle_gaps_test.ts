@@ -3,7 +3,7 @@ import { gapText } from "../src/timeline/model/idle_gaps.ts";
 
 const GAP = { dur_ns: 69_000_000, host: "data loading", host_ns: 68_000_000, after: "Memcpy HtoD", op: "aten::copy_" };
 
-Deno.test("a gap of a late host tells how late the launch was, what the host did, and what launched then", () => {
+Deno.test("a gap of a late host has the delay, what the host did, and what launched then", () => {
   is(
     gapText({ ...GAP, cause: "host late", late_ns: 68_900_000 }),
     "Host late: the next work was launched 68.90 ms after it began; the host waited for a batch of the data loader for " +
@@ -18,7 +18,7 @@ Deno.test("a gap after which nothing ran claims no launch", () => {
   );
 });
 
-Deno.test("a gap whose next row was queued tells when, if that is known", () => {
+Deno.test("a gap whose next work was queued has the time, if it is recorded", () => {
   const words = (cause: string, late_ns: number | null) => gapText({ ...GAP, cause, late_ns });
   is(
     words("dependency", -2000),
@@ -31,10 +31,10 @@ Deno.test("a gap whose next row was queued tells when, if that is known", () => 
   is(words("unexplained", null), "Unexplained: the next work was queued, and waited for nothing that was recorded.");
 });
 
-Deno.test("a gap that has several causes tells how much the largest is", () => {
+Deno.test("a gap with several causes has the time of the largest", () => {
   is(
-    gapWords({ ...GAP, cause: "blocked copy", cause_ns: 60_000_000, late_ns: null }),
+    gapText({ ...GAP, cause: "blocked copy", cause_ns: 60_000_000, late_ns: null }),
     "Blocked copy for 60.00 ms of it: the next work was queued, and the host was in a copy or a synchronizing call.",
   );
-  is(gapWords({ ...GAP, cause: "not shown" }), "Not shown: the device may have run work that isn't in the recording.");
+  is(gapText({ ...GAP, cause: "not shown" }), "Not shown: the device may have run work that isn't in the recording.");
 });

@@ -94,7 +94,7 @@ Deno.test("a filter keeps the threads whose process or name has the words", () =
   same(laid({ filter: parseFilter("nothing") }).lines, []);
 });
 
-Deno.test("workers are stacked, and those beside the main one say so in their names", () => {
+Deno.test("workers are stacked, and the ids of lines of other workers end in their names", () => {
   const { lines } = laid({}, ["rank0", "rank1"]);
   same(lines.filter(({ kind }) => kind === "source").map(({ id, title }) => [id, title]), [
     ["s", "rank0"],
@@ -103,7 +103,7 @@ Deno.test("workers are stacked, and those beside the main one say so in their na
   is(lines.find(({ id }) => id === "a4.rank1")!.isFolded, true);
 });
 
-Deno.test("siblings stand as wished: workers, processes, threads; what is wished of others changes nothing", () => {
+Deno.test("workers, processes and threads are reordered; unknown ids change nothing", () => {
   const heads = (order: string[], ids = ["rank0"], options: Partial<LayoutOptions> = {}) =>
     laid({ order, ...options }, ids).lines.filter(({ group }) => group).map(({ id }) => id);
   same(heads([]), ["p0", "a0", "p1", "a1", "a4", "p5"]);
@@ -155,7 +155,7 @@ Deno.test("what hides a track is known from the inside out", () => {
   same(foldsAround({ id: "rank0", tracks: TRACKS }, 3, options), ["t3", "a1", "p1", "s"]);
 });
 
-Deno.test("names lose what tells least", () => {
+Deno.test("names lose their least distinctive parts", () => {
   is(shortName("aten::addmm"), "addmm");
   is(
     shortName("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int, float)"),

@@ -92,7 +92,7 @@ Deno.test("no line leads over where the path is on a worker that isn't shown, no
   same(linksOf(bars), []);
 });
 
-Deno.test("what nobody recorded before a step leads to where the path is first seen", () => {
+Deno.test("unrecorded time before a step leads to the first visible bar of the path", () => {
   const before = { ...across(0, segment(0, 300)), part: "before the step" };
   const bars = barsAcross(both, [[source, [before, across(1, segment(300, 400, 1))]], [other, []]]);
   same(bars.map(({ left, unseen }) => [left, unseen]), [[300, 0]]);

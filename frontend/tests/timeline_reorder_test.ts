@@ -4,12 +4,12 @@ import { applyOrder, dropAt, insertBefore, moveSibling } from "../src/timeline/m
 const itself = (id: string) => id;
 const natural = ["a", "b", "c", "d"];
 
-Deno.test("those that are wished come first, the others as they are by nature", () => {
+Deno.test("reordered items come first, the others in their natural order", () => {
   same(applyOrder(natural, itself, []), natural);
   same(applyOrder(natural, itself, ["c", "x", "a"]), ["c", "a", "b", "d"]);
 });
 
-Deno.test("one is placed right before another, or last; before nobody that is there, nothing changes", () => {
+Deno.test("one is placed right before another, or last; before an unknown one, nothing changes", () => {
   same(insertBefore(natural, "d", "b"), ["a", "d", "b", "c"]);
   same(insertBefore(natural, "a", null), ["b", "c", "d", "a"]);
   same(insertBefore(natural, "a", "x"), natural);

@@ -21,7 +21,7 @@ const results = (names: [string, number][]): SearchAnswer => ({
 });
 const result = (source: string, at: number, place: number): SearchResult => ({ source, at, place, summary: SUMMARY });
 
-Deno.test("what several traces found is counted together", () => {
+Deno.test("the results of several traces are added up", () => {
   const answers: Record<string, SearchAnswer> = {
     a: results([["mm", 3], ["bmm", 1]]),
     b: results([["bmm", 5]]),
@@ -48,9 +48,9 @@ Deno.test("a hit's standing counts the hits of all traces before it", () => {
   is(positionOf(candidates, "previous", a), 2 + 10 + 0 + 1); // b's up to this one; none of the third
 });
 
-Deno.test("what is looked for is said in words", () => {
+Deno.test("a query has a label", () => {
   const title = (view: string) => view === "operators" ? "Operators" : view;
   is(queryText({ text: "mm -bmm" }, title), "“mm -bmm”");
-  is(queryText({ name: "aten::mm", input_shapes: "[2]", op: null }, title), "aten::mm, input shapes [2], op not known");
+  is(queryText({ name: "aten::mm", input_shapes: "[2]", op: null }, title), "aten::mm, input shapes [2], op missing");
   is(queryText({ view: "operators", name: "aten::mm" }, title), "the row of Operators: aten::mm");
 });

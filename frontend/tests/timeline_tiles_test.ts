@@ -49,13 +49,13 @@ Deno.test("the finest coarser tile stands in for one that is missing, once", () 
   const fine = tile([]), coarse = tile([]);
   const lookup = (level: number, index: number) =>
     level === 3 && index === 1 ? fine : level === 5 && index === 0 ? coarse : undefined;
-  const found = piecesFor(lookup, 3, 0, 4 * 4096);
-  same(found.map(({ level, from, to }) => [level, from, to]), [[5, 0, 4096], [3, 4096, 8192], [5, 8192, 16384]]);
-  ok(found[0]!.tile === coarse && found[1]!.tile === fine);
+  const drawn = piecesFor(lookup, 3, 0, 4 * 4096);
+  same(drawn.map(({ level, from, to }) => [level, from, to]), [[5, 0, 4096], [3, 4096, 8192], [5, 8192, 16384]]);
+  ok(drawn[0]!.tile === coarse && drawn[1]!.tile === fine);
   same(piecesFor(() => undefined, 3, 0, 9999), []);
 });
 
-Deno.test("a box is found where it is, beside it, and in the deepest lane of a row that several share", () => {
+Deno.test("a box is hit where it is, near it, and in the deepest lane of a shared row", () => {
   const pieces = [piece(tile([[10, 100, 0, 0, 1, 100]], [[20, 5, 1, 0, 1, 5]]))];
   is(nearestBox(pieces, 0, 50, 1)!.slice, 0);
   is(nearestBox(pieces, 0, 112, 1)!.slice, 0);
@@ -82,8 +82,8 @@ function painted(lanes: Box[][], nsPerPixel = 1, rows = lanes.length) {
   const colors = Uint32Array.from([100, 101, 102]);
   const names: number[][] = [];
   const shape = { lanes: lanes.length, rows, top: 0, rowHeight: 10, gap: 1, colors, isOver: false };
-  const tell = (left: number, right: number, _: number, label: number) => names.push([left, right, label]);
-  const boxes = paint(target, { ...shape, pieces: [piece(tile(...lanes))] }, tell, 8);
+  const record = (left: number, right: number, _: number, label: number) => names.push([left, right, label]);
+  const boxes = paint(target, { ...shape, pieces: [piece(tile(...lanes))] }, record, 8);
   return { boxes, names, at: (x: number, y: number) => pixels[y * width + x] };
 }
 

@@ -73,7 +73,7 @@ def test_the_overview_lays_both_average_steps_over_each_other(app: App, artifact
     bars = page.locator(".stacked")
     expect(bars).to_have_count(2)
     expect(page.locator("main")).to_contain_text("The average step:")
-    expect(page.locator("main")).to_contain_text("Environment: what differs")
+    expect(page.locator("main")).to_contain_text("Environment differences")
     page.screenshot(path=artifacts / "compared-overview.png")
 
 

@@ -34,9 +34,9 @@ GIVEN = """async () => {
 def dialog(app: App, run: str = "made", **place: str) -> Locator:
     app.open("timeline", run=run, worker="rank0", **place)
     app.page.get_by_role("button", name="Perfetto…").click()
-    found = app.page.get_by_role("dialog", name="Open in Perfetto")
-    expect(found.get_by_role("status").first).to_contain_text("packed.")
-    return found
+    opened = app.page.get_by_role("dialog", name="Open in Perfetto")
+    expect(opened.get_by_role("status").first).to_contain_text("packed.")
+    return opened
 
 
 def without_extra(context: BrowserContext) -> None:
@@ -49,38 +49,38 @@ def steps_in(trace: dict) -> list[str]:
 
 
 def test_the_file_holds_the_range_that_was_chosen(app: App):
-    found = dialog(app, span="5")
-    found.get_by_label("Range").select_option("step 2")
-    expect(found.get_by_role("status").first).to_contain_text("10 slices")
+    opened = dialog(app, span="5")
+    opened.get_by_label("Range").select_option("step 2")
+    expect(opened.get_by_role("status").first).to_contain_text("10 slices")
     with app.page.expect_download() as download:
-        found.get_by_role("link", name="Download").click()
+        opened.get_by_role("link", name="Download").click()
     assert download.value.suggested_filename == "made.rank0.5.timeline.json.gz"
     trace = json.loads(gzip.decompress(Path(download.value.path()).read_bytes()))
     assert steps_in(trace) == ["ProfilerStep#2"]
 
 
 def test_workers_that_are_shown_together_come_together(app: App):
-    found = dialog(app, span="5", ranks="rank1")
-    found.get_by_label("Range").select_option("whole")
+    opened = dialog(app, span="5", ranks="rank1")
+    opened.get_by_label("Range").select_option("whole")
     with app.page.expect_download() as download:
-        found.get_by_role("link", name="Download").click()
+        opened.get_by_role("link", name="Download").click()
     trace = json.loads(gzip.decompress(Path(download.value.path()).read_bytes()))
     assert {e["args"]["name"].split(" · ")[0] for e in trace["traceEvents"] if e["name"] == "process_name"} == {
         "rank0",
         "rank1",
     }
-    found.get_by_label("Workers").select_option("rank1")
-    expect(found.get_by_role("status").first).to_contain_text("packed.")
+    opened.get_by_label("Workers").select_option("rank1")
+    expect(opened.get_by_role("status").first).to_contain_text("packed.")
     with app.page.expect_download() as download:
-        found.get_by_role("link", name="Download").click()
+        opened.get_by_role("link", name="Download").click()
     assert download.value.suggested_filename == "made.rank1.5.timeline.json.gz"
 
 
 def test_the_offline_copy_opens_in_a_new_tab_at_the_range(app: App, context: BrowserContext, artifacts: Path):
-    found = dialog(app, "single_process/transformer")
-    found.get_by_label("Range").select_option("step 3")
+    opened = dialog(app, "single_process/transformer")
+    opened.get_by_label("Range").select_option("step 3")
     with context.expect_page() as opened:
-        found.get_by_role("link", name="Open the offline copy").click()
+        opened.get_by_role("link", name="Open the offline copy").click()
     page: Page = opened.value
     page.wait_for_function("() => window.app?.trace", timeout=120_000)
     count = (
@@ -99,14 +99,14 @@ def test_without_the_extra_the_trace_goes_from_tab_to_tab(app: App, context: Bro
     asked: list[str] = []
     context.on("request", lambda request: asked.append(request.url))
     context.route(ONLINE, lambda route: route.fulfill(body=STAND_IN, content_type="text/html"))
-    found = dialog(app, span="5")
-    found.get_by_label("Range").select_option("whole")
-    expect(found).to_contain_text("loads Perfetto's page from the internet")
-    expect(found).to_contain_text("pip install 'kinetoscope[perfetto]'")
+    opened = dialog(app, span="5")
+    opened.get_by_label("Range").select_option("whole")
+    expect(opened).to_contain_text("loads Perfetto's page from the internet")
+    expect(opened).to_contain_text("pip install 'kinetoscope[perfetto]'")
     assert not any("ui.perfetto.dev" in url for url in asked)
     with context.expect_page() as opened:
-        found.get_by_role("button", name="Open ui.perfetto.dev").click()
-    expect(found).to_contain_text("Perfetto has the file")
+        opened.get_by_role("button", name="Open ui.perfetto.dev").click()
+    expect(opened).to_contain_text("Perfetto received the file")
     opened.value.wait_for_function("() => window.given")
     given = opened.value.evaluate(GIVEN)
     assert (given["title"], given["fileName"]) == ("made rank0", "made.rank0.5.timeline.json.gz")
@@ -117,11 +117,11 @@ def test_without_the_extra_the_trace_goes_from_tab_to_tab(app: App, context: Bro
 def test_a_tab_that_is_closed_too_early_is_told(app: App, context: BrowserContext):
     without_extra(context)
     context.route(ONLINE, lambda route: route.fulfill(body="nobody", content_type="text/html"))
-    found = dialog(app, span="5")
+    opened = dialog(app, span="5")
     with context.expect_page() as opened:
-        found.get_by_role("button", name="Open ui.perfetto.dev").click()
+        opened.get_by_role("button", name="Open ui.perfetto.dev").click()
     opened.value.close()
-    expect(found).to_contain_text("That failed: its tab was closed.")
+    expect(opened).to_contain_text("That failed: its tab was closed.")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

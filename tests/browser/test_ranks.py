@@ -139,7 +139,7 @@ def test_the_timeline_lays_ranks_on_one_clock_that_nobody_measured(page: Page, m
     page.goto(f"{many}{ENTRY}{address(view='timeline', run='run', worker='rank0', span='1', ranks='rank1,rank4')}")
     page.get_by_role("button", name="3 of 6 workers").click(timeout=60_000)
     workers = page.get_by_role("group", name="Workers")
-    expect(workers.locator("li", has_text="rank4")).to_contain_text("clock told by collectives to", timeout=60_000)
+    expect(workers.locator("li", has_text="rank4")).to_contain_text("clock inferred from collectives to", timeout=60_000)
     expect(workers.locator("li", has_text="rank0")).to_contain_text("times are on its clock")
 
 

@@ -65,7 +65,7 @@ def test_every_view_is_in_it(offline: Page, reports: Path, artifacts: Path):
         base = view.place.of if view.place.kind == "variant" else view.id
         opened(page, reports / "all.html", view=base, group=view.id if view.place.kind == "variant" else "")
         expect(page.get_by_role("heading", level=1)).to_have_text(view.title)
-        expect(page.locator("main")).not_to_contain_text("as it is first shown")
+        expect(page.locator("main")).not_to_contain_text("default state of each view")
     assert Axe().run(page).violations_count == 0
 
 

@@ -39,7 +39,7 @@ def test_the_filter_knows_words_exclusions_and_patterns(app: App):
     box.fill("re:add|relu")
     expect(page.locator(".sums")).to_contain_text("2 of 3 rows")
     box.fill("re:(")
-    expect(page.get_by_role("alert")).to_contain_text("No pattern")
+    expect(page.get_by_role("alert")).to_contain_text("Invalid pattern")
     expect(page.locator(".sums")).to_contain_text("3 rows")
 
 

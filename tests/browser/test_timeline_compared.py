@@ -72,7 +72,7 @@ def test_an_area_is_compared_with_any_kept_mark_on_its_own_tracks(app: App):
     expect(compared(drawn).locator("tr.row", has_text=LARGEST)).to_contain_text("+60.00")
     compared(drawn).get_by_label("Filter rows").fill("relu")
     expect(compared(drawn).locator("tr.row")).to_have_count(1)
-    page.get_by_role("list", name="Kept marks").get_by_role("button", name="Remove mark A").click()
+    page.get_by_role("list", name="Bookmark labels").get_by_role("button", name="Remove bookmark A").click()
     expect(compared(drawn)).to_have_count(0)
     expect(choice).to_have_value("")
 

@@ -34,7 +34,7 @@ def test_words_find_slices_in_all_of_the_recording_and_enter_walks_through_them(
     page.keyboard.press("/")
     page.keyboard.type("aten:: -relu")
     expect(count(page)).to_have_text("4 found")
-    names = page.get_by_role("list", name="Names found").get_by_role("listitem")
+    names = page.get_by_role("list", name="Matching names").get_by_role("listitem")
     expect(names).to_have_text(["aten::addmm4100.0 %"])
     box(page).press("Enter")
     expect(count(page)).to_have_text("1 of 4")
@@ -84,24 +84,24 @@ def test_hits_of_all_workers_are_walked_in_order_of_time(app: App):
 def test_nothing_found_is_said(app: App):
     page = app.open("timeline", **PLACE)
     box(page).fill("no such name")
-    expect(count(page)).to_have_text("nothing found")
-    expect(page.get_by_role("region", name="Found")).to_contain_text("Nothing was found for “no such name”")
+    expect(count(page)).to_have_text("no results")
+    expect(page.get_by_role("region", name="Results")).to_contain_text("No results for “no such name”")
 
 
 def test_a_wrong_pattern_says_so_and_is_not_asked_for(app: App):
     page = app.open("timeline", **PLACE)
     box(page).fill("re:(")
-    expect(page.get_by_role("search").get_by_role("alert")).to_contain_text("No pattern")
+    expect(page.get_by_role("search").get_by_role("alert")).to_contain_text("Invalid pattern")
     box(page).fill("re:(relu|addmm)$")
     expect(count(page)).to_have_text("8 found")
 
 
 def test_a_name_of_the_list_is_found_alone(app: App):
     page = app.open("timeline", **PLACE, find=json.dumps({"text": "aten"}))
-    page.get_by_role("list", name="Names found").get_by_role("button", name="aten::relu").click()
+    page.get_by_role("list", name="Matching names").get_by_role("button", name="aten::relu").click()
     expect(count(page)).to_have_text("4 found")
-    expect(page.get_by_role("list", name="Names found").get_by_role("listitem")).to_have_count(1)
-    page.get_by_role("button", name="Look for this no more").click()
+    expect(page.get_by_role("list", name="Matching names").get_by_role("listitem")).to_have_count(1)
+    page.get_by_role("button", name="Clear this search").click()
     expect(count(page)).to_have_count(0)
 
 

@@ -59,7 +59,7 @@ def test_every_goal_of_an_arrow_is_reached(app: App):
     page = drawn.page
     page.keyboard.press("Shift+ArrowDown")
     drawn.says("selected: ProfilerStep#1")
-    place = page.locator(".details .trail")
+    place = page.locator(".details .flow-position")
     expect(page.get_by_role("article", name="Slice ProfilerStep#1")).to_be_visible()
     for nth, start in enumerate(("110.0", "210.0", "310.0", "110.0")):
         page.keyboard.press("]")  # a kernel leads nowhere: then the next one of those of the step

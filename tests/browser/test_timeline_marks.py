@@ -20,7 +20,7 @@ KERNEL = "Kernel, 30.00 µs, at 310.0 µs"
 
 def labels(drawn: Drawn) -> Locator:
     """The letters in the ruler."""
-    return drawn.page.get_by_role("list", name="Kept marks").locator("button[aria-pressed]")
+    return drawn.page.get_by_role("list", name="Bookmark labels").locator("button[aria-pressed]")
 
 
 def is_violet(ink: tuple[int, int, int]) -> bool:
@@ -49,7 +49,7 @@ def test_marks_are_kept_chosen_again_and_removed(app: App):
     page.keyboard.press("Shift+R")
     expect(labels(drawn)).to_have_text(["B 20.00 µs", "A 30.00 µs"])
     drag(drawn, 400_000, 470_000)
-    drawn.says("2 kept marks")
+    drawn.says("2 bookmarks")
     expect(labels(drawn)).to_have_count(2)
     expect(labels(drawn).and_(page.locator("[aria-pressed=true]"))).to_have_count(0)
     page.wait_for_function("/marks=A~310000~340000~0,B~210000~230000~(&|$)/.test(decodeURIComponent(location.hash))")
@@ -58,13 +58,13 @@ def test_marks_are_kept_chosen_again_and_removed(app: App):
     expect(labels(drawn)).to_have_text(["B 20.00 µs", "A 30.00 µs"])
     labels(drawn).nth(1).click()
     page.wait_for_function("/area=310000~340000~0(&|$)/.test(location.hash)")
-    expect(page.get_by_role("button", name="Kept as A")).to_be_visible()
+    expect(page.get_by_role("button", name="Bookmark A", exact=True)).to_be_visible()
     page.keyboard.press("Delete")
     expect(labels(drawn)).to_have_text(["B 20.00 µs"])
     page.wait_for_function("!location.hash.includes('.area=')")
     page.go_back()
     expect(labels(drawn)).to_have_count(2)
-    page.get_by_role("list", name="Kept marks").get_by_role("button", name="Remove mark B").click()
+    page.get_by_role("list", name="Bookmark labels").get_by_role("button", name="Remove bookmark B").click()
     expect(labels(drawn)).to_have_text(["A 30.00 µs"])
 
 
@@ -76,18 +76,18 @@ def test_what_was_dragged_last_is_what_is_kept(app: App):
     page.wait_for_function("location.hash.includes('.area=')")
     area = drawn.place("area")
     page.keyboard.press("Shift+M")
-    drawn.says("1 kept mark")
-    expect(page.get_by_role("button", name="Kept as A")).to_be_visible()
+    drawn.says("1 bookmark")
+    expect(page.get_by_role("button", name="Bookmark A", exact=True)).to_be_visible()
     page.wait_for_function("location.hash.includes('.marks=')")
     assert drawn.place("area") == area
-    kept = page.get_by_role("region", name="Kept", exact=True)
+    bookmarks = page.get_by_role("region", name="Bookmarks", exact=True)
     page.keyboard.press("Shift+R")
-    drawn.says("2 kept marks")
-    expect(kept.get_by_role("listitem").last).to_contain_text("on all tracks")
-    kept.get_by_role("button", name="Choose mark A").click()
-    expect(page.get_by_role("button", name="Kept as A")).to_be_visible()
-    kept.get_by_role("button", name="Remove all 2").click()
-    expect(kept).to_have_count(0)
+    drawn.says("2 bookmarks")
+    expect(bookmarks.get_by_role("listitem").last).to_contain_text("on all tracks")
+    bookmarks.get_by_role("button", name="Select bookmark A").click()
+    expect(page.get_by_role("button", name="Bookmark A", exact=True)).to_be_visible()
+    bookmarks.get_by_role("button", name="Remove all 2").click()
+    expect(bookmarks).to_have_count(0)
     expect(labels(drawn)).to_have_count(0)
 
 

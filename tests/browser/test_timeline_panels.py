@@ -173,7 +173,7 @@ def test_a_gap_says_who_is_to_blame_and_is_shown_by_a_click(app: App):
         "location.hash.includes('profiler.from=224500&') && location.hash.includes('profiler.to=1225500')"
     )
     page.get_by_label("Filter gaps").fill("dependency")
-    expect(page.get_by_text("No gap is like that.")).to_be_visible()
+    expect(page.get_by_text("No gap matches.")).to_be_visible()
     page.get_by_label("Filter gaps").fill("host late")
     expect(longest).to_be_visible()
     page.get_by_role("button", name="As a table").click()
@@ -231,7 +231,7 @@ def test_clocks_that_cannot_be_compared_are_named_and_compared_again(app: App, b
     page.get_by_role("button", name="Try again").click()
     expect(page.get_by_role("alert")).to_have_count(0)
     page.get_by_role("button", name="2 of 2 workers").click()
-    expect(page.get_by_role("group", name="Workers", exact=True)).to_contain_text("clock told by collectives")
+    expect(page.get_by_role("group", name="Workers", exact=True)).to_contain_text("clock inferred from collectives")
 
 
 def test_clocks_told_late_move_no_aligned_worker_and_close_nothing(app: App, base_url: str):
@@ -245,13 +245,13 @@ def test_clocks_told_late_move_no_aligned_worker_and_close_nothing(app: App, bas
     details(page, ALL_REDUCE).get_by_role("button", name="Show the whole event").click()
     event = page.get_by_role("region", name="Event at byte")
     expect(event).to_contain_text(ALL_REDUCE)
-    expect(page.get_by_text("lining up…")).to_be_visible()
+    expect(page.get_by_text("aligning…")).to_be_visible()
     held.release()
     app.settle()
-    expect(page.get_by_text("lining up…")).to_have_count(0)
+    expect(page.get_by_text("aligning…")).to_have_count(0)
     expect(event).to_be_visible()
     page.get_by_role("button", name="2 of 2 workers").click()
-    expect(page.get_by_role("group", name="Workers", exact=True)).to_contain_text("clock told by collectives")
+    expect(page.get_by_role("group", name="Workers", exact=True)).to_contain_text("clock inferred from collectives")
     page.keyboard.press("Escape")
     page.keyboard.press("f")
     # As if there were no clocks: from 300 to 340 µs it lasts.
@@ -268,7 +268,7 @@ def test_a_broken_worker_hides_no_other(app: App):
     states = page.get_by_role("list", name="Workers that aren't shown yet")
     expect(states.get_by_role("alert")).to_contain_text("rank1.5.pt.trace.json")
     expect(page.get_by_role("button", name=re.compile("main thread|thread")).first).to_be_visible()
-    states.get_by_role("button", name="Leave it out").click()
+    states.get_by_role("button", name="Hide it").click()
     expect(states).to_have_count(0)
 
 

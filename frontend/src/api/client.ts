@@ -1,10 +1,10 @@
-/** Asks the server, once or until it says more than "loading". */
+/** Requests to the server: one request, or polling until the answer is no longer "loading". */
 
 import { answerFromReport, isReport } from "./report.ts";
 import type { Failed, Query } from "./types.ts";
 
-/** Asks the plugin's server; TensorBoard gives the frame a base address to which the routes are relative. */
-export async function ask<T>(route: string, query: Query, signal?: AbortSignal): Promise<T | Failed> {
+/** Fetches an answer from the plugin's server; TensorBoard gives the frame a base address to which the routes are relative. */
+export async function fetchAnswer<T>(route: string, query: Query, signal?: AbortSignal): Promise<T | Failed> {
   if (isReport) return await answerFromReport(route, query) as T | Failed;
   try {
     const response = await fetch(`${route}?${new URLSearchParams(query)}`, { signal });
@@ -23,7 +23,7 @@ const LONGEST_PAUSE_MS = 500;
 
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-/** Asks until the answer is more than "loading", with growing pauses, and then every `every_ms` where that is given. */
+/** Polls with growing pauses until the answer is no longer "loading"; then every `every_ms`, if set. */
 export async function poll<T extends { state: string }>(
   { route, query, every_ms = 0 }: { route: string; query: Query; every_ms?: number },
   onAnswer: (answer: T | Failed) => void,
@@ -32,7 +32,7 @@ export async function poll<T extends { state: string }>(
 ) {
   if (delay_ms) await pause(delay_ms);
   for (let wait = FIRST_PAUSE_MS; !signal?.aborted; wait = Math.min(LONGEST_PAUSE_MS, wait * 1.5)) {
-    const answer = await ask<T>(route, query, signal);
+    const answer = await fetchAnswer<T>(route, query, signal);
     if (signal?.aborted) return;
     onAnswer(answer);
     if (answer.state !== "loading" && !every_ms) return;

@@ -24,7 +24,7 @@ export const pageView = (id: string, title: string, doc: string): ViewEntry => (
   comparable_columns: [],
 });
 
-/** The columns of which the largest rows, or all bins, are drawn. */
+/** The columns drawn as bars or bins. */
 export const chartedColumns = (picture: Picture | null): string[] =>
   picture?.kind === "bars" ? picture.lengths : picture?.kind === "histogram" ? picture.heights : [];
 

@@ -1,4 +1,4 @@
-/** A report: the page in a file of its own, with the answers in it that are else asked from the server. */
+/** A report: one HTML file that holds the page and the answers that it would otherwise fetch. */
 
 import type { Failed, Listing, Query, TraceState, ViewAnswer, ViewEntry } from "./types.ts";
 
@@ -15,7 +15,7 @@ interface Report {
   traces: ReportTrace[];
 }
 
-/** The element of the file that holds the answers; there is none where a server answers. */
+/** The element that holds the answers; null on a page served by TensorBoard. */
 const element = document.getElementById("kinetoscope-report");
 export const isReport = element !== null;
 
@@ -27,7 +27,8 @@ async function unpack(packed: string): Promise<Report> {
 
 const report = element && unpack(element.textContent ?? "");
 
-const NOT_IN_REPORT = "This report holds each view as it is first shown. Open the recording in TensorBoard for this.";
+const NOT_IN_REPORT =
+  "This report holds the default state of each view only. Open the recording in TensorBoard for this.";
 
 const PLACE = ["view", "run", "worker", "span"];
 
@@ -39,7 +40,7 @@ function view(trace: ReportTrace, query: Query): ViewAnswer {
   return entry?.answer ?? { state: "missing", hint: NOT_IN_REPORT };
 }
 
-/** The answer that the report holds to a question. */
+/** The report's answer to a request. */
 export async function answerFromReport(route: string, query: Query): Promise<unknown> {
   const { listing, views, traces } = await report!;
   if (route === "runs") return listing;

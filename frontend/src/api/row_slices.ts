@@ -1,9 +1,9 @@
-/** Which slices of the timeline a row of a view is about: what finds them, and when they were. docs/http_api.md: find. */
+/** The slices that a row of a view stands for: a query that finds them, and their time. See `find` in docs/http_api.md. */
 
 import type { Reference, RowTime, ViewEntry } from "./types.ts";
 import type { Value } from "../format/numbers.ts";
 
-/** What finds slices: exact values, words, or the key of a row of a view. */
+/** A query for slices: exact values, words, or the key of a row of a view. */
 export type Find = Record<string, Value>;
 
 export interface RowSlices {
@@ -11,11 +11,11 @@ export interface RowSlices {
   find: Find | null;
   /** The time that the row is about, in ns since the recording's origin. */
   range: { from: number; to: number } | null;
-  /** For rows about idle gaps: the words that tell which of them. */
+  /** For rows about idle gaps: the filter that selects them. */
   gaps?: string;
-  /** Which critical path it is about, as the timeline's address spells it, so that it is drawn. */
+  /** The critical path to draw, as in the timeline's address. */
   critical?: "1" | "ranks";
-  /** In whose recording, if the row says it. */
+  /** The worker whose recording it is in, if the row has one. */
   worker?: string;
 }
 
@@ -23,7 +23,7 @@ type Row = (column: string) => Value;
 
 const MARGIN_NS = 20_000; // around a moment
 
-/** What finds the slices of a row: the key that tells it from other rows. */
+/** A query for the slices of a row, by the row's key. */
 function findOf({ id, key, slices }: ViewEntry, row: Row): Find | null {
   if (!slices?.are_highlighted) return null;
   if (slices.except_kind !== null && row("kind") === slices.except_kind) return null;
@@ -37,7 +37,7 @@ function rangeOf({ begin, length, end }: RowTime, row: Row): RowSlices["range"] 
   return typeof to === "number" ? { from, to } : { from: from - MARGIN_NS, to: from + MARGIN_NS };
 }
 
-/** What of the timeline a row of a view is about; null where it is about none of it. */
+/** What to show in the timeline for a row of a view; null if there is nothing. */
 export function slicesOfRow(entry: ViewEntry, row: Row, views: ViewEntry[]): RowSlices | null {
   if (entry.reference) return slicesOfReference(entry.reference, row, views);
   const { time, shows_path, scope } = entry;
@@ -47,7 +47,7 @@ export function slicesOfRow(entry: ViewEntry, row: Row, views: ViewEntry[]): Row
   return find || range ? { find, range, ...critical, ...(typeof worker === "string" && { worker }) } : null;
 }
 
-/** What of the timeline shows the rows that a row points to; null where nothing does. */
+/** What to show in the timeline for a row that refers to rows of another view; null if there is nothing. */
 export function slicesOfReference(reference: Reference, row: Row, views: ViewEntry[]): RowSlices | null {
   const slices = views.find(({ id }) => id === row(reference.view))?.slices;
   const filter = String(row(reference.filter) ?? "");

@@ -1,13 +1,13 @@
-/** What the server says of a timeline. Times are ns since the trace's origin; docs/http_api.md describes the routes. */
+/** The server's answers about a timeline. Times are ns since the trace's origin; docs/http_api.md describes the routes. */
 
 import type { Failed, Loading } from "./types.ts";
 
 export type Part = "annotations" | "calls" | "work" | "waits" | "other" | "python";
 
 export interface Track {
-  /** The device or process that it stands under, in words. */
+  /** Name of the device or process that it belongs to. */
   process: string;
-  /** The thread or stream, in words. */
+  /** Name of the thread or stream. */
   name: string;
   part: Part;
   device: number | null;
@@ -26,7 +26,7 @@ export interface Step {
   is_complete: boolean;
 }
 
-/** What changes over time beside the slices. */
+/** A value over time. */
 export interface Counter {
   id: number;
   name: string;
@@ -49,9 +49,9 @@ export interface Meta {
   window: [number, number];
   /** ns since 1970, as text: it is too large for a number. */
   origin_ns: string;
-  /** By how much the clock may differ from that of the run's other workers; null where nobody measured it. */
+  /** Error bound of the measured clock offset; null if it was not measured. */
   clock_error_ns: number | null;
-  /** By how much it is ahead of it, which `origin_ns` is corrected by; null where nobody measured it. */
+  /** Measured clock offset, which `origin_ns` is corrected by; null if it was not measured. */
   clock_offset_ns: number | null;
   slices: number;
   labels: number;
@@ -71,7 +71,7 @@ export interface LabelPage {
   categories: number[];
 }
 
-/** A slice in few words. */
+/** The main facts of a slice. */
 export interface SliceSummary {
   slice: number;
   name: string;
@@ -88,7 +88,7 @@ export interface Arrow {
   to: SliceSummary;
 }
 
-/** What led to a slice. */
+/** Where a slice came from: its call, operator, module, and Python frames. */
 export interface Provenance {
   call: SliceSummary | null;
   op: SliceSummary | null;
@@ -102,7 +102,7 @@ export interface Provenance {
   is_forward: boolean;
 }
 
-/** All that is known of a slice. */
+/** All facts of a slice. */
 export interface SliceFacts extends SliceSummary {
   state: "ready";
   self_ns: number | null;
@@ -117,7 +117,7 @@ export interface SliceFacts extends SliceSummary {
   ancestors: SliceSummary[];
   /** `device_ns` is the time in which any of it ran, `total_ns` the sum. */
   launched: { count: number; device_ns: number; total_ns: number; slices: SliceSummary[] } | null;
-  /** Of device work: what led to it. Of anything on the host: the same, with no call. */
+  /** `launched_by` for device work; `called_from`, which has no call, for host work. */
   launched_by: Provenance | null;
   called_from: Provenance | null;
   forward: SliceSummary | null;
@@ -147,37 +147,37 @@ export type { Find } from "./row_slices.ts";
 export interface SearchResults {
   state: "ready";
   count: number;
-  /** Most first, at most 100. */
+  /** By count, largest first; at most 100. */
   names: [string, number][];
   /** How many of them begin in each of 512 equal parts of the window. */
   histogram: number[];
   slice: SliceSummary | null;
-  /** How many hits lie before that one. */
+  /** How many results come before that one. */
   place: number | null;
 }
-/** A stretch of a step's critical path. */
+/** A segment of a step's critical path. */
 export interface PathSegment {
   from_ns: number;
   to_ns: number;
-  /** What it is, as in the view of the critical path. */
+  /** Its part of the step, as in the view of the critical path. */
   part: string;
   /** Why it could not begin earlier. */
   reason: string;
   /** What runs; null in a wait, and where nothing was recorded. */
   slice: SliceSummary | null;
-  /** How many stretches it stands for; what is said is said of the longest. */
+  /** How many segments are merged into it; the other values describe the longest. */
   count: number;
 }
-/** A piece of the path across ranks that lies on a worker. */
+/** A segment of the path across ranks, on one worker. */
 export interface CrossRankSegment extends PathSegment {
   /** The step's name. */
   step: string;
-  /** The stretches of the path that it is of, numbered over all ranks: the path goes on where the next number is. */
+  /** Its position on the path, numbered over all ranks: the path continues at the next number. */
   first: number;
   last: number;
-  /** What ends when its stretch begins, in words; null before the step. */
+  /** Description of what ends when it begins; null before the step. */
   since: string | null;
-  /** What begins when its stretch ends. */
+  /** Description of what begins when it ends. */
   until: string;
 }
 export interface Path<Piece = PathSegment> {
@@ -187,12 +187,12 @@ export interface Path<Piece = PathSegment> {
 }
 export type PathAnswer<Piece = PathSegment> = Loading | Failed | Path<Piece>;
 
-/** On whom the path across ranks lies in a range. */
+/** How much of the path across ranks lies on each worker in a range. */
 export interface Shares {
   state: "ready";
   /** Longest first. */
   shares: { worker: string; rank: number; path_ns: number }[];
-  /** What it lacks, since recordings are missing. */
+  /** What is incomplete because recordings are missing. */
   notes: string[];
 }
 export type SharesAnswer = Loading | Failed | { state: "missing"; hint: string } | Shares;

@@ -17,7 +17,7 @@ export interface Run {
   name: string;
   label: string;
   workers: Worker[];
-  /** What its recorder says of it: what is missing, partial or lost, and why. */
+  /** The recorder's notes: what is missing, partial or lost, and why. */
   notes: Note[];
 }
 export interface Note {
@@ -71,7 +71,7 @@ export interface Slices {
   panel: "gaps" | null;
 }
 
-/** The columns that say when a row was: a moment, or a time with a length or an end; and in whose recording. */
+/** The columns with a row's time (an instant, or a start with a duration or an end) and its worker. */
 export interface RowTime {
   begin: string;
   length: string | null;
@@ -120,7 +120,7 @@ export interface Progress {
 export type Loading = { state: "loading"; progress: Progress | null };
 /** `code` is the server's, or "unreachable" if there was no answer to read. */
 export type Failed = { state: "failed"; code: string; message: string };
-/** What the part of a file holds that is read: numbers that the rest can only raise. */
+/** What has been read of a file so far: numbers that can only grow. */
 export interface PartialRead {
   fraction: number;
   events: number;
@@ -157,7 +157,7 @@ export interface Table {
   /** How many rows there were, where a report holds only the first. */
   cut_from?: number;
 }
-/** A view of two traces side by side; docs/comparing.md says what of each column there is. */
+/** A view of two traces side by side; docs/comparing.md describes the columns. */
 export interface Comparison extends Table {
   compared: string[];
   basis: { words: string };
@@ -167,7 +167,7 @@ export interface Comparison extends Table {
 }
 export type ViewAnswer = Loading | Failed | Table | { state: "missing"; hint: string };
 
-/** One event as the file has it; a number in `value` that JavaScript would round is a text. */
+/** One event as recorded in the file; a number that JavaScript would round is a string in `value`. */
 export interface RawEvent {
   state: "ready";
   offset: number;

@@ -35,7 +35,7 @@ export interface ShownAnswer {
 export const useAnswer = (view: string, parameters: Query = {}, place?: TracePlace): ShownAnswer =>
   useEarlier(view, useAnswerAbout<ViewAnswer>("view", { view, ...parameters }, "", place));
 
-/** The view of the selected trace beside that of another; `version` changes when the other's file does. */
+/** The view compared with that of another trace; `version` changes when the other trace's file does. */
 export const useComparison = (view: string, query: Query, version: string): ShownAnswer =>
   useEarlier(view, useAnswerAbout<ViewAnswer>("compare", { view, ...query }, version));
 

@@ -1,4 +1,4 @@
-/** The trace that the shown one is compared with: a second place, which the address holds like the first. */
+/** The base of a comparison: a second trace, stored in the address like the first. */
 
 import { computed } from "@preact/signals";
 import type { Address } from "./host.ts";
@@ -13,7 +13,7 @@ export const comparisonBase = computed(() => {
   return { base_run, base_worker, base_span, version: file?.stamp ?? "" };
 });
 
-/** The base's place in the words of the menus. */
+/** The base's labels, as in the menus. */
 export const baseLabels = computed(() => {
   const { base_run: run = "", base_worker: worker = "", base_span: span = "" } = address.value;
   return labelsOf({ run, worker, span });
@@ -51,7 +51,7 @@ export function compareWith(place: Address | null = firstBase()) {
 
 export const stopComparing = () => go({ ...asBase({}), noise: "", row: "", open: "" }, "push");
 
-/** The base becomes what is shown, and what was shown the base. */
+/** Swaps the shown trace and the base. */
 export function swapComparison() {
   const { base_run = "", base_worker = "", base_span = "" } = address.value;
   openTrace({ run: base_run, worker: base_worker, span: base_span, ...asBase(trace.value) });

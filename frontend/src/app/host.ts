@@ -1,4 +1,4 @@
-/** What the surrounding TensorBoard page offers: its colour theme, its address, its reload button. */
+/** What the surrounding TensorBoard page offers: its color theme, its address, its reload button. */
 
 let page: Window = window;
 try {

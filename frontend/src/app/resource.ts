@@ -1,9 +1,8 @@
 /**
- * What the server answers to the questions that follow from the page's state.
+ * The server's answers to the requests that follow from the page's state.
  *
- * A resource asks whenever its request changes, and aborts the request before: an old answer never replaces a newer one.
- * It polls while the server says "loading", and asks again after a failure once the user, or the end of an outage, wants
- * another attempt.
+ * A resource sends a request whenever it changes, and aborts the one before: an old answer never replaces a newer one.
+ * It polls while the server is "loading". A failed request is repeated when the user retries, or when an outage ends.
  */
 
 import { computed, effect, type ReadonlySignal, signal, untracked } from "@preact/signals";
@@ -35,7 +34,7 @@ interface Options<T> {
 export interface Resources<T> {
   /** The latest answer to each request, by its name. */
   readonly answers: ReadonlySignal<Readonly<Record<string, T | Failed>>>;
-  /** Begins to ask; returns what ends it and forgets the answers. */
+  /** Starts requesting; returns a function that stops and drops the answers. */
   start: () => () => void;
 }
 
@@ -45,15 +44,15 @@ interface Run {
   state: "running" | "done" | "failed";
 }
 
-/** Counts the attempts to get what had failed. */
+/** Counts the retries of failed requests. */
 export const attempt = signal(0);
 export const retryFailed = () => attempt.value++;
 
 export const keyOf = ({ route, query, version }: ApiRequest): string => JSON.stringify([route, query, version]);
 
 /**
- * Answers to a changing set of requests. A name keeps its last answer until the next one comes, and loses it when it is
- * no longer among the requests; null keeps the answer and asks nothing.
+ * Answers to a changing set of requests. A name keeps its last answer until the next one arrives, and loses it when it
+ * is no longer requested; null keeps the answer and requests nothing.
  */
 export function resources<T extends Answer>(
   requests: () => Record<string, ApiRequest | null>,
@@ -63,7 +62,7 @@ export function resources<T extends Answer>(
   let current: Record<string, ApiRequest | null> = {};
   const runs = new Map<string, Run>();
 
-  function ask(name: string, request: ApiRequest) {
+  function send(name: string, request: ApiRequest) {
     const run: Run = { key: keyOf(request), controller: new AbortController(), state: "running" };
     const { signal } = run.controller;
     runs.set(name, run);
@@ -79,7 +78,7 @@ export function resources<T extends Answer>(
   function requestNext() {
     let free = atOnce - [...runs.values()].filter(({ state }) => state === "running").length;
     for (const [name, request] of Object.entries(current)) {
-      if (request && !runs.has(name) && free-- > 0) ask(name, request);
+      if (request && !runs.has(name) && free-- > 0) send(name, request);
     }
   }
 
@@ -138,7 +137,7 @@ export function exactResources<T extends Answer>(
 }
 
 export interface Resource<T> {
-  /** The answer to the request as it is now; null before the first one, and while nothing is asked. */
+  /** The answer to the current request; null before it arrives, and while there is no request. */
   readonly answer: ReadonlySignal<T | Failed | null>;
   start: () => () => void;
 }
@@ -154,7 +153,7 @@ export function resource<T extends Answer>(request: () => ApiRequest | null, opt
 
 const MAX_CACHED = 40;
 
-/** Complete answers for components, those of components that are gone too. */
+/** Complete answers, kept after their components unmount. */
 const cachedAnswers = new Map<string, Answer>();
 
 function cacheAnswer(answer: Answer, request: ApiRequest) {
@@ -163,7 +162,7 @@ function cacheAnswer(answer: Answer, request: ApiRequest) {
   if (cachedAnswers.size > MAX_CACHED) cachedAnswers.delete(cachedAnswers.keys().next().value!);
 }
 
-/** The requests of all components, with how many want each. */
+/** The requests of all components, with the number of users of each. */
 const shared = signal<Readonly<Record<string, { request: ApiRequest; users: number }>>>({});
 const sharedAnswers = resources<Answer>(
   () => Object.fromEntries(Object.entries(shared.value).map(([key, { request }]) => [key, request])),
@@ -177,7 +176,7 @@ function share(request: ApiRequest, by: 1 | -1) {
   shared.value = users ? { ...others, [keyOf(request)]: { request, users } } : others;
 }
 
-/** The answers to several requests for a component, each null before its first. Components share what they ask. */
+/** The answers to a component's requests, each null before its first. Components share requests. */
 export function useResources<T extends Answer>(requests: (ApiRequest | null)[]): (T | Failed | null)[] {
   const keys = requests.map((request) => request && keyOf(request)).join("\n");
   const { missing, answers } = useMemo(() => {

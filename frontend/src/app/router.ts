@@ -1,7 +1,7 @@
-/** What the page knows and shows. The address is the state of the user's place; all else follows from it and the server. */
+/** The page's state. The address holds what the user chose; everything else follows from it and the server. */
 
 import { batch, computed, signal } from "@preact/signals";
-import { ask } from "../api/client.ts";
+import { fetchAnswer } from "../api/client.ts";
 import { isReport } from "../api/report.ts";
 import { type RowSlices, slicesOfRow } from "../api/row_slices.ts";
 import { type Failed, type Listing, type Query, type Span, type TraceState, type ViewEntry } from "../api/types.ts";
@@ -17,7 +17,7 @@ export const catalogue = signal<ViewEntry[]>([]);
 /** Why the listing or the catalogue didn't come the last time; what came before stays on the page. */
 export const outage = signal<Failed | null>(null);
 
-/** Asks again for what had failed, and for the listing and the state of the trace. */
+/** Retries failed requests, and refreshes the listing and the state of the trace. */
 export const retry = () => {
   retryFailed();
   void refresh();
@@ -38,14 +38,14 @@ export const trace = computed(() => {
   return { run, worker, span, version: file?.stamp ?? "" };
 });
 
-/** A place in the words of the menus. */
+/** The labels of a place, as in the menus. */
 export function labelsOf({ run, worker, span }: { run: string; worker: string; span: string }) {
   const listed = listing.value?.runs.find(({ name }) => name === run);
   const spans = listed?.workers.find(({ name }) => name === worker)?.spans ?? [];
   return { run: listed?.label ?? run, worker, span: spans.find(({ name }) => name === span)?.label ?? span };
 }
 
-/** The trace's place in the words of the menus. */
+/** The shown trace's labels, as in the menus. */
 export const placeLabels = computed(() => labelsOf(trace.value));
 
 const traceKey = computed(() => JSON.stringify(trace.value));
@@ -59,7 +59,7 @@ export function placeIn(run: string, worker = "", span = ""): Address {
   return { run, worker: there?.name ?? "", span: recording?.name ?? "" };
 }
 
-/** The page alone knows this one: it has no table. */
+/** The timeline has no table, so it is not in the server's catalogue. */
 const TIMELINE = pageView("timeline", "Timeline", "Every slice of the recording where and when it ran.");
 
 /** The views in the list. A report has no server that the timeline could ask for what it draws. */
@@ -98,7 +98,7 @@ export function parametersOf(entry: ViewEntry): Query {
   return Object.fromEntries(chosen.filter(([, value]) => value));
 }
 
-/** The times to which all parts of the page that know times are narrowed; null for the whole recording. */
+/** The time range that the page is narrowed to; null for the whole recording. */
 export const zoom = computed(() => {
   const [from, to] = ["from_ns", "to_ns"].map((name) => address.value[`set.${name}`]);
   return from && to ? { from: Number(from), to: Number(to) } : null;
@@ -141,7 +141,7 @@ export function openRows(id: string, filter: string) {
   } else openView(id, filter);
 }
 
-const ROOM = 0.15; // of a time that is shown at both of its sides
+const ROOM = 0.15; // margin at each side, as a share of the time
 
 /** The recording of another worker that is of the same span as the shown one, or in the same place among its own. */
 export function sameSpanIn(worker: string): Address {
@@ -153,13 +153,13 @@ export function sameSpanIn(worker: string): Address {
   return placeIn(run, worker, same?.name);
 }
 
-/** What of the timeline a row of a view is about; null where it is about none of it, or the view has no such rows. */
+/** What to show in the timeline for a row of a view; null if there is nothing. */
 export function slicesIn(view: string, row: (column: string) => Value): RowSlices | null {
   const entry = viewEntry(view);
   return entry ? slicesOfRow(entry, row, catalogue.value) : null;
 }
 
-/** Opens the timeline with the slices that are found in sight, and the time and the worker that they are about. */
+/** Opens the timeline at the slices' time and worker, and searches for the slices. */
 export function openTimeline({ find, range, gaps, critical, worker }: RowSlices) {
   if (worker && worker !== trace.peek().worker) openTrace(sameSpanIn(worker));
   openView("timeline");
@@ -194,7 +194,7 @@ function rememberSteps(answer: TraceState, { query: { run, worker, span } }: Api
   spanSteps.value = { ...spanSteps.peek(), [JSON.stringify([run, worker, span])]: steps };
 }
 
-/** Whether the page is about the trace itself: views of a run need its summaries alone, and must not wait for it. */
+/** Whether the page is about the trace itself. Views of a run need its summaries only, and must not wait for it. */
 const isTraceView = computed(() => openEntry.value?.scope === "recording");
 
 const traceStates = resources<TraceState>(() => {
@@ -203,14 +203,14 @@ const traceStates = resources<TraceState>(() => {
   return { [traceKey.value]: span && isTraceView.value ? request : null };
 }, { onAnswer: rememberSteps });
 
-/** What became of the selected trace; null before the first answer. */
+/** The state of the selected trace; null before the first answer. */
 export const traceState = computed((): TraceState | null => traceStates.answers.value[traceKey.value] ?? null);
 
-/** Asks for the listing, and for the catalogue while there is none; keeps the user's place. */
+/** Fetches the listing, and the catalogue once; the user's place stays. */
 async function refresh() {
   const [runs, views] = await Promise.all([
-    ask<Listing>("runs", {}),
-    catalogue.value.length ? catalogue.value : ask<ViewEntry[]>("views", {}),
+    fetchAnswer<Listing>("runs", {}),
+    catalogue.value.length ? catalogue.value : fetchAnswer<ViewEntry[]>("views", {}),
   ]);
   const failure = "runs" in runs ? (Array.isArray(views) ? null : views) : runs;
   batch(() => {

@@ -13,14 +13,14 @@ interface BarsProps {
   whole: number | null;
 }
 
-const BESIDE = 300; // pixels of a line that are not its name
+const NOT_NAME = 300; // pixels of a line that are not its name
 
 /** One bar a part, the longest first: for parts of no whole, and for so many that a ring would be one grey slice. */
 export function Bars({ parts, kind, title, note, whole }: BarsProps) {
   const list = useRef<HTMLOListElement>(null);
-  const room = useWidth(list) - BESIDE;
+  const room = useWidth(list) - NOT_NAME;
   const scale = scaleFor(kind, parts.map(({ value }) => value));
-  // The rest is many rows: as a bar beside the others it would seem to be one, and make all of them short.
+  // The rest is many rows: as a bar it would look like one row, and make all others short.
   const most = parts.reduce((largest, { value, isRest }) => isRest ? largest : Math.max(largest, value), 0);
   return (
     <figure class="card bars">

@@ -35,7 +35,7 @@ function decimalsOf(marks: number[]): number {
 
 const formatValue = (value: number, { scale, decimals }: Axis) => decimal(value / scale.divisor, decimals);
 
-/** Pixels that the panels need beside the lines, the same for all so that their times lie below each other. */
+/** The margins left and right of the lines in pixels, the same for all panels so that their times line up. */
 function margins(drawn: Panel[], axes: Axis[]): { left: number; right: number } {
   const marks = axes.flatMap((values) => values.marks.map((mark) => formatValue(mark, values)));
   const names = drawn.flatMap(({ lines }) => lines.map(({ title }) => title));
@@ -132,7 +132,7 @@ function Names({ panel, frame }: { panel: Panel; frame: Frame }) {
   );
 }
 
-/** The rows that say something of themselves, such as the peak, in words where there is room. */
+/** Marked rows, such as the peak, with their labels where there is room. */
 function Marks({ panel, frame }: { panel: Panel; frame: Frame }) {
   let free = -Infinity;
   const first = panel.lines[0]!.values;
@@ -162,7 +162,7 @@ function Marks({ panel, frame }: { panel: Panel; frame: Frame }) {
   );
 }
 
-/** The moment that is pointed at, and how far a drag has come. */
+/** The time under the pointer, and where a drag started. */
 interface PointedMoment {
   time: number;
   since: number | null;
@@ -214,7 +214,7 @@ function useMoves(panel: Panel, pointed: PointedMoment | null, show: (time: numb
   };
 }
 
-/** The mark that is near enough, else the moment itself. */
+/** The time of the nearest mark within reach, else the time itself. */
 function snapToMark({ times, marks }: Panel, { x }: Frame, time: number): number {
   const nearby = times.filter((_, row) => marks[row]).filter((at) => Math.abs(x(at) - x(time)) <= NEAR);
   return nearby.length ? nearby.reduce((a, b) => (Math.abs(b - time) < Math.abs(a - time) ? b : a)) : time;
@@ -232,7 +232,7 @@ interface Plotted {
   shared: Shared;
 }
 
-/** What a moment of the panel says; and how the pointer shows it, drags over time and leaves. */
+/** The text for a time in the panel, and the pointer handlers that show it and select a time range. */
 function usePointer(
   { panel, frame, shared: { pointed, setPointed, canZoom } }: Plotted,
   box: RefObject<HTMLDivElement | null>,
@@ -366,7 +366,7 @@ export function Curves({ picture, table, ready, entry }: DrawnTable & { picture:
   );
 }
 
-/** What the panel is of, and its highest values, which are exact whatever is drawn. */
+/** The panel's title and the exact range of its values. */
 function Head({ panel, canZoom }: { panel: Panel; canZoom: boolean }) {
   const [from, to] = [panel.times[0]!, panel.times.at(-1)!];
   return (

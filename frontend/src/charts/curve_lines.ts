@@ -1,4 +1,4 @@
-/** What a table of curves says: which rows make a line, what holds at a moment, and where axes have their marks. */
+/** The data of curves: which rows make a line, the values at a time, and the ticks of the axes. */
 
 import type { PictureOf, Table } from "../api/types.ts";
 import type { DrawnColumn, Ready } from "../table/columns.ts";
@@ -14,22 +14,22 @@ export interface Line {
 /** The lines of one series that share a unit, drawn together. A value holds until the next row. */
 export interface Panel {
   key: string;
-  /** What the series columns say of it, such as a device; empty if there is one series. */
+  /** The values of the series columns, such as a device; empty if there is one series. */
   title: string;
   of: Record<string, Value>;
   kind: Kind;
   times: number[];
   lines: Line[];
-  /** Of each row what its mark says, such as "peak"; null if it has none. */
+  /** The mark of each row, such as "peak"; null if it has none. */
   marks: (string | null)[];
-  /** What holds of all rows, such as that levels are relative, and its definition. */
+  /** Facts true of all rows, such as that levels are relative, with their definitions. */
   notes: { text: string; doc: string }[];
 }
 
 const nameOf = ({ name, kind }: DrawnColumn, value: Value): string =>
   kind === "text" ? String(value) : `${label(name)} ${value}`;
 
-/** Rows by what the series columns say, in the order of the table. */
+/** Rows grouped by the series columns, in the order of the table. */
 function groups(series: DrawnColumn[], count: number): Map<string, number[]> {
   const bySeries = new Map<string, number[]>();
   for (let row = 0; row < count; row++) {
@@ -120,7 +120,7 @@ export function marksWithin(from: number, to: number, count: number): number[] {
   return Array.from({ length: Math.floor(to / step + 1e-9) - first + 1 }, (_, i) => (first + i) * step);
 }
 
-/** All that is known of a moment, in words. */
+/** Describes the values at a time. */
 export function describeMoment(panel: Panel, time: number, from: number, to: number): string {
   const row = rowAt(panel.times, time);
   const when = `${panel.title ? `${panel.title} at ` : "At "}${quantity(time, "instant")} (${exact(time, "instant")})`;
@@ -131,7 +131,7 @@ export function describeMoment(panel: Panel, time: number, from: number, to: num
       ? `; ${quantity(extent[0], panel.kind)} to ${quantity(extent[1], panel.kind)} within this pixel`
       : "";
     return value === null
-      ? `${line.title}: not known`
+      ? `${line.title}: missing`
       : `${line.title}: ${quantity(value, panel.kind)} (${exact(value, panel.kind)})${range}`;
   });
   const mark = row >= 0 && panel.times[row]! >= from ? panel.marks[row] : null; // not all the while that the row holds

@@ -20,7 +20,7 @@ function hash(text: string): number {
   return value >>> 0;
 }
 
-/** The ink of each name: always the same for a name; of two names in one chart that want the same, the later moves on. */
+/** The color of each name: always the same for a name; if two names in one chart collide, the later takes the next color. */
 export function colorsOf(names: string[]): string[] {
   const used = new Set<number>();
   return names.map((name) => {
@@ -40,7 +40,7 @@ export interface Part {
   isRest?: boolean;
 }
 
-/** The shares' names and inks; what is beyond the largest is grey. */
+/** The shares' names and colors; the rest is gray. */
 export function parts(shares: Share[], nameOf: (row: number) => string): Part[] {
   const names = shares.map(({ row }) => (row === null ? "other" : nameOf(row) || "(no name)"));
   const colors = colorsOf(names);
@@ -76,12 +76,12 @@ export function Ring({ parts, kind, title }: { parts: Part[]; kind: Kind; title:
   );
 }
 
-const BESIDE = 140; // pixels of a line in the list that are not its name
+const NOT_NAME = 140; // pixels of a line in the list that are not its name
 
-/** A ring with a list beside it that names each slice. */
+/** A ring with a legend that names each slice. */
 export function Donut({ parts, kind, title, note }: { parts: Part[]; kind: Kind; title: string; note: string }) {
   const list = useRef<HTMLOListElement>(null);
-  const room = useWidth(list) - BESIDE;
+  const room = useWidth(list) - NOT_NAME;
   const total = parts.reduce((sum, { value }) => sum + value, 0);
   const scale = scaleFor(kind, parts.map(({ value }) => value));
   return (

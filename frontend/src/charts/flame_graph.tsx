@@ -24,7 +24,7 @@ function widthColumns(ready: Ready, { weight, picture }: DrawnTable["entry"]): D
   return candidates.filter((column) => column !== undefined && column.bar !== null) as DrawnColumn[];
 }
 
-/** What boxes of one ink have in common: the package of a function, the class of a module, the name of the rest. */
+/** What boxes of one color have in common: the package of a function, the class of a module, the name of the rest. */
 function familyOf(ready: Ready, row: number): string {
   const file = ready.columns.find(({ name }) => name === "file")?.values[row];
   if (typeof file === "string") return file.split(/[/\\]/).slice(0, 2).join("/");
@@ -59,7 +59,7 @@ function tipText(ready: Ready, columns: DrawnColumn[], row: number, whole: numbe
   return lines.filter(Boolean).join("\n");
 }
 
-/** The box beside, around or in another one, for the arrow keys. */
+/** The neighboring, parent or child box, for the arrow keys. */
 function neighbor(boxes: Box[], { parent }: Tree, row: number, key: string): Box | undefined {
   const at = boxes.findIndex((box) => box.row === row);
   const here = boxes[at];
@@ -87,7 +87,7 @@ function Widths({ columns, chosen }: { columns: DrawnColumn[]; chosen: DrawnColu
   );
 }
 
-/** A box's name, if there is room for a part of it that says something. */
+/** A box's name, if enough of it fits. */
 function Label({ name, room, x, y }: { name: string; room: number; x: number; y: number }) {
   const text = fitText(name, room, 12);
   return textWidth(text, 12) <= room ? <text x={x} y={y}>{text}</text> : null;
@@ -97,7 +97,7 @@ interface BoxesProps {
   ready: Ready;
   boxes: Box[];
   width: number;
-  /** What is looked for; null if nothing is. */
+  /** The rows that match the filter; null without a filter. */
   matches: Set<number> | null;
   root: number;
   focused: number;
@@ -109,7 +109,7 @@ function Boxes({ ready, boxes, width, matches, root, focused }: BoxesProps) {
     const wide = Math.max(1, share * width - 1);
     const [x, y] = [Math.round(10 * left * width) / 10, level * ROW];
     const isAround = root >= 0 && row !== root && share === 1 && level < ready.tree!.level[root]!;
-    const kinds = [isAround && "around", matches && (matches.has(row) ? "hit" : "dim"), row === focused && "focused"];
+    const kinds = [isAround && "around", matches && (matches.has(row) ? "match" : "dim"), row === focused && "focused"];
     return (
       <g key={row} data-row={row} class={kinds.filter(Boolean).join(" ")}>
         <rect
@@ -159,7 +159,7 @@ function useFlameInput(scope: TableScope, tree: Tree, boxes: Box[], describe: (r
   return { focused, zoom, handlers: { onKeyDown, onPointerMove, onPointerLeave: hideTip, onClick, onDblClick } };
 }
 
-/** By which column the boxes are wide, and all that follows from that. */
+/** The column that gives the boxes their widths, and everything derived from it. */
 function useBoxes({ ready, entry, rows }: DrawnTable, tree: Tree, width: number) {
   const scope = useTableScope();
   const columns = widthColumns(ready, entry);

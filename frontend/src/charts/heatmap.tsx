@@ -43,7 +43,7 @@ function paintCells({ lines, columns, rows }: Matrix, values: Numbers): string {
   return canvas.toDataURL();
 }
 
-/** Names beside or below the cells, as many as there is room for. */
+/** Names left of or below the cells, as many as fit. */
 function Names({ names, at, room, vertical }: {
   names: string[];
   at: (i: number) => [x: number, y: number];
@@ -103,7 +103,7 @@ function Drawing({ chart: { matrix, column, left, width, lineHeight }, marked }:
   );
 }
 
-/** What the keys do: the marked cell moves, and stays inside. */
+/** Moves the marked cell by an arrow key, and keeps it inside. */
 function movedBy(key: string, marked: number, { lines, columns }: Matrix): number {
   const [line, column] = marked < 0 ? [0, 0] : [Math.floor(marked / columns.length), marked % columns.length];
   const to = ({
@@ -117,7 +117,7 @@ function movedBy(key: string, marked: number, { lines, columns }: Matrix): numbe
   return inside(to[0], lines.length) * columns.length + inside(to[1], columns.length);
 }
 
-/** The cell under the pointer; -1 beside them. */
+/** The cell under the pointer; -1 outside the cells. */
 function cellAt({ matrix: { lines, columns }, left, width, lineHeight }: Chart, box: Element, event: PointerEvent) {
   const { left: x, top: y } = box.querySelector("svg")!.getBoundingClientRect();
   const column = Math.floor(((event.clientX - x - left) / (width - left)) * columns.length);

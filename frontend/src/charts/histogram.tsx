@@ -61,7 +61,7 @@ function Edges({ bins, edge, left, pitch }: { bins: (Bin | null)[]; edge: DrawnC
 /** One bin: as high as its count, and to be pointed at from top to bottom. */
 const Column = ({ left, wide, top, tip }: { left: number; wide: number; top: number; tip: string }) => (
   <g class="bin" role="img" data-tip={tip} aria-label={tip}>
-    <rect class="hit" x={left} y={TOP} width={wide} height={BASE - TOP} />
+    <rect class="hit-area" x={left} y={TOP} width={wide} height={BASE - TOP} />
     <rect class="height" x={left + 0.5} y={top} width={Math.max(1, wide - 1)} height={BASE - top} />
   </g>
 );

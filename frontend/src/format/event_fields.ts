@@ -1,4 +1,4 @@
-/** An event's parts in the order in which people read them, and its values as text. */
+/** An event's fields in reading order, with its values as text. */
 
 export type Field = [name: string, text: string];
 
@@ -6,7 +6,7 @@ export interface EventFields {
   /** Null where the event has none. */
   name: string | null;
   category: string | null;
-  /** What stands beside the name, the category and the arguments, in the file's order. */
+  /** All other fields, in the file's order. */
   fields: Field[];
   args: Field[];
 }
@@ -17,7 +17,7 @@ const LONGEST = 20_000;
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** JSON in which what fits into one line stays there; what doesn't has one item a line. */
+/** JSON with short values on one line and one item per line for long ones. */
 export function pretty(value: unknown, indent = ""): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   const isList = Array.isArray(value);
@@ -31,7 +31,7 @@ export function pretty(value: unknown, indent = ""): string {
   return `${open}\n${items.map((item) => inner + item).join(",\n")}\n${indent}${close}`;
 }
 
-/** A value beside its name: texts without quotes unless they are empty, all else as JSON. */
+/** A value as text: strings without quotes unless they are empty, all else as JSON. */
 export const valueText = (value: unknown): string => (typeof value === "string" && value) || pretty(value);
 
 const textOf = (value: unknown) => (value === undefined ? null : valueText(value));

@@ -79,7 +79,7 @@ export function decimal(value: number, decimals = 0): string {
   return `${value < 0 ? "−" : ""}${grouped}${rest ? `.${rest}` : ""}`;
 }
 
-/** The number in the scale, without its unit; what rounds to nothing, but isn't, says so. */
+/** The number in the scale, without its unit; "<0.1" for a value that rounds to zero but isn't. */
 export function scaled(value: number, { divisor, decimals }: Scale): string {
   const smallest = 10 ** -decimals;
   const shown = value / divisor;
@@ -122,7 +122,7 @@ export const percent = (fraction: number | null | undefined): string =>
 
 const UPPER = new Set(["gpu", "cpu", "sm", "tc", "id", "flops"]);
 
-/** "device_self_ns" → "Device self"; the unit stands beside it. */
+/** "device_self_ns" → "Device self"; the unit is shown separately. */
 export function label(name: string): string {
   const words = name.replace(/_(ns|bytes|frac|bytes_per_s|flop|flop_per_s)$/, "").split("_").map((word) =>
     UPPER.has(word) ? word.toUpperCase() : word
@@ -131,7 +131,7 @@ export function label(name: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** Leaves out the middle: the ends of a C++ name tell most. */
+/** Leaves out the middle: the ends of a C++ name are most distinctive. */
 export function shorten(text: string, length: number): string {
   if (text.length <= length) return text;
   const tail = Math.floor((length - 1) * 0.4);

@@ -26,7 +26,7 @@ export function CaptureButton() {
     <>
       <button
         type="button"
-        class="ask"
+        class="capture-button"
         data-tip="Let a job that is running now record its next steps"
         onClick={() => (isOpen.value = true)}
       >
@@ -37,7 +37,7 @@ export function CaptureButton() {
   );
 }
 
-/** The jobs, asked for again and again; only the one of a request once there is one. */
+/** Polls the jobs; once a request is sent, only its job. */
 function useJobs(run: string): Jobs | Failed | null {
   const last = useRef<Jobs | Failed | null>(null);
   const request = { route: "capture", query: run ? { run } : {}, every_ms: run ? POLL_MS : 3 * POLL_MS };
@@ -49,7 +49,7 @@ function useJobs(run: string): Jobs | Failed | null {
 interface SentRequest {
   run: string;
   request: string;
-  /** When the last news before it came. */
+  /** The time of the job's last news before the request. */
   lastNs: number;
 }
 
@@ -70,7 +70,7 @@ function CaptureDialog({ onClose }: { onClose: () => void }) {
         ? mine && <Progress job={mine} sent={sent.value} onOpen={() => dialog.current?.close()} />
         : answer?.state === "ready" && listed.length > 0 && <Form {...answer} sent={sent} />}
       <div class="ways">
-        {sent.value && <button type="button" onClick={() => (sent.value = null)}>Ask again</button>}
+        {sent.value && <button type="button" onClick={() => (sent.value = null)}>Send another request</button>}
         <button type="button" onClick={() => dialog.current?.close()}>Close</button>
       </div>
     </dialog>
@@ -79,8 +79,8 @@ function CaptureDialog({ onClose }: { onClose: () => void }) {
 
 const NoJobs = () => (
   <p class="quiet">
-    No Tracer records into this logdir, so there is nobody to ask. A training listens while its{" "}
-    <code>kinetoscope.Tracer</code> is open; with <code>schedule=on_request</code> it records nothing else.
+    No running job has a Tracer that writes to this logdir. A training accepts requests while its{" "}
+    <code>kinetoscope.Tracer</code> is open; with <code>schedule=on_request</code> it records only on request.
   </p>
 );
 
@@ -116,7 +116,7 @@ function Form({ jobs, token, refusal, sent }: Jobs & { sent: Signal<SentRequest 
         <Count title="Warm-up steps before" value={warmup} least={0} />
       </div>
       <fieldset>
-        <legend>Beside what the job records anyway</legend>
+        <legend>In addition to the job's own settings</legend>
         {(Object.keys(OPTIONS) as Option[]).map((option) => (
           <label key={option}>
             <input
@@ -149,12 +149,12 @@ const Count = ({ title, value, least }: { title: string; value: Signal<number>; 
   </label>
 );
 
-/** What becomes of the request, and the way to its recording. */
+/** The state of the request, and a button that opens its recording. */
 function Progress({ job, sent, onOpen }: { job: Job; sent: SentRequest; onOpen: () => void }) {
   const listed = listing.value?.runs.find(({ name }) => name === job.run);
   const outcome: RequestOutcome = outcomeOf(job, sent.request, sent.lastNs, listed);
   useEffect(() => {
-    if (outcome.phase === "recording") retry(); // the listing is asked for more often than every five seconds
+    if (outcome.phase === "recording") retry(); // refresh the listing more often than every five seconds
   }, [job]);
   const open = () => {
     const worker = listed?.workers.find(({ spans }) => spans.some(({ name }) => name === outcome.span));

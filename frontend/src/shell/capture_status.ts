@@ -1,4 +1,4 @@
-/** Jobs that record, what becomes of a request to one of them, and both as text. */
+/** Jobs that record, the state of a request to one of them, and both as text. */
 
 import type { Failed, Run } from "../api/types.ts";
 import { decimal, plural, quantity } from "../format/numbers.ts";
@@ -39,9 +39,9 @@ export interface Plan {
   request: { id: string; steps: number; ranks: number[] | null };
 }
 
-/** What became of a request; `span` is the recording's name once a rank has saved it. */
+/** The state of a request; `span` is the recording's name once a rank has saved it. */
 export interface RequestOutcome {
-  phase: "asked" | "planned" | "recording" | "saved" | "failed";
+  phase: "requested" | "planned" | "recording" | "saved" | "failed";
   text: string;
   span?: string;
 }
@@ -61,7 +61,7 @@ export interface RecordingRequest {
   on: Option[];
 }
 
-/** Sends a request with the token of the list of jobs, without which the server takes none. */
+/** Sends a request with the token from the list of jobs, which the server requires. */
 export async function requestRecording(
   { run, steps, warmup, on }: RecordingRequest,
   token: string,
@@ -80,35 +80,35 @@ export async function requestRecording(
   }
 }
 
-/** How far a job is. */
+/** The progress of a job. */
 export function jobText({ ranks, why_deaf }: Job): string {
   const size = Math.max(0, ...ranks.map(({ world_size }) => world_size));
   const completed = Math.max(...ranks.map(({ completed }) => completed ?? -1));
   const step = ranks.find(({ step_s }) => step_s !== null)?.step_s;
   const parts = [
-    ranks.length < size ? `${ranks.length} of ${plural(size, "rank")} heard` : plural(size, "rank"),
+    ranks.length < size ? `${ranks.length} of ${plural(size, "rank")} reported` : plural(size, "rank"),
     completed < 0 ? "no step complete yet" : `${plural(completed, "step")} complete`,
     step !== undefined && step !== null && `${quantity(Math.round(step * 1e9), "duration")} a step`,
   ];
   const progress = ranks.length ? `${parts.filter(Boolean).join(", ")}. ` : "";
-  return why_deaf ? `${progress}It takes no request: ${why_deaf}.` : progress.trim();
+  return why_deaf ? `${progress}It accepts no requests: ${why_deaf}.` : progress.trim();
 }
 
 const planOf = (job: Job, request: string): Plan | undefined =>
   job.ranks.flatMap(({ news }) => news).filter(([kind]) => kind === "plan").map(([, value]) => value as Plan)
     .find((plan) => plan.request.id === request);
 
-/** What became of a request that was left for a job after its news of `lastNs`, by what the job and the listing of its run say. */
+/** The state of a request that was sent after the job's news of `lastNs`, from the job's news and the listing of its run. */
 export function outcomeOf(job: Job, request: string, lastNs: number, listed: Run | undefined): RequestOutcome {
   const plan = planOf(job, request);
   const since = (rank: RankStatus, kind: string) => rank.news.filter(([what, , ns]) => what === kind && ns > lastNs);
   if (!plan) {
     const refused = job.ranks.flatMap((rank) => since(rank, "refused"))[0];
-    if (refused) return { phase: "failed", text: `The job refused it: ${refused[1]}` };
+    if (refused) return { phase: "failed", text: `The job refused the request: ${refused[1]}` };
     const other = job.ranks.flatMap((rank) => since(rank, "plan"))[0];
-    if (other) return { phase: "failed", text: "Another request came first; its window counts for this one too." };
-    if (job.why_deaf) return { phase: "failed", text: `Nobody took it: ${job.why_deaf}.` };
-    return { phase: "asked", text: "Asked. The job looks once a second." };
+    if (other) return { phase: "failed", text: "Another request came first; its recording covers this one too." };
+    if (job.why_deaf) return { phase: "failed", text: `No job took the request: ${job.why_deaf}.` };
+    return { phase: "requested", text: "Requested. The job checks once a second." };
   }
   const end = plan.first + plan.request.steps;
   const recording = job.ranks.filter(({ rank, records }) => plan.request.ranks?.includes(rank) ?? records);
@@ -120,7 +120,7 @@ export function outcomeOf(job: Job, request: string, lastNs: number, listed: Run
     return { phase: "saved", text, span };
   }
   if (recording.length && recording.every((rank) => since(rank, "missed").some(([, id]) => id === request))) {
-    return { phase: "failed", text: "The job learned of it too late. Ask again." };
+    return { phase: "failed", text: "The job received the request too late. Request it again." };
   }
   const last = decimal(end - 1), first = decimal(plan.first);
   const steps = plan.request.steps === 1 ? `Step ${first}` : `Steps ${first} to ${last}`;

@@ -6,13 +6,13 @@ import { letters } from "../ui/keys.ts";
 export const TABLE_KEYS: [keys: string, meaning: string][] = [
   ["/", "Filter the rows"],
   ["j", "Next row"],
-  ["k", "Row before"],
+  ["k", "Previous row"],
   ["Enter", "Open or close the row"],
-  ["← →", "In a table of a tree: fold or unfold the row; in a flame graph: the box beside"],
-  ["← →", "In a chart of steps or a curve: the one before, the next one; Home and End for the ends"],
+  ["← →", "In a tree table: fold or unfold the row; in a flame graph: the neighboring box"],
+  ["← →", "In a chart of steps or a curve: the previous or next one; Home and End for the ends"],
   ["+ −", "In a chart of steps or a curve: zoom in and out"],
-  ["Esc", "In a picture: show all of it again"],
-  ["?", "This sheet"],
+  ["Esc", "In a chart: reset the zoom"],
+  ["?", "This list of keys"],
 ];
 
 /** What the keys do. */
@@ -27,7 +27,7 @@ export function KeysSheet({ keys, onClose }: { keys: [keys: string, meaning: str
         <dl>
           {keys.map(([key, meaning]) => [
             <dt key={meaning}>{key.split(" ").map((one) => [<kbd key={one}>{one}</kbd>, " "])}</dt>,
-            <dd key={`${meaning} told`}>{meaning}</dd>,
+            <dd key={`meaning ${meaning}`}>{meaning}</dd>,
           ])}
         </dl>
         <dl>

@@ -62,7 +62,7 @@ function Views() {
               <li key={id}>
                 <button
                   type="button"
-                  class={id in missing ? "lacking" : ""}
+                  class={id in missing ? "missing" : ""}
                   aria-current={id === openEntry.value?.id ? "page" : undefined}
                   data-tip={id in missing ? `Not in this trace. ${missing[id]}` : undefined}
                   onClick={() => openView(id)}
@@ -79,7 +79,7 @@ function Views() {
   );
 }
 
-/** What the recorder says of the run's ranks: which of them are missing, partial or lost, and why. */
+/** The recorder's notes about the run's ranks: which are missing, partial or lost, and why. */
 function Outcomes() {
   const notes = listing.value?.runs.find(({ name }) => name === address.value.run)?.notes ?? [];
   if (!notes.length) return null;
@@ -119,7 +119,7 @@ function Problems() {
   );
 }
 
-/** The panel at the left; folding it leaves the width to the view. */
+/** The panel on the left, which can be folded. */
 export function Sidebar() {
   const isFolded = address.value.side === "folded";
   const title = isFolded ? "Show the panel" : "Hide the panel";
@@ -149,7 +149,7 @@ export function Sidebar() {
 }
 
 function Begin() {
-  const tip = hasOther.value ? "Show every table beside that of another trace" : "There is no other trace here.";
+  const tip = hasOther.value ? "Compare every table with that of another trace" : "There is no other trace here.";
   return (
     <button
       type="button"
@@ -163,7 +163,7 @@ function Begin() {
   );
 }
 
-/** What the shown trace is compared with: a place of its own, which can be swapped with the first and left. */
+/** The base of the comparison, with buttons to swap it and to stop comparing. */
 export function CompareChoice() {
   if (!comparisonBase.value) return <Begin />;
   const runs = listing.value?.runs ?? [];
@@ -192,10 +192,10 @@ export function CompareChoice() {
         onPick={(name) => compareWith({ run, worker, span: name })}
       />
       <div>
-        <button type="button" onClick={swapComparison} data-tip="Show the base, compared with what is shown now">
+        <button type="button" onClick={swapComparison} data-tip="Swap base and new">
           Swap
         </button>
-        <button type="button" onClick={stopComparing} data-tip="Show one trace alone again">Off</button>
+        <button type="button" onClick={stopComparing} data-tip="Stop comparing">Off</button>
       </div>
     </fieldset>
   );

@@ -11,15 +11,15 @@ with Tracer("runs", schedule=cyclic(wait=10, warmup=2, active=3)) as tracer:
 export const Welcome = ({ problems }: { problems: number }) => (
   <Notice title="No traces here yet">
     <p>
-      Record a few steps of a training into this logdir; they appear here by themselves, without a reload.
-      {problems > 0 && " Files that look like traces but can't be used are listed at the left."}
+      Record a few steps of a training into this logdir; they appear here without a reload.
+      {problems > 0 && " Files that look like traces but can't be used are listed on the left."}
     </p>
     <pre>{RECORDING}</pre>
     <p>
-      A training that runs already, with a Tracer open, can be asked to record: <CaptureButton />
+      A running training with an open Tracer can record on request: <CaptureButton />
     </p>
     <p class="quiet">
-      Files of torch.profiler's tensorboard_trace_handler and of export_chrome_trace are read as well (*.pt.trace.json,
+      Traces written by torch.profiler's tensorboard_trace_handler or export_chrome_trace open too (*.pt.trace.json,
       also gzipped).
     </p>
   </Notice>

@@ -1,4 +1,4 @@
-/** A table made ready for drawing: what is empty is left out, each column has one scale, and what is searched is joined. */
+/** A table prepared for drawing: without empty columns, one scale per column, searchable text joined. */
 
 import type { Column, Table, ViewEntry } from "../api/types.ts";
 import formulas from "../../../tb_plugin/kinetoscope_tb/web/formulas.json" with { type: "json" };
@@ -15,9 +15,9 @@ export interface DrawnColumn extends Column {
   /** What a full bar in a cell means; null where there are no bars. */
   bar: { of: number; meaning: string } | null;
   isSummed: boolean;
-  /** What a cell shows, where that isn't just its value in the column's scale. */
+  /** The cell's text, if it isn't just the value in the column's scale. */
   shown?: (row: number) => string;
-  /** The class of a cell, for what its ink says beside its text. */
+  /** The CSS class that gives a cell its color. */
   tone?: (row: number) => string;
 }
 
@@ -52,7 +52,7 @@ const COUNTED = new Set(["calls", "count"]);
 export const isProse = ({ kind }: Column): boolean => kind === "prose";
 export const isText = (column: Column): boolean => isProse(column) || column.kind === "text" || column.kind === "stack";
 
-/** What all rows add up to; in a tree the outermost ones, in which the others lie. */
+/** The sum of all rows; in a tree, of the outermost ones, which contain the others. */
 const whole = (values: Value[], tree: Tree | null): number =>
   tree
     ? totalOf(tree, Uint32Array.from(values, (_, row) => row), values as (number | null)[])
@@ -72,7 +72,7 @@ function bar(column: Column, values: Value[], isShare: boolean, tree: Tree | nul
   return { of: total, meaning: `A full bar is ${of}.` };
 }
 
-/** The column's own scale; a column of zeros has that of the weight, so that its unit misleads nobody. */
+/** The column's own scale; a column of zeros takes that of the weight, so that its unit doesn't mislead. */
 function scaleOf({ kind }: Column, values: Value[], table: Table, weight: string | null): Scale {
   const isZero = values.every((value) => !value);
   const weighty = table.columns.find(({ name }) => name === weight);
@@ -109,7 +109,7 @@ function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree |
 
 const WHAT: Partial<Record<Kind, string>> = { bytes: " memory", fraction: " share", count: " calls" };
 
-/** Says of what a column is where another has the same title. */
+/** Adds the kind to the titles of columns that would have the same title. */
 function withUniqueTitles(columns: DrawnColumn[]): DrawnColumn[] {
   const count = (title: string) => columns.filter((column) => column.title === title).length;
   return columns.map((column) =>
@@ -129,7 +129,7 @@ function prepare(table: Table, entry: ViewEntry): Ready {
   const nameColumns = tree
     ? [first!]
     : all.filter((column) => isText(column) && (!entry.key.length || entry.key.includes(column.name)));
-  // Where a row stands says which row it lies in, its path, and what it is of.
+  // A row's position in the tree already shows its parent, its path, and what it belongs to.
   const isPlace = ({ name }: DrawnColumn) =>
     tree !== null && name !== first?.name &&
     (name === parent || entry.key.includes(name) || entry.parameters.some((one) => one.name === name));
@@ -149,7 +149,7 @@ function prepare(table: Table, entry: ViewEntry): Ready {
   };
 }
 
-/** Names rows by the first of the columns, and by as many more as it takes to make them unique. */
+/** Names rows by the first column, and by as many more as it takes to make the names unique. */
 function rowNamer(columns: DrawnColumn[], count: number): (row: number) => string {
   const joinNames = (shown: DrawnColumn[], row: number) =>
     shown.filter(({ values }) => values[row] !== null).map((column) => column.shown?.(row) ?? column.values[row]).join(
@@ -181,7 +181,7 @@ export const omitColumns = (ready: Ready, names: string[]): Ready => ({
 
 const FORMULA = new RegExp(formulas.formula, "u"), NUMBER = new RegExp(formulas.number, "u");
 
-/** Keeps a spreadsheet from running a trace's text as a formula; the rule is the server's too. */
+/** Keeps a spreadsheet from running a trace's text as a formula; the server has the same rule. */
 const escapeFormula = (text: string) => (FORMULA.test(text) && !NUMBER.test(text) ? "'" : "") + text;
 
 const plain = (value: Value | undefined) =>

@@ -1,4 +1,4 @@
-/** A comparison made ready for drawing: signs and inks of differences, one scale for what is compared with each other. */
+/** A comparison prepared for drawing: signs and colors of differences, one scale for base and new. */
 
 import type { Comparison, ViewEntry } from "../api/types.ts";
 import { type DrawnColumn, prepareTable, type Ready } from "./columns.ts";
@@ -24,7 +24,7 @@ export function formatGrowth(ratio: Value | undefined): string {
 
 const DIRECTIONS: Record<string, string> = { real: "real", unknown: "unsure", noise: "noise", same: "noise" };
 
-/** The ink of a difference: which way an amount goes, and pale where it may be nothing. Of shares none is the worse. */
+/** The color of a difference: by direction for amounts, pale if it may be noise. A change of a share is neither good nor bad. */
 function toneOf(delta: Value[], verdict: Value[], isAmount: boolean) {
   return (row: number): string => {
     const value = delta[row];
@@ -79,7 +79,7 @@ function decorate(ready: Ready, table: Comparison, { picture, columns: own }: Vi
 
 const cache = new WeakMap<Comparison, Ready>();
 
-/** The comparison of a view ready for drawing, with sums of what are parts of a whole; made once for each answer. */
+/** The comparison of a view prepared for drawing, with sums of additive columns; made once per answer. */
 export function readyComparison(table: Comparison, view: ViewEntry): Ready {
   const ready = cache.get(table) ?? decorate(prepareTable(table, comparedEntry(view, table)), table, view);
   cache.set(table, ready);

@@ -14,7 +14,7 @@ export interface Filter {
   problem: string;
 }
 
-/** Reads `words that must occur -unless these do re:or a pattern`. */
+/** Parses `required words -excluded words re:regular expression`. */
 export function parseFilter(text: string): Filter {
   const filter: Filter = { words: [], excluded: [], pattern: null, problem: "" };
   const [, plain, source] = /^(.*?)(?:(?:^|\s)re:(.*))?$/s.exec(text)!;
@@ -34,10 +34,10 @@ const matches = ({ words, excluded, pattern }: Filter, text: string, lower: stri
   words.every((word) => lower.includes(word)) && !excluded.some((word) => lower.includes(word)) &&
   (!pattern || pattern.test(text));
 
-/** Whether the filter lets a text through. */
+/** Whether a text matches the filter. */
 export const matchesFilter = (filter: Filter, text: string): boolean => matches(filter, text, text.toLowerCase());
 
-/** The numbers of the rows that the filter lets through; `texts` holds what is searched in each row. */
+/** The rows that match the filter; `texts` holds the searchable text of each row. */
 export function filterRows(filter: Filter, texts: string[], lower: string[]): Uint32Array {
   const rows = new Uint32Array(texts.length);
   let count = 0;

@@ -9,7 +9,7 @@ import { EventDetail } from "../ui/event_detail.tsx";
 import { ShowInTimeline } from "../ui/timeline_link.tsx";
 import { Stack } from "../ui/stack.tsx";
 
-/** The column that says where in the file a row's event begins. */
+/** The column with the byte offset of a row's event in the file. */
 const PLACE = "first_byte";
 
 const AMOUNTS = ["duration", "bytes", "instant"];

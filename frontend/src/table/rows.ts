@@ -1,4 +1,4 @@
-/** What of a table the address asks for: the rows that the filter lets through, in the order of the headings. */
+/** The rows of a table that match the address's filter, in its order. */
 
 import type { Table, ViewEntry } from "../api/types.ts";
 import type { DrawnColumn, Ready } from "./columns.ts";
@@ -21,7 +21,7 @@ export interface DrawnTable {
   rows: Rows;
 }
 
-/** The order in which the table came: by its weight, or another charted column, if it descends; else its own. */
+/** The order of the server's rows: by the weight or another charted column if that descends, else none. */
 function defaultSortOf(ready: Ready, entry: ViewEntry): string {
   const descends = ({ values }: DrawnColumn) =>
     values[0] !== values.at(-1) && values.every((value, i) => i === 0 || (value ?? 0) <= (values[i - 1] ?? 0));
@@ -32,7 +32,7 @@ function defaultSortOf(ready: Ready, entry: ViewEntry): string {
   return column ? `-${column.name}` : "";
 }
 
-/** As the table came, unless the user wants another order. */
+/** The rows to show, in the server's order unless the user chose another. */
 export function useRows(ready: Ready, entry: ViewEntry): Rows {
   const defaultSort = useMemo(() => defaultSortOf(ready, entry), [ready, entry]);
   const scope = useTableScope();

@@ -27,7 +27,7 @@ export function SavePicture({ title }: { title: string }) {
       <button
         type="button"
         aria-label={`Save ${title} as SVG`}
-        data-tip="Save this picture, for print and for changing it"
+        data-tip="Save this chart as a vector image, for print and editing"
         onClick={() => download(name("svg"), picture().svg, "image/svg+xml")}
       >
         SVG
@@ -35,7 +35,7 @@ export function SavePicture({ title }: { title: string }) {
       <button
         type="button"
         aria-label={`Save ${title} as PNG`}
-        data-tip="Save this picture as dots, for slides and messages"
+        data-tip="Save this chart as a bitmap, for slides and messages"
         onClick={() => void pngOf(picture()).then((dots) => download(name("png"), dots, "image/png"))}
       >
         PNG

@@ -9,9 +9,9 @@ import { type Folding, useRowSelection } from "./table_selection.ts";
 import { HEAD, heights, indent, widths } from "./table_layout.ts";
 import { cellTip, Row } from "./table_rows.tsx";
 
-const ABOVE = 5; // rows that are drawn before they are in sight
+const ABOVE = 5; // rows drawn above the visible ones
 const BELOW = 8;
-const AT_ONCE = 2; // rows by which what is drawn moves on
+const AT_ONCE = 2; // rows per scroll update
 const REST_MS = 200; // without scrolling, after which the rows' elements stand in the order of the rows again
 
 function Heading({ column, keys }: { column: DrawnColumn; keys: Rows["keys"] }) {
@@ -19,7 +19,7 @@ function Heading({ column, keys }: { column: DrawnColumn; keys: Rows["keys"] }) 
   const place = keys.findIndex(({ name }) => name === column.name);
   const descending = keys[place]?.descending;
   const arrow = place < 0 ? "" : (descending ? "▼" : "▲") + (keys.length > 1 ? "₁₂"[place] : "");
-  const tip = [column.doc, column.bar?.meaning, "Click to sort; shift-click to sort by this within the first."];
+  const tip = [column.doc, column.bar?.meaning, "Click to sort; shift-click to sort by this second."];
   return (
     <th
       scope="col"
@@ -43,7 +43,7 @@ function Heading({ column, keys }: { column: DrawnColumn; keys: Rows["keys"] }) 
   );
 }
 
-/** What is below an opened row. Tells its height, since the table must know where the next rows begin. */
+/** What is below an opened row. Reports its height, since the table must know where the next rows begin. */
 function Detail(
   { width, onHeight, children }: { width: number; onHeight: (height: number) => void; children: ComponentChildren },
 ) {

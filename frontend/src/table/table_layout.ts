@@ -20,8 +20,8 @@ function headingWidth({ title, scale }: DrawnColumn): number {
 }
 
 /**
- * Pixels of each column: what its longest number needs. Texts that are cut get what is left, the first one first; of
- * sentences each gets its part: the longer, the more, but not four times as much for four times as many words.
+ * Pixels of each column: enough for its longest number. Cut texts share the remaining width, the first column first;
+ * columns of sentences share it by the square root of their length.
  */
 export function widths(columns: DrawnColumn[], available: number, indented: number): number[] {
   const main = columns.findIndex(isText);
@@ -29,7 +29,7 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
     const needed = Math.max(headingWidth(column), textWidth(widest(column)), column.bar ? 66 : 0);
     return Math.ceil(needed + PADDING + (i === main ? indented : 0));
   });
-  const whole = 0.45 * available; // of a narrow table, so that the numbers beside the name stay in sight
+  const whole = 0.45 * available; // of a narrow table, so that the numbers next to the name stay visible
   const most = (i: number): number => {
     const column = columns[i]!;
     if (!isText(column)) return Infinity;
@@ -62,7 +62,7 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
   return result.map((width) => width + each);
 }
 
-/** Pixels within a cell, beside its text. */
+/** Horizontal padding of a cell in pixels. */
 export const INSET = 18;
 const CODE = 1.2; // its letters are as wide as the widest
 

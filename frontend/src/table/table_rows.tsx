@@ -23,7 +23,7 @@ const Fold = ({ level, isUnfolded, name }: { level: number; isUnfolded: boolean 
 const textOf = (column: DrawnColumn, row: number) =>
   column.shown?.(row) ?? cell(column.values[row], column.kind, column.scale);
 
-/** What a cell says on hover: the number as it was recorded, the text that was too long. */
+/** A cell's tooltip: the exact number, or the text that was cut. */
 export function cellTip(column: DrawnColumn, row: number, shown: string): string | null {
   const { kind, values, scale, isNumeric } = column;
   if (isNumeric) return exact(values[row], kind);
@@ -58,8 +58,8 @@ export interface RowProps {
 }
 
 /**
- * One row. While the table scrolls, the element of a row that went out of sight becomes that of one that came into
- * sight; what is the same in both isn't touched, and a row whose properties are the same isn't looked at.
+ * One row. While the table scrolls, the element of a row that scrolled out is reused for one that scrolled in; a row
+ * whose properties are unchanged is not rendered again.
  */
 export class Row extends Component<RowProps> {
   override shouldComponentUpdate(next: RowProps): boolean {

@@ -9,7 +9,7 @@ import { address, go, openEntry, viewsOf } from "../app/router.ts";
 export interface TableScope {
   /** The listed view, part or detail whose variant may be drawn here. */
   base: ViewEntry;
-  /** What is drawn here: the base, or a variant of it. */
+  /** The view that is drawn: the base, or a variant of it. */
   entry: ViewEntry;
   /** The element around all of it. */
   box: RefObject<HTMLElement | null>;

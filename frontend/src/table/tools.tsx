@@ -20,7 +20,7 @@ export function FilterBox({ problem }: { problem: string }) {
         placeholder="Filter: words, -without, re:pattern"
         aria-label="Filter rows"
         aria-invalid={problem ? "true" : undefined}
-        data-tip="Rows that have all words, in any text column; -word leaves out, re: begins a regular expression"
+        data-tip="Rows with all words, in any text column; -word excludes, re: starts a regular expression"
         onInput={(event) => scope.go({ filter: event.currentTarget.value, row: "", open: "", turned: "" })}
         onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
       />
@@ -59,7 +59,7 @@ export function TopN() {
   const top = useTop();
   const { go } = useTableScope();
   return (
-    <label data-tip="How many of the largest rows the charts name">
+    <label data-tip="Number of rows in the charts">
       Top{" "}
       <input
         type="number"

@@ -1,4 +1,4 @@
-/** Rows that lie in each other: which are shown, in which order, and where each stands in a flame graph. */
+/** Trees of rows: which are shown, in which order, and where each lies in a flame graph. */
 
 export interface Tree {
   /** The row around each row, or -1. */
@@ -11,7 +11,7 @@ export interface Tree {
 
 const NONE = -1;
 
-/** The rows' tree. A row around which there is none, or which would lie in itself, is a root. */
+/** The rows' tree. A row without a parent, or on a cycle, is a root. */
 export function treeOf(parents: readonly unknown[]): Tree {
   const count = parents.length;
   const parent = Int32Array.from(parents, (value) => {
@@ -45,7 +45,7 @@ function sizes(parent: Int32Array, level: Uint16Array): Uint32Array {
   return size;
 }
 
-/** All rows, each followed by those that lie in it; siblings in the order in which they stand in `order`. */
+/** All rows in preorder; siblings in the order of `order`. */
 export function inPreorder({ parent, level, size }: Tree, order: Uint32Array): Uint32Array {
   const byLevel = order.slice().sort((a, b) => level[a]! - level[b]!); // stable: siblings keep their order
   const free = new Uint32Array(parent.length);
@@ -62,7 +62,7 @@ export function inPreorder({ parent, level, size }: Tree, order: Uint32Array): U
   return result;
 }
 
-/** The rows that a filter lets through (`matches`), what is around them, and what lies in them. */
+/** The rows that match a filter, their ancestors, and their descendants. */
 export function withKin({ parent, level }: Tree, matches: Uint32Array): { included: Uint8Array; around: Uint8Array } {
   const included = new Uint8Array(parent.length);
   const around = new Uint8Array(parent.length);
@@ -123,8 +123,8 @@ export interface Box {
 /**
  * Boxes of a flame graph: as wide as the rows' values, those of the rows in a row inside it, side by side.
  *
- * @param root The row that has the whole width, with what is around it above; -1 for all roots.
- * @param least The least width that is drawn; what is narrower is left out with all that lies in it.
+ * @param root The row that has the full width, with its ancestors above; -1 for all roots.
+ * @param least The least width that is drawn; narrower boxes are left out with their descendants.
  */
 export function flameBoxes(
   tree: Tree,
@@ -157,7 +157,7 @@ export function totalOf({ parent }: Tree, rows: Uint32Array, values: readonly (n
   return rows.reduce((sum, row) => sum + (parent[row] === NONE ? Math.max(0, values[row] ?? 0) : 0), 0);
 }
 
-/** Those of the rows that lie in none of the others. */
+/** The rows with no ancestor among the others. */
 export function outermost({ parent }: Tree, rows: Uint32Array): Uint32Array {
   const among = new Uint8Array(parent.length);
   for (const row of rows) among[row] = 1;

@@ -23,7 +23,7 @@ function toggle(scope: TableScope, rows: number[]) {
   scope.go({ turned: [...toggled].join(".") });
 }
 
-/** Selects a row, and unfolds what it lies in. */
+/** Selects a row, and unfolds its ancestors. */
 export function revealRow(scope: TableScope, tree: Tree, row: number) {
   const depth = depthIn(scope, tree);
   const toggled = toggledIn(scope);
@@ -66,7 +66,7 @@ interface TreeTableProps {
   detail: (row: number) => ComponentChildren;
 }
 
-/** A table whose rows lie in each other; what a filter lets through is shown with what is around it. */
+/** A tree table; rows that match a filter are shown with their ancestors. */
 export function TreeTable({ ready, tree, rows, label, detail }: TreeTableProps) {
   const scope = useTableScope();
   const preorder = useMemo(() => {

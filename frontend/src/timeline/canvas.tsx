@@ -1,4 +1,4 @@
-/** The timeline's tree and canvas, what is above them, and a description for screen readers. */
+/** The timeline's tree and canvas, its header, and a description for screen readers. */
 
 import { computed, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -21,7 +21,7 @@ import { type Commands, useKeys } from "../ui/keys.ts";
 
 const DISMISSED = "kinetoscope.timeline.hinted";
 
-/** The first keys that one needs; once taken away it stays away. */
+/** The first keys to know; once dismissed, the hint doesn't come back. */
 function Hint() {
   const isDismissed = useSignal(wasDismissed());
   if (isDismissed.value) return null;
@@ -55,7 +55,7 @@ function rememberDismissal() {
   }
 }
 
-/** What is shown, in words. */
+/** Describes the visible part for screen readers. */
 const description = computed(() => {
   const { from, to } = settled.value;
   const step = steps.value.find(({ start_ns, end_ns }) => start_ns >= from && end_ns <= to);
@@ -68,7 +68,7 @@ const description = computed(() => {
     parts.push(`selected: ${facts.name}, ${facts.category}, ${duration(facts.dur_ns)}, at ${duration(facts.start_ns)}`);
   }
   if (area.value) parts.push(`area of ${duration(area.value.to - area.value.from)}`);
-  if (bookmarks.value.length) parts.push(plural(bookmarks.value.length, "kept mark"));
+  if (bookmarks.value.length) parts.push(plural(bookmarks.value.length, "bookmark"));
   const counts = Object.values(search.value?.answers ?? {}).map((answer) =>
     answer.state === "ready" ? answer.count : 0
   );
@@ -92,7 +92,7 @@ function Corner() {
       <div class="foot">
         {order.value.length
           ? (
-            <button type="button" class="link" data-tip="Put what was moved back in its place" onClick={orderNaturally}>
+            <button type="button" class="link" data-tip="Restore the original order" onClick={orderNaturally}>
               Natural order
             </button>
           )

@@ -15,7 +15,7 @@ import { PerfettoButton } from "./toolbar/perfetto_dialog.tsx";
 import { WorkersChoice, WorkersState } from "./toolbar/workers_choice.tsx";
 import { Failure, Skeleton } from "../ui/status.tsx";
 
-/** Begins to follow the address, and to ask for what it names; returns what ends it. */
+/** Starts following the address and loading what it names; returns a function that stops. */
 function startTimeline(): () => void {
   const ends = [metas.start(), startClocks(), startAlignment(), startViewport(), startSelection()];
   return () => ends.forEach((end) => end());
@@ -37,7 +37,7 @@ export function TimelinePage() {
   );
 }
 
-/** What is above the canvas. */
+/** The toolbar above the canvas. */
 export function Toolbar() {
   return (
     <div class="tools">
@@ -46,7 +46,7 @@ export function Toolbar() {
       <span class="space" />
       <WorkersChoice />
       <PathChoice />
-      <button type="button" data-tip="All of the recording (0)" onClick={() => zoomToRange(whole.value)}>Whole</button>
+      <button type="button" data-tip="The whole recording (0)" onClick={() => zoomToRange(whole.value)}>Whole</button>
       <PerfettoButton />
     </div>
   );

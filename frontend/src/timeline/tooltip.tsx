@@ -25,7 +25,7 @@ function CounterText({ counter, least, most, last }: CounterValue) {
   );
 }
 
-/** Keeps the box beside the pointer, inside of what it lies over. */
+/** Keeps the box next to the pointer, within its parent. */
 function useNextToPointer(box: RefObject<HTMLDivElement | null>) {
   useLayoutEffect(() => {
     const { current } = box;
@@ -74,7 +74,7 @@ function SliceText({ over }: { over: Hover }) {
   );
 }
 
-/** What is under the pointer, in full. */
+/** The tooltip of the slice or counter under the pointer. */
 export function Tooltip() {
   const box = useRef<HTMLDivElement>(null);
   const over = hover.value;

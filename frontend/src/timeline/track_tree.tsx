@@ -7,7 +7,7 @@ import { scroll, size, toggleFolds, togglePin, trackLayout } from "./state/viewp
 
 const LONG = 22; // letters of a title that may not have room
 
-/** What can't be read of a line, and what can be done with it. */
+/** A line's tooltip: its full title, and that it can be moved. */
 const tipOf = ({ title, group }: Line): string | undefined =>
   [title.length > LONG ? title : "", group ? "Drag it, or press Alt+↑ or Alt+↓, to move it" : ""].filter(Boolean).join(
     "\n",
@@ -20,7 +20,7 @@ function Entry({ line, top }: { line: Line; top: number }) {
   const isDragged = drag.value?.id === id;
   return (
     <li
-      class={`track of-${kind} ${isSecondary ? "aside" : ""} ${group ? "moves" : ""} ${isDragged ? "carried" : ""}`}
+      class={`track of-${kind} ${isSecondary ? "secondary" : ""} ${group ? "moves" : ""} ${isDragged ? "dragged" : ""}`}
       style={{ top: `${top}px`, height: `${height}px` }}
       data-line={id}
       onPointerDown={(event) => startDrag(event, line)}
@@ -51,7 +51,7 @@ function Entry({ line, top }: { line: Line; top: number }) {
           class="plain pin"
           aria-pressed={isPinned}
           aria-label={isPinned ? `Unpin ${title}` : `Pin ${title}`}
-          data-tip={isPinned ? "Put back (P)" : "Keep at the top (P)"}
+          data-tip={isPinned ? "Unpin (P)" : "Pin to the top (P)"}
           onClick={() => togglePin(axis.id)}
         >
           <span aria-hidden="true">{isPinned ? "★" : "☆"}</span>
@@ -61,13 +61,13 @@ function Entry({ line, top }: { line: Line; top: number }) {
   );
 }
 
-/** The lines of which something is in sight, with some around them. */
+/** The visible lines, with some around them. */
 function linesNearView({ lines, pinnedHeight }: TrackLayout): Line[] {
   const from = scroll.value - 200, to = scroll.value + size.value.height - pinnedHeight + 200;
   return lines.filter(({ y, height }) => y + height > from && y < to);
 }
 
-/** Where what is dragged would go. */
+/** The line where the dragged one would be dropped. */
 function DropMark() {
   const { value } = drag;
   if (!value) return null;

@@ -9,7 +9,7 @@ import { ProgressLine } from "./status.tsx";
 
 const SHOWN_MS = 2000;
 
-/** Text of the trace, letter by letter; very long ones end early and say so. */
+/** Literal text from the trace; very long texts are cut, with a note. */
 function Text({ text }: { text: string }) {
   const { drawn, omitted } = truncateText(text);
   return (
@@ -87,8 +87,8 @@ function EventProblem({ offset, failed: { code, message } }: { offset: number; f
       <h2>{isNone ? `No event begins at byte ${offset}` : "The event can't be shown"}</h2>
       {isNone && (
         <p>
-          Not every finding is about an event that was kept: this one may be about a damaged place, or about the file as
-          a whole.
+          Not every diagnostic is about an event in the file: this one may be about a damaged place, or about the whole
+          file.
         </p>
       )}
       <p class={isNone ? "quiet" : ""}>{message}</p>
@@ -97,7 +97,7 @@ function EventProblem({ offset, failed: { code, message } }: { offset: number; f
   );
 }
 
-/** The event that begins at this byte of a trace, with all that the file says of it; of the selected one without `place`. */
+/** The event at this byte offset of a trace with all its fields; of the selected trace without `place`. */
 export function EventDetail({ offset, place }: { offset: number; place?: TracePlace }) {
   const answer = useEvent(offset, place);
   return (

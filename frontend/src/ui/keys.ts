@@ -1,4 +1,4 @@
-/** Single-key commands. Whoever is on the page adds its own; what is typed into a field stays there. */
+/** Single-key commands. Components add their own; typing into a field triggers none. */
 
 import type { RefObject } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
@@ -14,12 +14,12 @@ interface Entry {
 const active: Entry[] = [];
 let prefix = "";
 
-/** What was pointed at or focused last: of several tables, keys go to the one that holds it. */
+/** The element clicked or focused last: of several tables, keys go to the one that contains it. */
 let lastUsed: Node | null = null;
 
 const isBefore = (a: Node, b: Node) => (a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0;
 
-/** The innermost part in use that knows the key, else the first on the page. */
+/** The innermost part in use that handles the key, else the first on the page. */
 function entryFor(name: string): Entry | undefined {
   const candidates = active.filter(({ commands }) => name in commands);
   const inBoxes = candidates.filter(({ box }) => box?.current).sort((a, b) =>
@@ -28,10 +28,10 @@ function entryFor(name: string): Entry | undefined {
   return inBoxes.findLast(({ box }) => box!.current!.contains(lastUsed)) ?? inBoxes[0] ?? candidates.at(-1);
 }
 
-/** Whether the next key says where to go. */
+/** Whether a prefix was pressed and a second key is expected. */
 export const awaitsSecond = (): boolean => prefix !== "";
 
-/** Whether what is typed there stays there. */
+/** Whether the element takes typed keys itself. */
 export const isField = (target: EventTarget | null) =>
   target instanceof Element && target.closest("input, select, textarea, dialog, [role=slider]") !== null;
 

@@ -1,4 +1,4 @@
-/** A part of the page as one SVG that needs nothing else: every colour, size and text is in it, and where it is from. */
+/** A part of the page as one self-contained SVG, with all colors, sizes and texts, and where it is from. */
 
 import { trace } from "../app/router.ts";
 import { escapeXml } from "../format/xml.ts";
@@ -11,7 +11,7 @@ const TYPE = ["font-family", "font-size", "font-weight", "text-anchor", "dominan
 const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true })!;
 const plainColors = new Map<string, string>();
 
-/** The colour as every program knows it; oklch() and light-dark() are known to browsers alone. */
+/** The color as rgb(): only browsers understand oklch() and light-dark(). */
 function plainColor(color: string): string {
   if (!color.includes("(")) return color;
   if (!plainColors.has(color)) {
@@ -113,7 +113,7 @@ export interface Picture {
 export function pictureOf(node: Element, title: string): Picture {
   const { left, top, width, bottom } = node.getBoundingClientRect();
   const charts = [...node.querySelectorAll("svg")].map((chart) => chart.getBoundingClientRect().bottom);
-  const height = Math.max(bottom, ...charts) - top; // what is scrolled out of sight is in the picture too
+  const height = Math.max(bottom, ...charts) - top; // including what is scrolled out of view
   const { run, worker, span } = trace.peek();
   const { color, fontFamily, backgroundColor } = getComputedStyle(document.body);
   const size = { width: Math.ceil(width + 2 * MARGIN), height: Math.ceil(height + HEAD + MARGIN) };

@@ -5,7 +5,7 @@ import type { ShownAnswer } from "../app/answers.ts";
 import { placeLabels, retry } from "../app/router.ts";
 import { decimal, percent } from "../format/numbers.ts";
 
-const PREPARING = "Preparing. The first trace ever takes some seconds more: the reader is compiled, once.";
+const PREPARING = "Preparing. The first trace takes some seconds more, since the reader is compiled once.";
 
 const SUMMING = "summing up recordings"; // of a run, one after the other
 const LONG_S = 10;
@@ -21,16 +21,17 @@ function progressText({ stage, fraction, bytes_per_second, seconds_left }: Progr
   return parts.join(" · ");
 }
 
-/** What a loading trace has come to. */
+/** The progress of a loading trace. */
 export function ProgressLine({ progress }: { progress: Progress | null }) {
-  const text = progress ? progressText(progress) : "Waiting for the answer";
+  const text = progress ? progressText(progress) : "Waiting for the server";
   return (
     <p class="progress" role="status">
       <progress max={1} value={progress?.fraction ?? undefined} aria-label="Progress" />
       {text}
       {progress?.stage === SUMMING && (progress.seconds_left ?? 0) > LONG_S && (
         <span class="quiet">
-          This is kept. <code>kinetoscope index LOGDIR --beside</code> makes it beforehand, once for everybody.
+          The result is cached. <code>kinetoscope index LOGDIR --beside</code>{" "}
+          computes it beforehand, once for all users.
         </span>
       )}
     </p>
@@ -47,7 +48,7 @@ export function Skeleton({ progress = null }: { progress?: Progress | null }) {
   );
 }
 
-/** A card instead of what can't be shown: what, why, what to do. */
+/** A card that explains what can't be shown, why, and what to do. */
 export function Notice(
   { title, failed = false, children }: { title: string; failed?: boolean; children: ComponentChildren },
 ) {
@@ -66,14 +67,14 @@ export function Failure({ code, message }: { code: string; message: string }) {
     <Notice title={isSilent ? "TensorBoard doesn't answer" : "This can't be shown"} failed>
       <p>{message}</p>
       {isSilent
-        ? <p class="quiet">The page asks again every few seconds. Is TensorBoard still running?</p>
+        ? <p class="quiet">The page retries every few seconds. Is TensorBoard still running?</p>
         : run && <p class="quiet">Run {run}, worker {worker}, span {span}.</p>}
       <button type="button" onClick={retry}>Try again</button>
     </Notice>
   );
 }
 
-/** Draws the table of an answer, or whatever stands for it until or unless it comes. */
+/** Draws the table of an answer, or its progress, hint or failure. */
 export function AnswerView(
   { shown: { answer, earlier }, title, children }: {
     shown: ShownAnswer;
@@ -95,7 +96,7 @@ export function AnswerView(
   return <Current isBusy={table !== answer} progress={answer && progress}>{children(table)}</Current>;
 }
 
-/** What is shown, dimmed while the next comes; what had the focus then has it again afterwards. */
+/** The shown content, dimmed while the next loads; the focus is restored afterwards. */
 function Current(
   { isBusy, progress, children }: { isBusy: boolean; progress: Progress | null; children: ComponentChildren },
 ) {

@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 const shown = signal<{ text: string; x: number; y: number } | null>(null);
 
-/** Shows a text beside a point until it is hidden. */
+/** Shows a text next to a point until it is hidden. */
 export const showTip = (text: string, x: number, y: number) => (shown.value = { text, x, y });
 export const hideTip = () => (shown.value = null);
 

@@ -33,7 +33,7 @@ function ColumnChoice({ entry }: { entry: ViewEntry }) {
         value={scope.get("columns")}
         onChange={({ currentTarget: { value } }) => scope.go({ columns: value, sort: "", row: "", open: "" })}
       >
-        <option value="">{entry.weight ? "the usual" : "everything"}</option>
+        <option value="">{entry.weight ? "default columns" : "all columns"}</option>
         {possible.map(({ name, doc }) => <option key={name} value={name} title={doc}>{label(name)}</option>)}
       </select>
     </label>
@@ -43,7 +43,7 @@ function ColumnChoice({ entry }: { entry: ViewEntry }) {
 function NoiseSwitch() {
   const isHidden = address.value.noise === "hidden";
   return (
-    <label data-tip="Leave out rows that are the same, and those that differ no more than the steps do">
+    <label data-tip="Hide rows that are equal, or differ no more than the steps among themselves">
       <input
         type="checkbox"
         checked={isHidden}
@@ -54,7 +54,7 @@ function NoiseSwitch() {
   );
 }
 
-/** Which two traces, per what, and what counts as noise. */
+/** The two traces, the basis of the comparison, and what counts as noise. */
 function BasisLine({ table }: { table: Comparison }) {
   const { run, worker, span } = placeLabels.value;
   const of = baseLabels.value;
@@ -71,7 +71,7 @@ function ToolLine({ table, entry, rows }: { table: Comparison; entry: ViewEntry;
   return (
     <div class="tools">
       <FilterBox problem={rows.problem} />
-      {rows.problem && <span class="problem" role="alert">No pattern: {rows.problem}</span>}
+      {rows.problem && <span class="problem" role="alert">Invalid pattern: {rows.problem}</span>}
       <GroupBy />
       <Parameters entry={entry} fixed={[]} />
       <ColumnChoice entry={entry} />
@@ -97,7 +97,7 @@ function Content({ table, entry }: { table: Comparison; entry: ViewEntry }) {
       <BasisLine table={table} />
       <ToolLine table={table} entry={entry} rows={rows} />
       <Sums ready={ready} rows={rows.rows} />
-      {left > 0 && <p class="sums">{plural(left, "row")} no different, or by no more than noise</p>}
+      {left > 0 && <p class="sums">{plural(left, "row")} hidden: no difference beyond noise</p>}
       {rows.rows.length
         ? (
           <DataTable
@@ -116,14 +116,14 @@ function Content({ table, entry }: { table: Comparison; entry: ViewEntry }) {
   );
 }
 
-/** A view of the shown trace beside that of the base. */
+/** A view of the shown trace compared with the base. */
 export function ComparedView({ entry }: { entry: ViewEntry }) {
   const scope = useTableScope();
   const columns = scope.get("columns");
   const shown = useViewComparison(entry.id, { ...parametersOf(entry), ...(columns ? { columns } : {}) });
   const isPart = scope.base.id !== openEntry.value?.id;
-  if (isPart && shown.answer?.state === "failed") { // the page's first view has said it aloud
-    return <p class="quiet">Not compared. {shown.answer.message}</p>;
+  if (isPart && shown.answer?.state === "failed") { // the page's first view shows the failure
+    return <p class="quiet">Can't be compared. {shown.answer.message}</p>;
   }
   return (
     <AnswerView shown={shown} title={entry.title}>

@@ -57,7 +57,7 @@ function ColumnChoice({ parameter, entry }: { parameter: Parameter; entry: ViewE
   if (values.size > MOST) return <Field parameter={parameter} />;
   if (values.size < 2 && !isGone) return null;
   const choices = parameter.kind === "number" ? [...values].sort((a, b) => Number(a) - Number(b)) : [...values];
-  const names = new Map([[ALL, "all"], ...(isGone ? [[chosen, `${chosen} (not here)`] as const] : [])]);
+  const names = new Map([[ALL, "all"], ...(isGone ? [[chosen, `${chosen} (not in this trace)`] as const] : [])]);
   return <Select parameter={{ ...parameter, choices: [ALL, ...choices, ...(isGone ? [chosen] : [])] }} names={names} />;
 }
 
@@ -70,7 +70,7 @@ function Choice({ parameter, views }: { parameter: Parameter; views: ViewEntry[]
   return listed ? <ColumnChoice parameter={parameter} entry={listed} /> : <Field parameter={parameter} />;
 }
 
-/** What one view alone can be asked; `fixed` are those that something else decides. */
+/** A view's own parameters; `fixed` ones are set elsewhere. */
 export function Parameters({ entry, fixed }: { entry: ViewEntry; fixed: string[] }) {
   const own = entry.parameters.filter(({ name }) => !OF_A_PAGE.includes(name) && !fixed.includes(name));
   return own.map((parameter) => <Choice key={parameter.name} parameter={parameter} views={[entry]} />);

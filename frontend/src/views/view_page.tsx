@@ -25,7 +25,7 @@ import { ComparedView } from "./comparison.tsx";
 import { PageParameters, Parameters } from "./parameters.tsx";
 
 const ADDITIVE = new Set(["count", "duration", "bytes", "flop"]); // what makes a whole together
-const MAX_OTHER_SHARE = 0.5; // more than this share in "other", and a ring says nothing
+const MAX_OTHER_SHARE = 0.5; // with a larger share in "other", a ring is useless
 
 /** The largest rows of each column that is worth a picture, of the rows that the filter lets through. */
 function Charts({ ready, rows: { rows }, picture }: DrawnTable & { picture: PictureOf<"bars"> }) {
@@ -88,7 +88,7 @@ function keyOf(detail: ViewEntry, { key }: ViewEntry, { data }: Table, row: numb
 function Details({ table, row }: { table: Table; row: number }) {
   const { base, entry } = useTableScope();
   const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
-  // What the list of views says is missing, such as all of a device, isn't said in each row again.
+  // What the list of views already reports as missing isn't repeated in each row.
   const isReported = (id: string) =>
     listedViews.value.some((listed) => id in missing && missing[listed.id] === missing[id]);
   const details = viewsOf("detail", base.id).filter(({ id }) => !isReported(id));
@@ -106,7 +106,7 @@ function Details({ table, row }: { table: Table; row: number }) {
 
 const CutNote = ({ rows, of }: { rows: number; of: number }) => (
   <p class="cut" role="note">
-    This report holds the first {decimal(rows)} of {plural(of, "row")}; sums and charts are of these alone.
+    This report holds the first {decimal(rows)} of {plural(of, "row")}; sums and charts cover only these.
   </p>
 );
 
@@ -121,7 +121,7 @@ function NoRows({ entry }: { entry: ViewEntry }) {
   }
   return (
     <Notice title={`${entry.title}: no rows for this choice`}>
-      <p>The recording has none in the time, on the device or of the kind that is chosen here.</p>
+      <p>The recording has no rows for the selected time, device or kind.</p>
       <button type="button" onClick={() => choose(Object.fromEntries(chosen.map((name) => [name, ""])))}>
         Show all
       </button>
@@ -133,7 +133,7 @@ function Tools({ drawn: { entry, table, ready, rows }, fixed }: { drawn: DrawnTa
   return (
     <div class="tools">
       <FilterBox problem={rows.problem} />
-      {rows.problem && <span class="problem" role="alert">No pattern: {rows.problem}</span>}
+      {rows.problem && <span class="problem" role="alert">Invalid pattern: {rows.problem}</span>}
       <GroupBy />
       <Parameters entry={entry} fixed={fixed} />
       {entry.picture?.kind === "bars" && <TopN />}
@@ -145,7 +145,7 @@ function Tools({ drawn: { entry, table, ready, rows }, fixed }: { drawn: DrawnTa
 }
 
 function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixed: string[] }) {
-  // What the view was asked about is the same in every row.
+  // Fixed parameters have the same value in every row.
   const ready: Ready = useMemo(() => omitColumns(prepareTable(table, entry), fixed), [table, entry, fixed.join()]);
   const rows = useRows(ready, entry);
   const drawn = { entry, table, ready, rows };
@@ -163,7 +163,7 @@ function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixe
   );
 }
 
-/** Curves say it all; the rows behind them are below, for those who want to copy them. */
+/** The curves, and below them their rows as a table. */
 function Levels({ drawn, picture, fixed }: { drawn: DrawnTable; picture: PictureOf<"lines">; fixed: string[] }) {
   const scope = useTableScope();
   const isOpen = scope.get("rows") !== "";
@@ -228,7 +228,7 @@ function View({ base: listed, about = NOTHING }: { base: ViewEntry; about?: Quer
 export function ViewPage() {
   const [main, ...others] = pageOf(openEntry.value!);
   const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
-  // What the page lacks is said once, not again by each part that lacks the same.
+  // What is missing for the whole page isn't repeated by its parts.
   const drawn = others.filter(({ id }) => !(main!.id in missing) || missing[id] !== missing[main!.id]);
   return (
     <>

@@ -155,7 +155,7 @@ def test_one_find_has_one_spelling():
 CASES = json.loads((Path(__file__).parents[3] / "frontend" / "tests" / "filters.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("words", "places"), CASES["found"])
+@pytest.mark.parametrize(("words", "places"), CASES["matches"])
 def test_words_find_what_the_page_s_filter_lets_through(words, places):
     assert np.flatnonzero(texts_with(words, CASES["texts"])).tolist() == places
 

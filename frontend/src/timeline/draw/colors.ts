@@ -5,10 +5,10 @@ import type { Labels } from "../model/labels.ts";
 /** Red, green, blue: 0 to 255. */
 export type Color = [number, number, number];
 
-/** How far a box's ink goes from the theme's towards the surface, for each shade of a category. */
+/** How far each shade of a category fades from the theme's color to the background. */
 const SHADES = [0.1, 0.3, 0.18, 0.4, 0.24, 0.14, 0.34, 0.46];
 
-/** What isn't looked for keeps this little of its ink. */
+/** How far the colors of slices outside the search results fade. */
 const DIMMED = 0.8;
 
 export interface Palette {
@@ -94,7 +94,7 @@ export class LabelColors {
 
   constructor(private readonly labels: Labels) {}
 
-  /** Makes them anew if the theme changed or names came in. */
+  /** Recomputes them if the theme changed or names were loaded. */
   follow(palette: Palette, arrivals: number) {
     const key = `${palette.isDark} ${arrivals}`;
     if (this.cacheKey === key) return;

@@ -18,7 +18,7 @@ const CATEGORY: Record<Counter["kind"], string> = {
 
 const ROOM = 3; // pixels above the largest value
 
-/** A counter's value in words: "1.2 GiB". */
+/** A counter's value as text: "1.2 GiB". */
 export const counterText = ({ kind, unit, is_relative }: Counter, value: number): string =>
   (is_relative && value > 0 ? "+" : "") + quantity(value, kind) + (kind === "number" && unit ? ` ${unit}` : unit);
 
@@ -43,7 +43,7 @@ export function valueAt(
 export class CounterPainter {
   constructor(private readonly pen: CanvasRenderingContext2D, private readonly client: TileClient) {}
 
-  /** Draws all counters in sight; `categories` say which ink is whose. */
+  /** Draws all visible counters. */
   draw(geometry: Geometry, sources: Source[], palette: Palette) {
     for (const { line, top } of linesInSight(geometry)) {
       const source = line.curve && sources.find(({ id }) => id === line.curve!.source);

@@ -1,4 +1,4 @@
-/** Draws what is above the tracks: all of the recording with a window over it, the steps, a ruler. */
+/** Draws the header: the overview strip with the visible window, the steps, and the ruler. */
 
 import { FONT } from "./tracks.ts";
 import type { Step } from "../../api/timeline_types.ts";
@@ -11,7 +11,7 @@ export const STEPS = { top: 44, height: 18 };
 export const RULER = { top: 62, height: 18 };
 export const HEAD_HEIGHT = 80;
 
-/** How near to an edge of the window one takes hold of it. */
+/** The distance in pixels at which the pointer grabs an edge of the window. */
 export const GRIP = 6;
 
 export interface HeadState {
@@ -21,7 +21,7 @@ export interface HeadState {
   /** The main source's window, whose activity is drawn. */
   window: Range;
   activity: { device: number[] | null; host: number[] | null };
-  /** How many slices that are looked for begin in each part of the window; null while nothing is. */
+  /** How many search results begin in each part of the window; null without a search. */
   matches: number[] | null;
   steps: Step[];
   marked: { at: number; text: string }[];

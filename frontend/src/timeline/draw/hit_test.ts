@@ -13,7 +13,7 @@ export interface Hit {
   dur_ns: number;
 }
 
-/** How far beside a box one may point, in pixels. */
+/** How far from a box the pointer may be, in pixels. */
 const NEAR = 3;
 
 /** The lanes that share the row at a height within the band; the deepest first, as it is drawn last. */

@@ -1,4 +1,4 @@
-/** What lies over the boxes: idle gaps, the chosen area, the selection with its arrows, what is pointed at. */
+/** What is drawn over the boxes: idle gaps, the selected area, the selection with its arrows, the hovered slice. */
 
 import { FONT } from "./tracks.ts";
 import { type Box, boxOf, type Geometry, linesInSight, topOf, xOf } from "../model/geometry.ts";
@@ -12,7 +12,7 @@ import { duration } from "../model/times.ts";
 const NARROWEST_GAP = 3;
 const LABELED_GAP = 90;
 const MOST_ARROWS = 240;
-const STUB = 34; // pixels of an arrow to what is out of sight
+const STUB = 34; // pixels of an arrow to a slice out of view
 
 export interface Outline {
   source: string;
@@ -146,7 +146,7 @@ export class OverlayPainter {
     }, this.isPinnedTrack(geometry, source, summary));
   }
 
-  /** Frames around one collective on several workers, and a line along their begins: who came late is seen from it. */
+  /** Frames around one collective on several workers, and a line along their starts, which shows who was late. */
   peers(geometry: Geometry, sources: Source[], list: Outline[], color: string) {
     for (const one of list) this.outline(geometry, sources, one, color, 2);
     const boxes = list.map(({ source, summary }) => this.box(geometry, sources, source, summary)).filter((box) =>
@@ -164,7 +164,7 @@ export class OverlayPainter {
     this.pen.setLineDash([]);
   }
 
-  /** Arrows from slices to those that they caused; where an end is out of sight, a short one towards it. */
+  /** Arrows from slices to those that they caused; a short one where an end is out of view. */
   arrows(geometry: Geometry, sources: Source[], curves: Curve[], { accent, quiet }: Palette) {
     const alpha = curves.length > 40 ? 0.4 : 0.8;
     for (const { kind, source, from, to } of curves.slice(0, MOST_ARROWS)) {
@@ -220,7 +220,7 @@ export class OverlayPainter {
     this.pen.restore();
   }
 
-  /** What parts the pinned lines from the others, and processes from each other. */
+  /** Rules between the pinned and the other lines, and between processes. */
   rules(geometry: Geometry, { line, quiet }: Palette) {
     this.pen.fillStyle = css(line);
     for (const { line: one } of linesInSight(geometry)) {

@@ -10,14 +10,14 @@ const HALO = 1.5;
 const NARROW = 3; // pixels
 const BEFORE = "before the step";
 
-/** Where a stretch is drawn: over its slice, as long as it lasts. */
+/** Where a segment is drawn: over its slice, for its duration. */
 export interface Bar extends Pick<Box, "left" | "right"> {
   y: number;
   /** The worker, and its thread or stream. */
   axis: string;
-  /** Whether the path begins anew here: with each step. */
+  /** Whether a new path begins here, as with each step. */
   begins: boolean;
-  /** From where on the path was here already, of which nothing was recorded. */
+  /** Start of the unrecorded part of the path that leads here. */
   unseen: number | null;
 }
 /** A line from the end of a bar to the begin of the next. */
@@ -62,8 +62,8 @@ export function barsOf(geometry: Geometry, source: Source, segments: PathSegment
 }
 
 /**
- * The bars of the path across ranks, of all workers that are shown, in the order of the path. Where it is on a worker
- * that isn't, it begins anew afterwards: no line says where it was meanwhile.
+ * The bars of the path across ranks on all shown workers, in the order of the path. After a part on a hidden worker it
+ * starts again without a connecting line.
  */
 export function barsAcross(geometry: Geometry, shown: [Source, CrossRankSegment[]][]): Bar[] {
   const pieces = shown.flatMap(([source, list]) => list.map((segment) => ({ source, segment })));

@@ -7,14 +7,14 @@ export interface Target {
   pixels: Uint32Array;
   width: number;
   height: number;
-  /** What is behind the boxes: one color per column. */
+  /** The background: one color per column. */
   backdrop: Uint32Array;
-  /** The time at the left edge, on the clock of what is drawn, and ns per pixel. */
+  /** The time at the left edge, on the clock of the source, and ns per pixel. */
   from: number;
   nsPerPixel: number;
 }
 
-/** The lanes of a track, or of what of them is looked for. */
+/** The lanes of a track, or only its search results. */
 export interface PaintedTrack {
   pieces: Piece[];
   lanes: number;
@@ -25,7 +25,7 @@ export interface PaintedTrack {
   gap: number;
   /** The color of each label. */
   colors: Uint32Array;
-  /** Whether it is drawn over what is there. */
+  /** Whether it is drawn over the boxes below, not over the background. */
   isOver: boolean;
 }
 
@@ -38,7 +38,7 @@ const BUCKET = 8;
 /** From this width on a box keeps its last column free, so that neighbors can be distinguished. */
 const MIN_SEPARATED = 4;
 
-/** A row's colors while they are found: how many pixels of each column stay free at the top. */
+/** A row's colors, and how many pixels of each column stay free at the top. */
 class Scanline {
   readonly colors: Uint32Array;
   readonly free: Uint8Array;
@@ -139,7 +139,7 @@ function copyDown({ pixels, width, height, backdrop }: Target, { rowHeight, gap,
   for (let y = begin; y < end; y++) pixels.set(colors, y * width);
 }
 
-/** Copies it pixel by pixel, where what is behind shows through. */
+/** Copies it pixel by pixel, where the background shows through. */
 function copyDownPixels(
   { pixels, width, backdrop }: Pick<Target, "pixels" | "width" | "backdrop">,
   begin: number,

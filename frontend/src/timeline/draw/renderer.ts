@@ -1,4 +1,4 @@
-/** The canvas: draws a frame whenever something that it shows has changed, and moves while it is asked to. */
+/** The canvas: draws a frame whenever its inputs change, and animates. */
 
 import { effect } from "@preact/signals";
 import type { CrossRankSegment, PathSegment } from "../../api/timeline_types.ts";
@@ -120,7 +120,7 @@ export class Renderer {
     });
     const moves = effect(() => {
       void [viewport.value, trackLayout.value, scroll.value];
-      hover.value = null; // what was under the pointer isn't any more
+      hover.value = null; // something else is under the pointer now
     });
     this.ends = [
       startCollectivePeers(),
@@ -264,7 +264,7 @@ export class Renderer {
     this.head.draw({ ...state, matches, steps: steps.peek(), marked, chosen }, this.palette!, devicePixelRatio || 1);
   }
 
-  /** What is at a point of the canvas; null where no track is. */
+  /** The slice at a point of the canvas; null where no track is. */
   at(x: number, y: number): PointerTarget | null {
     const place = geometry();
     const target = lineAt(place, y);
@@ -307,5 +307,5 @@ export class Renderer {
   }
 }
 
-/** How near to an edge, in pixels, one has to come. */
+/** The distance in pixels at which the pointer snaps to an edge. */
 const SNAP_PIXELS = 7;

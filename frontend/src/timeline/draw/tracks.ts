@@ -29,7 +29,7 @@ const NARROWEST = 22; // pixels of a box with a name in it
 const MOST_NAMES = 2500;
 export const FONT = "11px system-ui, sans-serif";
 
-/** The colors behind the boxes: a line where each step begins and ends, a hint of one at each mark of the ruler. */
+/** The background: a line where each step begins and ends, a faint one at each tick of the ruler. */
 function fillBackdrop(target: Target, geometry: Geometry, steps: Step[], marked: number[], palette: Palette) {
   const { backdrop, width } = target;
   backdrop.fill(pixel(palette.surface));

@@ -1,4 +1,4 @@
-/** What is done by keys that need an answer first: one after the other, each from where the one before led. */
+/** A queue for key commands that need an answer first: each starts where the one before ended. */
 
 import { effect } from "@preact/signals";
 import { detail } from "../state/selection.ts";
@@ -6,7 +6,7 @@ import { detail } from "../state/selection.ts";
 let waiting = 0;
 let last: Promise<void> = Promise.resolve();
 
-/** Does it after all that was asked for before; what a held key repeats is left out while there is something to do. */
+/** Runs a command after the queued ones; repeats of a held key are dropped while the queue isn't empty. */
 export function enqueue(act: () => Promise<void> | void, isRepeat = false) {
   if (isRepeat && waiting) return;
   waiting++;

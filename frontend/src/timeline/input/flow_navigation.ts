@@ -1,4 +1,4 @@
-/** Goes along the arrows of the selection, and from one of several to the next. */
+/** Follows the arrows of the selection, and cycles through several targets. */
 
 import { computed, signal } from "@preact/signals";
 import { waitForSelection } from "./command_queue.ts";
@@ -7,7 +7,7 @@ import { detail, jumpTo, selection } from "../state/selection.ts";
 
 const last = signal<FlowStep | null>(null);
 
-/** The arrows that led to the selection; null if something else did. */
+/** The arrows that were followed to the selection; null if it was selected otherwise. */
 export const currentFlow = computed((): FlowStep | null => {
   const chosen = selection.value;
   return last.value && chosen && isAtTarget(last.value, chosen) ? last.value : null;
@@ -19,7 +19,7 @@ function follow(next: FlowStep) {
   void jumpTo(next.source, target.slice, target);
 }
 
-/** To what the selection led to, or to what led to it; where no arrow goes on, to the next target of the one before. */
+/** Follows the selection's arrows forward or back; where there is none, goes to the next target of the arrow before. */
 export async function followFlow(forth: boolean) {
   await waitForSelection();
   const chosen = selection.peek(), facts = detail.peek();
@@ -29,7 +29,7 @@ export async function followFlow(forth: boolean) {
   else if (before?.forth === forth) follow(nextTarget(before, 1));
 }
 
-/** To another target of the arrow that was followed last. */
+/** Goes to another target of the arrow that was followed last. */
 export function cycleTargets(by: 1 | -1) {
   const before = currentFlow.peek();
   if (before) follow(nextTarget(before, by));

@@ -30,7 +30,7 @@ import { awaitsSecond, type Commands, isField } from "../../ui/keys.ts";
 
 const MOTION_KEYS: Record<string, Push> = { KeyW: "in", KeyS: "out", KeyA: "left", KeyD: "right" };
 
-/** Follows the keys that move as long as they are held: by their place, so that any layout has them in a cross. */
+/** Follows the motion keys while they are held; by position, so that they form a cross on any keyboard layout. */
 export function followHeldKeys(view: Renderer): () => void {
   const stop = new AbortController();
   const on = (target: EventTarget, name: string, act: (event: KeyboardEvent) => void) =>
@@ -50,7 +50,7 @@ export function followHeldKeys(view: Renderer): () => void {
   return () => stop.abort();
 }
 
-/** The selected slice, as well as it is known. */
+/** The selected slice, from the server or as drawn. */
 function selected(): { source: string; summary: SliceSummary } | null {
   const chosen = selection.peek(), over = hover.peek();
   if (!chosen) return null;
@@ -60,7 +60,7 @@ function selected(): { source: string; summary: SliceSummary } | null {
   return summary && { source: chosen.source, summary };
 }
 
-/** Centres the selection, or the area; fits it if it is centred already. */
+/** Centers the selection or the area; fits it if it is already centered. */
 async function focus() {
   if (!selected()) await waitForSelection();
   const one = selected();
@@ -123,11 +123,11 @@ async function selectVertically(view: Renderer, isDown: boolean) {
 /** The time of the selection, on its track; null while it isn't known exactly. */
 function selectedArea(): Area | null {
   const one = selected();
-  if (!one || detail.peek()?.state !== "ready") return null; // what is drawn of it isn't exact
+  if (!one || detail.peek()?.state !== "ready") return null; // drawn times aren't exact
   return { ...rangeOf(one.source, one.summary), tracks: [{ source: one.source, track: one.summary.track }] };
 }
 
-/** Marks the selection; with shift keeps it, or the area if that is what was chosen last. */
+/** Selects the time of the selection as an area; `isBookmark` bookmarks it, or the area if that was selected last. */
 async function markSelection(onAllTracks: boolean, isBookmark: boolean) {
   await waitForSelection();
   const chosen = (isBookmark ? latestArea() : null) ?? selectedArea();
@@ -145,7 +145,7 @@ function lineAround(element: Element | null): Line | undefined {
   return head ? [...pinned, ...lines].find(({ id }) => id === head.dataset.line) : undefined;
 }
 
-/** The line that was gone to by keyboard, else the one under the pointer, else that of the focus or of the selection. */
+/** The line with keyboard focus, else the one under the pointer, else that of the focus or of the selection. */
 function lineHere(view: Renderer): Line | undefined {
   const { x, y, isOver } = pointer.peek();
   const over = isOver ? view.at(x, y)?.line : undefined, one = selected();
@@ -167,7 +167,7 @@ function moveHere(view: Renderer, down: boolean) {
   if (movable) moveBy(movable, down);
 }
 
-/** Takes back one thing: what was done last comes first. */
+/** Clears one thing: the area, the selection, or the search. */
 function dismissOne() {
   if (area.peek()) setArea(null);
   else if (selection.peek()) select(null);
@@ -221,27 +221,27 @@ export function commandsOf(view: Renderer): Commands {
   };
 }
 
-/** What keys and mouse do on the timeline, for the sheet of keys. */
+/** The timeline's keys and mouse actions, for the key sheet. */
 export const KEYS: [keys: string, meaning: string][] = [
-  ["W S", "Zoom in and out at the pointer while it is held; Ctrl and the wheel too"],
-  ["A D", "Move left and right while it is held; Shift and the wheel, or Shift and drag, too"],
-  ["↑ ↓", "Scroll the tracks; the wheel too"],
+  ["W S", "Zoom in and out at the pointer while held; also Ctrl and the wheel"],
+  ["A D", "Move left and right while held; also Shift and the wheel, or Shift and drag"],
+  ["↑ ↓", "Scroll the tracks; also the wheel"],
   ["0", "The whole recording"],
-  ["F", "Centre the selection; once more: fit it. Double-click does so at once"],
-  [". ,", "Next or previous slice of the row; → and ← too"],
+  ["F", "Center the selection; again: fit it. Double-click fits at once"],
+  [". ,", "Next or previous slice of the row; also → and ←"],
   ["⇧↑ ⇧↓", "The slice above or below the selection"],
-  ["[ ]", "Back and forth along the arrows of the selection; where none goes on, to the next of several"],
-  ["⇧[ ⇧]", "Of several slices that an arrow led to, the one before and the next one"],
-  ["M R", "Mark the time of the selection on its track, or on all; dragging marks any"],
-  ["⇧M ⇧R", "Mark it and keep the mark; after dragging, keep what was dragged"],
-  ["Del", "Remove the kept mark that is chosen; a click on its letter in the ruler chooses it"],
-  ["Click ⇧Click", "On a step: mark its time; compare another step with it, by name"],
+  ["[ ]", "Follow the arrows of the selection back and forth; at their end, go to the next of several"],
+  ["⇧[ ⇧]", "The previous or next target of several arrows"],
+  ["M R", "Select the time of the slice as an area, on its track or on all; dragging selects any"],
+  ["⇧M ⇧R", "The same, and bookmark it; after dragging, bookmark what was dragged"],
+  ["Del", "Remove the selected bookmark; click its letter in the ruler to select it"],
+  ["Click ⇧Click", "On a step: select its time; compare another step with it, by name"],
   ["P", "Pin the track under the pointer, or that of the selection"],
-  ["Alt+↑ Alt+↓", "Move the worker, process, thread or stream up or down; dragging its name does so too"],
+  ["Alt+↑ Alt+↓", "Move the worker, process, thread or stream up or down; also by dragging its name"],
   ["C", "The critical path of each step; with several workers also the one across ranks; then none"],
-  ["/", "Search; Enter and ⇧Enter go to the next and the previous hit"],
+  ["/", "Search; Enter and ⇧Enter go to the next and the previous result"],
   ["Q", "Open or close the drawer"],
-  ["1 2 3 4", "What dragging does: 2 moves, 3 zooms, 1 and 4 mark a time"],
-  ["Esc", "Take back the marked time, then the selection, then the search"],
-  ["?", "This sheet"],
+  ["1 2 3 4", "What dragging does: 2 moves, 3 zooms, 1 and 4 select a time"],
+  ["Esc", "Clear the area, then the selection, then the search"],
+  ["?", "This list of keys"],
 ];

@@ -230,7 +230,7 @@ export class PointerInput {
     select({ source: target.source.id, slice: target.hit.slice });
   }
 
-  /** Zooms to what was double-clicked. */
+  /** Zooms to the double-clicked slice. */
   private open() {
     const target = this.view.at(this.last.x, this.last.y);
     if (!target?.hit) return;
@@ -238,7 +238,7 @@ export class PointerInput {
     zoomToRange(padRange({ from: start_ns + shift_ns, to: start_ns + dur_ns + shift_ns }, 0.1));
   }
 
-  /** Finds what is under the pointer. */
+  /** Updates the slice and the counter under the pointer. */
   private point(x: number, y: number) {
     const target = this.view.at(x, y);
     counterAtPointer.value = this.view.counterAt(x, y);
@@ -253,7 +253,7 @@ export class PointerInput {
   }
 }
 
-/** The very time of an edge: a box is as exact as its pixel, the server is exact. */
+/** The exact time of an edge from the server: a drawn box is only as exact as its pixel. */
 async function exact({ time, slice, isEnd, source }: ReturnType<Renderer["edgeAt"]>): Promise<number> {
   const of = sourceOf(source);
   if (!of || slice === null) return Math.round(time);

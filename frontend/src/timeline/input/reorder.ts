@@ -12,7 +12,7 @@ const DRAG_THRESHOLD = 4; // pixels until a press is a drag
 const EDGE = 24; // pixels from the upper and lower end within which the tree scrolls, and how much in a frame
 const PACE = 6;
 
-/** What is dragged now, and where it would go. */
+/** The line that is dragged, and where it would be dropped. */
 export const drag = signal<{ id: string; group: string; before: string | null; top: number } | null>(null);
 
 const linesOf = (group: string): Line[] => (group === PINS ? trackLayout.peek().pinned : trackLayout.peek().lines);
@@ -35,7 +35,7 @@ function moveBefore(group: string, id: string, before: string | null) {
   go({ order: listText(moveSibling(siblingGroups.peek().get(group) ?? [], order.peek(), id, before)) });
 }
 
-/** Brings what was moved in sight. */
+/** Scrolls to the moved line. */
 function reveal(id: string) {
   const { lines, pinnedHeight } = trackLayout.peek();
   const line = lines.find((one) => one.id === id);
@@ -45,7 +45,7 @@ function reveal(id: string) {
   else if (line.y + line.height > from + room) scrollBy(line.y + line.height - from - room);
 }
 
-/** Moves a line up or down by one of its siblings that are shown; what has the focus keeps it. */
+/** Moves a line up or down by one visible sibling; the focus stays. */
 export function moveBy({ group, id }: Line, down: boolean) {
   const shown = spansOf(group).map((span) => span.id), at = shown.indexOf(id);
   if (!group || (down ? at + 1 >= shown.length : at === 0)) return;
@@ -57,7 +57,7 @@ export function moveBy({ group, id }: Line, down: boolean) {
 
 export const orderNaturally = () => go({ order: "" }, "push");
 
-/** Keeps the click that ends a drag from folding what was dragged. */
+/** Keeps the click that ends a drag from folding the dragged line. */
 function suppressClick() {
   const cancel = (event: Event) => {
     event.stopPropagation();

@@ -1,8 +1,8 @@
 /**
- * What makes the traces of several workers line up: their clocks, a step, or a collective.
+ * How the traces of several workers are aligned: by their clocks, a step, or a collective.
  *
  * Clocks of several machines differ, by milliseconds or more. A collective ends on all of its ranks at about the same
- * time, so its end is where they are put together: what is seen before is who came late.
+ * time, so its ends are aligned: the time before shows who was late.
  */
 
 import type { Find, Step } from "../../api/timeline_types.ts";
@@ -30,10 +30,10 @@ export function alignmentIn(text: string): Alignment {
   return CLOCK;
 }
 
-/** The moments, in each worker's own time, that are to lie at the same time; null for a worker that has none. */
+/** The times to align, each in its worker's own time; null for a worker that has none. */
 export type Moments = Readonly<Record<string, number | null>>;
 
-/** What is added to a worker's times so that its moment lies on that of the main one; null if either has none. */
+/** The shift that aligns a worker with the main one; null if either has no such time. */
 export function shiftBetween(moments: Moments, worker: string, main: string): number | null {
   const own = moments[worker] ?? null, other = moments[main] ?? null;
   return own === null || other === null ? null : other - own;

@@ -1,4 +1,4 @@
-/** Two areas side by side, by name. */
+/** The comparison of two areas, by name. */
 
 import type { Column, Table, ViewEntry } from "../../api/types.ts";
 import { type DrawnColumn, prepareTable, type Ready } from "../../table/columns.ts";
@@ -8,7 +8,7 @@ import { label, scaleFor, type Value } from "../../format/numbers.ts";
 const COMPARED = ["self_ns", "total_ns", "calls"] as const;
 type Compared = typeof COMPARED[number];
 
-/** What all steps are called here: each has its own number in its name, and yet they are what is compared. */
+/** The name shared by all steps here: their names differ only in the step number. */
 export const STEPS = "ProfilerStep#";
 
 const nameOf = (name: Value): Value => typeof name === "string" && /^ProfilerStep#\d+$/.test(name) ? STEPS : name;

@@ -1,12 +1,12 @@
 /**
- * How far workers' clocks are apart, and who says so. What the recorder measured comes with each worker's trace; where
- * it measured nothing, the view `clocks` infers it from the collectives that the ranks share.
+ * Clock offsets between workers, and their source. A recorder's measurement comes with each worker's trace; without one,
+ * the view `clocks` infers the offset from the collectives that the ranks share.
  */
 
 import type { ViewAnswer } from "../../api/types.ts";
 import type { Meta } from "../../api/timeline_types.ts";
 
-/** What is known of a worker's clock: ns that it is ahead of the run's first, by how much that may be wrong, and why. */
+/** A worker's clock: its offset to the run's first worker, the error bound, and the source. */
 export interface Clock {
   ahead_ns: number;
   error_ns: number | null;
@@ -14,10 +14,10 @@ export interface Clock {
 }
 export type Clocks = Record<string, Clock>;
 
-/** Of larger runs the clocks aren't asked for: that would read every recording of which there is no summary. */
+/** In larger runs the clocks aren't compared: that would read every recording without a summary. */
 export const MOST_WORKERS = 64;
 
-/** The clocks in an answer of the view; none if it says none. */
+/** The clocks in an answer of the view `clocks`. */
 export function clocksIn(answer: ViewAnswer): Clocks {
   if (answer.state !== "ready") return {};
   const { worker, ahead_ns, error_ns, told_by } = answer.data;
@@ -30,7 +30,7 @@ export function clocksIn(answer: ViewAnswer): Clocks {
   );
 }
 
-/** What is to be added to a worker's times for those of the main one: by both clocks if they were compared, else as measured. */
+/** The shift from a worker's times to the main one's: from both clocks if they were compared, else as measured. */
 export function clockShift(meta: Meta, own: Meta, clock: Clock | undefined, main: Clock | undefined): number {
   const measured = Number(BigInt(meta.origin_ns) - BigInt(own.origin_ns));
   if (!clock || !main) return measured;
@@ -38,12 +38,12 @@ export function clockShift(meta: Meta, own: Meta, clock: Clock | undefined, main
   return measured + apart - (clock.ahead_ns - main.ahead_ns);
 }
 
-/** What is said of a worker's clock; nothing of that of the main one. */
+/** The note on a worker's clock; null for the reference. */
 export function clockText(meta: Meta, clock: Clock | undefined): { text: string; error_ns: number | null } | null {
   if (meta.clock_error_ns !== null) {
     return meta.clock_error_ns ? { text: "clock measured to", error_ns: meta.clock_error_ns } : null;
   }
   if (!clock) return null;
-  if (clock.told_by === "collectives") return { text: "clock told by collectives to", error_ns: clock.error_ns };
-  return clock.told_by === "wall clock" ? { text: "by its wall clock, which nobody compared", error_ns: null } : null;
+  if (clock.told_by === "collectives") return { text: "clock inferred from collectives to", error_ns: clock.error_ns };
+  return clock.told_by === "wall clock" ? { text: "by its wall clock, not compared", error_ns: null } : null;
 }

@@ -1,4 +1,4 @@
-/** How far apart workers begin the same collective. */
+/** The spread of the starts of one collective over workers. */
 
 import type { Find, SliceFacts, SliceSummary } from "../../api/timeline_types.ts";
 
@@ -13,7 +13,7 @@ export function startSpread(list: CollectivePeer[], shiftOf: (source: string) =>
   return Math.max(...starts) - Math.min(...starts);
 }
 
-/** What finds this collective on every rank: its place among its group's collectives, else its name. */
+/** A query for this collective on every rank: by its number in its group, else by its name. */
 export function findOfCollective({ name, category, collective }: SliceFacts): Find {
   const { group, nth } = collective ?? {};
   const isNumbered = typeof nth === "number" && typeof group === "string";

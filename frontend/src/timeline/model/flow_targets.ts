@@ -1,8 +1,8 @@
-/** The slices to which the arrows of one lead, and which of them is current. */
+/** The targets of a slice's arrows, and which one is current. */
 
 import type { SliceFacts, SliceSummary } from "../../api/timeline_types.ts";
 
-/** Slices to which the arrows of one lead, or from which they come, and which of them was gone to last. */
+/** The targets of a slice's arrows, forward or back, and the current one. */
 export interface FlowStep {
   /** The worker that they are of. */
   source: string;
@@ -13,7 +13,7 @@ export interface FlowStep {
   at: number;
 }
 
-/** What a slice led to, or what led to it: its work or its launch first. Each slice is there once. */
+/** The slices that a slice caused, or that caused it: its work or its launch first, each once. */
 export function flowTargets({ slice, launched, launched_by, arrows }: SliceFacts, forth: boolean): SliceSummary[] {
   const drawn = arrows.filter(({ from, to }) => (forth ? from : to).slice === slice).map(({ from, to }) =>
     forth ? to : from

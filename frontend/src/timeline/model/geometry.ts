@@ -67,7 +67,7 @@ export const LONG = 104; // pixels of a label with its length, and of one withou
 export const SHORT = 42;
 const APART = 2;
 
-/** A mark's edges in pixels. */
+/** A bookmark's edges in pixels. */
 export interface Edges {
   letter: string;
   left: number;
@@ -80,7 +80,7 @@ export interface LabelPlace {
   isShort: boolean;
 }
 
-/** The labels of the marks in sight from the left: each where its mark begins, or as near to it as the others leave room. */
+/** The labels of the visible bookmarks from the left: each as near to its bookmark's start as the others leave room. */
 export function labelPlaces(bookmarks: Edges[], width: number): LabelPlace[] {
   const visible = bookmarks.filter(({ left, right }) => right >= 0 && left <= width).sort((a, b) => a.left - b.left);
   const lefts: number[] = [];

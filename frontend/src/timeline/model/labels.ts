@@ -19,19 +19,19 @@ export class Labels {
     this.categories = new Uint8Array(size).fill(unknown);
   }
 
-  /** The name, or nothing as long as its page is on its way. */
+  /** The name, or an empty text while its page is loading. */
   text(label: number): string {
     const text = this.texts[label];
     if (text === undefined) void this.request(label);
     return text ?? "";
   }
 
-  /** Asks for all pages, one after the other: without its label a box has no colour. */
+  /** Loads all pages, one after the other: a box without its label has no color. */
   async requestAll() {
     for (let label = 0; label < this.size; label += LABELS_PER_PAGE) await this.request(label);
   }
 
-  /** Asks for the page of a label, if it wasn't asked for before. */
+  /** Loads the page of a label, unless it was requested before. */
   private async request(label: number) {
     const page = Math.floor(label / LABELS_PER_PAGE);
     if (this.requested.has(page)) return;

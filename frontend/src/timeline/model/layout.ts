@@ -1,4 +1,4 @@
-/** Where each track stands: sources, their processes, in these threads and streams, in these their parts. */
+/** The layout of tracks: sources, their processes, threads and streams, and the parts of these. */
 
 import { type Filter, matchesFilter } from "../../table/order.ts";
 import type { Counter, Part, Track } from "../../api/timeline_types.ts";
@@ -26,7 +26,7 @@ export interface Band {
   isMini: boolean;
 }
 
-/** A line of the tree, and what is drawn beside it. */
+/** A line of the tree, and what is drawn next to it. */
 export interface Line {
   /** As the address calls it: what it is, its first track, and the worker if it isn't the main one. */
   id: string;
@@ -38,9 +38,9 @@ export interface Line {
   canFold: boolean;
   isFolded: boolean;
   isPinned: boolean;
-  /** Among whom it can be moved: what they are in; empty where it can't. */
+  /** The group of siblings among which it can be moved; empty if it can't. */
   group: string;
-  /** Whether it holds nothing but marks of tools. */
+  /** Whether it holds only annotations of tools. */
   isSecondary: boolean;
   band: Band | null;
   /** The counter that is drawn instead of lanes. */
@@ -88,7 +88,7 @@ const PART_TITLES: Record<Part, string> = {
   python: "Python",
 };
 
-/** Runs of tracks that share what `of` says of them. */
+/** Runs of adjacent items with the same key. */
 function runs<T>(items: T[], of: (item: T) => string): T[][] {
   const result: T[][] = [];
   for (const item of items) {
@@ -125,11 +125,11 @@ function axesOf({ tracks, id: source }: Pick<LayoutTrace, "id" | "tracks">, main
 
 const sourceId = (source: string, main: string): string => (source === main ? "s" : `s.${source}`);
 
-/** The groups of those that can change places: the workers, what is pinned, and else by the id of what they are in. */
+/** The groups of lines that can be reordered: the workers, the pinned lines, and else by the parent's id. */
 const SOURCES = "sources";
 export const PINS = "pins";
 
-/** Who stand in each group, in their natural order; those that are filtered or pinned too. */
+/** The members of each group in their natural order, including hidden and pinned ones. */
 export function groupsOf(sources: LayoutTrace[], main: string): Map<string, string[]> {
   const groups = new Map([[SOURCES, sources.map(({ id }) => sourceId(id, main))]]);
   for (const source of sources) {
@@ -236,7 +236,7 @@ function countersOf(source: LayoutTrace, process: Axis[], isFirstHost: boolean):
   );
 }
 
-/** A process whose threads have neither calls nor work: marks that tools left. */
+/** A process whose threads have neither calls nor work, only annotations of tools. */
 const isSecondary = (tracks: Track[], axes: Axis[]): boolean =>
   axes.every((axis) => axis.tracks.every((track) => tracks[track]!.part === "other" && !axis.isDevice));
 
@@ -293,7 +293,7 @@ export function layoutOf(sources: LayoutTrace[], options: LayoutOptions): TrackL
 export const lineOf = ({ pinned, lines }: TrackLayout, source: string, track: number): Line | undefined =>
   [...pinned, ...lines].find(({ band }) => band?.source === source && band.track === track);
 
-/** What to turn so that a track is open: its part, its thread, its process, its source. */
+/** The folds around a track: its part, its thread, its process, its source. */
 export function foldsAround(
   source: Pick<LayoutTrace, "id" | "tracks">,
   track: number,

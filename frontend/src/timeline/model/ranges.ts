@@ -1,4 +1,4 @@
-/** Which time is shown. */
+/** Time ranges: zoom, shift, clamp. */
 
 import type { Meta, Step } from "../../api/timeline_types.ts";
 import type { Range } from "./url_codec.ts";
@@ -6,7 +6,7 @@ import type { Range } from "./url_codec.ts";
 /** The least time that is shown: below it there is nothing more to see. */
 export const SHORTEST_NS = 40;
 
-/** What lies beyond the ends of the recording, as a share of it. */
+/** The margin at the ends of the recording, as a share of it. */
 const MARGIN = 0.02;
 
 /** The range held within the whole and a little more, and no shorter than makes sense. */
@@ -49,7 +49,7 @@ function hasDeviceWork({ window: [first, last], activity: { device } }: Meta, st
   );
 }
 
-/** What is shown first: the first complete step with device work, else the first complete one, else all. */
+/** The initial range: the first complete step with device work, else the first complete one, else all. */
 export function startRange(meta: Meta): Range {
   const [from, to] = meta.window;
   const steps = meta.steps.filter(({ start_ns, end_ns }) => end_ns > start_ns);

@@ -11,7 +11,7 @@ function withoutBrackets(text: string, open: string, close: string): string {
   return outer;
 }
 
-/** The most telling part of a name: without namespaces, return type, arguments and template arguments. */
+/** The most distinctive part of a name: without namespaces, return type, arguments and template arguments. */
 export function shortName(name: string): string {
   if (/^(aten|prim|prims|c10d|c10|torch|quantized|inductor)::\w/.test(name)) return name.replace(/^\w+::/, "");
   if (/^[\w/.<>-]+\(\d+\): /.test(name)) return name.replace(/^[\w/.<>-]+\(\d+\): /, "");
@@ -24,7 +24,7 @@ export function shortName(name: string): string {
   return last && /\w/.test(last) ? last : name;
 }
 
-/** What of a name fits into `room` pixels, its letters being `each` wide; empty if not even a letter and a mark do. */
+/** The name cut to `room` pixels, with letters `each` wide; empty if not even two letters and an ellipsis fit. */
 export function cut(name: string, room: number, each: number): string {
   const letters = Math.floor(room / each);
   if (letters >= name.length) return name;

@@ -63,7 +63,7 @@ export function tilesIn(buffer: ArrayBuffer): Tile[] {
   });
 }
 
-/** What a batch of tiles is of: where to ask for it, and how to read it. */
+/** A kind of tiles: its route, and how to read a batch. */
 export interface Kind<T> {
   route: string;
   read: (buffer: ArrayBuffer) => T[];
@@ -94,7 +94,7 @@ function curvesIn(buffer: ArrayBuffer): CurveTile[] {
 
 export const CURVES: Kind<CurveTile> = { route: "timeline/counters", read: curvesIn, bytesOf: () => 3 * 8 * BUCKETS };
 
-/** A tile where it is to be drawn: what of it is between two times, which differ from its ends where it stands in. */
+/** The part of a tile to draw, between two times. */
 export interface Piece<T = Tile> {
   tile: T;
   level: number;
@@ -105,7 +105,7 @@ export interface Piece<T = Tile> {
 
 export type Lookup<T> = (level: number, index: number) => T | undefined;
 
-/** How many levels coarser a tile may be that stands in for one that isn't there. */
+/** How many levels coarser the substitute for a missing tile may be. */
 const MOST_COARSER = 40;
 
 /** The pieces that cover a range at a level; where a tile is missing the finest coarser one stands in. */

@@ -1,4 +1,4 @@
-/** How the address spells what is chosen in the timeline. Times are ns on the common clock. */
+/** Encodes and decodes the timeline's state in the address. Times are ns on the common clock. */
 
 import type { Find } from "../../api/timeline_types.ts";
 
@@ -26,7 +26,7 @@ export interface Selected {
 /** Texts as one; any text survives. */
 export const listText = (texts: string[]): string => texts.map(encodeURIComponent).join(",");
 
-/** The texts in a list; what can't be read is left out. */
+/** The texts in a list; unreadable ones are left out. */
 export function listIn(text: string | undefined): string[] {
   return (text ?? "").split(",").filter(Boolean).flatMap((part) => {
     try {
@@ -75,7 +75,7 @@ const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 export const bookmarksText = (bookmarks: Bookmark[], main: string): string =>
   listText(bookmarks.map((bookmark) => `${bookmark.letter}~${areaText(bookmark, main)}`));
 
-/** The bookmarks in a text; what can't be parsed is left out, and of several with one letter all but the first. */
+/** The bookmarks in a text; unreadable ones and repeated letters are left out. */
 export function bookmarksIn(text: string, main: string): Bookmark[] {
   const parsed = new Map<string, Bookmark>();
   for (const part of listIn(text)) {
@@ -86,7 +86,7 @@ export function bookmarksIn(text: string, main: string): Bookmark[] {
   return [...parsed.values()];
 }
 
-/** The first letter that no mark has; null if all are taken. */
+/** The first unused letter; null if all are used. */
 export const freeLetter = (bookmarks: Bookmark[]): string | null =>
   [...LETTERS].find((letter) => bookmarks.every((bookmark) => bookmark.letter !== letter)) ?? null;
 

@@ -1,4 +1,4 @@
-/** What ran in an area: what the server is asked, and about whom. */
+/** Requests for what ran in an area, by worker. */
 
 import { useEffect } from "preact/hooks";
 import type { Failed, Loading, Table } from "../../api/types.ts";
@@ -9,7 +9,7 @@ import { reloadIfChanged, requestOf } from "../state/traces.ts";
 
 export type AreaAnswer = Loading | Failed | Omit<Table, "view">;
 
-/** The workers that an area is of: those of its tracks, or all that are shown. */
+/** The workers of an area: those of its tracks, or all shown ones. */
 export const workersOf = ({ tracks }: Area): string[] => [
   ...new Set(tracks.length ? tracks.map(({ source }) => source) : sources.value.map(({ id }) => id)),
 ];

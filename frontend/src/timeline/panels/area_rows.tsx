@@ -41,7 +41,7 @@ export function AreaRows({ table, ready, entry }: { table: Table; ready: Ready; 
     <>
       <div class="tools">
         <FilterBox problem={rows.problem} />
-        {rows.problem && <span class="problem" role="alert">No pattern: {rows.problem}</span>}
+        {rows.problem && <span class="problem" role="alert">Invalid pattern: {rows.problem}</span>}
         <Sums ready={ready} rows={rows.rows} />
         <span class="space" />
         <SaveRows table={table} rows={rows.rows} />

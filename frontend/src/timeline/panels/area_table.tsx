@@ -19,7 +19,7 @@ import { Failure, Skeleton } from "../../ui/status.tsx";
 
 function Content({ table, entry }: { table: Table; entry: ViewEntry }) {
   const ready = useMemo(() => prepareTable(table, entry), [table, entry]);
-  if (!ready.count) return <p class="quiet">Nothing ran here: no slice of these tracks reaches into this time.</p>;
+  if (!ready.count) return <p class="quiet">Nothing ran here: these tracks have no slice in this time.</p>;
   return <AreaRows table={table} ready={ready} entry={entry} />;
 }
 
@@ -53,7 +53,7 @@ function BaseChoice() {
   const others = bookmarks.value.filter(({ letter }) => letter !== chosenBookmark.value?.letter);
   if (!others.length) return null;
   return (
-    <label data-tip="What ran in the area beside what ran in a kept mark, by name">
+    <label data-tip="Compare the area with a bookmark, by name">
       Compare with{" "}
       <select
         aria-label="Compare with"
@@ -73,14 +73,14 @@ function Head({ chosen }: { chosen: Area }) {
   return (
     <div class="tools range">
       <AreaText area={chosen} />
-      <button type="button" onClick={() => zoomToRange(padRange(chosen))}>Zoom in on it</button>
+      <button type="button" onClick={() => zoomToRange(padRange(chosen))}>Zoom to it</button>
       <button
         type="button"
         disabled={chosenBookmark.value !== null || isFull.value}
-        data-tip="Keep this mark (⇧M): it stays, and others can be compared with it"
+        data-tip="Bookmark this area (⇧M), to return to it or compare with it"
         onClick={() => addBookmark(chosen)}
       >
-        {chosenBookmark.value ? `Kept as ${chosenBookmark.value.letter}` : "Keep"}
+        {chosenBookmark.value ? `Bookmark ${chosenBookmark.value.letter}` : "Bookmark"}
       </button>
       <button type="button" onClick={() => setArea(null)}>Clear</button>
       <BaseChoice />
@@ -96,7 +96,7 @@ export function AreaTable() {
         <BookmarkList />
         <p class="quiet">
           Drag over tracks, or over the ruler for all of them, or press <kbd>R</kbd>{" "}
-          for the time of the selected slice: what ran there stands here then, by name.
+          for the time of the selected slice: what ran there is listed here by name.
         </p>
       </div>
     );

@@ -1,4 +1,4 @@
-/** All bookmarks, also those out of sight. */
+/** The list of all bookmarks, and their labels in the ruler. */
 
 import { decimal, exact, plural, quantity } from "../../format/numbers.ts";
 import { type Geometry, labelPlaces, xOf } from "../model/geometry.ts";
@@ -20,7 +20,7 @@ export function AreaText({ area: { from, to, tracks } }: { area: Area }) {
   );
 }
 
-/** Chooses a mark, and brings it in sight if nothing of it is. */
+/** Selects a bookmark, and scrolls to it if it isn't visible. */
 function show(bookmark: Bookmark) {
   const { from, to } = viewport.peek();
   if (bookmark.to < from || bookmark.from > to) zoomToRange(padRange(bookmark, 0.15));
@@ -31,7 +31,7 @@ export function BookmarkList() {
   const list = bookmarks.value;
   if (!list.length) return null;
   return (
-    <section class="kept" aria-label="Kept">
+    <section class="bookmarks" aria-label="Bookmarks">
       <ul>
         {list.map((bookmark) => (
           <li key={bookmark.letter}>
@@ -39,7 +39,7 @@ export function BookmarkList() {
               type="button"
               class="letter"
               aria-pressed={chosenBookmark.value?.letter === bookmark.letter}
-              aria-label={`Choose mark ${bookmark.letter}`}
+              aria-label={`Select bookmark ${bookmark.letter}`}
               onClick={() => show(bookmark)}
             >
               {bookmark.letter}
@@ -48,7 +48,7 @@ export function BookmarkList() {
             <button
               type="button"
               class="plain"
-              aria-label={`Remove mark ${bookmark.letter}`}
+              aria-label={`Remove bookmark ${bookmark.letter}`}
               onClick={() => removeBookmark(bookmark)}
             >
               ×
@@ -57,7 +57,7 @@ export function BookmarkList() {
         ))}
       </ul>
       {list.length > 1 && <button type="button" onClick={removeAllBookmarks}>Remove all {decimal(list.length)}</button>}
-      {isFull.value && <p class="problem">No letter is left for another bookmark: remove one to keep one more.</p>}
+      {isFull.value && <p class="problem">All letters are used: remove a bookmark to add another.</p>}
     </section>
   );
 }
@@ -72,8 +72,8 @@ function Label({ bookmark, left, isShort }: { bookmark: Bookmark; left: number; 
       <button
         type="button"
         aria-pressed={isChosen}
-        aria-label={`Mark ${letter}, ${lengthOf(bookmark)}`}
-        data-tip={`${lengthOf(bookmark)}, kept. A click chooses it`}
+        aria-label={`Bookmark ${letter}, ${lengthOf(bookmark)}`}
+        data-tip={`${lengthOf(bookmark)}. Click to select it`}
         onClick={() => setArea(bookmark)}
       >
         <b>{letter}</b>
@@ -81,8 +81,8 @@ function Label({ bookmark, left, isShort }: { bookmark: Bookmark; left: number; 
       </button>
       <button
         type="button"
-        aria-label={`Remove mark ${letter}`}
-        data-tip="Remove it; Del removes the chosen one"
+        aria-label={`Remove bookmark ${letter}`}
+        data-tip="Remove it; Del removes the selected one"
         onClick={() => removeBookmark(bookmark)}
       >
         ×
@@ -98,7 +98,7 @@ export function BookmarkLabels() {
   const place: Pick<Geometry, "width" | "range"> = { width, range };
   const edges = list.map(({ letter, from, to }) => ({ letter, left: xOf(place, from), right: xOf(place, to) }));
   return (
-    <ul class="mark-labels" aria-label="Kept marks">
+    <ul class="bookmark-labels" aria-label="Bookmark labels">
       {labelPlaces(edges, width).map(({ letter, ...where }) => (
         <Label
           key={letter}

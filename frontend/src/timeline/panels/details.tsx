@@ -1,4 +1,4 @@
-/** All that is known of the selected slice. */
+/** The details of the selected slice. */
 
 import { useEffect, useState } from "preact/hooks";
 import type { SearchResults, SliceFacts, Step } from "../../api/timeline_types.ts";
@@ -22,7 +22,7 @@ import { Failure, Skeleton } from "../../ui/status.tsx";
 const SHOWN_MS = 2000;
 const LONGEST = 60;
 
-/** Copies the name, and says so. */
+/** A button that copies the name and confirms it. */
 function CopyName({ name }: { name: string }) {
   const [isCopied, setIsCopied] = useState(false);
   useEffect(() => {
@@ -45,7 +45,7 @@ function FlowText() {
   const { name, forth, at, targets } = value;
   const of = shorten(name, LONGEST);
   return (
-    <p class="quiet trail">
+    <p class="quiet flow-position">
       {decimal(at + 1)} of {decimal(targets.length)} that {forth ? `${of} leads to` : `lead to ${of}`}; <kbd>⇧]</kbd>
       {" "}
       goes to the next
@@ -59,7 +59,7 @@ function Head({ facts, source }: { facts: SliceFacts; source: Source }) {
   return (
     <header>
       <h2>
-        <i class="ink" style={{ background: colorOf(category) }} aria-hidden="true" />
+        <i class="swatch" style={{ background: colorOf(category) }} aria-hidden="true" />
         <code>{name || "(no name)"}</code>
       </h2>
       <div class="buttons">
@@ -67,15 +67,15 @@ function Head({ facts, source }: { facts: SliceFacts; source: Source }) {
           type="button"
           disabled={previous === null}
           onClick={() => go(previous)}
-          data-tip="The slice before it in its row: ,"
+          data-tip="The previous slice in its row: ,"
         >
-          ‹ Before
+          ‹ Previous
         </button>
         <button
           type="button"
           disabled={next === null}
           onClick={() => go(next)}
-          data-tip="The slice after it in its row: ."
+          data-tip="The next slice in its row: ."
         >
           Next ›
         </button>
@@ -115,7 +115,7 @@ function Facts({ facts, source }: { facts: SliceFacts; source: Source }) {
         <Fact
           title="Self"
           text={`${quantity(self_ns, "duration")} (${percent(self_ns / dur_ns)} %)`}
-          tip={`${exact(self_ns, "duration")}: its duration without what lies in it on its track`}
+          tip={`${exact(self_ns, "duration")}: its duration without the slices nested in it on its track`}
         />
       )}
       {step && !isInstant && <Fact title="Share" text={shareText(facts, step)} />}
@@ -124,8 +124,8 @@ function Facts({ facts, source }: { facts: SliceFacts; source: Source }) {
         text={startText(start_ns, step)}
         tip={`${exact(start_ns, "instant")} since the recording's origin`}
       />
-      <Fact title="On" text={track ? `${track.process} · ${track.name}` : "a track that isn't known"} />
-      {!is_finished && <Fact title="End" text="not recorded: it was still open when the recording ended" />}
+      <Fact title="On" text={track ? `${track.process} · ${track.name}` : "unknown track"} />
+      {!is_finished && <Fact title="End" text="not recorded: it was still running when the recording ended" />}
     </dl>
   );
 }
@@ -159,7 +159,7 @@ function RowsElsewhere({ rows }: { rows: SliceFacts["rows"] }) {
 function WholeEvent({ offset, source }: { offset: number; source: Source }) {
   const [isShown, show] = useState(false);
   return (
-    <section aria-label="As the file has it">
+    <section aria-label="The recorded event">
       <button type="button" aria-expanded={isShown} onClick={() => show(!isShown)}>
         {isShown ? "Hide" : "Show"} the whole event, with its arguments
       </button>
@@ -196,7 +196,7 @@ export function Details() {
   if (!chosen) {
     return (
       <p class="quiet">
-        Click a slice, or search for one with <kbd>/</kbd>. Double-click brings one close.
+        Click a slice, or search for one with <kbd>/</kbd>. Double-click zooms to it.
       </p>
     );
   }
@@ -207,7 +207,7 @@ export function Details() {
   return <Slice facts={answer} source={source} />;
 }
 
-/** Whether it ends on all ranks together: a device's part of a collective does; the host's only where no device does it. */
+/** Whether it ends on all ranks together: the device's part of a collective does; the host's only if there is no device. */
 function endsTogether({ category, track }: SliceFacts, { meta: { tracks } }: Source): boolean {
   const isOfDevice = tracks[track]?.device !== null;
   return category === "Communication" && (isOfDevice || tracks.every(({ device }) => device === null));
@@ -227,7 +227,7 @@ export function AlignByCollective({ facts, source }: { facts: SliceFacts; source
     <p class="align-by">
       <button
         type="button"
-        data-tip="A collective ends on all ranks at about the same time: this puts its ends above each other"
+        data-tip="A collective ends on all ranks at about the same time: this aligns its ends"
         onClick={() => void begin()}
       >
         Align all workers by its end

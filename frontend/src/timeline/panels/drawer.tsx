@@ -1,4 +1,4 @@
-/** What stands below the canvas: the selected slice, what was found, the selected area, the longest gaps. */
+/** The drawer below the canvas: the selected slice, search results, the selected area, the longest gaps. */
 
 import { effect, untracked } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -12,7 +12,7 @@ import { resultCount } from "../search/search_results.ts";
 import { area, find, search, selection } from "../state/selection.ts";
 import { useKeys } from "../../ui/keys.ts";
 
-const TABS = [["slice", "Slice"], ["found", "Found"], ["area", "Area"], ["gaps", "Idle gaps"]] as const;
+const TABS = [["slice", "Slice"], ["found", "Results"], ["area", "Area"], ["gaps", "Idle gaps"]] as const;
 type Tab = typeof TABS[number][0];
 
 const CLOSED = "closed";
@@ -29,7 +29,7 @@ export function openTab(): Tab | null {
 
 export const openPanel = (tab: Tab | null) => go({ panel: tab ?? CLOSED });
 
-/** Shows what was selected last, but for what was selected from within the drawer, whose list stays in sight. */
+/** Opens the panel of the last selection; a selection from within the drawer leaves its panel open. */
 function followChoices(isWithin: () => boolean): () => void {
   const of = { slice: selection, area, found: find };
   const ends = Object.entries(of).map(([tab, chosen]) => {
@@ -78,7 +78,7 @@ function Edge({ height }: { height: number }) {
   );
 }
 
-/** What a tab's name says of its content. */
+/** The count in a tab's title. */
 function countOf(tab: Tab): string {
   return tab === "found" && search.value ? ` ${decimal(resultCount(search.value.answers))}` : "";
 }

@@ -1,4 +1,4 @@
-/** The longest times in which a device ran nothing, each with its blame; a click shows it. */
+/** The longest idle gaps of a device, each with its cause; a click zooms to it. */
 
 import { useMemo, useState } from "preact/hooks";
 import type { Table } from "../../api/types.ts";
@@ -15,13 +15,13 @@ import { AnswerView } from "../../ui/status.tsx";
 
 const SHOWN = 100;
 const MOST = 5000; // rows that the view gives
-const ROOM = 0.15; // of a gap that is seen at both of its sides
+const ROOM = 0.15; // margin at each side, as a share of the gap
 const LONGEST = 70;
 
 const rowOf = ({ data }: Table, row: number): Gap =>
   Object.fromEntries(Object.entries(data).map(([name, values]) => [name, values[row] ?? null]));
 
-/** Whether a gap has the words of a filter, in what is known of it or in the sentence that is made of that. */
+/** A predicate for gaps: whether the filter matches a gap's values or its description. */
 function matcher(filter: string): (gap: Gap) => boolean {
   const parsed = parseFilter(filter);
   return (gap) => {
@@ -70,7 +70,7 @@ function Gaps({ table, source, isInSight }: { table: Table; source: Source; isIn
     const range = rangeOf(gap, source);
     return isMatch(gap) && (!isInSight || (range.to > from && range.from < to));
   });
-  if (!gaps.length) return <p class="quiet">{all.length ? "No gap is like that." : "No device was ever idle."}</p>;
+  if (!gaps.length) return <p class="quiet">{all.length ? "No gap matches." : "No device was ever idle."}</p>;
   const idle = gaps.reduce((sum, { dur_ns }) => sum + Number(dur_ns), 0);
   return (
     <>
@@ -116,7 +116,7 @@ export function GapList() {
         <label>
           <input type="checkbox" checked={isInSight} onChange={({ currentTarget: { checked } }) => narrow(checked)} />
           {" "}
-          Only those in sight
+          Only visible ones
         </label>
         <input
           type="search"

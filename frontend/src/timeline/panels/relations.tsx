@@ -1,4 +1,4 @@
-/** What a slice has to do with others: what is around it, what it launched, what launched it, its other half. */
+/** A slice's relations: its parents, what it launched, what launched it, its forward or backward half. */
 
 import type { ComponentChildren } from "preact";
 import { valueText } from "../../format/event_fields.ts";
@@ -16,7 +16,7 @@ function Part({ title, children }: { title: string; children: ComponentChildren 
   );
 }
 
-/** Rows of a name and the slice that it stands for; what isn't known has no row. */
+/** A list of titles with their slices; missing slices are left out. */
 function Named({ rows }: { rows: (readonly [string, SliceSummary | null])[] }) {
   return (
     <dl class="named">
@@ -68,7 +68,7 @@ function ProvenancePart(
   );
 }
 
-/** The lines of the program from which it all came: recorded calls, or the stack that torch noted. */
+/** The program lines that it came from: recorded Python calls, or torch's stack. */
 export function Lines({ provenance: { python, stack, is_forward } }: { provenance: Provenance }) {
   const of = is_forward ? " of the forward operator" : "";
   return (

@@ -1,4 +1,4 @@
-/** How the selected slice stands among all of its name. */
+/** The selected slice among all slices of its name. */
 
 import { useContext, useRef } from "preact/hooks";
 import { decimal, plural, quantity } from "../../format/numbers.ts";
@@ -11,7 +11,7 @@ type SameName = SliceFacts["same_name"];
 const HEIGHT = 64;
 const BASE = HEIGHT - 16;
 
-/** How many slices lasted how long; the bin that holds `dur` has the accent's ink. */
+/** A histogram of durations; the bin that holds `dur` has the accent color. */
 function DurationHistogram({ bins: { from_ns, to_ns, count }, dur }: { bins: SameName["bins"]; dur: number }) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
@@ -24,7 +24,7 @@ function DurationHistogram({ bins: { from_ns, to_ns, count }, dur }: { bins: Sam
     `${quantity(from_ns[i]!, "duration")} to ${quantity(to_ns[i]!, "duration")}: ${plural(count[i]!, "slice")}` +
     (isOwn(i) ? ", this one too" : "");
   return (
-    <div ref={box} class="lasting">
+    <div ref={box} class="durations">
       {width > 0 && (
         <svg
           viewBox={`0 0 ${width} ${HEIGHT}`}
@@ -34,7 +34,7 @@ function DurationHistogram({ bins: { from_ns, to_ns, count }, dur }: { bins: Sam
         >
           {count.map((number, i) => (
             <g key={i} data-tip={textOf(i)}>
-              <rect class="hit" x={i * each} y={0} width={each} height={BASE} />
+              <rect class="hit-area" x={i * each} y={0} width={each} height={BASE} />
               <rect
                 class={isOwn(i) ? "own" : ""}
                 x={i * each + 0.5}

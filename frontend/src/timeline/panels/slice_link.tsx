@@ -1,4 +1,4 @@
-/** A slice that is spoken of, as something that leads to it. */
+/** Links to slices. */
 
 import { type ComponentChildren, createContext } from "preact";
 import { useContext, useState } from "preact/hooks";
@@ -6,7 +6,7 @@ import type { SliceSummary } from "../../api/timeline_types.ts";
 import { decimal, exact, quantity, shorten } from "../../format/numbers.ts";
 import { colorOf } from "../draw/colors.ts";
 
-/** Goes to a slice of the trace that is spoken of. */
+/** Jumps to a slice of the trace. */
 export const JumpContext = createContext<(slice: number) => void>(() => {});
 
 const LONGEST = 90;
@@ -34,7 +34,7 @@ export function SliceLink({ summary, children }: { summary: SliceSummary; childr
 
 const FEW = 8;
 
-/** Slices one below the other, the first few until all are asked for; `of` is how many there are in truth. */
+/** A list of slices, the first few until expanded; `of` is the total count. */
 export function SliceList(
   { slices, of = slices.length, label }: { slices: SliceSummary[]; of?: number; label: string },
 ) {

@@ -1,4 +1,4 @@
-/** The names that were found, and how often. */
+/** The names of the search results, and how often they occur. */
 
 import { viewTitle } from "../../app/router.ts";
 import { decimal, percent, shorten } from "../../format/numbers.ts";
@@ -11,10 +11,15 @@ const LONGEST = 120;
 function Names({ names, of }: { names: [string, number][]; of: number }) {
   const most = names[0]![1];
   return (
-    <ol class="names" aria-label="Names found">
+    <ol class="names" aria-label="Matching names">
       {names.map(([name, count]) => (
         <li key={name} style={{ "--share": (count / most).toFixed(4) }}>
-          <button type="button" class="link" data-tip={`${name}\nShow these alone`} onClick={() => setFind({ name })}>
+          <button
+            type="button"
+            class="link"
+            data-tip={`${name}\nSearch for these only`}
+            onClick={() => setFind({ name })}
+          >
             {shorten(name, LONGEST) || "(no name)"}
           </button>
           <span>{decimal(count)}</span>
@@ -30,7 +35,7 @@ export function ResultList() {
   if (!current) {
     return (
       <p class="quiet">
-        Type into the box above, or press <kbd>/</kbd>: the names that are found stand here then.
+        Type into the box above, or press <kbd>/</kbd>: the matching names are listed here.
       </p>
     );
   }
@@ -41,24 +46,23 @@ export function ResultList() {
   const isComplete = Object.keys(current.answers).length === sources.value.length;
   const listed = names.reduce((sum, [, number]) => sum + number, 0);
   return (
-    <div class="found">
+    <div class="results">
       {errors.map(([source, message]) => <p key={source} class="problem" role="alert">{source}: {message}</p>)}
       {!isComplete && <p class="quiet">Searching for {queryLabel} …</p>}
       {isComplete && !count && !errors.length && (
         <p>
-          <b>Nothing was found</b> for {queryLabel}, in all of the recording. All words must be in the name of a slice;
-          {" "}
-          <code>re:</code> begins a pattern.
+          <b>No results</b> for {queryLabel} in the whole recording. All words must be in the name of a slice;{" "}
+          <code>re:</code> starts a regular expression.
         </p>
       )}
       {count > 0 && (
         <>
           <p>
             <b>{decimal(count)}</b> {count === 1 ? "slice" : "slices"} for {queryLabel}. <kbd>Enter</kbd>{" "}
-            goes to the next one, <kbd>shift</kbd> <kbd>Enter</kbd> to the one before.
+            goes to the next one, <kbd>shift</kbd> <kbd>Enter</kbd> to the previous one.
           </p>
           <Names names={names} of={count} />
-          {listed < count && <p class="quiet">and {decimal(count - listed)} of names that are rarer</p>}
+          {listed < count && <p class="quiet">and {decimal(count - listed)} with rarer names</p>}
         </>
       )}
     </div>

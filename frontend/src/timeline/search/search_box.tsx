@@ -10,7 +10,7 @@ import { find, search, setFind } from "../state/selection.ts";
 import { sources } from "../state/sources.ts";
 import { useKeys } from "../../ui/keys.ts";
 
-/** How far a search is: the hit that was gone to, how many there are, or that there are none. */
+/** The state of a search: the current result and how many there are. */
 function Count() {
   const now = search.value;
   if (!now) return null;
@@ -24,7 +24,7 @@ function Count() {
     : !isComplete
     ? "searching…"
     : count === 0
-    ? "nothing found"
+    ? "no results"
     : place
     ? `${decimal(place)} of ${decimal(count)}`
     : `${decimal(count)} found`;
@@ -39,7 +39,7 @@ function Count() {
   );
 }
 
-/** Exact values are no words that could be typed: they stand beside the box until they are taken away. */
+/** Exact values can't be typed as words: they are shown next to the box until they are removed. */
 function Exact() {
   const exact = find.value;
   const parts = exact ? exactParts(exact) : [];
@@ -47,14 +47,14 @@ function Exact() {
   return (
     <span class="exact" data-tip={parts.map(([name, value]) => `${name}: ${value}`).join("\n")}>
       <span>{queryText(exact!, viewTitle)}</span>
-      <button type="button" class="plain" aria-label="Look for this no more" onClick={() => setFind(null)}>✕</button>
+      <button type="button" class="plain" aria-label="Clear this search" onClick={() => setFind(null)}>✕</button>
     </span>
   );
 }
 
 const PAUSE_MS = 150;
 
-/** What is typed, which is looked for once the keys pause, and only if its pattern is one. */
+/** The typed text, which is searched once typing pauses, if its pattern is valid. */
 function useTyped() {
   const [typed, type] = useState<string | null>(null);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
@@ -79,10 +79,10 @@ function useTyped() {
   return { text, problem, change, settle, clear, isSettled: text === current };
 }
 
-const TIP = "Slices whose name has all words, in all of the recording; -word leaves out, re: begins a regular " +
-  "expression. Enter goes to the next hit, shift+Enter to the one before, Escape clears";
+const TIP = "Slices whose name has all words, in the whole recording; -word excludes, re: starts a regular " +
+  "expression. Enter goes to the next result, shift+Enter to the previous one, Escape clears";
 
-/** `/` goes into the box, Enter and shift+Enter from hit to hit, Escape clears it. */
+/** `/` focuses the box, Enter and shift+Enter go from result to result, Escape clears it. */
 export function SearchBox() {
   const box = useRef<HTMLInputElement>(null);
   const { text, problem, change, settle, clear, isSettled } = useTyped();
@@ -111,11 +111,11 @@ export function SearchBox() {
       <Exact />
       {find.value && (
         <>
-          <button type="button" aria-label="Hit before" onClick={() => goToResult("previous")}>↑</button>
-          <button type="button" aria-label="Next hit" onClick={() => goToResult("next")}>↓</button>
+          <button type="button" aria-label="Previous result" onClick={() => goToResult("previous")}>↑</button>
+          <button type="button" aria-label="Next result" onClick={() => goToResult("next")}>↓</button>
         </>
       )}
-      {problem ? <span class="problem" role="alert">No pattern: {problem}</span> : <Count />}
+      {problem ? <span class="problem" role="alert">Invalid pattern: {problem}</span> : <Count />}
     </div>
   );
 }

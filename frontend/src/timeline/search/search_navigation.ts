@@ -1,4 +1,4 @@
-/** From hit to hit of what is looked for, over all traces that are shown. */
+/** Navigates from result to result over all shown traces. */
 
 import { effect, signal } from "@preact/signals";
 import type { SearchResults } from "../../api/timeline_types.ts";
@@ -12,13 +12,13 @@ import { viewport } from "../state/viewport_state.ts";
 
 type Search = NonNullable<typeof search.value>;
 
-/** The hit that was gone to last, and which one of all it is, from 1. */
+/** The current result, and its position among all, from 1. */
 export const currentResult = signal<(SearchResult & { position: number }) | null>(null);
 
-/** Why the last step failed. */
+/** Why the last search step failed. */
 export const searchError = signal("");
 
-/** What a trace is asked for: the hit beside the last one where that is its own, else the one that comes next in time. */
+/** The query to a trace: the neighbor of the current result if that is its own, else the next one in time. */
 function queryOf(source: Source, direction: Direction, from: SearchResult | number): Query | null {
   const sign = direction === "next" ? 1 : -1;
   if (typeof from === "number") return { at_ns: String(Math.round(from - source.shift_ns)), direction };
@@ -26,7 +26,7 @@ function queryOf(source: Source, direction: Direction, from: SearchResult | numb
   const order = sources.peek().map(({ id }) => id);
   const isAhead = sign * (order.indexOf(source.id) - order.indexOf(from.source)) > 0;
   const at = Math.round(from.at - source.shift_ns);
-  return { at_ns: String(isAhead ? at - sign : at), direction }; // of hits at one time all have their turn
+  return { at_ns: String(isAhead ? at - sign : at), direction }; // visits all results that start at one time
 }
 
 async function candidateOf(
@@ -50,7 +50,7 @@ async function candidatesFrom(now: Search, direction: Direction, from: SearchRes
   return answers.filter((answer): answer is Candidate => "count" in answer);
 }
 
-/** Where a walk through all of the recording begins. */
+/** Where a search through the whole recording begins. */
 const beginOf = (direction: Direction) => (direction === "next" ? whole.peek().from - 1 : whole.peek().to + 1);
 
 async function step(direction: Direction) {
@@ -64,10 +64,10 @@ async function step(direction: Direction) {
   void jumpTo(result.source, result.summary.slice, result.summary);
 }
 
-/** Goes to the next or the previous hit; after the last one to the first. */
+/** Goes to the next or the previous result; after the last one to the first. */
 export const goToResult = (direction: Direction, isRepeat = false) => enqueue(() => step(direction), isRepeat);
 
-/** Forgets the place when something else is looked for. */
+/** Resets the current result when the query changes. */
 export const followSearch = () =>
   effect(() => {
     void find.value;

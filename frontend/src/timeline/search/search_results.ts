@@ -1,4 +1,4 @@
-/** What several traces found, as one answer. */
+/** Merges the search results of several traces. */
 
 import type { Find, SearchAnswer, SearchResults, SliceSummary } from "../../api/timeline_types.ts";
 import { label } from "../../format/numbers.ts";
@@ -8,10 +8,10 @@ type Answers = Record<string, SearchAnswer>;
 const ready = (answers: Answers): SearchResults[] =>
   Object.values(answers).filter((answer) => answer.state === "ready");
 
-/** How many slices were found so far. */
+/** How many results there are so far. */
 export const resultCount = (answers: Answers): number => ready(answers).reduce((sum, { count }) => sum + count, 0);
 
-/** The names that were found with their counts in all traces, most first. */
+/** The names of the results with their counts in all traces, most first. */
 export function resultNames(answers: Answers): [name: string, count: number][] {
   const counts = new Map<string, number>();
   for (const { names } of ready(answers)) {
@@ -20,7 +20,7 @@ export function resultNames(answers: Answers): [name: string, count: number][] {
   return [...counts].sort(([a, x], [b, y]) => y - x || a.localeCompare(b));
 }
 
-/** The traces that could not look, with what they say. */
+/** The traces whose search failed, with the messages. */
 export const failures = (answers: Answers): [source: string, message: string][] =>
   Object.entries(answers).flatMap(([source, answer]) => answer.state === "failed" ? [[source, answer.message]] : []);
 
@@ -29,19 +29,19 @@ export interface SearchResult {
   summary: SliceSummary;
   /** Its start on the common clock. */
   at: number;
-  /** How many hits of its own trace lie before it. */
+  /** How many results of its own trace come before it. */
   place: number;
 }
 
 export type Direction = "next" | "previous";
 
-/** What one trace says of where the walk goes: its next hit, or none, and how many hits it has. */
+/** A trace's next result, or none, and how many results it has. */
 export interface Candidate {
   result: SearchResult | null;
   count: number;
 }
 
-/** Of one hit of each trace the next: the first one, or the last one for `previous`; traces at one time by their order. */
+/** The next result over all traces: the first candidate, or the last one for `previous`; ties by the order of traces. */
 export function nearest(candidates: Candidate[], direction: Direction): SearchResult | null {
   const isNearer = (a: SearchResult, b: SearchResult | null) =>
     !b || (direction === "next" ? a.at < b.at : a.at >= b.at);
@@ -51,7 +51,7 @@ export function nearest(candidates: Candidate[], direction: Direction): SearchRe
   );
 }
 
-/** Which one of all hits of all traces the nearest is, from 1. */
+/** The position of a result among all results of all traces, from 1. */
 export function positionOf(candidates: Candidate[], direction: Direction, chosen: SearchResult): number {
   const before = candidates.map(({ result, count }) => {
     if (result === chosen) return result.place;
@@ -63,7 +63,7 @@ export function positionOf(candidates: Candidate[], direction: Direction, chosen
 
 /** The exact values that slices must have, each with what it is: "Name", "aten::mm". */
 export const exactParts = ({ text: _, view: _view, ...exact }: Find): [name: string, value: string][] =>
-  Object.entries(exact).map(([name, value]) => [label(name), value === null ? "not known" : String(value)]);
+  Object.entries(exact).map(([name, value]) => [label(name), value === null ? "missing" : String(value)]);
 
 /** "Name aten::mm, category Operator", or the words. */
 export function queryText(find: Find, titleOf: (view: string) => string): string {

@@ -1,4 +1,4 @@
-/** The alignment that the address names: the moments of the workers that are to lie at one time. */
+/** The alignment in the address: the times of the workers that are put above each other. */
 
 import { computed, effect, signal } from "@preact/signals";
 import type { SearchAnswer } from "../../api/timeline_types.ts";
@@ -27,13 +27,13 @@ const collectives = exactResources<SearchAnswer>((): Record<string, ApiRequest> 
   return Object.fromEntries(traces.value.map((one) => [one.id, requestOf(one, "timeline/find", query)]));
 }, { onAnswer: reloadIfChanged });
 
-/** The end of a collective, in the trace's own time; null where it has none, nothing while that isn't known. */
+/** The end of a collective in the trace's own time; null if it has none, undefined while loading. */
 function endOf(answer: SearchAnswer | undefined): number | null | undefined {
   if (!answer || answer.state === "loading") return undefined;
   return answer.state === "ready" && answer.slice ? answer.slice.start_ns + answer.slice.dur_ns : null;
 }
 
-/** The moments of all traces; null while some are looked for. */
+/** The times to align of all traces; null while some are loading. */
 const complete = computed((): Moments | null => {
   const { value } = alignment;
   if (value.by === "clock" || traces.value.length < 2) return {};
@@ -45,10 +45,10 @@ const complete = computed((): Moments | null => {
 
 export const isAligning = computed(() => complete.value === null);
 
-/** What lies at one time, instead of what the clocks say; the moments before stay until all of the next are known. */
+/** The times that are aligned instead of the clocks; the previous ones stay until all new ones are loaded. */
 export const moments = signal<Moments>({});
 
-/** The workers that have no such moment, or that of which the main one has none: they stay where their clock puts them. */
+/** The workers without such a time, which stay where their clock puts them. */
 export const unaligned = computed((): string[] =>
   Object.keys(moments.value).filter((worker) => shiftBetween(moments.value, worker, main.value) === null)
 );

@@ -1,6 +1,6 @@
 /**
- * The bookmarked areas. The address holds them under `marks`, and under `against` the letter of the one that the
- * chosen area is compared with; what is removed comes back with the browser's "back".
+ * The bookmarked areas. The address holds them under `marks`, and under `against` the letter of the bookmark that the
+ * selected area is compared with; the browser's "back" restores removed ones.
  */
 
 import { computed, effect } from "@preact/signals";
@@ -28,23 +28,23 @@ export const chosenBookmark = computed((): Bookmark | null => {
   return (chosen && bookmarks.value.find((bookmark) => isSameArea(bookmark, chosen))) ?? null;
 });
 
-/** Whether no letter is left for another mark. */
+/** Whether all letters are used. */
 export const isFull = computed(() => freeLetter(bookmarks.value) === null);
 
 const against = computed(() => address.value.against ?? "");
 
-/** The mark that the chosen area is compared with; null for none, and where that is the area itself. */
+/** The bookmark that the selected area is compared with; null for none, and if it is the area itself. */
 export const baseBookmark = computed((): Bookmark | null =>
   bookmarks.value.find(({ letter }) => letter === against.value && letter !== chosenBookmark.value?.letter) ?? null
 );
 
-/** Compares with the mark of this letter; with none without one. */
+/** Compares with the bookmark of this letter; an empty letter ends the comparison. */
 export const compareWith = (letter: string) => go({ against: letter });
 
-/** Chooses a step, and compares it with nothing. */
+/** Selects a step, and ends any comparison. */
 export const chooseStep = (step: Range) => go({ area: areaText({ ...step, tracks: [] }, main.peek()), against: "" });
 
-/** Chooses a step and compares it, on the same tracks: with the base, else with what was chosen, which becomes a bookmark. */
+/** Selects a step and compares it on the same tracks: with the base, else with the last area, which becomes a bookmark. */
 export function compareStep(step: Range) {
   const own = main.peek(), existing = bookmarks.peek(), chosen = area.peek();
   const base = baseBookmark.peek() ?? (chosen && existing.find((bookmark) => isSameArea(bookmark, chosen)));
@@ -57,7 +57,7 @@ export function compareStep(step: Range) {
   go({ area: text, marks: bookmarksText(all, own), against: letter });
 }
 
-/** Chooses an area and bookmarks it; a bookmarked one, and one too many, is chosen only. */
+/** Selects an area and bookmarks it, unless it is bookmarked already or all letters are used. */
 export function addBookmark(chosen: Area) {
   const before = bookmarks.peek(), own = main.peek();
   const letter = before.some((bookmark) => isSameArea(bookmark, chosen)) ? null : freeLetter(before);
@@ -65,7 +65,7 @@ export function addBookmark(chosen: Area) {
   go({ area: areaText(chosen, own), marks: bookmarksText(now, own) });
 }
 
-/** Removes a mark; if it is the chosen area, nothing is chosen any more. */
+/** Removes a bookmark; clears the area if it is the selected one. */
 export function removeBookmark({ letter }: Bookmark) {
   const rest = bookmarks.peek().filter((bookmark) => bookmark.letter !== letter);
   const isChosen = chosenBookmark.peek()?.letter === letter;
@@ -81,10 +81,10 @@ export const removeAllBookmarks = () =>
 
 let isAreaLatest = false;
 
-/** The area, if it was chosen after the selection: then it is what one means to keep. */
+/** The area, if it was selected after the slice: then it is the one to bookmark. */
 export const latestArea = (): Area | null => (isAreaLatest || !selection.peek() ? area.peek() : null);
 
-/** Begins to follow which of the two is chosen last; returns what ends it. */
+/** Starts tracking which of the two was selected last; returns a function that stops. */
 export function followLatest(): () => void {
   const ends = [
     effect(() => {

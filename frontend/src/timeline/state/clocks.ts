@@ -1,4 +1,4 @@
-/** What the server says of the clocks of the run's workers. */
+/** The server's clocks of the run's workers. */
 
 import { computed, signal } from "@preact/signals";
 import type { ViewAnswer } from "../../api/types.ts";

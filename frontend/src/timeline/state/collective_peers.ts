@@ -9,13 +9,13 @@ import { reloadIfChanged, requestOf, traceOf, traces } from "./traces.ts";
 
 const ROUTE = "timeline/find";
 
-/** What finds the collective under the pointer; empty over anything else. */
+/** The query for the collective under the pointer; empty over anything else. */
 const find = computed(() => {
   const isCollective = hover.value?.category === "Communication" && hoverFacts.value && traces.value.length > 1;
   return isCollective ? JSON.stringify(findOfCollective(hoverFacts.value!)) : "";
 });
 
-/** How many hits lie before it in its own trace. */
+/** Its position among the results of its own trace. */
 const own = resource<SearchAnswer>(() => {
   const from = find.value && traceOf(hover.value!.source);
   if (!from) return null;
@@ -23,7 +23,7 @@ const own = resource<SearchAnswer>(() => {
   return requestOf(from, ROUTE, { find: find.value, at_ns, direction: "next" });
 }, { onAnswer: reloadIfChanged });
 
-/** The hits with as many before them in all traces. */
+/** The results at the same position in all traces. */
 const matches = exactResources<SearchAnswer>((): Record<string, ApiRequest> => {
   const first = own.answer.value;
   if (first?.state !== "ready" || !first.slice || first.place === null) return {};
@@ -31,7 +31,7 @@ const matches = exactResources<SearchAnswer>((): Record<string, ApiRequest> => {
   return Object.fromEntries(traces.value.map((one) => [one.id, requestOf(one, ROUTE, query)]));
 }, { onAnswer: reloadIfChanged });
 
-/** Those of the collective under the pointer, itself among them, in the order of the traces; none of anything else. */
+/** The peers of the collective under the pointer, itself included, in the order of the traces. */
 export const collectivePeers = computed((): CollectivePeer[] => {
   const answers = traces.value.map(({ id }) => [id, matches.answers.value[id]] as const);
   if (answers.some(([, answer]) => !answer || answer.state === "loading")) return [];

@@ -12,7 +12,7 @@ import { type Source, sourceOf, sources } from "./sources.ts";
 import { main, reloadIfChanged, requestOf, shownWorkers } from "./traces.ts";
 import { settled } from "./viewport_state.ts";
 
-/** What is asked for beyond each edge of what is in sight, as a share of it: room to move without a new question. */
+/** How far each request goes beyond the visible range, as a share of it: room to move without a new request. */
 const MARGIN = 0.5;
 
 /** Which path is drawn. */
@@ -31,7 +31,7 @@ export const pathKinds = computed((): PathKind[] => {
   return ["none", "own", ...(hasAcross ? ["across" as const] : [])];
 });
 
-/** On to the next kind of path, and after the last one to none. */
+/** Switches to the next kind of path, and after the last one to none. */
 export function cyclePath() {
   const kinds = pathKinds.peek();
   showPath(kinds[(kinds.indexOf(pathKind.peek()) + 1) % kinds.length]!);
@@ -44,17 +44,17 @@ const rangeOn = ({ shift_ns }: Source, { from, to }: Range) => ({
 
 const SHARES = "shares";
 
-/** Asked for first: that takes summaries of all recordings, and says how far they are. */
+/** Requested first: it needs the summaries of all recordings, and reports their progress. */
 const sharesAnswers = resources<SharesAnswer>((): Record<string, ApiRequest | null> => {
   if (pathKind.value !== "across") return {};
   const own = sourceOf(main.value);
   return { [SHARES]: own ? requestOf(own, "timeline/path_shares", rangeOn(own, settled.value)) : null };
 });
 
-/** On whom the path across ranks lies, of what is in sight; null while that isn't known. */
+/** How much of the path across ranks lies on each worker in the visible range; null while loading. */
 export const shares = computed((): SharesAnswer | null => sharesAnswers.answers.value[SHARES] ?? null);
 
-/** A request for what of the path lies on a source. */
+/** A request for the part of the path on a source. */
 function pathRequest(source: Source): ApiRequest {
   const { from, to } = settled.value, room = (to - from) * MARGIN;
   const range = rangeOn(source, { from: from - room, to: to + room });
@@ -72,7 +72,7 @@ const answers = resources<PathAnswer<PathSegment | CrossRankSegment>>(() => {
   return Object.fromEntries(shown.map((source) => [nameOf(source.id), isRequested ? pathRequest(source) : null]));
 }, { keepsReady: true, onAnswer: reloadIfChanged });
 
-/** The stretches in sight, by source; null: the answer is on its way. */
+/** The visible segments by source; null while loading. */
 export const paths = computed((): Record<string, (PathSegment | CrossRankSegment)[] | null> => {
   const shown = pathKind.value === "none" ? [] : sources.value;
   return Object.fromEntries(shown.map(({ id }) => {
@@ -81,19 +81,19 @@ export const paths = computed((): Record<string, (PathSegment | CrossRankSegment
   }));
 });
 
-/** Why there are none of some sources. */
+/** The errors by source. */
 export const pathFailures = computed((): Record<string, string> => {
   const all = sources.value.map(({ id }) => [id, answers.answers.value[nameOf(id)]] as const);
   return Object.fromEntries(all.flatMap(([id, answer]) => answer?.state === "failed" ? [[id, answer.message]] : []));
 });
 
-/** Begins to ask for the paths of what is in sight; returns what ends it. */
+/** Starts loading the paths of the visible range; returns a function that stops. */
 export function startPaths(): () => void {
   const ends = [sharesAnswers.start(), answers.start()];
   return () => ends.forEach((end) => end());
 }
 
-/** The pieces of the drawn path that lie on a slice, the longest first. */
+/** The segments of the drawn path on a slice, longest first. */
 export function piecesOn(source: string, slice: number): (PathSegment | CrossRankSegment)[] {
   const pieces = (paths.value[source] ?? []).filter((piece) => piece.slice?.slice === slice);
   return pieces.sort((a, b) => b.to_ns - b.from_ns - (a.to_ns - a.from_ns));

@@ -1,4 +1,4 @@
-/** The gaps in which a device did nothing, and whose fault they are: the rows of the view of gaps. */
+/** The idle gaps of devices with their causes: the rows of the view of gaps. */
 
 import { computed } from "@preact/signals";
 import type { Table, ViewAnswer } from "../../api/types.ts";
@@ -56,5 +56,5 @@ export const idleGaps = computed((): Record<string, Map<number, Gap[]>> => {
   return Object.fromEntries(ready.map(([id, answer]) => [id, gapsOf(answer as Table)]));
 });
 
-/** Begins to ask for the gaps of what is drawn; returns what ends it. */
+/** Starts loading the gaps of the shown traces; returns a function that stops. */
 export const startIdleGaps = tables.start;

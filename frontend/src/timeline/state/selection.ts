@@ -1,4 +1,4 @@
-/** The slice and the area that are selected, what is searched for, and what the pointer is over; with the server's answers. */
+/** The selected slice and area, the search, and the hovered slice, with the server's answers. */
 
 import { computed, signal } from "@preact/signals";
 import type { Find, SearchAnswer, SliceAnswer, SliceFacts, SliceSummary } from "../../api/timeline_types.ts";
@@ -22,7 +22,7 @@ import { scrollTarget, viewport, zoomToRange } from "./viewport_state.ts";
 
 const texts = { slice: addressText("slice"), area: addressText("area"), find: addressText("find") };
 
-/** A request for all that is known of a slice; null where its trace isn't shown. */
+/** A request for the facts of a slice; null if its trace isn't shown. */
 function sliceRequest(chosen: Selected | null): ApiRequest | null {
   const from = chosen && traceOf(chosen.source);
   return from ? requestOf(from, "timeline/slice", { slice: String(chosen.slice) }) : null;
@@ -32,7 +32,7 @@ export const selection = computed((): Selected | null => selectionIn(texts.slice
 
 const selected = resource<SliceAnswer>(() => sliceRequest(selection.value), { onAnswer: reloadIfChanged });
 
-/** What the server says of the selected slice; null while nothing is selected. */
+/** The server's answer about the selected slice; null while nothing is selected. */
 export const detail = computed((): SliceAnswer | null => {
   if (!selection.value || !traceOf(selection.value.source)) return null;
   return selected.answer.value ?? { state: "loading", progress: null };
@@ -40,7 +40,7 @@ export const detail = computed((): SliceAnswer | null => {
 
 export const area = computed((): Area | null => areaIn(texts.area.value, main.value));
 
-/** The slice under the pointer: what is drawn of it, its times as exact as a pixel. */
+/** The slice under the pointer as drawn: its times are as exact as a pixel. */
 export interface Hover extends SliceSummary {
   source: string;
   /** How many slices the box stands for. */
@@ -55,7 +55,7 @@ const hovered = resource<SliceAnswer>(() => sliceRequest(hover.value), {
   onAnswer: reloadIfChanged,
 });
 
-/** What the server says of the slice under the pointer, once that rests. */
+/** The facts of the slice under the pointer, once the pointer rests. */
 export const hoverFacts = computed((): SliceFacts | null =>
   hovered.answer.value?.state === "ready" ? hovered.answer.value : null
 );
@@ -75,7 +75,7 @@ export interface Search {
   answers: Record<string, SearchAnswer>;
 }
 
-/** What is searched for, and what was found so far; null while nothing is. */
+/** The search and its results so far; null without one. */
 export const search = computed((): Search | null => {
   if (!find.value) return null;
   const complete = Object.entries(searches.answers.value).filter(([, { state }]) => state !== "loading");
@@ -115,7 +115,7 @@ function rangeAround(start: number, end: number, { from, to }: Range): Range {
   return { from: middle - next / 2, to: middle + next / 2 };
 }
 
-/** Begins to ask about what is selected, pointed at and searched for; returns what ends it. */
+/** Starts loading the selection, the hovered slice and the search; returns a function that stops. */
 export function startSelection(): () => void {
   const ends = [selected.start(), hovered.start(), searches.start()];
   return () => ends.forEach((end) => end());

@@ -14,7 +14,7 @@ import { clocks } from "./clocks.ts";
 import { main, type Trace, traceOf, traces } from "./traces.ts";
 
 export interface Source extends Trace {
-  /** What is added to its times to be on the common clock. */
+  /** Added to its times to be on the common clock. */
   shift_ns: number;
 }
 

@@ -32,7 +32,7 @@ interface TileRequest {
   index: number;
 }
 
-/** The tiles of one source, or of those slices alone that are looked for, or of its counters. */
+/** The tiles of one source: of all slices, of the search results, or of its counters. */
 export class Layer<T> {
   readonly tiles = new Map<number, Map<number, CachedTile<T>>>();
   readonly pending = new Set<string>();
@@ -44,7 +44,7 @@ export class Layer<T> {
     readonly find: string,
   ) {}
 
-  /** What to draw of a track in a range of the source's own time; requests what is missing. */
+  /** The pieces of a track to draw in a range of the source's own time; requests missing tiles. */
   pieces(track: number, level: number, from: number, to: number): Piece<T>[] {
     const lookup: Lookup<T> = (at, index) => {
       const cached = this.tiles.get(track * 64 + at)?.get(index);
@@ -93,7 +93,7 @@ export class TileClient {
 
   constructor(private readonly onUpdate: () => void, private readonly onFileChange: (worker: string) => void) {}
 
-  /** The tiles of a source, all or only of what is looked for. */
+  /** The tiles of a source: all slices, or only the search results. */
   boxes = (source: Source, find = ""): Layer<Tile> => this.layer(BOXES, source, find);
 
   /** The tiles of a source's counters. */
@@ -116,12 +116,12 @@ export class TileClient {
     if (!request.layer.pending.has(nameOf(request))) this.missing.push(request);
   }
 
-  /** Whether all tiles of this frame are there. */
+  /** Whether all tiles of this frame are loaded. */
   get isComplete(): boolean {
     return !this.missing.length && !this.running;
   }
 
-  /** Ends a frame: sends requests for what it lacked. */
+  /** Ends a frame: sends requests for missing tiles. */
   end() {
     while (this.missing.length && this.running < MOST_REQUESTS && !this.isPaused) {
       const { layer } = this.missing[0]!;
@@ -171,7 +171,7 @@ export class TileClient {
     }, RETRY_AFTER_MS);
   }
 
-  /** Forgets the tiles that weren't seen for longest. */
+  /** Evicts the least recently used tiles. */
   private evict() {
     const all = [...this.layers.values()].flatMap(({ tiles }) =>
       [...tiles.values()].flatMap((byIndex) =>

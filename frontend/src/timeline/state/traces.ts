@@ -1,4 +1,4 @@
-/** The traces that the timeline shows, one a worker, and what the server says of each. The address names the workers. */
+/** The traces that the timeline shows, one per worker, with the server's answers. The address names the workers. */
 
 import { computed, signal } from "@preact/signals";
 import type { LabelPage, Meta, MetaAnswer } from "../../api/timeline_types.ts";
@@ -45,7 +45,7 @@ function placeOf(worker: string): Trace["place"] {
   return placeIn(run.value, worker, span.value) as Trace["place"];
 }
 
-/** How often each worker's trace was asked for anew, since its file wasn't the one that was shown. */
+/** How often each worker's trace was reloaded because its file changed. */
 const reloads = signal<Record<string, number>>({});
 
 export function reload(worker: string) {
@@ -65,7 +65,7 @@ const LOADING: Loading = { state: "loading", progress: null };
 
 export const metaOf = (worker: string): MetaAnswer => metas.answers.value[nameOf(worker)] ?? LOADING;
 
-/** What each worker's trace has come to that isn't ready. */
+/** The workers whose trace isn't ready, with its state. */
 export const unready = computed(() =>
   shownWorkers.value.flatMap((worker): [string, Loading | Failed][] => {
     const answer = metaOf(worker);
@@ -73,7 +73,7 @@ export const unready = computed(() =>
   })
 );
 
-/** Counts what came in and has to be drawn: labels and tiles. */
+/** Counts the labels and tiles that were loaded and have to be drawn. */
 export const arrivals = signal(0);
 
 const MOST_LABELS = 64;
@@ -93,7 +93,7 @@ function labelsOf(place: Trace["place"], meta: Meta): Labels {
   return created;
 }
 
-/** The traces that are drawn, in their order; none before the main one is there. */
+/** The traces that are drawn, in their order; none before the main one is loaded. */
 export const traces = computed((): Trace[] => {
   if (metaOf(main.value).state !== "ready") return [];
   return shownWorkers.value.flatMap((worker) => {

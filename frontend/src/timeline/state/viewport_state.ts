@@ -1,4 +1,4 @@
-/** What the canvas shows: the time in sight, the layout of the tracks, its size, how far it is scrolled. */
+/** The state of the viewport: the visible time, the layout of the tracks, the size, the scroll position. */
 
 import { batch, computed, effect, signal, untracked } from "@preact/signals";
 import type { Counter, SliceSummary } from "../../api/timeline_types.ts";
@@ -12,15 +12,15 @@ import { type Area, listIn, listText, type Range, rangeOf } from "../model/url_c
 import { sourceOf, whole } from "./sources.ts";
 import { addressText, main, traces } from "./traces.ts";
 
-/** The time in sight; changes with each frame while it moves, `settled` only once it rests. */
+/** The visible time range; changes with each frame while it moves, `settled` only once it rests. */
 export const viewport = signal<Range>({ from: 0, to: 1 });
 export const settled = signal<Range>({ from: 0, to: 1 });
 
-/** Where the canvas is asked to move smoothly, and what it is asked to bring in sight. */
+/** The range to animate to, and the slice to scroll to. */
 export const destination = signal<Range | null>(null);
 export const scrollTarget = signal<{ source: string; summary: SliceSummary } | null>(null);
 
-/** The range that the address and the canvas agree on. */
+/** The last range written to or read from the address. */
 let writtenRange = "";
 
 const rangeText = ({ from, to }: Range): string => `${Math.round(from)} ${Math.round(to)}`;
@@ -84,7 +84,7 @@ export function startViewport(): () => void {
 const texts = { folded: addressText("folded"), pins: addressText("pins"), order: addressText("order") };
 const trackFilter = addressText("tracks");
 
-/** What is folded otherwise than it is by default, and what is pinned: names of the tree's parts. */
+/** The ids of lines that are folded other than by default, and of pinned ones. */
 const toggled = computed((): ReadonlySet<string> => new Set(listIn(texts.folded.value)));
 export const pins = computed((): string[] => listIn(texts.pins.value));
 
@@ -97,7 +97,7 @@ export function toggleFolds(ids: string[]) {
 export const togglePin = (id: string) =>
   go({ pins: listText(pins.value.includes(id) ? pins.value.filter((one) => one !== id) : [...pins.value, id]) });
 
-/** Which siblings were moved to the front of theirs: `inOrder` reads it. */
+/** The ids of reordered lines, for `applyOrder`. */
 export const order = computed(() => listIn(texts.order.value));
 
 const layoutOptions = computed((): LayoutOptions => ({
@@ -123,7 +123,7 @@ export const scroll = signal(0);
 /** Where the pointer is. */
 export const pointer = signal({ x: 0, y: 0, isOver: false });
 
-/** A counter under the pointer: what it was in the time of the pixel. */
+/** The counter under the pointer, and its values within the pixel. */
 export interface CounterValue {
   counter: Counter;
   least: number;
@@ -132,13 +132,13 @@ export interface CounterValue {
 }
 export const counterAtPointer = signal<CounterValue | null>(null);
 
-/** What dragging does: the tools of older trace viewers. */
+/** The drag mode, as in older trace viewers. */
 export const mode = signal<"area" | "pan" | "zoom">("area");
 
 /** The area while it is dragged. */
 export const draft = signal<Area | null>(null);
 
-/** Whether finer tiles are on their way. */
+/** Whether tiles are loading. */
 export const isWaiting = signal(false);
 
 /** What the last frame drew. */
@@ -151,7 +151,7 @@ export const geometry = (): Geometry => ({
   scroll: scroll.value,
 });
 
-/** Unfolds what hides a slice; returns how far to scroll so that it is in sight. */
+/** Unfolds the lines around a slice; returns the scroll position that shows it. */
 export function scrollTo(source: string, { track, lane }: SliceSummary): number {
   const of = traces.peek().find(({ id }) => id === source);
   if (!of) return scroll.peek();

@@ -1,4 +1,4 @@
-/** Which critical path is drawn, and what of the one across ranks can't be. */
+/** The choice of the critical path, and the state of the one across ranks. */
 
 import type { CrossRankSegment, PathSegment, Shares, SharesAnswer, SliceSummary } from "../../api/timeline_types.ts";
 import { openView, viewTitle } from "../../app/router.ts";
@@ -25,7 +25,7 @@ const TABLE = "path_across_ranks";
 const MOST_SHOWN = 8; // workers that are named
 const MOST_HIDDEN = 3;
 
-/** Turns the path on and off; with several workers also chooses which. */
+/** Switches the path on and off; with several workers, also chooses which. */
 export function PathChoice() {
   const kind = pathKind.value, kinds = pathKinds.value.filter((one) => one !== "none");
   return (
@@ -54,7 +54,7 @@ export function PathChoice() {
   );
 }
 
-/** What the path across ranks has come to, and where it is out of sight because nobody shows that worker. */
+/** The state of the path across ranks, and how much of it lies on hidden workers. */
 export function PathState() {
   const failed = Object.entries(pathFailures.value);
   const answer = pathKind.value === "across" ? shares.value ?? { state: "loading" as const, progress: null } : null;
@@ -83,7 +83,7 @@ function AcrossState({ answer }: { answer: SharesAnswer }) {
   );
 }
 
-/** Scrolls to the longest piece of the path on a worker that is in sight. */
+/** Scrolls to the longest visible segment of the path on a worker. */
 function scrollToPath(worker: string) {
   const { from, to } = viewport.peek(), shift = sourceOf(worker)?.shift_ns ?? 0;
   const longest = (paths.peek()[worker] ?? []).filter(({ slice }) => slice).map((piece) => {
@@ -102,10 +102,10 @@ function SharesState({ answer: { shares: all, notes } }: { answer: Shares }) {
   const hidden = all.filter(({ worker }) => !workers.includes(worker));
   return (
     <>
-      {!all.length && <li class="quiet">The path across ranks doesn't reach into what is in sight.</li>}
+      {!all.length && <li class="quiet">The path across ranks has no part in the visible range.</li>}
       {shown.length > 0 && (
         <li>
-          <span>Of what is in sight the path lies on</span>
+          <span>In the visible range the path lies on</span>
           {shown.slice(0, MOST_SHOWN).map(({ worker, path_ns }, i) => (
             <span key={worker}>
               <button type="button" class="link" data-tip="Scroll to it" onClick={() => scrollToPath(worker)}>
@@ -124,7 +124,7 @@ function SharesState({ answer: { shares: all, notes } }: { answer: Shares }) {
   );
 }
 
-/** The workers whom nobody shows: without them the path has gaps. */
+/** The hidden workers on the path: without them it has gaps. */
 function Hidden({ hidden }: { hidden: Shares["shares"] }) {
   const others = hidden.slice(MOST_HIDDEN);
   const rest = others.reduce((sum, { path_ns }) => sum + path_ns, 0);
@@ -133,7 +133,7 @@ function Hidden({ hidden }: { hidden: Shares["shares"] }) {
     <>
       {hidden.slice(0, MOST_HIDDEN).map(({ worker, path_ns }) => (
         <li key={worker}>
-          <span>The path lies on {worker}, not shown, for {duration(path_ns)} of what is in sight.</span>
+          <span>The path lies on {worker}, not shown, for {duration(path_ns)} of the visible range.</span>
           <button type="button" class="link" onClick={() => show(worker)}>Show it</button>
         </li>
       ))}
@@ -149,12 +149,12 @@ function Hidden({ hidden }: { hidden: Shares["shares"] }) {
 
 const isAcross = (piece: PathSegment | CrossRankSegment): piece is CrossRankSegment => "step" in piece;
 
-/** What the drawn path says of a slice. */
+/** Describes the drawn path on a slice. */
 export function PathText({ source, slice }: { source: string; slice: number }) {
   const pieces = piecesOn(source, slice), longest = pieces[0];
   if (!longest) return null;
   const { part, reason, from_ns, to_ns } = longest;
-  const more = pieces.length > 1 ? ` (the longest of ${decimal(pieces.length)} pieces in sight)` : "";
+  const more = pieces.length > 1 ? ` (the longest of ${decimal(pieces.length)} visible pieces)` : "";
   return (
     <>
       <p>

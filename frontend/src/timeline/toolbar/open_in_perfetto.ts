@@ -3,7 +3,7 @@
 import type { Query } from "../../api/types.ts";
 import type { Range } from "../model/url_codec.ts";
 
-/** A worker's trace: what it is called, and what is added to its times to be on the common clock. */
+/** A worker's trace, and the shift of its times to the common clock. */
 export interface Exported {
   place: { run: string; worker: string; span: string };
   stamp: string;
@@ -15,7 +15,7 @@ export type Extra = typeof EXTRAS[number];
 
 const shiftAfter = (first: Exported) => ({ shift_ns }: Exported) => Math.round(shift_ns - first.shift_ns);
 
-/** What `timeline/export` is asked for; no range is all of it. */
+/** The query to `timeline/export`; without a range, of the whole recording. */
 export function exportQuery(sources: Exported[], range: Range | null, extras: readonly Extra[]): Query {
   const [first, ...others] = sources as [Exported, ...Exported[]];
   const shift = shiftAfter(first);
@@ -54,9 +54,9 @@ export const PERFETTO = "https://ui.perfetto.dev";
 const ANSWERS_WITHIN_MS = 30_000;
 
 /**
- * Hands a file to Perfetto's page in another window: asks until the page answers, then gives it the file.
+ * Opens a file in Perfetto's page in another window: pings until the page answers, then posts the file.
  *
- * Perfetto's documentation, "Deep linking to the Perfetto UI", has the words of this talk.
+ * Protocol: "Deep linking to the Perfetto UI" in Perfetto's documentation.
  */
 export async function openInPerfetto(page: Window, file: Promise<ArrayBuffer>, title: string, fileName: string) {
   const [buffer] = await Promise.all([file, waitForPage(page)]);

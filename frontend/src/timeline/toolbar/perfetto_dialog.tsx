@@ -1,4 +1,4 @@
-/** The timeline in Perfetto: what of it, how much that is, and where Perfetto comes from. */
+/** The dialog that opens the timeline in Perfetto: the range, the file's size, and which Perfetto. */
 
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -67,13 +67,13 @@ function selectedRange(): Range | null {
   return { from, to: from + Math.max(1, answer.dur_ns) };
 }
 
-/** What can be written: its name, its words, its range; null is all. */
+/** The ranges to export; a null range is all. */
 function choices(): [id: string, title: string, range: Range | null][] {
   const shift = sourceOf(main.value)?.shift_ns ?? 0;
   const selected = selectedRange();
   return [
-    ["whole", "All of the recording", null],
-    ["sight", `What is in sight (${lengthText(settled.value)})`, settled.value],
+    ["whole", "The whole recording", null],
+    ["sight", `The visible range (${lengthText(settled.value)})`, settled.value],
     ...(selected
       ? [["selection", `The selection (${lengthText(selected)})`, selected] as [string, string, Range]]
       : []),
@@ -91,7 +91,7 @@ const startChoice = (): string => {
   return from <= whole.value.from && to >= whole.value.to ? "whole" : "sight";
 };
 
-/** What goes into the file beside the slices. */
+/** What the file holds besides the slices. */
 function Extras({ chosen }: { chosen: Signal<Extra[]> }) {
   const toggle = (extra: Extra, isOn: boolean) =>
     chosen.value = EXTRAS.filter((one) => one === extra ? isOn : chosen.value.includes(one));
@@ -148,7 +148,7 @@ function PerfettoDialog({ onClose }: { onClose: () => void }) {
   );
 }
 
-/** How large the file is, and what can be done with it. */
+/** The file's size, and the ways to open or save it. */
 function Ways({ chosen, range, extras }: { chosen: Exported[]; range: Range | null; extras: Extra[] }) {
   const query = exportQuery(chosen, range, extras);
   const size = useResource<Size | Loading>({ route: "timeline/export/size", query }) ?? LOADING;
@@ -176,22 +176,22 @@ const titleOf = (chosen: Exported[]) => {
 
 const sizeText = (size: Size | Loading) =>
   size.state === "loading"
-    ? "Looking how large the file would be …"
+    ? "Estimating the file's size …"
     : `${plural(size.slices, "slice")}, ${size.is_exact ? "" : "about "}${quantity(size.bytes, "bytes")} packed.`;
 
 const OfflineText = () => (
   <p class="quiet">
-    It opens in a new tab, from this server: nothing is asked of the internet. Your browser keeps the opened trace in
-    this address' storage until you clear it.
+    It opens in a new tab from this server, without the internet. Your browser stores the opened trace under this
+    address until you clear it.
   </p>
 );
 
-/** The way over the internet, which nothing takes before the user does. */
+/** Opens ui.perfetto.dev: nothing connects to it before the user clicks. */
 function Online({ size, query, title }: { size: Size | Loading; query: Query; title: string }) {
   const status = useSignal("");
   const isTooLarge = size.state === "ready" && size.bytes > MAX_POSTED_BYTES;
   const open = () => {
-    // In the click itself: later, browsers refuse to open a window.
+    // Within the click handler: later, browsers block the popup.
     const page = window.open(PERFETTO);
     if (!page) {
       return (status.value = "The browser didn't open a new tab. Allow it for this page, or download the file.");
@@ -199,10 +199,10 @@ function Online({ size, query, title }: { size: Size | Loading; query: Query; ti
     status.value = "Writing the file, and waiting for Perfetto …";
     const name = size.state === "ready" ? size.name : "timeline.json.gz";
     void openInPerfetto(page, fileOf(query), title, name).then(
-      () => (status.value = "Perfetto has the file: look at its tab."),
+      () => (status.value = "Perfetto received the file: see its tab."),
       (
         error: Error,
-      ) => (status.value = `That failed: ${error.message}. The file can be downloaded and opened there by hand.`),
+      ) => (status.value = `That failed: ${error.message}. Download the file and open it there by hand.`),
     );
   };
   return (
@@ -213,10 +213,10 @@ function Online({ size, query, title }: { size: Size | Loading; query: Query; ti
         </button>
       </p>
       <p class="quiet">
-        {isTooLarge && "The file is too large to hand over to another tab: choose a shorter range. "}
-        This loads Perfetto's page from the internet in a new tab. The trace goes from this tab to that one inside your
-        browser, and is sent to nobody. Without the internet: <code>pip install 'kinetoscope[perfetto]'</code>{" "}
-        beside TensorBoard.
+        {isTooLarge && "The file is too large to pass to another tab: choose a shorter range. "}
+        This loads Perfetto's page from the internet in a new tab. The trace is passed to that tab inside your browser
+        and isn't sent anywhere. To work offline, run <code>pip install 'kinetoscope[perfetto]'</code>{" "}
+        in TensorBoard's environment.
       </p>
       <p role="status">{status.value}</p>
     </>
@@ -227,5 +227,5 @@ async function fileOf(query: Query): Promise<ArrayBuffer> {
   const response = await fetch(`timeline/export?${new URLSearchParams(query)}`);
   if (response.headers.get("Content-Type") === "application/gzip") return await response.arrayBuffer();
   const { message } = await response.json() as { message?: string };
-  throw new Error(message ?? "the trace is being read again; try again in a moment");
+  throw new Error(message ?? "the trace is being reloaded; try again in a moment");
 }

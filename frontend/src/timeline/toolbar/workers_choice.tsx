@@ -1,4 +1,4 @@
-/** Which workers of the run are shown together, and what makes them line up. */
+/** The choice of the workers that are shown together, and of their alignment. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { retryFailed } from "../../app/resource.ts";
@@ -16,7 +16,7 @@ import { ProgressLine } from "../../ui/status.tsx";
 const workersOfRun = (): string[] =>
   (listing.value?.runs.find(({ name }) => name === address.value.run)?.workers ?? []).map(({ name }) => name);
 
-/** By what the workers are put together. */
+/** The choice of the alignment. */
 function AlignChoice() {
   const current = alignment.value;
   const steps = commonSteps(sources.value.map(({ meta }) => meta.steps));
@@ -81,7 +81,7 @@ function Workers({ workers }: { workers: string[] }) {
   );
 }
 
-/** How sure it is where a worker's clock puts it, and who says so. */
+/** The accuracy and the source of a worker's clock offset. */
 function ClockNote({ worker }: { worker: string }) {
   const meta = sources.value.find((source) => source.id === worker)?.meta;
   const clock = meta && worker !== main.value ? clockText(meta, clocks.value[worker]) : null;
@@ -94,7 +94,7 @@ function ClockNote({ worker }: { worker: string }) {
   );
 }
 
-/** That the workers aren't yet where they belong, or can't be put there. */
+/** Shown while alignment is being computed, or if the clocks can't be compared. */
 function AlignmentState() {
   if (comparisonProblem.value && !isAligning.value) {
     return (
@@ -104,8 +104,8 @@ function AlignmentState() {
     );
   }
   if (!isAligning.value && !isComparing.value) return null;
-  const why = isAligning.value ? "What they are aligned by is looked for" : "Their clocks are compared";
-  return <span class="quiet" role="status" aria-busy="true" data-tip={`${why}: workers may move`}>lining up…</span>;
+  const why = isAligning.value ? "The alignment is being computed" : "Their clocks are being compared";
+  return <span class="quiet" role="status" aria-busy="true" data-tip={`${why}: workers may move`}>aligning…</span>;
 }
 
 /** The choice, in a box that opens from a button and closes by Escape or a click elsewhere. */
@@ -132,7 +132,7 @@ export function WorkersChoice() {
       <button
         type="button"
         aria-expanded={isOpen}
-        data-tip="Show other workers of the run above each other, on one clock"
+        data-tip="Show several workers of the run above each other, on one clock"
         onClick={() => open(!isOpen)}
       >
         {count === 1
@@ -150,7 +150,7 @@ export function WorkersChoice() {
   );
 }
 
-/** What became of the workers that aren't drawn yet, or can't be. */
+/** The state of the workers that aren't drawn. */
 export function WorkersState() {
   const waiting = unready.value.filter(([worker]) => worker !== main.value);
   const late = unaligned.value;
@@ -174,13 +174,13 @@ export function WorkersState() {
                 <button type="button" class="link" onClick={() => reload(worker)}>Try again</button>
               </span>
             )}
-          <button type="button" class="link" onClick={() => without(worker)}>Leave it out</button>
+          <button type="button" class="link" onClick={() => without(worker)}>Hide it</button>
         </li>
       ))}
       {late.length > 0 && (
         <li>
           <span class="quiet">
-            {late.join(", ")} {late.length === 1 ? "has" : "have"} no such moment, and stay where the clock puts them.
+            {late.join(", ")} {late.length === 1 ? "has" : "have"} no such time, and stay aligned by their clocks.
           </span>
         </li>
       )}

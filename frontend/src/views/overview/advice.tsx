@@ -8,10 +8,10 @@ import { prose } from "../../ui/prose.tsx";
 import { AnswerView, ProgressLine } from "../../ui/status.tsx";
 import { ShowInTimeline } from "../../ui/timeline_link.tsx";
 
-/** The rule that says what is in order; it comes last, and alone if nothing was found. */
+/** The rule that reports what is fine; it comes last, or alone if there is nothing to fix. */
 const NOTHING_TO_FIX = "nothing_to_fix";
 
-/** The ink of what a rule is about: that of its part of the step. */
+/** The color of a rule: that of its part of the step. */
 const COLORS: Record<string, string> = {
   data_loading: "var(--dataloader)",
   worker_start: "var(--dataloader)",
@@ -35,7 +35,7 @@ interface Advice {
   confidence: string;
   view: string;
   filter: string;
-  /** Where in the timeline it is seen. */
+  /** Where the timeline shows it. */
   slices: RowSlices | null;
 }
 
@@ -58,7 +58,7 @@ function adviceRows({ data, view }: Table): Advice[] {
   }));
 }
 
-/** What a saving is of: each step, or all there is if no steps were marked. */
+/** The unit of a saving: each step, or the recording if no steps were marked. */
 const per = (isWhole: boolean) => (isWhole ? "" : " per step");
 
 function Saving({ advice: { saving, share }, isWhole }: { advice: Advice; isWhole: boolean }) {
@@ -73,7 +73,7 @@ function Saving({ advice: { saving, share }, isWhole }: { advice: Advice; isWhol
 
 const InTimeline = ({ advice: { slices } }: { advice: Advice }) => slices && <ShowInTimeline slices={slices} />;
 
-/** The answer first: the largest finding as one sentence, what shows it, and what it is worth. */
+/** The largest problem as one sentence, its evidence, and what fixing it would save. */
 export function Verdict({ shown, isWhole }: { shown: ShownAnswer; isWhole: boolean }) {
   return (
     <AnswerView shown={shown} title="Advice">
@@ -101,10 +101,10 @@ export function Verdict({ shown, isWhole }: { shown: ShownAnswer; isWhole: boole
 function Worth({ advice: { rule, saving, share, confidence } }: { advice: Advice }) {
   if (rule === NOTHING_TO_FIX) return <b class="quiet">nothing to fix</b>;
   if (confidence === "cannot_tell") return <b class="quiet">can't tell</b>;
-  if (saving === null) return <b class="quiet">no matter of time</b>;
+  if (saving === null) return <b class="quiet">saving not estimated</b>;
   return (
     <>
-      <b data-tip="The most that this could save: other causes may hide behind it">
+      <b data-tip="Upper bound: after the fix, another cause may take its place">
         up to −{quantity(saving, "duration")}
       </b>
       <small>
@@ -114,14 +114,14 @@ function Worth({ advice: { rule, saving, share, confidence } }: { advice: Advice
   );
 }
 
-/** Every finding with its action, the largest saving first; the sentence of the first one stands in the verdict. */
+/** All advice with actions, the largest saving first; the first one's sentence is in the verdict. */
 export function AdviceList({ data }: { data: Table }) {
   return (
     <ul class="advice">
       {adviceRows(data).map((advice, i) => {
         const needsAction = advice.rule !== NOTHING_TO_FIX;
         if (!needsAction && i === 0) {
-          return <li key={advice.rule} class="all-well">Nothing that this recording shows.</li>;
+          return <li key={advice.rule} class="all-well">This recording shows nothing to fix.</li>;
         }
         return (
           <li key={advice.rule}>
@@ -147,7 +147,7 @@ export function AdviceList({ data }: { data: Table }) {
   );
 }
 
-/** Whether a rank is slow, in a run of several: said from summaries, before the selected trace is read. */
+/** Whether a rank is slow, from the run's summaries, before the selected trace is read. */
 export function RunVerdict() {
   const { run } = trace.value;
   const workers = listing.value?.runs.find(({ name }) => name === run)?.workers.length ?? 0;
@@ -179,9 +179,8 @@ function RunAdvice() {
         {prose(text("evidence"))}
         {typeof saving === "number" && typeof share === "number" && (
           <>
-            {" "}As fast as the next one, it would save <b>{quantity(saving, "duration")}</b> per step ({percent(share)}
-            {" "}
-            %). {prose(text("action"))}
+            {" "}If it were as fast as the next rank, each step would save <b>{quantity(saving, "duration")}</b>{" "}
+            ({percent(share)} %). {prose(text("action"))}
           </>
         )} {others > 0 && `${others} more ${others === 1 ? "rank is" : "ranks are"} slow. `}
         <button type="button" class="link" onClick={() => openRows(text("view"), "")}>

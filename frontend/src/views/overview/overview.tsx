@@ -21,7 +21,7 @@ function Steps({ shown, unit }: { shown: ShownAnswer; unit: Unit }) {
   return (
     <Card
       title={unit.isWhole ? "Recorded time" : "Step time breakdown"}
-      note={cut ? `${decimal(cut)} cut off by the recording: hatched` : ""}
+      note={cut ? `${decimal(cut)} incomplete (hatched)` : ""}
       isPicture
     >
       <AnswerView shown={shown} title="Steps">
@@ -73,7 +73,7 @@ function Findings({ data }: Table) {
   );
 }
 
-/** Where the trace is from, and what to distrust. */
+/** Where the trace is from, and the health of its data. */
 function Provenance() {
   const environment = useAnswer("environment");
   const health = useAnswer("health");
@@ -85,14 +85,14 @@ function Provenance() {
       <Card title="Trace health">
         <AnswerView shown={health} title="Trace health">{Findings}</AnswerView>
         <p>
-          <button type="button" class="link" onClick={() => openView("health")}>All of it as a table</button>
+          <button type="button" class="link" onClick={() => openView("health")}>Show all as a table</button>
         </p>
       </Card>
     </div>
   );
 }
 
-/** What is known of the selected trace while it is read, until its overview is there; null if it is read soon. */
+/** The partial overview of a trace that is being read; null if there is none yet. */
 function usePartial(): PartialRead | null {
   const last = useRef<{ key: string; partial: PartialRead } | null>(null);
   const key = JSON.stringify(trace.value);
@@ -101,7 +101,7 @@ function usePartial(): PartialRead | null {
   return last.current?.key === key ? last.current.partial : null;
 }
 
-/** The answers first: what to do about the step, how long it takes, what it is made of, what to distrust. */
+/** The overview: the verdict, the summary, the breakdown of the step, advice, and trace health. */
 export function Overview() {
   const overview = useAnswer("overview");
   const advice = useAnswer("advice");
@@ -130,7 +130,7 @@ export function Overview() {
             <SummaryTiles overview={table} gpus={gpus} memory={memory} unit={unit} />
             <div class="pair">
               <Steps shown={steps} unit={unit} />
-              <Card title={unit.name} note={`${unit.counted && `${unit.counted}; `}parts add up`} isPicture>
+              <Card title={unit.name} note={`${unit.counted && `${unit.counted}; `}the parts add up to it`} isPicture>
                 <AverageStep data={table.data} whole={unit.isWhole ? "Recording" : "Step"} />
               </Card>
             </div>
@@ -147,7 +147,7 @@ export function Overview() {
 
 const FACTS = ["World size", "Device", "torch", "CUDA"];
 
-/** One line of where the trace is from: the facts that tell traces apart. */
+/** One line on where the trace is from: the facts that distinguish traces. */
 export function useContext(): string {
   const { answer } = useAnswer("environment");
   const steps = useAnswer("steps").answer;

@@ -44,10 +44,10 @@ function StepBar({ bar, longest }: { bar: Bar; longest: number }) {
 }
 
 const VERDICTS: Record<string, string> = {
-  real: "more than the steps differ by among themselves",
-  noise: "no more than the steps differ by among themselves: noise",
+  real: "more than the variation between steps",
+  noise: "within the variation between steps: noise",
   same: "no difference",
-  unknown: "whether that is noise can't be said: it takes two steps",
+  unknown: "with fewer than two steps, noise can't be estimated",
 };
 
 function verdictLine({ data }: Comparison): string {
@@ -89,7 +89,7 @@ function Overlay({ table }: { table: Comparison }) {
 /** What the two machines and recordings don't have in common. */
 function Differences({ data }: Table) {
   const rows = data.fact!.map((_, row) => row).filter((row) => data.value_verdict![row] === "changed");
-  if (!rows.length) return <p>Nothing that is recorded of the environment differs.</p>;
+  if (!rows.length) return <p>The recorded environments don't differ.</p>;
   return (
     <table class="average">
       <thead>
@@ -122,7 +122,7 @@ export function ComparedOverview() {
       <AnswerView shown={overview} title="Overview">{(table) => <Overlay table={table as Comparison} />}</AnswerView>
       <section class="card">
         <header>
-          <h2>Environment: what differs</h2>
+          <h2>Environment differences</h2>
         </header>
         <AnswerView shown={environment} title="Environment">{Differences}</AnswerView>
       </section>

@@ -49,20 +49,20 @@ function Longest({ rows, none }: { rows: NamedTime[]; none: string }) {
 
 function Counts({ events, steps, step_ns, span_ns }: PartialRead) {
   const tiles = [
-    { title: "Events so far", doc: "Events of the part that is read", value: decimal(events) },
+    { title: "Events so far", doc: "Events in the part read so far", value: decimal(events) },
     {
       title: "Steps so far",
-      doc: "Steps whose range on the host is read",
+      doc: "Steps whose host range has been read",
       value: steps ? decimal(steps) : "none yet",
     },
     {
-      title: "A step on the host, so far",
-      doc: "Median of how long the host was in these steps. The device's part of a step isn't in it.",
+      title: "Host time of a step so far",
+      doc: "Median host time of these steps, without the device's part",
       value: step_ns === null ? "–" : quantity(step_ns, "duration"),
     },
     {
-      title: "Time seen so far",
-      doc: "From the first start to the last end of what is read",
+      title: "Time span so far",
+      doc: "From the first start to the last end read so far",
       value: span_ns === null ? "–" : quantity(span_ns, "duration"),
     },
   ];
@@ -80,7 +80,7 @@ function Counts({ events, steps, step_ns, span_ns }: PartialRead) {
   );
 }
 
-/** What is known of a large recording while it is read: counts and sums alone, since shares would be wrong. */
+/** The overview of a large recording while it is read: counts and sums only, since shares would be wrong. */
 export function PartialOverview({ partial, progress }: { partial: PartialRead; progress: Progress | null }) {
   const part = `first ${percent(partial.fraction).replace(/\.\d/, "")} % of the file`;
   return (
@@ -91,8 +91,8 @@ export function PartialOverview({ partial, progress }: { partial: PartialRead; p
       <section class="verdict partial" aria-label="Partial">
         <p class="sentence">Only the {part}: these numbers will change.</p>
         <p>
-          PyTorch writes what the host did first and what the devices did last. So a part of a file doesn't tell how the
-          time splits, and nothing here says so. The overview comes as soon as all of it is read.
+          PyTorch writes host events first and device events last, so a part of the file can't show how the time splits.
+          The overview appears when the whole file is read.
         </p>
       </section>
       <Counts {...partial} />
@@ -100,7 +100,7 @@ export function PartialOverview({ partial, progress }: { partial: PartialRead; p
         <Card title="Events by kind, so far" note={part}>
           <Kinds {...partial} />
         </Card>
-        <Card title="What the file says before its events">
+        <Card title="Metadata of the file">
           {partial.facts.length
             ? (
               <dl class="facts">
@@ -114,11 +114,11 @@ export function PartialOverview({ partial, progress }: { partial: PartialRead; p
         </Card>
       </div>
       <div class="pair">
-        <Card title="Operators that last longest, so far" note="each with all that it calls, so they overlap">
-          <Longest rows={partial.operators} none="No operator is read yet." />
+        <Card title="Longest operators so far" note="each with its callees, so they overlap">
+          <Longest rows={partial.operators} none="No operator read yet." />
         </Card>
-        <Card title="Kernels that last longest, so far" note={part}>
-          <Longest rows={partial.kernels} none="No kernel is read yet." />
+        <Card title="Longest kernels so far" note={part}>
+          <Longest rows={partial.kernels} none="No kernel read yet." />
         </Card>
       </div>
     </>

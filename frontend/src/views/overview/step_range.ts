@@ -18,7 +18,7 @@ export function shiftRange({ from, to }: Range, by: number, count: number): Rang
   return { from: from + shift, to: to + shift };
 }
 
-/** The range made longer or shorter by a factor; what is at `around` stays where it is, if it can. */
+/** The range scaled by a factor; `around` stays in place if it can. */
 export function zoomRange({ from, to }: Range, factor: number, around: number, count: number): Range {
   const length = Math.min(count, Math.max(2, Math.round((to - from) * factor)));
   const target = Math.round(around - ((around - from) / (to - from)) * length);

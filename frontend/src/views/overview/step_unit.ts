@@ -1,4 +1,4 @@
-/** What an overview speaks of: the average step, a single step, or a recording without steps. */
+/** The unit of an overview: the average step, a single step, or a recording without steps. */
 
 import { decimal, plural } from "../../format/numbers.ts";
 
@@ -24,6 +24,6 @@ export function unitOf(steps: string[], isComplete: boolean[]): Unit {
     const name = `step ${steps[Math.max(0, isComplete.indexOf(true))]}`;
     return { isWhole: false, name: `Step ${name.slice(5)}`, words: name, counted: "" };
   }
-  const counted = complete ? plural(complete, "complete step") : `${decimal(count)} steps, each cut off`;
+  const counted = complete ? plural(complete, "complete step") : `${decimal(count)} steps, all incomplete`;
   return { isWhole: false, name: "Average step", words: "the average step", counted };
 }

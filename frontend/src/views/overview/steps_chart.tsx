@@ -75,7 +75,7 @@ function describeStep(data: Table["data"], { step, of }: Bar): string {
   });
   const remark = [
     of > 1 ? `the longest of ${of} steps` : "",
-    data.is_complete![step] ? "" : "cut off by the recording",
+    data.is_complete![step] ? "" : "incomplete: the recording began or ended within it",
   ];
   const note = remark.filter(Boolean).join(", ");
   return [
@@ -110,7 +110,7 @@ interface Drawing {
   drag: Range | null;
 }
 
-/** The columns, the axes, what is marked, and what is dragged over. */
+/** The columns, the axes, the marked column, and the dragged range. */
 function Drawing({ data, totals, bars, width, marked, drag }: Drawing) {
   const scale = scaleFor("duration", bars.map(({ step }) => totals[step]!));
   const highest = Math.max(...bars.map(({ step }) => totals[step]! / scale.divisor));

@@ -65,7 +65,7 @@ const groupStart = (bars: Bar[], bar: Bar, { from }: Range) =>
   from + bars.slice(0, bars.indexOf(bar)).reduce((sum, { of }) => sum + of, 0);
 const groupEnd = (bars: Bar[], bar: Bar, range: Range) => groupStart(bars, bar, range) + bar.of;
 
-/** What keys do: mark bars, and show other ranges of steps. */
+/** The key handler: marks bars, and shows other ranges of steps. */
 function keysOf({ count, bars }: Chart, { marked, range, point }: ReturnType<typeof useStepsInput>) {
   /** Marks a bar; beyond the ends of what is drawn, the range moves along. */
   const turnTo = (at: number, by: number) => {

@@ -15,7 +15,7 @@ function stepTile(overview: Table, unit: Unit): Tile {
   const mean = overview.data.mean_ns![row] as number | null | undefined;
   const spread = overview.data.stdev_ns![row] as number | null | undefined;
   const tile = unit.isWhole
-    ? { title: "Recorded time", doc: "No steps were marked: from the first row to the end of the last one" }
+    ? { title: "Recorded time", doc: "No steps were marked: from the start of the first event to the end of the last" }
     : { title: "Step time", doc: unit.counted ? `Mean over ${unit.counted} ± standard deviation` : `Of ${unit.words}` };
   if (mean === null || mean === undefined) return { ...tile, value: "–", unit: "no complete step" };
   const scale = scaleFor("duration", [mean]);
@@ -24,7 +24,7 @@ function stepTile(overview: Table, unit: Unit): Tile {
 }
 
 const GPU_TILES: [column: string, title: string, unit: string][] = [
-  ["utilization_frac", "GPU utilisation", "%"],
+  ["utilization_frac", "GPU utilization", "%"],
   ["sm_efficiency_frac", "Est. SM efficiency", "%"],
   ["occupancy_frac", "Est. occupancy", "%"],
   ["tc_time_frac", "Tensor cores", "% of kernel time"],
@@ -59,7 +59,7 @@ function memoryTile({ answer, earlier }: ShownAnswer): Tile {
   const scale = scaleFor("bytes", [peaks[row]!]);
   const of = sizes[row] ? `, ${percent(fullness[row]!)} % full` : ` on ${data.device![row]}`;
   const each = peaks.map((peak, i) => `${data.device![i]}: ${quantity(peak, "bytes")}`);
-  const doc = ["The most that tensors held at one time", ...each].join("\n");
+  const doc = ["Peak memory allocated for tensors", ...each].join("\n");
   return { title, doc, value: scaled(peaks[row]!, scale), unit: scale.unit + of };
 }
 
