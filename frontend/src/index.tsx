@@ -14,6 +14,7 @@ import {
   placeLabels,
   retry,
   start,
+  TIMELINE,
   traceState,
 } from "./app/router.ts";
 import { decimal, plural } from "./format/numbers.ts";
@@ -43,6 +44,11 @@ import { ComparedOverview } from "./views/overview/overview_comparison.tsx";
 import { ViewPage } from "./views/view_page.tsx";
 import { useSignal } from "@preact/signals";
 
+/** The view with a hand-made page instead of that of all others; `views/overview/` reads its columns by name. */
+const OVERVIEW = "overview";
+
+const OverviewPage = () => comparisonBase.value ? <ComparedOverview /> : <Overview />;
+
 function HealthBadge() {
   const state = traceState.value;
   if (state?.state !== "ready") return null;
@@ -71,7 +77,7 @@ function Head() {
     <header class="head">
       <div>
         <h1>{entry.title}</h1>
-        <p>{entry.id === "overview" ? <Context /> : prose(entry.doc)}</p>
+        <p>{entry.id === OVERVIEW ? <Context /> : prose(entry.doc)}</p>
       </div>
       <HealthBadge />
     </header>
@@ -83,7 +89,7 @@ function Main() {
   const { view, group } = address.value;
   useLayoutEffect(() => box.current?.scrollTo(0, 0), [view, group]);
   const entry = drawnEntry.value;
-  const isTimeline = entry?.id === "timeline";
+  const isTimeline = entry?.id === TIMELINE.id;
   const isWaiting = !listing.value || !entry || (listing.value.scanning && !listing.value.runs.length);
   let content;
   if (isWaiting) content = outage.value ? <Failure {...outage.value} /> : <Skeleton />;
@@ -94,11 +100,7 @@ function Main() {
     content = (
       <>
         <Head />
-        {entry.id !== "overview"
-          ? <ViewPage key={address.value.view} />
-          : comparisonBase.value
-          ? <ComparedOverview />
-          : <Overview />}
+        {entry.id === OVERVIEW ? <OverviewPage /> : <ViewPage key={address.value.view} />}
       </>
     );
   }
@@ -121,7 +123,7 @@ function goCommands(): Commands {
 
 function App() {
   const sheet = useSignal(false);
-  const isTimeline = openEntry.value?.id === "timeline";
+  const isTimeline = openEntry.value?.id === TIMELINE.id;
   useKeys({ "?": () => (sheet.value = true), ...goCommands() });
   return (
     <div class={`shell ${address.value.side === "folded" ? "folded" : ""}`}>

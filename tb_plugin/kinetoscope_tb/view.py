@@ -208,6 +208,7 @@ class View:
         time: When a row was, in the time of the timeline; None where that isn't known.
         reference: The columns that point to rows of another view; None where none do.
         shows_path: Whether the timeline draws the critical path when a row is opened in it.
+        shortcut: The letter that opens the view on the page after `g`; by default the page takes a free one.
         shares: Makes what the function and those of other views begin with; whoever computes several views of a trace
             at the same time has it made first, once. It keeps what it made with the trace.
         scope: What it is a function of: one `recording` (a Trace), or Ranks: all workers' recordings of the same
@@ -228,6 +229,7 @@ class View:
     time: RowTime | None = None
     reference: Reference | None = None
     shows_path: bool = False
+    shortcut: str = ""
 
     def __post_init__(self) -> None:
         kinds = {c.name: c.kind for c in self.table.columns}
@@ -306,6 +308,7 @@ class View:
             "time": self.time and asdict(self.time),
             "reference": self.reference and asdict(self.reference),
             "shows_path": self.shows_path,
+            "shortcut": self.shortcut,
             "weight": table.weight,
             "picture": table.picture and pictures.describe(table.picture),
             "comparable_columns": self.comparable_columns,

@@ -52,8 +52,8 @@ class App:
         return table.locator(f"tr.row td:nth-child({index + 1})").all_inner_texts()
 
 
-class Held:
-    """The answers to a page's questions of one kind, which come when they are released."""
+class HeldResponses:
+    """Responses to requests of one kind, held back until they are released."""
 
     def __init__(self, page: Page, pattern: str) -> None:
         self._page, self._is_open = page, False
@@ -69,16 +69,16 @@ class Held:
         else:
             self._routes.append(route)
 
-    def are_asked_for(self) -> None:
-        """Wait until there is one, and fail if none comes."""
+    def wait_for_request(self) -> None:
+        """Wait for the first request, and fail if there is none."""
         for _ in range(300):
             if self._routes:
                 return
             self._page.wait_for_timeout(100)
-        pytest.fail("nothing was asked for")
+        pytest.fail("no request was made")
 
     def release(self) -> None:
-        """Let those that wait and all that follow pass."""
+        """Let the held and all further responses pass."""
         self._is_open = True
         for route in self._routes:
             route.continue_()
@@ -86,7 +86,7 @@ class Held:
 
 @contextmanager
 def watched(page: Page, origin: str) -> Iterator[None]:
-    """Fails if the page logs an error or asks another address meanwhile."""
+    """Fails if the page logs an error or requests another address meanwhile."""
     problems: list[str] = []
     host = "/".join(origin.split("/")[:3])
 
@@ -96,7 +96,7 @@ def watched(page: Page, origin: str) -> Iterator[None]:
 
     def on_request(request: Any) -> None:
         if not request.url.startswith((host, "data:", "blob:")):
-            problems.append(f"asked another address for {request.url}")
+            problems.append(f"requested another address: {request.url}")
 
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", on_console)

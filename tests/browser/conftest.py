@@ -39,9 +39,9 @@ globalThis.fetch = async (...request) => { await later(); const answer = await s
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found:
-        return found
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if executable:
+        return executable
     reason = f"no browser on PATH (looked for {', '.join(BROWSERS)}); on Debian: apt-get install chromium"
     if os.environ.get("CI"):
         pytest.fail(reason)

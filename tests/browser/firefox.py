@@ -1,4 +1,4 @@
-"""A Firefox that does as it is told, by Marionette: what Mozilla drives it with, and part of every Firefox.
+"""A Firefox driven by Marionette, the protocol that is part of every Firefox.
 
 Messages are JSON with their length before them, over a socket on this machine; the commands are those of WebDriver.
 https://firefox-source-docs.mozilla.org/testing/marionette/Protocol.html
@@ -31,7 +31,7 @@ COMMAND, ANSWER = 0, 1
 
 
 class Firefox:
-    """A running Firefox, told what to do over a socket."""
+    """A running Firefox, controlled over a socket."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=STARTS_WITHIN_S)
@@ -78,8 +78,8 @@ class Firefox:
 
     def press(self, key: str, milliseconds: int) -> None:
         """Hold a key."""
-        held = [{"type": "keyDown", "value": key}, {"type": "pause", "duration": milliseconds}]
-        keys = {"type": "key", "id": "keys", "actions": [*held, {"type": "keyUp", "value": key}]}
+        pressed = [{"type": "keyDown", "value": key}, {"type": "pause", "duration": milliseconds}]
+        keys = {"type": "key", "id": "keys", "actions": [*pressed, {"type": "keyUp", "value": key}]}
         self.tell("WebDriver:PerformActions", {"actions": [keys]})
 
     def click(self, x: float, y: float) -> None:

@@ -72,7 +72,7 @@ def test_a_running_job_records_what_the_page_asks_for(page: Page, address: str, 
         expect(page.locator("main")).to_contain_text(f"{int(span) - 2}–{int(span) - 1}, 2 complete")
 
 
-def test_a_page_under_a_foreign_name_is_told_why_it_may_not_ask(
+def test_a_page_under_a_foreign_name_shows_why_it_may_not_record(
     browser_type: BrowserType, browser_type_launch_args: dict[str, Any], address: str, recorded: Path
 ):
     rebinding = f"--host-resolver-rules=MAP evil.example {urlsplit(address).hostname}"

@@ -13,12 +13,12 @@ from playwright.sync_api import expect
 if TYPE_CHECKING:
     from browser.app import App
 
-MADE = {"run": "made", "worker": "rank0", "span": "9"}
+TRACE = {"run": "made", "worker": "rank0", "span": "9"}
 BASE = {"base_run": "made", "base_worker": "rank0", "base_span": "5"}
 
 
 def test_the_control_begins_to_compare_swaps_and_stops(app: App):
-    page = app.open("operators", **MADE)
+    page = app.open("operators", **TRACE)
     page.get_by_role("button", name="Compare with…").click()
     expect(page.get_by_label("Base run")).to_be_visible()
     page.get_by_label("Base run").select_option("made")
@@ -37,7 +37,7 @@ def test_the_control_begins_to_compare_swaps_and_stops(app: App):
 
 def test_a_table_shows_base_new_difference_and_growth(app: App):
     # Step n has kernels of 10 n, 20 n and 30 n µs: on average 25, 50 and 75 in four steps, 35, 70 and 105 in six.
-    app.open("kernels", **MADE, **BASE)
+    app.open("kernels", **TRACE, **BASE)
     assert app.column("Base total")[:3] == ["75.0", "50.0", "25.0"]
     assert app.column("New total")[:3] == ["105.0", "70.0", "35.0"]
     assert app.column("Δ total")[:3] == ["+30.0", "+20.0", "+10.0"]
@@ -45,8 +45,8 @@ def test_a_table_shows_base_new_difference_and_growth(app: App):
     assert app.column("Verdict")[0] == "noise"
 
 
-def test_noise_is_hidden_on_demand_and_the_page_says_how_much(app: App):
-    page = app.open("kernels", **MADE, **BASE)
+def test_noise_is_hidden_on_demand_and_counted(app: App):
+    page = app.open("kernels", **TRACE, **BASE)
     page.get_by_label("Hide noise").first.check()
     expect(page.locator(".notice").first).to_contain_text("No row differs by more than noise")
     expect(page.locator("main")).to_contain_text("3 rows no different, or by no more than noise")
@@ -54,14 +54,14 @@ def test_noise_is_hidden_on_demand_and_the_page_says_how_much(app: App):
 
 
 def test_a_row_of_one_side_says_so_in_words(app: App):
-    page = app.open("operators", **MADE, base_run="cpu_only", base_worker="rank0", base_span="5", columns="calls")
+    page = app.open("operators", **TRACE, base_run="cpu_only", base_worker="rank0", base_span="5", columns="calls")
     expect(page.get_by_role("columnheader", name="Base calls")).to_be_visible()
-    page = app.open("kernels", **MADE, base_run="cpu_only", base_worker="rank0", base_span="5")
+    page = app.open("kernels", **TRACE, base_run="cpu_only", base_worker="rank0", base_span="5")
     assert set(app.column("Only in")[:3]) == {"new"}
 
 
 def test_another_column_is_compared_on_demand(app: App):
-    page = app.open("operators", **MADE, **BASE)
+    page = app.open("operators", **TRACE, **BASE)
     page.get_by_label("Compared column").first.select_option("host_total_ns")
     app.settle()
     expect(page.get_by_role("columnheader", name="Base host total")).to_be_visible()
@@ -69,7 +69,7 @@ def test_another_column_is_compared_on_demand(app: App):
 
 
 def test_the_overview_lays_both_average_steps_over_each_other(app: App, artifacts: Path):
-    page = app.open("overview", **MADE, **BASE)
+    page = app.open("overview", **TRACE, **BASE)
     bars = page.locator(".stacked")
     expect(bars).to_have_count(2)
     expect(page.locator("main")).to_contain_text("The average step:")
@@ -78,18 +78,18 @@ def test_the_overview_lays_both_average_steps_over_each_other(app: App, artifact
 
 
 def test_a_base_that_cannot_be_read_says_why(app: App):
-    page = app.open("kernels", **MADE, base_run="broken", base_worker="rank0", base_span="5")
+    page = app.open("kernels", **TRACE, base_run="broken", base_worker="rank0", base_span="5")
     expect(page.get_by_role("alert").first).to_contain_text("rank0.5.pt.trace.json")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_comparing_is_accessible(app: App, artifacts: Path, scheme: str):
     app.page.emulate_media(color_scheme=scheme)
-    found = {}
+    violations = {}
     for view in ("overview", "operators", "environment", "gpus", "steps"):
-        page = app.open(view, **MADE, **BASE)
+        page = app.open(view, **TRACE, **BASE)
         page.screenshot(path=artifacts / f"compared-{view}-{scheme}.png")
         results = Axe().run(page)
         if results.violations_count:
-            found[view] = results.generate_report()
-    assert not found
+            violations[view] = results.generate_report()
+    assert not violations

@@ -103,7 +103,7 @@ def test_one_device_can_be_chosen(opened: Page):
     expect(part(opened, "At the peak").locator("tr.row")).to_have_count(1)
 
 
-def test_the_rows_of_a_curve_are_folded_until_asked_for(opened: Page):
+def test_the_rows_of_a_curve_are_folded_at_first(opened: Page):
     expect(opened.get_by_role("treegrid", name="Memory")).to_have_count(0)
     opened.get_by_text("rows of the curve as a table").click()
     expect(opened.get_by_role("treegrid", name="Memory")).to_be_visible()

@@ -19,8 +19,8 @@ EVENT = backwards()[START:]
 EVENT = EVENT[: json.JSONDecoder().raw_decode(EVENT)[1]]
 
 
-def seen(page: Page, path: Path) -> None:
-    """Keeps a picture of the page, and fails if it isn't accessible."""
+def screenshot(page: Page, path: Path) -> None:
+    """Saves a screenshot, and fails if the page is not accessible."""
     page.get_by_role("region", name="Event at byte").scroll_into_view_if_needed()
     page.screenshot(path=path)
     assert page.locator("td.detail").evaluate("cell => cell.scrollWidth <= cell.clientWidth")
@@ -29,9 +29,7 @@ def seen(page: Page, path: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_finding_shows_the_event_that_it_is_about(
-    app: App, clipboard: Callable[[], str], artifacts: Path, scheme: str
-):
+def test_a_diagnostic_shows_its_event(app: App, clipboard: Callable[[], str], artifacts: Path, scheme: str):
     app.page.emulate_media(color_scheme=scheme)
     page = app.open("health", **PLACE)
     page.locator("tr.row", has_text="negative_duration").click()
@@ -51,7 +49,7 @@ def test_a_finding_shows_the_event_that_it_is_about(
     event.get_by_role("button", name="Copy the original").click()
     expect(event.get_by_text("characters copied")).to_be_visible()
     assert clipboard() == EVENT
-    seen(page, artifacts / f"event-{scheme}.png")
+    screenshot(page, artifacts / f"event-{scheme}.png")
     page.get_by_role("button", name="Hide the event").click()
     expect(event).to_have_count(0)
 
@@ -67,7 +65,7 @@ def test_the_address_keeps_the_event_open(app: App):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(
-    ("state", "answer", "said"),
+    ("state", "answer", "text"),
     [
         (
             "none",
@@ -98,7 +96,7 @@ def test_the_address_keeps_the_event_open(app: App):
     ],
 )
 def test_the_wait_for_an_event_ends_in_words(
-    app: App, artifacts: Path, state: str, answer: dict[str, object], said: str, scheme: str
+    app: App, artifacts: Path, state: str, answer: dict[str, object], text: str, scheme: str
 ):
     app.page.emulate_media(color_scheme=scheme)
     unknown = dict.fromkeys(("fraction", "bytes_per_second", "seconds_left"))
@@ -114,8 +112,8 @@ def test_the_wait_for_an_event_ends_in_words(
     page.get_by_role("button", name="Show the event").click()
     event = page.get_by_role("region", name="Event at byte")
     expect(event.get_by_role("status")).to_contain_text("Searching")
-    seen(page, artifacts / f"event-loading-{scheme}.png")
+    screenshot(page, artifacts / f"event-loading-{scheme}.png")
     is_there = True
-    expect(event).to_contain_text(said)
+    expect(event).to_contain_text(text)
     expect(event.get_by_role("button", name="Try again")).to_have_count(1 if state == "failed" else 0)
-    seen(page, artifacts / f"event-{state}-{scheme}.png")
+    screenshot(page, artifacts / f"event-{state}-{scheme}.png")

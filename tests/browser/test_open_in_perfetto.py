@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 ONLINE = "https://ui.perfetto.dev/**"
 STAND_IN = """<script>
-let asked = 0;
+let pings = 0;
 addEventListener("message", ({ data, source, origin }) => {
-  if (data === "PING") { if (++asked > 3) source.postMessage("PONG", origin); }
-  else window.given = data.perfetto;
+  if (data === "PING") { if (++pings > 3) source.postMessage("PONG", origin); }
+  else window.received = data.perfetto;
 });
 </script>"""
 STEP_3 = "select name from slice where name = 'ProfilerStep#3'"
 STEP_NS = 20_300_000  # about what a step of that recording lasts
-GIVEN = """async () => {
-  const text = new Response(new Blob([given.buffer]).stream().pipeThrough(new DecompressionStream("gzip")));
-  return { title: given.title, fileName: given.fileName, trace: await text.json() };
+RECEIVED = """async () => {
+  const text = new Response(new Blob([received.buffer]).stream().pipeThrough(new DecompressionStream("gzip")));
+  return { title: received.title, fileName: received.fileName, trace: await text.json() };
 }"""
 
 
 def dialog(app: App, run: str = "made", **place: str) -> Locator:
     app.open("timeline", run=run, worker="rank0", **place)
     app.page.get_by_role("button", name="Perfetto…").click()
-    opened = app.page.get_by_role("dialog", name="Open in Perfetto")
-    expect(opened.get_by_role("status").first).to_contain_text("packed.")
-    return opened
+    perfetto = app.page.get_by_role("dialog", name="Open in Perfetto")
+    expect(perfetto.get_by_role("status").first).to_contain_text("packed.")
+    return perfetto
 
 
 def without_extra(context: BrowserContext) -> None:
@@ -49,38 +49,38 @@ def steps_in(trace: dict) -> list[str]:
 
 
 def test_the_file_holds_the_range_that_was_chosen(app: App):
-    opened = dialog(app, span="5")
-    opened.get_by_label("Range").select_option("step 2")
-    expect(opened.get_by_role("status").first).to_contain_text("10 slices")
+    perfetto = dialog(app, span="5")
+    perfetto.get_by_label("Range").select_option("step 2")
+    expect(perfetto.get_by_role("status").first).to_contain_text("10 slices")
     with app.page.expect_download() as download:
-        opened.get_by_role("link", name="Download").click()
+        perfetto.get_by_role("link", name="Download").click()
     assert download.value.suggested_filename == "made.rank0.5.timeline.json.gz"
     trace = json.loads(gzip.decompress(Path(download.value.path()).read_bytes()))
     assert steps_in(trace) == ["ProfilerStep#2"]
 
 
 def test_workers_that_are_shown_together_come_together(app: App):
-    opened = dialog(app, span="5", ranks="rank1")
-    opened.get_by_label("Range").select_option("whole")
+    perfetto = dialog(app, span="5", ranks="rank1")
+    perfetto.get_by_label("Range").select_option("whole")
     with app.page.expect_download() as download:
-        opened.get_by_role("link", name="Download").click()
+        perfetto.get_by_role("link", name="Download").click()
     trace = json.loads(gzip.decompress(Path(download.value.path()).read_bytes()))
     assert {e["args"]["name"].split(" · ")[0] for e in trace["traceEvents"] if e["name"] == "process_name"} == {
         "rank0",
         "rank1",
     }
-    opened.get_by_label("Workers").select_option("rank1")
-    expect(opened.get_by_role("status").first).to_contain_text("packed.")
+    perfetto.get_by_label("Workers").select_option("rank1")
+    expect(perfetto.get_by_role("status").first).to_contain_text("packed.")
     with app.page.expect_download() as download:
-        opened.get_by_role("link", name="Download").click()
+        perfetto.get_by_role("link", name="Download").click()
     assert download.value.suggested_filename == "made.rank1.5.timeline.json.gz"
 
 
 def test_the_offline_copy_opens_in_a_new_tab_at_the_range(app: App, context: BrowserContext, artifacts: Path):
-    opened = dialog(app, "single_process/transformer")
-    opened.get_by_label("Range").select_option("step 3")
+    perfetto = dialog(app, "single_process/transformer")
+    perfetto.get_by_label("Range").select_option("step 3")
     with context.expect_page() as opened:
-        opened.get_by_role("link", name="Open the offline copy").click()
+        perfetto.get_by_role("link", name="Open the offline copy").click()
     page: Page = opened.value
     page.wait_for_function("() => window.app?.trace", timeout=120_000)
     count = (
@@ -96,32 +96,32 @@ def test_the_offline_copy_opens_in_a_new_tab_at_the_range(app: App, context: Bro
 
 def test_without_the_extra_the_trace_goes_from_tab_to_tab(app: App, context: BrowserContext):
     without_extra(context)
-    asked: list[str] = []
-    context.on("request", lambda request: asked.append(request.url))
+    urls: list[str] = []
+    context.on("request", lambda request: urls.append(request.url))
     context.route(ONLINE, lambda route: route.fulfill(body=STAND_IN, content_type="text/html"))
-    opened = dialog(app, span="5")
-    opened.get_by_label("Range").select_option("whole")
-    expect(opened).to_contain_text("loads Perfetto's page from the internet")
-    expect(opened).to_contain_text("pip install 'kinetoscope[perfetto]'")
-    assert not any("ui.perfetto.dev" in url for url in asked)
+    perfetto = dialog(app, span="5")
+    perfetto.get_by_label("Range").select_option("whole")
+    expect(perfetto).to_contain_text("loads Perfetto's page from the internet")
+    expect(perfetto).to_contain_text("pip install 'kinetoscope[perfetto]'")
+    assert not any("ui.perfetto.dev" in url for url in urls)
     with context.expect_page() as opened:
-        opened.get_by_role("button", name="Open ui.perfetto.dev").click()
-    expect(opened).to_contain_text("Perfetto received the file")
-    opened.value.wait_for_function("() => window.given")
-    given = opened.value.evaluate(GIVEN)
-    assert (given["title"], given["fileName"]) == ("made rank0", "made.rank0.5.timeline.json.gz")
-    assert steps_in(given["trace"]) == [f"ProfilerStep#{step}" for step in (1, 2, 3, 4)]
-    assert [url for url in asked if "ui.perfetto.dev" in url] == ["https://ui.perfetto.dev/"]
+        perfetto.get_by_role("button", name="Open ui.perfetto.dev").click()
+    expect(perfetto).to_contain_text("Perfetto received the file")
+    opened.value.wait_for_function("() => window.received")
+    received = opened.value.evaluate(RECEIVED)
+    assert (received["title"], received["fileName"]) == ("made rank0", "made.rank0.5.timeline.json.gz")
+    assert steps_in(received["trace"]) == [f"ProfilerStep#{step}" for step in (1, 2, 3, 4)]
+    assert [url for url in urls if "ui.perfetto.dev" in url] == ["https://ui.perfetto.dev/"]
 
 
-def test_a_tab_that_is_closed_too_early_is_told(app: App, context: BrowserContext):
+def test_a_tab_that_is_closed_too_early_is_reported(app: App, context: BrowserContext):
     without_extra(context)
     context.route(ONLINE, lambda route: route.fulfill(body="nobody", content_type="text/html"))
-    opened = dialog(app, span="5")
+    perfetto = dialog(app, span="5")
     with context.expect_page() as opened:
-        opened.get_by_role("button", name="Open ui.perfetto.dev").click()
+        perfetto.get_by_role("button", name="Open ui.perfetto.dev").click()
     opened.value.close()
-    expect(opened).to_contain_text("That failed: its tab was closed.")
+    expect(perfetto).to_contain_text("That failed: its tab was closed.")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -21,8 +21,8 @@ HOSTILE = "<img src=x onerror=alert(1)> the disk is full"
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("told")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("server")
     for rank in (0, 1):
         write(folder, f"job/rank{rank}.5.pt.trace.json", training())
     outcomes = {
@@ -39,14 +39,14 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.base.rstrip("/")
 
 
-def opened(page: Page, told: str, run: str) -> None:
-    page.goto(f"{told}/{ENTRY}{address(view='overview', run=run, worker='rank0', span='5')}")
+def opened(page: Page, server: str, run: str) -> None:
+    page.goto(f"{server}/{ENTRY}{address(view='overview', run=run, worker='rank0', span='5')}")
     App(page).settle()
 
 
-def test_the_panel_names_each_rank_that_has_no_whole_recording(page: Page, told: str) -> None:
-    with watched(page, told):
-        opened(page, told, "job")
+def test_the_panel_names_each_rank_that_has_no_whole_recording(page: Page, server: str) -> None:
+    with watched(page, server):
+        opened(page, server, "job")
         notes = page.locator("details", has_text="2 recordings of this run missing")
         notes.locator("summary").click()
         assert sorted(notes.locator("li").all_inner_texts()) == [
@@ -57,8 +57,8 @@ def test_the_panel_names_each_rank_that_has_no_whole_recording(page: Page, told:
         assert page.locator("img[src=x]").count() == 0
 
 
-def test_a_run_of_which_nothing_is_missing_says_nothing(page: Page, told: str) -> None:
-    with watched(page, told):
-        opened(page, told, "whole")
+def test_a_complete_run_has_no_notes(page: Page, server: str) -> None:
+    with watched(page, server):
+        opened(page, server, "whole")
         expect(page.get_by_text("recordings of this run missing")).to_have_count(0)
         expect(page.get_by_text("About this run")).to_have_count(0)

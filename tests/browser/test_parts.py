@@ -23,7 +23,7 @@ COLUMNS = [
 ]
 
 
-def entry(name: str, parameters: list[dict[str, Any]], **said: Any) -> dict[str, Any]:
+def entry(name: str, parameters: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
     blank = dict.fromkeys(("weight", "picture", "slices", "time", "reference"))
     named = {"id": name, "title": name.title(), "group": "Memory", "doc": f"One row is a {name}.", "hint": "Record it."}
     return {
@@ -34,11 +34,11 @@ def entry(name: str, parameters: list[dict[str, Any]], **said: Any) -> dict[str,
         "key": ["name"],
         "parameters": parameters,
         **blank,
-        **said,
+        **fields,
     }
 
 
-MADE = (
+VIEWS = (
     entry("curve", [*TIMES, DEVICE]),
     entry("peaks", [*TIMES, PHASE], place={"kind": "part", "of": "curve"}),
     entry("lives", [DEVICE], place={"kind": "part", "of": "curve"}),
@@ -49,24 +49,24 @@ MADE = (
 def rows(query: dict[str, str]) -> dict[str, list[Any]]:
     """Three names on two devices; a chosen device leaves its own."""
     every = [("alpha", 0, 3), ("beta", 0, 2), ("gamma", 1, 1)]
-    kept = [row for row in every if query.get("device") in (None, str(row[1]))]
-    names, devices, calls = zip(*kept, strict=True)
+    matching = [row for row in every if query.get("device") in (None, str(row[1]))]
+    names, devices, calls = zip(*matching, strict=True)
     return {"name": [f"{query['view']} {name}" for name in names], "device": [*devices], "calls": [*calls]}
 
 
 @pytest.fixture
-def asked(app: App) -> Iterator[list[dict[str, str]]]:
-    """The questions for the made views, which the browser's own answers here."""
-    questions: list[dict[str, str]] = []
+def queries(app: App) -> Iterator[list[dict[str, str]]]:
+    """The requests for the test views, which are answered here."""
+    requests: list[dict[str, str]] = []
 
     def views(route: Route) -> None:
-        route.fulfill(json=[*route.fetch().json(), *MADE])
+        route.fulfill(json=[*route.fetch().json(), *VIEWS])
 
     def view(route: Route) -> None:
         query = {name: value for name, (value,) in parse_qs(urlsplit(route.request.url).query).items()}
-        if not any(made["id"] == query["view"] for made in MADE):
+        if not any(view["id"] == query["view"] for view in VIEWS):
             return route.continue_()
-        questions.append(query)
+        requests.append(query)
         answer = {"state": "ready", "view": query["view"], "columns": COLUMNS, "data": rows(query)}
         if query["view"] == "peaks":
             answer = {"state": "missing", "view": "peaks", "hint": "Record the memory."}
@@ -74,7 +74,7 @@ def asked(app: App) -> Iterator[list[dict[str, str]]]:
 
     app.page.route("**/views?*", views)
     app.page.route("**/view?*", view)
-    yield questions
+    yield requests
     app.page.unroute_all(behavior="ignoreErrors")
 
 
@@ -82,7 +82,7 @@ def part(page: Page, title: str) -> Locator:
     return page.get_by_role("region", name=title, exact=True)
 
 
-def test_parts_stand_below_in_order_with_tools_of_their_own(app: App, asked: list[dict[str, str]]):
+def test_parts_stand_below_in_order_with_tools_of_their_own(app: App, queries: list[dict[str, str]]):
     page = app.open("curve")
     expect(page.locator(".part > h2")).to_have_text(["Peaks", "Lives"])
     assert page.get_by_role("navigation").get_by_role("button", name="Lives").count() == 0
@@ -94,35 +94,35 @@ def test_parts_stand_below_in_order_with_tools_of_their_own(app: App, asked: lis
     expect(part(page, "Lives").get_by_label("Filter rows")).to_have_value("beta")
 
 
-def test_a_part_that_lacks_data_says_so_in_its_place(app: App, asked: list[dict[str, str]]):
+def test_a_part_without_data_shows_its_hint(app: App, queries: list[dict[str, str]]):
     page = app.open("curve")
     expect(part(page, "Peaks")).to_contain_text("not in this trace")
     expect(part(page, "Peaks")).to_contain_text("Record the memory.")
     expect(part(page, "Lives").locator("tr.row")).to_have_count(3)
 
 
-def test_times_and_device_go_to_all_that_take_them(app: App, asked: list[dict[str, str]]):
+def test_times_and_device_go_to_all_that_take_them(app: App, queries: list[dict[str, str]]):
     page = app.open("curve", **{"set.from_ns": "1000", "set.to_ns": "2500"})
     expect(page.locator(".zoom")).to_contain_text("Only 1.000 µs to 2.500 µs")
-    ends = {query["view"]: (query.get("from_ns"), query.get("to_ns")) for query in asked}
+    ends = {query["view"]: (query.get("from_ns"), query.get("to_ns")) for query in queries}
     assert ends == {"curve": ("1000", "2500"), "peaks": ("1000", "2500"), "lives": (None, None)}
     page.get_by_role("button", name="Whole recording").click()
     expect(page.locator(".zoom")).to_have_count(0)
     app.settle()
     page.get_by_label("Device").select_option("1")
     expect(part(page, "Lives").locator("tr.row")).to_have_count(1)
-    assert {query["view"] for query in asked if query.get("device") == "1"} == {"curve", "lives"}
+    assert {query["view"] for query in queries if query.get("device") == "1"} == {"curve", "lives"}
     expect(page.get_by_label("Device").get_by_role("option")).to_have_text(["all", "0", "1"])
     page.go_back()
     expect(part(page, "Lives").locator("tr.row")).to_have_count(3)
 
 
-def test_an_opened_row_shows_the_views_about_it(app: App, asked: list[dict[str, str]]):
+def test_an_opened_row_shows_the_views_about_it(app: App, queries: list[dict[str, str]]):
     page = app.open("curve")
     part(page, "Lives").locator("tr.row", has_text="beta").click()
     detail = part(page, "Stacks")
     expect(detail.locator("tr.row")).to_have_count(3)
-    assert [query["name"] for query in asked if query["view"] == "stacks"] == ["lives beta"]
+    assert [query["name"] for query in queries if query["view"] == "stacks"] == ["lives beta"]
     detail.locator("tr.row").nth(2).click()
     expect(detail.locator("td.detail")).to_be_visible()
     page.wait_for_function("location.hash.includes('stacks.row=2') && location.hash.includes('lives.row=1')")
@@ -130,7 +130,7 @@ def test_an_opened_row_shows_the_views_about_it(app: App, asked: list[dict[str, 
     assert results.violations_count == 0, results.generate_report()
 
 
-def test_keys_go_to_the_table_in_use(app: App, asked: list[dict[str, str]], clipboard: Callable[[], str]):
+def test_keys_go_to_the_table_in_use(app: App, queries: list[dict[str, str]], clipboard: Callable[[], str]):
     page = app.open("curve")
     page.keyboard.press("j")
     chosen = page.locator("tr.row[aria-selected=true]")
@@ -145,7 +145,7 @@ def test_keys_go_to_the_table_in_use(app: App, asked: list[dict[str, str]], clip
     expect(part(page, "Lives").locator("tr.row")).to_have_text(["lives gamma11"])
 
 
-def test_another_trace_keeps_filters_and_forgets_times(app: App, asked: list[dict[str, str]]):
+def test_another_trace_keeps_filters_and_forgets_times(app: App, queries: list[dict[str, str]]):
     page = app.open("curve", **{"set.from_ns": "1", "set.to_ns": "2", "lives.filter": "beta", "lives.row": "1"})
     page.get_by_label("Span").select_option("9")
     expect(page.locator(".zoom")).to_have_count(0)

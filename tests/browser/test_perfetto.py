@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 STACKS = {"run": "single_process/transformer", "worker": "rank0"}
-MADE = {"run": "made", "worker": "rank0", "span": "5"}
+TRACE = {"run": "made", "worker": "rank0", "span": "5"}
 ROWS = """async (sql) => {
   const rows = [], result = await app.trace.engine.query(sql);
   const plain = (value) => typeof value === "bigint" ? Number(value) : value;
@@ -54,7 +54,7 @@ class Perfetto:
     """The offline copy with a trace in it.
 
     Attributes:
-        outside: What was asked of other addresses, and why that failed; None if it didn't.
+        outside: Requests to other addresses, and why they failed; None if it didn't.
     """
 
     def __init__(self, page: Page, base: str) -> None:
@@ -132,7 +132,7 @@ def test_chrome_s_own_viewer_reads_every_slice_without_a_warning(page: Page, bas
 
 
 def test_its_tracks_have_our_names_in_sight(perfetto: Perfetto):
-    perfetto.open(MADE)
+    perfetto.open(TRACE)
     assert perfetto.slices()
     for name in ("GPU 0 · Made GPU", "process 1000"):
         expect(perfetto.page.get_by_text(name).first).to_be_visible(timeout=OPENS_WITHIN_MS)
@@ -140,8 +140,8 @@ def test_its_tracks_have_our_names_in_sight(perfetto: Perfetto):
     assert {"stream 7", "thread 1", "annotations · thread 1"} <= threads
 
 
-def test_nothing_is_asked_from_outside(perfetto: Perfetto):
-    perfetto.open(MADE)
+def test_nothing_is_requested_from_outside(perfetto: Perfetto):
+    perfetto.open(TRACE)
     perfetto.page.wait_for_timeout(2000)  # it begins to ask after it has drawn
-    assert [asked for asked in perfetto.outside if asked[1] != "csp"] == []  # the page's policy held it back
+    assert [request for request in perfetto.outside if request[1] != "csp"] == []  # the page's policy held it back
     assert perfetto.failed == []

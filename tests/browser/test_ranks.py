@@ -55,12 +55,12 @@ def test_the_straggler_comes_first(page: Page, many: str) -> None:
 
 
 def test_views_of_a_run_do_not_wait_for_the_selected_trace(page: Page, many: str) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    urls: list[str] = []
+    page.on("request", lambda request: urls.append(request.url))
     page.goto(f"{many}{ENTRY}{address(view='stragglers', run='run', worker='rank0', span='1')}")
     expect(page.locator("tr.row").first).to_contain_text("rank4", timeout=60_000)
-    assert any("view=stragglers" in url for url in asked)
-    assert not [url for url in asked if "/state" in url or "view=environment" in url or "view=health" in url]
+    assert any("view=stragglers" in url for url in urls)
+    assert not [url for url in urls if "/state" in url or "view=environment" in url or "view=health" in url]
     page.get_by_role("button", name="Trace health").or_(page.get_by_role("button", name="Health")).first.click()
     expect(page.get_by_role("button", name="Trace health:")).to_be_visible(timeout=60_000)
 
@@ -83,9 +83,9 @@ def test_the_path_across_ranks_lies_on_the_straggler_and_leads_to_its_timeline(p
     expect(page.locator("tr.row").first).to_contain_text("rank4", timeout=60_000)
     expect(page.get_by_label("The path by rank and step", exact=True).locator(".heat")).to_be_visible(timeout=60_000)
     part = page.get_by_label("Stretches of the path across ranks", exact=True).first
-    stretch = part.locator("tr.row").filter(has_text="rank4").first
-    expect(stretch).to_contain_text("computation", timeout=60_000)
-    stretch.click()
+    segment = part.locator("tr.row").filter(has_text="rank4").first
+    expect(segment).to_contain_text("computation", timeout=60_000)
+    segment.click()
     part.get_by_role("button", name="Show in the timeline").click()
     expect(page.get_by_label("Worker")).to_have_value("rank4")
     expect(page.get_by_label("Which critical path")).to_have_value("across", timeout=60_000)
@@ -99,10 +99,10 @@ def tip_over(page: Page, track: Locator) -> str:
         assert line
         page.mouse.move(canvas["x"] + canvas["width"] / 2 + attempt % 2, line["y"] + line["height"] / 2)
         page.wait_for_timeout(200)
-        said = " ".join(page.locator(".tip.on-canvas").all_inner_texts())
-        if "path" in said:
-            return said
-    pytest.fail("no tip ever told of the path")
+        text = " ".join(page.locator(".tip.on-canvas").all_inner_texts())
+        if "path" in text:
+            return text
+    pytest.fail("no tooltip described the path")
 
 
 def test_the_timeline_draws_the_path_across_ranks_and_says_on_whom_it_lies_unseen(page: Page, many: str) -> None:
@@ -114,18 +114,18 @@ def test_the_timeline_draws_the_path_across_ranks_and_says_on_whom_it_lies_unsee
     page.keyboard.press("c")
     expect(which).to_have_value("across")
     expect(page).to_have_url(re.compile("critical=ranks"))
-    said = page.get_by_role("list", name="The critical path")
-    expect(said).to_contain_text("The path lies on rank4, not shown, for", timeout=60_000)
-    said.locator("li", has_text="rank4").get_by_role("button", name="Show it").click()
+    states = page.get_by_role("list", name="The critical path")
+    expect(states).to_contain_text("The path lies on rank4, not shown, for", timeout=60_000)
+    states.locator("li", has_text="rank4").get_by_role("button", name="Show it").click()
     expect(page.get_by_role("button", name="3 of 6 workers")).to_be_visible()
-    expect(said).not_to_contain_text("not shown", timeout=60_000)
-    expect(said.get_by_role("button", name="rank4")).to_be_visible()
+    expect(states).not_to_contain_text("not shown", timeout=60_000)
+    expect(states.get_by_role("button", name="rank4")).to_be_visible()
     page.get_by_label("Filter tracks").fill("stream 7")
     expect(page.locator("#timeline-shown")).to_contain_text("3 tracks", timeout=60_000)
     assert "path across ranks: computation" in tip_over(page, page.locator(".gutter li", has_text="stream 7").last)
     button.click()
     expect(button).to_have_attribute("aria-pressed", "false")
-    expect(said).to_have_count(0)
+    expect(states).to_have_count(0)
 
 
 def test_the_pace_of_a_single_step_is_drawn_as_points(page: Page, tmp_path: Path) -> None:
@@ -139,13 +139,15 @@ def test_the_timeline_lays_ranks_on_one_clock_that_nobody_measured(page: Page, m
     page.goto(f"{many}{ENTRY}{address(view='timeline', run='run', worker='rank0', span='1', ranks='rank1,rank4')}")
     page.get_by_role("button", name="3 of 6 workers").click(timeout=60_000)
     workers = page.get_by_role("group", name="Workers")
-    expect(workers.locator("li", has_text="rank4")).to_contain_text("clock inferred from collectives to", timeout=60_000)
+    expect(workers.locator("li", has_text="rank4")).to_contain_text(
+        "clock inferred from collectives to", timeout=60_000
+    )
     expect(workers.locator("li", has_text="rank0")).to_contain_text("times are on its clock")
 
 
 PAIRS = tuple((f"tp{i}", (2 * i, 2 * i + 1)) for i in range(4))
 SHARDS = tuple((f"dp{i}", tuple(range(i, 8, 2))) for i in range(2))
-SAID = {  # what stands in the first row of each view, or instead of rows
+EXPECTED = {  # what stands in the first row of each view, or instead of rows
     "rank_steps": "rank0",
     "stragglers": "rank5",
     "communication": "all_reduce",
@@ -170,5 +172,5 @@ def test_every_view_of_a_run_of_eight_ranks_says_something(page: Page, tmp_path:
             shown = page.locator("tr.row, .plot svg, .notice, .finding, .sentence").first
             expect(shown).to_be_visible(timeout=60_000)
             expect(page.locator(".skeleton, [aria-busy=true]")).to_have_count(0, timeout=60_000)
-            if view.id in SAID:
-                expect(page.locator("tr.row").first).to_contain_text(SAID[view.id])
+            if view.id in EXPECTED:
+                expect(page.locator("tr.row").first).to_contain_text(EXPECTED[view.id])

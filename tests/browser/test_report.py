@@ -43,7 +43,7 @@ def offline(page: Page) -> Iterator[Page]:
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda message: message.type == "error" and problems.append(message.text))
     own = ("file:", "data:", "blob:", "about:")
-    page.on("request", lambda asked: asked.url.startswith(own) or problems.append(f"asked {asked.url}"))
+    page.on("request", lambda request: request.url.startswith(own) or problems.append(f"requested {request.url}"))
     yield page
     assert not problems
 

@@ -91,14 +91,14 @@ def test_a_histogram_tells_each_bin_and_leaves_room_for_missing_ones(app: App, a
     columns = [{"name": name, "kind": "duration", "doc": "An edge."} for name in ("from_ns", "to_ns")]
     columns.append({"name": "calls", "kind": "count", "doc": "Calls."})
     data = {"from_ns": [1000, 2000, 8000], "to_ns": [2000, 4000, 16000], "calls": [5, 15, 20]}
-    said = {
+    fields = {
         "columns": columns,
         "key": ["from_ns"],
         "picture": {"kind": "histogram", "lower": "from_ns", "upper": "to_ns", "heights": ["calls"]},
     }
     answer = {"state": "ready", "view": "lengths", "columns": columns, "data": data}
     page = app.page
-    page.route("**/views?*", lambda route: route.fulfill(json=[*route.fetch().json(), entry("lengths", [], **said)]))
+    page.route("**/views?*", lambda route: route.fulfill(json=[*route.fetch().json(), entry("lengths", [], **fields)]))
     page.route("**/view?view=lengths&*", lambda route: route.fulfill(json=answer))
     app.open("lengths")
     bins = page.locator(".histogram .bin")

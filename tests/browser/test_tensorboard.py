@@ -76,7 +76,7 @@ def test_tensorboards_reload_button_shows_a_new_trace_at_once(shell: Page, logdi
     expect(frame(shell).get_by_label("Filter rows")).to_have_value("aten")
 
 
-def test_a_trace_that_is_rewritten_with_as_many_bytes_is_shown_anew(page: Page, tmp_path: Path):
+def test_a_trace_that_is_rewritten_with_as_many_bytes_is_reloaded(page: Page, tmp_path: Path):
     write(tmp_path, "made/rank0.5.pt.trace.json", training())
     with serving(f"--logdir={tmp_path}") as server, watched(page, server.base):
         page.goto(server.base + ENTRY + address(run="made", view="operators"))
@@ -116,7 +116,7 @@ def test_an_empty_logdir_says_how_to_record_and_shows_what_comes(page: Page, tmp
         expect(page.get_by_role("heading", name="Average step")).to_be_visible()
 
 
-def test_a_silent_server_is_said_and_asked_again(page: Page, base_url: str):
+def test_an_unreachable_server_is_reported_and_polled(page: Page, base_url: str):
     page.route("**/view?*", lambda route: route.fulfill(status=502, body="Bad gateway"))
     page.goto(f"/{ENTRY}{address(run='made', view='operators')}")
     expect(page.get_by_role("alert")).to_contain_text("502")
@@ -127,9 +127,9 @@ def test_a_silent_server_is_said_and_asked_again(page: Page, base_url: str):
 
 @pytest.mark.parametrize("state", ["half way", "unknown"])
 def test_a_loading_trace_shows_how_far_it_is(shell: Page, state: str, artifacts: Path):
-    known = {"stage": "reading", "fraction": 0.41, "bytes_per_second": 310_000_000, "seconds_left": 1.2}
+    progress_half_way = {"stage": "reading", "fraction": 0.41, "bytes_per_second": 310_000_000, "seconds_left": 1.2}
     unknown = dict.fromkeys(("fraction", "bytes_per_second", "seconds_left"))
-    progress = known if state == "half way" else {"stage": "waiting", **unknown}
+    progress = progress_half_way if state == "half way" else {"stage": "waiting", **unknown}
     shell.route("**/view?*", lambda route: route.fulfill(json={"state": "loading", "progress": progress}))
     shell.goto(f"/{ENTRY}{address(run='made', view='operators')}")
     line = shell.locator(".skeleton [role=status]")

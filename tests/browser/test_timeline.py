@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from browser.app import App, Held
+from browser.app import App, HeldResponses
 from browser.timeline_page import Drawn, rests
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def test_shift_and_drag_pans(app: App):
     assert drawn.place("area") == ""
 
 
-def test_the_keyboard_alone_walks_through_slices_and_marks_them(app: App):
+def test_the_keyboard_alone_selects_slices_and_their_times(app: App):
     drawn = Drawn(app, slice="2")  # the third kernel of the first step is the third slice of the first track
     drawn.says(f"selected: {KERNEL}, Kernel, 30.00 µs")
     page = drawn.page
@@ -197,7 +197,7 @@ def test_tracks_fold_pin_and_filter_and_the_address_keeps_it(app: App):
 
 def test_coarser_tiles_are_shown_until_finer_ones_come(app: App):
     drawn = Drawn(app)
-    held = Held(drawn.page, "**/timeline/tiles?*")
+    held = HeldResponses(drawn.page, "**/timeline/tiles?*")
     drawn.page.mouse.move(*drawn.spot(STREAM, 325_000))
     drawn.hold("w", 500)
     expect(drawn.page.locator(".stage")).to_have_attribute("aria-busy", "true")
@@ -216,16 +216,16 @@ def test_workers_are_stacked_on_one_clock(app: App):
     assert is_green(drawn.ink(STREAM, 325_000))
 
 
-def test_the_gaps_of_each_worker_are_asked_for_once(app: App):
-    asked: list[str] = []
-    app.page.on("request", lambda request: asked.append(request.url) if "view=gaps" in request.url else None)
+def test_the_gaps_of_each_worker_are_requested_once(app: App):
+    urls: list[str] = []
+    app.page.on("request", lambda request: urls.append(request.url) if "view=gaps" in request.url else None)
     drawn = Drawn(app, ranks="rank1")
-    drawn.until(lambda: len(asked) == 2)
+    drawn.until(lambda: len(urls) == 2)
     drawn.page.get_by_role("button", name="2 of 2 workers").click()
     drawn.page.get_by_role("button", name="rank0 alone").click()
     expect(drawn.page.locator(".gutter li.of-source")).to_have_count(0)
     app.settle()
-    assert ["worker=rank1" in url for url in asked] == [False, True]
+    assert ["worker=rank1" in url for url in urls] == [False, True]
 
 
 def test_the_hint_goes_away_for_good(app: App):
@@ -271,7 +271,7 @@ def test_what_is_looked_for_keeps_its_ink_and_the_rest_is_dimmed(app: App):
     full = drawn.ink(STREAM, 325_000)
     drawn.page.keyboard.press("/")
     drawn.page.keyboard.type("script")
-    drawn.says("4 found")
+    drawn.says("4 results")
     drawn.until(lambda: min(drawn.ink(STREAM, 225_000)) > 200)  # the second kernel, on a light page
     assert drawn.ink(STREAM, 325_000) == full
 

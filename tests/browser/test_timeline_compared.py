@@ -1,4 +1,4 @@
-"""Two times of the timeline side by side: steps of the ruler, and an area against a kept mark."""
+"""Two times of the timeline side by side: steps of the ruler, and an area against a bookmark."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_shift_and_click_compare_a_step_with_the_one_that_was_clicked(app: App):
     expect(compared(drawn)).to_have_count(0)
 
 
-def test_an_area_is_compared_with_any_kept_mark_on_its_own_tracks(app: App):
+def test_an_area_is_compared_with_any_bookmark_on_its_own_tracks(app: App):
     marks = "A~0~900000~0,B~1000000~1900000~0"  # the stream alone
     drawn = Drawn(app, start=0, end=4_000_000, drawer="420", area="2000000~2900000~0", marks=marks)
     page = drawn.page
@@ -77,7 +77,7 @@ def test_an_area_is_compared_with_any_kept_mark_on_its_own_tracks(app: App):
     expect(choice).to_have_value("")
 
 
-def test_ranks_are_compared_by_marks_of_each(app: App):
+def test_ranks_are_compared_by_bookmarks_of_each(app: App):
     drawn = Drawn(app, ranks="rank1", drawer="420", area="0~900000~0", marks="A~0~900000~0.rank1", against="A")
     expect(compared(drawn).get_by_role("note")).to_contain_text("The two are of different tracks")
     expect(compared(drawn).locator("tr.row", has_text=LARGEST)).to_be_visible()

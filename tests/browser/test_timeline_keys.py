@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from browser.app import App, Held
+from browser.app import App, HeldResponses
 from browser.timeline_page import LANE, Drawn
 
 if TYPE_CHECKING:
@@ -80,10 +80,10 @@ def test_keys_that_are_faster_than_the_answers_lead_as_far(app: App):
     drawn = Drawn(app, slice="2")
     drawn.says(KERNEL)
     page = drawn.page
-    held = Held(page, "**/timeline/slice?*")
+    held = HeldResponses(page, "**/timeline/slice?*")
     for key in (",", ",", "m"):
         page.keyboard.press(key)
-    held.are_asked_for()
+    held.wait_for_request()
     held.release()
     drawn.says("Kernel, 10.00 µs, at 110.0 µs; area of 10.00 µs")
 

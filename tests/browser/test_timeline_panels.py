@@ -14,7 +14,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
-from browser.app import ENTRY, App, Held, address
+from browser.app import ENTRY, App, HeldResponses, address
 from browser.timeline_page import range_of
 
 PLACE = {"run": "made", "worker": "rank0", "span": "5"}
@@ -23,24 +23,24 @@ RANKS = {"run": "ranks", "worker": "rank0", "span": "5"}
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
 
-def asked(base_url: str, route: str, **query: str) -> dict[str, Any]:
+def settled(base_url: str, route: str, **query: str) -> dict[str, Any]:
     address = f"{base_url}/data/plugin/pytorch_profiler/{route}?{urllib.parse.urlencode(query)}"
     while True:
         with urllib.request.urlopen(address) as answer:
-            said = json.load(answer)
-        if said["state"] != "loading":
-            return said
+            answered = json.load(answer)
+        if answered["state"] != "loading":
+            return answered
 
 
 def slice_called(base_url: str, name: str, nth: int = 0, **place: str) -> str:
     """The number of the nth slice of that name."""
-    known = asked(base_url, "timeline", **place)
+    meta = settled(base_url, "timeline", **place)
     every = (
-        asked(base_url, "timeline/slice", slice=str(number), stamp=known["stamp"], **place)
-        for number in range(known["slices"])
+        settled(base_url, "timeline/slice", slice=str(number), stamp=meta["stamp"], **place)
+        for number in range(meta["slices"])
     )
-    found = sorted((one["start_ns"], one["slice"]) for one in every if one["name"] == name)
-    return str(found[nth][1])
+    matches = sorted((one["start_ns"], one["slice"]) for one in every if one["name"] == name)
+    return str(matches[nth][1])
 
 
 def drawer(page: Page) -> Locator:
@@ -122,12 +122,12 @@ def test_the_whole_event_opens_in_place_also_that_of_another_worker(app: App, ba
     shown.get_by_role("button", name="Show the whole event").click()
     event = page.get_by_role("region", name="Event at byte")
     expect(event).to_contain_text("Input Dims")
-    offset = asked(base_url, "timeline/slice", slice=number, stamp=stamp(base_url, **other), **other)["offset"]
+    offset = settled(base_url, "timeline/slice", slice=number, stamp=stamp(base_url, **other), **other)["offset"]
     expect(event).to_contain_text(f"Bytes {offset} to")
 
 
 def stamp(base_url: str, **place: str) -> str:
-    return asked(base_url, "timeline", **place)["stamp"]
+    return settled(base_url, "timeline", **place)["stamp"]
 
 
 def test_a_slice_leads_to_its_rows_and_back(app: App, base_url: str):
@@ -234,14 +234,14 @@ def test_clocks_that_cannot_be_compared_are_named_and_compared_again(app: App, b
     expect(page.get_by_role("group", name="Workers", exact=True)).to_contain_text("clock inferred from collectives")
 
 
-def test_clocks_told_late_move_no_aligned_worker_and_close_nothing(app: App, base_url: str):
-    held = Held(app.page, "**/view?*view=clocks*")
+def test_late_clocks_move_no_aligned_worker_and_close_nothing(app: App, base_url: str):
+    held = HeldResponses(app.page, "**/view?*view=clocks*")
     second = slice_called(base_url, ALL_REDUCE, 1, **{**RANKS, "worker": "rank1"})
     align = json.dumps({"by": "collective", "find": {"name": ALL_REDUCE}, "before": 1})
     place = {**RANKS, "ranks": "rank1", "slice": f"{second}.rank1", "align": align}
     page = app.page
     page.goto(f"/{ENTRY}{address(view='timeline', **place)}")
-    held.are_asked_for()
+    held.wait_for_request()
     details(page, ALL_REDUCE).get_by_role("button", name="Show the whole event").click()
     event = page.get_by_role("region", name="Event at byte")
     expect(event).to_contain_text(ALL_REDUCE)
@@ -284,7 +284,7 @@ def test_the_drawer_and_the_choices_are_accessible(app: App, base_url: str, arti
         "workers": {**PLACE, "ranks": "rank1"},
         "broken-worker": {"run": "half", "worker": "rank0", "span": "5", "ranks": "rank1"},
     }
-    found = {}
+    violations = {}
     for name, place in places.items():
         page = app.open("timeline", **place)
         if name == "details":
@@ -297,8 +297,8 @@ def test_the_drawer_and_the_choices_are_accessible(app: App, base_url: str, arti
         page.screenshot(path=artifacts / f"timeline-{name}-{scheme}.png")
         results = Axe().run(page)
         if results.violations_count:
-            found[name] = results.generate_report()
-    assert not found
+            violations[name] = results.generate_report()
+    assert not violations
 
 
 def area(page: Page) -> Locator:
@@ -320,7 +320,7 @@ def test_an_area_has_a_table_by_name_that_sorts_filters_and_finds(app: App, clip
     assert (name, category, calls, total) == ("aten::relu", "Operator", "2", "100000")
     area(page).locator("tr.row").click()
     area(page).get_by_role("button", name="Show its slices in the timeline").click()
-    expect(page.get_by_role("search").get_by_role("status")).to_have_text("4 found")
+    expect(page.get_by_role("search").get_by_role("status")).to_have_text("4 results")
     page.get_by_role("button", name="Clear").click()
     expect(area(page)).to_have_count(0)
 

@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 
-def asked(base_url: str, route: str) -> list[dict] | dict:
+def answer(base_url: str, route: str) -> list[dict] | dict:
     with urllib.request.urlopen(f"{base_url}/data/plugin/pytorch_profiler/{route}") as answer:
         return json.load(answer)
 
 
 def place(base_url: str, source: str) -> dict[str, str]:
     """The first span of the first run of a folder in the logdir."""
-    run = next(run for run in asked(base_url, "runs")["runs"] if run["name"].split("/")[0] == source)
+    run = next(run for run in answer(base_url, "runs")["runs"] if run["name"].split("/")[0] == source)
     worker = run["workers"][0]
     return {"run": run["name"], "worker": worker["name"], "span": worker["spans"][0]["name"]}
 
 
 def pages(base_url: str) -> list[tuple[dict, dict[str, str]]]:
     """The views that have a page of their own, and their addresses; the others are drawn on these, or in a row."""
-    own = [view for view in asked(base_url, "views") if view["place"]["kind"] in ("listed", "variant")]
+    own = [view for view in answer(base_url, "views") if view["place"]["kind"] in ("listed", "variant")]
     groups = [view["id"] if view["place"]["kind"] == "variant" else "" for view in own]
     bases = [view["place"].get("of", view["id"]) for view in own]
     return [(v, {"view": base, "group": group}) for v, base, group in zip(own, bases, groups, strict=True)]
@@ -73,15 +73,15 @@ def test_every_view_is_accessible(app: App, base_url: str, artifacts: Path, sche
     where = place(base_url, "resnet50_num_workers_0" if "resnet50_num_workers_0" in SOURCES else "made")
     app.page.emulate_media(color_scheme=scheme)
     page = app.open(**where)
-    found = {}
+    violations = {}
     for view, address in pages(base_url):
         app.go(**address, **where)
         is_drawn(page, view["title"])
         page.screenshot(path=artifacts / f"{view['id']}-{scheme}.png")
         results = Axe().run(page)
         if results.violations_count:
-            found[view["id"]] = results.generate_report()
-    assert not found
+            violations[view["id"]] = results.generate_report()
+    assert not violations
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -128,15 +128,15 @@ def test_every_view_fits_a_narrow_page(browser: Browser, base_url: str, artifact
     )
     try:
         page = context.new_page()
-        found = {}
+        violations = {}
         for view, address in pages(base_url):
             for run in (source, "modules") if (view["picture"] or {}).get("kind") == "tree" else (source,):
                 App(page).open(**address, **place(base_url, run))
                 is_drawn(page, view["title"])
                 page.screenshot(path=artifacts / f"{view['id']}-{width}.png")
                 if problems := page.evaluate(WITHIN_SIGHT):
-                    found[view["id"], run] = problems
-        assert not found
+                    violations[view["id"], run] = problems
+        assert not violations
     finally:
         context.close()
 

@@ -29,15 +29,15 @@ def rests(page: Page) -> None:
         page.wait_for_timeout(RESTED_MS)
 
 
-def said_of(page: Page, key: str) -> str:
+def address_value(page: Page, key: str) -> str:
     """What the address says under a key; empty if nothing."""
-    found = re.search(rf"&p\.pytorch_profiler\.{key}=([^&]*)", page.url)
-    return found[1] if found else ""
+    match = re.search(rf"&p\.pytorch_profiler\.{key}=([^&]*)", page.url)
+    return match[1] if match else ""
 
 
 def range_of(page: Page) -> tuple[int, int]:
     """The two times of the address, which follows the picture once that rests."""
-    return int(said_of(page, "from")), int(said_of(page, "to"))
+    return int(address_value(page, "from")), int(address_value(page, "to"))
 
 
 class Drawn:
@@ -59,7 +59,7 @@ class Drawn:
 
     def place(self, key: str) -> str:
         """What the address says under a key; empty if nothing."""
-        return said_of(self.page, key)
+        return address_value(self.page, key)
 
     @property
     def range(self) -> tuple[int, int]:

@@ -8,7 +8,8 @@ import pytest
 from kinetoscope_tb.errors import BadParameter
 from kinetoscope_tb.pictures import Lines
 from kinetoscope_tb.table import COUNT, ID, INSTANT, TEXT, Column, Table
-from kinetoscope_tb.view import RowTime, Slices, Variant, View
+from kinetoscope_tb.view import Listed, RowTime, Slices, Variant, View
+from kinetoscope_tb.views import EVERY_VIEW
 
 
 class Rows(Table):
@@ -66,7 +67,15 @@ def test_the_catalogue_says_where_a_view_is_drawn_and_as_what():
     assert described["place"] == {"kind": "variant", "of": "steps", "label": "By name"}
     assert described["picture"] == {"kind": "lines", "values": ("calls",), "series": ("row",), "marks": None}
     assert described["comparable_columns"] == ["calls"]
-    assert not any(described[name] for name in ("slices", "time", "reference", "shows_path"))
+    assert not any(described[name] for name in ("slices", "time", "reference", "shows_path", "shortcut"))
+
+
+def test_shortcuts_are_letters_of_their_own_for_listed_views():
+    views = [view for view in EVERY_VIEW.values() if view.shortcut]
+    assert {type(view.place) for view in views} == {Listed}
+    letters = [view.shortcut for view in views]
+    assert all(len(letter) == 1 and "a" <= letter <= "z" for letter in letters)
+    assert len({*letters, "g", "t"}) == len(letters) + 2  # `g` is the prefix, `t` the timeline's
 
 
 def events_of_row(trace, key):

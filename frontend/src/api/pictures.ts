@@ -3,10 +3,10 @@
 import type { Picture, ViewEntry } from "./types.ts";
 
 /** A view that the page alone knows, so that what draws views draws it. */
-export const pageView = (id: string, title: string, doc: string): ViewEntry => ({
+export const pageView = (id: string, title: string, doc: string, shortcut = ""): ViewEntry => ({
   id,
   title,
-  group: "Overview",
+  group: "",
   doc,
   place: { kind: "listed", label: "" },
   within: "moments",
@@ -21,6 +21,7 @@ export const pageView = (id: string, title: string, doc: string): ViewEntry => (
   time: null,
   reference: null,
   shows_path: false,
+  shortcut,
   comparable_columns: [],
 });
 

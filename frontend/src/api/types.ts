@@ -107,6 +107,8 @@ export interface ViewEntry {
   reference: Reference | null;
   /** Whether the timeline draws the critical path when a row is opened in it. */
   shows_path: boolean;
+  /** The letter that opens the view after `g`; empty if the page chooses one. */
+  shortcut: string;
   /** What can be compared with another recording; empty where rows aren't the same things there. */
   comparable_columns: string[];
 }

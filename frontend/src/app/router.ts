@@ -4,7 +4,15 @@ import { batch, computed, signal } from "@preact/signals";
 import { fetchAnswer } from "../api/client.ts";
 import { isReport } from "../api/report.ts";
 import { type RowSlices, slicesOfRow } from "../api/row_slices.ts";
-import { type Failed, type Listing, type Query, type Span, type TraceState, type ViewEntry } from "../api/types.ts";
+import {
+  type Failed,
+  type Listing,
+  type Query,
+  type Slices,
+  type Span,
+  type TraceState,
+  type ViewEntry,
+} from "../api/types.ts";
 import { type Address, isInFront, onAddressChange, onReload, readAddress, writeAddress } from "./host.ts";
 import { type ApiRequest, attempt, resources, retryFailed } from "./resource.ts";
 import { shorten, type Value } from "../format/numbers.ts";
@@ -60,12 +68,13 @@ export function placeIn(run: string, worker = "", span = ""): Address {
 }
 
 /** The timeline has no table, so it is not in the server's catalogue. */
-const TIMELINE = pageView("timeline", "Timeline", "Every slice of the recording where and when it ran.");
+export const TIMELINE = pageView("timeline", "Timeline", "Every slice of the recording where and when it ran.", "t");
 
 /** The views in the list. A report has no server that the timeline could ask for what it draws. */
 export const listedViews = computed(() => {
   const listed = catalogue.value.filter(({ place }) => place.kind === "listed");
-  return isReport || !listed.length ? listed : [listed[0]!, TIMELINE, ...listed.slice(1)];
+  if (isReport || !listed.length) return listed;
+  return [listed[0]!, { ...TIMELINE, group: listed[0]!.group }, ...listed.slice(1)];
 });
 
 /** The views that are drawn with another one. */
@@ -73,6 +82,15 @@ export const viewsOf = (kind: "variant" | "part" | "detail", id: string): ViewEn
   catalogue.value.filter(({ place }) => place.kind === kind && place.of === id);
 
 export const viewEntry = (id: string): ViewEntry | undefined => catalogue.value.find((entry) => entry.id === id);
+
+/** The view whose rows a panel of the timeline lists. */
+export const viewOfPanel = (panel: NonNullable<Slices["panel"]>): ViewEntry | undefined =>
+  catalogue.value.find(({ slices }) => slices?.panel === panel);
+
+/** The listed view of the critical path across ranks. */
+export const crossRankPathView = computed(() =>
+  catalogue.value.find(({ shows_path, scope, place }) => shows_path && scope !== "recording" && place.kind === "listed")
+);
 
 /** The view in the list that is open, and the one that is drawn: itself, or a variant of it. */
 export const openEntry = computed(() =>
@@ -162,7 +180,7 @@ export function slicesIn(view: string, row: (column: string) => Value): RowSlice
 /** Opens the timeline at the slices' time and worker, and searches for the slices. */
 export function openTimeline({ find, range, gaps, critical, worker }: RowSlices) {
   if (worker && worker !== trace.peek().worker) openTrace(sameSpanIn(worker));
-  openView("timeline");
+  openView(TIMELINE.id);
   const room = range ? Math.max(50, (range.to - range.from) * ROOM) : 0;
   const time = range && { from: String(Math.round(range.from - room)), to: String(Math.round(range.to + room)) };
   const shown = { ...(gaps !== undefined && { panel: "gaps", gaps }), ...(critical && { critical }) };

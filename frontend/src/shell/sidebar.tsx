@@ -16,8 +16,6 @@ import { CaptureButton } from "./capture.tsx";
 import { Choice } from "../ui/choice.tsx";
 import { letters } from "../ui/keys.ts";
 
-const GROUPS = ["Overview", "Host", "Device", "Memory", "Run"];
-
 /** Which trace is shown. Another one keeps the view, the filter and the order. */
 function Choices() {
   const { run = "", worker = "", span = "" } = address.value;
@@ -51,10 +49,10 @@ function Choices() {
 function Views() {
   const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
   const letter = letters(listedViews.value);
-  const groups = GROUPS.map((group) => ({ group, views: listedViews.value.filter((view) => view.group === group) }));
+  const groups = Map.groupBy(listedViews.value, ({ group }) => group);
   return (
     <nav aria-label="Views">
-      {groups.filter(({ views }) => views.length).map(({ group, views }) => (
+      {[...groups].map(([group, views]) => (
         <section key={group}>
           <h2>{group}</h2>
           <ul>

@@ -3,7 +3,7 @@
 import { computed, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { address, go } from "../app/router.ts";
-import { decimal, plural } from "../format/numbers.ts";
+import { plural } from "../format/numbers.ts";
 import { Renderer } from "./draw/renderer.ts";
 import { commandsOf, followHeldKeys } from "./input/keyboard_input.ts";
 import { PointerInput } from "./input/pointer_input.ts";
@@ -72,7 +72,7 @@ const description = computed(() => {
   const counts = Object.values(search.value?.answers ?? {}).map((answer) =>
     answer.state === "ready" ? answer.count : 0
   );
-  if (counts.length) parts.push(`${decimal(counts.reduce((sum, count) => sum + count, 0))} found`);
+  if (counts.length) parts.push(plural(counts.reduce((sum, count) => sum + count, 0), "result"));
   return parts.join("; ");
 });
 

@@ -68,14 +68,12 @@ export function startKeys() {
   document.addEventListener("focusin", remember, true);
 }
 
-const RESERVED: Record<string, string> = { overview: "o", timeline: "t", operators: "p", kernels: "k", health: "h" };
-
-/** The letter that goes to each view after `g`: the reserved one, or the first free one of its title. */
-export function letters(views: { id: string; title: string }[]): Map<string, string> {
-  const assigned = new Set(Object.values(RESERVED));
+/** The letter that opens each view after `g`: its shortcut, or the first free letter of its title. */
+export function letters(views: { id: string; title: string; shortcut: string }[]): Map<string, string> {
+  const assigned = new Set(views.map(({ shortcut }) => shortcut));
   const result = new Map<string, string>();
-  for (const { id, title } of views) {
-    const letter = RESERVED[id] ?? [...title.toLowerCase()].find((c) => /[a-z]/.test(c) && !assigned.has(c)) ?? "";
+  for (const { id, title, shortcut } of views) {
+    const letter = shortcut || [...title.toLowerCase()].find((c) => /[a-z]/.test(c) && !assigned.has(c)) || "";
     assigned.add(letter);
     result.set(id, letter);
   }

@@ -1,9 +1,9 @@
 /** The longest idle gaps of a device, each with its cause; a click zooms to it. */
 
 import { useMemo, useState } from "preact/hooks";
-import type { Table } from "../../api/types.ts";
+import type { Table, ViewEntry } from "../../api/types.ts";
 import { useAnswer } from "../../app/answers.ts";
-import { address, go, openRows } from "../../app/router.ts";
+import { address, go, openRows, viewOfPanel } from "../../app/router.ts";
 import { decimal, plural, quantity, shorten } from "../../format/numbers.ts";
 import { filterRows, parseFilter } from "../../table/order.ts";
 import { type Gap, gapText } from "../model/idle_gaps.ts";
@@ -88,10 +88,10 @@ function Gaps({ table, source, isInSight }: { table: Table; source: Source; isIn
   );
 }
 
-function OfSource({ source, isInSight }: { source: Source; isInSight: boolean }) {
-  const shown = useAnswer("gaps", {}, { ...source.place, version: source.stamp });
+function OfSource({ view, source, isInSight }: { view: ViewEntry; source: Source; isInSight: boolean }) {
+  const shown = useAnswer(view.id, {}, { ...source.place, version: source.stamp });
   return (
-    <AnswerView shown={shown} title="Longest gaps">
+    <AnswerView shown={shown} title={view.title}>
       {(table) => <Gaps table={table} source={source} isInSight={isInSight} />}
     </AnswerView>
   );
@@ -101,7 +101,8 @@ export function GapList() {
   const [isInSight, narrow] = useState(false);
   const [chosen, choose] = useState(main.value);
   const source = sourceOf(chosen) ?? sources.value[0];
-  if (!source) return null;
+  const view = viewOfPanel("gaps");
+  if (!source || !view) return null;
   return (
     <div class="gap-list">
       <div class="tools">
@@ -126,11 +127,11 @@ export function GapList() {
           onInput={({ currentTarget: { value } }) => go({ gaps: value })}
         />
         <span class="space" />
-        <button type="button" class="link" onClick={() => openRows("gaps", address.value.gaps ?? "")}>
+        <button type="button" class="link" onClick={() => openRows(view.id, address.value.gaps ?? "")}>
           As a table <span aria-hidden="true">→</span>
         </button>
       </div>
-      <OfSource key={source.id} source={source} isInSight={isInSight} />
+      <OfSource key={source.id} view={view} source={source} isInSight={isInSight} />
     </div>
   );
 }

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { viewTitle } from "../../app/router.ts";
-import { decimal } from "../../format/numbers.ts";
+import { decimal, plural } from "../../format/numbers.ts";
 import { parseFilter } from "../../table/order.ts";
 import { currentResult, followSearch, goToResult, searchError } from "./search_navigation.ts";
 import { exactParts, queryText, resultCount } from "./search_results.ts";
@@ -27,7 +27,7 @@ function Count() {
     ? "no results"
     : place
     ? `${decimal(place)} of ${decimal(count)}`
-    : `${decimal(count)} found`;
+    : plural(count, "result");
   return (
     <span
       class={`count ${count || !isComplete ? "" : "problem"}`}
@@ -47,7 +47,7 @@ function Exact() {
   return (
     <span class="exact" data-tip={parts.map(([name, value]) => `${name}: ${value}`).join("\n")}>
       <span>{queryText(exact!, viewTitle)}</span>
-      <button type="button" class="plain" aria-label="Clear this search" onClick={() => setFind(null)}>✕</button>
+      <button type="button" class="plain" aria-label="Remove this query" onClick={() => setFind(null)}>✕</button>
     </span>
   );
 }

@@ -31,7 +31,7 @@ export const isComparing = computed(() =>
   isUnmeasured.value && (view.answer.value === null || view.answer.value.state === "loading")
 );
 
-/** Why the clocks couldn't be compared; empty if they were, or weren't to be. */
+/** Why the clocks can't be compared; empty without a failure. */
 export const comparisonProblem = computed(() => view.answer.value?.state === "failed" ? view.answer.value.message : "");
 
 export function startClocks(): () => void {

@@ -3,6 +3,7 @@
 import { computed } from "@preact/signals";
 import type { Table, ViewAnswer } from "../../api/types.ts";
 import { resources } from "../../app/resource.ts";
+import { viewOfPanel } from "../../app/router.ts";
 import { shortName } from "../model/text_fit.ts";
 import { traces } from "./traces.ts";
 
@@ -43,9 +44,11 @@ function gapsOf(table: Table): Map<number, Gap[]> {
 }
 
 const tables = resources<ViewAnswer>(() => {
+  const view = viewOfPanel("gaps");
+  if (!view) return {};
   const withDevice = traces.value.filter(({ meta }) => meta.tracks.some(({ part }) => part === "work"));
   const requests = withDevice.map(({ id, place, stamp }) =>
-    [id, { route: "view", query: { ...place, view: "gaps" }, version: stamp }] as const
+    [id, { route: "view", query: { ...place, view: view.id }, version: stamp }] as const
   );
   return Object.fromEntries(requests);
 }, { atOnce: 1, keepsReady: true }); // one after the other, since tiles matter more

@@ -1,7 +1,7 @@
 /** The choice of the critical path, and the state of the one across ranks. */
 
 import type { CrossRankSegment, PathSegment, Shares, SharesAnswer, SliceSummary } from "../../api/timeline_types.ts";
-import { openView, viewTitle } from "../../app/router.ts";
+import { crossRankPathView, openView } from "../../app/router.ts";
 import { decimal, plural } from "../../format/numbers.ts";
 import { duration } from "../model/times.ts";
 import {
@@ -21,7 +21,6 @@ import { scrollTarget, viewport } from "../state/viewport_state.ts";
 import { ProgressLine } from "../../ui/status.tsx";
 
 const TITLES: Record<PathKind, string> = { none: "", own: "of each worker", across: "across ranks" };
-const TABLE = "path_across_ranks";
 const MOST_SHOWN = 8; // workers that are named
 const MOST_HIDDEN = 3;
 
@@ -126,7 +125,7 @@ function SharesState({ answer: { shares: all, notes } }: { answer: Shares }) {
 
 /** The hidden workers on the path: without them it has gaps. */
 function Hidden({ hidden }: { hidden: Shares["shares"] }) {
-  const others = hidden.slice(MOST_HIDDEN);
+  const others = hidden.slice(MOST_HIDDEN), table = crossRankPathView.value;
   const rest = others.reduce((sum, { path_ns }) => sum + path_ns, 0);
   const show = (worker: string) => showWorkers([...shownWorkers.value.filter((one) => one !== main.value), worker]);
   return (
@@ -140,7 +139,7 @@ function Hidden({ hidden }: { hidden: Shares["shares"] }) {
       {others.length > 0 && (
         <li>
           <span>… and on {plural(others.length, "other worker")}, not shown, for {duration(rest)}.</span>
-          <button type="button" class="link" onClick={() => openView(TABLE)}>{viewTitle(TABLE)}</button>
+          {table && <button type="button" class="link" onClick={() => openView(table.id)}>{table.title}</button>}
         </li>
       )}
     </>

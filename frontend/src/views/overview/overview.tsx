@@ -1,7 +1,7 @@
 import { useRef } from "preact/hooks";
 import type { PartialRead, Table } from "../../api/types.ts";
 import { type ShownAnswer, useAnswer } from "../../app/answers.ts";
-import { catalogue, openView, trace, traceState } from "../../app/router.ts";
+import { openView, trace, traceState, viewEntry } from "../../app/router.ts";
 import { decimal, plural, type Value } from "../../format/numbers.ts";
 import { AnswerView } from "../../ui/status.tsx";
 import { AdviceList, RunVerdict, Verdict } from "./advice.tsx";
@@ -56,7 +56,7 @@ const Environment = ({ data }: Table) => (
 );
 
 function Findings({ data }: Table) {
-  if (!data.rule!.length) return <p>{catalogue.value.find(({ id }) => id === "health")?.hint}</p>;
+  if (!data.rule!.length) return <p>{viewEntry("health")?.hint}</p>;
   return (
     <ul class="findings">
       {data.rule!.map((rule, i) => (

@@ -44,4 +44,5 @@ VIEW = View(
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     place=Listed("Kernel"),
     slices=Slices(events_of_row, category="Kernel"),
+    shortcut="k",
 )

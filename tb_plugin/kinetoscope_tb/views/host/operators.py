@@ -36,4 +36,5 @@ VIEW = View(
     hint="No operators were recorded. Pass activities=[ProfilerActivity.CPU, …] to the profiler.",
     place=Listed("Operator"),
     slices=Slices(operator_events, category="Operator"),
+    shortcut="p",
 )

@@ -41,4 +41,5 @@ VIEW = View(
     group="Overview",
     hint="Nothing was lost or repaired: the numbers are as recorded.",
     within="recording",
+    shortcut="h",
 )

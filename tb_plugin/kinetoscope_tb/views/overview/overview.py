@@ -53,4 +53,4 @@ def overview(trace: Trace) -> pl.DataFrame:
     )
 
 
-VIEW = View(overview, table=Overview, title="Overview", group="Overview", within="windows")
+VIEW = View(overview, table=Overview, title="Overview", group="Overview", within="windows", shortcut="o")

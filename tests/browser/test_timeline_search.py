@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
-from browser.app import App, Held
+from browser.app import App, HeldResponses
 from browser.timeline_page import rests
 from browser.traces import sources
 
@@ -33,7 +34,7 @@ def test_words_find_slices_in_all_of_the_recording_and_enter_walks_through_them(
     page = app.open("timeline", **PLACE)
     page.keyboard.press("/")
     page.keyboard.type("aten:: -relu")
-    expect(count(page)).to_have_text("4 found")
+    expect(count(page)).to_have_text("4 results")
     names = page.get_by_role("list", name="Matching names").get_by_role("listitem")
     expect(names).to_have_text(["aten::addmm4100.0 %"])
     box(page).press("Enter")
@@ -51,7 +52,7 @@ def test_words_find_slices_in_all_of_the_recording_and_enter_walks_through_them(
 
 def test_enter_walks_also_outside_the_box(app: App):
     page = app.open("timeline", **PLACE, find=json.dumps({"text": "aten::relu"}))
-    expect(count(page)).to_have_text("4 found")
+    expect(count(page)).to_have_text("4 results")
     page.keyboard.press("Enter")
     expect(count(page)).to_have_text("1 of 4")
     page.keyboard.press("Shift+Enter")
@@ -61,11 +62,11 @@ def test_enter_walks_also_outside_the_box(app: App):
 
 def test_keys_that_are_faster_than_the_answers_are_all_heeded(app: App):
     page = app.open("timeline", **PLACE, find=json.dumps({"text": "aten::relu"}))
-    expect(count(page)).to_have_text("4 found")
-    held = Held(page, "**/timeline/find?*")
+    expect(count(page)).to_have_text("4 results")
+    held = HeldResponses(page, "**/timeline/find?*")
     for key in ("Enter", "Enter", "Enter", "Shift+Enter"):
         page.keyboard.press(key)
-    held.are_asked_for()
+    held.wait_for_request()
     assert len(held) == 1  # each step begins where the one before has led
     held.release()
     expect(count(page)).to_have_text("2 of 4")
@@ -73,7 +74,7 @@ def test_keys_that_are_faster_than_the_answers_are_all_heeded(app: App):
 
 def test_hits_of_all_workers_are_walked_in_order_of_time(app: App):
     page = app.open("timeline", **PLACE, ranks="rank1", find=json.dumps({"text": "aten::relu"}))
-    expect(count(page)).to_have_text("7 found")
+    expect(count(page)).to_have_text("7 results")
     for place in range(1, 8):
         page.keyboard.press("Enter")
         expect(count(page)).to_have_text(f"{place} of 7")
@@ -81,40 +82,40 @@ def test_hits_of_all_workers_are_walked_in_order_of_time(app: App):
     expect(count(page)).to_have_text("6 of 7")
 
 
-def test_nothing_found_is_said(app: App):
+def test_an_empty_search_is_reported(app: App):
     page = app.open("timeline", **PLACE)
     box(page).fill("no such name")
     expect(count(page)).to_have_text("no results")
     expect(page.get_by_role("region", name="Results")).to_contain_text("No results for “no such name”")
 
 
-def test_a_wrong_pattern_says_so_and_is_not_asked_for(app: App):
+def test_an_invalid_pattern_is_reported_and_not_requested(app: App):
     page = app.open("timeline", **PLACE)
     box(page).fill("re:(")
     expect(page.get_by_role("search").get_by_role("alert")).to_contain_text("Invalid pattern")
     box(page).fill("re:(relu|addmm)$")
-    expect(count(page)).to_have_text("8 found")
+    expect(count(page)).to_have_text("8 results")
 
 
-def test_a_name_of_the_list_is_found_alone(app: App):
+def test_a_name_of_the_list_narrows_the_search(app: App):
     page = app.open("timeline", **PLACE, find=json.dumps({"text": "aten"}))
     page.get_by_role("list", name="Matching names").get_by_role("button", name="aten::relu").click()
-    expect(count(page)).to_have_text("4 found")
+    expect(count(page)).to_have_text("4 results")
     expect(page.get_by_role("list", name="Matching names").get_by_role("listitem")).to_have_count(1)
-    page.get_by_role("button", name="Clear this search").click()
+    page.get_by_role("button", name="Remove this query").click()
     expect(count(page)).to_have_count(0)
 
 
 @pytest.mark.parametrize(
-    ("view", "name", "found"),
+    ("view", "name", "matches"),
     [("operators", "aten::relu", 4), ("kernels", KERNEL, 4), ("launches", "cudaLaunchKernel", 12)],
 )
-def test_a_row_of_a_view_shows_its_slices_and_the_way_back(app: App, view: str, name: str, found: int):
+def test_a_row_of_a_view_shows_its_slices_and_links_back(app: App, view: str, name: str, matches: int):
     page = app.open(view, **PLACE)
     page.locator("tr.row", has_text=name).first.click()
     page.get_by_role("button", name="Show in the timeline").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Timeline")
-    expect(count(page)).to_have_text(f"{found} found")
+    expect(count(page)).to_have_text(re.compile(f"^{matches} results?$"))
     page.go_back()
     expect(page.locator("td.detail")).to_be_visible()
 
@@ -150,7 +151,7 @@ def test_the_verdict_leads_to_the_slice_that_is_to_blame_in_three_clicks(app: Ap
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_what_was_found_is_accessible(app: App, artifacts: Path, scheme: str):
+def test_search_results_are_accessible(app: App, artifacts: Path, scheme: str):
     app.page.emulate_media(color_scheme=scheme)
     for name, find in {
         "found": {"text": "aten"},
@@ -158,7 +159,7 @@ def test_what_was_found_is_accessible(app: App, artifacts: Path, scheme: str):
         "row": {"view": "operators", "name": "aten::relu"},
     }.items():
         page = app.open("timeline", **PLACE, find=json.dumps(find))
-        expect(count(page)).to_contain_text("found")
+        expect(count(page)).to_contain_text("result")
         page.screenshot(path=artifacts / f"timeline-{name}-{scheme}.png")
         results = Axe().run(page)
         assert results.violations_count == 0, results.generate_report()

@@ -1,4 +1,4 @@
-"""Marks of the timeline that are kept: they stay drawn, come back with the address, are chosen again and removed."""
+"""Bookmarks of the timeline: they stay drawn, are restored from the address, selected and removed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def labels(drawn: Drawn) -> Locator:
 
 
 def is_violet(ink: tuple[int, int, int]) -> bool:
-    """Whether it is the ink of kept marks, which is neither that of the area nor that of idle gaps."""
+    """Whether it is the color of bookmarks, which is neither that of the area nor that of idle gaps."""
     red, green, blue = ink
     return green < min(red, blue)
 
@@ -36,7 +36,7 @@ def drag(drawn: Drawn, start: int, end: int) -> None:
     drawn.page.mouse.up()
 
 
-def test_marks_are_kept_chosen_again_and_removed(app: App):
+def test_bookmarks_are_added_selected_and_removed(app: App):
     drawn = Drawn(app, end=500_000, slice="2")
     drawn.says(KERNEL)
     page = drawn.page
@@ -68,7 +68,7 @@ def test_marks_are_kept_chosen_again_and_removed(app: App):
     expect(labels(drawn)).to_have_text(["A 30.00 µs"])
 
 
-def test_what_was_dragged_last_is_what_is_kept(app: App):
+def test_what_was_dragged_last_is_bookmarked(app: App):
     drawn = Drawn(app, slice="2")
     drawn.says(KERNEL)
     page = drawn.page
@@ -91,7 +91,7 @@ def test_what_was_dragged_last_is_what_is_kept(app: App):
     expect(labels(drawn)).to_have_count(0)
 
 
-def test_marks_of_the_address_are_read_as_text_and_drawn_where_they_are(app: App):
+def test_bookmarks_of_the_address_are_read_as_text_and_drawn_in_place(app: App):
     good, *bad = "A~700000~900000~", "B~9~5~", "<img src=x onerror=alert(1)>~0~9~", "C~0~1e999~", "A~0~9~"
     drawn = Drawn(app, marks=",".join([good, *bad]))
     expect(labels(drawn)).to_have_text(["A 200.0 µs"])
@@ -102,7 +102,7 @@ def test_marks_of_the_address_are_read_as_text_and_drawn_where_they_are(app: App
     expect(labels(drawn)).to_have_text([re.compile("^A")])
 
 
-def test_marks_are_there_again_after_another_view(app: App):
+def test_bookmarks_survive_another_view(app: App):
     drawn = Drawn(app, end=500_000, slice="2")
     drawn.says(KERNEL)
     page = drawn.page
