@@ -1,7 +1,7 @@
 """Builds the page with the Deno that comes from PyPI, unless it is already built.
 
-The bundle is not in git. Its stamp is a digest of the sources, not their modification times, since an unpacked sdist
-has none to trust; so installing from an sdist or a second time needs neither Deno nor the npm registry.
+The bundle is not in git. Its stamp is a digest of the sources, not their modification times, since those of an
+unpacked sdist are unreliable; so installing from an sdist or a second time needs neither Deno nor the npm registry.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ class FrontendBuildHook(BuildHookInterface[Any]):
 
     @property
     def source(self) -> Path:
-        """Where the page's sources lie."""
+        """The folder of the page's sources."""
         return Path(self.root, "frontend")
 
     @property
     def stamp(self) -> Path:
-        """The file beside the bundle that names the sources that it was built from."""
+        """The file next to the bundle with the digest of the sources it was built from."""
         return Path(self.root, "tb_plugin", "kinetoscope_tb", "static", "SOURCE")
 
     def digest(self) -> str:
-        """Return a name for the state of the sources, from their contents."""
+        """Return the digest of the sources."""
         digest = hashlib.sha256()
         shared = Path(self.root, "tb_plugin", "kinetoscope_tb", "web", "formulas.json")
         for path in sorted([*self.source.glob("deno.*"), *self.source.glob("src/**/*.*"), shared]):
@@ -39,24 +39,24 @@ class FrontendBuildHook(BuildHookInterface[Any]):
         return digest.hexdigest()
 
     def is_built(self) -> bool:
-        """Whether the bundle is there and current."""
+        """Whether the bundle exists and is current."""
         return self.stamp.exists() and self.stamp.read_text() == self.digest()
 
     def dependencies(self) -> list[str]:
-        """Return what the build needs from PyPI: nothing if it has nothing to do."""
+        """Return what the build needs from PyPI: nothing if the bundle is current."""
         return [] if self.is_built() else ["deno~=2.9"]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002, the hook's signature
-        """Build the bundle; ends the installation with a sentence if that is impossible."""
+        """Build the bundle; abort the installation with a message if that fails."""
         if self.is_built():
             return
         # Plain "deno" is found since pip, build and uv put the build environment's programs first on PATH.
-        done = subprocess.run(
+        completed = subprocess.run(
             [*COMMAND, f"--output={self.stamp.parent / 'index.js'}", "src/index.tsx"],
             cwd=self.source,
             env={"DENO_TLS_CA_STORE": "system,mozilla", **os.environ},
             check=False,
         )
-        if done.returncode:
+        if completed.returncode:
             self.app.abort("The page did not build (see above). It needs the npm registry once; a release comes built.")
         self.stamp.write_text(self.digest())

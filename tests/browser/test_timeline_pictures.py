@@ -20,7 +20,7 @@ KERNEL = {"slice": "100"}
 PICTURES: dict[str, tuple[str, dict[str, str], int]] = {
     "timeline": (RESNET, {**KERNEL, "drawer": "330"}, 860),
     "timeline-gaps": (RESNET, {"panel": "gaps", "drawer": "300"}, 860),
-    "timeline-found": (
+    "timeline-search": (
         RESNET,
         {
             "find": json.dumps({"text": "conv2d"}),
