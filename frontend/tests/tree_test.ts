@@ -8,7 +8,7 @@ import {
   totalOf,
   treeOf,
   unfolded,
-  withKin,
+  withRelatives,
 } from "../src/table/tree.ts";
 
 //  0 ─ 1 ─ 3      2 ─ 5
@@ -42,7 +42,7 @@ Deno.test("a folded row hides all that lies in it", () => {
 });
 
 Deno.test("a filter keeps what is around its matches, and what lies in them", () => {
-  const { included, around } = withKin(TREE, Uint32Array.of(1));
+  const { included, around } = withRelatives(TREE, Uint32Array.of(1));
   same([...included], [1, 1, 0, 1, 0, 0]);
   same([...around], [1, 0, 0, 0, 0, 0]);
   same([...unfolded(TREE, PREORDER, included, (row) => around[row] === 1)], [0, 1]);

@@ -192,7 +192,7 @@ def test_workers_are_stacked_and_the_address_keeps_them(app: App):
     expect(choice.get_by_label("rank0")).to_be_disabled()
     choice.get_by_label("rank1").check()
     expect(page.get_by_role("button", name="2 of 2 workers")).to_be_visible()
-    choice.get_by_label("Align by").select_option("the begin of step 2")
+    choice.get_by_label("Align by").select_option("the start of step 2")
     page.keyboard.press("Escape")
     expect(choice).to_have_count(0)
     page.wait_for_function("location.hash.includes('ranks=rank1') && location.hash.includes('align=')")

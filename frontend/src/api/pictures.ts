@@ -1,4 +1,4 @@
-/** What the pictures of tables have in common. */
+/** Helpers for the pictures of tables. */
 
 import type { Picture, ViewEntry } from "./types.ts";
 
@@ -29,6 +29,6 @@ export const pageView = (id: string, title: string, doc: string, shortcut = ""):
 export const chartedColumns = (picture: Picture | null): string[] =>
   picture?.kind === "bars" ? picture.lengths : picture?.kind === "histogram" ? picture.heights : [];
 
-/** The columns whose amounts are drawn as parts of a whole. */
+/** The columns drawn as parts of a whole. */
 export const sharedColumns = (picture: Picture | null): string[] =>
   picture?.kind === "tree" ? picture.widths : chartedColumns(picture);

@@ -5,7 +5,7 @@ import type { EventAnswer, Query, Table, ViewAnswer } from "../api/types.ts";
 import { useResource } from "./resource.ts";
 import { trace } from "./router.ts";
 
-/** Where a trace is, and which state of its file is meant. */
+/** The place of a trace, and the version of its file. */
 export interface TracePlace {
   run: string;
   worker: string;

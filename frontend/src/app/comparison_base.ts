@@ -25,7 +25,7 @@ const asBase = ({ run = "", worker = "", span = "" }: Address): Address => ({
   base_span: span,
 });
 
-/** What to compare with at first: the run before, else another worker, else another span; null if there is no other. */
+/** The initial base: the previous run, else another worker, else another span; null if there is none. */
 function firstBase(): Address | null {
   const { run, worker, span } = trace.value;
   const runs = listing.value?.runs ?? [];
@@ -44,7 +44,7 @@ function firstBase(): Address | null {
 
 export const hasOther = computed(() => firstBase() !== null);
 
-/** Begins to compare, or compares with another trace. */
+/** Starts comparing, or changes the base. */
 export function compareWith(place: Address | null = firstBase()) {
   if (place) go({ ...("run" in place ? asBase(place) : place), row: "", open: "" }, "push");
 }

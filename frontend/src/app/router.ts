@@ -22,7 +22,7 @@ export const address = signal<Address>(readAddress());
 export const listing = signal<Listing | null>(null);
 export const catalogue = signal<ViewEntry[]>([]);
 
-/** Why the listing or the catalogue didn't come the last time; what came before stays on the page. */
+/** Why the last request for the listing or the catalogue failed; the previous ones stay on the page. */
 export const outage = signal<Failed | null>(null);
 
 /** Retries failed requests, and refreshes the listing and the state of the trace. */
@@ -31,7 +31,7 @@ export const retry = () => {
   void refresh();
 };
 
-/** Changes the place: an empty value removes its key. Pushed changes are those that "back" undoes. */
+/** Changes the address: an empty value removes its key. "Back" undoes pushed changes. */
 export function go(changes: Address, how: "push" | "replace" = "replace") {
   const next = Object.fromEntries(Object.entries({ ...address.value, ...changes }).filter(([, value]) => value));
   batch(() => (address.value = next));
@@ -68,7 +68,12 @@ export function placeIn(run: string, worker = "", span = ""): Address {
 }
 
 /** The timeline has no table, so it is not in the server's catalogue. */
-export const TIMELINE = pageView("timeline", "Timeline", "Every slice of the recording where and when it ran.", "t");
+export const TIMELINE = pageView(
+  "timeline",
+  "Timeline",
+  "Every slice of the recording, on its track and at its time.",
+  "t",
+);
 
 /** The views in the list. A report has no server that the timeline could ask for what it draws. */
 export const listedViews = computed(() => {
@@ -92,7 +97,7 @@ export const crossRankPathView = computed(() =>
   catalogue.value.find(({ shows_path, scope, place }) => shows_path && scope !== "recording" && place.kind === "listed")
 );
 
-/** The view in the list that is open, and the one that is drawn: itself, or a variant of it. */
+/** The open view of the list, and the one that is drawn: itself, or a variant of it. */
 export const openEntry = computed(() =>
   listedViews.value.find(({ id }) => id === address.value.view) ?? listedViews.value[0]
 );
@@ -101,13 +106,13 @@ export const drawnEntry = computed(() => {
   return variants.find(({ id }) => id === address.value.group) ?? openEntry.value;
 });
 
-/** The views that are drawn on the page of a listed one: itself, then its parts. */
+/** The views on the page of a listed one: itself, then its parts. */
 export const pageOf = (listed: ViewEntry): ViewEntry[] => [
   listed,
   ...viewsOf("part", listed.id),
 ];
 
-/** The choices made for the parameters that a view takes; all views of a page share them by their names. */
+/** The values of a view's parameters; the views of a page share them by name. */
 export function parametersOf(entry: ViewEntry): Query {
   const chosen = entry.parameters.map(({ name, choices }) => {
     const value = address.value[`set.${name}`] ?? "";
@@ -122,14 +127,14 @@ export const zoom = computed(() => {
   return from && to ? { from: Number(from), to: Number(to) } : null;
 });
 
-/** Sets parameters of the page's views; other rows come then, so none is chosen any more. */
+/** Sets parameters of the page's views and clears the selected rows. */
 export function choose(parameters: Query) {
   const cleared = Object.keys(address.value).filter((key) => /(^|\.)(row|open)$/.test(key)).map((key) => [key, ""]);
   const chosen = Object.entries(parameters).map(([name, value]) => [`set.${name}`, value]);
   go(Object.fromEntries([...cleared, ...chosen]), "push");
 }
 
-/** Narrows the page to some time, such as one that was dragged over in a curve; without ends to the whole again. */
+/** Narrows the page to a time range, such as one dragged over in a curve; null shows the whole recording. */
 export function zoomTo(ends: { from: number; to: number } | null) {
   const [from, to] = ends ? [ends.from, ends.to].map((time) => String(Math.round(time))) : ["", ""];
   choose({ from_ns: from!, to_ns: to! });
@@ -139,7 +144,7 @@ const PLACE_KEYS = ["run", "worker", "span", "side", "base_run", "base_worker", 
 const ARRANGEMENT_KEYS = ["marks", "against", "pins", "order"]; // on the timeline, for as long as the trace is open
 const PERSISTENT_KEYS = new Set([...PLACE_KEYS, ...ARRANGEMENT_KEYS]);
 
-/** Opens a view afresh; what was filtered, sorted and chosen belongs to the view before. */
+/** Opens a view without the filter, order and selection of the previous one. */
 export function openView(id: string, filter = "") {
   const cleared = Object.keys(address.value).filter((key) => !PERSISTENT_KEYS.has(key)).map((key) => [key, ""]);
   go({ ...Object.fromEntries(cleared), view: id, filter }, "push");
@@ -147,7 +152,7 @@ export function openView(id: string, filter = "") {
 
 export const viewTitle = (id: string): string => (id === TIMELINE.id ? TIMELINE : viewEntry(id))?.title ?? id;
 
-/** Opens the page on which a view stands, be it a part or a variant of another, with its rows filtered. */
+/** Opens the page of a view, also if it is a part or a variant of another, with its rows filtered. */
 export function openRows(id: string, filter: string) {
   const place = viewEntry(id)?.place;
   if (place?.kind === "part") {
@@ -161,7 +166,7 @@ export function openRows(id: string, filter: string) {
 
 const ROOM = 0.15; // margin at each side, as a share of the time
 
-/** The recording of another worker that is of the same span as the shown one, or in the same place among its own. */
+/** The recording of another worker of the same span as the shown one, or at the same position. */
 export function sameSpanIn(worker: string): Address {
   const { run, worker: shown, span } = trace.peek();
   const workers = listing.peek()?.runs.find(({ name }) => name === run)?.workers ?? [];
@@ -190,7 +195,7 @@ export function openTimeline({ find, range, gaps, critical, worker }: RowSlices)
 const TRACE_KEYS =
   /^set\.(from|to)_ns$|^(from|to|slice|area|marks|against|ranks|align|folded|pins|order)$|(^|\.)(row|open)$/;
 
-/** Goes to another trace: filters and orders stay; what was opened, and times, belong to the trace before. */
+/** Opens another trace: filters and orders stay; opened rows and times are cleared. */
 export function openTrace(place: Address) {
   const cleared = Object.keys(address.value).filter((key) => TRACE_KEYS.test(key));
   go({ ...Object.fromEntries(cleared.map((key) => [key, ""])), ...place }, "push");
@@ -198,7 +203,7 @@ export function openTrace(place: Address) {
 
 const spanSteps = signal<Record<string, string>>({});
 
-/** A span as its menu names it: with its steps once they are known. */
+/** A span's label, with its steps once they are loaded. */
 export function spanLabel(run: string, worker: string, { name, label }: Span): string {
   const steps = spanSteps.value[JSON.stringify([run, worker, name])];
   return steps ? `${label === name ? shorten(label, 8) : label} · ${steps}` : label;
@@ -251,7 +256,7 @@ async function pollListing() {
   setTimeout(pollListing, listing.value?.scanning ? POLL / 10 : POLL);
 }
 
-/** Begins to follow the address, the listing and the selected trace. */
+/** Starts following the address, the listing and the selected trace. */
 export function start() {
   onAddressChange(() => (address.value = readAddress()));
   onReload(retry);

@@ -43,7 +43,7 @@ export function Bars({ parts, kind, title, note, whole }: BarsProps) {
           </li>
         ))}
       </ol>
-      {!parts.length && <p class="quiet">Nothing above zero.</p>}
+      {!parts.length && <p class="quiet">No positive values.</p>}
     </figure>
   );
 }

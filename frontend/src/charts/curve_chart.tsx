@@ -12,7 +12,7 @@ import { hideTip, showTip } from "../ui/tip.tsx";
 
 const TOP = 20;
 const FOOT = 20;
-const NEAR = 6; // pixels from which the pointer is drawn to a mark
+const NEAR = 6; // pixels within which the pointer snaps to a mark
 
 interface Axis {
   scale: Scale;
@@ -380,7 +380,7 @@ function Head({ panel, canZoom }: { panel: Panel; canZoom: boolean }) {
         );
       })}
       {panel.notes.map(({ text, doc }) => <span key={text} class="note" data-tip={doc}>{text}</span>)}
-      {canZoom && <span class="hint">Drag to zoom, double click for the whole</span>}
+      {canZoom && <span class="hint">Drag to zoom, double-click to reset</span>}
       <SavePicture title={panel.title || panel.lines.map(({ title }) => title).join(", ")} />
     </figcaption>
   );

@@ -101,7 +101,7 @@ export function Donut({ parts, kind, title, note }: { parts: Part[]; kind: Kind;
           </li>
         ))}
       </ol>
-      {total === 0 && <p class="quiet">Nothing above zero.</p>}
+      {total === 0 && <p class="quiet">No positive values.</p>}
     </figure>
   );
 }

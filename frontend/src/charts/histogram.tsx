@@ -66,7 +66,7 @@ const Column = ({ left, wide, top, tip }: { left: number; wide: number; top: num
   </g>
 );
 
-/** Lines across, with what they stand for. */
+/** Horizontal grid lines with their values. */
 const Grid = ({ marks, y, text, left, right }: {
   marks: number[];
   y: (mark: number) => number;

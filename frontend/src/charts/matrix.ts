@@ -50,7 +50,7 @@ export const nameOf = ([first, last]: [string, string]): string => first === las
 
 const LEAST = 0.8; // of the largest value: smaller differences stay pale
 
-/** From where to where inks go. Values that differ little are drawn alike, so that noise doesn't look like a finding. */
+/** The range of the color scale. Values that differ little are drawn alike, so that noise doesn't stand out. */
 export function colorRange(values: Iterable<Value>): { low: number; high: number } {
   let [low, high] = [Infinity, -Infinity];
   for (const value of values) {

@@ -27,7 +27,7 @@ export function CaptureButton() {
       <button
         type="button"
         class="capture-button"
-        data-tip="Let a job that is running now record its next steps"
+        data-tip="Make a running job record its next steps"
         onClick={() => (isOpen.value = true)}
       >
         Capture…

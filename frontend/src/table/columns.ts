@@ -31,7 +31,7 @@ export interface Ready {
   rank: (name: string) => Float64Array;
   /** What to call each row: its key, or in a tree its name. */
   nameOf: (row: number) => string;
-  /** Which row lies in which; null if the rows are no tree. */
+  /** The tree of rows; null if the rows are no tree. */
   tree: Tree | null;
 }
 

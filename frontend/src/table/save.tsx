@@ -1,4 +1,4 @@
-/** What gets pictures and tables out of the page. */
+/** Saves charts and tables. */
 
 import { useContext, useRef, useState } from "preact/hooks";
 import type { Table } from "../api/types.ts";
@@ -9,13 +9,13 @@ import { drawnEntry, trace } from "../app/router.ts";
 import { copy, download } from "../ui/copy.ts";
 import { pictureOf, pngOf } from "../ui/picture.ts";
 
-/** A file's name from where its content is from: run, worker, span, view, and what of it. */
+/** A file name from run, worker, span, view, and part. */
 export function fileName(ending: string, ...what: string[]): string {
   const { run, worker, span } = trace.peek();
   return `${[run, worker, span, ...what].filter(Boolean).join(".").replace(/[^\w.-]+/g, "_")}.${ending}`;
 }
 
-/** Saves the card that it stands in, as it is drawn now. */
+/** Buttons that save the enclosing card as drawn. */
 export function SavePicture({ title }: { title: string }) {
   const box = useRef<HTMLSpanElement>(null);
   const entry = useContext(TableScopeContext)?.entry ?? drawnEntry.value!;
@@ -44,7 +44,7 @@ export function SavePicture({ title }: { title: string }) {
   );
 }
 
-/** The rows as the server's answer would have them, and no others. */
+/** The shown rows in the form of a server's answer. */
 function json({ view, columns, data }: Table, rows: Uint32Array): string {
   const saved = columns.map(({ name }) => [name, Array.from(rows, (row) => data[name]?.[row] ?? null)]);
   return JSON.stringify({ state: "ready", view, columns, data: Object.fromEntries(saved) });

@@ -12,7 +12,7 @@ import { cellTip, Row } from "./table_rows.tsx";
 const ABOVE = 5; // rows drawn above the visible ones
 const BELOW = 8;
 const AT_ONCE = 2; // rows per scroll update
-const REST_MS = 200; // without scrolling, after which the rows' elements stand in the order of the rows again
+const REST_MS = 200; // pause in scrolling after which the elements are put in the order of the rows
 
 function Heading({ column, keys }: { column: DrawnColumn; keys: Rows["keys"] }) {
   const scope = useTableScope();
@@ -56,7 +56,7 @@ function Detail(
   return <div ref={box} style={{ width: `${width}px` }}>{children}</div>;
 }
 
-/** What the pointer does, for all rows: a click opens, or folds; on hover a cell gets its tip. */
+/** The pointer handlers of all rows: a click opens or folds, hovering sets the cell's tooltip. */
 function usePointer(columns: DrawnColumn[], order: Uint32Array, folding: Folding | null, toggle: (at: number) => void) {
   const placeOf = (target: EventTarget | null, body: EventTarget) => {
     const row = target instanceof Element ? target.closest<HTMLElement>("tr.row") : null;
@@ -79,7 +79,7 @@ function usePointer(columns: DrawnColumn[], order: Uint32Array, folding: Folding
   return { onClick, onPointerOver };
 }
 
-/** How far the table is scrolled, in rows; and whether it moves. */
+/** The scroll position in rows, and whether the table is scrolling. */
 function useScrolling() {
   const [scrolledRow, setScrolledRow] = useState(0);
   const [isMoving, move] = useState(false);
@@ -96,7 +96,7 @@ function useScrolling() {
   return { scrolledRow, isMoving, onScroll };
 }
 
-/** Rows and pixels of a table as it is scrolled now. */
+/** The rows and the layout at the current scroll position. */
 interface VisibleRows {
   layout: Layout;
   /** Places of the first row that is drawn, and of the one after the last. */
@@ -125,7 +125,7 @@ interface BodyProps {
   children: ComponentChildren;
 }
 
-/** The rows in sight, each at its place; elements take turns, so that scrolling makes and moves none. */
+/** The visible rows; elements are reused, so that scrolling creates and moves none. */
 function Body({ columns, columnWidths, order, visible, folding, isMoving, toggle, children }: BodyProps) {
   const { layout, first, last, span, chosen } = visible;
   const pointer = usePointer(columns, order, folding, toggle);
@@ -139,7 +139,7 @@ function Body({ columns, columnWidths, order, visible, folding, isMoving, toggle
       ...{ isExpanded: isUnfolded ?? place === layout.opened, level: folding?.level(row) ?? null, isUnfolded },
     };
   });
-  // An element that is taken out and put elsewhere is as dear as a new one: that waits until the table rests.
+  // Moving an element costs as much as creating one: the order of elements is restored once scrolling stops.
   if (isMoving) drawn.sort((a, b) => a.key - b.key);
   return (
     <tbody role="rowgroup" style={{ height: `${layout.top(order.length)}px` }} {...pointer}>
@@ -158,7 +158,7 @@ function Body({ columns, columnWidths, order, visible, folding, isMoving, toggle
   );
 }
 
-/** Brings into sight what was chosen elsewhere, such as in a picture. */
+/** Scrolls to a row that was selected elsewhere, such as in a chart. */
 function useReveal(scroller: RefObject<HTMLDivElement | null>, layout: Layout, chosen: number, row: string) {
   useLayoutEffect(() => {
     const box = scroller.current!;
@@ -194,7 +194,7 @@ interface TableProps {
   folding?: Folding | null;
 }
 
-/** A table of any length: only the rows in sight are drawn. Keys: j, k or arrows select, Enter opens, ← → fold. */
+/** A table of any length: only visible rows are drawn. Keys: j, k or arrows select, Enter opens, ← → fold. */
 export function DataTable(
   { ready: { columns }, rows: { rows: order, keys }, label, detail, folding = null }: TableProps,
 ) {

@@ -6,7 +6,7 @@ import { fitText } from "../ui/measure.ts";
 import { prose } from "../ui/prose.tsx";
 import { indent, INSET } from "./table_layout.ts";
 
-/** What folds and unfolds a row, before its name; where nothing is in the row, it takes its place unseen. */
+/** The button that folds and unfolds a row; invisible if the row has no children. */
 const Fold = ({ level, isUnfolded, name }: { level: number; isUnfolded: boolean | null; name: string }) => (
   <button
     type="button"

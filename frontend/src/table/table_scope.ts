@@ -1,4 +1,4 @@
-/** The corner of the page and of the address that belongs to one table; several tables can stand on one page. */
+/** The part of the page and of the address that belongs to one table; a page may have several tables. */
 
 import { createContext, type RefObject } from "preact";
 import { useContext, useMemo, useRef } from "preact/hooks";

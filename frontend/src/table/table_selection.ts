@@ -6,17 +6,17 @@ import type { TableScope } from "./table_scope.ts";
 import { useKeys } from "../ui/keys.ts";
 import { HEAD } from "./table_layout.ts";
 
-/** Rows that lie in each other. */
+/** How rows of a tree fold. */
 export interface Folding {
   level: (row: number) => number;
-  /** Whether the rows in it are shown; null if there are none. */
+  /** Whether its children are shown; null if it has none. */
   isOpen: (row: number) => boolean | null;
-  /** The row around it, or -1. */
+  /** Its parent row, or -1. */
   parent: (row: number) => number;
   toggle: (row: number) => void;
 }
 
-/** Brings a row in sight. */
+/** Scrolls to a row. */
 function reveal(box: HTMLDivElement, layout: Layout, place: number) {
   const top = layout.top(place), room = box.clientHeight - HEAD - layout.height(place);
   if (top < box.scrollTop) box.scrollTop = top;
@@ -24,7 +24,7 @@ function reveal(box: HTMLDivElement, layout: Layout, place: number) {
   box.scrollIntoView({ block: "nearest" });
 }
 
-/** What arrows do: go to the row below or above, into what lies in a row, and out of it. */
+/** The actions of the arrow keys: to the next or previous row, into a row's children, and to its parent. */
 function stepsOf(order: Uint32Array, place: number, folding: Folding | null, move: (by: number) => void) {
   const steps: Record<string, () => void> = { ArrowDown: () => move(1), ArrowUp: () => move(-1) };
   if (!folding || place < 0) return steps;
@@ -60,7 +60,7 @@ export function useRowSelection(
     if (!order.length) return;
     const place = Math.max(0, Math.min(placeNow() + by, order.length - 1));
     select(place);
-    // Only for keys: what a click chose is in sight, and must not move under the pointer.
+    // Only for keys: a clicked row is visible, and must not move under the pointer.
     reveal(scroller.current!, layout, place);
   };
   useKeys({ j: () => move(1), k: () => move(-1), Enter: () => toggle(placeNow()) }, scope.box);

@@ -1,11 +1,11 @@
 /** Trees of rows: which are shown, in which order, and where each lies in a flame graph. */
 
 export interface Tree {
-  /** The row around each row, or -1. */
+  /** The parent of each row, or -1. */
   parent: Int32Array;
-  /** How many rows are around each row. */
+  /** The depth of each row. */
   level: Uint16Array;
-  /** How many rows lie in each row, itself among them. */
+  /** The size of each row's subtree, itself included. */
   size: Uint32Array;
 }
 
@@ -63,7 +63,10 @@ export function inPreorder({ parent, level, size }: Tree, order: Uint32Array): U
 }
 
 /** The rows that match a filter, their ancestors, and their descendants. */
-export function withKin({ parent, level }: Tree, matches: Uint32Array): { included: Uint8Array; around: Uint8Array } {
+export function withRelatives(
+  { parent, level }: Tree,
+  matches: Uint32Array,
+): { included: Uint8Array; around: Uint8Array } {
   const included = new Uint8Array(parent.length);
   const around = new Uint8Array(parent.length);
   for (const row of matches) {
@@ -105,7 +108,7 @@ export function depthFor({ level }: Tree, most: number): number {
   return depth;
 }
 
-/** The rows around a row, from the outermost. */
+/** The ancestors of a row, from the outermost. */
 export function pathTo({ parent }: Tree, row: number): number[] {
   const path = [];
   for (let at = parent[row]!; at !== undefined && at !== NONE; at = parent[at]!) path.unshift(at);

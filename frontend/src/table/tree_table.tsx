@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import type { Ready } from "./columns.ts";
 import { sortRows } from "./order.ts";
 import { type TableScope, useTableScope } from "./table_scope.ts";
-import { depthFor, inPreorder, pathTo, type Tree, unfolded, withKin } from "./tree.ts";
+import { depthFor, inPreorder, pathTo, type Tree, unfolded, withRelatives } from "./tree.ts";
 import type { Rows } from "./rows.ts";
 import { DataTable } from "./table.tsx";
 import type { Folding } from "./table_selection.ts";
@@ -35,7 +35,7 @@ export function revealRow(scope: TableScope, tree: Tree, row: number) {
   scope.go({ row: String(row), open: "" });
 }
 
-/** How far the tree is unfolded. */
+/** The depth to which the tree is unfolded. */
 export function Depth({ tree }: { tree: Tree }) {
   const scope = useTableScope();
   const deepest = tree.level.reduce((most, level) => Math.max(most, level), 0);
@@ -77,12 +77,18 @@ export function TreeTable({ ready, tree, rows, label, detail }: TreeTableProps) 
     );
   }, [ready, tree, rows.keys]);
   const isFiltered = rows.rows.length < ready.count;
-  const kin = useMemo(() => (isFiltered ? withKin(tree, rows.rows) : null), [tree, rows.rows, isFiltered]);
+  const relatives = useMemo(() => (isFiltered ? withRelatives(tree, rows.rows) : null), [tree, rows.rows, isFiltered]);
   const depth = depthIn(scope, tree);
   const toggled = toggledIn(scope);
-  const isOpen = (row: number) => (kin ? kin.around[row] === 1 : tree.level[row]! < depth) !== toggled.has(row);
+  const isOpen = (row: number) =>
+    (relatives ? relatives.around[row] === 1 : tree.level[row]! < depth) !== toggled.has(row);
   const key = `${depth} ${scope.get("turned")}`;
-  const shown = useMemo(() => unfolded(tree, preorder, kin?.included ?? null, isOpen), [tree, preorder, kin, key]);
+  const shown = useMemo(() => unfolded(tree, preorder, relatives?.included ?? null, isOpen), [
+    tree,
+    preorder,
+    relatives,
+    key,
+  ]);
   const folding: Folding = {
     level: (row) => tree.level[row]!,
     isOpen: (row) => (tree.size[row] === 1 ? null : isOpen(row)),

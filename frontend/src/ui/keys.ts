@@ -60,7 +60,7 @@ export function useKeys(commands: Commands, box: RefObject<Element | null> | nul
   }, []);
 }
 
-/** Begins to listen. */
+/** Starts listening. */
 export function startKeys() {
   const remember = ({ target }: Event) => void (lastUsed = target as Node);
   document.addEventListener("keydown", press);

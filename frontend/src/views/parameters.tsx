@@ -1,4 +1,4 @@
-/** Choices for the parameters of views: those of one view beside its table, those of several at the top of the page. */
+/** Controls for the parameters of views: a view's own ones next to its table, shared ones at the top of the page. */
 
 import type { Parameter, ViewEntry } from "../api/types.ts";
 import { useAnswer } from "../app/answers.ts";

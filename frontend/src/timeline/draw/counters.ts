@@ -1,7 +1,7 @@
 /** Draws counters, and reads their values. */
 
 import { quantity } from "../../format/numbers.ts";
-import { type Geometry, linesInSight, xOf } from "../model/geometry.ts";
+import { type Geometry, visibleLines, xOf } from "../model/geometry.ts";
 import type { Line } from "../model/layout.ts";
 import type { Counter } from "../../api/timeline_types.ts";
 import { type Color, css, type Palette } from "./colors.ts";
@@ -22,7 +22,7 @@ const ROOM = 3; // pixels above the largest value
 export const counterText = ({ kind, unit, is_relative }: Counter, value: number): string =>
   (is_relative && value > 0 ? "+" : "") + quantity(value, kind) + (kind === "number" && unit ? ` ${unit}` : unit);
 
-/** The tiles of a counter that are in sight. */
+/** The visible tiles of a counter. */
 export function curvePieces(client: TileClient, { range, width }: Geometry, source: Source, counter: Counter) {
   const level = levelFor((range.to - range.from) / Math.max(1, width));
   return client.curves(source).pieces(counter.id, level, range.from - source.shift_ns, range.to - source.shift_ns);
@@ -45,7 +45,7 @@ export class CounterPainter {
 
   /** Draws all visible counters. */
   draw(geometry: Geometry, sources: Source[], palette: Palette) {
-    for (const { line, top } of linesInSight(geometry)) {
+    for (const { line, top } of visibleLines(geometry)) {
       const source = line.curve && sources.find(({ id }) => id === line.curve!.source);
       if (!source) continue;
       const { counter } = line.curve!;

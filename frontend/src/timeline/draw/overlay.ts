@@ -1,7 +1,7 @@
 /** What is drawn over the boxes: idle gaps, the selected area, the selection with its arrows, the hovered slice. */
 
 import { FONT } from "./tracks.ts";
-import { type Box, boxOf, type Geometry, linesInSight, topOf, xOf } from "../model/geometry.ts";
+import { type Box, boxOf, type Geometry, topOf, visibleLines, xOf } from "../model/geometry.ts";
 import type { Gap } from "../state/idle_gaps.ts";
 import type { SliceSummary } from "../../api/timeline_types.ts";
 import { type Color, css, type Palette } from "./colors.ts";
@@ -40,14 +40,14 @@ export class OverlayPainter {
   ) {
     this.within(geometry, () => {
       const labeled = new Set<string>();
-      for (const { line: { band }, top } of linesInSight(geometry)) {
+      for (const { line: { band }, top } of visibleLines(geometry)) {
         const source = band && sources.find(({ id }) => id === band.source);
         if (!band || !source || band.part !== "work") continue;
         const device = source.meta.tracks[band.track]!.device ?? -1;
         const isFirst = !labeled.has(`${source.id} ${device}`);
         labeled.add(`${source.id} ${device}`);
         const height = band.rows * band.rowHeight - (band.isMini ? 0 : 1);
-        for (const gap of this.inSight(geometry, source, byDevice[source.id]?.get(device) ?? [])) {
+        for (const gap of this.visibleGaps(geometry, source, byDevice[source.id]?.get(device) ?? [])) {
           this.pen.fillStyle = css(warning, 0.13);
           this.pen.fillRect(gap.left, top + band.top, gap.wide, height);
           if (isFirst && gap.wide > LABELED_GAP && !band.isMini) this.blame(gap, top + band.top + 9, css(text, 0.72));
@@ -56,7 +56,7 @@ export class OverlayPainter {
     });
   }
 
-  private inSight(geometry: Geometry, { shift_ns }: Source, list: Gap[]) {
+  private visibleGaps(geometry: Geometry, { shift_ns }: Source, list: Gap[]) {
     return list.flatMap((gap) => {
       const left = Math.max(0, xOf(geometry, gap.start_ns + shift_ns));
       const right = Math.min(geometry.width, xOf(geometry, gap.start_ns + gap.dur_ns + shift_ns));
@@ -112,7 +112,7 @@ export class OverlayPainter {
     else {
       const isChosen = new Set(chosen.tracks.map(({ source, track }) => `${track}.${source}`));
       this.within(geometry, () => {
-        for (const { line, top } of linesInSight(geometry)) {
+        for (const { line, top } of visibleLines(geometry)) {
           if (!line.band || !isChosen.has(`${line.band.track}.${line.band.source}`)) continue;
           pen.fillRect(left, top, right - left, line.height + 1);
         }
@@ -177,10 +177,10 @@ export class OverlayPainter {
 
   private between({ width }: Geometry, a: Box, b: Box, color: string) {
     const begins = a.left + Math.min(4, (a.right - a.left) / 2), middle = (b.top + b.bottom) / 2;
-    const isSeen = begins >= 0 && begins <= width, leads = b.left >= 0 && b.left <= width;
+    const isVisible = begins >= 0 && begins <= width, leads = b.left >= 0 && b.left <= width;
     const isDown = b.top > a.top, y = isDown ? a.bottom : a.top;
-    if (isSeen && leads) this.arrow(begins, y, b.left, middle, color);
-    else if (isSeen) this.arrow(begins, y, begins + (b.left < 0 ? -STUB : STUB), y + (isDown ? 8 : -8), color);
+    if (isVisible && leads) this.arrow(begins, y, b.left, middle, color);
+    else if (isVisible) this.arrow(begins, y, begins + (b.left < 0 ? -STUB : STUB), y + (isDown ? 8 : -8), color);
     else if (leads) this.arrow(b.left + (begins < 0 ? -STUB : STUB), middle + (isDown ? -8 : 8), b.left, middle, color);
   }
 
@@ -223,7 +223,7 @@ export class OverlayPainter {
   /** Rules between the pinned and the other lines, and between processes. */
   rules(geometry: Geometry, { line, quiet }: Palette) {
     this.pen.fillStyle = css(line);
-    for (const { line: one } of linesInSight(geometry)) {
+    for (const { line: one } of visibleLines(geometry)) {
       if (one.kind !== "process" && one.kind !== "source") continue;
       const y = Math.round(topOf(geometry, one));
       if (y >= geometry.layout.pinnedHeight) this.pen.fillRect(0, y, geometry.width, 1);

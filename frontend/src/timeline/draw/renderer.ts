@@ -77,7 +77,7 @@ export class Renderer {
     this.counters = new CounterPainter(pen, this.client);
   }
 
-  /** Begins to draw. */
+  /** Starts drawing. */
   start() {
     const themed = new MutationObserver(() => this.recolor());
     themed.observe(document.documentElement, { attributeFilter: ["style"] });

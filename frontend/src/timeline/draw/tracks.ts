@@ -1,6 +1,6 @@
 /** Draws the tracks: boxes by the raster, then names in them. */
 
-import { type Geometry, linesInSight } from "../model/geometry.ts";
+import { type Geometry, visibleLines } from "../model/geometry.ts";
 import type { Line } from "../model/layout.ts";
 import type { TextFitter } from "../model/text_fit.ts";
 import { css, type LabelColors, mixed, type Palette, pixel } from "./colors.ts";
@@ -76,7 +76,7 @@ export class TrackPainter {
     return this.target;
   }
 
-  /** Draws all lines in sight; `ratio` pixels are drawn for a CSS pixel, `screen` there are. */
+  /** Draws all visible lines; `ratio` pixels are drawn per CSS pixel, `screen` pixels are shown. */
   draw(
     geometry: Geometry,
     sources: Source[],
@@ -97,7 +97,7 @@ export class TrackPainter {
     const bySource = new Map(sources.map((source) => [source.id, source]));
     const pinnedEnd = Math.round(geometry.layout.pinnedHeight * ratio);
     let isPinnedCleared = pinnedEnd === 0;
-    for (const { line, top } of linesInSight(geometry)) {
+    for (const { line, top } of visibleLines(geometry)) {
       if (!isPinnedCleared && geometry.layout.pinned.includes(line)) {
         clear(target, 0, Math.min(pinnedEnd, target.height));
         this.letters = this.letters.filter((letters) => letters.top >= geometry.layout.pinnedHeight - 4);

@@ -8,7 +8,7 @@ import { enqueue, waitForSelection } from "./command_queue.ts";
 import { cycleTargets, followFlow } from "./flow_navigation.ts";
 import { rangeOf, scrollBy } from "./pointer_input.ts";
 import { moveBy } from "./reorder.ts";
-import { linesInSight, nsPerPixel } from "../model/geometry.ts";
+import { nsPerPixel, visibleLines } from "../model/geometry.ts";
 import { axisOf, type Band, LANE, type Line, lineOf } from "../model/layout.ts";
 import { padRange } from "../model/ranges.ts";
 import type { Area } from "../model/url_codec.ts";
@@ -78,9 +78,9 @@ interface Lane {
   lane: number;
 }
 
-/** All lanes in sight, from the top. */
-const lanesInSight = (): Lane[] =>
-  linesInSight(geometry()).sort((a, b) => a.top - b.top).flatMap(({ line: { band } }) =>
+/** All visible lanes, from the top. */
+const visibleLanes = (): Lane[] =>
+  visibleLines(geometry()).sort((a, b) => a.top - b.top).flatMap(({ line: { band } }) =>
     band && !band.isMini ? Array.from({ length: band.lanes }, (_, lane) => ({ band, lane })) : []
   );
 
@@ -95,7 +95,7 @@ function selectIn(view: Renderer, lanes: Lane[], time: number, within: number) {
 
 function selectFirst(view: Renderer) {
   const { from, to } = viewport.peek();
-  selectIn(view, lanesInSight(), (from + to) / 2, (to - from) / 2);
+  selectIn(view, visibleLanes(), (from + to) / 2, (to - from) / 2);
 }
 
 async function selectNeighbor(view: Renderer, way: "next" | "previous") {
@@ -110,7 +110,7 @@ async function selectVertically(view: Renderer, isDown: boolean) {
   if (!selected()) await waitForSelection();
   const one = selected();
   if (!one) return selectFirst(view);
-  const lanes = lanesInSight();
+  const lanes = visibleLanes();
   const at = lanes.findIndex(({ band, lane }) =>
     band.source === one.source && band.track === one.summary.track && lane === one.summary.lane
   );

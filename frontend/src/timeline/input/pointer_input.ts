@@ -3,7 +3,7 @@
 import type { SliceFacts, SliceSummary } from "../../api/timeline_types.ts";
 import { GRIP, RULER, STEPS, STRIP, stripTime, stripX } from "../draw/header.ts";
 import type { Renderer } from "../draw/renderer.ts";
-import { type Geometry, linesInSight, nsPerPixel, timeAt } from "../model/geometry.ts";
+import { type Geometry, nsPerPixel, timeAt, visibleLines } from "../model/geometry.ts";
 import { clampRange, padRange, shiftRange, stepOf, zoomRange } from "../model/ranges.ts";
 import type { Area, Range, TrackPlace } from "../model/url_codec.ts";
 import { chooseStep, compareStep } from "../state/bookmarks.ts";
@@ -41,7 +41,7 @@ export function panTo(range: Range) {
 /** The tracks between two heights. */
 function tracksBetween(place: Geometry, a: number, b: number): TrackPlace[] {
   const top = Math.min(a, b), bottom = Math.max(a, b);
-  return linesInSight(place).flatMap(({ line: { band, height }, top: at }) =>
+  return visibleLines(place).flatMap(({ line: { band, height }, top: at }) =>
     band && at < bottom && at + height > top ? [{ source: band.source, track: band.track }] : []
   );
 }
@@ -59,7 +59,7 @@ export class PointerInput {
 
   constructor(private readonly view: Renderer) {}
 
-  /** Begins to listen; returns what ends it. */
+  /** Starts listening; returns a function that stops. */
   listen(): () => void {
     const { canvas, headCanvas } = this.view;
     const stop = new AbortController();

@@ -67,7 +67,7 @@ function suppressClick() {
   setTimeout(() => document.removeEventListener("click", cancel, { capture: true }));
 }
 
-/** A press on a line of the tree, which lies in a list; it becomes a drag when the pointer moves. */
+/** Handles a press on a line of the tree; it becomes a drag when the pointer moves. */
 export function startDrag(event: PointerEvent, { id, group }: Line) {
   if (event.button !== 0 || !group) return;
   const list = (event.currentTarget as HTMLElement).parentElement!;

@@ -42,9 +42,9 @@ function rowsOf(base: Pick<Table, "data">[], area: Pick<Table, "data">[]): Row[]
 }
 
 const DOCS: Record<Compared, string> = {
-  self_ns: "Time without that of the slices right inside them on the same track; self times add up.",
+  self_ns: "Duration without the slices nested directly inside them on the same track; self times add up.",
   total_ns: "Sum of their durations.",
-  calls: "How many slices reach into it.",
+  calls: "Number of slices that overlap it.",
 };
 
 const columnsOf = (name: Compared): Column[] => {

@@ -34,8 +34,8 @@ export const isPinned = ({ layout }: Geometry, line: Line): boolean => layout.pi
 export const topOf = (geometry: Geometry, line: Line): number =>
   isPinned(geometry, line) ? line.y : geometry.layout.pinnedHeight + line.y - geometry.scroll;
 
-/** The lines in sight, first the scrolled ones, then the pinned ones over them. */
-export function linesInSight(geometry: Geometry): { line: Line; top: number }[] {
+/** The visible lines: first the scrolled ones, then the pinned ones over them. */
+export function visibleLines(geometry: Geometry): { line: Line; top: number }[] {
   const { layout, height } = geometry;
   const scrolled = layout.lines.map((line) => ({ line, top: layout.pinnedHeight + line.y - geometry.scroll }))
     .filter(({ line, top }) => top < height && top + line.height > layout.pinnedHeight);
@@ -45,7 +45,7 @@ export function linesInSight(geometry: Geometry): { line: Line; top: number }[] 
 /** The line at a height. */
 export function lineAt(geometry: Geometry, y: number): { line: Line; top: number } | undefined {
   const isOnPinned = y < geometry.layout.pinnedHeight;
-  return linesInSight(geometry).find(({ line, top }) =>
+  return visibleLines(geometry).find(({ line, top }) =>
     isPinned(geometry, line) === isOnPinned && y >= top && y < top + line.height
   );
 }

@@ -22,7 +22,7 @@ function Basis({ of, chosen }: { of: Bookmark; chosen: Area }) {
   return (
     <p class="basis" role="note">
       The area is {than} the base, <b>{of.letter}</b>. The largest differences of self time come first.
-      {!isOnSameTracks(of, chosen) && " The two are of different tracks."}
+      {!isOnSameTracks(of, chosen) && " The two cover different tracks."}
     </p>
   );
 }
@@ -71,6 +71,6 @@ export function ComparedAreas({ of, chosen }: { of: Bookmark; chosen: Area }) {
 
 function Content({ table }: { table: Table }) {
   const ready = useMemo(() => readyAreas(table, ENTRY), [table]);
-  if (!ready.count) return <p class="quiet">Nothing ran in either.</p>;
+  if (!ready.count) return <p class="quiet">Nothing ran in either area.</p>;
   return <AreaRows table={table} ready={ready} entry={ENTRY} />;
 }

@@ -62,13 +62,13 @@ function gapCountText(count: number, all: number): string {
   return count === all ? `The ${decimal(all)} longest gaps` : `${decimal(count)} of the ${decimal(all)} longest gaps`;
 }
 
-function Gaps({ table, source, isInSight }: { table: Table; source: Source; isInSight: boolean }) {
+function Gaps({ table, source, onlyVisible }: { table: Table; source: Source; onlyVisible: boolean }) {
   const { from, to } = settled.value;
   const all = useMemo(() => (table.data.start_ns ?? []).map((_, row) => rowOf(table, row)), [table]);
   const isMatch = useMemo(() => matcher(address.value.gaps ?? ""), [address.value.gaps]);
   const gaps = all.filter((gap) => {
     const range = rangeOf(gap, source);
-    return isMatch(gap) && (!isInSight || (range.to > from && range.from < to));
+    return isMatch(gap) && (!onlyVisible || (range.to > from && range.from < to));
   });
   if (!gaps.length) return <p class="quiet">{all.length ? "No gap matches." : "No device was ever idle."}</p>;
   const idle = gaps.reduce((sum, { dur_ns }) => sum + Number(dur_ns), 0);
@@ -88,17 +88,17 @@ function Gaps({ table, source, isInSight }: { table: Table; source: Source; isIn
   );
 }
 
-function OfSource({ view, source, isInSight }: { view: ViewEntry; source: Source; isInSight: boolean }) {
+function OfSource({ view, source, onlyVisible }: { view: ViewEntry; source: Source; onlyVisible: boolean }) {
   const shown = useAnswer(view.id, {}, { ...source.place, version: source.stamp });
   return (
     <AnswerView shown={shown} title={view.title}>
-      {(table) => <Gaps table={table} source={source} isInSight={isInSight} />}
+      {(table) => <Gaps table={table} source={source} onlyVisible={onlyVisible} />}
     </AnswerView>
   );
 }
 
 export function GapList() {
-  const [isInSight, narrow] = useState(false);
+  const [onlyVisible, setOnlyVisible] = useState(false);
   const [chosen, choose] = useState(main.value);
   const source = sourceOf(chosen) ?? sources.value[0];
   const view = viewOfPanel("gaps");
@@ -115,8 +115,11 @@ export function GapList() {
           </label>
         )}
         <label>
-          <input type="checkbox" checked={isInSight} onChange={({ currentTarget: { checked } }) => narrow(checked)} />
-          {" "}
+          <input
+            type="checkbox"
+            checked={onlyVisible}
+            onChange={({ currentTarget: { checked } }) => setOnlyVisible(checked)}
+          />{" "}
           Only visible ones
         </label>
         <input
@@ -131,7 +134,7 @@ export function GapList() {
           As a table <span aria-hidden="true">→</span>
         </button>
       </div>
-      <OfSource key={source.id} view={view} source={source} isInSight={isInSight} />
+      <OfSource key={source.id} view={view} source={source} onlyVisible={onlyVisible} />
     </div>
   );
 }

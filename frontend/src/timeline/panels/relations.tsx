@@ -152,7 +152,7 @@ export function Relations({ facts, align }: { facts: SliceFacts; align: Componen
       <Arrows arrows={arrows} slice={slice} />
       {ancestors.length > 0 && (
         <Part title={`Inside ${plural(ancestors.length, "slice")}`}>
-          <SliceList slices={ancestors} label="Around it, the innermost first" />
+          <SliceList slices={ancestors} label="Parents, innermost first" />
         </Part>
       )}
     </>

@@ -92,7 +92,7 @@ export const setArea = (chosen: Area | null) => go({ area: chosen ? areaText(cho
 /** Searches all shown traces; null ends the search. */
 export const setFind = (next: Find | null) => go({ find: findText(next) });
 
-/** Selects a slice and brings it in sight. */
+/** Selects a slice and scrolls to it. */
 export async function jumpTo(source: string, slice: number, loaded?: SliceSummary) {
   const from = sourceOf(source);
   if (!from) return;
@@ -104,7 +104,7 @@ export async function jumpTo(source: string, slice: number, loaded?: SliceSummar
   zoomToRange(rangeAround(start, start + dur_ns, viewport.peek()), { slice: numberText(source, slice, main.value) });
 }
 
-/** The range that shows a slice well: as it is if it is in sight and can be made out, else moved, else zoomed. */
+/** The range that shows a slice well: unchanged if the slice is visible and legible, else moved, else zoomed. */
 function rangeAround(start: number, end: number, { from, to }: Range): Range {
   const length = to - from, share = (end - start) / length;
   const isLegible = share > 0.02 && share < 0.9;

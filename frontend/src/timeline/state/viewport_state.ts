@@ -74,7 +74,7 @@ function followViewport(): () => void {
   };
 }
 
-/** Begins to keep the viewport and the address the same; returns what ends it. */
+/** Starts keeping the viewport and the address in sync; returns a function that stops. */
 export function startViewport(): () => void {
   writtenRange = "";
   const ends = [followAddress(), followViewport()];
@@ -168,6 +168,6 @@ export function scrollTo(source: string, { track, lane }: SliceSummary): number 
   if (!line?.band || !lines.includes(line)) return scroll.peek();
   const room = size.peek().height - pinnedHeight;
   const y = line.y + line.band.top + lane * line.band.rowHeight;
-  const isSeen = y > scroll.peek() + 4 && y + line.band.rowHeight < scroll.peek() + room - 4;
-  return isSeen ? scroll.peek() : Math.max(0, y - room / 2);
+  const isVisible = y > scroll.peek() + 4 && y + line.band.rowHeight < scroll.peek() + room - 4;
+  return isVisible ? scroll.peek() : Math.max(0, y - room / 2);
 }

@@ -34,8 +34,8 @@ export function PathChoice() {
         class="turn"
         aria-pressed={kind !== "none"}
         data-tip={kinds.length > 1
-          ? "What made each step as long as it was: on each worker, then across ranks, then none (C)"
-          : "What made each step as long as it was (C)"}
+          ? "The work that determined each step's duration: on each worker, then across ranks, then none (C)"
+          : "The work that determined each step's duration (C)"}
         onClick={cyclePath}
       >
         Critical path

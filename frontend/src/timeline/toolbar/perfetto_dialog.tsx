@@ -48,7 +48,7 @@ export function PerfettoButton() {
     <>
       <button
         type="button"
-        data-tip="This timeline in Perfetto, or as a file for it"
+        data-tip="Open this timeline in Perfetto, or save it as a file"
         onClick={() => (isOpen.value = true)}
       >
         Perfetto…
@@ -73,7 +73,7 @@ function choices(): [id: string, title: string, range: Range | null][] {
   const selected = selectedRange();
   return [
     ["whole", "The whole recording", null],
-    ["sight", `The visible range (${lengthText(settled.value)})`, settled.value],
+    ["visible", `The visible range (${lengthText(settled.value)})`, settled.value],
     ...(selected
       ? [["selection", `The selection (${lengthText(selected)})`, selected] as [string, string, Range]]
       : []),
@@ -88,7 +88,7 @@ const lengthText = ({ from, to }: Range) => quantity(Math.round(to - from), "dur
 const startChoice = (): string => {
   if (selectedRange() && area.value) return "selection";
   const { from, to } = settled.value;
-  return from <= whole.value.from && to >= whole.value.to ? "whole" : "sight";
+  return from <= whole.value.from && to >= whole.value.to ? "whole" : "visible";
 };
 
 /** What the file holds besides the slices. */

@@ -22,12 +22,12 @@ function AlignChoice() {
   const steps = commonSteps(sources.value.map(({ meta }) => meta.steps));
   const options: [text: string, title: string][] = [
     ["", "their clocks"],
-    ...steps.map((step): [string, string] => [alignmentText({ by: "step", step }), `the begin of step ${step}`]),
+    ...steps.map((step): [string, string] => [alignmentText({ by: "step", step }), `the start of step ${step}`]),
   ];
   const chosen = alignmentText(current);
   if (!options.some(([text]) => text === chosen)) {
     const title = current.by === "step"
-      ? `the begin of step ${current.step} (not in all)`
+      ? `the start of step ${current.step} (not in all)`
       : current.by === "collective"
       ? `the end of ${queryText(current.find, viewTitle)}, number ${decimal(current.before + 1)}`
       : "";
@@ -39,7 +39,7 @@ function AlignChoice() {
       Align by{" "}
       <select
         value={chosen}
-        data-tip="To align by a collective, select one: its details offer it"
+        data-tip="To align by a collective, select one and use the button in its details"
         onChange={({ currentTarget: { value } }) => pick(value)}
       >
         {options.map(([text, title]) => <option key={text} value={text}>{title}</option>)}

@@ -1,4 +1,4 @@
-/** The eight parts of a step: the same name, column and ink in every view. */
+/** The eight parts of a step, with the same name, column and color in every view. */
 
 export interface Category {
   name: string;
