@@ -49,7 +49,7 @@ def test_noise_is_hidden_on_demand_and_counted(app: App):
     page = app.open("kernels", **TRACE, **BASE)
     page.get_by_label("Hide noise").first.check()
     expect(page.locator(".notice").first).to_contain_text("No row differs by more than noise")
-    expect(page.locator("main")).to_contain_text("3 rows no different, or by no more than noise")
+    expect(page.locator("main")).to_contain_text("3 rows hidden: no difference beyond noise")
     expect(page).to_have_url(re.compile("noise=hidden"))
 
 

@@ -51,7 +51,7 @@ def test_hovering_tells_exact_numbers(opened: Page):
     expect(opened.get_by_role("tooltip")).to_contain_text("Allocated: 768.0 MiB (805")
     expect(opened.get_by_role("tooltip")).to_contain_text(re.compile(r"cuda:0 at 4[45]\d\.\d µs"))
     opened.mouse.move(*place(plot(opened), 0.1))
-    expect(opened.get_by_role("tooltip")).to_contain_text("Reserved: not known")
+    expect(opened.get_by_role("tooltip")).to_contain_text("Reserved: missing")
     opened.mouse.move(5, 5)
     expect(opened.get_by_role("tooltip")).to_have_count(0)
 
