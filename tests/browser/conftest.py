@@ -69,7 +69,7 @@ def page(page: Page, context: BrowserContext) -> Page:
 
 @pytest.fixture(scope="session")
 def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Traces made here, those of the samples, and the real ones where they are."""
+    """Generated traces, the samples, and real traces if they are installed."""
     folder = tmp_path_factory.mktemp("logdir")
     write(folder, "made/rank0.5.pt.trace.json", training())
     write(folder, "made/rank0.9.pt.trace.json", training(6))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 STARTS_WITHIN_S = 90
 PREFERENCES = {
-    "marionette.port": 0,  # any that is free; a file of the profile says which
+    "marionette.port": 0,  # any free port; a file of the profile holds it
     "app.update.enabled": False,
     "browser.shell.checkDefaultBrowser": False,
     "datareporting.policy.dataSubmissionEnabled": False,
@@ -36,7 +36,7 @@ class Firefox:
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=STARTS_WITHIN_S)
         self._received, self._asked = b"", 0
-        self._receive()  # it says who it is
+        self._receive()  # the handshake
         self.tell("WebDriver:NewSession", {})
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ class Firefox:
             self.tell("WebDriver:Navigate", {"url": address})
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """What the body of a function of the page returns."""
+        """The return value of a function body that runs in the page."""
         parameters = {"script": script, "args": arguments, "sandbox": None}
         return self.tell("WebDriver:ExecuteScript", parameters)["value"]
 

@@ -1,4 +1,4 @@
-"""A running job is asked from the page to record, and the page opens what it recorded; a foreign name may not ask."""
+"""The page makes a running job record and opens the recording; a page under a foreign name may not."""
 
 from __future__ import annotations
 

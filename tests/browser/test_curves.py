@@ -1,4 +1,4 @@
-"""Curves: what they say, and how pointer and keys narrow the page to some time."""
+"""Curves: their values, and how pointer and keys narrow the page to a time range."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def plot(page: Page, device: str = "cuda:0") -> Locator:
 
 
 def place(curve: Locator, share: float) -> tuple[float, float]:
-    """A point of the page by the share of the time; the labels of the grid tell where the time begins and ends."""
+    """A point of the page by the share of the time; the labels of the grid give the ends."""
     lines = curve.locator("line.zero").bounding_box()
     assert lines
     return lines["x"] + share * lines["width"], lines["y"] - 20
@@ -84,7 +84,7 @@ def test_keys_go_from_row_to_row_and_zoom(opened: Page):
     opened.keyboard.press("+")
     opened.wait_for_function("location.hash.includes('set.to_ns=450')")
     expect(opened.locator(".zoom")).to_be_visible()
-    App(opened).settle()  # the curve of the chosen time is drawn anew
+    App(opened).settle()  # the curve of the selected time is redrawn
     plot(opened).focus()
     expect(plot(opened)).to_be_focused()
     opened.keyboard.press("0")

@@ -1,4 +1,4 @@
-"""What a run's `run.json` tells, beside the traces that are there: on the page it is text, whatever it holds."""
+"""Notes from a run's `run.json`: the page shows them as text, whatever they hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""While a large file is read, the overview says what is known of the part that is read, and no more."""
+"""While a large file is read, the overview shows the part that has been read, and no more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several views on one page: parts, what an opened row shows, and the choices that they share."""
+"""Several views on one page: parts, opened rows, and shared parameters."""
 
 from __future__ import annotations
 

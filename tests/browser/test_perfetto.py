@@ -1,4 +1,4 @@
-"""An exported timeline in Perfetto's own page, the offline copy: all of it is drawn, and nobody outside is asked."""
+"""An exported timeline in the offline copy of Perfetto: all of it is drawn, without requests to the internet."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Perfetto:
         return events
 
     def ask(self, sql: str) -> list[list[Any]]:
-        """What its database says."""
+        """The rows of a query to its database."""
         return self.page.evaluate(ROWS, sql)
 
     def slices(self) -> Counter[tuple[str, int, int]]:

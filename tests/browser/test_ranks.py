@@ -92,7 +92,7 @@ def test_the_path_across_ranks_lies_on_the_straggler_and_leads_to_its_timeline(p
 
 
 def tip_over(page: Page, track: Locator) -> str:
-    """What the tip says in the middle of a track, once it says something of the path."""
+    """The tooltip in the middle of a track, once it describes the path."""
     for attempt in range(300):  # whatever moves the picture takes the tip away until the pointer moves again
         canvas, line = page.get_by_role("img", name="Timeline").bounding_box(), track.bounding_box()
         assert canvas
@@ -147,7 +147,7 @@ def test_the_timeline_lays_ranks_on_one_clock_that_nobody_measured(page: Page, m
 
 PAIRS = tuple((f"tp{i}", (2 * i, 2 * i + 1)) for i in range(4))
 SHARDS = tuple((f"dp{i}", tuple(range(i, 8, 2))) for i in range(2))
-EXPECTED = {  # what stands in the first row of each view, or instead of rows
+EXPECTED = {  # text in the first row of each view, or instead of rows
     "rank_steps": "rank0",
     "stragglers": "rank5",
     "communication": "all_reduce",

@@ -1,4 +1,4 @@
-"""The drawn timeline: what it shows, by mouse and by keyboard, and what the address keeps of it."""
+"""The drawn timeline, by mouse and by keyboard, and its state in the address."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ KERNEL = "void <script>alert(1)</script>(int)"  # the third of each step; in the
 STREAM, MAIN = "stream 7", "annotations"
 
 
-def is_green(ink: tuple[int, int, int]) -> bool:
-    return ink[1] > ink[0] + 20 and ink[1] > ink[2] + 20
+def is_green(color: tuple[int, int, int]) -> bool:
+    return color[1] > color[0] + 20 and color[1] > color[2] + 20
 
 
 def thread(page: Page) -> str:
@@ -36,9 +36,9 @@ def test_first_shown_is_the_first_step_with_device_work(app: App):
 
 def test_kernels_are_drawn_where_they_ran_in_the_ink_of_kernels(app: App):
     drawn = Drawn(app)
-    assert is_green(drawn.ink(STREAM, 325_000))
-    assert not is_green(drawn.ink(STREAM, 300_000))
-    assert not is_green(drawn.ink(STREAM, 350_000))
+    assert is_green(drawn.color_at(STREAM, 325_000))
+    assert not is_green(drawn.color_at(STREAM, 300_000))
+    assert not is_green(drawn.color_at(STREAM, 350_000))
 
 
 def test_a_click_selects_a_slice_and_the_address_brings_it_back(app: App):
@@ -104,7 +104,7 @@ def test_a_drag_marks_a_time_whose_edges_are_those_of_slices_exactly(app: App):
     page.mouse.down()
     page.mouse.move(to - 2, y, steps=5)
     page.mouse.up()
-    drawn.says("area of 130.0 µs")  # from the begin of the second kernel to the end of the third
+    drawn.says("area of 130.0 µs")  # from the start of the second kernel to the end of the third
     expect(page).to_have_url(re.compile(r"area=210000~340000~0"))
     page.keyboard.press("Escape")
     expect(page).not_to_have_url(re.compile("area="))
@@ -202,10 +202,10 @@ def test_coarser_tiles_are_shown_until_finer_ones_come(app: App):
     drawn.hold("w", 500)
     expect(drawn.page.locator(".stage")).to_have_attribute("aria-busy", "true")
     assert held
-    drawn.until(lambda: is_green(drawn.ink(STREAM, 325_000)))
+    drawn.until(lambda: is_green(drawn.color_at(STREAM, 325_000)))
     held.release()
     expect(drawn.page.locator(".stage")).not_to_have_attribute("aria-busy", "true")
-    assert is_green(drawn.ink(STREAM, 325_000))
+    assert is_green(drawn.color_at(STREAM, 325_000))
 
 
 def test_workers_are_stacked_on_one_clock(app: App):
@@ -213,7 +213,7 @@ def test_workers_are_stacked_on_one_clock(app: App):
     names = drawn.page.locator(".gutter li.of-source")
     expect(names).to_have_count(2)
     assert names.all_inner_texts() == ["▾\nrank0", "▾\nrank1"]
-    assert is_green(drawn.ink(STREAM, 325_000))
+    assert is_green(drawn.color_at(STREAM, 325_000))
 
 
 def test_the_gaps_of_each_worker_are_requested_once(app: App):
@@ -256,8 +256,8 @@ def test_letters_after_g_go_to_views_and_do_not_move(app: App):
 def test_the_picture_follows_the_theme(app: App, scheme: str):
     drawn = Drawn(app)
     drawn.page.emulate_media(color_scheme=scheme)
-    drawn.until(lambda: (max(drawn.ink(STREAM, 800_000)) < 80) == (scheme == "dark"))
-    assert is_green(drawn.ink(STREAM, 325_000))
+    drawn.until(lambda: (max(drawn.color_at(STREAM, 800_000)) < 80) == (scheme == "dark"))
+    assert is_green(drawn.color_at(STREAM, 325_000))
 
 
 def test_a_trace_without_device_shows_its_host(app: App):
@@ -268,12 +268,12 @@ def test_a_trace_without_device_shows_its_host(app: App):
 
 def test_what_is_looked_for_keeps_its_ink_and_the_rest_is_dimmed(app: App):
     drawn = Drawn(app)
-    full = drawn.ink(STREAM, 325_000)
+    full = drawn.color_at(STREAM, 325_000)
     drawn.page.keyboard.press("/")
     drawn.page.keyboard.type("script")
     drawn.says("4 results")
-    drawn.until(lambda: min(drawn.ink(STREAM, 225_000)) > 200)  # the second kernel, on a light page
-    assert drawn.ink(STREAM, 325_000) == full
+    drawn.until(lambda: min(drawn.color_at(STREAM, 225_000)) > 200)  # the second kernel, on a light page
+    assert drawn.color_at(STREAM, 325_000) == full
 
 
 def test_counters_tell_their_value_under_the_pointer(app: App):

@@ -95,8 +95,8 @@ def test_bookmarks_of_the_address_are_read_as_text_and_drawn_in_place(app: App):
     good, *bad = "A~700000~900000~", "B~9~5~", "<img src=x onerror=alert(1)>~0~9~", "C~0~1e999~", "A~0~9~"
     drawn = Drawn(app, marks=",".join([good, *bad]))
     expect(labels(drawn)).to_have_text(["A 200.0 µs"])
-    drawn.until(lambda: is_violet(drawn.ink(STREAM, 790_000)))
-    assert not is_violet(drawn.ink(STREAM, 610_000))
+    drawn.until(lambda: is_violet(drawn.color_at(STREAM, 790_000)))
+    assert not is_violet(drawn.color_at(STREAM, 610_000))
     drawn.page.keyboard.press("0")
     drawn.comes_to(lambda _start, end: end > 3_000_000)
     expect(labels(drawn)).to_have_text([re.compile("^A")])

@@ -1,4 +1,4 @@
-"""Two times of the timeline side by side: steps of the ruler, and an area against a bookmark."""
+"""Two time ranges of the timeline compared: steps of the ruler, and an area with a bookmark."""
 
 from __future__ import annotations
 

@@ -102,14 +102,14 @@ def test_the_time_in_which_the_device_waits_is_tinted(app: App):
     drawn = Drawn(app)
 
     def is_tinted() -> bool:
-        red, green, blue = drawn.ink(STREAM, 160_000)  # the first kernel has ended, and the second hasn't begun
+        red, green, blue = drawn.color_at(STREAM, 160_000)  # the first kernel has ended, and the second hasn't begun
         return red > max(green, blue) + 5
 
     drawn.until(is_tinted)
 
 
 def pixels(drawn: Drawn, worker: int, start: int, end: int) -> list[int]:
-    """What is drawn around a time of a worker's stream."""
+    """The picture around a time of a worker's stream."""
     line = drawn.page.locator(".gutter li", has_text=STREAM).nth(worker).bounding_box()
     box = drawn.canvas.bounding_box()
     assert line
@@ -121,7 +121,7 @@ def pixels(drawn: Drawn, worker: int, start: int, end: int) -> list[int]:
 
 def test_pointing_at_a_collective_marks_it_on_the_other_ranks(app: App):
     drawn = Drawn(app, run="ranks", worker="rank0", span="5", ranks="rank1")
-    other = (300_000, 340_000)  # its first collective too, since by these the clocks are told to be 0.6 ms apart
+    other = (300_000, 340_000)  # its first collective too, from which a clock offset of 0.6 ms is inferred
     drawn.until(lambda: pixels(drawn, 0, *other) == pixels(drawn, 1, *other))
     before = pixels(drawn, 1, *other)
     drawn.page.mouse.move(*drawn.spot(STREAM, 320_000))

@@ -18,16 +18,16 @@ def test_the_path_is_drawn_along_what_each_step_waited_for_and_the_address_keeps
     page = drawn.page
     button = page.locator(".timeline .tools").get_by_role("button", name="Critical path")
     expect(button).to_have_attribute("aria-pressed", "false")
-    plain = {time: drawn.ink(thread, time) for time in (50_000, 500_000)}
+    plain = {time: drawn.color_at(thread, time) for time in (50_000, 500_000)}
     button.click()
     expect(button).to_have_attribute("aria-pressed", "true")
     expect(page).to_have_url(re.compile("critical=1"))
-    drawn.until(lambda: drawn.ink(thread, 500_000) != plain[500_000])
-    assert drawn.ink(thread, 50_000) != plain[50_000]
+    drawn.until(lambda: drawn.color_at(thread, 500_000) != plain[500_000])
+    assert drawn.color_at(thread, 50_000) != plain[50_000]
     page.reload()
     app.settle()
-    drawn.until(lambda: drawn.ink(thread, 500_000) != plain[500_000])
+    drawn.until(lambda: drawn.color_at(thread, 500_000) != plain[500_000])
     page.keyboard.press("c")
     expect(button).to_have_attribute("aria-pressed", "false")
-    drawn.until(lambda: drawn.ink(thread, 500_000) == plain[500_000])
+    drawn.until(lambda: drawn.color_at(thread, 500_000) == plain[500_000])
     expect(page).not_to_have_url(re.compile("critical=1"))

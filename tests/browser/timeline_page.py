@@ -1,4 +1,4 @@
-"""The timeline under test: where its slices are, what it says, what it draws."""
+"""The timeline under test: its slices, its description, its pixels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rests(page: Page) -> None:
 
 
 def address_value(page: Page, key: str) -> str:
-    """What the address says under a key; empty if nothing."""
+    """The value of a key in the address; empty without one."""
     match = re.search(rf"&p\.pytorch_profiler\.{key}=([^&]*)", page.url)
     return match[1] if match else ""
 
@@ -58,7 +58,7 @@ class Drawn:
         expect(self.page.locator("#timeline-shown")).to_contain_text(text)
 
     def place(self, key: str) -> str:
-        """What the address says under a key; empty if nothing."""
+        """The value of a key in the address; empty without one."""
         return address_value(self.page, key)
 
     @property
@@ -70,7 +70,7 @@ class Drawn:
         self.page.wait_for_url(lambda _url: is_there(*self.range))
 
     def until(self, holds: Callable[[], bool]) -> None:
-        """Waits until something of the picture holds; fails with what the page says of itself if that never comes."""
+        """Waits until a condition on the picture holds; fails with the page's own status otherwise."""
         deadline = time.monotonic() + PATIENCE_S
         while not holds():
             if time.monotonic() > deadline:
@@ -87,7 +87,7 @@ class Drawn:
         start, end = self.range
         return box["x"] + (time - start) / (end - start) * box["width"], line["y"] + lane * LANE + LANE / 2
 
-    def ink(self, track: str, time: int, lane: int = 0) -> tuple[int, int, int]:
+    def color_at(self, track: str, time: int, lane: int = 0) -> tuple[int, int, int]:
         """The colour at a time of a lane, below its letters."""
         x, y = self.spot(track, time, lane)
         box = self.canvas.bounding_box()
@@ -100,7 +100,7 @@ class Drawn:
         self.page.mouse.click(*self.spot(track, time, lane))
 
     def hold(self, key: str, milliseconds: int = 300) -> None:
-        """Holds a key, and waits until the address says where that led."""
+        """Holds a key, and waits until the address has the result."""
         before = self.range
         self.page.keyboard.down(key)
         self.page.wait_for_timeout(milliseconds)

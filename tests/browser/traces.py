@@ -1,4 +1,4 @@
-"""Traces to look at: some whose numbers are easy to check, our samples, and real ones."""
+"""Traces under test: generated ones with simple numbers, the samples, and real ones."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def training(steps: int = 4, *, device: bool = True) -> str:
 
 
 def backwards() -> str:
-    """A trace with an event that ends before it starts; health tells where it begins."""
+    """A trace with an event that ends before it starts; health has its byte offset."""
     args = {
         "External id": 2**63 - 1,
         "Input Dims": [[32, 8], [8]],
