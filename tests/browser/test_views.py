@@ -150,7 +150,7 @@ def test_what_a_trace_says_is_never_markup(app: App):
 def test_a_view_without_data_says_how_to_record_it(app: App):
     page = app.open("overview", run="cpu_only")
     lacking = page.get_by_role("button", name="Kernels")
-    expect(lacking).to_have_class("lacking")
+    expect(lacking).to_have_class("missing")
     lacking.click()
     expect(page.locator(".notice")).to_contain_text("ProfilerActivity.CUDA")
 
