@@ -100,7 +100,7 @@ export function Verdict({ shown, isWhole }: { shown: ShownAnswer; isWhole: boole
 
 function Worth({ advice: { rule, saving, share, confidence } }: { advice: Advice }) {
   if (rule === NOTHING_TO_FIX) return <b class="quiet">nothing to fix</b>;
-  if (confidence === "cannot_tell") return <b class="quiet">can't tell</b>;
+  if (confidence === "cannot_tell") return <b class="quiet">not enough data</b>;
   if (saving === null) return <b class="quiet">saving not estimated</b>;
   return (
     <>
