@@ -9,7 +9,7 @@ from tensorboard.plugins import base_plugin
 
 from .discovery import parse_logdirs
 from .discovery.jobs import has_job
-from .engine import Store
+from .engine import Engine
 from .engine.cache import configured
 from .web.access import WriteAccess
 from .web.app import routes
@@ -28,18 +28,18 @@ class Plugin(base_plugin.TBPlugin):
     def __init__(self, context: base_plugin.TBContext) -> None:
         self._context = context
         logdirs = parse_logdirs(context.logdir, getattr(context.flags, "logdir_spec", None))
-        self._store = Store(logdirs, cache=configured())
+        self._engine = Engine(logdirs, cache=configured())
         self._access = WriteAccess.configured(getattr(context.flags, "host", None))
         self._rename_predecessor()
 
     def get_plugin_apps(self) -> dict[str, Callable[..., Any]]:
         """The routes below data/plugin/pytorch_profiler."""
         self._rename_predecessor()
-        return routes(self._store, self._access)
+        return routes(self._engine, self._access)
 
     def is_active(self) -> bool:
         """Whether there is a trace, something that should have been one, or a job to ask; yes while it isn't known."""
-        return self._store.has_something_to_show() or has_job(self._store.logdirs)
+        return self._engine.has_something_to_show() or has_job(self._engine.logdirs)
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
         """One JavaScript module, in a frame of its own."""

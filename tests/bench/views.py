@@ -1,6 +1,6 @@
 """Every view of a trace, in a process of its own: `views.py PATH`; prints what it measured as JSON, a list by view.
 
-CPU seconds of the first answer after loading and of a second one, wall milliseconds of asking the store again, and of
+CPU seconds of the first answer after loading and of a second one, wall milliseconds of asking the engine again, and of
 writing that answer as JSON. Other programs on the machine disturb wall times, not CPU times. `rows` is null where the
 trace lacks what the view needs.
 """
@@ -10,7 +10,7 @@ import sys
 import time
 
 from kinetoscope_tb.discovery import list_given
-from kinetoscope_tb.engine import Missing, NotReady, Store, compute, read_trace
+from kinetoscope_tb.engine import Engine, Missing, NotReady, compute, read_trace
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.web import encode
 
@@ -24,18 +24,18 @@ def cpu_s(view, trace) -> float:
     return time.process_time() - begun
 
 
-def again(store: Store, view, file) -> dict[str, float | int | None]:
+def again(engine: Engine, view, file) -> dict[str, float | int | None]:
     """Rows, and least wall milliseconds of a question that was answered before, and of its answer as JSON."""
     while True:
         try:
-            frame = store.frame(view, file, {})
+            frame = engine.frame(view, file, {})
             break
         except NotReady:
             time.sleep(0.01)
     asked, written = [], []
     for _ in range(AGAIN):
         begun = time.perf_counter()
-        frame = store.frame(view, file, {})
+        frame = engine.frame(view, file, {})
         asked.append(time.perf_counter() - begun)
         encode.text(encode.view_answer(view, frame))
         written.append(time.perf_counter() - begun - asked[-1])
@@ -48,11 +48,11 @@ def main() -> None:
     path = sys.argv[1]
     trace = read_trace(path)
     (file,) = list_given(path).files
-    store = Store((), read=lambda _path, _progress: trace)
+    engine = Engine((), read=lambda _path, _progress: trace)
     rows = []
     for view in VIEWS.values():
         measured = {"view": view.id, "first_s": cpu_s(view, trace), "second_s": cpu_s(view, trace)}
-        rows.append(measured | again(store, view, file))
+        rows.append(measured | again(engine, view, file))
     print(json.dumps({"events": trace.meta.events, "views": rows}))
 
 

@@ -8,7 +8,7 @@ import boto3
 import pytest
 
 from kinetoscope_tb.discovery import Logdir, list_given
-from kinetoscope_tb.engine import ExecutorFactory, Store, files_of, load_summaries, ranks_of
+from kinetoscope_tb.engine import Engine, ExecutorFactory, files_of, load_summaries, ranks_of
 from kinetoscope_tb.engine.cache.pack import FILE_NAME
 from kinetoscope_tb.views import RUN_VIEWS
 from support.places import S3
@@ -155,9 +155,9 @@ def test_on_an_object_store_a_second_home_reads_the_summaries_alone(tmp_path, ki
         assert (status, err) == (0, "")
         s3fs.S3FileSystem.clear_instance_cache()
         server.asked.clear()
-        store = Store([Logdir("s3://bucket/logs")], patience_s=60)
-        file = store.find("run", "rank0", "1")
-        frame = store.run_frame(RUN_VIEWS["rank_steps"], file, {})
+        engine = Engine([Logdir("s3://bucket/logs")], patience_s=60)
+        file = engine.find("run", "rank0", "1")
+        frame = engine.run_frame(RUN_VIEWS["rank_steps"], file, {})
         assert frame.height == RANKS * 3
         fetched = [request.path for request in server.asked if request.method == "GET" and "trace.json" in request.path]
         assert fetched == []

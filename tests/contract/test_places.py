@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response
 
 from contract.running import a_trace, put, serving, until
 from kinetoscope_tb.discovery import Logdir, list_traces, parse_logdirs
-from kinetoscope_tb.engine import Store
+from kinetoscope_tb.engine import Engine
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.filesystem import StoredFile, prefetch, stored_bytes
 from kinetoscope_tb.reader import read
@@ -64,7 +64,7 @@ def test_the_command_line_reads_from_s3(s3, kinetoscope, tmp_path, path):
 
 
 def test_the_plugin_s_routes_answer_from_s3(s3):
-    app = routes(Store(parse_logdirs("s3://bucket/logs/"), patience_s=LONG_S))
+    app = routes(Engine(parse_logdirs("s3://bucket/logs/"), patience_s=LONG_S))
     runs = Client(app["/runs"]).get("/runs").json
     assert [run["name"] for run in runs["runs"]] == ["job"]
     span = runs["runs"][0]["workers"][0]["spans"][0]
@@ -88,11 +88,11 @@ def test_the_tab_is_there_in_a_tensorboard_on_s3(s3):
 
 
 def test_what_appears_and_vanishes_on_s3_shows_up(s3):
-    store = Store([Logdir("s3://bucket/logs")], patience_s=LONG_S, clock=iter(range(10**6)).__next__)
+    engine = Engine([Logdir("s3://bucket/logs")], patience_s=LONG_S, clock=iter(range(10**6)).__next__)
 
     def shown():
         for _ in range(100):  # the clock ticks with every look at it
-            listing = store.listing()
+            listing = engine.listing()
         return [file.shown for file in listing.files]
 
     assert shown() == ["job/rank0.5.pt.trace.json.gz"]

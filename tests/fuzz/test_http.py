@@ -14,7 +14,7 @@ from werkzeug.test import Client
 from contract.running import a_trace
 from kinetoscope.scheduling.request import WORK
 from kinetoscope_tb.discovery import Logdir
-from kinetoscope_tb.engine import Store
+from kinetoscope_tb.engine import Engine
 from kinetoscope_tb.timeline.search.search import VALUES
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from kinetoscope_tb.web.app import routes
@@ -214,7 +214,7 @@ def logdir(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def clients(logdir):
-    return {route: Client(app) for route, app in routes(Store([Logdir(str(logdir))], patience_s=LONG_S)).items()}
+    return {route: Client(app) for route, app in routes(Engine([Logdir(str(logdir))], patience_s=LONG_S)).items()}
 
 
 @pytest.fixture(scope="module")
@@ -359,7 +359,7 @@ def test_an_answer_is_json_whatever_names_a_file_has(tmp_path):
             path = Path(os.fsdecode(where + b"/" + file))
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(a_trace().text().encode())
-    apps = routes(Store([Logdir(str(tmp_path))], patience_s=LONG_S))
+    apps = routes(Engine([Logdir(str(tmp_path))], patience_s=LONG_S))
     listing = ask({"/runs": Client(apps["/runs"])}, "/runs", {})
     check(listing, tmp_path)
     assert len(listing.json["runs"]) >= 4

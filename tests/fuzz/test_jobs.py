@@ -12,7 +12,7 @@ from werkzeug.test import Client
 from kinetoscope.scheduling.request import WORK, take_request
 from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.discovery.jobs import has_job
-from kinetoscope_tb.engine import Store
+from kinetoscope_tb.engine import Engine
 from kinetoscope_tb.web.access import TOKEN_HEADER
 from kinetoscope_tb.web.app import routes
 from support.build import TraceBuilder
@@ -104,10 +104,10 @@ class Folder:
         put(self.journal, journal(HEAD, LINES))
         put(root / "bad" / "rank0.5.pt.trace.json", TraceBuilder().step(5, 0, 900).text().encode())
         self.logdirs = [Logdir(str(root))]
-        self.capture = Client(routes(self.store())["/capture"])
+        self.capture = Client(routes(self.engine())["/capture"])
 
-    def store(self):
-        return Store(self.logdirs, patience_s=LONG_S)
+    def engine(self):
+        return Engine(self.logdirs, patience_s=LONG_S)
 
     def check_jobs(self):
         """Everything that is asked about jobs has an answer, and of the good one a true one."""
@@ -126,7 +126,7 @@ class Folder:
 
     def check_runs(self):
         """Both runs are listed."""
-        runs = answer_of(Client(routes(self.store())["/runs"]).get("/runs"))["runs"]
+        runs = answer_of(Client(routes(self.engine())["/runs"]).get("/runs"))["runs"]
         assert [run["name"] for run in runs] == ["bad", "good"]
 
 

@@ -49,7 +49,7 @@ class _RunEntry:
 
 
 class _Threads:
-    """The store's threads as an executor that is never done."""
+    """The engine's threads as an executor that is never done."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers

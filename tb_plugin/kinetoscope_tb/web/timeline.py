@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..engine import Store, ask_all
+from ..engine import Engine, ask_all
 from ..errors import BadParameter
 from . import encode, slices
 from .queries import KNOWN, NAMES, file_as_known, file_of, query_of, whole_number
@@ -23,10 +23,10 @@ MOST_TILES = 512  # of one request
 COARSEST = 44  # the whole of five hours in one bucket
 
 
-def _timeline(store: Store, request: Request) -> object:
-    file = file_of(store, query_of(request, NAMES))
+def _timeline(engine: Engine, request: Request) -> object:
+    file = file_of(engine, query_of(request, NAMES))
     meta, curves = ask_all(
-        lambda: store.about(file, "meta", _meta), lambda: store.about(file, "counters", _counters_of)
+        lambda: engine.about(file, "meta", _meta), lambda: engine.about(file, "counters", _counters_of)
     )
     counters = [counter.described(number) for number, counter in enumerate(curves)]
     return {"state": "ready", "stamp": encode.short_stamp(file.stamp), **meta, "counters": counters}
@@ -56,22 +56,22 @@ def _meta(trace: Trace, timeline: Timeline) -> dict[str, Any]:
     }
 
 
-def _labels(store: Store, request: Request) -> object:
+def _labels(engine: Engine, request: Request) -> object:
     query = query_of(request, (*KNOWN, "page"))
     first = whole_number(query, "page", "the number of a page of labels") * LABELS_PER_PAGE
-    timeline = store.timeline(file_as_known(store, query))
+    timeline = engine.timeline(file_as_known(engine, query))
     page = slice(first, first + LABELS_PER_PAGE)
     labels = timeline.labels
     return {"state": "ready", "texts": labels.texts[page], "categories": labels.categories[page].tolist()}
 
 
-def _tiles(store: Store, request: Request) -> object:
+def _tiles(engine: Engine, request: Request) -> object:
     from ..timeline.core.tile_encoding import batch_bytes
 
     query = query_of(request, (*KNOWN, "k"), optional=("find",))
-    file = file_as_known(store, query)
-    timeline = store.timeline(file)
-    pyramid = slices.found_alone(store, file, query["find"]) if "find" in query else timeline.pyramid
+    file = file_as_known(engine, query)
+    timeline = engine.timeline(file)
+    pyramid = slices.found_alone(engine, file, query["find"]) if "find" in query else timeline.pyramid
     tiles = []
     for track, level, index in _keys(query["k"], "TRACK", len(timeline.tracks)):
         rows = timeline.tracks[track]
@@ -79,11 +79,11 @@ def _tiles(store: Store, request: Request) -> object:
     return batch_bytes(tiles)
 
 
-def _counters(store: Store, request: Request) -> object:
+def _counters(engine: Engine, request: Request) -> object:
     from ..timeline.counters.counters import batch_bytes
 
     query = query_of(request, (*KNOWN, "k"))
-    curves = store.about(file_as_known(store, query), "counters", _counters_of)
+    curves = engine.about(file_as_known(engine, query), "counters", _counters_of)
     keys = _keys(query["k"], "COUNTER", len(curves))
     return batch_bytes([curves[counter].tile(level, index) for counter, level, index in keys])
 

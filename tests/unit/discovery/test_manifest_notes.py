@@ -6,7 +6,7 @@ import pytest
 
 from kinetoscope.output.manifest import manifest
 from kinetoscope_tb.discovery import Logdir, Manifests, list_given, list_traces
-from kinetoscope_tb.engine import Store
+from kinetoscope_tb.engine import Engine
 from kinetoscope_tb.views import VIEWS
 
 TRACE = '{"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}]}'
@@ -56,9 +56,9 @@ def test_a_run_s_manifest_is_no_trace_and_says_what_is_missing(logdir):
 
 
 def test_trace_health_has_the_notes_of_its_own_span(logdir):
-    store = Store([Logdir(str(logdir))], patience_s=60)
-    file = store.listing().find("run", "rank0", "9")
-    health = store.frame(VIEWS["health"], file, {})
+    engine = Engine([Logdir(str(logdir))], patience_s=60)
+    file = engine.listing().find("run", "rank0", "9")
+    health = engine.frame(VIEWS["health"], file, {})
     rows = health.filter(health["rule"].str.starts_with("rank_")).select("rule", "level", "count").rows()
     assert set(rows) >= {("rank_repaired", "warning", 1), ("rank_not_copied", "note", 1), ("rank_killed", "warning", 1)}
     assert "rank_lost" not in [rule for rule, *_ in rows]

@@ -6,7 +6,7 @@ import pytest
 from werkzeug.test import Client
 
 from kinetoscope_tb.discovery import Logdir
-from kinetoscope_tb.engine import Store
+from kinetoscope_tb.engine import Engine
 from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS
 from kinetoscope_tb.web.app import routes
 from support.build import TraceBuilder
@@ -88,8 +88,8 @@ def write(tmp_path):
     def written(*builders):
         for rank, builder in enumerate(builders):
             (tmp_path / f"rank{rank}.1.pt.trace.json").write_text(builder.text())
-        store = Store([Logdir(str(tmp_path), "run")], patience_s=LONG_S)
-        apps = routes(store)
+        engine = Engine([Logdir(str(tmp_path), "run")], patience_s=LONG_S)
+        apps = routes(engine)
 
         def ask(route, worker="rank0", **query):
             return Client(apps[route]).get(route, query_string={"run": "run", "worker": worker, "span": "1", **query})

@@ -6,7 +6,7 @@ import pytest
 from werkzeug.test import Client
 
 from kinetoscope_tb.discovery import Logdir
-from kinetoscope_tb.engine import Partial, Store
+from kinetoscope_tb.engine import Engine, Partial
 from kinetoscope_tb.engine.trace_cache import TraceEntry
 from kinetoscope_tb.reader import Preview, Progress
 from kinetoscope_tb.reader.preview import NamedTime
@@ -66,13 +66,13 @@ def test_of_a_file_whose_size_is_not_known_nothing_is_told():
 
 
 class Held:
-    """A store whose one file is read for long: some of it is read, the rest when it is let go."""
+    """An engine whose one file is read for long: some of it is read, the rest when it is let go."""
 
     def __init__(self, folder):
         (folder / "rank0.pt.trace.json").write_text("x" * SIZE)
         self.now, self.free, self.half_way = 0.0, threading.Event(), threading.Event()
-        self.store = Store([Logdir(str(folder), "run")], read=self.read, clock=lambda: self.now, patience_s=0.01)
-        self.client = {route: Client(app) for route, app in routes(self.store).items()}
+        self.engine = Engine([Logdir(str(folder), "run")], read=self.read, clock=lambda: self.now, patience_s=0.01)
+        self.client = {route: Client(app) for route, app in routes(self.engine).items()}
 
     def read(self, _path, progress):
         for self.now, read_bytes in ((0.0, 10), (4.0, 100)):
@@ -130,11 +130,11 @@ def test_no_view_comparison_event_or_timeline_is_made_of_a_part(held):
 
 
 def test_once_the_file_is_read_nothing_is_left_of_the_part(held):
-    file = held.store.find("run", "rank0", "default")
-    assert held.store.partial(file) == Partial(0.1, BEGINNING)
+    file = held.engine.find("run", "rank0", "default")
+    assert held.engine.partial(file) == Partial(0.1, BEGINNING)
     held.free.set()
-    held.store._patience_s = LONG_S
-    assert held.store.trace(file).host_events["name"].to_list() == ["aten::mm"]
-    assert held.store.partial(file) is None
+    held.engine._patience_s = LONG_S
+    assert held.engine.trace(file).host_events["name"].to_list() == ["aten::mm"]
+    assert held.engine.partial(file) is None
     answer = held.ask("state")
     assert (answer["state"], answer["events"], "partial" in answer) == ("ready", 1, False)

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.discovery import Logdir, TraceFile
-from kinetoscope_tb.engine import NotReady, Store
+from kinetoscope_tb.engine import Engine, NotReady
 from kinetoscope_tb.engine.read_queue import LARGE_BYTES, LONG_S, ReadQueue
 from kinetoscope_tb.engine.trace_cache import ASKED_WITHIN_S, ASKED_WITHIN_S_WHILE_OTHERS_WAIT, LOOKS_EVERY_S
 from kinetoscope_tb.engine.workers import Workers
@@ -56,25 +56,25 @@ class Reader:
 
 
 class Held:
-    """A store with a clock that the test sets."""
+    """An engine with a clock that the test sets."""
 
     def __init__(self):
         self.now, self.reader = 1000.0, Reader()
-        self.store = Store([Logdir("/nowhere")], read=self.reader, clock=lambda: self.now, patience_s=0)
+        self.engine = Engine([Logdir("/nowhere")], read=self.reader, clock=lambda: self.now, patience_s=0)
 
     def ask(self, path, size=100):
         """The trace, or None while it is read."""
         try:
-            return self.store.trace(TraceFile("run", "worker", "span", str(path), str(path), size, 1))
+            return self.engine.trace(TraceFile("run", "worker", "span", str(path), str(path), size, 1))
         except NotReady:
             return None
 
     def read(self, path, size=100):
         """Ask until it is there."""
         self.reader.finish(str(path))
-        self.store._patience_s = LONG_WAIT_S
+        self.engine._patience_s = LONG_WAIT_S
         trace = self.ask(path, size)
-        self.store._patience_s = 0
+        self.engine._patience_s = 0
         assert isinstance(trace, Trace)
 
     def begin(self, *paths, size=100):

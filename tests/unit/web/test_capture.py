@@ -12,7 +12,7 @@ from kinetoscope.journal.journal import JournalWriter
 from kinetoscope.scheduling.request import WORK, take_request
 from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.discovery.jobs import has_job
-from kinetoscope_tb.engine import Store
+from kinetoscope_tb.engine import Engine
 from kinetoscope_tb.web.access import HOSTS, TOKEN_HEADER, UnknownHost, WriteAccess
 from kinetoscope_tb.web.app import routes
 
@@ -45,7 +45,7 @@ def logdir(tmp_path):
 
 
 def client(*logdirs, hosts=()):
-    return Client(routes(Store(logdirs), WriteAccess(hosts))["/capture"])
+    return Client(routes(Engine(logdirs), WriteAccess(hosts))["/capture"])
 
 
 def ask(client, body, headers=OURS, kind="application/json"):

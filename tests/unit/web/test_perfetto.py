@@ -7,7 +7,7 @@ import sys
 import pytest
 from werkzeug.test import Client
 
-from kinetoscope_tb.engine import Store
+from kinetoscope_tb.engine import Engine
 from kinetoscope_tb.web import perfetto
 from kinetoscope_tb.web.app import routes
 
@@ -16,7 +16,7 @@ PAGE = "/timeline/perfetto/*"
 
 @pytest.fixture
 def ask():
-    apps = routes(Store([]))
+    apps = routes(Engine([]))
     return lambda route, name="": Client(apps[route]).get("/data/plugin/pytorch_profiler/timeline/perfetto" + name)
 
 

@@ -15,7 +15,7 @@ from tensorboard.backend.event_processing import io_wrapper
 from werkzeug.test import Client
 
 from kinetoscope_tb.discovery import Logdir
-from kinetoscope_tb.engine import Store
+from kinetoscope_tb.engine import Engine
 from kinetoscope_tb.errors import NotFound
 from kinetoscope_tb.table import COUNT, FRACTION, TEXT, Column, Table
 from kinetoscope_tb.view import View
@@ -73,7 +73,7 @@ def test_links_out_of_the_logdir_are_followed_as_tensorboard_does(tmp_path):
     (logdir / "folder").symlink_to(outside)
     (logdir / "rank7.5.pt.trace.json").symlink_to(outside / "rank0.5.pt.trace.json")
     assert str(logdir / "folder") in io_wrapper.GetLogdirSubdirectories(str(logdir))
-    apps = {route: Client(app) for route, app in routes(Store([Logdir(str(logdir))], patience_s=LONG_S)).items()}
+    apps = {route: Client(app) for route, app in routes(Engine([Logdir(str(logdir))], patience_s=LONG_S)).items()}
     found = [(run["name"], run["workers"][0]["name"]) for run in apps["/runs"].get("/runs").json["runs"]]
     assert found == [("folder", "rank0"), ("logdir", "rank7")]
     for run, worker in found:
@@ -84,9 +84,9 @@ def test_links_out_of_the_logdir_are_followed_as_tensorboard_does(tmp_path):
 def test_a_fault_of_ours_is_told_without_its_inside_and_logged_with_it(tmp_path, monkeypatch, caplog):
     (tmp_path / "rank0.pt.trace.json").write_text("{}")
     monkeypatch.setattr("kinetoscope_tb.views.EVERY_VIEW", {"exact": VIEW})
-    store = Store([Logdir(str(tmp_path), "run")], read=lambda path, progress: SimpleNamespace(), patience_s=LONG_S)
+    engine = Engine([Logdir(str(tmp_path), "run")], read=lambda path, progress: SimpleNamespace(), patience_s=LONG_S)
     query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}
-    response = Client(routes(store)["/view"]).get("/view", query_string=query)
+    response = Client(routes(engine)["/view"]).get("/view", query_string=query)
     assert response.status_code == 500
     assert response.json["code"] == "internal_error"
     assert set(response.json) == {"state", "view", "code", "message"}
@@ -97,8 +97,8 @@ def test_a_fault_of_ours_is_told_without_its_inside_and_logged_with_it(tmp_path,
 def test_while_a_trace_is_read_the_page_hears_how_far_it_is(tmp_path):
     (tmp_path / "rank0.pt.trace.json").write_text("{}")
     free = threading.Event()
-    store = Store([Logdir(str(tmp_path), "run")], read=lambda path, progress: free.wait(LONG_S), patience_s=0.01)
-    state = Client(routes(store)["/state"])
+    engine = Engine([Logdir(str(tmp_path), "run")], read=lambda path, progress: free.wait(LONG_S), patience_s=0.01)
+    state = Client(routes(engine)["/state"])
     query = {"run": "run", "worker": "rank0", "span": "default"}
     answer = state.get("/state", query_string=query).json
     free.set()
@@ -115,8 +115,8 @@ def test_a_number_and_a_text_reach_the_view(tmp_path, monkeypatch):
         return pl.DataFrame(schema=Exact.schema())
 
     monkeypatch.setattr("kinetoscope_tb.views.EVERY_VIEW", {"exact": replace(VIEW, run=exact)})
-    store = Store([Logdir(str(tmp_path), "run")], read=lambda path, progress: SimpleNamespace(), patience_s=LONG_S)
-    client = Client(routes(store)["/view"])
+    engine = Engine([Logdir(str(tmp_path), "run")], read=lambda path, progress: SimpleNamespace(), patience_s=LONG_S)
+    client = Client(routes(engine)["/view"])
     query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}
     answer = client.get("/view", query_string={**query, "from_ns": "7", "name": "a+b &c"})
     assert answer.json["state"] == "ready"

@@ -1,4 +1,4 @@
-"""The store itself: the listing, and answers about the files in it, each made once and kept while it is true."""
+"""The engine: the listing, and answers about the files in it, each computed once and cached while it is current."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 PATIENCE_S = 0.15
-MOST_EVENTS = 64  # whose details are remembered
+MOST_EVENTS = 64  # whose details are cached
 
 
-class Store:
-    """Everything that is loaded; making one does nothing but remember the logdirs.
+class Engine:
+    """Loads traces and answers questions about them in the background. The constructor only stores its arguments.
 
     Args:
-        logdirs: Where traces are looked for.
-        capacity_bytes: How much of them is kept; a quarter of the machine's memory, if not given.
-        cache: Where traces are kept when the process has ended; nowhere, if not given.
-        read: Reads a file; tests put their own here.
+        logdirs: Where to look for traces.
+        capacity_bytes: Limit of what is cached in memory; by default a quarter of the machine's memory.
+        cache: The cache on disk; None for none.
+        read: Reads a file; tests replace it.
         clock: Seconds, for rates and ages.
         patience_s: How long a question waits before it raises `NotReady`.
     """
@@ -73,7 +73,7 @@ class Store:
     ) -> None:
         self._logdirs = tuple(logdirs)
         self._clock, self._patience_s = clock, patience_s
-        # Lines of their own to stand in: listing and looking at what is loaded don't wait until large files are read.
+        # Threads of their own: listing and event details don't wait until large files are read.
         self._listers, self._detailers = Workers(1), Workers(1)
         self._traces = TraceCache(capacity_bytes, cache, read, clock)
         self._runs = RunCache(cache, patience_s)
@@ -87,11 +87,11 @@ class Store:
 
     @property
     def logdirs(self) -> tuple[Logdir, ...]:
-        """Where traces are looked for."""
+        """The folders that are searched for traces."""
         return self._logdirs
 
     def listing(self) -> Listing | None:
-        """What lies under the logdirs now, or a moment ago if they are slow; None before the first listing is done."""
+        """What is under the logdirs now, or a moment ago if they are slow; None before the first listing is done."""
         with self._lock:
             if (self._scan is None or self._scan.done()) and self._clock() - self._listed_at > 4 * self._listing_took_s:
                 self._scan = self._listers.submit(self._list)
@@ -108,12 +108,12 @@ class Store:
             self._listing_took_s = self._listed_at - begun
 
     def has_something_to_show(self) -> bool:
-        """Whether there is a trace or a problem; True while that isn't known."""
+        """Whether there is a trace or a problem; True before the first listing is done."""
         listing = self.listing()
         return listing is None or bool(listing.files or listing.problems)
 
     def find(self, run: str, worker: str, span: str) -> TraceFile:
-        """The file of these names.
+        """The file of a run, worker and span.
 
         Raises:
             NotFound: There is no such run, worker or span.
@@ -128,7 +128,7 @@ class Store:
         return listing
 
     def shown(self, path: str) -> str:
-        """What a file is called where people see it who don't see this machine's folders."""
+        """A file's path as the page may show it, without this machine's folders."""
         listed = self._listing.files if self._listing else ()
         is_elsewhere = is_url(path) or Path(path).is_absolute()
         return next((file.shown for file in listed if file.path == path), last_part(path) if is_elsewhere else path)
@@ -145,11 +145,11 @@ class Store:
             raise NotReady(entry.progress(self._clock()))
         try:
             return entry.future.result()
-        except Abandoned as error:  # meanwhile: the next question begins anew
+        except Abandoned as error:  # meanwhile: the next question starts it again
             raise NotReady(LoadingProgress("waiting")) from error
 
     def partial(self, file: TraceFile) -> Partial | None:
-        """What is known of a file that is being read, and will be for some time; None of any other."""
+        """The first part of a file that takes long to read; None for any other file."""
         return self._traces.entry(file).partial
 
     def frame(self, view: View, file: TraceFile, arguments: Mapping[str, object]) -> pl.DataFrame | Missing:
@@ -179,7 +179,7 @@ class Store:
         return self._runs.frame(view, listing, listed, arguments)
 
     def about_ranks(self, file: TraceFile, name: str, question: Callable[[Ranks], Result]) -> Result:
-        """What a function says of all recordings of a file's span, computed at the first call under its name.
+        """The result of a function of all recordings of a file's span, computed at the first call with this name.
 
         Raises:
             NotReady: It isn't computed yet.
@@ -197,15 +197,15 @@ class Store:
         most: int = MOST_RESULTS,
         shares: Callable[..., Shared] | None = None,
     ) -> Result:
-        """What a function says of the trace in a file and of its timeline, computed at the first call.
+        """The result of a function of the trace in a file and of its timeline, computed at the first call.
 
         Args:
             file: The file.
-            name: Of the question: with the arguments it tells questions apart.
+            name: With the arguments, the key of the result.
             question: Called with the trace, the timeline and the arguments.
-            arguments: Whatever else it asks.
-            most: How many answers to it are kept: few, if they are large.
-            shares: Makes what the function begins with, as a view says it.
+            arguments: Further arguments of the function.
+            most: How many results of this name are cached: few if they are large.
+            shares: Computes what several functions begin with (`View.shares`).
 
         Raises:
             TraceError: The file can't be used.
@@ -219,7 +219,7 @@ class Store:
         return result_within(result, self._patience_s, "analysing")
 
     def timeline(self, file: TraceFile) -> Timeline:
-        """The timeline of the trace in a file, made at the first call.
+        """The timeline of the trace in a file, built at the first call.
 
         Raises:
             TraceError: The file can't be used.
@@ -245,7 +245,7 @@ class Store:
             BadParameter: The view, or a column of it, can't be compared.
             NotReady: It isn't computed yet.
         """
-        self._traces.entry(base)  # both are read at the same time, while the first is waited for
+        self._traces.entry(base)  # starts both reads before waiting for the first
         self._traces.entry(new)
         old_trace, new_trace = ask_all(lambda: self.trace(base), lambda: self.trace(new))
         key = ("compare", view.id, tuple(sorted(arguments.items())), tuple(columns), base.path, base.stamp)
@@ -257,7 +257,7 @@ class Store:
         """The event of the file that begins at this byte of its text.
 
         Raises:
-            NotFound: No row of the trace is of such an event.
+            NotFound: No row of the trace belongs to such an event.
             TraceError: The file can't be used, or changed since the trace was read.
             NotReady: It is being searched.
         """

@@ -1,11 +1,11 @@
-"""A store with a cache: what one has read, the next opens."""
+"""An engine with a cache: what one has read, the next opens."""
 
 import threading
 
 import pytest
 
 from kinetoscope_tb.discovery import Logdir, list_traces
-from kinetoscope_tb.engine import LoadingProgress, NotReady, Store, read_trace
+from kinetoscope_tb.engine import Engine, LoadingProgress, NotReady, read_trace
 from kinetoscope_tb.engine.cache import Cache
 from kinetoscope_tb.engine.trace_cache import held_bytes
 from kinetoscope_tb.errors import NotFound, TraceError
@@ -41,18 +41,18 @@ class Reader:
         return read_trace(path, progress)
 
 
-def store(cache, reader, **options):
-    return Store([Logdir("/nowhere")], cache=cache, read=reader, **{"patience_s": LONG_S, **options})
+def make_engine(cache, reader, **options):
+    return Engine([Logdir("/nowhere")], cache=cache, read=reader, **{"patience_s": LONG_S, **options})
 
 
-def wait_until_kept(held):
-    for job in held._traces._writes:
+def wait_until_kept(engine):
+    for job in engine._traces._writes:
         assert job.exception(LONG_S) is None
 
 
-def test_what_one_store_has_read_the_next_opens(cache, file):
+def test_what_one_engine_has_read_the_next_opens(cache, file):
     reader = Reader()
-    first, second = store(cache, reader), store(cache, reader)
+    first, second = make_engine(cache, reader), make_engine(cache, reader)
     answer = first.frame(VIEWS["operators"], file, {})
     wait_until_kept(first)
     assert second.frame(VIEWS["operators"], file, {}).equals(answer)
@@ -64,9 +64,9 @@ def test_a_file_that_changed_is_read_and_kept_anew(cache, file, tmp_path):
     for name in ("aten::mm", "aten::add_of_another_length"):
         changed = put(tmp_path, name)
         for _ in range(2):
-            held = store(cache, reader)
-            assert held.trace(changed).host_events["name"].to_list() == [name]
-            wait_until_kept(held)
+            engine = make_engine(cache, reader)
+            assert engine.trace(changed).host_events["name"].to_list() == [name]
+            wait_until_kept(engine)
     assert len(reader.calls) == 2
 
 
@@ -76,31 +76,31 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(cache, file, tmp_path)
         put(tmp_path, "aten::add_of_another_length")
         return trace
 
-    held = store(cache, growing)
-    held.trace(file)
-    wait_until_kept(held)
+    engine = make_engine(cache, growing)
+    engine.trace(file)
+    wait_until_kept(engine)
     assert cache.entries() == []
 
 
 def test_the_answer_does_not_wait_for_the_cache(cache, file, monkeypatch):
     free = threading.Event()
     monkeypatch.setattr(cache, "write", lambda *what: free.wait(LONG_S))
-    held = store(cache, Reader())
-    assert held.frame(VIEWS["operators"], file, {})["name"].to_list() == ["aten::mm"]
-    assert not held._traces._writes[0].done()
+    engine = make_engine(cache, Reader())
+    assert engine.frame(VIEWS["operators"], file, {})["name"].to_list() == ["aten::mm"]
+    assert not engine._traces._writes[0].done()
     free.set()
-    wait_until_kept(held)
+    wait_until_kept(engine)
 
 
 def test_a_cache_that_is_slow_does_not_hold_many_traces(cache, file, monkeypatch):
     free = threading.Event()
     monkeypatch.setattr(cache, "write", lambda *what: free.wait(LONG_S))
-    held = store(cache, Reader(), capacity_bytes=1)
+    engine = make_engine(cache, Reader(), capacity_bytes=1)
     for stamp in range(20):
-        held.trace(type(file)(**{**vars(file), "stamp": stamp}))
-    assert len(held._traces._writes) == 4
+        engine.trace(type(file)(**{**vars(file), "stamp": stamp}))
+    assert len(engine._traces._writes) == 4
     free.set()
-    wait_until_kept(held)
+    wait_until_kept(engine)
 
 
 def test_an_error_is_not_kept(cache, tmp_path):
@@ -109,51 +109,51 @@ def test_an_error_is_not_kept(cache, tmp_path):
     file = list_traces([Logdir(str(path))]).files[0]
     for _ in range(2):
         with pytest.raises(TraceError):
-            store(cache, Reader()).trace(file)
+            make_engine(cache, Reader()).trace(file)
     assert cache.entries() == []
 
 
 def test_an_entry_that_goes_meanwhile_is_read_from_the_file(cache, file):
     reader = Reader()
-    first = store(cache, reader)
+    first = make_engine(cache, reader)
     first.trace(file)
     wait_until_kept(first)
     cache.clear()
-    assert store(cache, reader).trace(file).host_events.height == 1
+    assert make_engine(cache, reader).trace(file).host_events.height == 1
     assert len(reader.calls) == 2
 
 
 def test_without_a_cache_nothing_is_written(file, tmp_path):
     before = sorted(tmp_path.iterdir())
-    held = store(None, Reader())
-    held.trace(file)
-    assert len(held._traces._writes) == 0
+    engine = make_engine(None, Reader())
+    engine.trace(file)
+    assert len(engine._traces._writes) == 0
     assert sorted(tmp_path.iterdir()) == before
 
 
 @pytest.mark.parametrize("is_cached", [False, True])
 def test_an_event_is_found_whether_the_trace_was_read_or_opened(cache, file, is_cached):
     if is_cached:
-        first = store(cache, Reader())
+        first = make_engine(cache, Reader())
         first.trace(file)
         wait_until_kept(first)
-    held = store(cache, Reader())
-    offset = held.trace(file).host_events["offset"][0]
-    assert held.event(file, offset).value["name"] == "aten::mm"
-    assert held.event(file, offset) is held.event(file, offset)
+    engine = make_engine(cache, Reader())
+    offset = engine.trace(file).host_events["offset"][0]
+    assert engine.event(file, offset).value["name"] == "aten::mm"
+    assert engine.event(file, offset) is engine.event(file, offset)
     with pytest.raises(NotFound):
-        held.event(file, offset + 1)
+        engine.event(file, offset + 1)
 
 
 def test_an_event_of_a_file_that_changed_or_went_is_none(cache, file, tmp_path):
-    held = store(cache, Reader())
-    offset = held.trace(file).host_events["offset"][0]
+    engine = make_engine(cache, Reader())
+    offset = engine.trace(file).host_events["offset"][0]
     put(tmp_path, "aten::add_of_another_length")
     with pytest.raises(TraceError, match="has changed since it was read"):
-        held.event(file, offset)
+        engine.event(file, offset)
     (tmp_path / "rank0.pt.trace.json").unlink()
     with pytest.raises(TraceError, match="is gone since it was read"):
-        held.event(file, offset)
+        engine.event(file, offset)
 
 
 def test_details_that_are_remembered_are_bounded(cache, tmp_path):
@@ -163,10 +163,10 @@ def test_details_that_are_remembered_are_bounded(cache, tmp_path):
     path = tmp_path / "rank0.pt.trace.json"
     path.write_text(many.text())
     file = list_traces([Logdir(str(path))]).files[0]
-    held = store(cache, Reader())
-    for offset in held.trace(file).host_events["offset"]:
-        held.event(file, offset)
-    assert len(held._events) == 64
+    engine = make_engine(cache, Reader())
+    for offset in engine.trace(file).host_events["offset"]:
+        engine.event(file, offset)
+    assert len(engine._events) == 64
 
 
 def test_while_an_entry_is_opened_the_page_hears_so(cache, file, monkeypatch):
@@ -177,29 +177,29 @@ def test_while_an_entry_is_opened_the_page_hears_so(cache, file, monkeypatch):
         free.wait(LONG_S)
 
     monkeypatch.setattr(cache, "open", slow)
-    held = store(cache, Reader(), patience_s=0)
+    engine = make_engine(cache, Reader(), patience_s=0)
     with pytest.raises(NotReady):
-        held.trace(file)
+        engine.trace(file)
     assert begun.wait(LONG_S)
     with pytest.raises(NotReady) as raised:
-        held.trace(file)
+        engine.trace(file)
     assert raised.value.progress == LoadingProgress("opening")
     free.set()
 
 
 def test_a_timeline_is_answered_from_the_cache_once_it_is_there(cache, file):
-    first, second = store(cache, Reader()), store(cache, Reader())
+    first, second = make_engine(cache, Reader()), make_engine(cache, Reader())
     made = first.timeline(file)
     wait_until_kept(first)
-    for held in (first, second):
-        mapped = held.timeline(file)
+    for engine in (first, second):
+        mapped = engine.timeline(file)
         assert not mapped.start_ns.flags.owndata
         assert mapped.start_ns.tolist() == made.start_ns.tolist()
-        assert held._traces.entry(file).held_bytes == held_bytes(held.trace(file))
+        assert engine._traces.entry(file).held_bytes == held_bytes(engine.trace(file))
 
 
 def test_a_timeline_without_a_cache_counts_as_memory(file):
-    held = store(None, Reader())
-    made = held.timeline(file)
-    assert held.timeline(file) is made
-    assert held._traces.entry(file).held_bytes == held_bytes(held.trace(file)) + made.held_bytes
+    engine = make_engine(None, Reader())
+    made = engine.timeline(file)
+    assert engine.timeline(file) is made
+    assert engine._traces.entry(file).held_bytes == held_bytes(engine.trace(file)) + made.held_bytes

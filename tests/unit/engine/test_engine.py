@@ -1,4 +1,4 @@
-"""The store is given a reader that the test holds back and lets go; nothing waits for a clock."""
+"""The engine is given a reader that the test holds back and lets go; nothing waits for a clock."""
 
 import shutil
 import threading
@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.discovery import Logdir, TraceFile
-from kinetoscope_tb.engine import LoadingProgress, Missing, NotReady, Store, read_trace
+from kinetoscope_tb.engine import Engine, LoadingProgress, Missing, NotReady, read_trace
 from kinetoscope_tb.engine.trace_cache import MOST_RESULTS, TraceCache
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import Progress
@@ -64,8 +64,8 @@ def file(path="a", stamp=1, size=100):
     return TraceFile("run", "worker", "span", path, path, size, stamp)
 
 
-def store(reader, **options):
-    return Store([Logdir("/nowhere")], read=reader, **{"patience_s": LONG_S, **options})
+def make_engine(reader, **options):
+    return Engine([Logdir("/nowhere")], read=reader, **{"patience_s": LONG_S, **options})
 
 
 def progress_of(question, *arguments):
@@ -77,9 +77,9 @@ def progress_of(question, *arguments):
 
 def test_a_file_is_read_once_whoever_asks_and_however_often():
     reader = Reader(is_held=True)
-    held = store(reader)
+    engine = make_engine(reader)
     with ThreadPoolExecutor(8) as pool:
-        answers = [pool.submit(held.trace, file()) for _ in range(8)]
+        answers = [pool.submit(engine.trace, file()) for _ in range(8)]
         assert reader.reports.wait(LONG_S)
         reader.free.set()
         assert len({id(answer.result()) for answer in answers}) == 1
@@ -88,25 +88,25 @@ def test_a_file_is_read_once_whoever_asks_and_however_often():
 
 def test_while_a_file_is_read_the_answer_is_how_far_it_is():
     reader, now = Reader(is_held=True), [100.0]
-    held = store(reader, patience_s=0, clock=lambda: now[0])
-    progress_of(held.trace, file())
+    engine = make_engine(reader, patience_s=0, clock=lambda: now[0])
+    progress_of(engine.trace, file())
     assert reader.reports.wait(LONG_S)
     now[0] = 105.0
-    progress = progress_of(held.trace, file())
+    progress = progress_of(engine.trace, file())
     assert progress == LoadingProgress("reading", fraction=0.25, bytes_per_second=5.0, seconds_left=15.0)
     reader.free.set()
 
 
 def test_what_is_loaded_is_looked_at_while_large_files_are_read():
     reader = Reader()
-    held = store(reader)
-    held.trace(file("loaded"))
+    engine = make_engine(reader)
+    engine.trace(file("loaded"))
     reader.free.clear()
-    held._patience_s = 0
+    engine._patience_s = 0
     for name in "abcdef":
-        progress_of(held.trace, file(name))
-    held._patience_s = LONG_S
-    assert held.frame(VIEW, file("loaded"), {})["rows"].to_list() == [1]
+        progress_of(engine.trace, file(name))
+    engine._patience_s = LONG_S
+    assert engine.frame(VIEW, file("loaded"), {})["rows"].to_list() == [1]
     reader.free.set()
 
 
@@ -118,9 +118,9 @@ def test_a_view_is_computed_once_for_the_same_parameters():
         return pl.DataFrame({"rows": [trace.rows.height]})
 
     view = View(counted, table=Counted, title="Counted", group="Host")
-    held = store(Reader())
+    engine = make_engine(Reader())
     with ThreadPoolExecutor(8) as pool:
-        frames = [pool.submit(held.frame, view, file(), {}) for _ in range(8)]
+        frames = [pool.submit(engine.frame, view, file(), {}) for _ in range(8)]
     assert [frame.result()["rows"].to_list() for frame in frames] == [[1]] * 8
     assert len(calls) == 1
 
@@ -137,11 +137,11 @@ def test_what_several_views_begin_with_is_made_once_before_them_and_counts_as_he
         return counted(trace)
 
     views = [View(begun, table=Counted, title="Begun", group="Host", shares=make) for _ in range(6)]
-    held = store(Reader())
+    engine = make_engine(Reader())
     with ThreadPoolExecutor(6) as pool:
-        frames = [pool.submit(held.frame, view, file(), {"n": n}) for n, view in enumerate(views)]
+        frames = [pool.submit(engine.frame, view, file(), {"n": n}) for n, view in enumerate(views)]
     assert [frame.exception() for frame in frames] == [None] * 6
-    assert held._traces.entry(file()).held_bytes >= 7_000
+    assert engine._traces.entry(file()).held_bytes >= 7_000
 
 
 def test_of_the_many_results_of_one_trace_those_used_longest_ago_are_forgotten():
@@ -174,61 +174,61 @@ def test_of_large_results_only_a_few_of_a_kind_are_kept():
 
 
 def test_a_trace_without_what_a_view_needs_is_missing_it():
-    assert store(Reader(size=0)).frame(VIEW, file(), {}) == Missing("Record rows.")
+    assert make_engine(Reader(size=0)).frame(VIEW, file(), {}) == Missing("Record rows.")
 
 
 def test_a_file_that_changed_is_read_again_and_its_results_are_forgotten():
     reader = Reader()
-    held = store(reader)
-    assert held.frame(VIEW, file(stamp=1), {})["rows"].to_list() == [1]
+    engine = make_engine(reader)
+    assert engine.frame(VIEW, file(stamp=1), {})["rows"].to_list() == [1]
     reader.size = 3
-    assert held.frame(VIEW, file(stamp=1), {})["rows"].to_list() == [1]
-    assert held.frame(VIEW, file(stamp=2), {})["rows"].to_list() == [3]
+    assert engine.frame(VIEW, file(stamp=1), {})["rows"].to_list() == [1]
+    assert engine.frame(VIEW, file(stamp=2), {})["rows"].to_list() == [3]
     assert len(reader.calls) == 2
 
 
 def test_an_error_is_the_answer_until_the_file_changes():
     reader = Reader()
-    held = store(reader)
+    engine = make_engine(reader)
     for stamp in (1, 1, 2):
         with pytest.raises(TraceError, match="no good"):
-            held.trace(file("bad", stamp))
+            engine.trace(file("bad", stamp))
     assert len(reader.calls) == 2
 
 
 def test_one_bad_file_does_not_concern_the_others():
-    held = store(Reader())
+    engine = make_engine(Reader())
     with pytest.raises(TraceError):
-        held.trace(file("bad"))
-    assert held.trace(file("good")).rows.height == 1
+        engine.trace(file("bad"))
+    assert engine.trace(file("good")).rows.height == 1
 
 
 def test_beyond_the_capacity_the_trace_used_longest_ago_goes():
     reader = Reader(size=100)  # 800 bytes each
-    held = store(reader, capacity_bytes=2000)
+    engine = make_engine(reader, capacity_bytes=2000)
     for path in ("a", "b", "a", "c", "a", "b"):
-        held.trace(file(path))
+        engine.trace(file(path))
     assert reader.calls == ["a", "b", "c", "b"]
 
 
 def test_a_trace_larger_than_the_capacity_is_still_shown():
-    held = store(Reader(size=100), capacity_bytes=1)
-    assert held.frame(VIEW, file(), {})["rows"].to_list() == [100]
+    engine = make_engine(Reader(size=100), capacity_bytes=1)
+    assert engine.frame(VIEW, file(), {})["rows"].to_list() == [100]
 
 
-def test_making_a_store_starts_no_thread_and_touches_no_disk(monkeypatch):
+def test_making_an_engine_starts_no_thread_and_touches_no_disk(monkeypatch):
     import os
 
     monkeypatch.setattr(os, "scandir", lambda path: pytest.fail("listed"))
     before = threading.active_count()
-    Store([Logdir("/nowhere")])
+    Engine([Logdir("/nowhere")])
     assert threading.active_count() == before
 
 
 def test_a_listing_that_takes_long_is_unknown_and_the_tab_is_there(monkeypatch):
     free = threading.Event()
-    monkeypatch.setattr("kinetoscope_tb.engine.store.list_traces", lambda logdirs, heads, manifests: free.wait(LONG_S))
-    slow = store(Reader(), patience_s=0)
+    monkeypatch.setattr("kinetoscope_tb.engine.engine.list_traces", lambda logdirs, heads, manifests: free.wait(LONG_S))
+    slow = make_engine(Reader(), patience_s=0)
     assert slow.listing() is None
     assert slow.has_something_to_show()
     assert progress_of(slow.find, "r", "w", "s") == LoadingProgress("listing")
@@ -236,19 +236,19 @@ def test_a_listing_that_takes_long_is_unknown_and_the_tab_is_there(monkeypatch):
 
 
 def test_what_appears_between_two_questions_is_seen(tmp_path):
-    held = Store([Logdir(str(tmp_path))], patience_s=LONG_S, clock=iter(range(10**6)).__next__)
+    engine = Engine([Logdir(str(tmp_path))], patience_s=LONG_S, clock=iter(range(10**6)).__next__)
     for known in range(20):
-        assert len(held.listing().files) == known
+        assert len(engine.listing().files) == known
         (tmp_path / f"rank{known}.pt.trace.json").write_text("{}")
-        seen = (len(held.listing().files) for _ in range(100))  # the clock ticks with every look at it
+        seen = (len(engine.listing().files) for _ in range(100))  # the clock ticks with every look at it
         assert known + 1 in seen
 
 
 def test_the_tab_is_there_when_there_is_a_trace_and_not_else(tmp_path):
-    empty = Store([Logdir(str(tmp_path))], patience_s=LONG_S)
+    empty = Engine([Logdir(str(tmp_path))], patience_s=LONG_S)
     assert not empty.has_something_to_show()
     (tmp_path / "rank0.pt.trace.json").write_text("{}")
-    assert Store([Logdir(str(tmp_path))], patience_s=LONG_S).has_something_to_show()
+    assert Engine([Logdir(str(tmp_path))], patience_s=LONG_S).has_something_to_show()
 
 
 def test_a_fault_while_reading_names_the_file_and_is_logged(monkeypatch, caplog):
@@ -258,14 +258,14 @@ def test_a_fault_while_reading_names_the_file_and_is_logged(monkeypatch, caplog)
     assert "Traceback" in caplog.text
 
 
-def seen_until(held, is_right):
+def seen_until(engine, is_right):
     """What lies there, once it is right; the clock ticks with every look at it."""
-    return next(names for _ in range(100) if is_right(names := held.listing().runs))
+    return next(names for _ in range(100) if is_right(names := engine.listing().runs))
 
 
 @pytest.fixture
 def watched(tmp_path):
-    return Store([Logdir(str(tmp_path))], patience_s=LONG_S, clock=iter(range(10**6)).__next__)
+    return Engine([Logdir(str(tmp_path))], patience_s=LONG_S, clock=iter(range(10**6)).__next__)
 
 
 def test_a_folder_that_appears_and_vanishes_is_seen(tmp_path, watched):
@@ -303,11 +303,11 @@ def test_a_file_of_any_name_is_seen_once_it_begins_like_a_trace(tmp_path, watche
 
 def test_an_event_that_takes_long_is_being_searched(monkeypatch):
     free = threading.Event()
-    monkeypatch.setattr("kinetoscope_tb.engine.store.event_in", lambda *_: free.wait(LONG_S) and "found")
-    held = store(Reader())
-    held.trace(file())
-    held._patience_s = 0
-    assert progress_of(held.event, file(), 49) == LoadingProgress("searching")
+    monkeypatch.setattr("kinetoscope_tb.engine.engine.event_in", lambda *_: free.wait(LONG_S) and "found")
+    engine = make_engine(Reader())
+    engine.trace(file())
+    engine._patience_s = 0
+    assert progress_of(engine.event, file(), 49) == LoadingProgress("searching")
     free.set()
-    held._patience_s = LONG_S
-    assert held.event(file(), 49) == "found"
+    engine._patience_s = LONG_S
+    assert engine.event(file(), 49) == "found"
