@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from .diagnostics import diagnose
-from .discovery import Listing, TraceFile, list_given
+from .discovery import Listing, TraceFile, list_path
 from .engine import (
     Missing,
     compute,
@@ -103,9 +103,9 @@ class Profile:
         if name not in EVERY_VIEW:
             raise NotFound("view", name, EVERY_VIEW)
         view = EVERY_VIEW[name]
-        given = view.arguments({key: str(value) for key, value in parameters.items()})
+        arguments = view.arguments({key: str(value) for key, value in parameters.items()})
         recorded = self._trace if view.scope == "recording" else self._ranks(view.scope)
-        return _frame(name, merge_run_notes(view, compute(view, recorded, given), self._file))
+        return _frame(name, merge_run_notes(view, compute(view, recorded, arguments), self._file))
 
     def _ranks(self, scope: str) -> Ranks:
         files = files_of(self._listing, self._file, scope)
@@ -131,8 +131,8 @@ class Profile:
         """
         if view not in VIEWS:
             raise NotFound("view", view, VIEWS)
-        given = VIEWS[view].arguments({key: str(value) for key, value in parameters.items()})
-        result = compute_comparison(VIEWS[view], base._trace, self._trace, given, columns)
+        arguments = VIEWS[view].arguments({key: str(value) for key, value in parameters.items()})
+        result = compute_comparison(VIEWS[view], base._trace, self._trace, arguments, columns)
         return _frame(view, result if isinstance(result, Missing) else result.frame)
 
     def __getattr__(self, name: str) -> pl.DataFrame:
@@ -162,7 +162,7 @@ def opened(path: str, run: str | None, worker: str | None, span: str | None) -> 
         NotFound: No recording has these names.
         TraceError: The file can't be used.
     """
-    listing = list_given(path)
+    listing = list_path(path)
     file, _ = listing.first(run=run, worker=worker, span=span)
     cache = configured()
     trace, is_new = open_or_read(file, cache)
@@ -177,5 +177,5 @@ def listed(path: str) -> pl.DataFrame:
     Raises:
         LogdirError: There is no such path, or no trace in it.
     """
-    rows = [(file.run, file.worker, file.span, file.path, file.bytes) for file in list_given(path).files]
+    rows = [(file.run, file.worker, file.span, file.path, file.bytes) for file in list_path(path).files]
     return pl.DataFrame(rows, schema=["run", "worker", "span", "path", "bytes"], orient="row")

@@ -78,8 +78,8 @@ class NotFound(RequestError):
 
     status = 404
 
-    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
+    def __init__(self, what: str, name: str, existing: Iterable[str]) -> None:
+        names = sorted(existing)
         there = f"there is {', '.join(names[:8])}{' …' if len(names) > 8 else ''}" if names else "there is none"
         super().__init__(f"There is no {what} {name[:MOST_NAME]!r}; {there}.")
 

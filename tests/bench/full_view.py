@@ -9,7 +9,7 @@ import statistics
 import sys
 import time
 
-from kinetoscope_tb.discovery import list_given
+from kinetoscope_tb.discovery import list_path
 from kinetoscope_tb.engine.cache import configured
 from kinetoscope_tb.engine.files import open_or_arrange, open_or_read
 from kinetoscope_tb.timeline import BUCKETS
@@ -41,7 +41,7 @@ def full_view(timelines) -> bytes:
     return batch_bytes(tiles)
 
 
-timelines = [arranged(file) for file in list_given(sys.argv[1]).files]
+timelines = [arranged(file) for file in list_path(sys.argv[1]).files]
 begun = time.perf_counter()
 size = len(full_view(timelines))
 first_s, again = time.perf_counter() - begun, []

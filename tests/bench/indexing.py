@@ -95,7 +95,7 @@ def _index(run: Path, folder: Path, processes: int, measured: Callable[..., obje
 
 def main() -> None:
     """Make summaries, open them, print."""
-    from kinetoscope_tb.discovery import list_given
+    from kinetoscope_tb.discovery import list_path
     from kinetoscope_tb.engine import compute, files_of, load_summaries, local_executors, ranks_of
     from kinetoscope_tb.engine.cache import configured
     from kinetoscope_tb.engine.cache.summary_entry import packed
@@ -109,7 +109,7 @@ def main() -> None:
     folder.mkdir(parents=True)
     for rank in range(count):
         (folder / f"rank{rank}.1.pt.trace.json").write_text('{"traceEvents": []}')
-    listing = list_given(str(folder))
+    listing = list_path(str(folder))
     for file in listing.files:
         cache.write_summary(packed(summary_of(made, int(file.worker.removeprefix("rank")))), file.path, file.stamp)
     said = {}

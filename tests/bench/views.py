@@ -9,7 +9,7 @@ import json
 import sys
 import time
 
-from kinetoscope_tb.discovery import list_given
+from kinetoscope_tb.discovery import list_path
 from kinetoscope_tb.engine import Engine, Missing, NotReady, compute, read_trace
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.web import encode
@@ -47,7 +47,7 @@ def main() -> None:
     """Load, ask, print."""
     path = sys.argv[1]
     trace = read_trace(path)
-    (file,) = list_given(path).files
+    (file,) = list_path(path).files
     engine = Engine((), read=lambda _path, _progress: trace)
     rows = []
     for view in VIEWS.values():

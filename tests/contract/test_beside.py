@@ -7,7 +7,7 @@ from pathlib import Path
 import boto3
 import pytest
 
-from kinetoscope_tb.discovery import Logdir, list_given
+from kinetoscope_tb.discovery import Logdir, list_path
 from kinetoscope_tb.engine import Engine, ExecutorFactory, files_of, load_summaries, ranks_of
 from kinetoscope_tb.engine.cache.pack import FILE_NAME
 from kinetoscope_tb.views import RUN_VIEWS
@@ -33,7 +33,7 @@ class Nobody:
 
 def opened(folder, executor=Nobody):
     """The run as somebody sees it who has an empty cache; and what is told of the summaries beside it."""
-    listing, notes = list_given(str(folder)), []
+    listing, notes = list_path(str(folder)), []
     files = files_of(listing, listing.files[0], "span")
     outcomes = load_summaries(files, None, ExecutorFactory(executor, 1), on_problem=notes.append)
     return ranks_of(listing, files[0], files, outcomes, notes)
@@ -72,7 +72,7 @@ def test_a_copy_of_the_run_opens_without_its_recordings_being_read(indexed, tmp_
     assert first.matches["members"].to_list() == [RANKS] * 3
     copy = shutil.copytree(indexed, tmp_path / "elsewhere", copy_function=shutil.copyfile)  # at other times
     assert opened(copy).calls.equals(first.calls)
-    assert [file.shown for file in list_given(str(indexed)).files] == [f"rank{r}.1.pt.trace.json" for r in range(RANKS)]
+    assert [file.shown for file in list_path(str(indexed)).files] == [f"rank{r}.1.pt.trace.json" for r in range(RANKS)]
 
 
 def test_nobody_else_writes_into_a_logdir(tmp_path, kinetoscope, monkeypatch):

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from kinetoscope_tb.discovery import list_given
+from kinetoscope_tb.discovery import list_path
 from kinetoscope_tb.engine import executors, load_summaries
 from kinetoscope_tb.engine.cache import Cache
 from kinetoscope_tb.engine.summary_loader import read_all
@@ -35,7 +35,7 @@ def test_a_run_is_summed_up_once_and_what_is_broken_is_told(kinetoscope, logdir,
 
 
 def test_what_was_summed_up_is_not_read_again(kinetoscope, logdir, tmp_path, monkeypatch):
-    files = [file for file in list_given(str(logdir)).files if file.worker != "rank3"]
+    files = [file for file in list_path(str(logdir)).files if file.worker != "rank3"]
     with executors("local", 2) as some:
         assert len(list(load_summaries(files[:5], Cache(tmp_path), some))) == 5
     monkeypatch.setenv("KINETOSCOPE_CACHE", str(tmp_path))
@@ -69,7 +69,7 @@ def test_without_a_cache_there_is_no_place_for_summaries(kinetoscope, logdir):
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_sums_up_all_though_one_of_its_workers_is_killed(logdir):
     distributed = pytest.importorskip("distributed")
-    files = list_given(str(logdir)).files
+    files = list_path(str(logdir)).files
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with distributed.LocalCluster(**options, host="127.0.0.1", silence_logs=50) as cluster:
         with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:

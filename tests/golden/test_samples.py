@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kinetoscope_tb.discovery import list_given
+from kinetoscope_tb.discovery import list_path
 from kinetoscope_tb.distributed import Member, Ranks, summary
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import RUN_VIEWS, VIEWS
@@ -67,7 +67,7 @@ def assert_golden(path, text):
 @cache
 def sample_run(scope):
     """All recordings of the sample with two ranks, or the first of each."""
-    workers = list_given(str(SAMPLES / "gloo_2ranks")).runs["ddp"]
+    workers = list_path(str(SAMPLES / "gloo_2ranks")).runs["ddp"]
     chosen = [
         Member(worker, span, place, summary(read_once(Path(file.path))))
         for worker, spans in workers.items()

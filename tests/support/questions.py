@@ -39,10 +39,10 @@ from kinetoscope_tb.timeline import timeline
 from kinetoscope_tb.timeline.core.tile_encoding import batch_bytes
 from kinetoscope_tb.timeline.counters.counters import batch_bytes as counter_bytes
 from kinetoscope_tb.timeline.counters.counters import counters
+from kinetoscope_tb.timeline.critical_path.cross_rank_pieces import CrossRankPieces
+from kinetoscope_tb.timeline.critical_path.path_pieces import PathPieces
 from kinetoscope_tb.timeline.details.details import details
 from kinetoscope_tb.timeline.details.links import Links
-from kinetoscope_tb.timeline.paths.path_across_slices import PathAcrossSlices
-from kinetoscope_tb.timeline.paths.path_slices import PathSlices
 from kinetoscope_tb.timeline.search.area import Area, area
 from kinetoscope_tb.timeline.search.search import parsed, search
 from kinetoscope_tb.trace import Trace
@@ -70,8 +70,8 @@ def reading(data: bytes, path: str = "odd.json") -> Trace:
     """
 
     def progress(so_far: Progress) -> None:
-        if so_far.beginning is not None:
-            partial = Partial(0.5, so_far.beginning())
+        if so_far.preview is not None:
+            partial = Partial(0.5, so_far.preview())
             fail_if_unsound(encode.reading(LoadingProgress("reading", 0.5, None, None), partial))
 
     return read_blocks([data], path=path, threads=1, progress=progress)
@@ -210,7 +210,7 @@ def _about_the_timeline(trace: Trace, numbers: Random) -> Iterator[Question]:
             "/timeline/area",
             lambda b=begin, e=end: fail_if_unsound(encode.table(Area, area(made, b, max(b, e), every))),
         )
-    yield "/timeline/path", lambda: fail_if_unsound(PathSlices.of(trace, made).within(made, *window, 100))
+    yield "/timeline/path", lambda: fail_if_unsound(PathPieces.of(trace, made).within(made, *window, 100))
     if numbers.randrange(3) == 0:
         yield "/timeline/export", lambda: _export(trace, made)
 
@@ -305,7 +305,7 @@ def _across(trace: Trace, ranks: Ranks, member: int) -> None:
     stretches = PathSegments.of(ranks)
     drawn = timeline(trace)
     fail_if_unsound([stretches.shares(member, *drawn.window), stretches.notes])
-    path = PathAcrossSlices.of(trace, drawn, stretches, member)
+    path = CrossRankPieces.of(trace, drawn, stretches, member)
     fail_if_unsound(path.within(drawn, *drawn.window, 100))
 
 

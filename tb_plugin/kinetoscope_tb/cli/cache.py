@@ -22,38 +22,40 @@ def cache(clear: bool, form: str) -> None:
     from ..engine.cache import configured
     from ..web import encode
 
-    kept = configured()
-    if kept is None:
+    disk_cache = configured()
+    if disk_cache is None:
         click.echo(encode.text({"folder": None}) if form == "json" else "The cache is off.")
         return
-    problem = kept.problem()
-    freed = kept.clear() if clear and not problem else 0
+    problem = disk_cache.problem()
+    freed = disk_cache.clear() if clear and not problem else 0
     if form == "json":
-        entries = [] if problem else kept.entries()
+        entries = [] if problem else disk_cache.entries()
         listed = [{"path": e.path, "bytes": e.bytes, "used": e.used} for e in entries]
         sizes = {
-            "capacity_bytes": kept.capacity_bytes(),
+            "capacity_bytes": disk_cache.capacity_bytes(),
             "freed_bytes": freed,
-            "unfinished_bytes": kept.unfinished_bytes(),
+            "unfinished_bytes": disk_cache.unfinished_bytes(),
         }
-        click.echo(encode.text({"folder": str(kept.folder), "problem": problem, **sizes, "traces": listed}))
+        click.echo(encode.text({"folder": str(disk_cache.folder), "problem": problem, **sizes, "traces": listed}))
         return
     if problem:
-        click.echo(f"{kept.folder} isn't used: {problem}.")
+        click.echo(f"{disk_cache.folder} isn't used: {problem}.")
         return
     if clear:
         click.echo(f"{_megabytes(freed)} freed.")
-    _print(kept)
+    _print(disk_cache)
 
 
-def _print(kept: Cache) -> None:
+def _print(disk_cache: Cache) -> None:
     from .text_table import visible
 
-    entries = kept.entries()
-    held = sum(entry.bytes for entry in entries)
+    entries = disk_cache.entries()
+    used_bytes = sum(entry.bytes for entry in entries)
     traces = f"{len(entries)} trace{'' if len(entries) == 1 else 's'}"
-    click.echo(f"{kept.folder}: {traces}, {_megabytes(held)} of at most {_megabytes(kept.capacity_bytes())}")
-    unfinished = kept.unfinished_bytes()
+    click.echo(
+        f"{disk_cache.folder}: {traces}, {_megabytes(used_bytes)} of at most {_megabytes(disk_cache.capacity_bytes())}"
+    )
+    unfinished = disk_cache.unfinished_bytes()
     if unfinished:
         click.echo(f"{_megabytes(unfinished):>12}  being written, or left behind when a process was killed")
     for entry in entries:

@@ -28,17 +28,17 @@ def check(path: str, run: str | None, strict: bool, form: str) -> None:
     The exit status is 0 if they are and 1 if not.
     """
     from ..diagnostics.verification import run_problems, verdict
-    from ..discovery import list_given
+    from ..discovery import list_path
 
     try:
-        listing = list_given(path)
+        listing = list_path(path)
     except LogdirError as error:  # what was lost may be all that there was
         raise LogdirError("\n".join([str(error), *_named(_unfinished(path, ()))])) from error
     unfinished = _unfinished(path, listing.files)
     verdicts = [verdict(file, trace) for file, trace in _traces(_files(listing, run))]
     by_run = {name: [one for one in verdicts if one.file.run == name] for name in listing.runs}
     problems = {
-        name: [*_told(listing, name, strict=strict), *unfinished.pop(name, ()), *run_problems(group)]
+        name: [*_trace_problems(listing, name, strict=strict), *unfinished.pop(name, ()), *run_problems(group)]
         for name, group in by_run.items()
         if group
     }
@@ -54,7 +54,7 @@ def check(path: str, run: str | None, strict: bool, form: str) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _told(listing: Listing, run: str, *, strict: bool) -> list[str]:
+def _trace_problems(listing: Listing, run: str, *, strict: bool) -> list[str]:
     """What the run's recorder says of it: which ranks lost what, and why."""
     levels = ("loss", "warning") if strict else ("loss",)
     return [note.text for note in listing.notes.get(run, ()) if note.level in levels]
@@ -104,8 +104,8 @@ def _print_text(verdicts: Sequence[Verdict], problems: dict[str, list[str]], unu
         for diagnostic in one.diagnostics:
             words = visible(diagnostic.consequence)
             click.echo(f"            {diagnostic.level}: {diagnostic.rule} ({diagnostic.count:,}): {words}")
-    for run, said in problems.items():
-        for problem in said:
+    for run, texts in problems.items():
+        for problem in texts:
             click.echo(f"run {visible(run)}: {visible(problem)}")
     for line in unusable:
         click.echo(visible(line))

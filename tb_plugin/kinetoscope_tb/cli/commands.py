@@ -131,8 +131,8 @@ def _print_failure(error: KinetoscopeError | click.ClickException, arguments: Se
     from ..web import encode
 
     view = arguments[1] if len(arguments) > 1 and arguments[0] == "view" else None
-    known = BadParameter(error.format_message()) if isinstance(error, click.ClickException) else error
-    click.echo(encode.text(encode.failure(known, view)))
+    ours = BadParameter(error.format_message()) if isinstance(error, click.ClickException) else error
+    click.echo(encode.text(encode.failure(ours, view)))
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -233,17 +233,17 @@ def view_group() -> None:
 def _show(
     view: View, path: str, run: str | None, worker: str | None, span: str | None, form: str, **parameters: str | None
 ) -> None:
-    from ..discovery import list_given
+    from ..discovery import list_path
     from ..engine import compute, merge_run_notes
 
     arguments = view.arguments({name: value for name, value in parameters.items() if value is not None})
-    listing, wanted = list_given(path), {"run": run, "worker": worker, "span": span}
+    listing, names = list_path(path), {"run": run, "worker": worker, "span": span}
     if view.scope == "recording":
-        file = chosen(listing, wanted)
+        file = chosen(listing, names)
         with opened(file) as trace:
             _print_answer(view, merge_run_notes(view, compute(view, trace, arguments), file), form)
     else:
-        ranks = side_by_side(listing, chosen(listing, wanted, levels=("run", "span")), view.scope)
+        ranks = side_by_side(listing, chosen(listing, names, levels=("run", "span")), view.scope)
         _print_answer(view, compute(view, ranks, arguments), form)
 
 

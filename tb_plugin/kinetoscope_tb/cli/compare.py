@@ -44,7 +44,7 @@ def _options() -> list[click.Parameter]:
 
 def _compare(base: str, new: str | None, view_id: str, form: str, ignore_noise: bool, **options: Any) -> None:
     from ..compare import parse_rule
-    from ..discovery import list_given
+    from ..discovery import list_path
     from ..views import VIEWS
 
     if view_id not in VIEWS:
@@ -57,18 +57,18 @@ def _compare(base: str, new: str | None, view_id: str, form: str, ignore_noise: 
         sides = []
         for side, path in (("base", base), ("new", base if new is None else new)):
             names = {n: options[f"{side}_{n}"] or options[n] for n in ("run", "worker", "span")}
-            sides.append(both.enter_context(opened(chosen(list_given(path), names, f"{side}-"))))
+            sides.append(both.enter_context(opened(chosen(list_path(path), names, f"{side}-"))))
         verdicts = _verdicts(rules, VIEWS, sides, ignores_noise=ignore_noise)
         _print(view, _compared(view, sides, arguments, columns), verdicts, form)
     if any(not verdict.broken.is_empty() for verdict in verdicts):
         raise click.exceptions.Exit(BROKEN)
 
 
-def _settings(given: Sequence[str]) -> dict[str, str]:
-    for setting in given:
+def _settings(settings: Sequence[str]) -> dict[str, str]:
+    for setting in settings:
         if "=" not in setting:
             raise BadParameter(f"{setting!r} is no NAME=VALUE.")
-    return dict(setting.split("=", 1) for setting in given)
+    return dict(setting.split("=", 1) for setting in settings)
 
 
 def _compared(view: View, sides: Sequence[Trace], arguments: Mapping[str, object], columns: Sequence[str]) -> Any:
@@ -100,8 +100,8 @@ def _print(view: View, result: Any, verdicts: Sequence[Verdict], form: str) -> N
     from .text_table import print_table, visible
 
     if form == "json":
-        told = {"rules": [_told(verdict) for verdict in verdicts]} if verdicts else {}
-        click.echo(encode.text(encode.comparison(view, result) | told))
+        verdict_values = {"rules": [_verdict_json(verdict) for verdict in verdicts]} if verdicts else {}
+        click.echo(encode.text(encode.comparison(view, result) | verdict_values))
         return
     if isinstance(result, Missing):
         click.echo(f"{view.title}: nothing to compare. {result.hint}", err=True)
@@ -123,14 +123,14 @@ def _columns(comparison: Comparison) -> list[Any]:
     texts = text_columns([by_name[name] for name in shown], frame)
     for column in comparison.columns:
         parts = [n for n in (f"{p}_{column.name}" for p in ("base", "new", "delta")) if n in by_name]
-        beside = [value for name in parts for value in frame[name].to_list() if by_name[name].kind.suffix]
-        texts += [text_column(n, by_name[n].kind.name, frame[n].to_list(), beside) for n in parts]
+        others = [value for name in parts for value in frame[name].to_list() if by_name[name].kind.suffix]
+        texts += [text_column(n, by_name[n].kind.name, frame[n].to_list(), others) for n in parts]
         rest = [n for n in (f"{column.name}_ratio", f"{column.name}_verdict") if n in by_name]
         texts += text_columns([by_name[name] for name in rest], frame)
     return texts
 
 
-def _told(verdict: Verdict) -> dict[str, Any]:
+def _verdict_json(verdict: Verdict) -> dict[str, Any]:
     """A verdict as JSON values."""
     from ..web import encode
 
@@ -140,10 +140,10 @@ def _told(verdict: Verdict) -> dict[str, Any]:
 
 def _lines(verdict: Verdict) -> list[str]:
     """A verdict in words: one line, and one for each of the first rows that break the rule."""
-    noise = f" ({verdict.in_noise} more would break it, but may be noise)" if verdict.in_noise else ""
+    within_noise = f" ({verdict.in_noise} more would break it, but may be noise)" if verdict.in_noise else ""
     if not verdict.names:
-        return [f"holds: {verdict.rule.text}{noise}"]
-    lines = [f"BROKEN: {verdict.rule.text}{noise}"]
+        return [f"holds: {verdict.rule.text}{within_noise}"]
+    lines = [f"BROKEN: {verdict.rule.text}{within_noise}"]
     for name, row in zip(verdict.names[:MOST_NAMED], verdict.broken.rows(named=True), strict=False):
         lines.append(f"  {name}: {_change(verdict.column, row)}")
     more = len(verdict.names) - MOST_NAMED
@@ -155,12 +155,12 @@ def _change(column: Column, row: Mapping[str, Any]) -> str:
     from .text_table import text_column
 
     values = [row[f"{part}_{column.name}"] for part in ("base", "new", "delta", "noise")]
-    told = text_column("", column.kind.name if column.kind.suffix else "number", values)
-    base, new, delta, noise = told.cells
+    shown = text_column("", column.kind.name if column.kind.suffix else "number", values)
+    base, new, delta, uncertainty = shown.cells
     ratio = row[f"{column.name}_ratio"]
     share = "" if ratio is None else f", {100 * (ratio - 1):+.1f} %"
-    margin = "noise unknown" if values[3] is None else f"noise ±{noise}"
-    return f"{base} → {new}{told.header} ({delta}{share}; {margin})"
+    margin = "noise unknown" if values[3] is None else f"noise ±{uncertainty}"
+    return f"{base} → {new}{shown.header} ({delta}{share}; {margin})"
 
 
 compare = click.Command(

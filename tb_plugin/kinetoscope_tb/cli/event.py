@@ -10,22 +10,22 @@ from .traces import chosen, opened, where
 
 
 def _show(path: str, run: str | None, worker: str | None, span: str | None, offset: int, form: str) -> None:
-    from ..discovery import list_given
+    from ..discovery import list_path
     from ..engine import event_in
     from ..reader.event import EventTexts
     from ..web import encode
     from .text_table import visible
 
-    file = chosen(list_given(path), {"run": run, "worker": worker, "span": span})
+    file = chosen(list_path(path), {"run": run, "worker": worker, "span": span})
     with opened(file) as trace:
-        found = event_in(file, trace, offset, EventTexts())
+        event = event_in(file, trace, offset, EventTexts())
         if form == "json":
-            click.echo(encode.text(encode.event(found)))
+            click.echo(encode.text(encode.event(event)))
             return
-        if found.problem:
-            click.echo(found.problem, err=True)
-        said = found.text if found.value is None else json.dumps(found.value, indent=2, ensure_ascii=False)
-        click.echo("\n".join(map(visible, said.split("\n"))))
+        if event.problem:
+            click.echo(event.problem, err=True)
+        text = event.text if event.value is None else json.dumps(event.value, indent=2, ensure_ascii=False)
+        click.echo("\n".join(map(visible, text.split("\n"))))
 
 
 event = click.Command(

@@ -31,13 +31,13 @@ def _write(
     step: str | None,
     include: tuple[str, ...],
 ) -> None:
-    from ..discovery import list_given
+    from ..discovery import list_path
     from ..export.chrome_json.writer import EXTRAS, Source, exported, slices_in
     from ..timeline import timeline
 
-    listing = list_given(path)
+    listing = list_path(path)
     first = chosen(listing, {"run": run, "worker": worker, "span": span})
-    files = [first, *(listing.beside(first) if every else [])]
+    files = [first, *(listing.same_span_of_others(first) if every else [])]
     with ExitStack() as stack:
         traces = [stack.enter_context(opened(file)) for file in files]
         zero = traces[0].common_origin_ns
@@ -76,10 +76,10 @@ def _window(first: Source, begin: int | None, end: int | None, step: str | None)
 
 def time(text: str) -> int:
     """Such as 1.5s, 20ms, 300us, 7ns: whole ns."""
-    found = re.fullmatch(r"(-?\d{1,12}(?:\.\d{1,9})?)(ns|us|µs|ms|s)", text, re.ASCII)
-    if not found:
+    match = re.fullmatch(r"(-?\d{1,12}(?:\.\d{1,9})?)(ns|us|µs|ms|s)", text, re.ASCII)
+    if not match:
         raise BadParameter(f"{text!r} is no time; say 1.5s, 20ms, 300us or 7ns.")
-    return int(Decimal(found[1]) * _NS[found[2]])
+    return int(Decimal(match[1]) * _NS[match[2]])
 
 
 export = click.Command(

@@ -41,7 +41,7 @@ def index(path: str, run: str | None, engine: str, processes: int | None, beside
     With --beside they also go into the folders of the recordings, as kinetoscope.summaries, on this disk or far away:
     others open the run from there, and read no recording that is as it was.
     """
-    from ..discovery import list_given
+    from ..discovery import list_path
     from ..engine import executors, load_summaries
     from ..engine.cache import configured
     from ..engine.sidecar_summaries import SidecarWriter
@@ -49,7 +49,7 @@ def index(path: str, run: str | None, engine: str, processes: int | None, beside
     cache = configured()
     if cache is None and not beside:
         raise BadParameter("The cache is off, and that is where summaries go. Name a folder with KINETOSCOPE_CACHE.")
-    files = _files(list_given(path), run)
+    files = _files(list_path(path), run)
     began, broken = time.monotonic(), []
     notes: list[str] = []
     with (

@@ -76,9 +76,9 @@ def status(run: Path, form: str) -> None:
     for doubt in sorted({rank.doubt for rank in job.ranks if rank.doubt}):
         ranks = ", ".join(str(rank.rank) for rank in job.ranks if rank.doubt == doubt)
         click.echo(visible(f"ranks {ranks}: {doubt}"))
-    known, size = len(job.ranks), max((rank.world_size for rank in job.ranks), default=0)
-    if known < size:
-        click.echo(f"{size - known} of {size} ranks have said nothing.")
+    reported, size = len(job.ranks), max((rank.world_size for rank in job.ranks), default=0)
+    if reported < size:
+        click.echo(f"{size - reported} of {size} ranks have said nothing.")
     click.echo(visible(f"It takes no requests: {job.why_deaf}.") if job.why_deaf else "It takes requests.")
     if any(rank.state == "dead" for rank in job.ranks):
         click.echo(visible(f"To make traces of what is left: {recover_command(job.folder)}"))

@@ -26,17 +26,17 @@ def merge(path: str, out: str, run: str | None, span: str | None) -> None:
     """
     from isal import igzip
 
-    from ..discovery import list_given
+    from ..discovery import list_path
     from ..export.merge import merge as write_merged
     from .text_table import visible
 
-    listing = list_given(path)
+    listing = list_path(path)
     first, choices = listing.first(run=run, worker=None, span=span)
     for level in ("run", "span"):
         if level in choices:
             others = ", ".join(visible(name) for name in choices[level][1:6])
             click.echo(f"{level} {visible(choices[level][0])}; choose another with --{level}: {others}", err=True)
-    files = [first, *listing.beside(first)]
+    files = [first, *listing.same_span_of_others(first)]
     with saved(out) as file:
         packed = igzip.IGzipFile(out, "wb", fileobj=file) if out.endswith(".gz") else None
         result = write_merged(files, cast("IO[bytes]", packed or file), _note)

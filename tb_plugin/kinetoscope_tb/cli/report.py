@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def _write(path: str, run: str | None, worker: str | None, span: str | None, out: str, every: bool, rows: int) -> None:
-    from ..discovery import list_given
+    from ..discovery import list_path
     from ..views import VIEWS
     from ..web.report import report, workers_of
 
-    listing = list_given(path)
+    listing = list_path(path)
     first = chosen(listing, {"run": run, "worker": worker, "span": span})
     files = workers_of(listing, first) if every else [first]
     text = report(_recordings(files, is_alone=not every), len(files), VIEWS, rows)

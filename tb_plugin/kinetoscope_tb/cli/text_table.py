@@ -83,12 +83,12 @@ def print_table(columns: Sequence[TextColumn]) -> None:
         click.echo(f"{rows - TERMINAL_ROWS} more rows; a pipe (| less -S) or --format csv gets them all.", err=True)
 
 
-def text_column(name: str, kind: str, values: list[Any], beside: Sequence[Any] = ()) -> TextColumn:
+def text_column(name: str, kind: str, values: list[Any], others: Sequence[Any] = ()) -> TextColumn:
     """One column; `beside` are values of other columns that must have the same unit."""
     units = _UNITS.get(kind)
     if units is None:
         return TextColumn(name, [_cell(v, _FORMATS[kind]) for v in values], kind in ("count", "id", "number"))
-    largest = max((abs(v) for v in (*values, *beside) if v is not None), default=0)
+    largest = max((abs(v) for v in (*values, *others) if v is not None), default=0)
     scale, unit = next((u for u in reversed(units) if largest >= u[0]), units[0])
     decimals = 1 if unit == "%" else 0 if scale == 1 else _decimals(largest / scale)
     # + 0.0 makes -0.0 a plain 0.

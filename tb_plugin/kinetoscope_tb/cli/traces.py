@@ -31,20 +31,20 @@ LEVELS = ("run", "worker", "span")
 
 
 def chosen(
-    listing: Listing, wanted: Mapping[str, str | None], side: str = "", levels: Sequence[str] = LEVELS
+    listing: Listing, requested: Mapping[str, str | None], side: str = "", levels: Sequence[str] = LEVELS
 ) -> TraceFile:
     """The first file that the names fit; says so if there are others.
 
     Args:
         listing: What there is.
-        wanted: run, worker and span.
+        requested: run, worker and span.
         side: What the options that choose another one begin with, such as `base-`.
         levels: Of which other names matter.
 
     Raises:
         NotFound: No file has these names.
     """
-    file, choices = listing.first(**wanted)
+    file, choices = listing.first(**requested)
     for level, names in ((level, names) for level, names in choices.items() if level in levels):
         shown = _with_labels(level, names)
         others = ", ".join(shown[1:6]) + (", …" if len(names) > 6 else "")

@@ -19,7 +19,7 @@ from .header_probe import Heads
 from .listing import Listing, Problem, TraceFile, run_labels, span_labels
 from .logdirs import Logdir, parse_logdirs
 from .manifest_notes import Manifests, Note
-from .scanner import list_given, list_traces
+from .scanner import list_path, list_traces
 
 __all__ = [
     "NO_SPAN",
@@ -30,7 +30,7 @@ __all__ = [
     "Note",
     "Problem",
     "TraceFile",
-    "list_given",
+    "list_path",
     "list_traces",
     "parse_logdirs",
     "run_labels",

@@ -64,30 +64,30 @@ class Heads:
 
     def __init__(self, most: int = MOST_HEADS, most_remote: int = MOST_REMOTE) -> None:
         self._most, self._most_remote = most, most_remote
-        self._known: dict[str, tuple[Any, Head]] = {}
-        self._seen: set[str] = set()
+        self._cached: dict[str, tuple[Any, Head]] = {}
+        self._listed: set[str] = set()
         self._left = most_remote
 
     def begin(self) -> None:
         """Begin a listing: forget what the last one didn't see any more."""
-        self._known = {path: known for path, known in self._known.items() if path in self._seen}
-        self._seen, self._left = set(), self._most_remote
+        self._cached = {path: cached for path, cached in self._cached.items() if path in self._listed}
+        self._listed, self._left = set(), self._most_remote
 
     def head(self, entry: Entry) -> Head:
         """What the file's first bytes say; `UNKNOWN` if it isn't its turn."""
-        self._seen.add(entry.path)
-        stamp, head = self._known.get(entry.path, (None, UNKNOWN))
-        if entry.path not in self._known or stamp != entry.stamp:
+        self._listed.add(entry.path)
+        stamp, head = self._cached.get(entry.path, (None, UNKNOWN))
+        if entry.path not in self._cached or stamp != entry.stamp:
             if is_url(entry.path) and self._left <= 0:
                 return head
-            if len(self._known) >= self._most and entry.path not in self._known:
+            if len(self._cached) >= self._most and entry.path not in self._cached:
                 return UNKNOWN
             self._left -= is_url(entry.path)
             try:
                 head = _head_of(entry.path)
             except TraceError as error:
                 return _unread(entry.path, error)
-            self._known[entry.path] = entry.stamp, head
+            self._cached[entry.path] = entry.stamp, head
         return head
 
 
@@ -121,7 +121,7 @@ def head_in(data: bytes) -> tuple[Head, bool]:
     if not events and not (_SCHEMA.match(text) and _TORCH_KEY.search(text)):
         return Head(is_trace=False), False
     before = text[: events.start()] if events else text
-    rank = next((int(found[1]) for found in (form.search(before) for form in _RANKS) if found), None)
+    rank = next((int(match[1]) for match in (form.search(before) for form in _RANKS) if match), None)
     host = _HOST.search(before)
     return Head(is_trace=True, rank=rank, host=host[1] if host else None), events is not None
 

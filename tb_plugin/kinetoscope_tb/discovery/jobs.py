@@ -95,8 +95,8 @@ def job_in(folder: Path) -> Job:
 
 def _job(folder: Path, run: str) -> Job:
     ranks = tuple(replace(rank, news=_plain(rank.news)) for rank in rank_statuses(folder))
-    known = [rank.rank for rank in ranks]
-    unreadable = tuple(file.name for file in journal_files(folder) if _rank_in(file) not in (*known, _GONE))
+    readable = [rank.rank for rank in ranks]
+    unreadable = tuple(file.name for file in journal_files(folder) if _rank_in(file) not in (*readable, _GONE))
     return Job(run, folder, ranks, unreadable)
 
 
@@ -125,8 +125,8 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 def jobs(logdirs: Sequence[Logdir]) -> list[Job]:
     """Return the jobs under the logdirs, those that listen first, then by name; at most 500."""
-    found = [_job(folder, run) for run, folder in run_folders(logdirs)]
-    return sorted(found, key=lambda job: (bool(job.why_deaf), job.run))
+    unsorted = [_job(folder, run) for run, folder in run_folders(logdirs)]
+    return sorted(unsorted, key=lambda job: (bool(job.why_deaf), job.run))
 
 
 def has_job(logdirs: Sequence[Logdir]) -> bool:

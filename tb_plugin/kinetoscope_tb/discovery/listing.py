@@ -83,20 +83,20 @@ class Listing:
         spans = _look_up("worker", worker, workers)
         return _look_up("span", span, spans)
 
-    def beside(self, file: TraceFile) -> list[TraceFile]:
+    def same_span_of_others(self, file: TraceFile) -> list[TraceFile]:
         """Of each other worker of the file's run the recording of the same span, or else the one in the same place.
 
         Names of spans are often times, and no two workers write their files at the same one.
         """
         workers = self.runs[file.run]
         place = list(workers[file.worker]).index(file.span)
-        found = []
+        files = []
         for worker, spans in workers.items():
             if worker != file.worker:
-                found += [spans[file.span]] if file.span in spans else list(spans.values())[place : place + 1]
-        return found
+                files += [spans[file.span]] if file.span in spans else list(spans.values())[place : place + 1]
+        return files
 
-    def first(self, **wanted: str | None) -> tuple[TraceFile, dict[str, list[str]]]:
+    def first(self, **requested: str | None) -> tuple[TraceFile, dict[str, list[str]]]:
         """Return the first file that the names fit, and the names to choose from at each level at which several did.
 
         Args:
@@ -106,13 +106,13 @@ class Listing:
             NotFound: No file has these names.
         """
         files = list(self.files)
-        for level, name in wanted.items():
-            known = list(dict.fromkeys(getattr(file, level) for file in files))
-            if name is not None and name not in known:
-                raise NotFound(level, name, known)
+        for level, name in requested.items():
+            existing = list(dict.fromkeys(getattr(file, level) for file in files))
+            if name is not None and name not in existing:
+                raise NotFound(level, name, existing)
             files = [file for file in files if name in (None, getattr(file, level))]
         choices = {}
-        for level in wanted:
+        for level in requested:
             names = list(dict.fromkeys(getattr(file, level) for file in files))
             if len(names) > 1:
                 choices[level] = names
@@ -120,10 +120,10 @@ class Listing:
         return files[0], choices
 
 
-def _look_up(what: str, name: str, known: Mapping[str, Value]) -> Value:
-    if name not in known:
-        raise NotFound(what, name, known)
-    return known[name]
+def _look_up(what: str, name: str, entries: Mapping[str, Value]) -> Value:
+    if name not in entries:
+        raise NotFound(what, name, entries)
+    return entries[name]
 
 
 def ordered(
@@ -142,8 +142,8 @@ def run_labels(runs: Iterable[str]) -> dict[str, str]:
     """Each run without the folders that a trainer puts between it and its traces, where no other run is called so."""
     names = list(runs)
     short = {run: match["run"] if (match := _PUT_BETWEEN.fullmatch(run)) else run for run in names}
-    taken = Counter(short.values())
-    return {run: short[run] if taken[short[run]] == 1 else run for run in names}
+    uses = Counter(short.values())
+    return {run: short[run] if uses[short[run]] == 1 else run for run in names}
 
 
 def span_labels(spans: Iterable[str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from ..filesystem import Entry, stored_bytes
 MOST_BYTES = 32 << 20
 MOST_NOTES = 200  # of one run; whoever loses more needs no more of them
 MOST_TEXT = 500
-MOST_KNOWN = 1 << 12  # manifests that are remembered
+MOST_CACHED = 1 << 12  # manifests that are remembered
 
 _WORDS: dict[str, tuple[str, str]] = {  # state of a window on a rank: level, and what is said of it
     MISSING: ("loss", "no trace"),
@@ -82,16 +82,16 @@ class Manifests:
     """The manifests of the logdirs, each read once while its file stays as it is."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[Any, Manifest | None]] = {}
+        self._cached: dict[str, tuple[Any, Manifest | None]] = {}
 
     def manifest(self, entry: Entry) -> Manifest | None:
         """What a file says; None if it is no manifest."""
-        stamp, manifest = self._known.get(entry.path, (None, None))
-        if entry.path not in self._known or stamp != entry.stamp:
+        stamp, manifest = self._cached.get(entry.path, (None, None))
+        if entry.path not in self._cached or stamp != entry.stamp:
             manifest = _read(entry)
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            self._known[entry.path] = (entry.stamp, manifest)
+            if len(self._cached) >= MOST_CACHED:
+                self._cached.clear()
+            self._cached[entry.path] = (entry.stamp, manifest)
         return manifest
 
 
@@ -99,14 +99,14 @@ def _read(entry: Entry) -> Manifest | None:
     if entry.bytes is not None and entry.bytes > MOST_BYTES:
         return None
     try:
-        told = json.loads(stored_bytes(entry.path, 0, MOST_BYTES))
+        content = json.loads(stored_bytes(entry.path, 0, MOST_BYTES))
     except (TraceError, OSError, ValueError, RecursionError):
         return None
-    if not isinstance(told, dict) or not isinstance(told.get("schema"), int) or "traceEvents" in told:
+    if not isinstance(content, dict) or not isinstance(content.get("schema"), int) or "traceEvents" in content:
         return None
-    notes = [*_of_run(told)]
+    notes = [*_of_run(content)]
     saved: list[tuple[int, int, str]] = []
-    for window in _dicts(told.get("windows")):
+    for window in _dicts(content.get("windows")):
         notes += _of_window(window)
         saved += _saved_in(window)
     return Manifest(tuple(notes[:MOST_NOTES]), tuple(saved))
@@ -139,12 +139,12 @@ def _is_number(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
 
 
-def _of_run(told: dict[str, Any]) -> Iterator[Note]:
+def _of_run(content: dict[str, Any]) -> Iterator[Note]:
     """What became of processes, beside their windows."""
     by_problem: dict[tuple[str, str, bool], list[int]] = defaultdict(list)
     missed: dict[str, list[int]] = defaultdict(list)
     doubts: dict[str, list[int]] = defaultdict(list)
-    for rank in _dicts(told.get("ranks")):
+    for rank in _dicts(content.get("ranks")):
         number, problem, state = rank.get("rank"), rank.get("problem"), rank.get("state")
         if not _is_number(number):
             continue
@@ -155,12 +155,12 @@ def _of_run(told: dict[str, Any]) -> Iterator[Note]:
             doubts[rank["doubt"]].append(number)
         for left in _dicts(rank.get("left_out")):
             if _is_number(left.get("step")) and isinstance(left.get("problem"), str):
-                said = f"no window from step {left['step']} on: {left['problem']}"
-                missed[said].append(number)
-    for said, ranks in missed.items():
-        yield Note("window_left_out", "loss", _sentence(_named(ranks), said), "", len(ranks))
-    for said, ranks in doubts.items():
-        yield Note("job_in_doubt", "note", _sentence(_named(ranks), said), "", len(ranks))
+                text = f"no window from step {left['step']} on: {left['problem']}"
+                missed[text].append(number)
+    for text, ranks in missed.items():
+        yield Note("window_left_out", "loss", _sentence(_named(ranks), text), "", len(ranks))
+    for text, ranks in doubts.items():
+        yield Note("job_in_doubt", "note", _sentence(_named(ranks), text), "", len(ranks))
     for (state, problem, is_loss), ranks in by_problem.items():
         rule, level = ("rank_killed", "loss" if is_loss else "warning") if state == KILLED else ("rank_problem", "note")
         yield Note(rule, level, _sentence(_named(ranks), problem), "", len(ranks))  # type: ignore[arg-type]
@@ -173,14 +173,14 @@ def _of_window(window: dict[str, Any]) -> Iterator[Note]:
     alike: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for rank, outcome in ranks.items():
         if _is_rank(rank) and isinstance(outcome, dict):
-            for state, level, said in _said(outcome):
-                alike[state, level, said].append(int(rank))
-    for (state, level, said), numbers in alike.items():
-        text = _sentence(f"Span {span}: {_named(numbers)}", said)
+            for state, level, problem in _statements(outcome):
+                alike[state, level, problem].append(int(rank))
+    for (state, level, problem), numbers in alike.items():
+        text = _sentence(f"Span {span}: {_named(numbers)}", problem)
         yield Note(f"rank_{state}", level, text, str(span), len(numbers))  # type: ignore[arg-type]
 
 
-def _said(outcome: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _statements(outcome: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     """State, level and words of what is to be said of a window on one rank."""
     state, problem = outcome.get("state"), outcome.get("problem")
     why = problem if isinstance(problem, str) else outcome.get("reason")
@@ -199,19 +199,19 @@ def _dicts(value: Any) -> Iterator[dict[str, Any]]:
     yield from (item for item in (value if isinstance(value, list) else []) if isinstance(item, dict))
 
 
-def _sentence(who: str, said: str) -> str:
-    text = f"{who}: {said}"[:MOST_TEXT]
+def _sentence(who: str, statement: str) -> str:
+    text = f"{who}: {statement}"[:MOST_TEXT]
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def _named(ranks: Iterable[int]) -> str:
     """Ranks in words, neighbours together: `ranks 0-3, 7`."""
-    stretches: list[list[int]] = []
+    ranges: list[list[int]] = []
     for rank in sorted(ranks):
-        if stretches and stretches[-1][1] == rank - 1:
-            stretches[-1][1] = rank
+        if ranges and ranges[-1][1] == rank - 1:
+            ranges[-1][1] = rank
         else:
-            stretches.append([rank, rank])
-    shown = ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in stretches)
-    is_one = len(stretches) == 1 and stretches[0][0] == stretches[0][1]
+            ranges.append([rank, rank])
+    shown = ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in ranges)
+    is_one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
     return f"{'rank' if is_one else 'ranks'} {shown}"

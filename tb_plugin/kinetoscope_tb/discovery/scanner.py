@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _WAIT_OR_DELETE = "it is being written, or its process ended too early. Delete it if nothing writes it."
 _UNFINISHED = f"This recording isn't complete: {_WAIT_OR_DELETE}"
 _EMPTY = f"This file is empty: {_WAIT_OR_DELETE}"
-_MOST_TOLD = 3  # notes of a run without traces
+_MOST_NOTES = 3  # notes of a run without traces
 _UNSAYABLE = "This name isn't UTF-8, so no address can hold it. Rename it."
 
 
@@ -43,18 +43,18 @@ def list_traces(logdirs: Sequence[Logdir], heads: Heads | None = None, manifests
     """
     heads = heads or Heads()
     heads.begin()
-    found = _Found(heads, manifests or Manifests())
+    collector = _Collector(heads, manifests or Manifests())
     for logdir in logdirs:
-        given = entry_at(logdir.path) if _may_be_file(logdir.path) else None
-        if given is not None:
-            found.add_given(logdir, given)
+        file = entry_at(logdir.path) if _may_be_file(logdir.path) else None
+        if file is not None:
+            collector.add_file(logdir, file)
             continue
         for folder in folders(logdir.path, is_candidate):
-            found.add_folder(logdir, folder)
-    return found.listing()
+            collector.add_folder(logdir, folder)
+    return collector.listing()
 
 
-def list_given(path: str) -> Listing:
+def list_path(path: str) -> Listing:
     """List one path that a person named: a trace file, whatever it is called, or a logdir.
 
     Raises:
@@ -79,7 +79,7 @@ class _Candidate:
     shown: str
 
 
-class _Found:
+class _Collector:
     """Collects traces and problems."""
 
     def __init__(self, heads: Heads, manifests: Manifests) -> None:
@@ -89,7 +89,7 @@ class _Found:
         self._candidates: list[_Candidate] = []
         self._problems: list[Problem] = []
 
-    def add_given(self, logdir: Logdir, entry: Entry) -> None:
+    def add_file(self, logdir: Logdir, entry: Entry) -> None:
         """Add a file that a person named: it is a trace whatever it is called."""
         run = logdir.name or last_part(logdir.path.rpartition("/")[0] if is_url(logdir.path) else _parent(logdir.path))
         self._candidates.append(_Candidate(run, named(entry.name), UNKNOWN, entry, entry.name))
@@ -125,8 +125,8 @@ class _Found:
 
     def _head(self, entry: Entry, name: Named) -> Head:
         """What the file's first bytes say, if that matters enough."""
-        is_known = name.is_certain and name.says_rank
-        return UNKNOWN if is_known and is_url(entry.path) else self._heads.head(entry)
+        is_named_fully = name.is_certain and name.says_rank
+        return UNKNOWN if is_named_fully and is_url(entry.path) else self._heads.head(entry)
 
     def listing(self) -> Listing:
         """All that was found."""
@@ -136,8 +136,8 @@ class _Found:
         for run, (where, entry, manifest) in self._manifests_of_runs.items():
             noted[run] = notes = manifest.notes_with_lost_files(partial(self._is_there, entry))
             if run not in runs and notes:
-                shown, told = f"{where}/{entry.name}".lstrip("/"), " ".join(note.text for note in notes[:_MOST_TOLD])
-                self._problems.append(Problem(_sayable(shown), f"This run has no trace. {told}"))
+                shown, texts = f"{where}/{entry.name}".lstrip("/"), " ".join(note.text for note in notes[:_MOST_NOTES])
+                self._problems.append(Problem(_sayable(shown), f"This run has no trace. {texts}"))
         return ordered([_with_notes(file, noted.get(file.run, ())) for file in files], self._problems, noted)
 
     def _is_there(self, manifest: Entry, file: str) -> bool:

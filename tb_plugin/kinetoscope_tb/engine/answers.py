@@ -79,11 +79,11 @@ class Partial:
 
     Args:
         fraction: How much of the file that is.
-        beginning: What that part holds.
+        preview: What that part holds.
     """
 
     fraction: float
-    beginning: Preview
+    preview: Preview
 
 
 @dataclass(frozen=True)

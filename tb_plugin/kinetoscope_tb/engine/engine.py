@@ -119,9 +119,9 @@ class Engine:
             NotFound: There is no such run, worker or span.
             NotReady: The first listing isn't done.
         """
-        return self._known_listing().find(run, worker, span)
+        return self._finished_listing().find(run, worker, span)
 
-    def _known_listing(self) -> Listing:
+    def _finished_listing(self) -> Listing:
         listing = self.listing()
         if listing is None:
             raise NotReady(LoadingProgress("listing"))
@@ -174,7 +174,7 @@ class Engine:
         Raises:
             NotReady: It isn't computed yet.
         """
-        listing = self._known_listing()
+        listing = self._finished_listing()
         listed = listing.find(file.run, file.worker, file.span)
         return self._runs.frame(view, listing, listed, arguments)
 
@@ -184,7 +184,7 @@ class Engine:
         Raises:
             NotReady: It isn't computed yet.
         """
-        listing = self._known_listing()
+        listing = self._finished_listing()
         listed = listing.find(file.run, file.worker, file.span)
         return self._runs.about(listing, listed, name, question)
 

@@ -60,9 +60,9 @@ def open_or_read(
 
 def write_to_cache(trace: Trace, file: TraceFile, cache: Cache, timeline: Timeline | None = None) -> None:
     """Write a trace that was read, or the timeline made of it, to the cache; unless its file changed in between."""
-    from .cache import is_worth_keeping
+    from .cache import is_worth_caching
 
-    if is_worth_keeping(trace, file.path):
+    if is_worth_caching(trace, file.path):
         entry = entry_at(file.path)
         if entry is not None and entry.stamp == file.stamp and entry.stamp[-1]:  # not every server says when
             if timeline is None:

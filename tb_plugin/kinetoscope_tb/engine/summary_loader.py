@@ -65,11 +65,11 @@ def summary_of_file(path: str) -> PackedSummary:
     from ..distributed import problem_of, summary
     from .cache.summary_entry import packed
 
-    made = summary(read_trace(path, threads=1))
-    problem = problem_of(made)
+    result = summary(read_trace(path, threads=1))
+    problem = problem_of(result)
     if problem:  # it would break the views of all others
         raise TraceError(path, f"it can't be held against other recordings: {problem}.")
-    return packed(made)
+    return packed(result)
 
 
 def load_summaries(
@@ -117,9 +117,9 @@ def _load(
 
 def write_summary_to_cache(summary: PackedSummary, file: TraceFile, cache: Cache) -> None:
     """Write a summary to the cache, unless its file changed in between."""
-    from .cache import may_be_kept
+    from .cache import may_cache
 
-    entry = entry_at(file.path) if may_be_kept(file.path) else None
+    entry = entry_at(file.path) if may_cache(file.path) else None
     if entry is not None and entry.stamp == file.stamp and entry.stamp[-1]:
         cache.write_summary(summary, file.path, file.stamp)
 
@@ -219,6 +219,6 @@ def span_place(listing: Listing, file: TraceFile) -> int:
 
 def files_of(listing: Listing, file: TraceFile, scope: str) -> list[TraceFile]:
     """The recordings that a view of many is about: of the same span as the file, or all of its run, in order."""
-    chosen = {one.path for one in [file, *listing.beside(file)]} if scope == "span" else None
+    chosen = {one.path for one in [file, *listing.same_span_of_others(file)]} if scope == "span" else None
     workers = listing.runs[file.run].values()
     return [one for spans in workers for one in spans.values() if chosen is None or one.path in chosen]

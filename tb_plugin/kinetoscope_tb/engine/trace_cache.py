@@ -36,8 +36,8 @@ MOST_RESULTS = 64  # of one trace; a dragged zoom asks for another with each mov
 PREVIEW_AFTER_S, PREVIEW_IF_LEFT_S = 2.0, 5.0
 PREVIEW_EVERY_S = 1.0
 MOST_TIME_FOR_PREVIEWS = 0.03  # of the time that reading takes
-ASKED_WITHIN_S = 300.0  # whoever waits for a file asks again, in a page that nobody looks at once a minute
-ASKED_WITHIN_S_WHILE_OTHERS_WAIT = 90.0
+POLLED_WITHIN_S = 300.0  # whoever waits for a file asks again, in a page that nobody looks at once a minute
+POLLED_WITHIN_S_WHILE_OTHERS_WAIT = 90.0
 LOOKS_EVERY_S = 1.0  # at whether the file is still there
 MOST_ANALYSTS, MOST_ANALYSTS_OF_ONE = 8, 3  # one trace whose views take long leaves threads to the others
 MOST_WRITES = 4  # traces and timelines that wait to be written to the cache; each is held in memory until then
@@ -85,9 +85,9 @@ class TraceEntry:
         """Record how far the reader is, and a preview of what it has read if the file takes long."""
         self.stage, self.read_bytes = progress.stage, progress.read_bytes
         now = clock()
-        if progress.beginning is not None and self._has_long_to_go(now):
-            beginning, done = progress.beginning(), clock()
-            self.partial = Partial(min(self.read_bytes / self.file_bytes, 1.0), beginning)
+        if progress.preview is not None and self._has_long_to_go(now):
+            preview, done = progress.preview(), clock()
+            self.partial = Partial(min(self.read_bytes / self.file_bytes, 1.0), preview)
             self.preview_at = done + max(PREVIEW_EVERY_S, (done - now) / MOST_TIME_FOR_PREVIEWS)
 
     def _has_long_to_go(self, now: float) -> bool:
@@ -162,7 +162,7 @@ class TraceCache:
 
     def _is_needed(self, entry: TraceEntry, others_wait: bool) -> bool:  # noqa: FBT001
         """Whether somebody asked for it recently."""
-        patience_s = ASKED_WITHIN_S_WHILE_OTHERS_WAIT if others_wait else ASKED_WITHIN_S
+        patience_s = POLLED_WITHIN_S_WHILE_OTHERS_WAIT if others_wait else POLLED_WITHIN_S
         return self._clock() - entry.requested_at <= patience_s
 
     def result(
@@ -196,9 +196,9 @@ class TraceCache:
         return self._entries.find(file.path) or TraceEntry(file.stamp, file.bytes, 0.0)
 
     def _make(self, entry: TraceEntry, make: Callable[..., Shared], trace: Trace) -> Shared:
-        made = make(trace)
-        self._entries.grow(entry, made.held_bytes)
-        return made
+        value = make(trace)
+        self._entries.grow(entry, value.held_bytes)
+        return value
 
     def _arrange(self, entry: TraceEntry, file: TraceFile, trace: Trace) -> Timeline:
         timeline, is_new = open_or_arrange(file, trace, self._cache)

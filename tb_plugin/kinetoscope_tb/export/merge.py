@@ -100,8 +100,8 @@ def merge(files: Sequence[TraceFile], out: IO[bytes], note: Callable[[TraceFile]
 def _read(path: str, into: Any) -> tuple[bytes, bytes]:
     """Append the texts of a file's events, a few at a time; the text before and after the events."""
     with Source(path, _BLOCK_BYTES) as blocks:
-        found = ingest(blocks, path, default_threads(), lambda _: None, into=into, collect=event_texts)
-    return found.head, found.tail
+        ingested = ingest(blocks, path, default_threads(), lambda _: None, into=into, collect=event_texts)
+    return ingested.head, ingested.tail
 
 
 def _frame(path: str) -> _Frame:
@@ -110,11 +110,11 @@ def _frame(path: str) -> _Frame:
         head, tail = split_head(iter(blocks), path)[0], b""
     if head.lstrip().startswith(b"{") and b'"baseTimeNanoseconds"' not in head:
         head, tail = _read(path, _Nothing())  # what was recorded on demand has it behind the events
-    beside = metadata(head, tail)
-    if beside.impossible:
-        told = "; ".join(beside.impossible)
-        raise TraceError(path, f"it can't be put beside others, since this can't be: {told}. Leave it out.")
-    return _Frame(beside.base_ns, *(Meta(beside.top).clock or (None, None)))
+    outside = metadata(head, tail)
+    if outside.impossible:
+        problems = "; ".join(outside.impossible)
+        raise TraceError(path, f"it can't be put beside others, since this can't be: {problems}. Leave it out.")
+    return _Frame(outside.base_ns, *(Meta(outside.top).clock or (None, None)))
 
 
 def _json(event: Mapping[str, Any]) -> bytes:
@@ -148,7 +148,7 @@ class _Writer:
         self._out, self._result, self._worker, self._index, self._shift_ns = out, result, worker, index, shift_ns
         self.processes: dict[object, int] = {}
         """The number in the merged file by the one in the original."""
-        self._said: set[tuple[str, int]] = set()
+        self._written: set[tuple[str, int]] = set()
 
     def append(self, texts: Iterable[bytes]) -> None:
         """Write some events."""
@@ -184,7 +184,7 @@ class _Writer:
                 ("process_name", {"name": f"{self._worker} · {shown}"}),
                 ("process_sort_index", {"sort_index": order}),
             ):
-                if (kind, number) not in self._said:
+                if (kind, number) not in self._written:
                     self._write({"ph": "M", "name": kind, "pid": number, "tid": 0, "args": args})
 
     def _process(self, pid: object) -> int:
@@ -199,11 +199,11 @@ class _Writer:
             return event
         if event.get("name") == "process_name" and isinstance(args.get("name"), str):
             args["name"] = f"{self._worker} · {args['name']}"
-            self._said.add(("process_name", event["pid"]))
+            self._written.add(("process_name", event["pid"]))
         order = args.get("sort_index")
         if event.get("name") == "process_sort_index" and isinstance(order, int):
             args["sort_index"] = self._index * _SORT_KEYS_PER_FILE + min(max(order, 0), _SORT_KEYS_PER_FILE - 1)
-            self._said.add(("process_sort_index", event["pid"]))
+            self._written.add(("process_sort_index", event["pid"]))
         return event
 
     def _arrow(self, number: object) -> object:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kinetoscope.naming import TraceName, file_name, folder_name, worker_of_rank
 
-from ..discovery import Listing, TraceFile, list_given
+from ..discovery import Listing, TraceFile, list_path
 from ..discovery.header_probe import HEAD_BYTES, head_in
 from ..errors import KinetoscopeError, TraceError
 from ..filesystem import StoredFile, atomic_write, is_url, stored_bytes
@@ -74,7 +74,7 @@ def publish(
         raise PublishError(f"{logdir}: traces are published into a local folder; copy them from there.")
     if not is_url(path) and Path(path).resolve() in (target := Path(logdir).resolve(), *target.parents):
         raise PublishError(f"{logdir} lies in {path}: what is published there would be published again. Name another.")
-    listing = list_given(path)
+    listing = list_path(path)
     done = []
     for file, target in targets(listing, Path(logdir), run):
         done.append(_published(file, target, always_copy=always_copy))
@@ -84,7 +84,7 @@ def publish(
 
 def targets(listing: Listing, logdir: Path, run: str | None) -> Iterable[tuple[TraceFile, Path]]:
     """Each trace with the path, without compression's suffix, that it gets: different for different traces."""
-    taken: set[Path] = set()
+    used: set[Path] = set()
     for name, workers in listing.runs.items():
         shown = "/".join(folder_name(part) for part in (name if run is None else run).split("/") if part)
         folder = logdir / (shown or "run")
@@ -93,9 +93,9 @@ def targets(listing: Listing, logdir: Path, run: str | None) -> Iterable[tuple[T
                 span = _span(file.span, place, len(spans))
                 for called in _names(file, worker):
                     target = folder / file_name(TraceName(called, span)).removesuffix(".gz")
-                    if target not in taken:
+                    if target not in used:
                         break
-                taken.add(target)
+                used.add(target)
                 yield file, target
 
 

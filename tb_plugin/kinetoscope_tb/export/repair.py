@@ -20,7 +20,7 @@ from ..filesystem import atomic_write
 from ..reader.input.document import base_ns, top_values, values
 from ..reader.input.source import Source
 from ..reader.scan.chunk import event_texts
-from ..reader.scan.damage import damage_beside, truncation
+from ..reader.scan.damage import damage_outside_events, truncation
 from ..reader.scan.ingest import default_threads, ingest, split_head
 from ..reader.scan.strict_json import as_json, is_strict, strict_event, strict_value
 from ..reader.scan.tokens import text_of
@@ -60,9 +60,9 @@ class _Events:
         for at in range(0, len(texts), _AT_ONCE):
             some = texts[at : at + _AT_ONCE]
             if not is_strict(b"[" + b",".join(some) + b"]"):
-                kept = [strict_event(text) for text in some]
-                self._result.rewritten += sum(1 for old, new in zip(some, kept, strict=True) if old != new)
-                some = kept
+                strict = [strict_event(text) for text in some]
+                self._result.rewritten += sum(1 for old, new in zip(some, strict, strict=True) if old != new)
+                some = strict
             self._file.write((b",\n" if self._result.events else b"\n") + b",\n".join(some))
             self._result.events += len(some)
 
@@ -82,7 +82,7 @@ def repair(path: str, out: str) -> Repaired:
         head, first = split_head(stream, path)
         is_object = head.lstrip(b"\xef\xbb\xbf\0\t\n\r ").startswith(b"{")
         file.write((b"{" + _members(head, 1) + b'"traceEvents": [') if is_object else b"[")
-        found = ingest(
+        ingested = ingest(
             chain([head + first], stream),
             path,
             default_threads(),
@@ -90,13 +90,13 @@ def repair(path: str, out: str) -> Repaired:
             into=_Events(file, result),
             collect=event_texts,
         )
-        file.write(b"\n]" + (_tail(found.head, found.tail) + b"}" if is_object else b"") + b"\n")
-    lost_values = top_values(found.head, found.tail)[1]
+        file.write(b"\n]" + (_tail(ingested.head, ingested.tail) + b"}" if is_object else b"") + b"\n")
+    lost_values = top_values(ingested.head, ingested.tail)[1]
     result.diagnostics = [
         *source.diagnostics,
-        *truncation(found.lost_bytes, found.end),
-        *found.tally.diagnostics(),
-        *damage_beside(found.tail, lost_values),
+        *truncation(ingested.lost_bytes, ingested.end),
+        *ingested.tally.diagnostics(),
+        *damage_outside_events(ingested.tail, lost_values),
     ]
     return result
 

@@ -18,7 +18,7 @@ MOST_FOLDERS = 2000  # of a remote place that is asked folder by folder
 
 _STAMPS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "Last-Modified", "updated", "created")
 
-Wanted = Callable[[str], bool]
+Predicate = Callable[[str], bool]
 
 
 @dataclass(frozen=True)
@@ -47,17 +47,17 @@ class Folder:
     problem: str = ""
 
 
-def folders(path: str, is_wanted: Wanted) -> Iterator[Folder]:
+def folders(path: str, selects: Predicate) -> Iterator[Folder]:
     """Every folder under a path with the files whose names are wanted; nothing hidden.
 
     Links are followed, and each folder is entered once. What can't be listed is a folder with a problem.
     """
     if not is_url(path):
-        yield from _local_folders(path, is_wanted)
+        yield from _local_folders(path, selects)
         return
     try:
         files, root = file_system(path)
-        yield from (_flat_folders if kind_of(path) in FLAT else _remote_folders)(files, root, path, is_wanted)
+        yield from (_flat_folders if kind_of(path) in FLAT else _remote_folders)(files, root, path, selects)
     except Exception as error:  # noqa: BLE001  # each library has errors of its own
         yield Folder("", problem=words(error, path))
 
@@ -76,7 +76,7 @@ def entry_at(path: str) -> Entry | None:
 # ---- this disk
 
 
-def _local_folders(root: str, is_wanted: Wanted) -> Iterator[Folder]:
+def _local_folders(root: str, selects: Predicate) -> Iterator[Folder]:
     waiting, entered = [("", root)], set()
     while waiting:
         name, path = waiting.pop()
@@ -99,7 +99,7 @@ def _local_folders(root: str, is_wanted: Wanted) -> Iterator[Folder]:
                     if identity not in entered:
                         entered.add(identity)
                         waiting.append((f"{name}/{item.name}".lstrip("/"), item.path))
-                elif is_wanted(item.name):
+                elif selects(item.name):
                     entries.append(_entry(item.name, item.path, item.stat()))
             except OSError:  # a link to nothing, or a file that went away in the meantime
                 continue
@@ -122,32 +122,32 @@ def local_stamp(info: os.stat_result) -> tuple[int, int, int, int]:
     `cp -p` and `rsync -t` set the time of the last change to the contents, but nobody can set that of the last change
     to the file. Windows tells that time and a file's number only where the file is opened.
     """
-    is_told = os.name != "nt"
-    number, changed = (info.st_ino, info.st_ctime_ns) if is_told else (0, 0)
+    has_inode = os.name != "nt"
+    number, changed = (info.st_ino, info.st_ctime_ns) if has_inode else (0, 0)
     return info.st_size, number, changed, info.st_mtime_ns
 
 
 # ---- elsewhere
 
 
-def _flat_folders(files: AbstractFileSystem, root: str, url: str, is_wanted: Wanted) -> Iterator[Folder]:
+def _flat_folders(files: AbstractFileSystem, root: str, url: str, selects: Predicate) -> Iterator[Folder]:
     """All that lies under a prefix, in one question."""
     files.invalidate_cache(root)
     by_folder: dict[str, list[Entry]] = {}
-    found = files.find(root, detail=True)
-    if not found and not files.exists(root):
+    entries = files.find(root, detail=True)
+    if not entries and not files.exists(root):
         raise FileNotFoundError(url)
     start = len(root.rstrip("/")) + 1
-    for key, info in found.items():
+    for key, info in entries.items():
         folder, _, name = key[start:].rpartition("/")
         is_hidden = any(part.startswith(".") for part in key[start:].split("/"))
-        if is_wanted(name) and not is_hidden and info["type"] == "file":
+        if selects(name) and not is_hidden and info["type"] == "file":
             by_folder.setdefault(folder, []).append(_remote_entry(f"{url.rstrip('/')}/{key[start:]}", name, info))
     for folder in sorted(by_folder):
         yield Folder(folder, tuple(by_folder[folder]))
 
 
-def _remote_folders(files: AbstractFileSystem, root: str, url: str, is_wanted: Wanted) -> Iterator[Folder]:
+def _remote_folders(files: AbstractFileSystem, root: str, url: str, selects: Predicate) -> Iterator[Folder]:
     waiting, entered = [("", root)], {root.rstrip("/")}
     while waiting:
         name, path = waiting.pop()
@@ -169,7 +169,7 @@ def _remote_folders(files: AbstractFileSystem, root: str, url: str, is_wanted: W
             if item["type"] == "directory":
                 entered.add(key)
                 waiting.append((f"{name}/{part}".lstrip("/"), key))
-            elif is_wanted(part):
+            elif selects(part):
                 entries += _sized(files, item, key, part, url)
         yield Folder(name, tuple(entries))
 

@@ -130,9 +130,10 @@ def words(error: BaseException, url: str = "") -> str:
 
 def _is_refused(error: BaseException) -> bool:
     """Whether nobody was let in: every library has a word of its own for it."""
-    said = f"{type(error).__name__} {error}"
+    message = f"{type(error).__name__} {error}"
     return (
-        isinstance(error, PermissionError) or re.search("credentials|Authentication", said, re.IGNORECASE) is not None
+        isinstance(error, PermissionError)
+        or re.search("credentials|Authentication", message, re.IGNORECASE) is not None
     )
 
 
@@ -145,5 +146,5 @@ def _cause(error: BaseException) -> BaseException:
 
 def _status(error: BaseException) -> int | None:
     """The HTTP status in an error of aiohttp, gcsfs or Azure."""
-    found = (getattr(error, name, None) for name in ("status", "code", "status_code"))
-    return next((int(value) for value in found if isinstance(value, int)), None)
+    values = (getattr(error, name, None) for name in ("status", "code", "status_code"))
+    return next((int(value) for value in values if isinstance(value, int)), None)

@@ -20,7 +20,7 @@ from ..trace.assemble import assemble
 from ..trace.model import Diagnostic, Trace
 from .frames.build import build_parts
 from .input.source import Source
-from .preview import Preview, Seen
+from .preview import Preview, PreviewBuilder
 from .scan.ingest import Ingested, default_threads, ingest
 from .writer_fingerprint import Samples
 
@@ -35,14 +35,14 @@ class Progress:
         stage: `reading`, then `linking`.
         read_bytes: How much of the file, as it is stored, was read.
         total_bytes: Size of the file, or None if it isn't known.
-        beginning: Tells what was read so far, while `reading`; only whoever is told of the progress may call it, before
+        preview: Tells what was read so far, while `reading`; only whoever is told of the progress may call it, before
             returning, since the next piece changes what it looks at.
     """
 
     stage: str
     read_bytes: int
     total_bytes: int | None
-    beginning: Callable[[], Preview] | None = None
+    preview: Callable[[], Preview] | None = None
 
 
 def read(
@@ -66,9 +66,9 @@ def read(
     """
     source = Source(os.fspath(path), block_bytes, lambda: report("reading", None))
 
-    def report(stage: str, beginning: Callable[[], Preview] | None) -> None:
+    def report(stage: str, preview: Callable[[], Preview] | None) -> None:
         if progress:
-            progress(Progress(stage, source.file.read_bytes, source.file.size_bytes, beginning))
+            progress(Progress(stage, source.file.read_bytes, source.file.size_bytes, preview))
 
     with source as blocks:
         return _trace(blocks, source.path, threads, report, source.diagnostics)
@@ -90,9 +90,9 @@ def read_blocks(
             done += len(block)
             yield bytes(block)
 
-    def report(stage: str, beginning: Callable[[], Preview] | None) -> None:
+    def report(stage: str, preview: Callable[[], Preview] | None) -> None:
         if progress:
-            progress(Progress(stage, done, None, beginning))
+            progress(Progress(stage, done, None, preview))
 
     return _trace(counted(), path, threads, report, [])
 
@@ -104,16 +104,16 @@ def _trace(
     blocks: Iterable[bytes], path: str, threads: int | None, report: _Report, diagnostics: list[Diagnostic]
 ) -> Trace:
     samples = Samples()
-    found = _ingested(samples.passing(blocks), path, threads, report)
+    ingested = _ingested(samples.passing(blocks), path, threads, report)
     report("linking", None)
-    return assemble(build_parts(found, path, diagnostics, samples.fingerprint()))
+    return assemble(build_parts(ingested, path, diagnostics, samples.fingerprint()))
 
 
 def _ingested(blocks: Iterable[bytes], path: str, threads: int | None, report: _Report) -> Ingested:
     """The events; what was counted on the way for whoever waits is gone before they are put together."""
-    seen = Seen()
+    builder = PreviewBuilder()
 
-    def progress(found: Ingested) -> None:
-        report("reading", partial(seen.beginning, found))
+    def progress(ingested: Ingested) -> None:
+        report("reading", partial(builder.preview, ingested))
 
     return ingest(blocks, path, threads or default_threads(), progress)

@@ -93,8 +93,8 @@ class EventTexts:
         return event_of(text, offset)
 
     def _text(self, path: str, stamp: Any, offset: int, length: int) -> bytes:
-        for known_path, known_stamp, start, window in self._windows:
-            if (known_path, known_stamp) == (path, stamp) and start <= offset <= start + len(window) - length:
+        for cached_path, cached_stamp, start, window in self._windows:
+            if (cached_path, cached_stamp) == (path, stamp) and start <= offset <= start + len(window) - length:
                 return window[offset - start : offset - start + length]
         if _PLAIN_TEXT.fullmatch(stored_bytes(path, 0, 4)):
             text = stored_bytes(path, offset, length)
@@ -107,15 +107,15 @@ class EventTexts:
 
 def _window(path: str, offset: int, length: int) -> tuple[int, bytes]:
     """(offset, text) of what lies around the event."""
-    end, held = 0, []
+    end, blocks_read = 0, []
     with Source(path, _BLOCK_BYTES) as blocks:
         for block in blocks:
             end += len(block)
             if end > offset:
-                held.append(block)
+                blocks_read.append(block)
             if end >= offset + length:
                 break
-    text = b"".join(held)
+    text = b"".join(blocks_read)
     start = end - len(text)
     first = max(start, offset - _AROUND_BYTES)
     return first, text[first - start : offset + length + _AROUND_BYTES - start]
@@ -162,8 +162,8 @@ def _whole(value: Any) -> Any:
 
 def _repaired_value(raw: bytes) -> Any:
     """What a damaged event says once it is repaired, as reading does it; None if it can't be."""
-    found, lost = repaired(raw)
-    return None if lost or len(found) != 1 else _value(strict_event(found[0].text).decode())
+    events, lost = repaired(raw)
+    return None if lost or len(events) != 1 else _value(strict_event(events[0].text).decode())
 
 
 def _integer(text: str) -> int | str:

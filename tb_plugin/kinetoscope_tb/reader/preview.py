@@ -110,7 +110,7 @@ class _ByName:
         return [NamedTime(name, count, total) for name, (count, total) in sums.items()]
 
 
-class Seen:
+class PreviewBuilder:
     """Counts the events of a file that is being read, each of them once, however often it is asked."""
 
     def __init__(self) -> None:
@@ -121,19 +121,19 @@ class Seen:
         self._meta: Meta | None = None
         self._texts = Texts([])
 
-    def beginning(self, found: Ingested) -> Preview:
+    def preview(self, ingested: Ingested) -> Preview:
         """What was read so far; for the thread that reads, between two pieces."""
         if self._meta is None:
-            beside = metadata(found.head, b"")
-            self._meta = Meta(beside.top)
-            self._texts = Texts([], beside.labels)
-        self._texts.tokens = found.events.tokens
+            outside = metadata(ingested.head, b"")
+            self._meta = Meta(outside.top)
+            self._texts = Texts([], outside.labels)
+        self._texts.tokens = ingested.events.tokens
         for name, done in self._done.items():
-            rows = found.events.frames[name]
+            rows = ingested.events.frames[name]
             self._done[name] = total = rows["kind"].size
             for first in range(done, total, _ROWS_AT_ONCE):
                 self._count(name, rows, slice(first, min(first + _ROWS_AT_ONCE, total)))
-        return self._told(found.events.events, self._meta)
+        return self._preview(ingested.events.events, self._meta)
 
     def _count(self, frame: str, rows: Rows, new: slice) -> None:
         kind, dur = rows["kind"][new], rows["dur"][new]
@@ -149,7 +149,7 @@ class Seen:
                 is_it = kind == counted
                 by_name.add(rows["name"][new][is_it], dur[is_it], len(self._texts))
 
-    def _told(self, events: int, meta: Meta) -> Preview:
+    def _preview(self, events: int, meta: Meta) -> Preview:
         named = {kind: by_name.by_text(self._texts) for kind, by_name in self._by_name.items()}
         steps = [one for one in named[Kind.ANNOTATION] if step_number(one.name) is not None]
         lengths = sorted(one.total_ns // one.count for one in steps)

@@ -79,9 +79,9 @@ class WriteAccess:
 
     def __init__(self, hosts: Iterable[str] = ()) -> None:
         self._token = secrets.token_urlsafe(32)
-        known = [_plain(host.strip()) for host in (*hosts, socket.gethostname())]
-        self._names = {name for name in known if name and not name.startswith("*.")}
-        self._endings = tuple(name[1:] for name in (*known, "*.localhost") if name.startswith("*."))
+        names = [_plain(host.strip()) for host in (*hosts, socket.gethostname())]
+        self._names = {name for name in names if name and not name.startswith("*.")}
+        self._endings = tuple(name[1:] for name in (*names, "*.localhost") if name.startswith("*."))
 
     @classmethod
     def configured(cls, host: str | None) -> WriteAccess:
@@ -111,8 +111,8 @@ class WriteAccess:
         self._check_host(request)
         if not _is_same_origin(request):
             raise NotOurPage
-        given = request.headers.get(TOKEN_HEADER, "")
-        if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self._token.encode()):
+        token = request.headers.get(TOKEN_HEADER, "")
+        if not hmac.compare_digest(token.encode("utf-8", "surrogatepass"), self._token.encode()):
             raise WrongToken
 
     def _check_host(self, request: Request) -> None:

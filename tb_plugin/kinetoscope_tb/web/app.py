@@ -35,7 +35,9 @@ def routes(engine: Engine, access: WriteAccess | None = None) -> dict[str, Calla
     answers |= {**timeline.ROUTES, **slices.ROUTES, **paths.ROUTES, **export.ROUTES, **perfetto.ROUTES}
     apps = {route: Request.application(partial(answer_response, engine, handler)) for route, handler in answers.items()}
     apps["/capture"] = Request.application(
-        partial(answer_response, engine, partial(capture.listed, access), post=partial(capture.asked, access))
+        partial(
+            answer_response, engine, partial(capture.list_jobs, access), post=partial(capture.request_recording, access)
+        )
     )
     files = {"/static/*": page_file, "/timeline/perfetto/*": perfetto.page_file}
     return {**apps, **{route: Request.application(partial(file_response, file)) for route, file in files.items()}}
@@ -95,8 +97,8 @@ def _event(engine: Engine, request: Request) -> object:
 
 
 def _elsewhere(_engine: Engine, request: Request) -> object:
-    known = ("runs", "views", "state", "view", "compare", "event", "timeline", "capture", "static/…")
-    raise NotFound("route", request.path, known)
+    routes_here = ("runs", "views", "state", "view", "compare", "event", "timeline", "capture", "static/…")
+    raise NotFound("route", request.path, routes_here)
 
 
 def _find_view(name: str) -> View:

@@ -18,9 +18,9 @@ def asset(name: str, folder: Path = STATIC) -> tuple[bytes, str]:
     Raises:
         NotFound: There is none of this name inside the folder.
     """
-    known = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    if name not in known:
-        raise NotFound("file", name, known)
-    path = known[name]
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    if name not in files:
+        raise NotFound("file", name, files)
+    path = files[name]
     media_type = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0]
     return path.read_bytes(), media_type or "application/octet-stream"

@@ -30,11 +30,11 @@ class NotJSON(RequestError):
     status = 415
 
 
-def listed(access: WriteAccess, engine: Engine, request: Request) -> object:
+def list_jobs(access: WriteAccess, engine: Engine, request: Request) -> object:
     """The jobs that record, or the one of a run, and what a request to one needs."""
     query = query_of(request, (), optional=("run",))
-    found = [job_called(engine.logdirs, query["run"])] if "run" in query else jobs(engine.logdirs)
-    return {"state": "ready", "jobs": [job.to_json() for job in found], **_token(access, request)}
+    matches = [job_called(engine.logdirs, query["run"])] if "run" in query else jobs(engine.logdirs)
+    return {"state": "ready", "jobs": [job.to_json() for job in matches], **_token(access, request)}
 
 
 def _token(access: WriteAccess, request: Request) -> dict[str, str | None]:
@@ -45,7 +45,7 @@ def _token(access: WriteAccess, request: Request) -> dict[str, str | None]:
         return {"token": None, "refusal": str(error)}
 
 
-def asked(access: WriteAccess, engine: Engine, request: Request) -> object:
+def request_recording(access: WriteAccess, engine: Engine, request: Request) -> object:
     """Leave a request for the job of a run.
 
     Raises:

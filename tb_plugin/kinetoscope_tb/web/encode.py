@@ -92,31 +92,31 @@ def loading(progress: LoadingProgress, view: str | None = None) -> dict[str, Any
     return {**({} if view is None else {"view": view}), "state": "loading", "progress": asdict(progress)}
 
 
-def reading(progress: LoadingProgress, known: Partial | None) -> dict[str, Any]:
+def reading(progress: LoadingProgress, preview: Partial | None) -> dict[str, Any]:
     """How far a trace is, and what is known of it meanwhile, if that takes long."""
-    return loading(progress) if known is None else {**loading(progress), "partial": partial(known)}
+    return loading(progress) if preview is None else {**loading(progress), "partial": partial(preview)}
 
 
-def partial(known: Partial) -> dict[str, Any]:
+def partial(loaded: Partial) -> dict[str, Any]:
     """What a part of a file holds: counts and sums that the rest will raise, and what stands before the events."""
     from ..views.overview.environment import job_facts
 
-    seen = known.beginning
-    devices = sorted({str(device.get("name") or "") for device in seen.meta.devices} - {""})
+    preview = loaded.preview
+    devices = sorted({str(device.get("name") or "") for device in preview.meta.devices} - {""})
     facts = [
         ("Devices of the machine", ", ".join(devices)),
-        ("torch", seen.meta.producer.get("torch_version")),
-        *job_facts(seen.meta),
+        ("torch", preview.meta.producer.get("torch_version")),
+        *job_facts(preview.meta),
     ]
     return {
-        "fraction": known.fraction,
-        "events": seen.events,
-        "kinds": [{"kind": kind, "events": events} for kind, events in seen.kinds.items()],
-        "span_ns": seen.span_ns,
-        "steps": seen.steps,
-        "step_ns": seen.step_ns,
-        "operators": [asdict(one) for one in seen.operators],
-        "kernels": [asdict(one) for one in seen.kernels],
+        "fraction": loaded.fraction,
+        "events": preview.events,
+        "kinds": [{"kind": kind, "events": events} for kind, events in preview.kinds.items()],
+        "span_ns": preview.span_ns,
+        "steps": preview.steps,
+        "step_ns": preview.step_ns,
+        "operators": [asdict(one) for one in preview.operators],
+        "kernels": [asdict(one) for one in preview.kernels],
         "facts": [{"fact": name, "value": str(value)} for name, value in facts if value not in (None, "")],
     }
 
@@ -156,16 +156,16 @@ def comparison(view: View, result: Comparison | Missing) -> dict[str, Any]:
     }
 
 
-def event(found: Event) -> dict[str, Any]:
+def event(one: Event) -> dict[str, Any]:
     """One event as the file has it."""
-    return {"state": "ready", **asdict(found)}
+    return {"state": "ready", **asdict(one)}
 
 
 def track(one: Track) -> dict[str, Any]:
     """A track of the timeline; its row among the trace's threads is the server's own matter."""
-    said = asdict(one)
-    del said["thread"]
-    return said
+    fields = asdict(one)
+    del fields["thread"]
+    return fields
 
 
 def failure(error: Exception, view: str | None = None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadParameter
-from .queries import NAMES, file_as_known, query_of
+from .queries import NAMES, current_file, query_of
 from .responses import Download
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _WORKER = {"worker": str, "span": str, "shift_ns": int}
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _ExportRequest:
     """A file to be made: of these recordings, each with what is added to its times; of this range."""
 
     files: list[tuple[TraceFile, int]]
@@ -47,23 +47,23 @@ class _Asked:
 def _export(engine: Engine, request: Request) -> object:
     from ..export.chrome_json.writer import Source, Window, exported
 
-    asked = _asked(engine, request)
+    requested = _export_request(engine, request)
     sources = []
-    for file, shift_ns in asked.files:
-        label = "" if len(asked.files) == 1 else file.worker
+    for file, shift_ns in requested.files:
+        label = "" if len(requested.files) == 1 else file.worker
         sources.append(Source(engine.trace(file), engine.timeline(file), shift_ns, label))
-    return Download(asked.name, exported(sources, Window(*asked.window), asked.extras))
+    return Download(requested.name, exported(sources, Window(*requested.window), requested.extras))
 
 
 def _size(engine: Engine, request: Request) -> object:
-    asked = _asked(engine, request)
+    requested = _export_request(engine, request)
     sizes = [
-        engine.about(file, "size", _size_of, shift_ns, asked.window, asked.extras, most=MOST_SIZES)
-        for file, shift_ns in asked.files
+        engine.about(file, "size", _size_of, shift_ns, requested.window, requested.extras, most=MOST_SIZES)
+        for file, shift_ns in requested.files
     ]
     total = {"slices": sum(size.slices for size in sizes), "bytes": sum(size.bytes for size in sizes)}
     is_exact = len(sizes) == 1 and sizes[0].is_exact
-    return {"state": "ready", "name": asked.name, **total, "is_exact": is_exact}
+    return {"state": "ready", "name": requested.name, **total, "is_exact": is_exact}
 
 
 def _size_of(
@@ -78,7 +78,7 @@ def _size_of(
     return size(Source(trace, timeline, shift_ns), Window(*window), extras)
 
 
-def _asked(engine: Engine, request: Request) -> _Asked:
+def _export_request(engine: Engine, request: Request) -> _ExportRequest:
     """What the request asks for.
 
     Raises:
@@ -89,12 +89,12 @@ def _asked(engine: Engine, request: Request) -> _Asked:
     query = query_of(request, (*NAMES, "stamp"), optional=OPTIONAL)
     extras = _extras(query.get("include", ""))
     window = (_number(query, "from_ns"), _number(query, "to_ns"))
-    files = [(file_as_known(engine, query), 0)]
+    files = [(current_file(engine, query), 0)]
     files += [
         (engine.find(query["run"], worker["worker"], worker["span"]), worker["shift_ns"])
         for worker in _workers(query.get("workers", "[]"))
     ]
-    return _Asked(files, window, extras)
+    return _ExportRequest(files, window, extras)
 
 
 def _number(query: Mapping[str, str], name: str) -> int | None:

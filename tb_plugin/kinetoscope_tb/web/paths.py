@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..engine import Missing
 from ..errors import NotFound
-from .queries import KNOWN, a_time, file_as_known, query_of
+from .queries import STAMPED_NAMES, a_time, current_file, query_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,82 +18,82 @@ if TYPE_CHECKING:
     from ..distributed.path.path_segments import PathSegments
     from ..engine import Engine
     from ..timeline import Timeline
-    from ..timeline.paths.path_across_slices import PathAcrossSlices
-    from ..timeline.paths.path_slices import PathSlices
+    from ..timeline.critical_path.cross_rank_pieces import CrossRankPieces
+    from ..timeline.critical_path.path_pieces import PathPieces
     from ..trace import Trace
     from .responses import Handler
 
-Slices = TypeVar("Slices", bound="PathSlices | PathAcrossSlices")
+Pieces = TypeVar("Pieces", bound="PathPieces | CrossRankPieces")
 
 BUCKETS = 2000  # of the range that a path is asked for: shorter stretches in one are told as one
 RANGE = ("from_ns", "to_ns")
-ASKED_FROM = ("main_worker", "main_span")  # whose span it is that the path leads across
+MAIN_RECORDING = ("main_worker", "main_span")  # whose span it is that the path leads across
 
 
 def _path(engine: Engine, request: Request) -> object:
-    query = query_of(request, (*KNOWN, *RANGE))
+    query = query_of(request, (*STAMPED_NAMES, *RANGE))
     window = _window(query)
-    return _path_within(engine, file_as_known(engine, query), window, "path", _path_slices)
+    return _path_within(engine, current_file(engine, query), window, "path", _path_pieces)
 
 
 def _window(query: Mapping[str, str]) -> tuple[int, int]:
     return a_time(query, "from_ns"), a_time(query, "to_ns")
 
 
-def _path_slices(trace: Trace, timeline: Timeline) -> PathSlices:
-    from ..timeline.paths.path_slices import PathSlices
+def _path_pieces(trace: Trace, timeline: Timeline) -> PathPieces:
+    from ..timeline.critical_path.path_pieces import PathPieces
 
-    return PathSlices.of(trace, timeline)
+    return PathPieces.of(trace, timeline)
 
 
 def _path_within(
-    engine: Engine, file: TraceFile, window: tuple[int, int], name: str, make: Callable[..., Slices], *given: object
+    engine: Engine, file: TraceFile, window: tuple[int, int], name: str, make: Callable[..., Pieces], *arguments: object
 ) -> object:
     """What of a path lies in a range."""
     from ..critical_path import Explanation
 
-    path = engine.about(file, name, make, *given, most=1, shares=Explanation.of)
+    path = engine.about(file, name, make, *arguments, most=1, shares=Explanation.of)
     return {"state": "ready", "stretches": path.within(engine.timeline(file), *window, BUCKETS)}
 
 
 def _across_ranks(engine: Engine, request: Request) -> object:
-    query = query_of(request, (*KNOWN, *RANGE, *ASKED_FROM))
+    query = query_of(request, (*STAMPED_NAMES, *RANGE, *MAIN_RECORDING))
     window = _window(query)
-    file = file_as_known(engine, query)
-    stretches = _stretches(engine, engine.find(query["run"], query["main_worker"], query["main_span"]))
-    if isinstance(stretches, Missing):
-        return _missing(stretches)
-    member = _member(stretches, file)
-    return _path_within(engine, file, window, "path across ranks", _across_slices, stretches, member)
+    file = current_file(engine, query)
+    segments = _path_segments(engine, engine.find(query["run"], query["main_worker"], query["main_span"]))
+    if isinstance(segments, Missing):
+        return _missing(segments)
+    member = _member(segments, file)
+    return _path_within(engine, file, window, "path across ranks", _cross_rank_pieces, segments, member)
 
 
-def _across_slices(trace: Trace, timeline: Timeline, stretches: PathSegments, member: int) -> PathAcrossSlices:
-    from ..timeline.paths.path_across_slices import PathAcrossSlices
+def _cross_rank_pieces(trace: Trace, timeline: Timeline, segments: PathSegments, member: int) -> CrossRankPieces:
+    from ..timeline.critical_path.cross_rank_pieces import CrossRankPieces
 
-    return PathAcrossSlices.of(trace, timeline, stretches, member)
+    return CrossRankPieces.of(trace, timeline, segments, member)
 
 
 def _shares(engine: Engine, request: Request) -> object:
-    query = query_of(request, (*KNOWN, *RANGE))
+    query = query_of(request, (*STAMPED_NAMES, *RANGE))
     window = _window(query)
-    file = file_as_known(engine, query)
-    stretches = _stretches(engine, file)
-    if isinstance(stretches, Missing):
-        return _missing(stretches)
-    shares = stretches.shares(_member(stretches, file), *window)
-    return {"state": "ready", "shares": shares, "notes": stretches.notes}
+    file = current_file(engine, query)
+    segments = _path_segments(engine, file)
+    if isinstance(segments, Missing):
+        return _missing(segments)
+    shares = segments.shares(_member(segments, file), *window)
+    return {"state": "ready", "shares": shares, "notes": segments.notes}
 
 
 def _missing(answer: Missing) -> dict[str, Any]:
     return {"state": "missing", "hint": answer.hint}
 
 
-def _stretches(engine: Engine, file: TraceFile) -> PathSegments | Missing:
+def _path_segments(engine: Engine, file: TraceFile) -> PathSegments | Missing:
     """The paths across the ranks of a file's span."""
-    return engine.about_ranks(file, "path across ranks", _stretches_of)
+    return engine.about_ranks(file, "path across ranks", _path_segments_of)
 
 
-def _stretches_of(ranks: Ranks) -> PathSegments | Missing:
+def _path_segments_of(ranks: Ranks) -> PathSegments | Missing:
     from ..distributed.path.path_segments import PathSegments
     from ..views import EVERY_VIEW
 
@@ -101,16 +101,16 @@ def _stretches_of(ranks: Ranks) -> PathSegments | Missing:
     return Missing(view.hint) if view.is_missing(ranks) else PathSegments.of(ranks)
 
 
-def _member(stretches: PathSegments, file: TraceFile) -> int:
+def _member(segments: PathSegments, file: TraceFile) -> int:
     """Which of the ranks a file is.
 
     Raises:
         NotFound: None of them.
     """
-    member = stretches.member(file.worker, file.span)
+    member = segments.member(file.worker, file.span)
     if member is None:
-        known = [f"{one.worker} {one.span}" for one in stretches.ranks.members if one.summary is not None]
-        raise NotFound("recording among those of the path across ranks", f"{file.worker} {file.span}", known)
+        members = [f"{one.worker} {one.span}" for one in segments.ranks.members if one.summary is not None]
+        raise NotFound("recording among those of the path across ranks", f"{file.worker} {file.span}", members)
     return member
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..engine import Engine
 
 NAMES = ("run", "worker", "span")
-KNOWN = (*NAMES, "stamp")  # of a file as the page knows it
+STAMPED_NAMES = (*NAMES, "stamp")  # of a file as the page knows it
 
 
 def query_of(
@@ -51,7 +51,7 @@ def file_of(engine: Engine, query: Mapping[str, str]) -> TraceFile:
     return engine.find(query["run"], query["worker"], query["span"])
 
 
-def file_as_known(engine: Engine, query: Mapping[str, str]) -> TraceFile:
+def current_file(engine: Engine, query: Mapping[str, str]) -> TraceFile:
     """The file of a request that numbers things of the trace as the page knew it when its stamp was `stamp`.
 
     Raises:

@@ -52,12 +52,14 @@ def report(
     files, traces = [], []
     for file, trace in recordings:
         files.append(file)
-        traces.append({"run": file.run, "worker": file.worker, "span": file.span, **_told(file, trace, views, rows)})
+        traces.append(
+            {"run": file.run, "worker": file.worker, "span": file.span, **_trace_answers(file, trace, views, rows)}
+        )
     content = {"listing": encode.runs(Listing(tuple(files))), "views": catalogue(views.values()), "traces": traces}
     return _page(encode.text(content), f"Kinetoscope: {', '.join(dict.fromkeys(file.run for file in files))}")
 
 
-def _told(
+def _trace_answers(
     file: TraceFile, trace: Trace | KinetoscopeError, views: Mapping[str, View], most_rows: int
 ) -> dict[str, Any]:
     """The answers about one trace: its state, and each view with each choice of its parameters."""
@@ -66,10 +68,10 @@ def _told(
         return {"state": encode.failure(error), "answers": []}
     health = merge_run_notes(views["health"], compute(views["health"], trace, {}), file)
     answers = [
-        {"view": view.id, "parameters": given, "answer": _answer(view, file, trace, given, most_rows)}
+        {"view": view.id, "parameters": choice, "answer": _answer(view, file, trace, choice, most_rows)}
         for view in views.values()
         if view.place.kind != "detail"
-        for given in _choices(view)
+        for choice in _choices(view)
     ]
     return {"state": encode.state(trace, file.shown, views, health), "answers": answers}
 
@@ -82,18 +84,18 @@ def _choices(view: View) -> Iterator[dict[str, str]]:
         yield {name: value for name, value in chosen if value != default[name]}
 
 
-def _answer(view: View, file: TraceFile, trace: Trace, given: Mapping[str, str], most_rows: int) -> dict[str, Any]:
-    result = merge_run_notes(view, compute(view, trace, view.arguments(given)), file)
+def _answer(view: View, file: TraceFile, trace: Trace, choice: Mapping[str, str], most_rows: int) -> dict[str, Any]:
+    result = merge_run_notes(view, compute(view, trace, view.arguments(choice)), file)
     if isinstance(result, Missing):
         return encode.view_answer(view, result)
     most = most_rows * MORE_FOR_CURVES if isinstance(view.table.picture, Lines) else most_rows
-    kept = result.head(most)
+    first_rows = result.head(most)
     if parent := parent_column(view.table.picture):
         import polars as pl
 
-        kept = kept.with_columns(pl.when(pl.col(parent) < most).then(pl.col(parent)))
-    cut = {"cut_from": result.height} if kept.height < result.height else {}
-    return {**encode.view_answer(view, kept), **cut}
+        first_rows = first_rows.with_columns(pl.when(pl.col(parent) < most).then(pl.col(parent)))
+    cut = {"cut_from": result.height} if first_rows.height < result.height else {}
+    return {**encode.view_answer(view, first_rows), **cut}
 
 
 def _page(content: str, title: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import BadParameter
 from . import encode
-from .queries import KNOWN, a_time, file_as_known, query_of, whole_number
+from .queries import STAMPED_NAMES, a_time, current_file, query_of, whole_number
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from .responses import Handler
 
 DIRECTIONS = ("next", "previous")
-MOST_FOUND = 3  # finds of one trace that are kept: each may be of all slices
+MOST_SEARCHES = 3  # finds of one trace that are kept: each may be of all slices
 
 
 def _slice(engine: Engine, request: Request) -> object:
-    query = query_of(request, (*KNOWN, "slice"))
+    query = query_of(request, (*STAMPED_NAMES, "slice"))
     number = whole_number(query, "slice", "the number of a slice")
-    file = file_as_known(engine, query)
+    file = current_file(engine, query)
     links = engine.about(file, "links", _links)
     return {"state": "ready", **engine.about(file, "slice", _details, number, links)}
 
@@ -44,18 +44,18 @@ def _details(trace: Trace, timeline: Timeline, number: int, links: Links) -> dic
 
     if number >= timeline.size:
         raise BadParameter(f"There is no slice {number}; the trace has {timeline.size}, counted from 0.")
-    said = details(trace, timeline, number, links)
-    said["rows"] = [
-        {**row, "title": VIEWS[row["view"]].title} for row in said["rows"] if not VIEWS[row["view"]].is_missing(trace)
+    answer = details(trace, timeline, number, links)
+    answer["rows"] = [
+        {**row, "title": VIEWS[row["view"]].title} for row in answer["rows"] if not VIEWS[row["view"]].is_missing(trace)
     ]
-    return said
+    return answer
 
 
 def _find(engine: Engine, request: Request) -> object:
-    query = query_of(request, (*KNOWN, "find"), optional=("at_ns", "direction", "place"))
+    query = query_of(request, (*STAMPED_NAMES, "find"), optional=("at_ns", "direction", "place"))
     wish = _wish(query)
-    found = found_slices(engine, file_as_known(engine, query), query["find"])
-    return {"state": "ready", **_hits(found, wish)}
+    matches = search_slices(engine, current_file(engine, query), query["find"])
+    return {"state": "ready", **_hits(matches, wish)}
 
 
 def _wish(query: dict[str, str]) -> tuple[str, int | None] | None:
@@ -75,33 +75,33 @@ def _wish(query: dict[str, str]) -> tuple[str, int | None] | None:
     return (direction, at) if "direction" in query or at is not None else None
 
 
-def _hits(found: SearchResult, wish: tuple[str, int | None] | None) -> dict[str, Any]:
+def _hits(matches: SearchResult, wish: tuple[str, int | None] | None) -> dict[str, Any]:
     from ..timeline.details.slice_summary import slice_summary
 
     place = -1
     if wish is not None:
         which, at = wish
-        place = found.place_after(at) if which == "next" else found.place_before(at)
+        place = matches.place_after(at) if which == "next" else matches.place_before(at)
         place = at if which == "place" and at is not None else place
-    hit = int(found.by_start[1][place]) if 0 <= place < found.numbers.size else -1
+    hit = int(matches.by_start[1][place]) if 0 <= place < matches.numbers.size else -1
     return {
-        "count": int(found.numbers.size),
-        "names": found.names(),
-        "histogram": found.histogram(),
-        "slice": slice_summary(found.timeline, hit),
+        "count": int(matches.numbers.size),
+        "names": matches.names(),
+        "histogram": matches.histogram(),
+        "slice": slice_summary(matches.timeline, hit),
         "place": place if hit >= 0 else None,
     }
 
 
 def _area(engine: Engine, request: Request) -> object:
-    query = query_of(request, (*KNOWN, "from_ns", "to_ns", "tracks"))
+    query = query_of(request, (*STAMPED_NAMES, "from_ns", "to_ns", "tracks"))
     begin, end = a_time(query, "from_ns"), a_time(query, "to_ns")
     if end < begin:
         raise BadParameter(f"to_ns={end} isn't possible; it is no earlier than from_ns={begin}.")
     tracks = query["tracks"].split(",") if query["tracks"] else []
     if not all(re.fullmatch(r"\d{1,9}", track, re.ASCII) for track in tracks):
         raise BadParameter(f"tracks={query['tracks'][:80]!r} isn't possible; it is numbers of tracks with commas.")
-    return engine.about(file_as_known(engine, query), "area", _in_area, begin, end, tuple(map(int, tracks)))
+    return engine.about(current_file(engine, query), "area", _in_area, begin, end, tuple(map(int, tracks)))
 
 
 def _in_area(_trace: Trace, timeline: Timeline, from_ns: int, to_ns: int, tracks: tuple[int, ...]) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def _in_area(_trace: Trace, timeline: Timeline, from_ns: int, to_ns: int, tracks
     return encode.table(Area, area(timeline, from_ns, to_ns, tracks))
 
 
-def found_slices(engine: Engine, file: TraceFile, find: str) -> SearchResult:
+def search_slices(engine: Engine, file: TraceFile, find: str) -> SearchResult:
     """The slices of a file that a find wants; kept, so that tiles of them don't search again.
 
     Raises:
@@ -122,28 +122,28 @@ def found_slices(engine: Engine, file: TraceFile, find: str) -> SearchResult:
     from ..views import VIEWS
 
     spelling = parsed(find, VIEWS)
-    return engine.about(file, "found", _found, spelling, most=MOST_FOUND)
+    return engine.about(file, "found", _search, spelling, most=MOST_SEARCHES)
 
 
-def _found(trace: Trace, timeline: Timeline, find: str) -> SearchResult:
+def _search(trace: Trace, timeline: Timeline, find: str) -> SearchResult:
     from ..timeline.search.search import search
     from ..views import VIEWS
 
     return search(trace, timeline, find, VIEWS)
 
 
-def found_alone(engine: Engine, file: TraceFile, find: str) -> Pyramid:
+def matching_pyramid(engine: Engine, file: TraceFile, find: str) -> Pyramid:
     """The slices of a file that a find wants, at any zoom.
 
     Raises:
         BadParameter: It is no find.
     """
-    found = found_slices(engine, file, find)
-    return engine.about(file, "found alone", _alone, found, most=MOST_FOUND)
+    matches = search_slices(engine, file, find)
+    return engine.about(file, "found alone", _pyramid, matches, most=MOST_SEARCHES)
 
 
-def _alone(_trace: Trace, _timeline: Timeline, found: SearchResult) -> Pyramid:
-    return found.pyramid()
+def _pyramid(_trace: Trace, _timeline: Timeline, matches: SearchResult) -> Pyramid:
+    return matches.pyramid()
 
 
 ROUTES: dict[str, Handler] = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..engine import Engine, ask_all
 from ..errors import BadParameter
 from . import encode, slices
-from .queries import KNOWN, NAMES, file_as_known, file_of, query_of, whole_number
+from .queries import NAMES, STAMPED_NAMES, current_file, file_of, query_of, whole_number
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
@@ -57,9 +57,9 @@ def _meta(trace: Trace, timeline: Timeline) -> dict[str, Any]:
 
 
 def _labels(engine: Engine, request: Request) -> object:
-    query = query_of(request, (*KNOWN, "page"))
+    query = query_of(request, (*STAMPED_NAMES, "page"))
     first = whole_number(query, "page", "the number of a page of labels") * LABELS_PER_PAGE
-    timeline = engine.timeline(file_as_known(engine, query))
+    timeline = engine.timeline(current_file(engine, query))
     page = slice(first, first + LABELS_PER_PAGE)
     labels = timeline.labels
     return {"state": "ready", "texts": labels.texts[page], "categories": labels.categories[page].tolist()}
@@ -68,10 +68,10 @@ def _labels(engine: Engine, request: Request) -> object:
 def _tiles(engine: Engine, request: Request) -> object:
     from ..timeline.core.tile_encoding import batch_bytes
 
-    query = query_of(request, (*KNOWN, "k"), optional=("find",))
-    file = file_as_known(engine, query)
+    query = query_of(request, (*STAMPED_NAMES, "k"), optional=("find",))
+    file = current_file(engine, query)
     timeline = engine.timeline(file)
-    pyramid = slices.found_alone(engine, file, query["find"]) if "find" in query else timeline.pyramid
+    pyramid = slices.matching_pyramid(engine, file, query["find"]) if "find" in query else timeline.pyramid
     tiles = []
     for track, level, index in _keys(query["k"], "TRACK", len(timeline.tracks)):
         rows = timeline.tracks[track]
@@ -82,8 +82,8 @@ def _tiles(engine: Engine, request: Request) -> object:
 def _counters(engine: Engine, request: Request) -> object:
     from ..timeline.counters.counters import batch_bytes
 
-    query = query_of(request, (*KNOWN, "k"))
-    curves = engine.about(file_as_known(engine, query), "counters", _counters_of)
+    query = query_of(request, (*STAMPED_NAMES, "k"))
+    curves = engine.about(current_file(engine, query), "counters", _counters_of)
     keys = _keys(query["k"], "COUNTER", len(curves))
     return batch_bytes([curves[counter].tile(level, index) for counter, level, index in keys])
 
@@ -96,13 +96,13 @@ def _keys(text: str, of: str, count: int) -> list[tuple[int, int, int]]:
     """
     keys = text.split(",")
     spelt = [re.fullmatch(r"(\d{1,9})\.(\d{1,2})\.(\d{1,18})", key, re.ASCII) for key in keys]
-    found = [(int(key[1]), int(key[2]), int(key[3])) for key in spelt if key]
-    if len(found) < len(keys) or len(keys) > MOST_TILES:
+    tiles = [(int(key[1]), int(key[2]), int(key[3])) for key in spelt if key]
+    if len(tiles) < len(keys) or len(keys) > MOST_TILES:
         raise BadParameter(f"k={text[:80]!r} isn't possible; it is at most {MOST_TILES} times {of}.LEVEL.INDEX.")
-    for which, level, index in found:
+    for which, level, index in tiles:
         if which >= count or level > COARSEST or (index + 1) << (level + 9) >= 1 << 62:
             raise BadParameter(f"There is no tile {which}.{level}.{index}; {of} is less than {count}.")
-    return found
+    return tiles
 
 
 ROUTES: dict[str, Handler] = {

@@ -1,4 +1,4 @@
-"""What is told while a file is read is what a slow look at the events up to there finds."""
+"""The preview of a file equals what a slow reference finds in the events read so far."""
 
 from collections import Counter
 
@@ -37,7 +37,7 @@ def longest(rows):
     return [(name, count[name], total[name]) for name in ordered]
 
 
-def slow_beginning(events):
+def slow_preview(events):
     rows = {kind: [event for event in events if kind_of(event) == kind] for kind in set(OF_CATEGORY.values())}
     spanning = [event for kind in SPANNING for event in rows[kind] if event["ts"].ns]
     ends = [event["ts"].ns + event["dur"].ns for event in spanning]
@@ -56,21 +56,21 @@ def slow_beginning(events):
 
 
 @settings(max_examples=60)
-@given(builder=builders(), again=st.integers(1, 12), size=st.integers(300, 5000), asked=st.lists(st.booleans()))
-def test_each_beginning_holds_the_events_up_to_there_however_often_it_is_asked_for(builder, again, size, asked):
+@given(builder=builders(), again=st.integers(1, 12), size=st.integers(300, 5000), requested=st.lists(st.booleans()))
+def test_each_preview_holds_the_events_read_so_far_however_often_it_is_requested(builder, again, size, requested):
     builder.events *= again
-    text, told, turns = builder.text().encode(), [], iter([*asked, True] * 1000)
+    text, previews, turns = builder.text().encode(), [], iter([*requested, True] * 1000)
 
     def hear(progress):
-        if progress.beginning is not None and next(turns):
-            told.append(progress.beginning())
+        if progress.preview is not None and next(turns):
+            previews.append(progress.preview())
 
     read_blocks([text[i : i + size] for i in range(0, len(text), size)], path="t.json", progress=hear)
-    for beginning in told:
+    for preview in previews:
         assert {
-            "kinds": beginning.kinds,
-            "span_ns": beginning.span_ns,
-            "steps": (beginning.steps, beginning.step_ns),
-            "operators": [(one.name, one.count, one.total_ns) for one in beginning.operators],
-            "kernels": [(one.name, one.count, one.total_ns) for one in beginning.kernels],
-        } == slow_beginning(builder.events[: beginning.events])
+            "kinds": preview.kinds,
+            "span_ns": preview.span_ns,
+            "steps": (preview.steps, preview.step_ns),
+            "operators": [(one.name, one.count, one.total_ns) for one in preview.operators],
+            "kernels": [(one.name, one.count, one.total_ns) for one in preview.kernels],
+        } == slow_preview(builder.events[: preview.events])

@@ -5,7 +5,7 @@ import os
 import fsspec
 import pytest
 
-from kinetoscope_tb.discovery import Logdir, list_given, list_traces, parse_logdirs
+from kinetoscope_tb.discovery import Logdir, list_path, list_traces, parse_logdirs
 from kinetoscope_tb.errors import LogdirError, NotFound
 from support.logdirs import listed, make, names
 
@@ -103,15 +103,15 @@ def test_names_are_looked_up_never_opened(tmp_path):
 
 def test_any_file_may_be_named(tmp_path):
     make(tmp_path, "some/odd.json", "some/rank0.5.pt.trace.json.gz")
-    assert names(list_given(str(tmp_path / "some/odd.json"))) == [("some", "odd", "default")]
-    assert names(list_given(str(tmp_path / "some/rank0.5.pt.trace.json.gz"))) == [("some", "rank0", "5")]
+    assert names(list_path(str(tmp_path / "some/odd.json"))) == [("some", "odd", "default")]
+    assert names(list_path(str(tmp_path / "some/rank0.5.pt.trace.json.gz"))) == [("some", "rank0", "5")]
 
 
 @pytest.mark.parametrize("path", ["gone", "empty", "trace/zero"])
 def test_naming_what_holds_no_trace_is_an_error_that_says_what_to_do(tmp_path, path):
     make(tmp_path, "empty/trace.json", content=b"")
     with pytest.raises(LogdirError, match="There is no trace in"):
-        list_given(str(tmp_path / path))
+        list_path(str(tmp_path / path))
 
 
 def test_every_real_trace_is_found(traces):

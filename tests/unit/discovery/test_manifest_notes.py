@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kinetoscope.output.manifest import manifest
-from kinetoscope_tb.discovery import Logdir, Manifests, list_given, list_traces
+from kinetoscope_tb.discovery import Logdir, Manifests, list_path, list_traces
 from kinetoscope_tb.engine import Engine
 from kinetoscope_tb.views import VIEWS
 
@@ -96,7 +96,7 @@ def test_what_is_no_manifest_says_nothing_and_hides_nothing(logdir, content):
 def test_a_trace_that_is_called_like_a_manifest_is_a_trace(tmp_path):
     (tmp_path / "run.json").write_text(TRACE)
     assert [file.worker for file in listed(tmp_path).files] == ["run"]
-    assert list_given(str(tmp_path / "run.json")).files
+    assert list_path(str(tmp_path / "run.json")).files
 
 
 def test_a_manifest_is_read_again_when_it_has_changed(logdir):

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kinetoscope_tb.discovery import list_given
+from kinetoscope_tb.discovery import list_path
 from kinetoscope_tb.distributed import Member, Ranks, summary
 from kinetoscope_tb.distributed.path.paths import PARTS, Paths
 from kinetoscope_tb.reader import read
@@ -240,7 +240,7 @@ REAL = FOLDER / "runs" / "dlrm_8gpu_nccl"
 
 @pytest.mark.skipif(not REAL.is_dir(), reason=MISSING)
 def test_a_real_run_agrees_with_an_obvious_recomputation():
-    listing = list_given(str(REAL))
+    listing = list_path(str(REAL))
     traces = [read(file.path) for file in listing.files]
     run = Ranks(
         "dlrm", tuple(Member(f.worker, f.span, 0, summary(t)) for f, t in zip(listing.files, traces, strict=True))

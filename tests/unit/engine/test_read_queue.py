@@ -10,7 +10,7 @@ import pytest
 from kinetoscope_tb.discovery import Logdir, TraceFile
 from kinetoscope_tb.engine import Engine, NotReady
 from kinetoscope_tb.engine.read_queue import LARGE_BYTES, LONG_S, ReadQueue
-from kinetoscope_tb.engine.trace_cache import ASKED_WITHIN_S, ASKED_WITHIN_S_WHILE_OTHERS_WAIT, LOOKS_EVERY_S
+from kinetoscope_tb.engine.trace_cache import LOOKS_EVERY_S, POLLED_WITHIN_S, POLLED_WITHIN_S_WHILE_OTHERS_WAIT
 from kinetoscope_tb.engine.workers import Workers
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import Progress, read
@@ -129,7 +129,7 @@ def test_a_large_file_is_read_however_many_small_ones_come(held):
 @pytest.mark.parametrize("others_wait", [False, True])
 def test_reading_ends_when_nobody_asks_for_the_file_any_more(held, others_wait):
     asked = ("other", "third") if others_wait else ("other",)
-    limit = ASKED_WITHIN_S_WHILE_OTHERS_WAIT if others_wait else ASKED_WITHIN_S
+    limit = POLLED_WITHIN_S_WHILE_OTHERS_WAIT if others_wait else POLLED_WITHIN_S
     held.begin("large", "other", size=LARGE_BYTES)
     for _ in range(2):
         for name in asked:
@@ -146,7 +146,7 @@ def test_a_file_that_waits_and_that_nobody_asks_for_any_more_is_never_begun(held
     held.begin("large", "other", size=LARGE_BYTES)
     held.ask("third", LARGE_BYTES)
     for _ in range(2):
-        held.now += 0.6 * ASKED_WITHIN_S_WHILE_OTHERS_WAIT
+        held.now += 0.6 * POLLED_WITHIN_S_WHILE_OTHERS_WAIT
         for name in ("large", "other", "fourth"):
             held.ask(name, LARGE_BYTES)
     for name in ("large", "other", "fourth"):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinetoscope_tb.discovery import list_given
+from kinetoscope_tb.discovery import list_path
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.export.merge import merge, microseconds, nanoseconds
 from support.build import PID, TraceBuilder
@@ -37,7 +37,7 @@ def merged(tmp_path):
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(gzip.compress(text.encode()) if suffix else text.encode())
         out = io.BytesIO()
-        result = merge(list_given(str(tmp_path)).files, out)
+        result = merge(list_path(str(tmp_path)).files, out)
         return result, json.loads(out.getvalue())
 
     return of
@@ -114,4 +114,4 @@ def test_a_clock_that_cannot_be_is_named(tmp_path):
     for number, base in enumerate((BASE, 2**63 - 1)):
         (tmp_path / f"rank{number}.5.pt.trace.json").write_text(rank(number, base).text())
     with pytest.raises(TraceError, match=r"rank1.*baseTimeNanoseconds is 9223372036854775807. Leave it out"):
-        merge(list_given(str(tmp_path)).files, io.BytesIO())
+        merge(list_path(str(tmp_path)).files, io.BytesIO())

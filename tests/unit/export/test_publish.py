@@ -7,7 +7,7 @@ import os
 import pytest
 
 from kinetoscope.naming import parse
-from kinetoscope_tb.discovery import list_given
+from kinetoscope_tb.discovery import list_path
 from kinetoscope_tb.errors import LogdirError
 from kinetoscope_tb.export.publish import PublishError, publish
 from support.build import TraceBuilder
@@ -94,7 +94,7 @@ def test_no_trace_takes_another_one_s_name(tmp_path, put):
     done, names = published(tmp_path, run="one")
     assert len(names) == 3
     assert len({one.target for one in done}) == 3
-    assert sorted(list_given(str(tmp_path / "runs")).runs) == ["one"]
+    assert sorted(list_path(str(tmp_path / "runs")).runs) == ["one"]
 
 
 def test_spans_without_a_number_are_counted(tmp_path, put):

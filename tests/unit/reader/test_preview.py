@@ -1,4 +1,4 @@
-"""What is told of a file while it is read, worked out by hand."""
+"""The preview of a file that is being read, worked out by hand."""
 
 from kinetoscope_tb.reader import Preview, read_blocks
 from kinetoscope_tb.reader.preview import NamedTime
@@ -7,12 +7,12 @@ from support.build import TraceBuilder
 PADDING = 6000  # more text than is read before the first piece
 
 
-def beginnings(builder: TraceBuilder, size: int = 512) -> list[Preview]:
-    """What could be told after each piece."""
-    text, told = builder.text().encode(), []
+def previews_of(builder: TraceBuilder, size: int = 512) -> list[Preview]:
+    """The preview after each chunk."""
+    text, previews = builder.text().encode(), []
     blocks = [text[i : i + size] for i in range(0, len(text), size)]
-    read_blocks(blocks, path="t.json", progress=lambda p: p.beginning and told.append(p.beginning()))
-    return told
+    read_blocks(blocks, path="t.json", progress=lambda p: p.preview and previews.append(p.preview()))
+    return previews
 
 
 def test_it_counts_events_by_kind_and_sums_up_their_time_by_name():
@@ -23,9 +23,9 @@ def test_it_counts_events_by_kind_and_sums_up_their_time_by_name():
         140, 3
     )
     trace.memory(64, 108)
-    told = beginnings(trace)[-1]
-    assert told.events == 12
-    assert told.kinds == {
+    preview = previews_of(trace)[-1]
+    assert preview.events == 12
+    assert preview.kinds == {
         "operators": 3,
         "annotations": 3,
         "Python calls": 1,
@@ -36,17 +36,17 @@ def test_it_counts_events_by_kind_and_sums_up_their_time_by_name():
         "arrows": 0,
         "others": 0,
     }
-    assert told.operators == (NamedTime("aten::linear", 1, 30), NamedTime("aten::mm", 2, 25))
-    assert told.kernels == (NamedTime("gemm", 2, 20),)
-    assert (told.steps, told.step_ns) == (3, 50)
-    assert told.span_ns == 250 - 100
-    assert (told.meta.rank, told.meta.world_size, told.meta.devices) == (3, 8, [{"id": 0, "name": "GPU"}])
+    assert preview.operators == (NamedTime("aten::linear", 1, 30), NamedTime("aten::mm", 2, 25))
+    assert preview.kernels == (NamedTime("gemm", 2, 20),)
+    assert (preview.steps, preview.step_ns) == (3, 50)
+    assert preview.span_ns == 250 - 100
+    assert (preview.meta.rank, preview.meta.world_size, preview.meta.devices) == (3, 8, [{"id": 0, "name": "GPU"}])
 
 
 def test_before_any_kernel_or_step_is_read_nothing_is_said_of_them():
     trace = TraceBuilder().op("aten::mm", 1, 2, note="x" * PADDING)
     trace.step(1, 0, 9, note="x" * PADDING).kernel("gemm", 3, 4, note="x" * PADDING)
-    first = beginnings(trace)[0]
+    first = previews_of(trace)[0]
     assert (first.events, first.steps, first.step_ns, first.kernels) == (1, 0, None, ())
     assert first.operators == (NamedTime("aten::mm", 1, 2),)
 
@@ -54,15 +54,15 @@ def test_before_any_kernel_or_step_is_read_nothing_is_said_of_them():
 def test_names_that_are_spelt_differently_are_one_name():
     text = TraceBuilder().op("one", 1, 2).op("aten::ä", 2, 3).op("plain", 5, 4).text()
     assert "\\u00e4" in text
-    text, told = text.replace("plain", "aten::ä"), []
-    read_blocks([text.encode()], path="t.json", progress=lambda p: p.beginning and told.append(p.beginning()))
-    assert told[-1].operators == (NamedTime("aten::ä", 2, 7), NamedTime("one", 1, 2))
+    text, previews = text.replace("plain", "aten::ä"), []
+    read_blocks([text.encode()], path="t.json", progress=lambda p: p.preview and previews.append(p.preview()))
+    assert previews[-1].operators == (NamedTime("aten::ä", 2, 7), NamedTime("one", 1, 2))
 
 
 def test_an_event_whose_time_was_lost_does_not_stretch_the_span():
     trace = TraceBuilder().op("a", 0, 5).op("b", 1_700_000_000_000_000_000, 7)
-    assert beginnings(trace)[-1].span_ns == 7
+    assert previews_of(trace)[-1].span_ns == 7
 
 
 def test_without_events_that_last_there_is_no_span():
-    assert beginnings(TraceBuilder().memory(1, 5))[-1].span_ns is None
+    assert previews_of(TraceBuilder().memory(1, 5))[-1].span_ns is None

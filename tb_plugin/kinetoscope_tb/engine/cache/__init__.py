@@ -14,6 +14,6 @@ another name and then renamed, so it is whole or not there, whoever is killed wh
 Nobody depends on an entry: whatever is wrong with one, the trace is read anew. There are no locks.
 """
 
-from .folder import Cache, CachedTrace, configured, is_worth_keeping, may_be_kept
+from .folder import Cache, CachedTrace, configured, is_worth_caching, may_cache
 
-__all__ = ["Cache", "CachedTrace", "configured", "is_worth_keeping", "may_be_kept"]
+__all__ = ["Cache", "CachedTrace", "configured", "is_worth_caching", "may_cache"]

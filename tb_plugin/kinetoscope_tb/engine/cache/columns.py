@@ -189,19 +189,19 @@ class Reader:
         """
         if not (isinstance(place, list) and len(place) == 4 and isinstance(place[2], str)):
             raise BrokenEntry("its head doesn't say where a column is")
-        found = _DTYPES.get(place[2])
+        stored_dtype = _DTYPES.get(place[2])
         at = whole(place[1], 0)
         count = whole(place[3], 0)
-        if found is None or place[2] != dtype:
+        if stored_dtype is None or place[2] != dtype:
             raise BrokenEntry(f"a column is of type {place[2][:20]!r}")
         if size is not None and count != size:
             raise BrokenEntry(f"a column has {count} values instead of {size}")
         if not count:
-            return np.empty(0, found)
+            return np.empty(0, stored_dtype)
         block = self._blocks[whole(place[0], 0, len(self._blocks) - 1)]
-        if count > (len(block) - at) // found.itemsize:
+        if count > (len(block) - at) // stored_dtype.itemsize:
             raise BrokenEntry("a column is longer than what holds it")
-        values = np.frombuffer(block, found, count, at)
+        values = np.frombuffer(block, stored_dtype, count, at)
         return values if values.flags.aligned else values.copy()
 
     def integers(self, place: Any, most_bytes: int, size: int) -> NDArray[np.signedinteger]:
@@ -328,16 +328,16 @@ def _head_length(tail: bytes, magic: bytes, size: int) -> tuple[int, int]:
     Raises:
         BrokenEntry: It is of another kind, or was damaged.
     """
-    length, checksum, found = _TAIL.unpack(tail) if len(tail) == TAIL_BYTES else (0, 0, b"")
-    if found != magic or length > min(MOST_HEAD_BYTES, size - TAIL_BYTES - len(magic)):
+    length, checksum, end = _TAIL.unpack(tail) if len(tail) == TAIL_BYTES else (0, 0, b"")
+    if end != magic or length > min(MOST_HEAD_BYTES, size - TAIL_BYTES - len(magic)):
         raise BrokenEntry("it has no head")
     return int(length), int(checksum)
 
 
-def _opened(read: Read, told: Any, end: int) -> list[Any]:
+def _opened(read: Read, value: Any, end: int) -> list[Any]:
     """The blocks, none of which lies beyond `end`, where the head begins."""
     places = []
-    for place in sequence(told):
+    for place in sequence(value):
         start, length, size, checksum = sequence(place, 4)
         places.append((whole(start, 0, end), whole(length, 0, end), whole(size, 0), whole(checksum, 0)))
     if any(start + length > end or length > size for start, length, size, _ in places):

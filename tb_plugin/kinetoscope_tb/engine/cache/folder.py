@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .columns import Read, Reader
     from .summary_entry import PackedSummary
 
-Held = TypeVar("Held")
+Value = TypeVar("Value")
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ class Cache:
 
         self._write_or_complain(path, stamp, SUMMARY, write, summary)
 
-    def _opened(self, path: str, stamp: Any, kind: str, opened: Callable[[Reader], Held]) -> Held | None:
+    def _opened(self, path: str, stamp: Any, kind: str, opened: Callable[[Reader], Value]) -> Value | None:
         from .columns import Reader
 
         try:
@@ -133,7 +133,7 @@ class Cache:
                 reader = Reader(*_reading(file, is_mapped=kind == TIMELINE), _magic_of(kind))
                 if reader.head.get("source") != source:
                     raise ValueError("it is of another file")
-                held = opened(reader)
+                value = opened(reader)
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -141,7 +141,7 @@ class Cache:
             return None
         with suppress(OSError):
             os.utime(entry)
-        return held
+        return value
 
     def _is_private(self) -> bool:
         """Whether nobody else can put entries into the folder; why they can is said once.
@@ -169,11 +169,11 @@ class Cache:
             logger.warning("The cache %s %s. Traces are read anew.", self.folder, how)
 
     def _write_or_complain(
-        self, path: str, stamp: Any, kind: str, write: Callable[[IO[bytes], Held, dict[str, Any]], None], held: Held
+        self, path: str, stamp: Any, kind: str, write: Callable[[IO[bytes], Value, dict[str, Any]], None], value: Value
     ) -> None:
         try:
             source = _source(path, stamp)
-            self._write(_name(source, kind), lambda file: write(file, held, source))
+            self._write(_name(source, kind), lambda file: write(file, value, source))
         except (OSError, ValueError, TypeError, RecursionError, MemoryError) as error:
             self._complain(f"can't be written ({getattr(error, 'strerror', None) or repr(error)})")
 
@@ -199,16 +199,16 @@ class Cache:
             return False
         abandoned = time.time() - ABANDONED_AFTER_S
         parts = [(part, info) for part, info in self._files(_PART) if part.name != mine]
-        held = sum(info.st_size for part, info in parts if info.st_mtime >= abandoned or not _remove(part))
-        entries = sorted(self._files(_ENTRY), key=lambda found: found[1].st_mtime_ns)
-        if held + size > capacity:
+        used_bytes = sum(info.st_size for part, info in parts if info.st_mtime >= abandoned or not _remove(part))
+        entries = sorted(self._files(_ENTRY), key=lambda file: file[1].st_mtime_ns)
+        if used_bytes + size > capacity:
             return False
-        held += sum(info.st_size for _, info in entries)
+        used_bytes += sum(info.st_size for _, info in entries)
         for entry, info in entries:
-            if held + size <= capacity:
+            if used_bytes + size <= capacity:
                 break
-            held -= info.st_size * _remove(entry)
-        self._room_bytes, self._looked_at = capacity - held - size, time.monotonic()
+            used_bytes -= info.st_size * _remove(entry)
+        self._room_bytes, self._looked_at = capacity - used_bytes - size, time.monotonic()
         return True
 
     def capacity_bytes(self) -> int:
@@ -216,8 +216,8 @@ class Cache:
         if self._capacity_bytes is not None:
             return self._capacity_bytes
         there = next((folder for folder in (self.folder, *self.folder.parents) if folder.exists()), self.folder)
-        held = sum(info.st_size for kind in (_ENTRY, _PART) for _, info in self._files(kind))
-        return min(LARGEST, (shutil.disk_usage(there).free + held) // SHARE_OF_FREE_DISK)
+        used_bytes = sum(info.st_size for kind in (_ENTRY, _PART) for _, info in self._files(kind))
+        return min(LARGEST, (shutil.disk_usage(there).free + used_bytes) // SHARE_OF_FREE_DISK)
 
     def unfinished_bytes(self) -> int:
         """How much is taken by what is being written, or was left behind when a process ended."""
@@ -227,13 +227,13 @@ class Cache:
         """What is kept, the one used last first."""
         from .trace_entry import source_of
 
-        found = []
+        cached = []
         for entry, info in self._files(_ENTRY):
             path = None
             with suppress(OSError, ValueError, LookupError), _opened_alone(entry) as file:
                 path = str(source_of(*_reading(file), _magic_of(entry.suffix))["path"])
-            found.append(CachedTrace(path, info.st_size, info.st_mtime))
-        return sorted(found, key=lambda one: -one.used)
+            cached.append(CachedTrace(path, info.st_size, info.st_mtime))
+        return sorted(cached, key=lambda one: -one.used)
 
     def clear(self) -> int:
         """Remove every entry, and what is being written; how many bytes that freed."""
@@ -311,12 +311,12 @@ def _default_folder() -> Path:
     return user_cache_path("kinetoscope", appauthor=False, opinion=False)
 
 
-def is_worth_keeping(trace: Trace, path: str) -> bool:
+def is_worth_caching(trace: Trace, path: str) -> bool:
     """Whether opening an entry is faster than reading the file, as it isn't for a small one on this disk."""
-    return may_be_kept(path) if is_url(path) else trace.meta.events >= FEWEST_EVENTS
+    return may_cache(path) if is_url(path) else trace.meta.events >= FEWEST_EVENTS
 
 
-def may_be_kept(path: str) -> bool:
+def may_cache(path: str) -> bool:
     """Whether an entry may say what it is of.
 
     An address with a signature or a password in it is no name to remember a file by, nor to be written down.

@@ -149,16 +149,16 @@ def summaries_in(path: str, places: Iterable[Place]) -> Iterator[tuple[Place, Pa
                 file.close()
                 file, at = StoredFile(path, place.start), place.start
             _read(file, place.start - at)
-            kept = PackedSummary(_read(file, place.length))
+            entry = PackedSummary(_read(file, place.length))
             at = place.start + place.length
-            if zlib.crc32(kept.data) != place.checksum:
+            if zlib.crc32(entry.data) != place.checksum:
                 raise BrokenEntry(f"what it says of {place.name} was damaged")
             try:
-                _ = kept.summary  # what can't be used is told here
+                _ = entry.summary  # what can't be used is told here
             except ImpossibleSummary as error:
                 yield place, error
             else:
-                yield place, kept
+                yield place, entry
     finally:
         file.close()
 

@@ -60,10 +60,10 @@ def packed(summary: Summary) -> PackedSummary:
     return PackedSummary(file.getvalue())
 
 
-def write(file: IO[bytes], kept: PackedSummary, source: dict[str, Any]) -> None:
+def write(file: IO[bytes], entry: PackedSummary, source: dict[str, Any]) -> None:
     """Write the summary to an empty file; `source` is what the entry is of, as JSON values."""
     writer = Writer(file, MAGIC)
-    writer.end({"source": source, "summary": writer.array(np.frombuffer(kept.data, "u1"))})
+    writer.end({"source": source, "summary": writer.array(np.frombuffer(entry.data, "u1"))})
 
 
 def opened(reader: Reader) -> PackedSummary:
@@ -72,6 +72,6 @@ def opened(reader: Reader) -> PackedSummary:
     Raises:
         BrokenEntry: It was made up.
     """
-    kept = PackedSummary(reader.array(reader.head.get("summary"), "|u1").tobytes())
-    _ = kept.summary  # what can't be used is told here
-    return kept
+    entry = PackedSummary(reader.array(reader.head.get("summary"), "|u1").tobytes())
+    _ = entry.summary  # what can't be used is told here
+    return entry

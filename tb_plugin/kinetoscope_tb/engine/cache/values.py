@@ -32,9 +32,9 @@ def parsed(text: bytes) -> Any:
 
 def _depth(text: bytes) -> int:
     """How deeply lists and objects lie in each other; brackets in texts don't count."""
-    marks = np.frombuffer(text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NO_BRACKETS), "u1")
-    is_quote = marks == ord('"')
-    outside = marks[~is_quote & ((np.cumsum(is_quote, dtype=np.int32) & 1) == 0)]
+    characters = np.frombuffer(text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NO_BRACKETS), "u1")
+    is_quote = characters == ord('"')
+    outside = characters[~is_quote & ((np.cumsum(is_quote, dtype=np.int32) & 1) == 0)]
     steps = np.where((outside == ord("[")) | (outside == ord("{")), 1, -1)
     return int(np.cumsum(steps, dtype=np.int32).max(initial=0))
 

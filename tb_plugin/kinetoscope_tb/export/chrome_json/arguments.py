@@ -77,24 +77,24 @@ class ArgumentTexts:
         self._collective_of = np.full(timeline.frame_first[-1], NONE, np.int32)
         for name, column in (("host_events", "host_event"), ("device_events", "device_event")):
             rows = trace.collectives[column].to_numpy()
-            known = np.flatnonzero(rows >= 0)
-            self._collective_of[rows[known] + timeline.frame_first[FRAMES.index(name)]] = known
+            with_row = np.flatnonzero(rows >= 0)
+            self._collective_of[rows[with_row] + timeline.frame_first[FRAMES.index(name)]] = with_row
 
     def of(self, slices: NDArray[np.int64], always: str) -> Texts:
         """The end of each slice's event, from its arguments on; `always` is what all of them say first."""
         event = self._timeline.event[slices]
         frame = np.searchsorted(self._timeline.frame_first, event, "right") - 1
-        said = pl.Series([f",{always}" if always else ""]).new_from_index(0, slices.size)
+        members = pl.Series([f",{always}" if always else ""]).new_from_index(0, slices.size)
         for which in np.unique(frame).tolist():
             at = np.flatnonzero(frame == which)
             rows = event[at] - self._timeline.frame_first[which]
-            said = said.scatter(at, said.gather(at) + self._frames[which].members(rows))
+            members = members.scatter(at, members.gather(at) + self._frames[which].members(rows))
         collective = self._collective_of[event]
         at = np.flatnonzero(collective >= 0)
         if at.size:
-            said = said.scatter(at, said.gather(at) + self._collectives.members(collective[at]))
-        some = pl.concat_str(pl.lit(',"args":{'), said.str.slice(1), pl.lit("}}"))
-        return Texts.of_series(pl.select(pl.when(said == "").then(pl.lit("}")).otherwise(some)).to_series())
+            members = members.scatter(at, members.gather(at) + self._collectives.members(collective[at]))
+        some = pl.concat_str(pl.lit(',"args":{'), members.str.slice(1), pl.lit("}}"))
+        return Texts.of_series(pl.select(pl.when(members == "").then(pl.lit("}")).otherwise(some)).to_series())
 
 
 class _Frame:
@@ -111,20 +111,20 @@ class _Frame:
 
     def members(self, rows: NDArray[np.integer]) -> pl.Series:
         """What some rows say, each value after a comma and its name; nothing where nothing is known."""
-        said = pl.Series([""]).new_from_index(0, rows.size)
+        texts_of_rows = pl.Series([""]).new_from_index(0, rows.size)
         for column, values in self._columns.items():
             texts = self._texts(column, values.gather(rows))
             if texts.null_count() < texts.len():
-                said += (f",{json_text(self._names[column])}:" + texts).fill_null("")
-        return said
+                texts_of_rows += (f",{json_text(self._names[column])}:" + texts).fill_null("")
+        return texts_of_rows
 
     def _texts(self, column: str, values: pl.Series) -> pl.Series:
         """Values as JSON, null where there is none."""
         if column in self._spelt:
             return self._spelt[column].gather(values.to_physical().cast(pl.Int64))
-        known = values.is_finite() if values.dtype.is_float() else values >= 0
+        is_known = values.is_finite() if values.dtype.is_float() else values >= 0
         shown = (values * 100).round(9) if column == "occupancy_frac" else values
-        return pl.select(pl.when(known).then(shown.cast(pl.String))).to_series()
+        return pl.select(pl.when(is_known).then(shown.cast(pl.String))).to_series()
 
 
 def _json(text: str, column: str) -> str:

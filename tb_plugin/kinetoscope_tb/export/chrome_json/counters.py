@@ -37,17 +37,17 @@ def memory_counters(trace: Trace, window: tuple[int | None, int | None], pid: in
 
 
 def user_counter_events(
-    told: UserCounter, window: tuple[int | None, int | None], pid: int, shift_ns: int
+    series: UserCounter, window: tuple[int | None, int | None], pid: int, shift_ns: int
 ) -> Iterator[bytes]:
     """The values of one series, from that at the window's start on. Where a value isn't known, none is written.
 
     Args:
-        told: The series.
+        series: The series.
         window: On the trace's clock.
         pid: The process that the counter belongs to.
         shift_ns: From the trace's times to the file's.
     """
-    at, value = told.curve
+    at, value = series.curve
     first = 0 if window[0] is None else max(0, int(np.searchsorted(at, window[0], "right")) - 1)
     last = at.size if window[1] is None else int(np.searchsorted(at, window[1], "right"))
     at, value = at[first:last], value[first:last]
@@ -55,15 +55,15 @@ def user_counter_events(
         at = np.maximum(at, window[0])
     is_known = np.isfinite(value)
     at, value = at[is_known] + shift_ns, value[is_known]
-    unit = "bytes" + told.unit if told.kind == "bytes" else told.unit
-    name = told.counter + (f" ({unit})" if unit else "")
+    unit = "bytes" + series.unit if series.kind == "bytes" else series.unit
+    name = series.counter + (f" ({unit})" if unit else "")
     fixed = Texts.of([',\n{"ph":"C"']), Texts.of([f',"name":{json_text(name)}']), Texts.of([f',"pid":{pid},"ts":'])
     for begin in range(0, at.size, _AT_ONCE):
         some = slice(begin, begin + _AT_ONCE)
         numbers = pl.DataFrame({"value": value[some]})
-        said = pl.concat_str(pl.lit(f',"args":{{{json_text(told.series)}:'), "value", pl.lit("}}"))
+        args = pl.concat_str(pl.lit(f',"args":{{{json_text(series.series)}:'), "value", pl.lit("}}"))
         same = np.zeros(at[some].size, np.int64)
-        texts = (*fixed, Texts.of_series(numbers.select(said).to_series()))
+        texts = (*fixed, Texts.of_series(numbers.select(args).to_series()))
         yield events(texts, (same, same, same, np.arange(same.size)), np.array([True]), (at[some], same))
 
 
@@ -71,13 +71,13 @@ def _counters(memory: DeviceMemory, records: slice, at: NDArray[np.int64], pid: 
     """The levels after some records, as if these were at the given times."""
     levels = pl.DataFrame({"allocated": memory.allocated_bytes[records], "reserved": memory.reserved_bytes[records]})
     reserved = pl.when(pl.col("reserved") >= 0).then(pl.concat_str(pl.lit(',"reserved":'), "reserved"))
-    said = pl.concat_str(pl.lit(',"args":{"allocated":'), "allocated", reserved.otherwise(pl.lit("")), pl.lit("}}"))
+    args = pl.concat_str(pl.lit(',"args":{"allocated":'), "allocated", reserved.otherwise(pl.lit("")), pl.lit("}}"))
     name = f"{memory.name} memory" + (" (change)" if memory.is_relative else "")
     texts = (
         Texts.of([',\n{"ph":"C"']),
         Texts.of([f',"name":{json_text(name)}']),
         Texts.of([f',"pid":{pid},"ts":']),
-        Texts.of_series(levels.select(said).to_series()),
+        Texts.of_series(levels.select(args).to_series()),
     )
     same = np.zeros(at.size, np.int64)
     return events(texts, (same, same, same, np.arange(at.size)), np.array([True]), (at, same))

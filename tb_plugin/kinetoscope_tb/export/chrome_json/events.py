@@ -101,12 +101,12 @@ def _kinds(name: str, frame: pl.DataFrame) -> tuple[NDArray[np.int64], list[tupl
     if name == "python_calls":
         return np.zeros(frame.height, np.int64), [("python_function", False)]
     category = frame["category"]
-    known = [None, *category.dtype.categories.to_list()]  # type: ignore[attr-defined]
+    categories = [None, *category.dtype.categories.to_list()]  # type: ignore[attr-defined]
     code = category.to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
     if name == "others":
         lasts = map_categories(frame["phase"], lambda phase: phase in ("X", "B")).astype(bool)
-        code = code + len(known) * (~lasts & (frame["dur_ns"].to_numpy() <= 0))
-    return code, [(category, instant) for instant in (False, True) for category in known]
+        code = code + len(categories) * (~lasts & (frame["dur_ns"].to_numpy() <= 0))
+    return code, [(category, instant) for instant in (False, True) for category in categories]
 
 
 def _head(category: str | None, is_instant: bool) -> str:  # noqa: FBT001  # as the pairs above have it

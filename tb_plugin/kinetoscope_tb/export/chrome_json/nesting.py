@@ -60,7 +60,7 @@ def _place(start: Array, end: Array, lane: Array, first: int, ends: Array, is_op
 @compiled
 def begun_before(start: Array, lo: Array, hi: Array, at: int) -> Array:
     """Return for each row, a stretch of sorted starts from `lo` up to `hi`, where those at that time or later begin."""
-    found = np.empty(lo.size, np.int64)
+    counts = np.empty(lo.size, np.int64)
     for row in range(lo.size):
         a, b = lo[row], hi[row]
         while a < b:
@@ -69,8 +69,8 @@ def begun_before(start: Array, lo: Array, hi: Array, at: int) -> Array:
                 a = middle + 1
             else:
                 b = middle
-        found[row] = a
-    return found
+        counts[row] = a
+    return counts
 
 
 @compiled
@@ -90,10 +90,10 @@ def portion(start: Array, lo: Array, hi: Array, most: int) -> Array:
     last += 1
     while first < last:
         middle = first + (last - first + 1) // 2
-        found = begun_before(start, lo, hi, middle)
+        counts = begun_before(start, lo, hi, middle)
         count = 0
         for row in range(lo.size):
-            count += found[row] - lo[row]
+            count += counts[row] - lo[row]
         if count <= most:
             first = middle
         else:

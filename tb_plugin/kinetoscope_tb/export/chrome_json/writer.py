@@ -107,8 +107,8 @@ def size(source: Source, window: Window, extras: Collection[Extra] = ()) -> Size
         return Size(slices, sum(map(len, exported([source], window, extras))), is_exact=True)
     parts = list(_parts(source, window, _SAMPLED / slices))
     written = sum(slices_in(source, part) for part in parts)
-    taken = sum(len(piece) for part in parts for piece in exported([source], part, extras))
-    return Size(slices, slices * taken // max(written, 1), is_exact=False)
+    written_bytes = sum(len(piece) for part in parts for piece in exported([source], part, extras))
+    return Size(slices, slices * written_bytes // max(written, 1), is_exact=False)
 
 
 def _parts(source: Source, window: Window, share: float) -> Iterator[Window]:
@@ -183,12 +183,12 @@ class _Writer:
             yield from self._process("memory")
             pid = self._processes["memory"]
             yield from memory_counters(trace, (window.from_ns, window.to_ns), pid, self._shift_ns)
-        for told in user_counters(trace):
-            names = (name for name in self._processes if name.startswith(f"{told.process} · "))
-            process = next(names, told.process)
+        for series in user_counters(trace):
+            names = (name for name in self._processes if name.startswith(f"{series.process} · "))
+            process = next(names, series.process)
             yield from self._process(process)
             at = self._processes[process]
-            yield from user_counter_events(told, (window.from_ns, window.to_ns), at, self._shift_ns)
+            yield from user_counter_events(series, (window.from_ns, window.to_ns), at, self._shift_ns)
         if "flows" in self._extras:
             threads = Texts.of(map(_on, self._places))
             yield from arrows(trace, self._timeline, (self._place_of, threads), self._numbers, self._shift_ns)
@@ -258,12 +258,12 @@ def _arguments(track: Track) -> str:
 
 def _tail(track: Track) -> str:
     """How an event ends that has no other arguments."""
-    said = _arguments(track)
-    return f',"args":{{{said}}}}}' if said else "}"
+    arguments = _arguments(track)
+    return f',"args":{{{arguments}}}}}' if arguments else "}"
 
 
 def _named(what: str, pid: int, tid: int, name: str) -> bytes:
     """The events that name a process or thread and say where it stands; the thread of a process is 0."""
     where, place = f',\n{{"ph":"M","pid":{pid},"tid":{tid},"name":"{what}_', tid or pid
-    said = f'{where}name","args":{{"name":{json_text(name)}}}}}'
-    return f'{said}{where}sort_index","args":{{"sort_index":{place}}}}}'.encode("utf-8", "replace")
+    event = f'{where}name","args":{{"name":{json_text(name)}}}}}'
+    return f'{event}{where}sort_index","args":{{"sort_index":{place}}}}}'.encode("utf-8", "replace")

@@ -20,7 +20,7 @@ _ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|(\\)')
 _LOST_NAME = b'"unknown"'
 
 
-def text_findings(events: Sorted) -> list[Diagnostic]:
+def text_diagnostics(events: Sorted) -> list[Diagnostic]:
     """What the texts of the events say about them; counts are of distinct texts if not said otherwise."""
     tokens = events.tokens
     return [*_damaged_texts(events, tokens), *_odd_names(events, tokens), *_lost_names(events, tokens)]
@@ -40,7 +40,7 @@ def _damaged_texts(events: Sorted, tokens: Sequence[bytes]) -> list[Diagnostic]:
             counts["cp1252_text" if is_cp1252(text) else "not_utf8"] += 1
         if has_controls and _CONTROL.search(text):
             counts["control_characters"] += 1
-        if b"\\" in text and any(found[1] for found in _ESCAPE.finditer(text)):
+        if b"\\" in text and any(match[1] for match in _ESCAPE.finditer(text)):
             counts["bad_escape"] += 1
     return [Diagnostic(rule, count, _WORDS[rule], level="note") for rule, count in counts.items() if count]
 

@@ -10,13 +10,13 @@ from ...trace.meta import Meta, WriterFingerprint
 from ...trace.model import COLLECTED, Diagnostic
 from ..input.document import not_a_trace
 from ..scan.counters import counters
-from ..scan.damage import damage_beside, truncation
+from ..scan.damage import damage_outside_events, truncation
 from ..scan.ingest import Ingested
 from ..scan.kinds import Kind
 from ..scan.rows import Noted, Rows, Sorted
 from ..scan.tokens import Texts, used
 from .amounts import without_impossible_numbers
-from .anomalies import text_findings
+from .anomalies import text_diagnostics
 from .arrows import arrows
 from .ascend import sort_ascend_rows
 from .begin_end import close_begin_end
@@ -31,22 +31,24 @@ _MOST_NS = 2**61  # that all events may last together
 _NO_THREADS = np.empty(0, np.int32)
 
 
-def build_parts(found: Ingested, path: str, source_findings: list[Diagnostic], fingerprint: WriterFingerprint) -> Parts:
+def build_parts(
+    ingested: Ingested, path: str, source_diagnostics: list[Diagnostic], fingerprint: WriterFingerprint
+) -> Parts:
     """Everything that `assemble` needs.
 
     Raises:
         NotATrace: Nothing of the events was usable, or the array holds something else.
     """
-    events = found.events
-    is_clean = found.lost_bytes is None and not found.tally and b'"traceEvents"' in found.head
+    events = ingested.events
+    is_clean = ingested.lost_bytes is None and not ingested.tally and b'"traceEvents"' in ingested.head
     if not events.events and not is_clean:
-        raise not_a_trace(path, found.head)
-    beside = metadata(found.head, found.tail)
-    texts = Texts(events.tokens, beside.labels)
+        raise not_a_trace(path, ingested.head)
+    outside = metadata(ingested.head, ingested.tail)
+    texts = Texts(events.tokens, outside.labels)
     diagnostics = [
-        *source_findings,
-        *_damage(found, beside.lost),
-        *text_findings(events),
+        *source_diagnostics,
+        *_damage(ingested, outside.lost),
+        *text_diagnostics(events),
         *without_impossible_numbers(events),
         *_untimed(events),
         *close_begin_end(events, texts),
@@ -65,9 +67,9 @@ def build_parts(found: Ingested, path: str, source_findings: list[Diagnostic], f
     frames["collectives"] = collectives(events.frames["collectives"], texts)
     frames["counters"], without_value = counters(events.counters, frames["others"], threads)
     diagnostics += without_value
-    beside, origin = beside.beginning(earliest)
-    diagnostics += beside.diagnostics()
-    meta = Meta(beside.top, events.events, fingerprint, beside.impossible)
+    outside, origin = outside.with_origin(earliest)
+    diagnostics += outside.diagnostics()
+    meta = Meta(outside.top, events.events, fingerprint, outside.impossible)
     return Parts(path, origin, window, threads, frames, links, meta, tuple(diagnostics))
 
 
@@ -159,13 +161,13 @@ def _unknown_categories(events: Sorted, texts: Texts) -> list[Diagnostic]:
     return [Diagnostic("unknown_category", int(unknown.size), words, level="note")]
 
 
-def _damage(found: Ingested, lost_values: int) -> list[Diagnostic]:
+def _damage(ingested: Ingested, lost_values: int) -> list[Diagnostic]:
     diagnostics = [
-        *truncation(found.lost_bytes, found.end),
-        *found.tally.diagnostics(),
-        *damage_beside(found.tail, lost_values),
+        *truncation(ingested.lost_bytes, ingested.end),
+        *ingested.tally.diagnostics(),
+        *damage_outside_events(ingested.tail, lost_values),
     ]
-    if not found.events.events:
+    if not ingested.events.events:
         diagnostics.append(
             Diagnostic("no_events", 1, "The trace holds no events. Check that the profiler was running.")
         )

@@ -155,8 +155,8 @@ def enum(codes: Ints, texts: Texts, spelled: Callable[[str], str] = str) -> pl.S
 
 def frame(name: str, rows: Rows, texts: Texts, origin: int, thread: Ints) -> pl.DataFrame:
     """One frame of model.COLLECTED with its recorded columns, in its order; the arguments are those of `Frame`."""
-    taken = Frame(name, rows, texts, origin, thread)
-    return pl.DataFrame({**_COLUMNS[name](taken), **taken.place()})
+    part = Frame(name, rows, texts, origin, thread)
+    return pl.DataFrame({**_COLUMNS[name](part), **part.place()})
 
 
 def _host_events(frame: Frame) -> dict[str, Any]:

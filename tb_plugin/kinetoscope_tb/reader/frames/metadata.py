@@ -46,33 +46,33 @@ class Metadata:
         """What the program called the ranges that our recorder gave another name."""
         return marker_labels(self.top)
 
-    def beginning(self, earliest_ns: int) -> tuple[Metadata, int]:
+    def with_origin(self, earliest_ns: int) -> tuple[Metadata, int]:
         """(The same, or without a clock that can't be; Unix time of the first event, which the file puts there)."""
         origin = self.base_ns + earliest_ns
         if abs(origin) <= FARTHEST_BASE_NS:
             return self, origin
-        told = f"the events begin {origin} ns after 1970"
-        return replace(self, base_ns=0, impossible=(*self.impossible, told)), earliest_ns
+        problem = f"the events begin {origin} ns after 1970"
+        return replace(self, base_ns=0, impossible=(*self.impossible, problem)), earliest_ns
 
     def diagnostics(self) -> list[Diagnostic]:
         """What was replaced, and what can't be."""
-        found = []
+        messages = []
         if self.odd:
             named = ", ".join(self.odd[:_MOST_NAMED]) + (" …" if len(self.odd) > _MOST_NAMED else "")
             words = f"Values beside the events aren't what their keys promise, and are left out or replaced: {named}."
-            found.append(Diagnostic("odd_metadata", len(self.odd), words))
+            messages.append(Diagnostic("odd_metadata", len(self.odd), words))
         if self.impossible:
             words = f"This can't be: {'; '.join(self.impossible)}. It is taken to be unknown, and views of all ranks "
             words += "leave this recording out."
-            found.append(Diagnostic("impossible_metadata", len(self.impossible), words))
-        return found
+            messages.append(Diagnostic("impossible_metadata", len(self.impossible), words))
+        return messages
 
 
 def metadata(head: bytes, tail: bytes) -> Metadata:
     """The metadata of a file, from the text before its events and behind them."""
     raw, lost = top_values(head, tail)
     checks = _Checks()
-    base, top = base_ns(raw, head, tail), checks.known(raw, _KNOWN, ())
+    base, top = base_ns(raw, head, tail), checks.members(raw, _CHECKS_BY_KEY, ())
     if abs(base) > FARTHEST_BASE_NS:
         checks.impossible.append(f"baseTimeNanoseconds is {base}")
         base = 0
@@ -86,22 +86,22 @@ class _Checks:
     odd: list[str] = field(default_factory=list)
     impossible: list[str] = field(default_factory=list)
 
-    def known(self, value: Any, known: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    def members(self, value: Any, checks_by_key: Mapping[str, Any], path: tuple[str, ...]) -> Any:
         """An object whose keys in `known` are checked by what stands there, and all others for their soundness."""
         if not isinstance(value, Mapping):
             return self.replaced(path, {})
-        found = {}
+        checked = {}
         for key, inner in value.items():
-            name, check = whole_characters(key), known.get(key, _Checks.sound)
-            found[name] = None if inner is None else check(self, inner, (*path, name))
-        return found
+            name, check = whole_characters(key), checks_by_key.get(key, _Checks.any_value)
+            checked[name] = None if inner is None else check(self, inner, (*path, name))
+        return checked
 
     def replaced(self, path: tuple[str, ...], value: Any = None) -> Any:
         """Note the path; the value that stands there instead."""
         self.odd.append(".".join(path)[:_LONGEST_SHOWN])
         return value
 
-    def sound(self, value: Any, path: tuple[str, ...]) -> Any:
+    def any_value(self, value: Any, path: tuple[str, ...]) -> Any:
         """A value of any kind."""
         if isinstance(value, str):
             whole = whole_characters(value)
@@ -111,21 +111,21 @@ class _Checks:
         if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
             return self.replaced(path)
         if isinstance(value, list):
-            return [self.sound(inner, path) for inner in value]
-        return self.known(value, {}, path) if isinstance(value, dict) else value
+            return [self.any_value(inner, path) for inner in value]
+        return self.members(value, {}, path) if isinstance(value, dict) else value
 
 
 _Check = Callable[[_Checks, Any, tuple[str, ...]], Any]
 
 
 def _text(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
-    return checks.sound(value, path) if isinstance(value, str) else checks.replaced(path)
+    return checks.any_value(value, path) if isinstance(value, str) else checks.replaced(path)
 
 
 def _version(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
     """A text, or a number that somebody wrote in its place."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return _text(checks, str(checks.sound(value, path)) if is_number else value, path)
+    return _text(checks, str(checks.any_value(value, path)) if is_number else value, path)
 
 
 def _number(least: int, most: int) -> _Check:
@@ -168,11 +168,11 @@ def _ranks(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
     return numbers
 
 
-def _object(known: Mapping[str, Any]) -> _Check:
-    return lambda checks, value, path: checks.known(value, known, path)
+def _object(checks_by_key: Mapping[str, Any]) -> _Check:
+    return lambda checks, value, path: checks.members(value, checks_by_key, path)
 
 
-def _objects(known: Mapping[str, Any], most: int, needed: str | None = None) -> _Check:
+def _objects(checks_by_key: Mapping[str, Any], most: int, needed: str | None = None) -> _Check:
     """A list of objects, which may be a text that holds one; those without what is needed are left out."""
 
     def check(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
@@ -182,8 +182,8 @@ def _objects(known: Mapping[str, Any], most: int, needed: str | None = None) -> 
         objects = [one for one in listed if isinstance(one, dict)][:most]
         if len(objects) < len(listed):
             checks.replaced(path)
-        found = [checks.known(one, known, path) for one in objects]
-        return [one for one in found if needed is None or one.get(needed) is not None]
+        checked = [checks.members(one, checks_by_key, path) for one in objects]
+        return [one for one in checked if needed is None or one.get(needed) is not None]
 
     return check
 
@@ -193,7 +193,7 @@ def _named(check: _Check) -> _Check:
 
     def checked(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
         keys = dict.fromkeys(value, check) if isinstance(value, dict) else {}
-        return checks.known(value, keys, path)
+        return checks.members(value, keys, path)
 
     return checked
 
@@ -226,7 +226,7 @@ _DEVICE = {
     ),
 }
 _GROUP = {"pg_name": _text, "pg_desc": _text, "pg_size": _number(0, MOST_RANKS), "ranks": _ranks}
-_KNOWN = {
+_CHECKS_BY_KEY = {
     "deviceProperties": _objects(_DEVICE, _MOST_DEVICES, "id"),
     "distributedInfo": _object(
         {"backend": _text, "rank": _place, "world_size": _place, "pg_config": _objects(_GROUP, MOST_RANKS)}

@@ -40,7 +40,7 @@ def threads_of(frames: Mapping[str, Rows], texts: Texts) -> tuple[dict[str, NDAr
     order = sorted(range(len(named)), key=lambda i: tuple(map(natural_key, named[i])))
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
-    processes, names = _given_names(frames["names"], texts)
+    processes, names = _names_in_file(frames["names"], texts)
     table = [(p, t, processes.get(p), names.get((p, t))) for p, t in (named[i] for i in order)]
     threads = {name: rank[np.searchsorted(listed, pairs.pop(name))] for name in on_host}
     return threads, pl.DataFrame(table, schema=THREADS, orient="row")
@@ -60,7 +60,7 @@ def _distinct(columns: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.unique(np.concatenate([np.empty(0, np.int64), *(pl.Series(c).unique().to_numpy() for c in columns)]))
 
 
-def _given_names(rows: Rows, texts: Texts) -> tuple[dict[str, str], dict[tuple[str, str], str]]:
+def _names_in_file(rows: Rows, texts: Texts) -> tuple[dict[str, str], dict[tuple[str, str], str]]:
     """(names of processes, names of threads), from the rows of phase M."""
     processes: dict[str, str] = {}
     threads: dict[tuple[str, str], str] = {}

@@ -49,8 +49,8 @@ def array_start(text: bytes) -> int | None:
         start, end = places[-1][2:].tolist()
         if end < 0 and text[start : start + 1] == b"[":
             return int(start) + 1
-    found = _EVENTS_ANYWHERE.search(text)  # something before it is broken or nested oddly
-    return found.end() if found else None
+    match = _EVENTS_ANYWHERE.search(text)  # something before it is broken or nested oddly
+    return match.end() if match else None
 
 
 def values(text: bytes, i: int) -> Iterator[tuple[bytes, int, int]]:
@@ -105,8 +105,8 @@ def _parsed(token: bytes) -> Any:
 
 def marker_labels(top: Mapping[str, Any]) -> dict[str, str]:
     """What the program called the ranges that our recorder gave a name that kineto can write."""
-    told = top.get("kinetoscope")
-    markers = told.get("markers") if isinstance(told, Mapping) else None
+    ours = top.get("kinetoscope")
+    markers = ours.get("markers") if isinstance(ours, Mapping) else None
     if not isinstance(markers, Mapping):
         return {}
     labels = {name: marker.get("label") for name, marker in markers.items() if isinstance(marker, Mapping)}
@@ -120,8 +120,8 @@ def base_ns(top: Mapping[str, Any], head: bytes, tail: bytes) -> int:
     """
     value = top.get("baseTimeNanoseconds")
     if value is None:
-        found = _BASE_ANYWHERE.search(head) or _BASE_ANYWHERE.search(tail)
-        value = found[1].decode() if found else 0
+        match = _BASE_ANYWHERE.search(head) or _BASE_ANYWHERE.search(tail)
+        value = match[1].decode() if match else 0
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,30}", value):
         value = int(value)
     if isinstance(value, float) and value.is_integer():

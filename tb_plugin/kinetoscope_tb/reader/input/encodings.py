@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from ...trace.model import Diagnostic
 
-_MARKS = {  # UTF-32 first: its mark begins like that of UTF-16
+_BYTE_ORDER_MARKS = {  # UTF-32 first: its mark begins like that of UTF-16
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
@@ -57,7 +57,7 @@ def in_utf8(blocks: Iterable[bytes], diagnostics: list[Diagnostic]) -> Iterator[
 
 def _encoding(start: bytes) -> str | None:
     """What the first bytes say, if they say anything but UTF-8."""
-    for mark, encoding in _MARKS.items():
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
         if start.startswith(mark):
             return encoding
     if len(start) > 3 and start[0] in _BRACKETS and start[1] == 0 and start[3] == 0:

@@ -164,12 +164,12 @@ def _compare_trailer(compressed: _Compressed, damage: GzipDamage, checksum: int,
     if trailer is None:
         damage.problem = f"ends too early, inside the checksum at byte {at}"
         return
-    told_checksum, told_length = _TRAILER.unpack(trailer)
+    stored_checksum, stored_length = _TRAILER.unpack(trailer)
     wrong = [
         words
         for words, is_wrong in (
-            (f"checksum (CRC-32) at byte {at}", told_checksum != checksum),
-            (f"length at byte {at + 4}", told_length != length & 0xFFFFFFFF),
+            (f"checksum (CRC-32) at byte {at}", stored_checksum != checksum),
+            (f"length at byte {at + 4}", stored_length != length & 0xFFFFFFFF),
         )
         if is_wrong
     ]

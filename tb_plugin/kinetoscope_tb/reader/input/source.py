@@ -104,7 +104,7 @@ class Source:
             )
         if start == _ZIP:
             raise NotATrace(self.path, "it is a zip archive; unpack it first.")
-        opened = next((found for magic, found in _COMPRESSIONS.items() if start.startswith(magic)), None)
+        opened = next((decompressor for magic, decompressor in _COMPRESSIONS.items() if start.startswith(magic)), None)
         if start.startswith(gunzip.MAGIC):
             self._look_at_name("gzip")
             yield from self._gunzipped(start)
@@ -119,8 +119,8 @@ class Source:
 
     def _look_at_name(self, compression: str) -> None:
         path = self.path.lower()
-        known = tuple(suffix for suffixes in _SUFFIXES.values() for suffix in suffixes)
-        if path.endswith(known) and not path.endswith(_SUFFIXES[compression]):
+        all_suffixes = tuple(suffix for suffixes in _SUFFIXES.values() for suffix in suffixes)
+        if path.endswith(all_suffixes) and not path.endswith(_SUFFIXES[compression]):
             is_what = "not compressed" if compression == "plain" else f"compressed with {compression}"
             words = f"The file is {is_what}, which its name doesn't say; other tools may refuse it until it is renamed."
             self.diagnostics.append(Diagnostic("wrong_suffix", 1, words, level="note"))

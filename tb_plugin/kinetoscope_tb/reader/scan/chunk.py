@@ -24,7 +24,7 @@ _LARGEST_TIME = 2**62
 _MOST_STUCK = 64  # damaged places behind which no event is known to begin; each is looked for in all that is left
 _DURATION = TIMES.index("dur")
 _FIRST_KEY = re.compile(rb'[\s,]*\{\s*("(?:ph|cat|name|pid|tid|ts|dur|args|id)")')
-_ODDITIES = {s.WORD: WORD, s.HEX: HEX, s.EMPTY: EMPTY, s.COMMA: COMMA}
+_ANOMALIES = {s.WORD: WORD, s.HEX: HEX, s.EMPTY: EMPTY, s.COMMA: COMMA}
 
 _thread = threading.local()
 
@@ -55,8 +55,8 @@ class ChunkResult:
 
 def first_key_of(events: bytes) -> bytes:
     """The quoted key that the first event begins with, and so do others; "ph" if it isn't a usual one."""
-    found = _FIRST_KEY.match(events)
-    return found[1] if found else b'"ph"'
+    match = _FIRST_KEY.match(events)
+    return match[1] if match else b'"ph"'
 
 
 def scan_chunk(text: memoryview, offset: int, first_key: bytes, collect: Collect, *, is_last: bool) -> ChunkResult:
@@ -82,15 +82,15 @@ def _repaired(result: ChunkResult, text: memoryview, offset: int, first_key: byt
     events: list[tuple[int, int, list[Repaired]]] = []
     tally = Tally()
     for start, stop in result.places:
-        found, lost = repaired(bytes(text[start:stop]))
-        events.append((start, stop, found))
+        recovered, lost = repaired(bytes(text[start:stop]))
+        events.append((start, stop, recovered))
         tally.note(LOST, lost, offset + start)
-        for event in found:
+        for event in recovered:
             for rule in event.rules:
                 tally.note(rule, 1, offset + start + event.start)
-        if not found and not lost:
+        if not recovered and not lost:
             tally.note(BRACKET, 1, offset + start)
-    if not any(found for _, _, found in events):
+    if not any(recovered for _, _, recovered in events):
         result.tally.add(tally)
         return result
     whole = RepairedText.of(text[: result.used], events)
@@ -135,7 +135,7 @@ def _note_all(result: ChunkResult, out: s.Out, offset: int, original: RepairedTe
     state = out.state
     result.places += map(tuple, out.places[: state[s.PLACES]].tolist())
     counts = [(LOST, int(state[s.NAMELESS]), int(state[s.FIRST_NAMELESS]))]
-    counts += [(rule, int(state[s.ODDITIES + k]), int(state[s.FIRST_ODDITIES + k])) for k, rule in _ODDITIES.items()]
+    counts += [(rule, int(state[s.ANOMALIES + k]), int(state[s.FIRST_ANOMALIES + k])) for k, rule in _ANOMALIES.items()]
     for rule, count, first in counts:
         if count:
             result.tally.note(rule, count, offset + (original.offset(first) if original else first))
@@ -170,7 +170,7 @@ def event_texts(out: s.Out, text: memoryview, _offset: int, _original: RepairedT
 
 def sorted_events(out: s.Out, text: memoryview, offset: int, original: RepairedText | None) -> Part:
     """The events by frame."""
-    _settle_odd(out, text)
+    _parse_odd_values(out, text)
     n = int(out.state[s.EVENTS])
     tokens = _tokens(out, text)
     rows = counter_rows(out, tokens)
@@ -186,7 +186,7 @@ def _tokens(out: s.Out, text: memoryview) -> list[bytes]:
     return [bytes(text[start : start + length]) for start, length in places]
 
 
-def _settle_odd(out: s.Out, text: memoryview) -> None:
+def _parse_odd_values(out: s.Out, text: memoryview) -> None:
     """Put in the numbers that the scanner left to exact arithmetic."""
     for row, column, nth, start, length in out.odd[: out.state[s.ODD]].tolist():
         token = bytes(text[start : start + length])

@@ -63,23 +63,23 @@ def lines_at(text: memoryview, starts: NDArray[np.int64], lengths: NDArray[np.in
 
 
 def counters(
-    found: list[CounterLines], others: pl.DataFrame, threads: pl.DataFrame
+    texts: list[CounterLines], others: pl.DataFrame, threads: pl.DataFrame
 ) -> tuple[pl.DataFrame, list[Diagnostic]]:
     """Return the frame of counters, and what of them is left out.
 
     Args:
-        found: Their texts.
+        texts: Their texts.
         others: The frame that has a row for each of them.
         threads: The trace's threads.
     """
-    offsets = np.concatenate([np.empty(0, np.int64), *(lines.offset for lines in found)])
-    text = b"".join(lines.text for lines in found).decode("utf-8", "replace")
+    offsets = np.concatenate([np.empty(0, np.int64), *(lines.offset for lines in texts)])
+    text = b"".join(lines.text for lines in texts).decode("utf-8", "replace")
     lines = pl.Series("line", [text]).str.split("\n").explode().head(offsets.size)
     events = others.join(pl.DataFrame({"offset": offsets, "line": lines}), on="offset", maintain_order="left")
     pairs = pl.col("line").str.extract(_ARGS, 1).str.extract_all(_SERIES)
-    told = events.select("name", "thread", "start_ns", "offset", pairs.alias("pair"))
+    parsed = events.select("name", "thread", "start_ns", "offset", pairs.alias("pair"))
     is_empty = pl.col("pair").list.len().fill_null(0) == 0
-    rows = told.filter(~is_empty).explode("pair")
+    rows = parsed.filter(~is_empty).explode("pair")
     pid = threads["pid"].gather(rows["thread"])
     value = pl.col("pair").str.extract(_VALUE, 1).cast(pl.Float64, strict=False)
     spelt = rows.select(
@@ -95,7 +95,7 @@ def counters(
         *(pl.col(name).cast(pl.Enum(ordered[name].unique(maintain_order=True).drop_nulls())) for name in _TEXTS),
         *(pl.col(name).cast(dtype) for name, dtype in COUNTERS.items() if name not in _TEXTS),
     )
-    return frame, _left_out(told.filter(is_empty))
+    return frame, _left_out(parsed.filter(is_empty))
 
 
 def _texts(tokens: pl.Series) -> pl.Series:

@@ -55,7 +55,7 @@ def truncation(lost_bytes: int | None, end: int) -> list[Diagnostic]:
     return [Diagnostic("truncated", 1, words, end - lost_bytes, level="loss")]
 
 
-def damage_beside(tail: bytes, lost_values: int) -> list[Diagnostic]:
+def damage_outside_events(tail: bytes, lost_values: int) -> list[Diagnostic]:
     """What is wrong beside the events: values that can't be read, and something behind the end of the document."""
     diagnostics = []
     if lost_values:

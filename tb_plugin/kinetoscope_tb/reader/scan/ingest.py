@@ -77,15 +77,15 @@ def ingest(
     Raises:
         NotATrace: There is no event array.
     """
-    found = Ingested() if into is None else Ingested(into)
+    result = Ingested() if into is None else Ingested(into)
     stream = iter(blocks)
-    found.head, first = split_head(stream, path)
+    result.head, first = split_head(stream, path)
     rest, ended, needed, tail = b"", False, 0, bytearray()
     scan = partial(scan_chunk, first_key=first_key_of(first), collect=collect)
     with ThreadPoolExecutor(threads, "kinetoscope-scan") as pool:
-        for piece in _ahead(pool, _pieces(first, stream, len(found.head)), scan, threads + 1):
+        for piece in _ahead(pool, _pieces(first, stream, len(result.head)), scan, threads + 1):
             text, offset, job = piece.text, piece.offset, piece.scan
-            found.end = offset + len(text)
+            result.end = offset + len(text)
             if ended:
                 tail += text[: max(0, _LONGEST_TAIL - len(tail))]
                 continue
@@ -95,27 +95,27 @@ def ingest(
                     rest = text.obj  # type: ignore[assignment]
                     continue
                 job = pool.submit(scan, text, offset, is_last=len(text) > _LONGEST_EVENT)
-            rest, ended = _take(found, job.result(), text)
+            rest, ended = _take(result, job.result(), text)
             if len(rest) > _LONGEST_EVENT:  # no event is that long
-                found.tally.note(LOST, 1, found.end - len(rest))
+                result.tally.note(LOST, 1, result.end - len(rest))
                 rest = b""
             needed = 2 * len(rest)  # so that what a long event costs stays in proportion to its length
-            progress(found)
+            progress(result)
         if not ended and rest:
-            job = pool.submit(scan, memoryview(rest), found.end - len(rest), is_last=True)
-            rest, ended = _take(found, job.result(), memoryview(rest))
-    found.tail += tail
-    found.lost_bytes = None if ended else len(rest)
-    return found
+            job = pool.submit(scan, memoryview(rest), result.end - len(rest), is_last=True)
+            rest, ended = _take(result, job.result(), memoryview(rest))
+    result.tail += tail
+    result.lost_bytes = None if ended else len(rest)
+    return result
 
 
-def _take(found: Ingested, piece: ChunkResult, text: memoryview) -> tuple[bytes, bool]:
+def _take(result: Ingested, piece: ChunkResult, text: memoryview) -> tuple[bytes, bool]:
     """Add what a scan found; what it left for the next, and whether the array has ended."""
     for part in piece.parts:
-        found.events.append(part)
-    found.tally.add(piece.tally)
+        result.events.append(part)
+    result.tally.add(piece.tally)
     if piece.array_ended:
-        found.tail = bytes(text[piece.used + 1 :])
+        result.tail = bytes(text[piece.used + 1 :])
         return b"", True
     return bytes(text[piece.used :]), False
 

@@ -154,13 +154,13 @@ def repaired(text: bytes, *, may_end: bool = True) -> tuple[list[Repaired], int]
         text: From the damage to the beginning of the next sound event.
         may_end: Whether the last event may lack its end. Not at the end of a file, where it was never written.
     """
-    found: list[Repaired] = []
+    events: list[Repaired] = []
     lost, at = 0, 0
     while lost < _MOST_TRIES:
         at = _GAP.match(text, at).end()  # type: ignore[union-attr]
         event = _event(text, at, may_end) if len(text) - at < _LONGEST else None
         if event:
-            found.append(event)
+            events.append(event)
             at = event.stop
             continue
         if _PUNCTUATION.fullmatch(text, at):
@@ -170,7 +170,7 @@ def repaired(text: bytes, *, may_end: bool = True) -> tuple[list[Repaired], int]
         if not following:
             break
         at = following.end()
-    return found, lost
+    return events, lost
 
 
 def _event(text: bytes, start: int, may_end: bool) -> Repaired | None:  # noqa: FBT001
@@ -245,6 +245,6 @@ class RepairedText:
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Offsets and lengths in the original of events that begin at these offsets of `text`."""
         segment = np.searchsorted(self._new, offsets, "right") - 1
-        is_mended = self._length[segment] >= 0
-        old = self._old[segment] + np.where(is_mended, 0, offsets - self._new[segment])
-        return old, np.where(is_mended, self._length[segment], lengths).astype(np.int32)
+        is_repaired = self._length[segment] >= 0
+        old = self._old[segment] + np.where(is_repaired, 0, offsets - self._new[segment])
+        return old, np.where(is_repaired, self._length[segment], lengths).astype(np.int32)

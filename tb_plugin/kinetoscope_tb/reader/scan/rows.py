@@ -261,11 +261,11 @@ def _name_nameless(name: NDArray[np.int32], kind: NDArray[np.int8], tokens: list
 
 def _collectives(out: Out, frame_of: NDArray[np.int8], offsets: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
     """The columns of COLLECTIVES, for the events that take part in one."""
-    found = {name: int(out.arg_counts[_AT[name]]) for name in COLLECTIVES.args}
-    rows = np.unique(np.concatenate([out.arg_rows[_AT[name], : found[name]] for name in _TELLING]))
+    counts = {name: int(out.arg_counts[_AT[name]]) for name in COLLECTIVES.args}
+    rows = np.unique(np.concatenate([out.arg_rows[_AT[name], : counts[name]] for name in _TELLING]))
     rows = rows[np.isin(frame_of[rows], [_NAMES.index(name) for name in _HAVE_COLLECTIVES])]
     columns: dict[str, NDArray[Any]] = {"offset": narrowed(offsets[rows])}
-    for name, count in found.items():
+    for name, count in counts.items():
         row, value = out.arg_rows[_AT[name], :count], out.arg_values[_AT[name], :count]
         ours = np.isin(row, rows)
         columns[name] = np.full(rows.size, NONE, np.int64)
@@ -282,8 +282,8 @@ def _dense(
     if not count:
         return np.full(size, NONE, np.int8)
     values = np.full(size, NONE, np.int64)
-    rows, found = out.arg_rows[column, :count], out.arg_values[column, :count]
-    _spread(rows, found, frame_of, place, frame, arg == "correlation", values)
+    rows, numbers = out.arg_rows[column, :count], out.arg_values[column, :count]
+    _spread(rows, numbers, frame_of, place, frame, arg == "correlation", values)
     return values if arg in _CODES else narrowed(values)
 
 
@@ -362,17 +362,17 @@ class Sorted:
     endless: Noted = field(default_factory=Noted)
     begun: Noted = field(default_factory=Noted)
     counters: list[CounterLines] = field(default_factory=list)
-    _known: dict[bytes, int] = field(default_factory=lambda: {NO_NAME: 0})  # wherever a block ends, it comes first
+    _codes: dict[bytes, int] = field(default_factory=lambda: {NO_NAME: 0})  # wherever a block ends, it comes first
 
     @property
     def tokens(self) -> list[bytes]:
         """The text of each code."""
-        return list(self._known)
+        return list(self._codes)
 
     def append(self, part: Part) -> None:
         """Append a part's events."""
-        known = self._known
-        code_of = narrowed(np.array([*(known.setdefault(token, len(known)) for token in part.tokens), NONE]))
+        codes = self._codes
+        code_of = narrowed(np.array([*(codes.setdefault(token, len(codes)) for token in part.tokens), NONE]))
         for name, columns in part.frames.items():
             self.frames[name].append(columns, code_of)
         self.events += part.events

@@ -31,12 +31,12 @@ also: damage, or an event without an end, behind which no other event is known t
 WORD, HEX, EMPTY, COMMA = range(4)
 """What an event may hold although JSON may not: a bare word such as inf, a bare 0x1f, no value at all, a comma missing
 or too many."""
-N_ODDITIES = 4
+N_ANOMALIES = 4
 
 EVENTS, TOKENS, ODD, PLACES, STATUS, NAMELESS, FIRST_NAMELESS = range(7)
-ODDITIES = 7
-FIRST_ODDITIES = ODDITIES + N_ODDITIES
-N_STATE = FIRST_ODDITIES + N_ODDITIES
+ANOMALIES = 7
+FIRST_ANOMALIES = ANOMALIES + N_ANOMALIES
+N_STATE = FIRST_ANOMALIES + N_ANOMALIES
 """The places in `Out.state`; NAMELESS counts whole objects that have no phase, and so are no events."""
 
 PHASE = 0
@@ -52,8 +52,8 @@ _QUOTE, _BACKSLASH, _COMMA, _COLON, _DOT, _MINUS = 34, 92, 44, 58, 46, 45
 _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET = 123, 125, 91, 93
 _SPACE, _ZERO, _NINE, _SMALL_N, _SMALL_U, _SMALL_X = 32, 48, 57, 110, 117, 120
 _INCOMPLETE, _BROKEN = -1, -2
-_ODDITY_BITS = 15  # of a count of oddities in one event; four share an integer
-_ONE_WORD, _ONE_HEX, _ONE_EMPTY, _ONE_COMMA = (1 << kind * _ODDITY_BITS for kind in range(N_ODDITIES))
+_ANOMALY_BITS = 15  # of a count of oddities in one event; four share an integer
+_ONE_WORD, _ONE_HEX, _ONE_EMPTY, _ONE_COMMA = (1 << kind * _ANOMALY_BITS for kind in range(N_ANOMALIES))
 _DEEPEST = 62  # levels of nesting inside an argument
 _MOST_UNFINISHED = 16  # events without an end in one text that are read to its end
 _MOST_DIGITS = 18
@@ -165,11 +165,11 @@ def _finder(width: int, comparison: str = "==") -> Any:
             vector = ir.VectorType(ir.IntType(8), width)
             bytes_of = context.make_array(signature.args[0])(context, builder, arguments[0]).data
             place = builder.gep(bytes_of, [arguments[1]])
-            found = builder.load(builder.bitcast(place, vector.as_pointer()))
-            found.align = 1
+            loaded = builder.load(builder.bitcast(place, vector.as_pointer()))
+            loaded.align = 1
             one = builder.insert_element(ir.Constant(vector, ir.Undefined), arguments[2], ir.IntType(32)(0))
             zeros = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
-            is_it = builder.icmp_unsigned(comparison, found, builder.shuffle_vector(one, one, zeros))
+            is_it = builder.icmp_unsigned(comparison, loaded, builder.shuffle_vector(one, one, zeros))
             return builder.zext(builder.bitcast(is_it, ir.IntType(width)), ir.IntType(64))
 
         return types.uint64(array, types.int64, types.uint8), generated
@@ -247,11 +247,11 @@ def _string_end(b: Any, i: int, end: int) -> int:
     """Index of the closing quote of the string whose text begins at i; end or more if it is missing."""
     while i < end:
         if i + _SHORT <= end:
-            found = _where_nearby(b, i, _QUOTE) | _where_nearby(b, i, _BACKSLASH)
-            if found == _NO_BITS:
+            bits = _where_nearby(b, i, _QUOTE) | _where_nearby(b, i, _BACKSLASH)
+            if bits == _NO_BITS:
                 i += _SHORT
                 continue
-            i += _lowest_bit(found)
+            i += _lowest_bit(bits)
         if _item(b, i) == _QUOTE:
             return i
         i += 2 if _item(b, i) == _BACKSLASH else 1
@@ -363,10 +363,10 @@ def value_end(b: Any, i: int, end: int) -> int:
         return _BROKEN
     else:
         while i + _SHORT <= end:
-            found = _where_nearby(b, i, _COMMA) | _where_nearby(b, i, _CLOSE_BRACE) | _blank_nearby(b, i, _SPACE)
-            found |= _where_nearby(b, i, _CLOSE_BRACKET) | _where_nearby(b, i, _QUOTE)
-            if found != _NO_BITS:
-                i += _lowest_bit(found)
+            bits = _where_nearby(b, i, _COMMA) | _where_nearby(b, i, _CLOSE_BRACE) | _blank_nearby(b, i, _SPACE)
+            bits |= _where_nearby(b, i, _CLOSE_BRACKET) | _where_nearby(b, i, _QUOTE)
+            if bits != _NO_BITS:
+                i += _lowest_bit(bits)
                 break
             i += _SHORT
         while i < end and not _ENDS_BARE[_item(b, i)]:
@@ -700,10 +700,10 @@ def _has_room(out: Out) -> bool:
 @_inlined
 def _count(state: Any, kind: int, counts: int, at: int) -> None:
     """Add one kind's share of an event's packed counts."""
-    count = counts >> kind * _ODDITY_BITS & (1 << _ODDITY_BITS) - 1
-    if count and state[ODDITIES + kind] == 0:
-        state[FIRST_ODDITIES + kind] = at
-    state[ODDITIES + kind] += count
+    count = counts >> kind * _ANOMALY_BITS & (1 << _ANOMALY_BITS) - 1
+    if count and state[ANOMALIES + kind] == 0:
+        state[FIRST_ANOMALIES + kind] = at
+    state[ANOMALIES + kind] += count
 
 
 @_inlined
@@ -720,7 +720,7 @@ def _keep(b: Any, pos: int, end: int, keys: Keys, out: Out) -> int:
         out.lengths[row] = after - pos
         out.state[EVENTS] = row + 1
         if anomalies:
-            for kind in range(N_ODDITIES):
+            for kind in range(N_ANOMALIES):
                 _count(out.state, kind, anomalies, pos)
         return after
     _forget(out, row)

@@ -39,13 +39,13 @@ class _Part:
 
 def timeline(trace: Trace) -> Timeline:
     """Every slice of the trace, on its tracks."""
-    found = axes(trace)
-    parts = [_parts(trace, name, found) for name in FRAMES]
+    all_axes = axes(trace)
+    parts = [_parts(trace, name, all_axes) for name in FRAMES]
     event = np.flatnonzero(np.concatenate([part.key for part in parts]) >= 0).astype(np.uint32)
     start = np.maximum(_column(parts, "start_ns")[event], 0)
     dur = np.maximum(_column(parts, "dur_ns")[event], 0)
     label, labels = _labels(parts)
-    tracks, track = _tracks(found, np.concatenate([part.key for part in parts])[event])
+    tracks, track = _tracks(all_axes, np.concatenate([part.key for part in parts])[event])
 
     order_in = np.lexsort((-dur, start, track))
     start, dur, track, event = start[order_in], dur[order_in], track[order_in], event[order_in]
@@ -62,15 +62,15 @@ def timeline(trace: Trace) -> Timeline:
     return Timeline(window, tuple(tracks), labels, Pyramid(rows), parent, event, tuple(firsts))
 
 
-def _parts(trace: Trace, name: str, found: Axes) -> _Part:
+def _parts(trace: Trace, name: str, all_axes: Axes) -> _Part:
     """One frame of the trace as slices."""
     frame: pl.DataFrame = getattr(trace, name)
     count = frame.height
     if name in ("device_events", "syncs"):
-        axis = _of_streams(frame, found)
+        axis = _of_streams(frame, all_axes)
         part = np.full(count, PARTS.index("work" if name == "device_events" else "waits"))
     else:
-        axis = found.of_thread[frame["thread"].to_numpy()] if count else np.empty(0, np.int32)
+        axis = all_axes.of_thread[frame["thread"].to_numpy()] if count else np.empty(0, np.int32)
         part = np.full(count, PARTS.index("python" if name == "python_calls" else "calls"))
     category = _CATEGORY[name](frame)
     if name == "host_events":
@@ -83,9 +83,9 @@ def _parts(trace: Trace, name: str, found: Axes) -> _Part:
     return _Part(frame, key, category)
 
 
-def _of_streams(frame: pl.DataFrame, found: Axes) -> NDArray[np.int64]:
+def _of_streams(frame: pl.DataFrame, all_axes: Axes) -> NDArray[np.int64]:
     places = pl.DataFrame(
-        [(device, stream, place) for (device, stream), place in found.of_stream.items()],
+        [(device, stream, place) for (device, stream), place in all_axes.of_stream.items()],
         schema={"device": pl.Int32, "stream": pl.Int64, "axis": pl.Int64},
         orient="row",
     )
@@ -147,14 +147,14 @@ def _labels(parts: list[_Part]) -> tuple[NDArray[np.uint32], Labels]:
     return np.concatenate(codes).astype(np.uint32), Labels(texts, np.concatenate(categories).astype(np.uint8))
 
 
-def _tracks(found: Axes, key: NDArray[np.int64]) -> tuple[list[Track], NDArray[np.int32]]:
+def _tracks(all_axes: Axes, key: NDArray[np.int64]) -> tuple[list[Track], NDArray[np.int32]]:
     """(the tracks that have slices, in the order of drawing; the track of each slice)."""
     used, place = factorize(key)
     sizes = np.bincount(place, minlength=used.size)
     tracks = []
     for which, size in zip(used.tolist(), sizes.tolist(), strict=True):
         part: Part = PARTS[which % len(PARTS)]
-        tracks.append(replace(found.tracks[which // len(PARTS)], part=part, slices=size))
+        tracks.append(replace(all_axes.tracks[which // len(PARTS)], part=part, slices=size))
     drawn = order(tracks, sizes)
     rank = np.empty(len(drawn), np.int32)
     rank[drawn] = np.arange(len(drawn), dtype=np.int32)

@@ -28,19 +28,19 @@ def lanes(track: Array, start: Array, end: Array, parent: Array) -> Array:
             for node in range(until.size):
                 until[node] = np.iinfo(np.int64).min
         least = lane[parent[i]] + 1 if parent[i] >= 0 else 0
-        found = -1
-        while found < 0:
+        free_lane = -1
+        while free_lane < 0:
             if least < leaves:
-                found = _first_free(until, leaves, least, start[i])
-            if found < 0:  # all are taken: twice as many
+                free_lane = _first_free(until, leaves, least, start[i])
+            if free_lane < 0:  # all are taken: twice as many
                 wider = np.full(4 * leaves, np.iinfo(np.int64).min)
                 for k in range(leaves):
                     wider[2 * leaves + k] = until[leaves + k]
                 for node in range(2 * leaves - 1, 0, -1):
                     wider[node] = min(wider[2 * node], wider[2 * node + 1])
                 until, leaves = wider, 2 * leaves
-        lane[i] = found
-        node = leaves + found
+        lane[i] = free_lane
+        node = leaves + free_lane
         until[node] = end[i]
         while node > 1:
             node >>= 1

@@ -93,7 +93,7 @@ class Counter:
 
 def counters(trace: Trace) -> tuple[Counter, ...]:
     """All: memory by device, how busy each device is, the queue of each stream, then what the program said itself."""
-    return (*_memory(trace), *_busy(trace), *_queues(trace), *_told(trace))
+    return (*_memory(trace), *_busy(trace), *_queues(trace), *_user(trace))
 
 
 def batch_bytes(tiles: Sequence[Floats]) -> bytes:
@@ -101,7 +101,7 @@ def batch_bytes(tiles: Sequence[Floats]) -> bytes:
     return b"".join(tile.astype("<f8", copy=False).tobytes() for tile in tiles)
 
 
-def _known(at: Ints, value: Floats) -> tuple[tuple[float, float], Callable[[], tuple[Ints, Floats]]]:
+def _bounds_and_curve(at: Ints, value: Floats) -> tuple[tuple[float, float], Callable[[], tuple[Ints, Floats]]]:
     """(the bounds of a curve that is made, what gives it)."""
     return (float(value.min()), float(value.max())), lambda: (at, value)
 
@@ -112,11 +112,15 @@ def _memory(trace: Trace) -> Iterator[Counter]:
         begin = min(trace.window[0], int(memory.time_ns[0]))
         end = max(trace.window[1], int(memory.time_ns[-1]))
         at = np.concatenate([[begin], memory.time_ns])
-        bounds, curve = _known(at, np.concatenate([[memory.before_bytes], memory.allocated_bytes]).astype(np.float64))
+        bounds, curve = _bounds_and_curve(
+            at, np.concatenate([[memory.before_bytes], memory.allocated_bytes]).astype(np.float64)
+        )
         yield Counter("Allocated memory", "bytes", *where, bounds, end, curve, memory.is_relative)
-        known = memory.reserved_bytes != NONE
-        if known.any():
-            bounds, curve = _known(memory.time_ns[known], memory.reserved_bytes[known].astype(np.float64))
+        is_known = memory.reserved_bytes != NONE
+        if is_known.any():
+            bounds, curve = _bounds_and_curve(
+                memory.time_ns[is_known], memory.reserved_bytes[is_known].astype(np.float64)
+            )
             yield Counter("Reserved memory", "bytes", *where, bounds, end, curve)
 
 
@@ -159,15 +163,15 @@ def _queues(trace: Trace) -> Iterator[Counter]:
     for device, stream, at, length in queue_lengths(trace):
         begin, end = min(trace.window[0], int(at[0]) - 1), max(trace.window[1], int(at[-1]))
         values = np.concatenate([[0.0], length.astype(np.float64)])
-        bounds, curve = _known(np.concatenate([[begin], at]), values)
+        bounds, curve = _bounds_and_curve(np.concatenate([[begin], at]), values)
         yield Counter("Queue length", "count", f"GPU {device}", device, stream, bounds, end, curve)
 
 
-def _told(trace: Trace) -> Iterator[Counter]:
-    for told in user_counters(trace):
-        end = max(trace.window[1], int(told.curve[0][-1]))
-        _, curve = _known(*told.curve)
-        yield Counter(told.name, told.kind, told.process, None, None, told.bounds, end, curve, unit=told.unit)
+def _user(trace: Trace) -> Iterator[Counter]:
+    for series in user_counters(trace):
+        end = max(trace.window[1], int(series.curve[0][-1]))
+        _, curve = _bounds_and_curve(*series.curve)
+        yield Counter(series.name, series.kind, series.process, None, None, series.bounds, end, curve, unit=series.unit)
 
 
 @compiled
@@ -182,8 +186,8 @@ def _tile(at: Array, value: Array, end: int, level: int, index: int, is_mean: Bo
         stop = edge + (1 << level)
         if edge > end:
             break
-        begins_anew = place < at.size and at[place] == edge
-        least = most = np.nan if begins_anew else current
+        changes_at_edge = place < at.size and at[place] == edge
+        least = most = np.nan if changes_at_edge else current
         since, until, area = edge, min(stop, max(end, edge + 1)), 0.0
         from_here = np.int64(0)
         while place < at.size and at[place] < stop:

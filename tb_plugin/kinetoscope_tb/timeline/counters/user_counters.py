@@ -67,8 +67,8 @@ def user_counters(trace: Trace) -> Iterator[UserCounter]:
 
 
 def _units(producer: Mapping[str, Any]) -> dict[str, str]:
-    told = producer.get("counters")
-    listed = told.items() if isinstance(told, Mapping) else ()
+    declared = producer.get("counters")
+    listed = declared.items() if isinstance(declared, Mapping) else ()
     units = {name: about.get("unit") for name, about in listed if isinstance(about, Mapping)}
     return {name: unit[:_LONGEST_UNIT] for name, unit in units.items() if isinstance(unit, str)}
 

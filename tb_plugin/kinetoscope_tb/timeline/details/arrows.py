@@ -87,14 +87,14 @@ def drawn_arrows(trace: Trace, timeline: Timeline, number: int) -> list[Arrow]:
 
 def _pairs(timeline: Timeline, ends: pl.DataFrame) -> list[Arrow]:
     """Each end with the one before it; `s` begins anew."""
-    found, last = list[Arrow](), dict[tuple[str, int], int]()
+    arrows, last = list[Arrow](), dict[tuple[str, int], int]()
     for phase, number, thread, at, category in ends.sort("category", "id", "start_ns", maintain_order=True).iter_rows():
         here = slice_at(timeline, thread, at)
         before = last.get((category, number), NONE)
         if phase != "s" and here >= 0 and before >= 0 and here != before:
-            found.append(Arrow(category, before, here))
+            arrows.append(Arrow(category, before, here))
         last[category, number] = here
-    return found
+    return arrows
 
 
 def slice_at(timeline: Timeline, thread: int, at: int) -> int:

@@ -28,8 +28,8 @@ def details(trace: Trace, timeline: Timeline, number: int, links: Links) -> dict
     frame, row = timeline.source_of(number)
     rows, around = getattr(trace, frame), timeline.row_of(number)
     first, last = (int(timeline.pyramid.rows.first[i]) for i in (around, around + 1))
-    work, found = launched(trace, frame, row), provenance(trace, links, frame, row)
-    op = _op(trace, frame, row, found)
+    work, source = launched(trace, frame, row), provenance(trace, links, frame, row)
+    op = _op(trace, frame, row, source)
     forward, backward = (
         forward_and_backward(links, trace, op, with_inner=frame == "host_events") if op >= 0 else (NONE, [])
     )
@@ -47,8 +47,8 @@ def details(trace: Trace, timeline: Timeline, number: int, links: Links) -> dict
         "next": number + 1 if number + 1 < last else None,
         "ancestors": slice_summaries(timeline, np.array(_ancestors(timeline, number), np.int64)),
         "launched": None if work is None else _launched(trace, timeline, work),
-        "launched_by": _origin(timeline, found) if frame in ("device_events", "syncs") else None,
-        "called_from": None if frame in ("device_events", "syncs") else _origin(timeline, found),
+        "launched_by": _origin(timeline, source) if frame in ("device_events", "syncs") else None,
+        "called_from": None if frame in ("device_events", "syncs") else _origin(timeline, source),
         "forward": _brief_of(timeline, "host_events", forward),
         "backward": slice_summaries(
             timeline, timeline.slices_of("host_events", np.array(backward[:MOST_BACKWARD], np.int32))
@@ -56,7 +56,7 @@ def details(trace: Trace, timeline: Timeline, number: int, links: Links) -> dict
         "arrows": _listed(timeline, arrows),
         "collective": _collective(trace, frame, row, op),
         "same_name": duration_stats(timeline, number),
-        "rows": row_links(trace, timeline, number, found),
+        "rows": row_links(trace, timeline, number, source),
     }
 
 
@@ -71,11 +71,11 @@ def self_ns(timeline: Timeline, number: int) -> int:
 
 
 def _ancestors(timeline: Timeline, number: int) -> list[int]:
-    found, number = list[int](), int(timeline.parent[number])
+    ancestors, number = list[int](), int(timeline.parent[number])
     while number >= 0:
-        found.append(number)
+        ancestors.append(number)
         number = int(timeline.parent[number])
-    return found
+    return ancestors
 
 
 def _step(trace: Trace, frame: str, row: int) -> str | None:
@@ -86,11 +86,11 @@ def _step(trace: Trace, frame: str, row: int) -> str | None:
     return None if name == "all" else name
 
 
-def _op(trace: Trace, frame: str, row: int, found: Provenance | None) -> int:
+def _op(trace: Trace, frame: str, row: int, source: Provenance | None) -> int:
     """The operator whose forward and backward are those of the row."""
     if frame == "host_events":
         return row if trace.host_events["kind"][row] == "operator" else NONE
-    return found.op if found is not None and frame in ("device_events", "launches") else NONE
+    return source.op if source is not None and frame in ("device_events", "launches") else NONE
 
 
 def _brief_of(timeline: Timeline, frame: str, row: int) -> Brief | None:
@@ -108,19 +108,19 @@ def _launched(trace: Trace, timeline: Timeline, work: NDArray[np.int64]) -> dict
     }
 
 
-def _origin(timeline: Timeline, found: Provenance | None) -> dict[str, Any] | None:
-    if found is None:
+def _origin(timeline: Timeline, source: Provenance | None) -> dict[str, Any] | None:
+    if source is None:
         return None
     return {
-        "call": _brief_of(timeline, "launches", found.call),
-        "op": _brief_of(timeline, "host_events", found.op),
+        "call": _brief_of(timeline, "launches", source.call),
+        "op": _brief_of(timeline, "host_events", source.op),
         "annotations": slice_summaries(
-            timeline, timeline.slices_of("host_events", np.array(found.annotations, np.int32))
+            timeline, timeline.slices_of("host_events", np.array(source.annotations, np.int32))
         ),
-        "module": _brief_of(timeline, *found.module),
-        "python": slice_summaries(timeline, timeline.slices_of("python_calls", np.array(found.python, np.int32))),
-        "stack": found.stack,
-        "is_forward": found.is_forward,
+        "module": _brief_of(timeline, *source.module),
+        "python": slice_summaries(timeline, timeline.slices_of("python_calls", np.array(source.python, np.int32))),
+        "stack": source.stack,
+        "is_forward": source.is_forward,
     }
 
 
@@ -154,16 +154,16 @@ def _listed(timeline: Timeline, arrows: list[Arrow]) -> list[dict[str, Any]]:
 
 def _collective(trace: Trace, frame: str, row: int, op: int) -> dict[str, Any] | None:
     """What the trace says of the collective: of the row itself, of the first inside it, or of an operator around it."""
-    told = trace.collectives
-    if told.is_empty():
+    collectives = trace.collectives
+    if collectives.is_empty():
         return None
-    wanted = [pl.col("device_event") == row] if frame == "device_events" else []
+    predicates = [pl.col("device_event") == row] if frame == "device_events" else []
     if frame == "host_events":
         first, last = inside(trace.host_events, row)
-        wanted.append(pl.col("host_event").is_between(first, last, closed="left"))
-    wanted += [pl.col("host_event") == place for place in outward(trace.host_events, op)]
-    found = next((rows for where in wanted if not (rows := told.filter(where)).is_empty()), None)
-    if found is None:
+        predicates.append(pl.col("host_event").is_between(first, last, closed="left"))
+    predicates += [pl.col("host_event") == place for place in outward(trace.host_events, op)]
+    rows_of_first = next((rows for where in predicates if not (rows := collectives.filter(where)).is_empty()), None)
+    if rows_of_first is None:
         return None
-    facts = found.drop("offset", "host_event", "device_event").row(0, named=True)
+    facts = rows_of_first.drop("offset", "host_event", "device_event").row(0, named=True)
     return {name: None if value == NONE else value for name, value in facts.items()}

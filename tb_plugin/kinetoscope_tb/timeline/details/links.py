@@ -82,11 +82,11 @@ def open_at(frame: pl.DataFrame, thread: int, at: int) -> int:
 
 def outward(frame: pl.DataFrame, row: int) -> list[int]:
     """A row of a nested frame and those around it, the innermost first; nothing for NONE."""
-    parent, found = frame["parent"].to_numpy(), list[int]()
+    parent, rows = frame["parent"].to_numpy(), list[int]()
     while row >= 0:
-        found.append(row)
+        rows.append(row)
         row = int(parent[row])
-    return found
+    return rows
 
 
 def launched(trace: Trace, frame: str, row: int) -> NDArray[np.int64] | None:

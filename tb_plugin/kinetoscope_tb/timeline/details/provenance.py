@@ -115,8 +115,8 @@ def call_with(trace: Trace, correlation: int) -> int:
     """The first call with this correlation, or NONE."""
     if correlation < 0:
         return NONE
-    found = np.flatnonzero(trace.launches["correlation"].to_numpy() == correlation)
-    return int(found[0]) if found.size else NONE
+    calls = np.flatnonzero(trace.launches["correlation"].to_numpy() == correlation)
+    return int(calls[0]) if calls.size else NONE
 
 
 def _stack(trace: Trace, host: list[int]) -> list[str] | None:

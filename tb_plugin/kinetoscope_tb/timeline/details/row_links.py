@@ -21,10 +21,10 @@ def filter_of(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else "re:" + _SPECIAL.sub(r"\\\g<0>", name.strip())
 
 
-def row_links(trace: Trace, timeline: Timeline, number: int, found: Provenance | None) -> list[dict[str, str]]:
+def row_links(trace: Trace, timeline: Timeline, number: int, source: Provenance | None) -> list[dict[str, str]]:
     """The id of each view that counts the slice, or what led to it, with the filter for its row."""
     frame, row = timeline.source_of(number)
-    rows = [*_own(trace, frame, row), *_of_origin(trace, frame, found)]
+    rows = [*_own(trace, frame, row), *_of_origin(trace, frame, source)]
     if step := _step(trace, frame, row):
         rows.append(("steps", step))
     distinct = dict.fromkeys((view, name) for view, name in rows if name)
@@ -58,18 +58,18 @@ def _own(trace: Trace, frame: str, row: int) -> Iterator[tuple[str, str]]:
 
 def _function(name: str) -> str:
     """The name of the function in `file.py(12): function`, as the view shows it."""
-    found = re.fullmatch(r"(?s).*\(\d{1,9}\): (.*)", name)
-    return found[1] if found else name
+    match = re.fullmatch(r"(?s).*\(\d{1,9}\): (.*)", name)
+    return match[1] if match else name
 
 
-def _of_origin(trace: Trace, frame: str, found: Provenance | None) -> Iterator[tuple[str, str]]:
-    if found is None:
+def _of_origin(trace: Trace, frame: str, source: Provenance | None) -> Iterator[tuple[str, str]]:
+    if source is None:
         return
-    if found.call >= 0:
-        yield "launches", trace.launches["name"][found.call] or ""
-    if found.op >= 0 and frame in ("device_events", "launches", "syncs"):
-        yield "operators", trace.host_events["name"][found.op] or ""
-    module_frame, row = found.module
+    if source.call >= 0:
+        yield "launches", trace.launches["name"][source.call] or ""
+    if source.op >= 0 and frame in ("device_events", "launches", "syncs"):
+        yield "operators", trace.host_events["name"][source.op] or ""
+    module_frame, row = source.module
     if row >= 0 and module_frame == "python_calls" and frame != "python_calls":
         yield "modules", (trace.python_calls["name"][row] or "").removeprefix(_MODULE)
 

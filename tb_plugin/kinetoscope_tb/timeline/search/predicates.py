@@ -45,11 +45,11 @@ def _of_op(trace: Trace, timeline: Timeline, name: Value) -> Slices:
 
 def _of_tracks(attribute: str) -> Callable[[Trace, Timeline, Value], Slices]:
     def slices(_trace: Trace, timeline: Timeline, value: Value) -> Slices:
-        found = np.zeros(timeline.size, bool)
+        is_on_track = np.zeros(timeline.size, bool)
         for place, track in enumerate(timeline.tracks):
             if getattr(track, attribute) == value:
-                found[timeline.slices_on(place)] = True
-        return found
+                is_on_track[timeline.slices_on(place)] = True
+        return is_on_track
 
     return slices
 
@@ -65,9 +65,9 @@ def _of_step(trace: Trace, timeline: Timeline, name: Value) -> Slices:
 
 def _of_collective(trace: Trace, timeline: Timeline, predicates: Mapping[str, Value]) -> Slices:
     """The operators and kernels that say these facts, and the work launched by operators that do."""
-    told = trace.collectives
-    rows = rows_where(told, **{_COLLECTIVE[name]: value for name, value in predicates.items()})
-    host, device = (told[name].to_numpy()[rows] for name in ("host_event", "device_event"))
+    collectives = trace.collectives
+    rows = rows_where(collectives, **{_COLLECTIVE[name]: value for name, value in predicates.items()})
+    host, device = (collectives[name].to_numpy()[rows] for name in ("host_event", "device_event"))
     launched = np.flatnonzero(np.isin(trace.device_events["op"].to_numpy(), host[host >= 0]))
     device = np.concatenate([device, launched])
     return np.concatenate([timeline.slices_of("host_events", host), timeline.slices_of("device_events", device)])

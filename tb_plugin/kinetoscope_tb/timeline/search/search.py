@@ -65,10 +65,10 @@ class SearchResult:
         """The names that were found with how often, most first, at most 100."""
         texts = self.timeline.labels.texts
         counts = np.bincount(self.timeline.label[self.numbers], minlength=len(texts))
-        told = Counter[str]()
+        totals = Counter[str]()
         for label in np.flatnonzero(counts).tolist():
-            told[texts[label]] += int(counts[label])
-        return sorted(told.items(), key=lambda named: (-named[1], named[0]))[:MOST_NAMES]
+            totals[texts[label]] += int(counts[label])
+        return sorted(totals.items(), key=lambda named: (-named[1], named[0]))[:MOST_NAMES]
 
     def histogram(self) -> list[int]:
         """How many begin in each of 512 equal parts of the window."""
@@ -104,11 +104,11 @@ def parsed(text: str, views: Mapping[str, View]) -> str:
         raise BadParameter(f"find={text[:80]!r} isn't possible; it is a JSON object.") from None
     if not isinstance(find, dict) or not find:
         raise BadParameter(f"find={text[:80]!r} isn't possible; it is a JSON object with at least one key.")
-    known = _known(find, views)
+    allowed = _allowed_keys(find, views)
     for name, value in find.items():
-        if name not in known:
-            raise BadParameter(f"find can't have {name[:MOST_SHOWN]!r} here; it has {', '.join(known)}.")
-        types = known[name] if isinstance(known[name], tuple) else (known[name],)
+        if name not in allowed:
+            raise BadParameter(f"find can't have {name[:MOST_SHOWN]!r} here; it has {', '.join(allowed)}.")
+        types = allowed[name] if isinstance(allowed[name], tuple) else (allowed[name],)
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise BadParameter(f"find can't have {name[:MOST_SHOWN]!r} = {str(value)[:MOST_SHOWN]!r}.")
         if isinstance(value, int) and abs(value) >= 1 << 63:
@@ -119,7 +119,7 @@ def parsed(text: str, views: Mapping[str, View]) -> str:
     return json.dumps(find, sort_keys=True)
 
 
-def _known(find: dict[str, Any], views: Mapping[str, View]) -> dict[str, Any]:
+def _allowed_keys(find: dict[str, Any], views: Mapping[str, View]) -> dict[str, Any]:
     """What a find may hold, with the types of the values."""
     if "view" not in find:
         return {**_OF_LABELS, **VALUES}

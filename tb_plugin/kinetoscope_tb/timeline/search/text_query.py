@@ -23,18 +23,18 @@ def texts_with(words: str, texts: list[str]) -> NDArray[np.bool_]:
     plain, pattern = _split(words)
     column = pl.Series(texts, dtype=pl.String)
     lower = column.str.to_lowercase()
-    found = np.ones(len(texts), bool)
+    is_match = np.ones(len(texts), bool)
     for word in plain.lower().split():
         if word.startswith("-"):
-            found &= ~_contain(lower, word[1:]) if len(word) > 1 else True
+            is_match &= ~_contain(lower, word[1:]) if len(word) > 1 else True
         else:
-            found &= _contain(lower, word)
+            is_match &= _contain(lower, word)
     if pattern:
         try:
-            found &= column.str.contains(f"(?i){pattern}").to_numpy()
+            is_match &= column.str.contains(f"(?i){pattern}").to_numpy()
         except pl.exceptions.ComputeError as error:
             raise BadParameter(f"re:{pattern} isn't a pattern: {error}") from None
-    return found
+    return is_match
 
 
 def _split(words: str) -> tuple[str, str]:
@@ -43,5 +43,5 @@ def _split(words: str) -> tuple[str, str]:
 
 
 def _contain(texts: pl.Series, word: str) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = texts.str.contains(word, literal=True).to_numpy()
-    return found
+    is_match: NDArray[np.bool_] = texts.str.contains(word, literal=True).to_numpy()
+    return is_match

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from platformdirs import user_cache_path
 
-from kinetoscope_tb.engine.cache import Cache, configured, is_worth_keeping, version
+from kinetoscope_tb.engine.cache import Cache, configured, is_worth_caching, version
 from kinetoscope_tb.engine.cache.folder import ABANDONED_AFTER_S, FEWEST_EVENTS
 from support.build import TraceBuilder
 
@@ -284,10 +284,10 @@ def test_a_full_disk_leaves_nothing_behind(cache, monkeypatch, caplog):
 def test_only_what_takes_time_to_read_is_worth_keeping():
     small = a_trace()
     assert small.meta.events < FEWEST_EVENTS
-    assert not is_worth_keeping(small, "/a")
-    assert is_worth_keeping(small, "s3://bucket/a")
-    assert not is_worth_keeping(small, "https://host/a?signature=secret")
-    assert not is_worth_keeping(small, "https://me:secret@host/a")
+    assert not is_worth_caching(small, "/a")
+    assert is_worth_caching(small, "s3://bucket/a")
+    assert not is_worth_caching(small, "https://host/a?signature=secret")
+    assert not is_worth_caching(small, "https://me:secret@host/a")
 
 
 def test_entries_are_for_the_user_alone(cache):

@@ -21,7 +21,7 @@ from ...distributed.path.sync_points import SyncPoints
 from ...errors import TraceError
 from ...trace import Trace
 from ..core.model import Timeline
-from .path_slices import PathSlices
+from .path_pieces import PathPieces
 
 _OF_ANOTHER = (
     "the summary that the path across ranks is made of is of another recording. "
@@ -30,7 +30,7 @@ _OF_ANOTHER = (
 
 
 @dataclass(frozen=True)
-class PathAcrossSlices:
+class CrossRankPieces:
     """What of the paths across ranks lies on one worker.
 
     Attributes:
@@ -38,27 +38,27 @@ class PathAcrossSlices:
         frame: STRETCHES of all ranks.
     """
 
-    slices: PathSlices
+    pieces: PathPieces
     frame: pl.DataFrame
 
     @classmethod
-    def of(cls, trace: Trace, timeline: Timeline, stretches: PathSegments, member: int) -> PathAcrossSlices:
+    def of(cls, trace: Trace, timeline: Timeline, segments: PathSegments, member: int) -> CrossRankPieces:
         """Return what lies on a member, of which this is the trace.
 
         Raises:
             TraceError: The summaries that the paths are made of are of another recording.
         """
-        mine = np.flatnonzero((stretches.frame["member"] == member).to_numpy())
-        rows = stretches.frame[mine]
-        pieces = _pieces(trace, Explanation.of(trace).graph, rows, stretches.ranks.members[member].worker)
-        stretch = pieces["step"].to_numpy()
-        order = np.lexsort((pieces["start_ns"].to_numpy(), stretch))
-        path = pieces[order]
-        slices = PathSlices.of_path(trace, timeline, path, mine[stretch[order]])
-        is_before = rows["part"].to_numpy()[stretch[order]] == BEFORE
-        part = np.where(is_before, BEFORE, slices.part).astype(np.int8)
-        told = (slices.start, slices.end, part, slices.reason, slices.number, slices.axis, slices.stretch)
-        return cls(PathSlices(*told), stretches.frame)
+        mine = np.flatnonzero((segments.frame["member"] == member).to_numpy())
+        rows = segments.frame[mine]
+        path_rows = _pieces(trace, Explanation.of(trace).graph, rows, segments.ranks.members[member].worker)
+        segment = path_rows["step"].to_numpy()
+        order = np.lexsort((path_rows["start_ns"].to_numpy(), segment))
+        path = path_rows[order]
+        pieces = PathPieces.of_path(trace, timeline, path, mine[segment[order]])
+        is_before = rows["part"].to_numpy()[segment[order]] == BEFORE
+        part = np.where(is_before, BEFORE, pieces.part).astype(np.int8)
+        columns = (pieces.start, pieces.end, part, pieces.reason, pieces.number, pieces.axis, pieces.segment)
+        return cls(PathPieces(*columns), segments.frame)
 
     def within(self, timeline: Timeline, from_ns: int, to_ns: int, buckets: int) -> list[dict[str, Any]]:
         """The pieces that reach into a range, as those of a path of one worker, each with the stretch that it is of.
@@ -67,8 +67,8 @@ class PathAcrossSlices:
         """
         step, since, until = (self.frame[name] for name in ("step", "since", "until"))
         return [
-            {**said, "step": step[of], "first": of, "last": to, "since": since[of], "until": until[to]}
-            for said, of, to in self.slices.told(timeline, from_ns, to_ns, buckets)
+            {**piece, "step": step[of], "first": of, "last": to, "since": since[of], "until": until[to]}
+            for piece, of, to in self.pieces.grouped(timeline, from_ns, to_ns, buckets)
         ]
 
 
@@ -86,8 +86,8 @@ def _pieces(trace: Trace, graph: Graph, rows: pl.DataFrame, worker: str) -> pl.D
     reached = graph.nodes.time[target[led]]
     if np.any(np.where(part[led] == BEFORE, reached < end[led], reached != end[led])):
         raise TraceError(worker, _OF_ANOTHER)
-    found = trace_back(trace, graph, target[led], start[led], end[led])
-    found = found.with_columns(step=pl.Series(led[found["step"].to_numpy()], dtype=pl.Int32))
+    traced = trace_back(trace, graph, target[led], start[led], end[led])
+    traced = traced.with_columns(step=pl.Series(led[traced["step"].to_numpy()], dtype=pl.Int32))
     alone = np.flatnonzero(target < 0)
     call = np.where(moves, call, NONE)[alone]
     event = gather(sync_points.event, call)
@@ -102,4 +102,4 @@ def _pieces(trace: Trace, graph: Graph, rows: pl.DataFrame, worker: str) -> pl.D
         "device_event": gather(sync_points.row, call),
         "thread": gather(trace.host_events["thread"].to_numpy(), event),
     }
-    return pl.concat([found, pl.DataFrame(whole, schema=found.schema)])
+    return pl.concat([traced, pl.DataFrame(whole, schema=traced.schema)])

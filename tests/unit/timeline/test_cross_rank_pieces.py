@@ -8,14 +8,14 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.critical_path import CLASSES
-from kinetoscope_tb.discovery import list_given
+from kinetoscope_tb.discovery import list_path
 from kinetoscope_tb.distributed import Member, Ranks, summary
 from kinetoscope_tb.distributed.path.path_segments import PathSegments
 from kinetoscope_tb.distributed.path.paths import PARTS, Paths
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline import timeline as timeline_of
-from kinetoscope_tb.timeline.paths.path_across_slices import PathAcrossSlices
+from kinetoscope_tb.timeline.critical_path.cross_rank_pieces import CrossRankPieces
 from support.real_traces import FOLDER, MISSING
 from support.simulated import Truth, simulated, trace_of
 
@@ -46,7 +46,7 @@ def pieces_of(run, traces, stretches):
     told = []
     for member, trace in enumerate(traces):
         timeline = timeline_of(trace)
-        path = PathAcrossSlices.of(trace, timeline, stretches, member)
+        path = CrossRankPieces.of(trace, timeline, stretches, member)
         told += [{**piece, "member": member} for piece in path.within(timeline, -(10**15), 10**15, 10**15)]
     return told
 
@@ -109,7 +109,7 @@ def test_short_pieces_are_told_as_one_only_where_the_path_stays_on_the_worker():
     _run, traces, stretches = run_of("over two groups")
     for member, trace in enumerate(traces):
         timeline = timeline_of(trace)
-        path = PathAcrossSlices.of(trace, timeline, stretches, member)
+        path = CrossRankPieces.of(trace, timeline, stretches, member)
         of_member = stretches.frame["member"].to_list()
         for piece in path.within(timeline, 0, 10**9, 5):
             assert set(of_member[piece["first"] : piece["last"] + 1]) == {member}
@@ -149,7 +149,7 @@ def test_summaries_of_another_recording_are_said_to_be_so():
     )
     for wrong in (moved, longer):
         with pytest.raises(TraceError, match=r"rank1: the summary .* is of another recording"):
-            PathAcrossSlices.of(traces[1], timeline, wrong, 1)
+            CrossRankPieces.of(traces[1], timeline, wrong, 1)
 
 
 REAL = FOLDER / "runs" / "dlrm_8gpu_nccl"
@@ -157,7 +157,7 @@ REAL = FOLDER / "runs" / "dlrm_8gpu_nccl"
 
 @pytest.mark.skipif(not REAL.is_dir(), reason=MISSING)
 def test_the_path_of_a_real_run_of_eight_ranks_is_whole():
-    listing = list_given(str(REAL))
+    listing = list_path(str(REAL))
     traces = [read(file.path) for file in listing.files]
     run = Ranks(
         "dlrm", tuple(Member(f.worker, f.span, 0, summary(t)) for f, t in zip(listing.files, traces, strict=True))

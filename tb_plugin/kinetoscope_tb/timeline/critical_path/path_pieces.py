@@ -25,13 +25,13 @@ def _slices(timeline: Timeline, places: Places) -> NDArray[np.int32]:
     """The slice of each place: that of its row, else of its call, else of its host event; NONE without any."""
     number = timeline.slices_of("host_events", places.event)
     for frame, rows in (("launches", places.call), ("device_events", places.row)):
-        found = timeline.slices_of(frame, rows)
-        number = np.where(found >= 0, found, number)
+        numbers = timeline.slices_of(frame, rows)
+        number = np.where(numbers >= 0, numbers, number)
     return number
 
 
 @dataclass(frozen=True)
-class PathSlices:
+class PathPieces:
     """Pieces of critical paths, in the order of the paths.
 
     Attributes:
@@ -47,16 +47,16 @@ class PathSlices:
     reason: NDArray[np.int8]
     number: NDArray[np.int32]
     axis: Ints
-    stretch: Ints
+    segment: Ints
 
     @classmethod
-    def of(cls, trace: Trace, timeline: Timeline) -> PathSlices:
+    def of(cls, trace: Trace, timeline: Timeline) -> PathPieces:
         """Return the paths of all steps of a trace."""
         path = Explanation.of(trace).path
         return cls.of_path(trace, timeline, path, np.zeros(path.height, np.int64))
 
     @classmethod
-    def of_path(cls, trace: Trace, timeline: Timeline, path: pl.DataFrame, stretch: Ints) -> PathSlices:
+    def of_path(cls, trace: Trace, timeline: Timeline, path: pl.DataFrame, segment: Ints) -> PathPieces:
         """Return the rows of PATH, or of its columns with a `class` of PARTS, each of some stretch."""
         part = path["class"].to_numpy()
         number = _slices(timeline, Places.of_path(path))
@@ -66,7 +66,7 @@ class PathSlices:
         stream = trace.device_events.select(pl.struct("device", "stream").rank("dense")).to_series().to_numpy()
         thread, row = path["thread"].to_numpy(), path["device_event"].to_numpy()
         axis = np.where(thread >= 0, thread, -1 - gather(stream.astype(np.int64), row, missing=0))
-        return cls(start, end, part, path["kind"].to_numpy(), number, axis.astype(np.int64), stretch)
+        return cls(start, end, part, path["kind"].to_numpy(), number, axis.astype(np.int64), segment)
 
     def within(self, timeline: Timeline, from_ns: int, to_ns: int, buckets: int) -> list[dict[str, Any]]:
         """The pieces that reach into a range, in their order.
@@ -75,9 +75,11 @@ class PathSlices:
         follow each other on one thread or stream, and begin in the same of so many equal parts of the range, are told
         as one: as the longest of them, with their `count`.
         """
-        return [said for said, _, _ in self.told(timeline, from_ns, to_ns, buckets)]
+        return [piece for piece, _, _ in self.grouped(timeline, from_ns, to_ns, buckets)]
 
-    def told(self, timeline: Timeline, from_ns: int, to_ns: int, buckets: int) -> list[tuple[dict[str, Any], int, int]]:
+    def grouped(
+        self, timeline: Timeline, from_ns: int, to_ns: int, buckets: int
+    ) -> list[tuple[dict[str, Any], int, int]]:
         """What `within` says, each with the first and the last stretch that it is of.
 
         What is told as one is of one stretch, or of some right after each other.
@@ -90,15 +92,15 @@ class PathSlices:
         bucket = np.maximum(start - from_ns, 0) // wide
         is_short = end - start < wide
         same = is_short[1:] & is_short[:-1] & (bucket[1:] == bucket[:-1]) & (np.diff(self.axis[inside]) == 0)
-        same &= np.diff(self.stretch[inside]) <= 1
+        same &= np.diff(self.segment[inside]) <= 1
         first = np.flatnonzero(np.append(True, ~same))
         group = np.repeat(np.arange(first.size), np.diff(np.append(first, inside.size)))
         chosen = inside[np.lexsort((start - end, group))[first]]
-        known = iter(slice_summaries(timeline, self.number[chosen]))
+        summaries = iter(slice_summaries(timeline, self.number[chosen]))
         last = np.append(first[1:], inside.size) - 1
         columns = (start[first], end[last], self.part[chosen], self.reason[chosen], self.number[chosen])
-        stretches = self.stretch[inside[first]], self.stretch[inside[last]]
-        rows = zip(*(c.tolist() for c in (*columns, last - first + 1, *stretches)), strict=True)
+        segments = self.segment[inside[first]], self.segment[inside[last]]
+        rows = zip(*(c.tolist() for c in (*columns, last - first + 1, *segments)), strict=True)
         return [
             (
                 {
@@ -106,7 +108,7 @@ class PathSlices:
                     "to_ns": stop,
                     "part": PARTS[part],
                     "reason": REASONS[reason],
-                    "slice": next(known) if number >= 0 else None,
+                    "slice": next(summaries) if number >= 0 else None,
                     "count": count,
                 },
                 of,

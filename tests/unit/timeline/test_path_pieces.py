@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kinetoscope_tb.timeline import timeline as timeline_of
-from kinetoscope_tb.timeline.paths.path_slices import PathSlices
+from kinetoscope_tb.timeline.critical_path.path_pieces import PathPieces
 from kinetoscope_tb.timeline.search.search import parsed, search
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
@@ -20,7 +20,7 @@ def built():
 
 @pytest.fixture(scope="module")
 def drawn(built):
-    return PathSlices.of(*built), built[1]
+    return PathPieces.of(*built), built[1]
 
 
 def told(drawn, *window, buckets=1000):
