@@ -1,5 +1,5 @@
-# Every command of the project. They need Python 3.10 or later with pip, and nothing else that is prepared.
-# PYTHON=python3.12 takes another Python, VENV=… another place for what is installed.
+# All commands of the project. They need Python 3.10 or later with pip, and nothing else beforehand.
+# PYTHON=python3.12 selects another Python, VENV=… another environment.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -17,17 +17,17 @@ help:  ## list the commands
 demo: $(VENV)/demo.installed  ## record a real training on two processes and show it in TensorBoard
 	$(BIN)/kinetoscope demo $(ARGS)
 
-check: $(VENV)/develop.installed  ## lint and the fast tests, in less than a minute
+check: $(VENV)/develop.installed  ## lint and the fast tests, in under a minute
 	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target --keep-going style types page quick
 
-test: $(VENV)/develop.installed  ## run all tests; ARGS="-k name" runs some
+test: $(VENV)/develop.installed  ## run all tests; ARGS="-k name" selects some
 	cd frontend && $(BIN)/deno test --frozen --permit-no-files
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile $(ARGS)
 
 quick: $(VENV)/develop.installed
 	$(BIN)/python -m pytest --quiet -m "not slow" --numprocesses=auto --maxprocesses=4 --dist=worksteal $(ARGS)
 
-golden: $(VENV)/develop.installed  ## write the samples' views to tests/golden anew, and list the files that changed
+golden: $(VENV)/develop.installed  ## rewrite the golden files, and list those that changed
 	UPDATE_GOLDEN=1 $(BIN)/python -m pytest --quiet tests/golden
 	git status --short tests/golden
 
@@ -37,7 +37,7 @@ fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind; CASES=…
 torture: $(VENV)/develop.installed  ## kill, stop and starve real trainings in every phase of a recording
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile tests/torture $(ARGS)
 
-lint: style types page  ## check style and types, and change nothing
+lint: style types page  ## check style and types, without changes
 
 style: $(VENV)/develop.installed
 	$(BIN)/ruff check $(CODE)
@@ -49,30 +49,30 @@ types: $(VENV)/develop.installed
 page: $(VENV)/develop.installed
 	cd frontend && $(BIN)/deno fmt --check && $(BIN)/deno lint && $(BIN)/deno check --frozen
 
-fix: $(VENV)/develop.installed  ## repair what lint can repair
+fix: $(VENV)/develop.installed  ## fix what can be fixed automatically
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 	cd frontend && $(BIN)/deno fmt && $(BIN)/deno lint --fix
 
-bench: $(VENV)/develop.installed  ## measure against the peers
+bench: $(VENV)/develop.installed  ## measure against torch-tb-profiler, HTA and Perfetto
 	$(BIN)/python tests/bench $(ARGS)
 
-docs: $(VENV)/develop.installed  ## write docs/metrics.md from the views' own definitions
+docs: $(VENV)/develop.installed  ## write docs/metrics.md from the definitions in the code
 	$(BIN)/kinetoscope views --format markdown > docs/metrics.md
 
 watch: $(VENV)/develop.installed  ## rebuild the page whenever its sources change
 	cd frontend && $(BIN)/deno task watch
 
-clean:  ## delete everything that was made here
+clean:  ## delete everything that these commands made
 	rm -rf $(VENV) dist build runs tb_plugin/kinetoscope_tb/static .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
-# Some Pythons come without ensurepip: then their own pip puts one into the new environment.
+# Some Pythons come without ensurepip: then their own pip installs pip into the new environment.
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or later is needed, not " + sys.version if sys.version_info < (3, 10) else 0)'
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or later is required, not " + sys.version if sys.version_info < (3, 10) else 0)'
 	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(VENV) install pip; }
 
-# Installing builds the page too. A stamp is older than a changed source, so what is current is not installed again.
+# Installing also builds the page. The stamps make sure that it runs again only if a source has changed.
 $(VENV)/demo.installed: $(SOURCES) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]'
 	@touch $@
