@@ -2,15 +2,15 @@
 
 `open(path)` gives a recording whose views are data frames; docs/python-api.md. Importing this imports nothing else.
 
-    loader, plugin, web    TensorBoard's way in: a tab and its routes       cli, api   the other two ways in
+    loader, plugin, web    the TensorBoard plugin: a tab and its routes     cli, api   the command line, data frames
     views, view, table     what is shown: a view is one file and one line   compare    a view of two traces
     timeline               slices to draw, search and explain               export     files for other tools
-    engine                 loads, computes, remembers; its cache on disk    advice     what to do about a slow step
+    engine                 loads, computes, caches in memory and on disk    advice     what to do about a slow step
     discovery              logdirs → runs, workers, spans                   diagnostics  what is wrong with a recording
     distributed            many ranks: collectives, clocks, stragglers      critical_path  what a step waited for
     measures               pure functions from a trace to arrays            reader     files → traces
-    trace                  the columns of a trace                           filesystem   here and in clouds
-    arrays, names          algorithms; what names of kernels and calls mean   errors   all that is raised on purpose
+    trace                  the columns of a trace                           filesystem   local and remote files
+    arrays, names          algorithms; what names of kernels and calls mean   errors   our exceptions
 
 Imports point down only: tests/unit/test_layers.py has the rows.
 """
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["open", "traces"]
 
 
-def open(  # noqa: A001  # kinetoscope_tb.open, as one says gzip.open
+def open(  # noqa: A001  # kinetoscope_tb.open, like gzip.open
     path: str | os.PathLike[str], *, run: str | None = None, worker: str | None = None, span: str | None = None
 ) -> Profile:
-    """Open one recording: a trace file, or the first under a logdir that the names fit, here or in a cloud.
+    """Open one recording: a trace file, or the first match under a logdir, local or remote.
 
     Raises:
         LogdirError: There is no such path, or no trace in it.

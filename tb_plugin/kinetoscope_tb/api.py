@@ -39,9 +39,9 @@ class Profile:
     Columns are in nanoseconds, bytes and fractions; docs/metrics.md says what each means.
 
     Args:
-        file: Where it lies.
-        trace: What was read from there.
-        listing: What lies beside it.
+        file: Its file.
+        trace: The trace in it.
+        listing: The other recordings under the same path.
     """
 
     def __init__(self, file: TraceFile, trace: Trace, listing: Listing) -> None:
@@ -69,12 +69,12 @@ class Profile:
 
     @property
     def meta(self) -> Meta:
-        """What the file says beside its events: `meta.top`, `meta.rank`, `meta.devices` and others."""
+        """The file's metadata: `meta.top`, `meta.rank`, `meta.devices` and others."""
         return self._trace.meta
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        """What in the recording changes the meaning of its numbers; the view `health` has the same as a frame."""
+        """Problems of the recording that affect its numbers; the view `health` has the same as a frame."""
         return list(diagnose(self._trace))
 
     @property
@@ -84,7 +84,7 @@ class Profile:
         return [names[step] for step in counted_steps(self._trace)]
 
     def views(self) -> pl.DataFrame:
-        """Return the views, whether this recording has what each needs, and what to do if not."""
+        """Return the views: whether this recording has the data for each, and what to do if not."""
         rows = [
             (view.id, view.title, view.group, not missing, view.hint if missing else None)
             for view in VIEWS.values()
@@ -98,7 +98,7 @@ class Profile:
         Raises:
             NotFound: There is no such view.
             BadParameter: The view doesn't take the parameter, or the value.
-            MissingData: The recording lacks what the view needs; the message says how to record it.
+            MissingData: The recording has no data for the view; the message says how to record it.
         """
         if name not in EVERY_VIEW:
             raise NotFound("view", name, EVERY_VIEW)
@@ -116,7 +116,7 @@ class Profile:
     def compare(
         self, base: Profile, view: str = "operators", /, columns: Sequence[str] = (), **parameters: str | int
     ) -> pl.DataFrame:
-        """Return a view of this recording beside that of `base`: base, new, delta, ratio, noise and verdict.
+        """Return a view of this recording compared with that of `base`: base, new, delta, ratio, noise and verdict.
 
         Args:
             base: What to compare with; this recording is the new one.
@@ -127,7 +127,7 @@ class Profile:
         Raises:
             NotFound: There is no such view.
             BadParameter: The view or a column can't be compared, or doesn't take the parameter.
-            MissingData: Both recordings lack what the view needs.
+            MissingData: Neither recording has data for the view.
         """
         if view not in VIEWS:
             raise NotFound("view", view, VIEWS)
@@ -155,7 +155,7 @@ def _frame(view: str, result: pl.DataFrame | Missing) -> pl.DataFrame:
 
 
 def opened(path: str, run: str | None, worker: str | None, span: str | None) -> Profile:
-    """Read the first recording that the names fit, or open it from the cache.
+    """Read the first recording that matches the names, or open it from the cache.
 
     Raises:
         LogdirError: There is no such path, or no trace in it.

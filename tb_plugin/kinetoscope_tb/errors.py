@@ -1,21 +1,21 @@
-"""Everything that is raised on purpose.
+"""Kinetoscope's exceptions.
 
-KinetoscopeError            str(error) says what went wrong, where, and what to do; it is safe to show
+KinetoscopeError            str(error): what went wrong, where, and what to do; safe to show to users
 ├── LogdirError             a logdir can't be listed
 ├── TraceError(path)        one trace file can't be used; the others still can
-│   └── NotATrace           the file holds no trace events
-├── MissingData             a recording lacks what a view needs
-└── RequestError            the question can't be answered as asked
+│   └── NotATrace           the file has no trace events
+├── MissingData             a recording has no data for a view
+└── RequestError            the question isn't valid
     ├── NotFound            there is no such run, worker, span, view or file
-    ├── BadParameter        a parameter that the view doesn't have, or a value that it doesn't take
-    └── Changed             the file isn't the one any more that the question is about
+    ├── BadParameter        a parameter that the view doesn't have, or a value that it doesn't accept
+    └── Changed             the file has changed since the question's numbers were issued
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-MOST_NAME = 500  # characters of a name that somebody asked for, in a message
+MOST_NAME = 500  # characters of a requested name in a message
 
 
 class KinetoscopeError(Exception):
@@ -25,7 +25,7 @@ class KinetoscopeError(Exception):
 
     @property
     def code(self) -> str:
-        """The class name in snake case: what a program compares, while people read the message."""
+        """The class name in snake case, for programs; people read the message."""
         name = type(self).__name__
         return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
 
@@ -52,23 +52,23 @@ class TraceError(KinetoscopeError):
         return type(self), (self.path, self.problem)  # it comes from other processes too
 
     def renamed(self, path: str) -> TraceError:
-        """The same about a file under another name, such as one that may leave this machine."""
+        """The same error with another path, such as one that may be shown elsewhere."""
         return type(self)(path, self.problem)
 
 
 class NotATrace(TraceError):
-    """A file that holds no trace events."""
+    """A file without trace events."""
 
 
 class MissingData(KinetoscopeError):
-    """A recording that lacks what a view needs; programs get this where the page shows a card."""
+    """A recording without data for a view; the page shows a card instead."""
 
     def __init__(self, view: str, hint: str) -> None:
-        super().__init__(f"The recording has nothing for the view {view!r}. {hint}")
+        super().__init__(f"The recording has no data for the view {view!r}. {hint}")
 
 
 class RequestError(KinetoscopeError):
-    """A question that can't be answered as asked."""
+    """A question that isn't valid."""
 
     status = 400
 
@@ -85,10 +85,10 @@ class NotFound(RequestError):
 
 
 class BadParameter(RequestError):
-    """A parameter that a view doesn't have, or a value that it doesn't take."""
+    """A parameter that a view doesn't have, or a value that it doesn't accept."""
 
 
 class Changed(RequestError):
-    """A question about a file as it was before it changed."""
+    """A question about an earlier state of a file."""
 
     status = 409

@@ -1,13 +1,13 @@
-"""TensorBoard's way in. TensorBoard imports this at every start, so it imports nothing of ours until it is asked to.
+"""TensorBoard's entry point. TensorBoard imports this at every start, so it imports nothing of ours until `load`.
 
-A module that fails to import here would stop TensorBoard; one that fails in `load` is reported and left out.
+A failing import here would stop TensorBoard; one in `load` is reported, and the plugin left out.
 """
 
 from tensorboard.plugins import base_plugin
 
 
 class Loader(base_plugin.TBLoader):
-    """Makes the plugin."""
+    """Creates the plugin."""
 
     def load(self, context: base_plugin.TBContext) -> base_plugin.TBPlugin:
         """Return the plugin; nothing is read yet."""

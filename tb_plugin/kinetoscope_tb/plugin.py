@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class Plugin(base_plugin.TBPlugin):
-    """Shows PyTorch profiler traces; making one only remembers the logdirs."""
+    """Shows PyTorch profiler traces; the constructor only stores the logdirs."""
 
     plugin_name = "pytorch_profiler"
 
@@ -38,19 +38,19 @@ class Plugin(base_plugin.TBPlugin):
         return routes(self._engine, self._access)
 
     def is_active(self) -> bool:
-        """Whether there is a trace, something that should have been one, or a job to ask; yes while it isn't known."""
+        """Whether there is a trace, a problem or a running job; True before the first listing is done."""
         return self._engine.has_something_to_show() or has_job(self._engine.logdirs)
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
-        """One JavaScript module, in a frame of its own."""
+        """One JavaScript module in its own frame."""
         return base_plugin.FrontendMetadata(es_module_path="/static/index.js", tab_name="PYTORCH_PROFILER")
 
     def _rename_predecessor(self) -> None:
-        """Let torch-tb-profiler be installed too.
+        """Rename torch-tb-profiler if it is installed too.
 
-        It has our name, and TensorBoard doesn't start with a name given twice. TensorBoard tells each plugin of those
-        loaded before it, and after all are loaded it asks each in turn for its routes, looking at the name just before.
-        So one of the two moments comes before it looks at the other plugin, whichever was loaded first.
+        It has our plugin name, and TensorBoard refuses to start with duplicate names. TensorBoard passes each plugin
+        those loaded before it, and after all are loaded it requests the routes of each in turn, reading its name just
+        before. So one of these two moments comes before it reads the other plugin's name, whichever was loaded first.
         """
         others = self._context.plugin_name_to_instance or {}
         other = others.get(self.plugin_name)

@@ -89,7 +89,7 @@ def test_the_address_keeps_the_event_open(app: App):
                 "length": 30,
                 "text": '{"name": "aten::add", "ts": 1}}',
                 "value": None,
-                "problem": "This event is damaged at byte 30; its text is shown as the file has it.",
+                "problem": "This event is damaged at byte 30; its text is shown as recorded.",
             },
             "This event is damaged at byte 30",
         ),

@@ -46,7 +46,7 @@ def indexed(tmp_path, kinetoscope, monkeypatch):
     write(simulated(Truth(ranks=RANKS, steps=3)), tmp_path / "logs" / "run")
     status, out, err = kinetoscope("index", str(tmp_path / "logs"), "--beside")
     assert (status, err) == (0, "")
-    assert f"{RANKS} of them summed up" in out
+    assert f"{RANKS} of them summarized" in out
     return tmp_path / "logs" / "run"
 
 

@@ -210,7 +210,7 @@ def test_repair_writes_a_strict_copy_and_says_what_was_repaired(kinetoscope, tmp
     assert "unescaped_quote (1)" in out
     assert 'a "b" c' in [event["name"] for event in json.loads(gzip.decompress(copy.read_bytes()))["traceEvents"]]
     status, _, err = kinetoscope("repair", str(path), str(path))
-    assert (status, "Error: " in err, "already" in err) == (1, True, True)
+    assert (status, "Error: " in err, "nothing is overwritten" in err) == (1, True, True)
 
 
 def test_the_demo_says_how_to_get_what_it_needs(kinetoscope, monkeypatch):

@@ -26,7 +26,7 @@ def logdir(tmp_path_factory):
 def test_a_run_is_summed_up_once_and_what_is_broken_is_told(kinetoscope, logdir, tmp_path, monkeypatch):
     monkeypatch.setenv("KINETOSCOPE_CACHE", str(tmp_path))
     status, out, err = kinetoscope("index", str(logdir), "--processes", "2")
-    assert (status, out.split(",")[:2]) == (0, ["12 recordings", " 11 of them summed up"])
+    assert (status, out.split(",")[:2]) == (0, ["12 recordings", " 11 of them summarized"])
     assert "rank3" in err
     assert len(list(tmp_path.glob("*.ranks"))) == RANKS - 1
     before = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.ranks")}

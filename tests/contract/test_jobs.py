@@ -29,9 +29,9 @@ def test_a_job_s_status_is_told_in_words_and_as_json(kinetoscope, tmp_path):
     recording(tmp_path)
     status, out, _ = kinetoscope("status", str(tmp_path))
     assert status == 0
-    assert re.match(r"rank 0: running, 7 steps, heard \d+ s ago", out)
-    assert "1 of 2 ranks have said nothing." in out
-    assert out.endswith("It takes requests.\n")
+    assert re.match(r"rank 0: running, 7 steps, last seen \d+ s ago", out)
+    assert "1 of 2 ranks haven't reported." in out
+    assert out.endswith("It accepts requests.\n")
     status, out, _ = kinetoscope("status", str(tmp_path), "--format", "json")
     assert (json.loads(out)["ranks"][0]["completed"], json.loads(out)["why_deaf"]) == (7, "")
 
@@ -59,7 +59,7 @@ def test_a_trigger_asks_the_job_that_listens(kinetoscope, tmp_path):
     recording(tmp_path)
     options = ("--steps", "2", "--ranks", "0,4-6", "--on", "with_stack", "--off", "record_shapes", "--at", "90")
     status, out, _ = kinetoscope("trigger", str(tmp_path), *options)
-    assert (status, out) == (0, "Asked 1 rank, after 7 steps, for 2 steps.\n")
+    assert (status, out) == (0, "Requested 2 steps from 1 rank, after 7 steps.\n")
     request = take_request(tmp_path)
     assert (request.steps, request.at, request.ranks, request.reason) == (2, 90, (0, 4, 5, 6), "command")
     assert dict(request.options) == {"with_stack": True, "record_shapes": False}
@@ -87,7 +87,7 @@ def test_a_trigger_may_wait_for_the_traces(kinetoscope, tmp_path):
         (["--steps", "0"], "steps=0"),
         (["--on", "everything"], "everything=True"),
         (["--ranks", "0-"], "names no ranks"),
-        (["--wait", "0"], "didn't come in time"),
+        (["--wait", "0"], "didn't arrive in time"),
     ],
 )
 def test_what_can_not_be_asked_is_said(kinetoscope, tmp_path, arguments, words):
@@ -104,7 +104,7 @@ def test_nobody_listens_where_nobody_records_or_all_are_gone(kinetoscope, tmp_pa
     recording(tmp_path, pid=GONE)
     status, _, err = kinetoscope("trigger", str(tmp_path))
     assert status == 1
-    assert "Nobody listens" in err
+    assert "accepts no requests" in err
 
 
 def test_what_a_killed_process_left_is_recovered_once(kinetoscope, tmp_path):
@@ -112,7 +112,7 @@ def test_what_a_killed_process_left_is_recovered_once(kinetoscope, tmp_path):
     status, out, _ = kinetoscope("recover", str(tmp_path))
     assert (status, out) == (0, f"{tmp_path / 'rank1.7.pt.trace.json.gz'}: 1 steps of rank1.jsonl\n")
     status, out, _ = kinetoscope("recover", str(tmp_path))
-    assert (status, out) == (0, "There is nothing to recover: every process closed its recording.\n")
+    assert (status, out) == (0, "Nothing to recover: every process closed its recording.\n")
     recording(tmp_path)
     status, _, err = kinetoscope("recover", str(tmp_path))
     assert status == 1

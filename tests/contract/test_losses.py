@@ -80,8 +80,8 @@ def test_a_trace_that_was_deleted_is_a_loss_with_its_name(kinetoscope, tmp_path)
         (run / f"{name}.pt.trace.json.gz").unlink()
     code, out, _ = kinetoscope("check", str(tmp_path))
     assert code == 1
-    assert "run run: Span 37: ranks 1–2: run.json says that the trace was saved, and it isn't there." in out
-    assert "run run: Span 40: rank 3: run.json says that the trace was saved, and it isn't there." in out
+    assert "run run: Span 37: ranks 1–2: run.json lists the trace as saved, but the file is missing." in out
+    assert "run run: Span 40: rank 3: run.json lists the trace as saved, but the file is missing." in out
 
 
 def test_a_trace_that_was_pruned_is_no_loss(kinetoscope, tmp_path):
@@ -234,7 +234,7 @@ def test_a_copy_needs_the_user_s_word(kinetoscope, tmp_path):
     code, out, _ = kinetoscope("recover", str(run))
     place = goal.parent.as_uri()
     assert (code, out.splitlines()[0]) == (0, "a.gz: saved")
-    assert f"A copy was to go to {goal.as_uri()}; if that place is yours, --remote {place} makes it." in out
+    assert f"A copy to {goal.as_uri()} is pending; if that place is yours, --remote {place} uploads it." in out
     assert not goal.exists()
     assert kinetoscope("recover", str(run), "--remote", place)[0] == 0
     assert goal.read_bytes() == (run / "a.gz").read_bytes()

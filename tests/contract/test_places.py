@@ -106,7 +106,7 @@ def test_what_appears_and_vanishes_on_s3_shows_up(s3):
 def test_a_missing_bucket_or_folder_is_a_problem_that_says_so(s3, kinetoscope, path):
     listing = list_traces([Logdir(path)])
     assert [(p.path, p.reason) for p in listing.problems] == [
-        (path, "This folder can't be listed: there is nothing of this name.")
+        (path, "This folder can't be listed: there is nothing with this name.")
     ]
     status, out, _ = kinetoscope("view", "steps", path, "--format", "json")
     assert (status, json.loads(out)["code"]) == (1, "logdir_error")
@@ -199,7 +199,7 @@ def test_an_object_that_is_written_anew_while_it_is_read_is_an_error_that_says_s
     file = prefetch.PrefetchedFile("s3://bucket/bytes", block_bytes=1000)
     file.read(1)
     s3.client.put_object(Bucket="bucket", Key="bytes", Body=BYTES[::-1])
-    with pytest.raises(TraceError, match=r"changed while it was read\. It was written anew"):
+    with pytest.raises(TraceError, match=r"changed while it was read\. It was rewritten"):
         everything(file)
     file.close()
 

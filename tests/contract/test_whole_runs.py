@@ -77,7 +77,7 @@ def test_a_merged_file_says_whose_clock_nobody_measured(kinetoscope, tmp_path):
     status, _, err = kinetoscope("merge", str(tmp_path), str(tmp_path / "all.json"))
     assert status == 0
     assert "run job; choose another with --run: zoo" in err
-    assert "Nobody measured these clocks, which are taken as they are: rank0, rank1." in err
+    assert "These clocks weren't measured, so they aren't corrected: rank0, rank1." in err
 
 
 def test_publishing_says_what_became_of_each_file(kinetoscope, tmp_path):

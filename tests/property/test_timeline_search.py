@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline import CATEGORIES, timeline
-from kinetoscope_tb.timeline.core.tile_encoding import batch_bytes
+from kinetoscope_tb.timeline.core.pyramid import batch_bytes
 from kinetoscope_tb.timeline.search.search import parsed, search
 from kinetoscope_tb.views import VIEWS
 from support.real_traces import FOLDER

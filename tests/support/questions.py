@@ -36,7 +36,7 @@ from kinetoscope_tb.reader.event import event_of
 from kinetoscope_tb.reader.scan.strict_json import is_strict
 from kinetoscope_tb.table import COUNT, DURATION, FRACTION
 from kinetoscope_tb.timeline import timeline
-from kinetoscope_tb.timeline.core.tile_encoding import batch_bytes
+from kinetoscope_tb.timeline.core.pyramid import batch_bytes
 from kinetoscope_tb.timeline.counters.counters import batch_bytes as counter_bytes
 from kinetoscope_tb.timeline.counters.counters import counters
 from kinetoscope_tb.timeline.critical_path.cross_rank_pieces import CrossRankPieces

@@ -1,6 +1,6 @@
 """The command line: `kinetoscope`. A command is one file; `commands` lists them.
 
-traces       which recording a command is about, and progress while it is read
+traces       options that select a recording, and progress while it is read
 text_table   tables as text      streams   standard output and error      output_file   files that commands write
 """
 

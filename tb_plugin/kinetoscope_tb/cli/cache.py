@@ -1,4 +1,4 @@
-"""`kinetoscope cache`: what is kept of traces that were read before."""
+"""`kinetoscope cache`: the cache of traces on disk."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 @click.option("--clear", is_flag=True, help="Remove every cached trace.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def cache(clear: bool, form: str) -> None:
-    """Show which traces open fast because they were read before.
+    """Show the cached traces, which open fast.
 
-    KINETOSCOPE_CACHE names another folder, or is `off`; KINETOSCOPE_CACHE_SIZE says how much it may hold, such as 20G.
+    KINETOSCOPE_CACHE names another folder, or is `off`; KINETOSCOPE_CACHE_SIZE sets its size limit, such as 20G.
     """
     from ..engine.cache import configured
     from ..web import encode
@@ -57,7 +57,7 @@ def _print(disk_cache: Cache) -> None:
     )
     unfinished = disk_cache.unfinished_bytes()
     if unfinished:
-        click.echo(f"{_megabytes(unfinished):>12}  being written, or left behind when a process was killed")
+        click.echo(f"{_megabytes(unfinished):>12}  being written, or left over from a killed process")
     for entry in entries:
         used = datetime.fromtimestamp(entry.used).astimezone().isoformat(" ", "minutes")[:16]
         click.echo(f"{_megabytes(entry.bytes):>12}  {used}  {visible(entry.path or '(not readable)')}")

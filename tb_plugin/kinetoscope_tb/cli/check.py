@@ -1,4 +1,4 @@
-"""`kinetoscope check`: whether a recording is whole, for people and for scripts."""
+"""`kinetoscope check`: whether recordings are complete, for people and for scripts."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("path")
 @click.option("--run", help="Only this run of the logdir; all if not given.")
-@click.option("--strict", is_flag=True, help="Warnings fail too, not only what is lost.")
+@click.option("--strict", is_flag=True, help="Fail on warnings too, not only on losses.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def check(path: str, run: str | None, strict: bool, form: str) -> None:
-    """Say whether the traces in PATH are whole: readable, nothing lost, every rank there, on clocks that fit.
+    """Check that the traces in PATH are complete: readable, without losses, from every rank, with consistent clocks.
 
-    The exit status is 0 if they are and 1 if not.
+    The exit status is 0 if they are, and 1 if not.
     """
     from ..diagnostics.verification import run_problems, verdict
     from ..discovery import list_path
 
     try:
         listing = list_path(path)
-    except LogdirError as error:  # what was lost may be all that there was
+    except LogdirError as error:  # all traces may be lost
         raise LogdirError("\n".join([str(error), *_named(_unfinished(path, ()))])) from error
     unfinished = _unfinished(path, listing.files)
     verdicts = [verdict(file, trace) for file, trace in _traces(_files(listing, run))]
@@ -55,13 +55,13 @@ def check(path: str, run: str | None, strict: bool, form: str) -> None:
 
 
 def _trace_problems(listing: Listing, run: str, *, strict: bool) -> list[str]:
-    """What the run's recorder says of it: which ranks lost what, and why."""
+    """The recorder's notes about the run: which ranks lost what, and why."""
     levels = ("loss", "warning") if strict else ("loss",)
     return [note.text for note in listing.notes.get(run, ()) if note.level in levels]
 
 
 def _unfinished(path: str, files: Sequence[TraceFile]) -> dict[str, list[str]]:
-    """By run on this disk, with traces or without, what was lost or isn't written yet, and nobody was left to say."""
+    """Losses and unfinished files by run on this disk, with traces or without, that no process could report."""
     from kinetoscope.journal.unfinished_windows import unfinished_windows
 
     from ..discovery import Logdir
@@ -83,7 +83,7 @@ def _files(listing: Listing, run: str | None) -> list[TraceFile]:
 
 
 def _traces(files: Sequence[TraceFile]) -> Iterator[tuple[TraceFile, Any]]:
-    """Each file with its trace or with what is wrong with it."""
+    """Each file with its trace or its error."""
     from .traces import opened
 
     for file in files:

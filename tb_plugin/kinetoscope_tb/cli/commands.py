@@ -1,7 +1,7 @@
 """The command line: the same views and the same answers as the page.
 
-Standard output carries the answer and nothing else; notes and progress go to standard error. The exit status is 0 for
-an answer (also for `missing`: the question was fine, the recording lacks what it needs) and 1 for `failed`.
+Standard output has the answer and nothing else; notes and progress go to standard error. The exit status is 0 for an
+answer (also for `missing`: the recording has no data for the view) and 1 for `failed`.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     from ..view import View
 
 FORMATS = ("text", "json", "csv")
-DRAWN = {"part": "Drawn on the page of", "detail": "Drawn in an opened row of"}
+DRAWN = {"part": "Shown on the page of", "detail": "Shown in an opened row of"}
 
 _format = click.Option(
     ["--format", "form"],
     type=click.Choice(FORMATS),
     default="text",
     show_default=True,
-    help="How to print. CSV is for spreadsheets: a text that they would run begins with an apostrophe.",
+    help="Output format. In CSV, text that a spreadsheet would run as a formula gets an apostrophe in front.",
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run one command and exit; without arguments here, that of the command line, and the process ends at once."""
+    """Run one command and exit; without arguments, the one of the command line, and the process ends at once."""
     try:
         if prepare_streams():
             status = _exit_status(sys.argv[1:] if arguments is None else arguments)
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         else:
             _print_error("Standard output is closed. Redirect it to a file, or to /dev/null.")
             status = 1
-    except BrokenPipeError:  # whoever reads has seen enough, as in `… | head`
+    except BrokenPipeError:  # the reader has seen enough, as in `… | head`
         discard_output()
         status = 0
     except OSError as error:  # of a file that a command needs, or of standard output, such as a full disk
@@ -74,9 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def leave(status: int) -> NoReturn:
-    """End the process now that all is written and closed.
+    """End the process after everything is written and closed.
 
-    An orderly end takes a trace's columns and the compiler down piece by piece: 0.3 s from which nobody gains.
+    A regular exit frees a trace's columns and the compiler piece by piece, which takes 0.3 s without benefit.
     """
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # a closed pipe
@@ -99,10 +99,10 @@ def _exit_status(arguments: Sequence[str]) -> int:
 
 
 def _check_texts(arguments: Sequence[str]) -> None:
-    """Let arguments be only what a command line can hold, so that no path of them is one that no system call takes.
+    """Refuse arguments that no system call accepts as a path.
 
     Raises:
-        BadParameter: One holds a zero byte, or half a surrogate pair.
+        BadParameter: One contains a zero byte or a lone surrogate.
     """
     for argument in arguments:
         try:
@@ -119,7 +119,7 @@ def _print_error(message: str) -> None:
 
 
 def _print_failure(error: KinetoscopeError | click.ClickException, arguments: Sequence[str]) -> None:
-    """One JSON object on standard output if JSON was asked for, else the message on standard error."""
+    """One JSON object on standard output if JSON was requested, else the message on standard error."""
     wants_json = "--format=json" in arguments or ("--format", "json") in itertools.pairwise(arguments)
     if not wants_json:
         from .text_table import visible
@@ -165,7 +165,7 @@ def views(form: str) -> None:
 
 
 def _markdown(described: Sequence[Mapping[str, Any]]) -> str:
-    """The page of all definitions."""
+    """The Markdown page of all definitions."""
     lines = ["# Views and columns", "", "Written by `make docs` from the definitions in the code."]
     for view in described:
         lines += ["", f"## {view['title']} (`{view['id']}`)", "", view["doc"], ""]
@@ -180,7 +180,7 @@ def _markdown(described: Sequence[Mapping[str, Any]]) -> str:
 
 
 class _ViewGroup(click.Group):
-    """One command per view of the catalogue, which is imported only when it is asked for."""
+    """One command per view of the catalogue, which is imported only when it is needed."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         from ..views import EVERY_VIEW
@@ -191,21 +191,21 @@ class _ViewGroup(click.Group):
         from ..views import EVERY_VIEW
 
         if cmd_name not in EVERY_VIEW and Path(cmd_name).exists():
-            raise BadParameter(f"The view comes before the path: kinetoscope view VIEW {cmd_name}.")
+            raise BadParameter(f"Put the view before the path: kinetoscope view VIEW {cmd_name}.")
         if cmd_name not in EVERY_VIEW:
             raise NotFound("view", cmd_name, EVERY_VIEW)
         return _ViewCommand(EVERY_VIEW[cmd_name])
 
 
 class _ViewCommand(click.Command):
-    """The command of one view: its parameters are options, its columns are explained in the help."""
+    """The command of one view: its parameters are options, and the help defines its columns."""
 
     def __init__(self, view: View) -> None:
         parameters = [
             click.Option(
                 [f"--{p.name.replace('_', '-')}", *([f"--{p.name}"] if "_" in p.name else []), p.name],
                 metavar="|".join(p.choices) or p.kind.upper(),
-                help=f"{p.choices[0]} if not given." if p.choices else "All rows if not given.",
+                help=f"Default: {p.choices[0]}." if p.choices else "Default: all rows.",
             )
             for p in view.parameters
         ]
@@ -220,7 +220,7 @@ class _ViewCommand(click.Command):
         self.view = view
 
     def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what each column means."""
+        """Write the definition of each column."""
         with formatter.section("Columns"):
             formatter.write_dl([(f"{c.name} ({c.kind.name})", c.doc) for c in self.view.table.columns])
 
@@ -270,7 +270,7 @@ for command in (cache, check, compare, event, export, index, merge, publish, rec
 @click.argument("path", metavar="IN")
 @click.argument("out", metavar="OUT")
 def repair(path: str, out: str) -> None:
-    """Write a damaged trace IN anew as strict JSON to OUT, which other tools can read; .gz at its end packs it."""
+    """Repair a damaged trace IN: write OUT as strict JSON, which other tools can read; .gz compresses it."""
     from ..export.repair import repair as write_repaired
 
     result = write_repaired(path, out)
@@ -280,9 +280,9 @@ def repair(path: str, out: str) -> None:
 
 
 @commands.command()
-@click.option("--logdir", default="runs", show_default=True, help="Where the recording goes.")
+@click.option("--logdir", default="runs", show_default=True, help="Folder for the recording.")
 @click.option("--host", default="localhost", show_default=True, help="The address that TensorBoard listens on.")
-@click.option("--port", type=int, help="The port that TensorBoard listens on; a free one from 6006 if not given.")
+@click.option("--port", type=int, help="The port that TensorBoard listens on; by default a free one from 6006.")
 @click.option("--record-only", is_flag=True, help="Record, and don't start TensorBoard.")
 def demo(logdir: str, host: str, port: int | None, record_only: bool) -> None:
     """Record a real training on two processes and show it in TensorBoard."""

@@ -1,4 +1,4 @@
-"""`kinetoscope compare`: two recordings side by side, and rules that fail where one became worse."""
+"""`kinetoscope compare`: two recordings side by side, and rules that fail on regressions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_NAMED = 5  # rows that break a rule
 def _options() -> list[click.Parameter]:
     sides = []
     for level in ("run", "worker", "span"):
-        sides.append(click.Option([f"--{level}"], help=f"Which {level} of both sides; the first if not given."))
+        sides.append(click.Option([f"--{level}"], help=f"Which {level} of both sides; by default the first."))
         sides.append(click.Option([f"--base-{level}"], help=f"Which {level} of the base."))
         sides.append(click.Option([f"--new-{level}"], help=f"Which {level} of the new side."))
     forms = click.Choice(["text", "json", "csv"])
@@ -33,12 +33,14 @@ def _options() -> list[click.Parameter]:
         click.Argument(["base"]),
         click.Argument(["new"], required=False),
         click.Option(["--view", "view_id"], default="operators", show_default=True, help="What to compare."),
-        click.Option(["--columns"], help="Which columns of it, parted by commas; by default the weight and the calls."),
+        click.Option(
+            ["--columns"], help="Which columns of it, separated by commas; by default the weight and the calls."
+        ),
         click.Option(["--set", "settings"], multiple=True, metavar="NAME=VALUE", help="A parameter of the view."),
         *sides,
         click.Option(["--fail-if", "rules"], multiple=True, metavar="RULE", help="Exit with status 2 if it holds."),
-        click.Option(["--ignore-noise"], is_flag=True, help="Let differences break a rule that may be noise, too."),
-        click.Option(["--format", "form"], type=forms, default="text", show_default=True, help="How to print."),
+        click.Option(["--ignore-noise"], is_flag=True, help="Let differences break a rule even if they may be noise."),
+        click.Option(["--format", "form"], type=forms, default="text", show_default=True, help="Output format."),
     ]
 
 
@@ -67,7 +69,7 @@ def _compare(base: str, new: str | None, view_id: str, form: str, ignore_noise: 
 def _settings(settings: Sequence[str]) -> dict[str, str]:
     for setting in settings:
         if "=" not in setting:
-            raise BadParameter(f"{setting!r} is no NAME=VALUE.")
+            raise BadParameter(f"{setting!r} isn't NAME=VALUE.")
     return dict(setting.split("=", 1) for setting in settings)
 
 
@@ -80,7 +82,7 @@ def _compared(view: View, sides: Sequence[Trace], arguments: Mapping[str, object
 def _verdicts(
     rules: Sequence[Rule], views: Mapping[str, View], sides: Sequence[Trace], *, ignores_noise: bool
 ) -> list[Verdict]:
-    """What comes of each rule; each is asked of a comparison of its own column."""
+    """The verdict of each rule, from a comparison of its own column."""
     from ..compare import compared_column, judge
     from ..engine import Missing
 
@@ -89,7 +91,7 @@ def _verdicts(
         view = views[rule.view]
         comparison = _compared(view, sides, {}, [compared_column(rule, view).name])
         if isinstance(comparison, Missing):
-            raise BadParameter(f"{rule.text!r} can't be judged: neither recording has it. {comparison.hint}")
+            raise BadParameter(f"{rule.text!r} can't be checked: neither recording has the data. {comparison.hint}")
         verdicts.append(judge(rule, comparison, ignores_noise=ignores_noise))
     return verdicts
 
@@ -139,7 +141,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
 
 
 def _lines(verdict: Verdict) -> list[str]:
-    """A verdict in words: one line, and one for each of the first rows that break the rule."""
+    """A verdict as text: one line, and one for each of the first rows that break the rule."""
     within_noise = f" ({verdict.in_noise} more would break it, but may be noise)" if verdict.in_noise else ""
     if not verdict.names:
         return [f"holds: {verdict.rule.text}{within_noise}"]
@@ -151,7 +153,7 @@ def _lines(verdict: Verdict) -> list[str]:
 
 
 def _change(column: Column, row: Mapping[str, Any]) -> str:
-    """From what to what, in one unit, and how much of that may be noise."""
+    """A change as text, in one unit, with its noise."""
     from .text_table import text_column
 
     values = [row[f"{part}_{column.name}"] for part in ("base", "new", "delta", "noise")]

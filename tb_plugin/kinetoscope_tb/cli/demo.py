@@ -1,4 +1,4 @@
-"""The demo: a real training is recorded, and TensorBoard shows it."""
+"""The demo: records a real training and shows it in TensorBoard."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def record(logdir: str) -> None:
     with _process(sys.executable, "-m", "kinetoscope.demo", logdir) as training:
         status = training.wait()
     if status:
-        raise DemoError(f"The demo's training ended with exit status {status}; its own message stands above.")
+        raise DemoError(f"The demo's training ended with exit status {status}; see its message above.")
 
 
 @contextmanager
 def tensorboard(logdir: str, host: str, port: int | None) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Run TensorBoard; gives the address of the page, which answers, and the process, which ends with the block.
+    """Run TensorBoard until the block ends; yield the address of the page, which answers, and the process.
 
     Raises:
         DemoError: TensorBoard didn't start.
@@ -57,7 +57,7 @@ def tensorboard(logdir: str, host: str, port: int | None) -> Iterator[tuple[str,
 
 @contextmanager
 def _process(*command: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that doesn't outlive the block, not even when this one is terminated."""
+    """A process that ends with the block, even when this process is terminated."""
     before = signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     process = subprocess.Popen(command)
     try:
@@ -81,14 +81,14 @@ def _free_port(host: str) -> int:
             except OSError:
                 continue
             return port
-    raise DemoError(f"No port from {PORTS.start} to {PORTS.stop - 1} is free on {host}; name one with --port.")
+    raise DemoError(f"No port from {PORTS.start} to {PORTS.stop - 1} is free on {host}; choose one with --port.")
 
 
 def _wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + STARTS_WITHIN_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise DemoError(f"TensorBoard ended with exit status {process.returncode}; its own message stands above.")
+            raise DemoError(f"TensorBoard ended with exit status {process.returncode}; see its message above.")
         try:
             with urllib.request.urlopen(address, timeout=5):  # noqa: S310  # our own address
                 return

@@ -1,4 +1,4 @@
-"""`kinetoscope event`: one event as the file has it."""
+"""`kinetoscope event`: one event as recorded in the file."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ event = click.Command(
     callback=_show,
     params=[
         *where(),
-        click.Option(["--offset"], type=click.IntRange(min=0), required=True, help="The byte where it begins."),
+        click.Option(["--offset"], type=click.IntRange(min=0), required=True, help="The byte at which it begins."),
         click.Option(["--format", "form"], type=click.Choice(["text", "json"]), default="text", show_default=True),
     ],
-    help="""Print one event of a trace with every argument, as the file has it.
+    help="""Print one event of a trace with every argument, as recorded in the file.
 
-    The offset counts bytes of the decompressed text; `first_byte` of `kinetoscope view health` is one. A number that
-    JavaScript would round is printed as a text.
+    The offset counts bytes of the decompressed text; `first_byte` of `kinetoscope view health` is one. Numbers that
+    JavaScript would round are printed as text.
     """,
 )

@@ -60,14 +60,14 @@ def _window(first: Source, begin: int | None, end: int | None, step: str | None)
 
     Raises:
         NotFound: There is no such step.
-        BadParameter: A step and a range are named both.
+        BadParameter: Both a step and a range are given.
     """
     from ..export.chrome_json.writer import Window
 
     if step is None:
         return Window(begin, end)
     if begin is not None or end is not None:
-        raise BadParameter("Name a step or a range, not both.")
+        raise BadParameter("Give a step or a range, not both.")
     steps = {row["name"]: row for row in first.trace.steps.iter_rows(named=True)}
     if step not in steps:
         raise NotFound("step", step, steps)
@@ -75,10 +75,10 @@ def _window(first: Source, begin: int | None, end: int | None, step: str | None)
 
 
 def time(text: str) -> int:
-    """Such as 1.5s, 20ms, 300us, 7ns: whole ns."""
+    """Parse a time such as 1.5s, 20ms, 300us or 7ns to ns."""
     match = re.fullmatch(r"(-?\d{1,12}(?:\.\d{1,9})?)(ns|us|µs|ms|s)", text, re.ASCII)
     if not match:
-        raise BadParameter(f"{text!r} is no time; say 1.5s, 20ms, 300us or 7ns.")
+        raise BadParameter(f"{text!r} isn't a time such as 1.5s, 20ms, 300us or 7ns.")
     return int(Decimal(match[1]) * _NS[match[2]])
 
 
@@ -89,20 +89,20 @@ export = click.Command(
         *where(),
         click.Argument(["out"], metavar="OUT.json.gz"),
         click.Option(["--all", "every"], is_flag=True, help="Every worker of the run, on one clock."),
-        click.Option(["--from", "begin"], type=time, help="From where on, since the recording began: 1.5s, 20ms."),
-        click.Option(["--to", "end"], type=time, help="Up to where."),
+        click.Option(["--from", "begin"], type=time, help="Start of the range, since the recording began: 1.5s, 20ms."),
+        click.Option(["--to", "end"], type=time, help="End of the range."),
         click.Option(["--step"], help="One step instead of a range."),
         click.Option(
             ["--include"],
             type=click.Choice(["args", "memory", "flows"]),
             multiple=True,
-            help="What to write beside the slices; give it several times for several.",
+            help="What to write besides the slices; repeat for several.",
         ),
     ],
-    help="""Write a recording's timeline to OUT.json.gz, which Perfetto and chrome://tracing open and draw whole.
+    help="""Write a recording's timeline to OUT.json.gz for Perfetto and chrome://tracing, without losing slices.
 
-    Perfetto leaves out slices of PyTorch's own files that overlap others in part, such as steps recorded with stacks;
-    here these have threads of their own. `memory` is a curve for each device; counters and
-    moments that the program told are always there.
+    Perfetto drops slices of PyTorch's own files that overlap others in part, such as steps recorded with stacks;
+    here these have separate threads. `memory` is a curve for each device; the program's own counters and
+    instants are always included.
     """,
 )

@@ -1,4 +1,4 @@
-"""`kinetoscope index`: sums up all recordings of runs, so that views of many ranks open at once."""
+"""`kinetoscope index`: summarizes all recordings of runs, so that views of many ranks open at once."""
 
 from __future__ import annotations
 
@@ -20,26 +20,28 @@ MOST_PRINTED = 20
 
 @click.command()
 @click.argument("path")
-@click.option("--run", help="Which run of the logdir; all of them if not given.")
+@click.option("--run", help="Which run of the logdir; by default all.")
 @click.option(
     "--engine",
     default="local",
     show_default=True,
     metavar="local|dask://HOST:PORT",
-    help="Who reads: processes of this machine, or the Dask cluster of this scheduler; its workers see the same paths.",
+    help="Where to read: processes of this machine, or the Dask cluster of this scheduler, with the same paths.",
 )
-@click.option("--processes", type=click.IntRange(min=1), help="How many processes here; one per core if not given.")
 @click.option(
-    "--beside", is_flag=True, help="Put the summaries beside the recordings too, for whoever opens the run elsewhere."
+    "--processes", type=click.IntRange(min=1), help="Number of processes on this machine; by default one per core."
 )
-def index(path: str, run: str | None, engine: str, processes: int | None, beside: bool) -> None:
-    """Sum up every recording of a run, so that the views of its ranks open at once, here and in TensorBoard.
+@click.option(
+    "--beside", "is_sidecar", is_flag=True, help="Also store the summaries next to the recordings, for other machines."
+)
+def index(path: str, run: str | None, engine: str, processes: int | None, is_sidecar: bool) -> None:
+    """Summarize every recording of a run, so that the views of its ranks open at once, here and in TensorBoard.
 
-    What was summed up stays in the cache (KINETOSCOPE_CACHE names its folder), so what is begun again goes on where it
-    was. A recording that can't be read is told, and stops nothing.
+    Summaries are stored in the cache (KINETOSCOPE_CACHE names its folder), so a second call continues where the first
+    stopped. Recordings that can't be read are reported and skipped.
 
-    With --beside they also go into the folders of the recordings, as kinetoscope.summaries, on this disk or far away:
-    others open the run from there, and read no recording that is as it was.
+    With --beside the summaries are also written into the folders of the recordings, as kinetoscope.summaries, local or
+    remote: others then open the run without reading its recordings, as long as these don't change.
     """
     from ..discovery import list_path
     from ..engine import executors, load_summaries
@@ -47,8 +49,8 @@ def index(path: str, run: str | None, engine: str, processes: int | None, beside
     from ..engine.sidecar_summaries import SidecarWriter
 
     cache = configured()
-    if cache is None and not beside:
-        raise BadParameter("The cache is off, and that is where summaries go. Name a folder with KINETOSCOPE_CACHE.")
+    if cache is None and not is_sidecar:
+        raise BadParameter("Summaries are stored in the cache, which is off. Set KINETOSCOPE_CACHE to a folder.")
     files = _files(list_path(path), run)
     began, broken = time.monotonic(), []
     notes: list[str] = []
@@ -60,7 +62,7 @@ def index(path: str, run: str | None, engine: str, processes: int | None, beside
         for file, outcome in load_summaries(files, cache, factory, on_progress, notes.append):
             if isinstance(outcome, KinetoscopeError):
                 broken.append((file, outcome))
-            elif beside:
+            elif is_sidecar:
                 sidecars.add(file, outcome)
         notes += sidecars.write()
     _print_outcome(files, broken, time.monotonic() - began, notes)
@@ -81,7 +83,7 @@ def _print_outcome(
     from .text_table import visible
 
     read = "1 recording" if len(files) == 1 else f"{len(files):,} recordings"
-    click.echo(f"{read}, {len(files) - len(broken):,} of them summed up, in {seconds:.1f} s.")
+    click.echo(f"{read}, {len(files) - len(broken):,} of them summarized, in {seconds:.1f} s.")
     for note in notes[:MOST_PRINTED]:
         click.echo(visible(note), err=True)
     for file, error in broken[:MOST_PRINTED]:

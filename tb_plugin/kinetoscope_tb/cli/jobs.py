@@ -1,4 +1,4 @@
-"""`kinetoscope trigger`, `status` and `recover`: jobs that record, and what is left of those that were killed."""
+"""`kinetoscope trigger`, `status` and `recover`: jobs that record, and recordings of killed jobs."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _format = click.option("--format", "form", type=click.Choice(["text", "json"]), 
 
 @click.command()
 @_run
-@click.option("--steps", default=3, show_default=True, help="How many steps to record.")
-@click.option("--warmup", default=1, show_default=True, help="Steps before them that are profiled and thrown away.")
-@click.option("--at", type=int, help="The first step to record; by default as soon as all ranks can know of it.")
+@click.option("--steps", default=3, show_default=True, help="Number of steps to record.")
+@click.option("--warmup", default=1, show_default=True, help="Steps before them that are profiled and discarded.")
+@click.option("--at", type=int, help="The first step to record; by default as soon as all ranks can agree on it.")
 @click.option("--roundup", default=1, show_default=True, help="Begin at a multiple of this.")
 @click.option("--ranks", help="Only these ranks, such as 0,8-15.")
 @click.option("--on", multiple=True, metavar="OPTION", help="Record this too: with_stack, profile_memory, …")
 @click.option("--off", multiple=True, metavar="OPTION", help="Don't record this: record_shapes, …")
-@click.option("--wait", "wait_s", type=float, help="Wait so many seconds at most until the traces are there.")
+@click.option("--wait", "wait_s", type=float, help="Wait up to this many seconds for the traces.")
 def trigger(run: Path, on: tuple[str, ...], off: tuple[str, ...], wait_s: float | None, **numbers: Any) -> None:
-    """Let the job that records into the folder RUN record the next steps, on all ranks the same ones.
+    """Request that the job which records into the folder RUN record its next steps, the same ones on all ranks.
 
-    The job takes the request within a second; where it has several ranks, they begin some seconds later together.
+    The job accepts the request within a second; several ranks begin together some seconds later.
     """
     from ..discovery.jobs import ask, job_in, ranks_in
 
@@ -41,7 +41,7 @@ def trigger(run: Path, on: tuple[str, ...], off: tuple[str, ...], wait_s: float 
     options = {**dict.fromkeys(on, True), **dict.fromkeys(off, False)}
     ranks = None if numbers["ranks"] is None else ranks_in(numbers["ranks"])
     request = ask(job, {**numbers, "ranks": ranks, "options": options}, "command")
-    click.echo(f"Asked {_place(job)} for {request.steps} steps.")
+    click.echo(f"Requested {request.steps} steps from {_place(job)}.")
     if wait_s is not None:
         _wait(run, request.id, time.monotonic() + wait_s)
 
@@ -50,7 +50,7 @@ def trigger(run: Path, on: tuple[str, ...], off: tuple[str, ...], wait_s: float 
 @_run
 @_format
 def status(run: Path, form: str) -> None:
-    """Show what each rank of the job that records into the folder RUN does, or did last."""
+    """Show what each rank of the job that records into the folder RUN is doing, or did last."""
     from kinetoscope.journal.status import recover_command
 
     from ..discovery.jobs import job_in
@@ -64,8 +64,8 @@ def status(run: Path, form: str) -> None:
     for rank in job.ranks:
         step = "no step yet" if rank.completed is None else f"{rank.completed} steps"
         ended = f" ({rank.reason})" if rank.reason else ""
-        recording = ", recording" if rank.is_recording else "" if rank.records else ", not one that records"
-        heard = "" if rank.state == "ended" else f", heard {rank.age_s:.0f} s ago"
+        recording = ", recording" if rank.is_recording else "" if rank.records else ", doesn't record"
+        heard = "" if rank.state == "ended" else f", last seen {rank.age_s:.0f} s ago"
         click.echo(visible(f"rank {rank.rank}: {rank.state}{ended}, {step}{recording}{heard}, {rank.host} {rank.pid}"))
         for left in rank.left_out:
             click.echo(visible(f"  no window from step {left.get('step')} on: {left.get('problem')}"))
@@ -78,25 +78,29 @@ def status(run: Path, form: str) -> None:
         click.echo(visible(f"ranks {ranks}: {doubt}"))
     reported, size = len(job.ranks), max((rank.world_size for rank in job.ranks), default=0)
     if reported < size:
-        click.echo(f"{size - reported} of {size} ranks have said nothing.")
-    click.echo(visible(f"It takes no requests: {job.why_deaf}.") if job.why_deaf else "It takes requests.")
+        click.echo(f"{size - reported} of {size} ranks haven't reported.")
+    click.echo(visible(f"It accepts no requests: {job.why_deaf}.") if job.why_deaf else "It accepts requests.")
     if any(rank.state == "dead" for rank in job.ranks):
-        click.echo(visible(f"To make traces of what is left: {recover_command(job.folder)}"))
+        click.echo(visible(f"To recover traces: {recover_command(job.folder)}"))
 
 
 @click.command()
 @_run
-@click.option("--force", is_flag=True, help="Also of processes that may still be alive on another machine.")
-@click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Put the traces here, not into RUN.")
+@click.option("--force", is_flag=True, help="Include processes that may still be alive on another machine.")
+@click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Write the traces here, not into RUN.")
 @click.option(
-    "--remote", "places", multiple=True, metavar="URL", help="Make the copies that were to go to this place, or below."
+    "--remote",
+    "places",
+    multiple=True,
+    metavar="URL",
+    help="Upload pending copies whose destination is this URL or below.",
 )
 def recover(run: Path, force: bool, output: Path | None, places: tuple[str, ...]) -> None:
-    """Make traces of what processes that were killed left of the run in the folder RUN.
+    """Recover traces of killed processes of the run in the folder RUN.
 
-    Recordings that were complete but not yet compressed and in their place are finished, on the machine that made them,
-    by the user who did. Of what was never saved, steps, markers and counters become a trace. No copy is made anywhere
-    but below a URL that --remote names.
+    Recordings that were complete but not yet compressed and moved to their place are finished, on the machine that made
+    them, by the user who did. If a recording was never saved, its steps, markers and counters become a trace. Copies
+    are uploaded only below a URL that --remote names.
     """
     from kinetoscope.journal.recover import finish_spools, recover_journals
     from kinetoscope.journal.status import is_writable, recover_command
@@ -119,16 +123,16 @@ def recover(run: Path, force: bool, output: Path | None, places: tuple[str, ...]
         else:
             click.echo(visible(f"{result.journal_path}: {result.problem}"), err=True)
     if not results and not half_done:
-        click.echo("There is nothing to recover: every process closed its recording.")
+        click.echo("Nothing to recover: every process closed its recording.")
     if any(result.trace is None for result in results) or any(process.problem for process in half_done):
         if output is None and not is_writable(folder):
             advice = recover_command(folder)
-            raise KinetoscopeError(visible(f"{folder} can't be written: `{advice}` puts the traces elsewhere."))
+            raise KinetoscopeError(visible(f"{folder} can't be written: `{advice}` writes the traces elsewhere."))
         raise KinetoscopeError("Not everything could be recovered.")
 
 
 def _tell_of(process: FinishedSpool) -> None:
-    """Say what became of the recordings that one process left half done."""
+    """Print the outcome for the unfinished recordings of one process."""
     from .text_table import visible
 
     for window in process.windows:
@@ -136,7 +140,7 @@ def _tell_of(process: FinishedSpool) -> None:
     for url in process.pending_copies:
         place = url.rpartition("/")[0]
         click.echo(
-            visible(f"A copy was to go to {url}; if that place is yours, --remote {shlex.quote(place)} makes it.")
+            visible(f"A copy to {url} is pending; if that place is yours, --remote {shlex.quote(place)} uploads it.")
         )
     if process.problem:
         who = "what was left" if process.rank is None else f"rank {process.rank}"
@@ -147,20 +151,20 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise KinetoscopeError(f"{folder} can't be made: {error.strerror}.") from error
+        raise KinetoscopeError(f"{folder} can't be created: {error.strerror}.") from error
 
 
 def _place(job: Job) -> str:
     alive = [rank for rank in job.ranks if rank.state == "running"]
     completed = max((rank.completed or 0 for rank in alive), default=0)
-    return f"{len(alive)} rank{'' if len(alive) == 1 else 's'}, after {completed} steps,"
+    return f"{len(alive)} rank{'' if len(alive) == 1 else 's'}, after {completed} steps"
 
 
 def _wait(run: Path, request: str, deadline: float) -> None:
     """Wait for the traces of a request, and print them.
 
     Raises:
-        KinetoscopeError: They didn't come.
+        KinetoscopeError: They didn't arrive.
     """
     from ..discovery.jobs import job_in
     from .text_table import visible
@@ -175,6 +179,6 @@ def _wait(run: Path, request: str, deadline: float) -> None:
                     click.echo(visible(str(file)))
                 return
         if job.why_deaf:
-            raise KinetoscopeError(f"Nobody listens any more: {job.why_deaf}.")
+            raise KinetoscopeError(f"The job no longer accepts requests: {job.why_deaf}.")
         time.sleep(0.5)
-    raise KinetoscopeError("The traces didn't come in time.")
+    raise KinetoscopeError("The traces didn't arrive in time.")

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("path")
 @click.argument("out", metavar="OUT.json[.gz]")
-@click.option("--run", help="Which run of the logdir; the first if not given.")
-@click.option("--span", help="Which recording; the first worker's first if not given.")
+@click.option("--run", help="Which run of the logdir; by default the first.")
+@click.option("--span", help="Which recording; by default the first worker's first.")
 def merge(path: str, out: str, run: str | None, span: str | None) -> None:
     """Write all ranks' traces of one span of a run in PATH into one file, for Perfetto and chrome://tracing.
 
-    All are on one clock: each file's own zero is accounted for, and so is the difference of the ranks' clocks where the
-    recorder measured it. Processes and arrows are renumbered, since ranks use the same numbers. The timeline on the
-    page shows ranks side by side without that.
+    All ranks are put on one clock: offsets of the files' zeros are corrected, and so are differences of the ranks'
+    clocks if the recorder measured them. Processes and arrows are renumbered because ranks use the same numbers. The
+    page's timeline shows ranks side by side without a merge.
     """
     from isal import igzip
 
@@ -46,7 +46,7 @@ def merge(path: str, out: str, run: str | None, span: str | None) -> None:
     click.echo(f"{out}: {result.events:,} events of {len(files)} workers.")
     if len(files) > 1 and unmeasured:
         names = ", ".join(visible(name) for name in unmeasured[:5]) + (", …" if len(unmeasured) > 5 else "")
-        click.echo(f"Nobody measured these clocks, which are taken as they are: {names}.", err=True)
+        click.echo(f"These clocks weren't measured, so they aren't corrected: {names}.", err=True)
     if result.skipped:
         click.echo(f"{result.skipped:,} events belong to no process and were left out.", err=True)
 

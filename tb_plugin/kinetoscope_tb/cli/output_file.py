@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def saved(out: str) -> Iterator[IO[bytes]]:
-    """A file that gets its name when it is complete, in place of one that had it, or goes away.
+    """A file that replaces an existing one when it is complete, or is removed after an error.
 
     Raises:
         KinetoscopeError: It can't be written there.

@@ -12,13 +12,13 @@ from ..errors import KinetoscopeError
 @click.command()
 @click.argument("path")
 @click.argument("logdir")
-@click.option("--run", help="What the run is called; by default each folder is one.")
-@click.option("--copy", "always_copy", is_flag=True, help="Copy the files, even where a link costs nothing.")
+@click.option("--run", help="Name of the run; by default each folder is one.")
+@click.option("--copy", "always_copy", is_flag=True, help="Copy the files, even if a link is possible.")
 def publish(path: str, logdir: str, run: str | None, always_copy: bool) -> None:
-    """Give the traces under PATH, whoever wrote them, a place in LOGDIR: one folder a run, one file a worker and span.
+    """Publish the traces of any writer under PATH in LOGDIR: one folder per run, one file per worker and span.
 
-    On the same disk the new name is a hard link, so nothing is copied and nothing is changed. Again and again is fine:
-    what is there already stays, what is new is added.
+    On the same disk the new file is a hard link, so nothing is copied or changed. Repeated calls are safe: existing
+    files stay, new ones are added.
     """
     from ..export.publish import publish as publish_all
     from .text_table import visible

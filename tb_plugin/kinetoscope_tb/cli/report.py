@@ -1,4 +1,4 @@
-"""`kinetoscope report`: what the page shows, in one file."""
+"""`kinetoscope report`: the page with its answers in one file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _write(path: str, run: str | None, worker: str | None, span: str | None, out
 
 
 def _recordings(files: Sequence[TraceFile], *, is_alone: bool) -> Iterator[tuple[TraceFile, Trace | KinetoscopeError]]:
-    """Each file with its trace; of several, one that can't be used doesn't keep the others out."""
+    """Each file with its trace; an unusable one of several is reported and doesn't stop the others."""
     for file in files:
         try:
             with opened(file) as trace:
@@ -53,12 +53,16 @@ report = click.Command(
         click.Argument(["out"], metavar="OUT.html"),
         click.Option(["--all", "every"], is_flag=True, help="Every worker and span of the run."),
         click.Option(
-            ["--rows"], type=click.IntRange(min=1), default=5000, show_default=True, help="Most rows of a table."
+            ["--rows"],
+            type=click.IntRange(min=1),
+            default=5000,
+            show_default=True,
+            help="Limit of the rows of a table.",
         ),
     ],
-    help="""Write what the page shows of a recording to OUT.html, which opens in a browser without a server or network.
+    help="""Write the page of a recording to OUT.html, which opens in a browser without a server or network.
 
-    Long tables are cut, and say so. What the page asks for while it is used isn't in it: events, comparisons, times
-    that are zoomed to.
+    Long tables are cut, with a note. Data that the page requests on demand isn't included: events, comparisons, zoomed
+    ranges.
     """,
 )

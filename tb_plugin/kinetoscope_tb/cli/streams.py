@@ -1,4 +1,4 @@
-"""Standard output and error as they are: closed, full, or of an encoding that hasn't all letters."""
+"""Standard output and error streams that may be closed, full, or unable to encode some characters."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import suppress
 
 
 def prepare_streams() -> bool:
-    """Make both streams able to take any text; what an encoding hasn't is spelled as JSON escapes it.
+    """Make both streams accept any text; characters that can't be encoded are escaped as in JSON.
 
     Returns:
-        Whether there is a standard output. If it was closed, the first file to be opened would get its number.
+        Whether standard output is open. If it is closed, the next opened file would get its descriptor.
     """
     is_open = sys.stdout is not None
     if not is_open:
@@ -28,7 +28,7 @@ def prepare_streams() -> bool:
 
 
 def discard_output() -> None:
-    """Let go of what couldn't be written, and of all that follows."""
+    """Drop unwritten output, and all that follows."""
     with suppress(OSError, ValueError):  # a stream that is no file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -1,4 +1,4 @@
-"""Tables as text: one unit per column, named in its header; cells aligned; nothing left out."""
+"""Tables as text: one unit per column, in its header; cells aligned; no rows or columns omitted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MISSING = "–"
 TERMINAL_ROWS = 50
-TERMINAL_TEXT = 24  # columns of the terminal that a text keeps, however narrow it is
+TERMINAL_TEXT = 24  # minimum width of text columns, however narrow the terminal is
 
 _PREFIXES = ("", "k", "M", "G", "T", "P")
 _UNITS = {
@@ -36,7 +36,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u206
 
 @dataclass(frozen=True)
 class TextColumn:
-    """A header and its cells; numbers stand on the right."""
+    """A header and its cells; numbers are right-aligned."""
 
     header: str
     cells: list[str]
@@ -44,7 +44,7 @@ class TextColumn:
 
 
 def text_columns(columns: Sequence[Column], frame: pl.DataFrame) -> list[TextColumn]:
-    """The frame's values as people read them."""
+    """The frame's values as readable text."""
     return [text_column(column.name, column.kind.name, frame[column.name].to_list()) for column in columns]
 
 
@@ -70,7 +70,7 @@ def print_table(columns: Sequence[TextColumn]) -> None:
 
     table, rows = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False), len(columns[0].cells)
     for column in columns:
-        header = Text(column.header.replace("_", " "))  # so that it can take two lines
+        header = Text(column.header.replace("_", " "))  # so that it can wrap
         widest = max(map(len, column.cells[:TERMINAL_ROWS]), default=0)
         if column.is_number:
             table.add_column(header, justify="right", min_width=widest)
@@ -84,7 +84,7 @@ def print_table(columns: Sequence[TextColumn]) -> None:
 
 
 def text_column(name: str, kind: str, values: list[Any], others: Sequence[Any] = ()) -> TextColumn:
-    """One column; `beside` are values of other columns that must have the same unit."""
+    """One column; `others` are values of other columns that must have the same unit."""
     units = _UNITS.get(kind)
     if units is None:
         return TextColumn(name, [_cell(v, _FORMATS[kind]) for v in values], kind in ("count", "id", "number"))
@@ -105,7 +105,7 @@ def _cell(value: Any, form: Callable[[Any], str]) -> str:  # whatever the column
 
 
 def visible(text: str) -> str:
-    """The text on one line; a name from a trace can't steer the terminal."""
+    """The text on one line, without control sequences: a name from a trace mustn't control the terminal."""
     return _CONTROL.sub(lambda m: m[0].encode("unicode_escape").decode(), text)
 
 

@@ -1,4 +1,4 @@
-"""Which trace a command is about: a path, names, and the trace itself with its progress."""
+"""Selects the trace of a command, and reads it with progress output."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def where() -> list[click.Parameter]:
-    """The argument and options that name a trace."""
+    """The argument and options that select a trace."""
     return [
         click.Argument(["path"]),
-        click.Option(["--run"], help="Which run of the logdir; the first if not given."),
-        click.Option(["--worker"], help="Which worker (rank) of the run; the first if not given."),
-        click.Option(["--span"], help="Which recording of the worker; the first if not given."),
+        click.Option(["--run"], help="Which run of the logdir; by default the first."),
+        click.Option(["--worker"], help="Which worker (rank) of the run; by default the first."),
+        click.Option(["--span"], help="Which recording of the worker; by default the first."),
     ]
 
 
@@ -33,13 +33,13 @@ LEVELS = ("run", "worker", "span")
 def chosen(
     listing: Listing, requested: Mapping[str, str | None], side: str = "", levels: Sequence[str] = LEVELS
 ) -> TraceFile:
-    """The first file that the names fit; says so if there are others.
+    """The first file that matches the names; reports if there are others.
 
     Args:
-        listing: What there is.
+        listing: The available files.
         requested: run, worker and span.
-        side: What the options that choose another one begin with, such as `base-`.
-        levels: Of which other names matter.
+        side: Prefix of the options that choose another one, such as `base-`.
+        levels: For which of these other choices are reported.
 
     Raises:
         NotFound: No file has these names.
@@ -53,7 +53,7 @@ def chosen(
 
 
 def _with_labels(level: str, names: Sequence[str]) -> list[str]:
-    """The names to choose from, with what people call them."""
+    """The names to choose from, with their display names."""
     from ..discovery import span_labels
     from .text_table import visible
 
@@ -63,7 +63,7 @@ def _with_labels(level: str, names: Sequence[str]) -> list[str]:
 
 @contextmanager
 def opened(file: TraceFile) -> Iterator[Trace]:
-    """The trace in a file; it goes to the cache after the answer was given."""
+    """The trace in a file; it is written to the cache after the answer is printed."""
     from ..engine import open_or_read, write_to_cache
     from ..engine.cache import configured
 
@@ -77,7 +77,7 @@ def opened(file: TraceFile) -> Iterator[Trace]:
 
 
 def side_by_side(listing: Listing, file: TraceFile, scope: str) -> Ranks:
-    """All recordings of a file's span, or of its run; what had to be read goes to the cache."""
+    """All recordings of a file's span, or of its run; summaries that were computed are written to the cache."""
     from ..engine import files_of, load_summaries, local_executors, ranks_of
     from ..engine.cache import configured
 
@@ -90,7 +90,7 @@ def side_by_side(listing: Listing, file: TraceFile, scope: str) -> Ranks:
 
 @contextmanager
 def counted(total: int, of_what: str) -> Iterator[Callable[[int], None]]:
-    """What takes the number that is done so far, and draws it where somebody looks."""
+    """A callback that draws the number done so far, if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -105,7 +105,7 @@ def counted(total: int, of_what: str) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def _progress_bar(file: TraceFile) -> Iterator[Callable[[Progress], None] | None]:
-    """What takes the reader's word for how far it is, and draws it where somebody looks: share, rate and time left."""
+    """A callback that draws the reader's progress (share, rate and time left), if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,14 +1,14 @@
-"""What lies under the logdirs: runs, workers, spans.
+"""Finds the runs, workers and spans under the logdirs.
 
-A run is a folder that holds traces, a worker one process of it, a span one recording of that worker. A request never
+A run is a folder with traces, a worker one of its processes, a span one recording of that worker. A request never
 becomes a path: its names are looked up in a `Listing`. Nothing here starts a thread.
 
 logdirs            TensorBoard's flags → logdirs
 scanner            logdirs → listing
-filename_patterns  what a file's name says, by who writes such names
-header_probe       what a file's first bytes say
-manifest_notes     what the recorder says of a run: which ranks are missing, and why
-listing            files by run, worker and span; what the page calls them
+filename_patterns  worker and span from a file's name, for each known writer
+header_probe       rank and host from a file's first bytes
+manifest_notes     notes from run.json: which ranks are missing, and why
+listing            files by run, worker and span, with the names on the page
 jobs               jobs that record into the logdirs, and requests to them
 """
 

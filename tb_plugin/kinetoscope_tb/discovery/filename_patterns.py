@@ -1,7 +1,7 @@
-"""What the name of a file says: who recorded it, and which of his recordings it is.
+"""File names: which process recorded a file, and which of its recordings it is.
 
-The form of torch's handler is `kinetoscope.naming`'s business; the forms of other writers are listed here, each as its
-source writes it.
+`kinetoscope.naming` parses the names of torch's handler; the patterns here are those of other writers, taken from their
+sources.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 from kinetoscope.naming import parse
 
 NO_SPAN = "default"
-MOST_REMEMBERED = 1 << 14  # names that are looked at again for each listing
+MOST_REMEMBERED = 1 << 14  # names, parsed again for each listing
 
 _EXTENSION = re.compile(r"\.json(\.gz|\.zst)?$")
 _UNFINISHED = re.compile(r"\.(tmp|part|partial)(-[^.]*)?$")
@@ -46,7 +46,7 @@ _OTHER_WRITERS = tuple(
         r"profile_\d+|(.+-)?rank-\d+",  # accelerate; Megatron-LM, NeMo, TensorRT-LLM
     )
 )
-_SPEAKING = re.compile(r"trace|profil", re.IGNORECASE)  # somebody's export_chrome_trace("trace.json")
+_SPEAKING = re.compile(r"trace|profil", re.IGNORECASE)  # such as export_chrome_trace("trace.json")
 
 # A rank over the whole job ends a name. (Lightning's `fit-0-[Strategy]…` is the rank on one machine.)
 _RANK = re.compile(r"(?:.*[^a-zA-Z])?(?:rank|worker|profile)[-_]?\d+|r\d+|TP-\d+.*", re.IGNORECASE)
@@ -58,15 +58,15 @@ _SPAN_FOLDER = re.compile(r"(?:(?P<parent>.*)/)?(?:iteration_|profiler-tensorboa
 
 @dataclass(frozen=True)
 class Named:
-    """What a name says.
+    """A parsed file name.
 
     Args:
         worker: The process that recorded it.
-        span: Which of its recordings it is; empty if the name doesn't say.
-        says_rank: Whether the worker's name has the rank in it.
-        is_process: Whether the worker is called by its host and process alone.
-        is_certain: Whether nothing but a trace has such a name.
-        looks_right: Whether somebody who sees the name takes the file for a trace.
+        span: Which of its recordings it is; empty if the name has none.
+        says_rank: Whether the worker's name contains the rank.
+        is_process: Whether the worker's name has only host and process.
+        is_certain: Whether only traces have such names.
+        looks_right: Whether the name looks like that of a trace.
     """
 
     worker: str
@@ -78,18 +78,18 @@ class Named:
 
 
 def is_candidate(name: str) -> bool:
-    """Whether a file of this name may hold a trace, or what is left of one."""
+    """Whether a file of this name may be a trace, or an unfinished one."""
     return _EXTENSION.search(finished(name)) is not None
 
 
 def finished(name: str) -> str:
-    """The name that a file which is being written will have."""
+    """The final name of a file that is being written."""
     return _UNFINISHED.sub("", name)
 
 
 @lru_cache(MOST_REMEMBERED)
 def named(name: str) -> Named:
-    """What the name of a JSON file says."""
+    """Parse the name of a JSON file."""
     stem = _EXTENSION.sub("", name)
     parsed = parse(name.removesuffix(".zst"))
     if parsed is not None:
@@ -124,7 +124,7 @@ def is_time(span: str) -> bool:
 def run_and_name(folder: str, name: Named) -> tuple[str, Named]:
     """The run of a file in a folder, and its name; a folder that numbers recordings is the span, not a run.
 
-    A name that has a number of its own keeps it, unless that is only the time.
+    If the name has its own number, the span is that, unless it is only a time.
     """
     numbered = _SPAN_FOLDER.fullmatch(folder)
     if not numbered or (name.span and not is_time(name.span)):

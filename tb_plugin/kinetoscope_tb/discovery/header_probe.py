@@ -1,7 +1,7 @@
-"""What a file's first bytes say: whether it is a trace, and which process recorded it.
+"""The first bytes of a file: whether it is a trace, and which process recorded it.
 
-A trace begins with what torch knows of the machine and the job, or at once with events. What was recorded on demand has
-rank and host behind the events (kineto's `output_json.cpp`): such a file keeps the name that it has.
+A trace begins with metadata about the machine and the job, or directly with events. Traces recorded on demand have rank
+and host after the events (kineto's `output_json.cpp`): they are named by their file name alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..errors import TraceError
 from ..filesystem import Entry, is_url, stored_bytes
 
 HEAD_BYTES = 64 << 10
-MOST_HEADS = 1 << 14  # that are remembered, at about 500 bytes each
+MOST_HEADS = 1 << 14  # that are cached, at about 500 bytes each
 MOST_REMOTE = 32  # that are fetched for one listing: the others must wait for the next
 MOST_NAME = 128
 
@@ -37,13 +37,13 @@ _HOST = re.compile(rf'"host_name"\s*:\s*"([\w.:-]{{1,{MOST_NAME}}})"')
 
 @dataclass(frozen=True)
 class Head:
-    """What the first bytes of a file say; None is what they don't say.
+    """What is known from the first bytes of a file; None is unknown.
 
     Args:
         is_trace: Whether it is a trace.
         rank: The rank over the whole job.
         host: The machine that recorded it.
-        problem: Why nobody can read it.
+        problem: Why it can't be read.
     """
 
     is_trace: bool | None = None
@@ -56,10 +56,10 @@ UNKNOWN = Head()
 
 
 class Heads:
-    """The heads of the files of one logdir after the other, each read once while its file stays as it is.
+    """The heads of files, each read once until its file changes.
 
-    It is bounded in number; what is beyond is known by its name alone. Of a remote place only some are read for each
-    listing, so that the first one isn't kept waiting.
+    Their number is limited; files beyond it are known by their name alone. Only some remote files are read per listing,
+    so that the first listing isn't delayed.
     """
 
     def __init__(self, most: int = MOST_HEADS, most_remote: int = MOST_REMOTE) -> None:
@@ -69,12 +69,12 @@ class Heads:
         self._left = most_remote
 
     def begin(self) -> None:
-        """Begin a listing: forget what the last one didn't see any more."""
+        """Begin a listing: drop files that the last one no longer contained."""
         self._cached = {path: cached for path, cached in self._cached.items() if path in self._listed}
         self._listed, self._left = set(), self._most_remote
 
     def head(self, entry: Entry) -> Head:
-        """What the file's first bytes say; `UNKNOWN` if it isn't its turn."""
+        """The head of a file; `UNKNOWN` if it has to wait for a later listing."""
         self._listed.add(entry.path)
         stamp, head = self._cached.get(entry.path, (None, UNKNOWN))
         if entry.path not in self._cached or stamp != entry.stamp:
@@ -92,8 +92,8 @@ class Heads:
 
 
 def _unread(path: str, error: TraceError) -> Head:
-    """A file that we may not read; not remembered, since its stamp doesn't change when we may."""
-    may_come = is_url(path) or isinstance(error.__cause__, FileNotFoundError)  # ask again for the next listing
+    """A file without read permission; not cached, because its stamp doesn't change with its permissions."""
+    may_come = is_url(path) or isinstance(error.__cause__, FileNotFoundError)  # try again in the next listing
     return UNKNOWN if may_come else Head(problem=str(error).removeprefix(f"{path}: "))
 
 
@@ -108,13 +108,13 @@ def _head_of(path: str) -> Head:
 
 
 def head_in(data: bytes) -> tuple[Head, bool]:
-    """What these first bytes of a file say, and whether more of them would say no more."""
+    """The head in these first bytes of a file, and whether more bytes would not add to it."""
     if data.startswith(_ZSTD):
         return UNKNOWN, True
     try:
         text = _text(_unzipped(data) if data.startswith(_GZIP) else data)
     except zlib.error as error:
-        return Head(problem=f"The gzip data is damaged from its beginning ({error}). Copy the file again."), True
+        return Head(problem=f"The gzip data is damaged from the start ({error}). Copy the file again."), True
     if _EVENT_ARRAY.match(text):
         return Head(is_trace=True), True
     events = _EVENTS.search(text)
@@ -127,10 +127,10 @@ def head_in(data: bytes) -> tuple[Head, bool]:
 
 
 def _unzipped(data: bytes) -> bytes:
-    """What the first member holds; where that is damaged, or its checksum wrong, what comes before.
+    """The text of the first gzip member; if it is damaged, the text before the damage.
 
     Raises:
-        zlib.error: Nothing of it can be inflated.
+        zlib.error: None of it can be inflated.
     """
     try:
         return zlib.decompressobj(wbits=31).decompress(data, HEAD_BYTES)

@@ -1,7 +1,7 @@
-"""Jobs that record, or did, into runs under the logdirs, and requests to them.
+"""Jobs that record or recorded into runs under the logdirs, and requests to them.
 
-A Tracer keeps a hidden folder beside its traces, from which one sees whether it is alive, and into which one puts a
-request. Nothing is written anywhere else.
+A Tracer has a hidden folder next to its traces: it shows whether the job is alive, and requests are put into it.
+Nothing is written anywhere else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from . import Logdir
 
 MOST_JOBS = 500
-_DEEPEST = 20  # lists and objects in each other; a plan has three
+_DEEPEST = 20  # levels of nested lists and objects; a plan has three
 _GONE = object()
 
 
@@ -43,9 +43,9 @@ class Job:
 
     Args:
         run: The run's name, as everywhere on the page.
-        folder: Where it lies.
-        ranks: What is known of its processes.
-        unreadable: The files in which others say what they do, and which are damaged.
+        folder: Its folder.
+        ranks: The state of its processes.
+        unreadable: Damaged journals of other processes.
     """
 
     run: str
@@ -59,17 +59,17 @@ class Job:
         if any(rank.listens and rank.state == "running" for rank in self.ranks):
             return ""
         if not self.ranks and self.unreadable:
-            return f"what it says about itself is damaged: {WORK}/{self.unreadable[0]}"
+            return f"its journal is damaged: {WORK}/{self.unreadable[0]}"
         if not self.ranks:
-            return "it says nothing about itself yet"
+            return "it has written no journal yet"
         states = {rank.state for rank in self.ranks}
         if states == {"ended"}:
             return f"it has ended ({self.ranks[0].reason})"
         if not any(rank.listens for rank in self.ranks if rank.state != "ended"):
-            return "its Tracer was told requests=False"
+            return "its Tracer has requests=False"
         if states <= {"dead", "ended"}:
-            return "its processes are gone; kinetoscope recover RUN makes a trace of what they left"
-        return f"it was last heard of {min(rank.age_s for rank in self.ranks):.0f} s ago"
+            return "its processes are gone; kinetoscope recover RUN makes traces of what they left"
+        return f"its last sign of life was {min(rank.age_s for rank in self.ranks):.0f} s ago"
 
     def plan_of(self, request: str) -> dict[str, Any] | None:
         """Return which steps were chosen for a request; None while none are."""
@@ -101,7 +101,7 @@ def _job(folder: Path, run: str) -> Job:
 
 
 def _rank_in(journal: Path) -> object:
-    """The rank that a journal says it is of; None if it doesn't say."""
+    """The rank of a journal; None if it has none."""
     try:
         return (header_of(journal) or {}).get("global_rank")
     except FileNotFoundError:
@@ -111,7 +111,7 @@ def _rank_in(journal: Path) -> object:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """A value of a journal as JSON has it: no NaN, no infinity, and nothing nested deeper than a recorder writes."""
+    """A value of a journal as strict JSON: no NaN, no infinity, and no deeper nesting than recorders write."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if not isinstance(value, (list, tuple, dict)):
@@ -124,7 +124,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 
 def jobs(logdirs: Sequence[Logdir]) -> list[Job]:
-    """Return the jobs under the logdirs, those that listen first, then by name; at most 500."""
+    """Return the jobs under the logdirs, those that accept requests first, then by name; at most 500."""
     unsorted = [_job(folder, run) for run, folder in run_folders(logdirs)]
     return sorted(unsorted, key=lambda job: (bool(job.why_deaf), job.run))
 
@@ -151,12 +151,12 @@ def ask(job: Job, value: object, reason: str) -> Request:
     """Leave a request for a job; return it.
 
     Args:
-        job: Whom to ask.
+        job: The job.
         value: The request as JSON values.
-        reason: Who asks.
+        reason: Who sends it.
 
     Raises:
-        BadParameter: It can't be followed.
+        BadParameter: The request isn't valid.
         NobodyListens: The job doesn't take requests.
         KinetoscopeError: Its folder can't be written.
     """
@@ -165,7 +165,7 @@ def ask(job: Job, value: object, reason: str) -> Request:
     except UsageError as error:
         raise BadParameter(str(error)) from error
     if job.why_deaf:
-        raise NobodyListens(f"Nobody listens in run {job.run!r}: {job.why_deaf}.")
+        raise NobodyListens(f"Run {job.run!r} accepts no requests: {job.why_deaf}.")
     try:
         write_request(job.folder, request)
     except OSError as error:
@@ -186,7 +186,7 @@ def ranks_in(text: str) -> list[int]:
 
 
 def run_folders(logdirs: Sequence[Logdir]) -> Iterator[tuple[str, Path]]:
-    """Names and folders of the runs that Tracers record into, or did; only on this machine's disks."""
+    """Names and folders of the runs that Tracers record or recorded into; only on this machine's disks."""
     count = 0
     for logdir in logdirs:
         if is_url(logdir.path):
@@ -204,7 +204,7 @@ def run_folders(logdirs: Sequence[Logdir]) -> Iterator[tuple[str, Path]]:
 
 
 def _folders_in(folder: Path) -> list[str]:
-    """Names of the folders in a folder, but for links; none if it can't be listed."""
+    """Names of the folders in a folder, without links; none if it can't be listed."""
     try:
         with os.scandir(folder) as items:
             return [item.name for item in items if item.is_dir(follow_symlinks=False)]
@@ -218,7 +218,7 @@ def _run_name(logdir: Logdir, folder: Path) -> str:
 
 
 def _folder_called(logdir: Logdir, run: str) -> Path | None:
-    """The folder of a run below a logdir: a name from outside, so it may lead nowhere else."""
+    """The folder of a run below a logdir; the name is untrusted, so the result must not be elsewhere."""
     if is_url(logdir.path):
         return None
     root = Path(logdir.path)

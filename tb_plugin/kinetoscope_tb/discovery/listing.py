@@ -1,4 +1,4 @@
-"""All traces by run, worker and span, and what the page calls them."""
+"""All traces by run, worker and span, with their names on the page."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class TraceFile:
     Args:
         path: What to open.
         shown: The path as the page shows it, relative to the logdir.
-        bytes: Its size; 0 if its place doesn't say.
+        bytes: Its size; 0 if the storage doesn't report it.
         stamp: Changes whenever the file does.
-        notes: What its recorder says of the run, as far as it concerns the span. It is not a part of the file.
+        notes: Notes of the recorder about the run that concern the span. They aren't a part of the file.
     """
 
     run: str
@@ -59,7 +59,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Listing:
-    """All traces, in natural order of run, worker and span, what can't be used, and what is to be known of runs."""
+    """All traces in natural order of run, worker and span; files that can't be used; notes about runs."""
 
     files: tuple[TraceFile, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -74,7 +74,7 @@ class Listing:
         return runs
 
     def find(self, run: str, worker: str, span: str) -> TraceFile:
-        """Return the file of exactly these names.
+        """Return the file with exactly these names.
 
         Raises:
             NotFound: There is no such run, worker or span.
@@ -84,9 +84,9 @@ class Listing:
         return _look_up("span", span, spans)
 
     def same_span_of_others(self, file: TraceFile) -> list[TraceFile]:
-        """Of each other worker of the file's run the recording of the same span, or else the one in the same place.
+        """For each other worker of the run, its recording of the same span, or else the one in the same position.
 
-        Names of spans are often times, and no two workers write their files at the same one.
+        Span names are often times, and workers don't write their files at exactly the same time.
         """
         workers = self.runs[file.run]
         place = list(workers[file.worker]).index(file.span)
@@ -97,10 +97,10 @@ class Listing:
         return files
 
     def first(self, **requested: str | None) -> tuple[TraceFile, dict[str, list[str]]]:
-        """Return the first file that the names fit, and the names to choose from at each level at which several did.
+        """Return the first matching file, and the names to choose from at each level at which several match.
 
         Args:
-            wanted: run, worker and span, in this order; None is any.
+            requested: run, worker and span, in this order; None is any.
 
         Raises:
             NotFound: No file has these names.
@@ -129,7 +129,7 @@ def _look_up(what: str, name: str, entries: Mapping[str, Value]) -> Value:
 def ordered(
     files: Iterable[TraceFile], problems: Iterable[Problem], notes: Mapping[str, tuple[Note, ...]] | None = None
 ) -> Listing:
-    """The listing of these, each in its place."""
+    """The listing of these, in natural order."""
     in_order = sorted(files, key=lambda file: (natural_key(file.run), natural_key(file.worker), _span_order(file.span)))
     return Listing(tuple(in_order), tuple(sorted(problems, key=lambda problem: natural_key(problem.path))), notes or {})
 
@@ -139,7 +139,7 @@ def _span_order(span: str) -> tuple[bool, Key]:
 
 
 def run_labels(runs: Iterable[str]) -> dict[str, str]:
-    """Each run without the folders that a trainer puts between it and its traces, where no other run is called so."""
+    """Each run without the folders that a trainer puts between it and its traces, unless that makes it ambiguous."""
     names = list(runs)
     short = {run: match["run"] if (match := _PUT_BETWEEN.fullmatch(run)) else run for run in names}
     uses = Counter(short.values())
@@ -147,7 +147,7 @@ def run_labels(runs: Iterable[str]) -> dict[str, str]:
 
 
 def span_labels(spans: Iterable[str]) -> dict[str, str]:
-    """Each span of a worker as people read it: a time as a date and time of day, to the second if that is enough."""
+    """The display name of each span of a worker: a time as date and time of day, in seconds if that is unambiguous."""
     names = list(spans)
     times = {span: moment for span in names if (moment := _moment(span))}
     seconds = Counter(f"{moment:%Y-%m-%d %H:%M:%S}" for moment in times.values())

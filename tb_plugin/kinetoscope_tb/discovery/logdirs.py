@@ -1,4 +1,4 @@
-"""Where traces are looked for."""
+"""The folders that are searched for traces."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def _name_and_path(part: str) -> tuple[str, str]:
 
 
 def absolute(path: str) -> str:
-    """The path wherever this process goes; of a URL, without a slash at its end."""
+    """The absolute path; for a URL, without a trailing slash."""
     return path.rstrip("/") if is_url(path) else os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111

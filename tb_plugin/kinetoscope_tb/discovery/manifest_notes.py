@@ -1,6 +1,6 @@
-"""What the recorder says of a run beside its traces: `run.json`, which names what is missing, partial or lost, and why.
+"""Notes from the recorder's `run.json`: which traces of a run are missing, partial or lost, and why.
 
-The file is as untrusted as a trace: what isn't of the form that docs/run-json.md describes is passed over.
+The file is as untrusted as a trace: entries that don't follow docs/run-json.md are ignored.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from ..errors import TraceError
 from ..filesystem import Entry, stored_bytes
 
 MOST_BYTES = 32 << 20
-MOST_NOTES = 200  # of one run; whoever loses more needs no more of them
+MOST_NOTES = 200  # of one run; more would not help anyone
 MOST_TEXT = 500
-MOST_CACHED = 1 << 12  # manifests that are remembered
+MOST_CACHED = 1 << 12  # manifests
 
-_WORDS: dict[str, tuple[str, str]] = {  # state of a window on a rank: level, and what is said of it
+_WORDS: dict[str, tuple[str, str]] = {  # state of a window on a rank: level and text
     MISSING: ("loss", "no trace"),
     LOST: ("loss", "the recording is lost"),
     KEPT: ("loss", "not written yet, `kinetoscope recover` tries again"),
     PARTIAL: ("warning", "ended early"),
 }
-_GONE = "run.json says that the trace was saved, and it isn't there"
+_GONE = "run.json lists the trace as saved, but the file is missing"
 
 
 @dataclass(frozen=True)
 class Note:
-    """Something to know of a run.
+    """A note about a run.
 
     Args:
-        rule: What kind of thing.
+        rule: Its kind.
         level: As in Trace health.
         text: A sentence.
         span: The span that it concerns; empty for the whole run.
@@ -51,10 +51,10 @@ class Note:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What one `run.json` says.
+    """The content of one `run.json`.
 
     Args:
-        notes: What is to be known of the run.
+        notes: Notes about the run.
         saved: Span, rank and path below the run's folder of each trace that should be there.
     """
 
@@ -62,10 +62,10 @@ class Manifest:
     saved: tuple[tuple[int, int, str], ...]
 
     def notes_with_lost_files(self, is_there: Callable[[str], bool]) -> tuple[Note, ...]:
-        """The notes, and one for each span of which traces are gone.
+        """The notes, plus one for each span with missing traces.
 
         Args:
-            is_there: Returns whether there is a file of a path below the run's folder.
+            is_there: Returns whether a path below the run's folder exists.
         """
         gone: dict[int, list[int]] = defaultdict(list)
         for span, rank, file in self.saved:
@@ -79,13 +79,13 @@ class Manifest:
 
 
 class Manifests:
-    """The manifests of the logdirs, each read once while its file stays as it is."""
+    """The manifests of the logdirs, each read once until its file changes."""
 
     def __init__(self) -> None:
         self._cached: dict[str, tuple[Any, Manifest | None]] = {}
 
     def manifest(self, entry: Entry) -> Manifest | None:
-        """What a file says; None if it is no manifest."""
+        """The manifest in a file; None if it isn't one."""
         stamp, manifest = self._cached.get(entry.path, (None, None))
         if entry.path not in self._cached or stamp != entry.stamp:
             manifest = _read(entry)
@@ -135,12 +135,12 @@ def _is_rank(text: str) -> bool:
 
 
 def _is_number(value: Any) -> TypeGuard[int]:
-    """Whether a value is a whole number that people can read."""
+    """Whether a value is an integer of reasonable size."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
 
 
 def _of_run(content: dict[str, Any]) -> Iterator[Note]:
-    """What became of processes, beside their windows."""
+    """Notes about processes that don't belong to one window."""
     by_problem: dict[tuple[str, str, bool], list[int]] = defaultdict(list)
     missed: dict[str, list[int]] = defaultdict(list)
     doubts: dict[str, list[int]] = defaultdict(list)
@@ -181,10 +181,10 @@ def _of_window(window: dict[str, Any]) -> Iterator[Note]:
 
 
 def _statements(outcome: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """State, level and words of what is to be said of a window on one rank."""
+    """State, level and text of the notes about a window on one rank."""
     state, problem = outcome.get("state"), outcome.get("problem")
     why = problem if isinstance(problem, str) else outcome.get("reason")
-    why = why if isinstance(why, str) else "nobody knows why"
+    why = why if isinstance(why, str) else "for an unknown reason"
     if isinstance(state, str) and state in _WORDS:
         level, words = _WORDS[state]
         yield state, level, f"{words}: {why}"
@@ -205,7 +205,7 @@ def _sentence(who: str, statement: str) -> str:
 
 
 def _named(ranks: Iterable[int]) -> str:
-    """Ranks in words, neighbours together: `ranks 0-3, 7`."""
+    """Ranks as text, with ranges: `ranks 0-3, 7`."""
     ranges: list[list[int]] = []
     for rank in sorted(ranks):
         if ranges and ranges[-1][1] == rank - 1:

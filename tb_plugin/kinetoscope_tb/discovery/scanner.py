@@ -1,8 +1,7 @@
 """Logdirs → listing: which files are traces, of which run, worker and span.
 
-Who recorded a file is known, in this order, from the rank in its name, from the rank and the host that its first bytes
-say, and from the host and process in its name. No file is refused for want of any of them, nor because another one has
-the same names.
+The worker of a file follows from the rank in its name, else from the rank and host in its first bytes, else from the
+host and process in its name. A file is listed even if all of these are missing, or if another file has the same names.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ _WAIT_OR_DELETE = "it is being written, or its process ended too early. Delete i
 _UNFINISHED = f"This recording isn't complete: {_WAIT_OR_DELETE}"
 _EMPTY = f"This file is empty: {_WAIT_OR_DELETE}"
 _MOST_NOTES = 3  # notes of a run without traces
-_UNSAYABLE = "This name isn't UTF-8, so no address can hold it. Rename it."
+_NOT_UTF8 = "This name isn't UTF-8, so no address can hold it. Rename it."
 
 
 def list_traces(logdirs: Sequence[Logdir], heads: Heads | None = None, manifests: Manifests | None = None) -> Listing:
     """List all logdirs; what can't be listed becomes a problem.
 
     Args:
-        heads: What is known of files from earlier listings.
-        manifests: What is known of runs from earlier listings.
+        heads: Cached heads of files from earlier listings.
+        manifests: Cached manifests from earlier listings.
     """
     heads = heads or Heads()
     heads.begin()
@@ -55,7 +54,7 @@ def list_traces(logdirs: Sequence[Logdir], heads: Heads | None = None, manifests
 
 
 def list_path(path: str) -> Listing:
-    """List one path that a person named: a trace file, whatever it is called, or a logdir.
+    """List one path that the user gave: a trace file of any name, or a logdir.
 
     Raises:
         LogdirError: There is no such path, or it holds no trace.
@@ -63,14 +62,14 @@ def list_path(path: str) -> Listing:
     listing = list_traces([Logdir(absolute(path))], Heads(most_remote=256))
     if not listing.files:
         reasons = [f"{p.path}: {p.reason}" for p in listing.problems[:3]]
-        advice = "A trace's name ends in .pt.trace.json or .pt.trace.json.gz; any other JSON file can be named itself."
+        advice = "A trace's name ends in .pt.trace.json or .pt.trace.json.gz; other JSON files must be given by path."
         raise LogdirError("\n".join([f"There is no trace in {path}.", *(reasons or [advice])]))
     return listing
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A trace, what its name says, and what its first bytes do."""
+    """A trace with its parsed name and head."""
 
     run: str
     name: Named
@@ -90,16 +89,16 @@ class _Collector:
         self._problems: list[Problem] = []
 
     def add_file(self, logdir: Logdir, entry: Entry) -> None:
-        """Add a file that a person named: it is a trace whatever it is called."""
+        """Add a file that the user gave: it is a trace whatever its name."""
         run = logdir.name or last_part(logdir.path.rpartition("/")[0] if is_url(logdir.path) else _parent(logdir.path))
         self._candidates.append(_Candidate(run, named(entry.name), UNKNOWN, entry, entry.name))
 
     def add_folder(self, logdir: Logdir, folder: Folder) -> None:
-        """Add what is a trace in a folder."""
+        """Add the traces in a folder."""
         where = "/".join(filter(None, [logdir.name, folder.name]))
         if folder.problem:
             reason = f"This folder can't be listed: {folder.problem}."
-            self._problems.append(Problem(_sayable(where or logdir.path), reason))
+            self._problems.append(Problem(_printable(where or logdir.path), reason))
         for entry in folder.entries:
             self._paths.add(entry.path)
             manifest = self._manifests.manifest(entry) if entry.name == NAME else None
@@ -117,19 +116,19 @@ class _Collector:
             problem = head.problem
         if problem:
             if name.looks_right:
-                self._problems.append(Problem(_sayable(shown), problem))
+                self._problems.append(Problem(_printable(shown), problem))
         elif name.is_certain or head.is_trace or (head.is_trace is None and name.looks_right):
             run, name = run_and_name(folder, name)
             run = "/".join(filter(None, [logdir.name, run])) or last_part(logdir.path)
             self._candidates.append(_Candidate(run, name, head, entry, shown))
 
     def _head(self, entry: Entry, name: Named) -> Head:
-        """What the file's first bytes say, if that matters enough."""
+        """The head of a file, if reading it is worth it."""
         is_named_fully = name.is_certain and name.says_rank
         return UNKNOWN if is_named_fully and is_url(entry.path) else self._heads.head(entry)
 
     def listing(self) -> Listing:
-        """All that was found."""
+        """The collected traces and problems."""
         files = _distinct(_by_process(self._candidates))
         runs = {file.run for file in files}
         noted = {}
@@ -137,22 +136,22 @@ class _Collector:
             noted[run] = notes = manifest.notes_with_lost_files(partial(self._is_there, entry))
             if run not in runs and notes:
                 shown, texts = f"{where}/{entry.name}".lstrip("/"), " ".join(note.text for note in notes[:_MOST_NOTES])
-                self._problems.append(Problem(_sayable(shown), f"This run has no trace. {texts}"))
+                self._problems.append(Problem(_printable(shown), f"This run has no trace. {texts}"))
         return ordered([_with_notes(file, noted.get(file.run, ())) for file in files], self._problems, noted)
 
     def _is_there(self, manifest: Entry, file: str) -> bool:
-        """Whether a file lies below the folder of a manifest."""
+        """Whether a file exists below the folder of a manifest."""
         path = manifest.path.removesuffix(manifest.name) + file
         return path in self._paths or entry_at(path) is not None
 
 
 def _with_notes(file: TraceFile, notes: tuple[Note, ...]) -> TraceFile:
-    """The file, with what is to be known of its run and its span."""
+    """The file with the notes about its run and its span."""
     return replace(file, notes=tuple(note for note in notes if note.span in ("", file.span))) if notes else file
 
 
 def _may_be_file(path: str) -> bool:
-    """Whether to ask if a path is a file, which costs a while where it is far away."""
+    """Whether to check if a path is a file, which is slow for remote paths."""
     return not is_url(path) or "." in last_part(path)
 
 
@@ -161,24 +160,24 @@ def _parent(path: str) -> str:
 
 
 def _reason_by_name(entry: Entry, shown: str) -> str:
-    """Why a file can't be used, if that can be seen from outside."""
+    """Why a file can't be used, if its name and size show it."""
     if finished(entry.name) != entry.name:
         return _UNFINISHED
-    if _sayable(shown) != shown:
-        return _UNSAYABLE
+    if _printable(shown) != shown:
+        return _NOT_UTF8
     return _EMPTY if entry.bytes == 0 else ""
 
 
-def _sayable(name: str) -> str:
-    """The name, with what isn't UTF-8 in it made visible."""
+def _printable(name: str) -> str:
+    """The name with invalid UTF-8 made visible."""
     return name.encode(errors="backslashreplace").decode()
 
 
 def _by_process(candidates: Iterable[_Candidate]) -> list[_Candidate]:
-    """Call workers by their rank where the name has only host and process, and part those that share a name.
+    """Name workers by their rank if the name has only host and process, and separate those that share a name.
 
-    A process that was started anew has another number, but the same rank and host: it is the same worker. Workers of
-    one name that have different ranks or hosts are different: `name@rank8`, `name@host`.
+    A restarted process has another process id, but the same rank and host: it is the same worker. Workers of one name
+    with different ranks or hosts are different: `name@rank8`, `name@host`.
     """
     by_name: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
     for candidate in candidates:
@@ -190,7 +189,7 @@ def _by_process(candidates: Iterable[_Candidate]) -> list[_Candidate]:
 
 
 def _parted(group: list[_Candidate]) -> list[_Candidate]:
-    """Workers of one name, told apart by what their first bytes say."""
+    """Workers of one name, distinguished by the rank and host in their first bytes."""
     unnamed = [candidate for candidate in group if not candidate.name.says_rank]
     ranks = {candidate.head.rank for candidate in unnamed} - {None}
     hosts = {candidate.head.host for candidate in unnamed} - {None}
@@ -206,7 +205,7 @@ def _parted(group: list[_Candidate]) -> list[_Candidate]:
 
 
 def _distinct(candidates: Iterable[_Candidate]) -> list[TraceFile]:
-    """The files; where several would have the same names, all but the first have their path in the span's name."""
+    """The files; if several have the same names, all but the first get their path as part of the span's name."""
     files: dict[tuple[str, str, str], TraceFile] = {}
     for c in sorted(candidates, key=lambda candidate: natural_key(candidate.shown)):
         label = c.name.span or NO_SPAN

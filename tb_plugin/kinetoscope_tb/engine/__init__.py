@@ -1,18 +1,18 @@
 """Loads and caches: the listing, traces and results, each computed once and cached while it is current.
 
-A question never waits for a file: if an answer takes longer than `PATIENCE_S`, `NotReady` is raised, and the work goes
-on in the background.
+A question never waits for a file: if an answer takes longer than `PATIENCE_S`, `NotReady` is raised, and the work
+continues in the background.
 
 engine             answers questions about files
 trace_cache        which traces are in memory, with what was computed from them
-files              a file as a trace, by way of the cache on disk
-summary_loader     many files as summaries, for views of whole runs; run_cache holds those of some runs
+files              reads a file, or opens it from the cache on disk
+summary_loader     many files as summaries, for views of whole runs; run_cache has those of recent runs
 future_cache       keyed futures with a least-recently-used limit; all these caches use it
 executors          thread and process pools that read many files
 sidecar_summaries  summaries stored next to their recordings
 read_queue         which file is read next
 workers            threads
-answers            not ready, partly known, missing, or a table
+answers            not ready, partial, missing, or a table
 cache              the cache on disk
 """
 

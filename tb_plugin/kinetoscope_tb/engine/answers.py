@@ -1,4 +1,4 @@
-"""What a question is answered with when it isn't answered with a table, and how the answer is computed."""
+"""Answers other than tables (not ready, partial, missing), and how answers are computed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class LoadingProgress:
-    """How far an answer is; numbers that aren't known yet are None."""
+    """Progress towards an answer; unknown numbers are None."""
 
     stage: str
     fraction: float | None = None
@@ -34,10 +34,10 @@ class LoadingProgress:
 
 
 class NotReady(Exception):
-    """The answer is being computed: ask again.
+    """The answer is being computed; ask again later.
 
-    Whatever the engine is asked raises it, and whoever encodes answers catches it. It is no `KinetoscopeError`: nothing
-    went wrong.
+    Every question to the engine may raise it; the encoder of answers catches it. It isn't a `KinetoscopeError` because
+    nothing went wrong.
     """
 
     def __init__(self, progress: LoadingProgress) -> None:
@@ -46,10 +46,10 @@ class NotReady(Exception):
 
 
 def result_within(future: Future[Result], seconds: float, stage: str) -> Result:
-    """What a future returns or raises, if it is done within that time.
+    """The result of a future, or its exception, if it is done within that time.
 
     Raises:
-        NotReady: It isn't; `stage` says what is being done.
+        NotReady: It isn't done; `stage` names the current work.
     """
     if not is_done(future, seconds):
         raise NotReady(LoadingProgress(stage))
@@ -57,7 +57,7 @@ def result_within(future: Future[Result], seconds: float, stage: str) -> Result:
 
 
 def ask_all(*questions: Callable[[], Any]) -> list[Any]:
-    """The answers to several questions, all of which are begun before the first that isn't ready is reported.
+    """The answers to several questions; all are started before `NotReady` of the first is raised.
 
     Raises:
         NotReady: One of them isn't ready.
@@ -75,11 +75,11 @@ def ask_all(*questions: Callable[[], Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Partial:
-    """What is known of a file while it is read; no view is ever made of it.
+    """What is known of a file while it is read; views are never computed from it.
 
     Args:
-        fraction: How much of the file that is.
-        preview: What that part holds.
+        fraction: The part of the file that was read.
+        preview: A preview of that part.
     """
 
     fraction: float
@@ -88,27 +88,27 @@ class Partial:
 
 @dataclass(frozen=True)
 class Missing:
-    """The trace doesn't hold what the view needs; the hint says how to record it."""
+    """The trace has no data for the view; the hint says how to record it."""
 
     hint: str
 
 
 def compute(view: View, recorded: Recorded, arguments: Mapping[str, object]) -> pl.DataFrame | Missing:
-    """What the view says of the trace, or of the run."""
+    """The view of the trace, or of the run."""
     return Missing(view.hint) if view.is_missing(recorded) else view.table.of(view.run(recorded, **arguments))
 
 
 def compute_after(shared: Future[Shared] | None, compute: Callable[..., Result], *arguments: object) -> Result:
-    """What a function returns, as soon as what it begins with is made."""
+    """The result of a function, after the shared computation that it depends on."""
     if shared is not None:
         shared.result()
     return compute(*arguments)
 
 
 def merge_run_notes(view: View, answer: pl.DataFrame | Missing, file: TraceFile) -> pl.DataFrame | Missing:
-    """Trace health, followed by what the recorder says about the run; any other view as it is.
+    """Trace health with the recorder's notes about the run appended; other views unchanged.
 
-    It is no part of what is computed of a trace: another rank may be lost long after this one was read.
+    The notes aren't cached with the trace: another rank may be lost long after this one was read.
     """
     if view.id != "health" or not file.notes or isinstance(answer, Missing):
         return answer
@@ -122,7 +122,7 @@ def merge_run_notes(view: View, answer: pl.DataFrame | Missing, file: TraceFile)
 def compute_comparison(
     view: View, base: Trace, new: Trace, arguments: Mapping[str, object], columns: Sequence[str] = ()
 ) -> Comparison | Missing:
-    """What the view says of both traces, side by side.
+    """The view of both traces, compared.
 
     Raises:
         BadParameter: The view, or a column of it, can't be compared.

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from .cache.summary_entry import PackedSummary
 
 LOCAL, DASK = "local", "dask://"
-FEW = 16  # recordings that aren't worth the seconds in which processes start
-PATIENCE_S = 20  # until a cluster must have answered
-JOBS_EACH = 2  # per process or thread, so that none is idle while an answer travels
+FEW = 16  # recordings for which starting processes would take longer
+PATIENCE_S = 20  # timeout for a cluster
+JOBS_EACH = 2  # per process or thread, so that none is idle while results are transferred
 
 
 def local_executors(recordings: int, processes: int | None = None) -> ExecutorFactory:
-    """Processes of this machine, one per core, or threads where there is little to do.
+    """Processes of this machine, one per core, or threads if there are few recordings.
 
     Args:
-        recordings: How many are to be read.
-        processes: How many; as many as there are cores if not given.
+        recordings: Number of recordings to read.
+        processes: Number of processes; by default one per core.
     """
     workers = processes or os.cpu_count() or 1
     if processes is None and recordings <= FEW:
@@ -39,7 +39,7 @@ def local_executors(recordings: int, processes: int | None = None) -> ExecutorFa
 
 
 def _limit_polars() -> None:
-    """Keep Polars from starting a thread per core in each process; it looks at this when it is imported first."""
+    """Stop Polars from starting a thread per core in each process; it reads this when it is first imported."""
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 
@@ -50,12 +50,12 @@ class _ClusterExecutor:
         self._executor = executor
 
     def submit(self, job: Callable[[str], PackedSummary], path: str, /) -> Future[PackedSummary]:
-        """What the job will return or raise."""
+        """The future of a job."""
         future: Future[PackedSummary] = self._executor.submit(job, path)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Take no more jobs."""
+        """Accept no more jobs."""
         self._executor.shutdown(wait=wait and not cancel_futures)
 
 

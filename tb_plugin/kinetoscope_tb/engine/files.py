@@ -1,4 +1,4 @@
-"""One file as a trace: from the cache or read anew, then written to the cache, and read again for one event."""
+"""One file as a trace: opened from the cache, or read and written to the cache; and single events of it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ logger = logging.getLogger(__name__)
 
 
 def read_trace(path: str, progress: Callable[[Progress], None] | None = None, *, threads: int | None = None) -> Trace:
-    """Read one trace file, with as many scanning threads as are worth it if not given.
+    """Read one trace file, by default with as many scanning threads as the reader can feed.
 
     Raises:
-        TraceError: The file can't be used, for whatever reason; a fault of ours is logged with its traceback.
+        TraceError: The file can't be used for any reason; bugs of ours are logged with a traceback.
     """
     from ..reader import read
 
@@ -39,7 +39,7 @@ def read_trace(path: str, progress: Callable[[Progress], None] | None = None, *,
         raise TraceError(path, "there isn't enough memory to read it. Record fewer steps.") from error
     except Exception as error:
         logger.exception("Reading %s failed", path)
-        problem = f"reading it failed by a fault of Kinetoscope ({type(error).__name__}). Please report it."
+        problem = f"reading it failed because of a bug in Kinetoscope ({type(error).__name__}). Please report it."
         raise TraceError(path, problem) from error
 
 
@@ -49,7 +49,7 @@ def open_or_read(
     progress: Callable[[Progress], None] | None = None,
     read: Callable[[str, Callable[[Progress], None] | None], Trace] = read_trace,
 ) -> tuple[Trace, bool]:
-    """The trace in a file, and whether it was read from there, not opened from the cache.
+    """The trace in a file, and whether it was read from the file, not opened from the cache.
 
     Raises:
         TraceError: The file can't be used.
@@ -59,12 +59,12 @@ def open_or_read(
 
 
 def write_to_cache(trace: Trace, file: TraceFile, cache: Cache, timeline: Timeline | None = None) -> None:
-    """Write a trace that was read, or the timeline made of it, to the cache; unless its file changed in between."""
+    """Write a trace or its timeline to the cache, unless its file changed in between."""
     from .cache import is_worth_caching
 
     if is_worth_caching(trace, file.path):
         entry = entry_at(file.path)
-        if entry is not None and entry.stamp == file.stamp and entry.stamp[-1]:  # not every server says when
+        if entry is not None and entry.stamp == file.stamp and entry.stamp[-1]:  # not every server reports it
             if timeline is None:
                 cache.write(trace, file.path, file.stamp)
             else:
@@ -72,7 +72,7 @@ def write_to_cache(trace: Trace, file: TraceFile, cache: Cache, timeline: Timeli
 
 
 def open_or_arrange(file: TraceFile, trace: Trace, cache: Cache | None) -> tuple[Timeline, bool]:
-    """The timeline of a file's trace, and whether it was made, not opened from the cache."""
+    """The timeline of a file's trace, and whether it was computed, not opened from the cache."""
     from ..timeline import timeline
 
     stored = None if cache is None else cache.open_timeline(file.path, file.stamp, trace)
@@ -83,7 +83,7 @@ def event_in(file: TraceFile, trace: Trace, offset: int, texts: EventTexts) -> E
     """The event of a trace that begins at this byte of its file's text.
 
     Raises:
-        NotFound: No row of the trace is of such an event.
+        NotFound: No row of the trace belongs to such an event.
         TraceError: The file can't be read, or changed since the trace was read.
     """
     from ..reader.event import event_length
@@ -99,4 +99,4 @@ def _fail_if_changed(file: TraceFile) -> None:
     entry = entry_at(file.path)
     if entry is None or entry.stamp != file.stamp:
         how = "is gone" if entry is None else "has changed"
-        raise TraceError(file.path, f"the file {how} since it was read, and the event with it. Look at the trace anew.")
+        raise TraceError(file.path, f"the file {how} since it was read, and the event with it. Open the trace again.")

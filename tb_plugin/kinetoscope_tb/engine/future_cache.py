@@ -1,4 +1,4 @@
-"""Results by key, each computed once however many ask, with a least-recently-used limit by count, by bytes, or both."""
+"""Results by key, each computed once for all callers, with a least-recently-used limit by count, by bytes, or both."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Key = TypeVar("Key", bound="Hashable")
 
 
 class Item(Protocol):
-    """What a cache holds: something that is being computed, and how much memory it takes."""
+    """An item of a cache: a future, and the memory that its result takes."""
 
     held_bytes: int
 
     @property
     def future(self) -> Future[Any]:
-        """What is computed, or why it can't be."""
+        """The result, or its exception."""
 
 
 CachedItem = TypeVar("CachedItem", bound=Item)
@@ -31,20 +31,20 @@ CachedItem = TypeVar("CachedItem", bound=Item)
 
 @dataclass(eq=False)
 class Pending(Generic[Result]):
-    """An item that is nothing but its result."""
+    """An item that consists of its result alone."""
 
     future: Future[Result] = field(default_factory=Future)
     held_bytes: int = 0
 
 
 class FutureCache(Generic[Key, CachedItem]):
-    """Items by key; those that nobody has asked for the longest make room for others.
+    """Items by key; the least recently used are evicted.
 
-    A failure is an answer too, and stays, unless `is_transient` says of the exception that the next call tries again.
+    Failures are cached too, unless `is_transient` is true for the exception: then the next call tries again.
 
     Args:
-        most: How many items are held; any number if not given.
-        capacity_bytes: How much memory they may take; looked up whenever an item grows.
+        most: Limit of the number of items; None for none.
+        capacity_bytes: Returns the limit of their memory; called whenever an item grows.
         is_transient: Whether a failed item is dropped as soon as it fails.
     """
 
@@ -55,14 +55,14 @@ class FutureCache(Generic[Key, CachedItem]):
         is_transient: Callable[[BaseException], bool] | None = None,
     ) -> None:
         self._most, self._capacity_bytes, self._is_transient = most, capacity_bytes, is_transient
-        self._lock = threading.RLock()  # a future that is done already calls back while it is added
+        self._lock = threading.RLock()  # a future that is already done calls back while it is added
         self._items: OrderedDict[Key, CachedItem] = OrderedDict()  # the least recently used first
 
     def __len__(self) -> int:
         return len(self._items)
 
     def find(self, key: Key) -> CachedItem | None:
-        """The item of this key, if there is one; that isn't a use of it."""
+        """The item of this key, if there is one; doesn't count as a use."""
         with self._lock:
             return self._items.get(key)
 
@@ -86,25 +86,25 @@ class FutureCache(Generic[Key, CachedItem]):
             return item
 
     def limit(self, most: int, is_alike: Callable[[Key], bool]) -> None:
-        """Drop the least recently used of some keys until at most so many of them are left."""
+        """Drop the least recently used of some keys until at most this many of them are left."""
         with self._lock:
             alike = [key for key in self._items if is_alike(key)]
             for key in alike[: max(0, len(alike) - most)]:
                 del self._items[key]
 
     def put(self, key: Key, item: CachedItem) -> None:
-        """Replace the item of this key by one that is done."""
+        """Replace the item of this key with one that is done."""
         with self._lock:
             self._items[key] = item
 
     def drop(self, key: Key, item: CachedItem) -> None:
-        """Forget an item, so that the next call starts another; not if another has taken its place."""
+        """Drop an item, so that the next call starts another; does nothing if another has replaced it."""
         with self._lock:
             if self._items.get(key) is item:
                 del self._items[key]
 
     def grow(self, item: CachedItem, more_bytes: int) -> None:
-        """Count the memory that an item takes, and drop others that are done until all fit the capacity."""
+        """Add to the memory of an item, and drop others that are done until all fit the capacity."""
         capacity = None if self._capacity_bytes is None else self._capacity_bytes()
         with self._lock:
             item.held_bytes += more_bytes

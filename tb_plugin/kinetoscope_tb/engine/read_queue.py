@@ -1,11 +1,11 @@
-"""Which file is read next: on two threads, of which large files never occupy both while a small one waits.
+"""The queue of files to read: two threads, of which large files never occupy both while a small one waits.
 
-One thread reads large files, in the order in which they were asked for, and others while there is none. The other
-thread reads the others; a large file only while nothing else waits, and it gives that up when something else comes. A
-small file that takes long there while others wait is treated as a large one from then on. What was given up is begun
-anew later: no file is held in part while another one is read.
+One thread reads large files in order of request, and small ones while there is no large one. The other thread reads
+small files; it reads a large file only while nothing else waits, and abandons that when something else arrives. A small
+file that takes long there while others wait is treated as large from then on. An abandoned read starts again later from
+the beginning: no file is partly in memory while another one is read.
 
-A thread ends when nothing has waited for some time; the next file starts it again.
+A thread ends after some idle time; the next file starts it again.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-LARGE_BYTES = 64 << 20  # of a file as it is stored; kineto's gzip of that size has about a gigabyte of text
+LARGE_BYTES = 64 << 20  # of a stored file; kineto's gzip of that size has about a gigabyte of text
 LONG_S = 5.0
 
 
 class Abandoned(KinetoscopeError):
-    """Nobody needs the file any more, or it isn't there any more: reading was given up."""
+    """The file is no longer needed, or no longer exists: reading was abandoned."""
 
 
 class _Preempted(KinetoscopeError):
-    """Another file goes first; reading is begun anew later."""
+    """Another file goes first; reading starts again later."""
 
 
 @dataclass(eq=False)
@@ -41,10 +41,10 @@ class _Reading:
     """A file that waits or is read.
 
     Args:
-        number: How many were asked for before.
-        read: Reads it, and calls its argument often, which raises when reading must stop.
-        is_needed: Whether anybody still needs it; its argument says whether others wait.
-        is_large: Whether it is for the thread that reads large files.
+        number: Its position in the order of requests.
+        read: Reads it; calls its argument often, which raises when reading must stop.
+        is_needed: Whether the file is still needed; its argument is whether others wait.
+        is_large: Whether the thread for large files reads it.
     """
 
     number: int
@@ -55,7 +55,7 @@ class _Reading:
 
 
 class ReadQueue:
-    """The files to read, and the threads that do.
+    """The files to read, and the threads that read them.
 
     Args:
         clock: Seconds.
@@ -66,12 +66,12 @@ class ReadQueue:
         self._changed = threading.Condition()
         self._waiting: list[_Reading] = []  # in order of their numbers
         self._submitted = self._idle = 0
-        self._threads: set[bool] = set()  # whether each takes large files
+        self._threads: set[bool] = set()  # whether each reads large files
 
     def submit(
         self, read: Callable[[Callable[[], None]], Result], is_needed: Callable[[bool], bool], *, is_large: bool
     ) -> Future[Result]:
-        """What reading will return or raise; `Abandoned` if nobody needs it before it is done. See `_Reading`."""
+        """The future of reading a file; `Abandoned` if it is no longer needed before it is done. See `_Reading`."""
         with self._changed:
             reading = _Reading(self._submitted, read, is_needed, is_large)
             self._submitted += 1
@@ -94,7 +94,7 @@ class ReadQueue:
                 result = reading.read(partial(self._check, reading, self._clock(), takes_large=takes_large))
             except _Preempted:
                 self._wait_again(reading)
-            except BaseException as error:  # noqa: BLE001  # handed to whoever asks for the result
+            except BaseException as error:  # noqa: BLE001  # raised where the result is used
                 reading.future.set_exception(error)
             else:
                 reading.future.set_result(result)
@@ -103,9 +103,9 @@ class ReadQueue:
                 self._idle += 1
 
     def _next(self, *, takes_large: bool) -> _Reading | None:
-        """The reading that is this idle thread's turn; None if there was none for long.
+        """The next reading for this idle thread; None if there was none for a long time.
 
-        Those that nobody needs any more leave the queue.
+        Readings that are no longer needed leave the queue.
         """
         while True:
             with self._changed:
@@ -120,7 +120,7 @@ class ReadQueue:
                 others_wait = bool(self._waiting)
             if reading.is_needed(others_wait):
                 return reading
-            reading.future.set_exception(Abandoned("Nobody waits for this file any more."))
+            reading.future.set_exception(Abandoned("This file is no longer needed."))
             with self._changed:
                 self._idle += 1
 
@@ -135,7 +135,7 @@ class ReadQueue:
             others_wait = bool(self._waiting)
             small_ones_wait = not self._idle and any(not one.is_large for one in self._waiting)
         if not reading.is_needed(others_wait):
-            raise Abandoned("Nobody waits for this file any more.")
+            raise Abandoned("This file is no longer needed.")
         if not takes_large and small_ones_wait and (reading.is_large or self._clock() - begun > LONG_S):
             raise _Preempted("Another file is read first.")
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-MOST_RUNS = 4  # that are held
+MOST_RUNS = 4  # in memory
 MOST_RESULTS = 64  # of one run
 MOST_READERS = 8
 
@@ -38,7 +38,7 @@ def _results() -> FutureCache[Hashable, Pending[Any]]:
 
 @dataclass(eq=False)
 class _RunEntry:
-    """One run: how many of its summaries are loaded, then all of them, and what was computed from them."""
+    """One run: the number of its loaded summaries, then all of them, and results computed from them."""
 
     total: int
     begun_at: float
@@ -49,21 +49,21 @@ class _RunEntry:
 
 
 class _Threads:
-    """The engine's threads as an executor that is never done."""
+    """The engine's threads as an executor that is never shut down."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
 
     def submit(self, job: Callable[[str], PackedSummary], path: str, /) -> Future[PackedSummary]:
-        """What the job will return or raise."""
+        """The future of a job."""
         return self._workers.submit(job, path)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Nothing: the threads are used again."""
+        """Do nothing: the threads are reused."""
 
 
 class RunCache:
-    """Runs by the files that they consist of; one that grew is another.
+    """Runs by the set of their files; a run that grew is another entry.
 
     Args:
         cache: The cache folder, if there is one.
@@ -89,7 +89,7 @@ class RunCache:
         return self._answer(entry, key, lambda ranks: compute(view, ranks, arguments))
 
     def about(self, listing: Listing, file: TraceFile, name: str, question: Callable[[Ranks], Result]) -> Result:
-        """What a function says of all recordings of a file's span, computed at the first call under its name.
+        """The result of a function of all recordings of a file's span, computed at the first call with this name.
 
         Raises:
             NotReady: It isn't computed yet.
@@ -123,7 +123,7 @@ class RunCache:
 
 
 def _progress(entry: _RunEntry) -> LoadingProgress:
-    """How many of the summaries are loaded."""
+    """Progress of loading the summaries."""
     elapsed = time.monotonic() - entry.begun_at
     left = elapsed / entry.done * (entry.total - entry.done) if entry.done else None
     return LoadingProgress("summing up recordings", entry.done / max(1, entry.total), None, left)

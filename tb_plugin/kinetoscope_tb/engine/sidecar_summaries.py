@@ -1,7 +1,7 @@
-"""Summaries that lie beside their recordings, so that whoever opens the run next doesn't have to read the recordings.
+"""Summaries stored next to their recordings, so that the run opens elsewhere without reading the recordings.
 
-Only `kinetoscope index --beside` writes them. Each is checked against the recording that lies there now: a recording
-that changed since is read, and so is one that another version of Kinetoscope summed up.
+Only `kinetoscope index --beside` writes them. Each is checked against its recording: if the recording has changed, or
+another version of Kinetoscope wrote the summary, the recording is read.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     from ..discovery import TraceFile
 
-_AT_ONCE = 8  # recordings that are looked at: far away each look takes a moment
+_AT_ONCE = 8  # recordings that are checked at once: remote requests are slow
 
 
 def pack_of(path: str) -> str:
-    """Where summaries of a recording lie, if anybody put them there."""
+    """The path of the summaries of a recording's folder."""
     if is_url(path):
         return f"{path.rpartition('/')[0]}/{pack.FILE_NAME}"
     return str(Path(path).with_name(pack.FILE_NAME))
@@ -42,7 +42,7 @@ def pack_of(path: str) -> str:
 def sidecar_summaries(
     files: Iterable[TraceFile], on_problem: Callable[[str], None]
 ) -> Iterator[tuple[TraceFile, PackedSummary]]:
-    """The recordings whose current summaries lie beside them; `on_problem` is called with why others can't be used."""
+    """The recordings with current summaries next to them; `on_problem` is called with why others can't be used."""
     by_pack: dict[str, list[TraceFile]] = defaultdict(list)
     for file in files:
         by_pack[pack_of(file.path)].append(file)
@@ -70,13 +70,13 @@ def sidecar_summaries(
 
 
 def _shown_pack_of(file: TraceFile) -> str:
-    """What a pack is called where people see it: not where it lies on this machine."""
+    """The display name of a pack, without this machine's folders."""
     folder, slash, _ = file.shown.rpartition("/")
     return f"{folder}{slash}{pack.FILE_NAME}"
 
 
 def _current_files(files: Sequence[TraceFile], places: dict[str, pack.Place]) -> dict[str, TraceFile]:
-    """By name the files that are what was summed up: untouched since, or copied as they were."""
+    """The files, by name, that match their summaries: unchanged since, or exact copies."""
     pairs = [(file, places[last_part(file.path)]) for file in files if last_part(file.path) in places]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         are_current = pool.map(_is_current, pairs)
@@ -91,14 +91,14 @@ def _is_current(pair: tuple[TraceFile, pack.Place]) -> bool:
         return True
     try:
         return pack.content_key(file.path, file.bytes) == place.key
-    except TraceError:  # whoever reads it reports why
+    except TraceError:  # reading it will report why
         return False
 
 
 class SidecarWriter:
-    """Writes summaries into the folders of their recordings, once all of them are there.
+    """Writes summaries into the folders of their recordings, after all are computed.
 
-    Until then they lie in a temporary folder, so that memory doesn't grow with their number.
+    Until then they are in a temporary folder, so that memory doesn't grow with their number.
     """
 
     def __init__(self) -> None:
@@ -115,9 +115,9 @@ class SidecarWriter:
         self._folder.cleanup()
 
     def add(self, file: TraceFile, summary: PackedSummary) -> None:
-        """Take a summary."""
-        if len(summary.data) > MOST_BYTES:  # nobody would read it
-            self._problems.append(f"The summary of {file.shown} is too large to be put beside it.")
+        """Add a summary."""
+        if len(summary.data) > MOST_BYTES:  # readers would refuse it
+            self._problems.append(f"The summary of {file.shown} is too large to be stored next to it.")
             return
         places = self._places[pack_of(file.path)]
         with self._spool(pack_of(file.path)).open("ab") as spool:
@@ -131,7 +131,7 @@ class SidecarWriter:
         )
 
     def write(self) -> list[str]:
-        """Write one file into each folder, and return where that failed, and why."""
+        """Write one file into each folder; return the problems."""
         problems = list(self._problems)
         for path, pairs in self._places.items():
             with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -150,7 +150,7 @@ class SidecarWriter:
 
 
 def _with_key(pair: tuple[TraceFile, pack.Place]) -> pack.Place | None:
-    """None if the recording changed while it was summed up, or is gone."""
+    """None if the recording changed while it was summarized, or is gone."""
     file, place = pair
     entry = entry_at(file.path)
     if entry is None or entry.stamp != file.stamp:

@@ -1,9 +1,8 @@
-"""Many recordings as summaries: from the cache, or read anew, wherever an executor does that.
+"""Many recordings as summaries: from the cache, or computed by the workers of an executor.
 
-Whoever reads a recording hands its summary back as bytes, which are small, and are written as they are. A recording
-that can't be read, or that takes its process down with it, is reported as such and stops no other. Only as many are
-read at the same time as the executor has workers, and what was read is dropped at once, so memory doesn't grow with the
-number of recordings. The largest are read first, so that the last worker isn't busy alone for long.
+A worker returns a summary as bytes, which are small and stored unchanged. A recording that can't be read, or that
+crashes its process, is reported and doesn't stop the others. At any time only as many recordings are in memory as the
+executor has workers. The largest are read first, so that the last worker isn't busy alone for long.
 """
 
 from __future__ import annotations
@@ -30,26 +29,26 @@ if TYPE_CHECKING:
     from .cache import Cache
     from .cache.summary_entry import PackedSummary
 
-DIED = "the process that read it ended, perhaps for want of memory. Record fewer steps, or read fewer at a time."
+DIED = "the process that read it ended, perhaps because memory ran out. Record fewer steps, or read fewer at a time."
 
 
 class Executor(Protocol):
-    """What reads recordings: an executor of concurrent.futures, or the engine's threads."""
+    """Reads recordings: an executor of concurrent.futures, or the engine's threads."""
 
     def submit(self, job: Callable[[str], PackedSummary], path: str, /) -> Future[PackedSummary]:
-        """What the job will return or raise."""
+        """The future of a job."""
 
     def shutdown(self, wait: bool = ..., *, cancel_futures: bool = ...) -> None:  # noqa: FBT001  # as executors have it
-        """Take no more jobs."""
+        """Accept no more jobs."""
 
 
 @dataclass(frozen=True)
 class ExecutorFactory:
-    """What makes executors that read recordings.
+    """Creates executors that read recordings.
 
     Args:
-        make: Makes an executor; again, after one broke.
-        most_jobs: How many jobs an executor is given at a time.
+        make: Creates an executor; called again after one broke.
+        most_jobs: Limit of an executor's pending jobs.
     """
 
     make: Callable[[], Executor]
@@ -57,7 +56,7 @@ class ExecutorFactory:
 
 
 def summary_of_file(path: str) -> PackedSummary:
-    """Read a recording, with one thread, since others are read beside it.
+    """Summarize a recording, reading it with one thread because others are read in parallel.
 
     Raises:
         TraceError: The file can't be used.
@@ -68,7 +67,7 @@ def summary_of_file(path: str) -> PackedSummary:
     result = summary(read_trace(path, threads=1))
     problem = problem_of(result)
     if problem:  # it would break the views of all others
-        raise TraceError(path, f"it can't be held against other recordings: {problem}.")
+        raise TraceError(path, f"it can't be compared with other recordings: {problem}.")
     return packed(result)
 
 
@@ -79,14 +78,14 @@ def load_summaries(
     on_progress: Callable[[int], None] = lambda _: None,
     on_problem: Callable[[str], None] = lambda _: None,
 ) -> Iterator[tuple[TraceFile, PackedSummary | KinetoscopeError]]:
-    """Each file with its summary, or why there is none, in any order; what was read is written to the cache.
+    """Each file with its summary, or why there is none, in any order; new summaries are written to the cache.
 
     Args:
         files: The recordings.
-        cache: Where summaries may be already.
-        executors: What reads the others.
+        cache: The cache of summaries.
+        executors: Read the other recordings.
         on_progress: Called with the number of summaries that are loaded.
-        on_problem: Called with the reason why summaries beside the recordings can't be used.
+        on_problem: Called with the reason why summaries next to the recordings can't be used.
     """
     for done, loaded in enumerate(_load(files, cache, executors, on_problem), 1):
         on_progress(done)
@@ -96,7 +95,7 @@ def load_summaries(
 def _load(
     files: Sequence[TraceFile], cache: Cache | None, executors: ExecutorFactory, on_problem: Callable[[str], None]
 ) -> Iterator[tuple[TraceFile, PackedSummary | KinetoscopeError]]:
-    """From the cache, from beside the recordings, and read anew."""
+    """Load from the cache, from next to the recordings, or by reading the recordings."""
     from .sidecar_summaries import sidecar_summaries
 
     missing = {}
@@ -130,7 +129,7 @@ def read_all(
     """Read each file, in any order.
 
     When an executor breaks, any of the files that were being read may be the cause. So each of them is read again
-    alone, and the one that breaks the executor alone is left out.
+    by itself, and one that breaks the executor by itself is left out.
     """
     waiting = deque(sorted(files, key=lambda file: -file.bytes))
     suspects: deque[TraceFile] = deque()
@@ -151,7 +150,7 @@ def read_all(
 def _read_until_broken(
     executor: Executor, waiting: deque[TraceFile], suspects: deque[TraceFile], most_jobs: int
 ) -> Iterator[tuple[TraceFile, PackedSummary | KinetoscopeError | BrokenExecutor]]:
-    """Read what waits; of files that were being read when the executor broke, that it did."""
+    """Read the waiting files; report those that were being read when the executor broke."""
     running: dict[Future[PackedSummary], TraceFile] = {}
     was_alone, is_broken = False, False
     while not is_broken and (waiting or suspects or running):
@@ -171,17 +170,17 @@ def _read_until_broken(
 
 
 def _outcome(future: Future[PackedSummary], path: str) -> PackedSummary | KinetoscopeError | BrokenExecutor:
-    """What a job returned or raised; what a cluster's executor itself raises becomes a problem of the recording."""
+    """The result or exception of a job; an exception of a cluster's executor becomes a problem of the recording."""
     error = future.exception()
     if error is None:
         return future.result()
     if isinstance(error, (KinetoscopeError, BrokenExecutor)):
         return error
-    return TraceError(path, f"whoever was to read it failed: {type(error).__name__}: {error}")
+    return TraceError(path, f"its worker failed: {type(error).__name__}: {error}")
 
 
 def _problem(error: KinetoscopeError) -> str:
-    """What is wrong, without the path, which is this machine's own matter."""
+    """The problem, without the path, which is private to this machine."""
     return error.problem if isinstance(error, TraceError) else str(error)
 
 
@@ -195,11 +194,11 @@ def ranks_of(
     """The recordings side by side, in the order of the listing.
 
     Args:
-        listing: Where they are.
-        of_file: The recording whose span is looked at.
+        listing: The listing of their run.
+        of_file: The recording whose span is viewed.
         files: The recordings.
         outcomes: Each with its summary, or why there is none.
-        notes: What to say about how they were loaded; read after `outcomes`.
+        notes: Notes about how they were loaded; read after `outcomes`.
     """
     from ..distributed import Member, Ranks
 
@@ -213,12 +212,12 @@ def ranks_of(
 
 
 def span_place(listing: Listing, file: TraceFile) -> int:
-    """Which of its worker's recordings a file is."""
+    """The index of a file among its worker's recordings."""
     return list(listing.runs[file.run][file.worker]).index(file.span)
 
 
 def files_of(listing: Listing, file: TraceFile, scope: str) -> list[TraceFile]:
-    """The recordings that a view of many is about: of the same span as the file, or all of its run, in order."""
+    """The recordings of a view of many: of the same span as the file, or all of its run, in order."""
     chosen = {one.path for one in [file, *listing.same_span_of_others(file)]} if scope == "span" else None
     workers = listing.runs[file.run].values()
     return [one for spans in workers for one in spans.values() if chosen is None or one.path in chosen]

@@ -1,7 +1,7 @@
-"""The traces in memory, with what was computed from them; the least recently used make room.
+"""The traces in memory, with the results computed from them; the least recently used are evicted.
 
-A trace is known by its path and stamp, so a file that grew is read again; its results live and go with it. A file that
-nobody asks for any more, or that is gone or another one, isn't read to its end: the next question begins anew.
+The key of a trace is its path and stamp, so a file that grew is read again; its results are evicted with it. Reading a
+file stops if nobody polls for it, or if it was deleted or replaced: the next question starts again.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from ..view import Shared
     from .cache import Cache
 
-MOST_RESULTS = 64  # of one trace; a dragged zoom asks for another with each move
-# A file that took so long to read so far, and will take so long still, has a preview of what was read.
+MOST_RESULTS = 64  # of one trace; dragging a zoom requests another with each move
+# A file gets a preview if reading it took this long so far, and will take this much longer.
 PREVIEW_AFTER_S, PREVIEW_IF_LEFT_S = 2.0, 5.0
 PREVIEW_EVERY_S = 1.0
-MOST_TIME_FOR_PREVIEWS = 0.03  # of the time that reading takes
-POLLED_WITHIN_S = 300.0  # whoever waits for a file asks again, in a page that nobody looks at once a minute
+MOST_TIME_FOR_PREVIEWS = 0.03  # share of the reading time
+POLLED_WITHIN_S = 300.0  # a waiting page polls; in a background tab once a minute
 POLLED_WITHIN_S_WHILE_OTHERS_WAIT = 90.0
-LOOKS_EVERY_S = 1.0  # at whether the file is still there
-MOST_ANALYSTS, MOST_ANALYSTS_OF_ONE = 8, 3  # one trace whose views take long leaves threads to the others
-MOST_WRITES = 4  # traces and timelines that wait to be written to the cache; each is held in memory until then
+LOOKS_EVERY_S = 1.0  # how often to check that the file still exists
+MOST_ANALYSTS, MOST_ANALYSTS_OF_ONE = 8, 3  # a trace with slow views must leave threads to the others
+MOST_WRITES = 4  # traces and timelines that wait to be written to the cache; each stays in memory until then
 
 
 def _results() -> FutureCache[Hashable, Pending[Any]]:
@@ -49,17 +49,17 @@ def _results() -> FutureCache[Hashable, Pending[Any]]:
 
 @dataclass(eq=False)
 class TraceEntry:
-    """One file: how much of it is read, then its trace and what was computed from it.
+    """One file: the progress of reading it, then its trace and the results computed from it.
 
     Args:
         stamp: Of the file.
         file_bytes: Its size.
         begun_at: When its reading began.
-        requested_at: When somebody asked for it last.
+        requested_at: When it was last requested.
         future: The trace.
-        results: What was computed from it, by question.
-        shared: What several of them start from, by function; the timeline is under `_TIMELINE`.
-        held_bytes: How much memory all of that takes.
+        results: Results by question.
+        shared: Intermediate results that questions share, by function; the timeline is under `_TIMELINE`.
+        held_bytes: The memory of all of these.
     """
 
     stamp: Any
@@ -102,7 +102,7 @@ class TraceEntry:
         return self.partial is not None or left_s > PREVIEW_IF_LEFT_S
 
     def progress(self, now: float) -> LoadingProgress:
-        """How far the reading is, as far as that is known."""
+        """The progress of reading, as far as it is known."""
         elapsed = now - self.begun_at
         if not self.read_bytes or not self.file_bytes or elapsed <= 0:
             return LoadingProgress(self.stage)
@@ -115,10 +115,10 @@ _TIMELINE = "timeline"
 
 
 class TraceCache:
-    """What is loaded or being loaded, by path.
+    """The loaded and loading traces, by path.
 
     Args:
-        capacity_bytes: How much memory it may take; a quarter of the machine's memory, if not given.
+        capacity_bytes: Memory limit; by default a quarter of the machine's memory.
         cache: The cache folder, if there is one.
         read: Reads a file.
         clock: Seconds, for rates.
@@ -142,7 +142,7 @@ class TraceCache:
         )
 
     def entry(self, file: TraceFile) -> TraceEntry:
-        """The file's entry; its reading begins at the first call."""
+        """The file's entry; reading starts at the first call."""
         entry = self._entries.get(
             file.path,
             lambda: self._start(file),
@@ -161,16 +161,16 @@ class TraceCache:
         return entry
 
     def _is_needed(self, entry: TraceEntry, others_wait: bool) -> bool:  # noqa: FBT001
-        """Whether somebody asked for it recently."""
+        """Whether it was requested recently."""
         patience_s = POLLED_WITHIN_S_WHILE_OTHERS_WAIT if others_wait else POLLED_WITHIN_S
         return self._clock() - entry.requested_at <= patience_s
 
     def result(
         self, file: TraceFile, key: Any, compute: Callable[..., Any], *args: object, most: int = MOST_RESULTS
     ) -> Future[Any]:
-        """What was computed from a file's trace under this key, computed at the first call.
+        """The result of a question about a file's trace, computed at the first call with this key.
 
-        At most `most` are kept of those whose keys have the same first two parts: large ones.
+        Of keys with the same first two parts at most `most` are cached, because their results are large.
         """
         results = self._loaded(file).results
         result = results.get(key, lambda: Pending(self._analysts.submit(compute, *args, about=file.path)))
@@ -179,11 +179,11 @@ class TraceCache:
         return result.future
 
     def timeline(self, file: TraceFile, trace: Trace) -> Future[Timeline]:
-        """The timeline of a file's trace, begun at the first call; it lives and goes with the trace."""
+        """The timeline of a file's trace, started at the first call and evicted with the trace."""
         return self._of_entry(file, _TIMELINE, self._arrange, file, trace)
 
     def shared(self, file: TraceFile, trace: Trace, make: Callable[..., Shared]) -> Future[Shared]:
-        """What several questions about a file's trace start from, begun at the first call; it goes with the trace."""
+        """An intermediate result that questions share, started at the first call and evicted with the trace."""
         return self._of_entry(file, make, self._make, make, trace)
 
     def _of_entry(self, file: TraceFile, key: Hashable, compute: Callable[..., Any], *args: object) -> Future[Any]:
@@ -192,7 +192,7 @@ class TraceCache:
         return entry.shared.get(key, lambda: Pending(start())).future
 
     def _loaded(self, file: TraceFile) -> TraceEntry:
-        """The file's entry, or one that nobody else sees if it was dropped in the meantime."""
+        """The file's entry, or a private one if it was evicted in the meantime."""
         return self._entries.find(file.path) or TraceEntry(file.stamp, file.bytes, 0.0)
 
     def _make(self, entry: TraceEntry, make: Callable[..., Shared], trace: Trace) -> Shared:
@@ -208,7 +208,7 @@ class TraceCache:
         return timeline
 
     def _write_timeline(self, timeline: Timeline, trace: Trace, file: TraceFile, entry: TraceEntry) -> None:
-        """Write a timeline to the cache; from then on it is answered from there, and takes no memory."""
+        """Write a timeline to the cache; from then on it is mapped from there, and takes no memory."""
         if self._cache is None:
             return
         write_to_cache(trace, file, self._cache, timeline)
@@ -236,7 +236,7 @@ class TraceCache:
         return trace
 
     def _write_later(self, write: Callable[..., None], *args: object) -> None:
-        """Have something written to the cache behind the answer; not while too many wait for that."""
+        """Write to the cache in the background, unless too many writes are waiting."""
         with self._lock:
             has_room = len(self._writes) < MOST_WRITES or self._writes[0].done()
             if self._cache is not None and has_room:
@@ -244,17 +244,17 @@ class TraceCache:
 
 
 class _Watch:
-    """Looks now and then whether a file is still the one that it was."""
+    """Checks periodically that a file is unchanged."""
 
     def __init__(self, path: str, clock: Callable[[], float]) -> None:
         self._path, self._clock = path, clock
         self._identity, self._looked_at = file_identity(path), clock()
 
     def fail_if_gone(self) -> None:
-        """Raise if there is no such file any more, or another one.
+        """Check that the file still exists unchanged.
 
         Raises:
-            Abandoned: That is so.
+            Abandoned: It was deleted or replaced.
         """
         if self._identity is None or self._clock() - self._looked_at < LOOKS_EVERY_S:
             return
@@ -264,7 +264,7 @@ class _Watch:
 
 
 def held_bytes(trace: Trace) -> int:
-    """How much memory the trace's columns take."""
+    """The memory of the trace's columns."""
     return sum(int(value.estimated_size()) for value in vars(trace).values() if hasattr(value, "estimated_size"))
 
 

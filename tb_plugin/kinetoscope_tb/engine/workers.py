@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 IDLE_S = 1.0
-"""How long a thread waits for something to do before it ends."""
+"""How long an idle thread waits for a job before it ends."""
 
 
 class Workers:
-    """A few threads that start with jobs and end when there are none, or with the process, whatever they are at.
+    """A few daemon threads that start with jobs and end when idle.
 
-    The threads of concurrent.futures are waited for when the process ends: Ctrl-C would hang until a file is read.
+    Python joins the threads of concurrent.futures at exit, so Ctrl-C would hang until a file is read.
 
     Args:
-        most: How many threads.
-        most_alike: How many of them may be at jobs about the same thing: the others are for the other things.
+        most: Limit of the number of threads.
+        most_alike: Limit of the threads that run jobs about the same thing; the rest is for others.
     """
 
     def __init__(self, most: int, most_alike: int | None = None) -> None:
@@ -35,13 +35,13 @@ class Workers:
         self._threads = 0
 
     def submit(self, job: Callable[..., Result], *args: object, about: Hashable = None) -> Future[Result]:
-        """What the job will return or raise; `about` says which jobs are alike."""
+        """The future of a job; jobs with the same `about` are about the same thing."""
         future: Future[Result] = Future()
 
         def run() -> None:
             try:
                 future.set_result(job(*args))
-            except BaseException as error:  # noqa: BLE001  # handed to whoever asks for the result
+            except BaseException as error:  # noqa: BLE001  # raised where the result is used
                 future.set_exception(error)
 
         with self._changed:
@@ -63,20 +63,20 @@ class Workers:
                 del self._waiting[at - 1]
                 self._running[about] += 1
             run()
-            del run  # and with it what the job was about, which nobody may need any more
+            del run  # and with it what the job was about, which may no longer be needed
             with self._changed:
                 self._running[about] -= 1
-                self._running += Counter()  # forget what isn't running
+                self._running += Counter()  # drop zero counts
                 self._changed.notify()
 
     def _next(self) -> int:
-        """The place in the queue, from 1, of the first job that may begin; 0 if none may."""
+        """The position in the queue, from 1, of the first job that may start; 0 if none may."""
         may_begin = (at for at, (about, _) in enumerate(self._waiting, 1) if self._running[about] < self._most_alike)
         return next(may_begin, 0)
 
 
 def is_done(future: Future[Any], seconds: float) -> bool:
-    """Whether the result, or what went wrong, is there within that time."""
+    """Whether the result or exception is available within that time."""
     try:
         future.exception(timeout=seconds)
     except FutureTimeout:

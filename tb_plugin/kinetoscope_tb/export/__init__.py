@@ -1,7 +1,7 @@
-"""Files for other tools, made from traces.
+"""Writes files for other tools.
 
 chrome_json  a timeline, or a range of it, as Chrome's JSON
-merge        the ranks of one span in one file, on one clock
+merge        the ranks of one span as one file, on one clock
 repair       a damaged trace as strict JSON
 publish      traces of other writers under the names of runs and workers
 

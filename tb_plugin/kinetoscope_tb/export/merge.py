@@ -1,9 +1,8 @@
-"""Several ranks' traces as one file, which viewers of a single file (Perfetto, chrome://tracing) show side by side.
+"""Merges the traces of several ranks into one file, so that Perfetto and chrome://tracing show them side by side.
 
-Each file is read as a stream, one event at a time, so that the size of the ranks doesn't matter. Three things must
-change in an event: its time, since each file counts from its own zero and each rank has its own clock; its process,
-since two machines may use the same number and every rank calls its first GPU 0; the numbers of arrows, which are only
-unique within a file. Everything else stays as it was recorded.
+Each file is read as a stream, one event at a time, so that the size of the ranks doesn't matter. Three things change in
+an event: its time, because each file has its own zero and each rank its own clock; its process, because two machines
+may use the same number and every rank calls its first GPU 0; and arrow ids, which are only unique within a file.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ _IDS_PER_FILE = 1 << 42  # 1024 files stay below 2^53, what a double holds exact
 
 @dataclass
 class Merged:
-    """What a merged file holds.
+    """A merged file.
 
     Attributes:
-        workers: Of each file its worker, and how it was put on the common clock.
-        events: How many events there are.
-        skipped: How many were left out, since they aren't objects with a process.
+        workers: For each file its worker, and how it was put on the common clock.
+        events: Number of events.
+        skipped: Number of events left out because they aren't objects with a process.
     """
 
     workers: list[dict[str, Any]] = field(default_factory=list)
@@ -50,7 +49,7 @@ class Merged:
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where a file's zero lies: Unix time of its own machine, and how far that machine's clock is ahead."""
+    """A file's zero: Unix time of its own machine, and how far that machine's clock is ahead."""
 
     base_ns: int
     offset_ns: int | None
@@ -58,7 +57,7 @@ class _Frame:
 
     @property
     def zero_ns(self) -> int:
-        """The zero of the file's times on the common clock."""
+        """The file's zero on the common clock."""
         return self.base_ns - (self.offset_ns or 0)
 
 
@@ -66,9 +65,9 @@ def merge(files: Sequence[TraceFile], out: IO[bytes], note: Callable[[TraceFile]
     """Write the events of all files into one.
 
     Args:
-        files: The traces, of different workers, in the order in which they are to be shown.
-        out: Takes the JSON text.
-        note: Is told of each file before its events are read.
+        files: The traces, of different workers, in display order.
+        out: Where the JSON text is written.
+        note: Called with each file before its events are read.
 
     Raises:
         TraceError: A file can't be read.
@@ -98,27 +97,27 @@ def merge(files: Sequence[TraceFile], out: IO[bytes], note: Callable[[TraceFile]
 
 
 def _read(path: str, into: Any) -> tuple[bytes, bytes]:
-    """Append the texts of a file's events, a few at a time; the text before and after the events."""
+    """Append the texts of a file's events, a few at a time; return the text before and after the events."""
     with Source(path, _BLOCK_BYTES) as blocks:
         ingested = ingest(blocks, path, default_threads(), lambda _: None, into=into, collect=event_texts)
     return ingested.head, ingested.tail
 
 
 def _frame(path: str) -> _Frame:
-    """The file's clock, from the text before its events where that is enough."""
+    """The file's clock, from the text before its events if that is enough."""
     with Source(path, 1 << 16) as blocks:
         head, tail = split_head(iter(blocks), path)[0], b""
     if head.lstrip().startswith(b"{") and b'"baseTimeNanoseconds"' not in head:
-        head, tail = _read(path, _Nothing())  # what was recorded on demand has it behind the events
+        head, tail = _read(path, _Nothing())  # traces recorded on demand have it after the events
     outside = metadata(head, tail)
     if outside.impossible:
         problems = "; ".join(outside.impossible)
-        raise TraceError(path, f"it can't be put beside others, since this can't be: {problems}. Leave it out.")
+        raise TraceError(path, f"it can't be merged because of impossible metadata: {problems}. Leave it out.")
     return _Frame(outside.base_ns, *(Meta(outside.top).clock or (None, None)))
 
 
 def _json(event: Mapping[str, Any]) -> bytes:
-    """An event as JSON; a number that no double holds is null."""
+    """An event as JSON; a number that no double can represent is null."""
     try:
         text = json.dumps(event, ensure_ascii=False, allow_nan=False)
     except ValueError:
@@ -135,7 +134,7 @@ def _finite(value: Any) -> Any:
 
 
 class _Nothing:
-    """Takes events and keeps none."""
+    """Discards events."""
 
     def append(self, _: Iterable[bytes]) -> None:
         """Forget them."""
@@ -176,7 +175,7 @@ class _Writer:
         return event
 
     def finish(self) -> None:
-        """Say whose the processes are that the file has no name or no place for."""
+        """Name the processes for which the file has no name or no position."""
         for pid, number in self.processes.items():
             shown = pid if isinstance(pid, str) else f"process {pid}"
             order = (self._index + 1) * _SORT_KEYS_PER_FILE - 1
@@ -192,7 +191,7 @@ class _Writer:
         return self.processes.setdefault(pid, self._index * _PIDS_PER_FILE + len(self.processes) + 1)
 
     def _metadata(self, event: dict[str, Any]) -> dict[str, Any]:
-        """Names say which rank; processes stay together by rank, in their own order."""
+        """Add the rank to names; group processes by rank, in their own order."""
         event.pop("ts", None)
         args = event.get("args")
         if not isinstance(args, dict):
@@ -207,7 +206,7 @@ class _Writer:
         return event
 
     def _arrow(self, number: object) -> object:
-        """The arrow's number, apart from those of other files; a text is hexadecimal, as Perfetto takes it."""
+        """The arrow's id, distinct from those of other files; text is hexadecimal, as Perfetto interprets it."""
         if isinstance(number, str):
             number = int(number, 16) if _HEXADECIMAL.fullmatch(number) else number
         if isinstance(number, int) and 0 <= number < _IDS_PER_FILE:
@@ -216,14 +215,14 @@ class _Writer:
 
 
 def nanoseconds(microseconds: float) -> int:
-    """A time in µs with up to three decimals as whole ns.
+    """A time in µs with up to three decimals as integer ns.
 
-    Exact as long as a double tells 0.001 apart, which it does up to 2^43 µs; kineto's times stay below 7.9e12.
+    Exact as long as a double resolves 0.001, which it does up to 2^43 µs; kineto's times stay below 7.9e12.
     """
     whole = int(microseconds)
     return whole * 1000 + round((microseconds - whole) * 1000)
 
 
 def microseconds(ns: int) -> int | float:
-    """Whole ns as the JSON number of µs."""
+    """Integer ns as a JSON number of µs."""
     return ns // 1000 if ns % 1000 == 0 else ns / 1000

@@ -1,8 +1,8 @@
-"""What other writers left, as runs and workers that every tool for PyTorch traces finds.
+"""Publishes traces of other writers under names that every tool for PyTorch traces finds.
 
-Each of them has its own folders and names (docs/where-traces-are-found.md); many of the names are invisible to
-TensorBoard's older profiler plugin and to scripts. Published, a trace is `{run}/rank{rank}.{span}.pt.trace.json[.gz]`.
-The content stays as it is, so a file on the same disk is a second name of the same bytes and costs nothing.
+Other writers have their own folders and names (docs/where-traces-are-found.md), many of which TensorBoard's older
+profiler plugin and scripts don't find. A published trace is `{run}/rank{rank}.{span}.pt.trace.json[.gz]`. Its content
+is unchanged, so on the same disk it is a hard link, which costs nothing.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class PublishError(KinetoscopeError):
 
 @dataclass(frozen=True)
 class Published:
-    """One trace's new name.
+    """One published trace.
 
     Args:
-        source: The path as it was found.
-        target: The path that it has now.
+        source: The original path.
+        target: The new path.
         how: `linked`, `copied`, `there` if it was published before, or why it couldn't be.
-        is_failed: Whether it isn't there now.
+        is_failed: Whether publishing failed.
     """
 
     source: str
@@ -57,14 +57,14 @@ def publish(
     always_copy: bool = False,
     note: Callable[[Published], None] = lambda _: None,
 ) -> list[Published]:
-    """Give every trace under `path` a name in the logdir. Nothing is overwritten; a second call adds what is new.
+    """Publish every trace under `path` in the logdir. Nothing is overwritten; a second call adds new traces.
 
     Args:
-        path: What another writer left: a folder, a URL or one file.
-        logdir: What TensorBoard is given; made if it isn't there.
-        run: What all of it is called; by default the runs are called as the page calls them.
-        always_copy: Copy, where a link is possible too.
-        note: Is told of each trace.
+        path: Traces of another writer: a folder, a URL or one file.
+        logdir: TensorBoard's logdir; created if it doesn't exist.
+        run: Name of the run for all of them; by default the runs have their names on the page.
+        always_copy: Copy even if a link is possible.
+        note: Called with each trace.
 
     Raises:
         LogdirError: There is no trace in `path`.
@@ -73,7 +73,9 @@ def publish(
     if is_url(logdir):
         raise PublishError(f"{logdir}: traces are published into a local folder; copy them from there.")
     if not is_url(path) and Path(path).resolve() in (target := Path(logdir).resolve(), *target.parents):
-        raise PublishError(f"{logdir} lies in {path}: what is published there would be published again. Name another.")
+        raise PublishError(
+            f"{logdir} is inside {path}: published traces would be published again. Choose another logdir."
+        )
     listing = list_path(path)
     done = []
     for file, target in targets(listing, Path(logdir), run):
@@ -83,7 +85,7 @@ def publish(
 
 
 def targets(listing: Listing, logdir: Path, run: str | None) -> Iterable[tuple[TraceFile, Path]]:
-    """Each trace with the path, without compression's suffix, that it gets: different for different traces."""
+    """Each trace with its new path without the compression suffix; distinct for each trace."""
     used: set[Path] = set()
     for name, workers in listing.runs.items():
         shown = "/".join(folder_name(part) for part in (name if run is None else run).split("/") if part)
@@ -100,23 +102,23 @@ def targets(listing: Listing, logdir: Path, run: str | None) -> Iterable[tuple[T
 
 
 def _span(span: str, place: int, count: int) -> int | None:
-    """The number in the file's name: the span if it is a number, else its place among those of its worker."""
+    """The number in the file's name: the span if it is a number, else its index among those of its worker."""
     if _SPAN.fullmatch(span):
         return int(span)
     return place if count > 1 else None
 
 
 def _names(file: TraceFile, worker: str) -> Sequence[str]:
-    """What the worker may be called, the best first, the last one surely free."""
+    """Possible names of the worker, the best first; the last one is always free."""
     plain = folder_name(worker).rstrip(".")
-    plain = re.sub(r"\.(?=\d+$)", "_", plain)  # a number behind a dot would be the span
+    plain = re.sub(r"\.(?=\d+$)", "_", plain)  # a number after a dot would be the span
     rank = _rank(file, worker)
     path = folder_name(re.sub(r"\.", "_", file.shown.replace("/", "_")))
     return [*([] if rank is None else [worker_of_rank(rank)]), plain, f"{plain}_{path}"]
 
 
 def _rank(file: TraceFile, worker: str) -> int | None:
-    """The rank over the whole job: what the file's first bytes say, else what its name does."""
+    """The global rank, from the file's first bytes, else from its name."""
     with suppress(TraceError):
         head, _ = head_in(stored_bytes(file.path, 0, HEAD_BYTES))
         if head.rank is not None:
@@ -126,16 +128,18 @@ def _rank(file: TraceFile, worker: str) -> int | None:
 
 
 def _published(file: TraceFile, target: Path, *, always_copy: bool) -> Published:
-    """Give one file its name, with the suffix that its bytes call for."""
+    """Publish one file, with the suffix that matches its content."""
     try:
         begin = stored_bytes(file.path, 0, _BEGIN_BYTES)
         suffix = next((suffix for magic, suffix in _KINDS.items() if begin.startswith(magic)), "")
         if not suffix and begin.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"["):
-            return Published(file.path, str(target), "this is no trace, whatever its name says", is_failed=True)
+            return Published(
+                file.path, str(target), "this isn't a trace, although its name looks like one", is_failed=True
+            )
         target = target.with_name(target.name + suffix)
         if target.exists():
             is_same = is_url(file.path) or target.stat().st_size == file.bytes
-            how = "there" if is_same else "another file has this name; remove it, or name a run with --run"
+            how = "there" if is_same else "another file has this name; remove it, or choose a run with --run"
             return Published(file.path, str(target), how, is_failed=not is_same)
         target.parent.mkdir(parents=True, exist_ok=True)
         if not is_url(file.path) and not always_copy:
@@ -150,7 +154,7 @@ def _published(file: TraceFile, target: Path, *, always_copy: bool) -> Published
 
 
 def _copy(path: str, target: Path) -> None:
-    """Copy the bytes; the name appears when they are all there."""
+    """Copy the bytes; the file appears when it is complete."""
     with atomic_write(str(target)) as out:
         stored = StoredFile(path)
         try:

@@ -1,7 +1,7 @@
-"""A trace file written anew as strict JSON, so that every other tool can read it too.
+"""Rewrites a trace file as strict JSON, so that every other tool can read it too.
 
-The copy holds the same events and the same values beside them; what couldn't be read isn't in it. It is written while
-the original is read, so a file of any size needs little memory.
+The copy has the same events and metadata; unreadable parts are left out. It is written while the original is read, so a
+file of any size needs little memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..reader.scan.tokens import text_of
 from ..trace.model import Diagnostic
 
 _BLOCK_BYTES = 4 << 20
-_AT_ONCE = 1000  # events that are checked in one go
+_AT_ONCE = 1000  # events that are checked at once
 
 
 class RepairError(KinetoscopeError):
@@ -36,10 +36,10 @@ class RepairError(KinetoscopeError):
 
 @dataclass
 class Repaired:
-    """What a copy holds.
+    """A repaired copy.
 
     Attributes:
-        events: How many.
+        events: Number of events.
         rewritten: How many of them weren't strict JSON.
         diagnostics: What was repaired, tolerated or lost.
     """
@@ -50,7 +50,7 @@ class Repaired:
 
 
 class _Events:
-    """Where the events go: into the file, as they come."""
+    """Writes events to the file as they come."""
 
     def __init__(self, file: IO[bytes], result: Repaired) -> None:
         self._file, self._result = file, result
@@ -68,14 +68,14 @@ class _Events:
 
 
 def repair(path: str, out: str) -> Repaired:
-    """Write the trace in `path` to the new file `out`, packed with gzip if its name ends in .gz.
+    """Write the trace in `path` to the new file `out`, compressed with gzip if its name ends in .gz.
 
     Raises:
         TraceError: The trace can't be read.
         RepairError: The copy can't be written.
     """
     if os.path.lexists(out):
-        raise RepairError(f"{out}: there is a file of that name already; name another, since nothing is overwritten.")
+        raise RepairError(f"{out}: this file exists, and nothing is overwritten. Choose another name.")
     source, result = Source(path, _BLOCK_BYTES), Repaired()
     with source as blocks, _write_copy(out) as file:
         stream = iter(blocks)
@@ -102,7 +102,7 @@ def repair(path: str, out: str) -> Repaired:
 
 
 def _members(text: bytes, at: int) -> bytes:
-    """The members before the events, each with a comma behind."""
+    """The members before the events, each followed by a comma."""
     at = text.find(b"{") + 1
     return b"".join(member + b", " for member in _strict_members(text, at))
 
@@ -122,7 +122,7 @@ def _member(top: Mapping[str, Any], key: bytes, value: bytes) -> bytes:
 
 
 def _tail(head: bytes, tail: bytes) -> bytes:
-    """The members after the events; the base time too if it stood where it can't be read as a member."""
+    """The members after the events; also the base time if it wasn't readable as a member."""
     members = list(_strict_members(tail, 0))
     top, _ = top_values(head, tail)
     base = base_ns(top, head, tail)
@@ -133,7 +133,7 @@ def _tail(head: bytes, tail: bytes) -> bytes:
 
 @contextmanager
 def _write_copy(out: str) -> Iterator[IO[bytes]]:
-    """A file that gets its name when it is complete, packed if its name ends in .gz."""
+    """A file that appears when it is complete, compressed if its name ends in .gz."""
     try:
         with atomic_write(out) as file:
             if not out.endswith(".gz"):

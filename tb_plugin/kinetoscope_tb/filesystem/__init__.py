@@ -1,13 +1,13 @@
-"""Folders and files as they lie on this disk or anywhere else that fsspec reaches.
+"""Local folders and files, and remote ones through fsspec.
 
-What the bytes mean is the reader's business, which files are traces is discovery's.
+The reader interprets their content; discovery decides which files are traces.
 
-urls           a URL → its file system, or which package is missing; errors of every library in words
-folders        what lies under a path
+urls           a URL → its file system, or which package is missing; messages for the errors of every library
+folders        the folders and files under a path
 files          a file as bytes
-regular_files  a file that is no pipe and no device
-atomic_write   a file that is written whole or not at all
-prefetch       a remote file, fetched ahead of whoever reads it
+regular_files  opens files, but no pipes and devices
+atomic_write   writes a file completely or not at all
+prefetch       a remote file, fetched ahead of its reader
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Files that are written whole or not at all: the one way in which Kinetoscope's viewer writes a file.
+"""Writes files completely or not at all: the only way in which Kinetoscope's viewer writes a file.
 
-A file is written beside its place under a hidden name, `.<name>.<random>.part`, and renamed when it is complete.
+A file is written in the same folder under a hidden name, `.<name>.<random>.part`, and renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def atomic_write(path: str, *, is_private: bool = False) -> Iterator[IO[bytes]]:
-    """A file that replaces what has this path once all of it is written; if writing fails, what was there stays.
+    """A file that replaces an existing one after all of it is written; if writing fails, the old one stays.
 
     Args:
-        path: On this disk, or a URL.
-        is_private: Whether only this user may read it, on this disk; else who may is as for any other new file.
+        path: A local path, or a URL.
+        is_private: Whether only this user may read it, if it is local; else its permissions are the default ones.
 
     Raises:
         OSError: It can't be written there; its text says why.

@@ -19,7 +19,7 @@ class StoredFile:
         start: The offset to begin at.
 
     Attributes:
-        size_bytes: The file's size, or None if its place doesn't say.
+        size_bytes: The file's size, or None if the storage doesn't report it.
         read_bytes: How much of it was read so far.
 
     Raises:
@@ -37,11 +37,11 @@ class StoredFile:
             raise _unusable(path, error, "opened") from error
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def read(self, at_most: int) -> bytes:
-        """The next bytes; fewer than asked for only at the end of the file."""
+        """The next bytes; fewer than requested only at the end of the file."""
         try:
             data = self._file.read(at_most)
         except Exception as error:  # as above
@@ -51,10 +51,10 @@ class StoredFile:
 
 
 def stored_bytes(path: str, start: int, count: int, *, tries: int | None = None) -> bytes:
-    """A part of a file; less than asked for only at its end.
+    """A part of a file; less than requested only at its end.
 
     Args:
-        tries: How often a remote place is asked at most; as often as for a whole file if not given.
+        tries: Number of attempts for a remote file; by default as for a whole file.
 
     Raises:
         TraceError: It can't be read.
@@ -69,7 +69,7 @@ def stored_bytes(path: str, start: int, count: int, *, tries: int | None = None)
 
 
 def file_identity(path: str) -> tuple[int, int] | None:
-    """What stays the same while a file grows, and differs once it is replaced; None of a remote file, or of none."""
+    """An identity that stays while a file grows, and differs after it is replaced; None for remote or missing files."""
     if is_url(path):
         return None
     try:

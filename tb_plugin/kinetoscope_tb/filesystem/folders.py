@@ -1,4 +1,4 @@
-"""What lies under a path: names, sizes and stamps; no file is opened."""
+"""The folders and files under a path: names, sizes and stamps; no file is opened."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .urls import FLAT, file_system, is_url, kind_of, last_part, words
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-MOST_FOLDERS = 2000  # of a remote place that is asked folder by folder
+MOST_FOLDERS = 2000  # of a remote place that is listed folder by folder
 
 _STAMPS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "Last-Modified", "updated", "created")
 
@@ -28,7 +28,7 @@ class Entry:
     Args:
         name: Its name, without folders.
         path: What to open.
-        bytes: Its size; None if the place doesn't say.
+        bytes: Its size; None if the storage doesn't report it.
         stamp: Changes whenever the file does.
     """
 
@@ -40,7 +40,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder: its name relative to where the walk began, the files that were wanted, and why some are missing."""
+    """A folder: its name relative to the root, the selected files, and why some are missing."""
 
     name: str
     entries: tuple[Entry, ...] = ()
@@ -48,9 +48,9 @@ class Folder:
 
 
 def folders(path: str, selects: Predicate) -> Iterator[Folder]:
-    """Every folder under a path with the files whose names are wanted; nothing hidden.
+    """Every folder under a path with the files whose names are selected; nothing hidden.
 
-    Links are followed, and each folder is entered once. What can't be listed is a folder with a problem.
+    Links are followed, and each folder is entered once. A folder that can't be listed has a problem.
     """
     if not is_url(path):
         yield from _local_folders(path, selects)
@@ -101,13 +101,13 @@ def _local_folders(root: str, selects: Predicate) -> Iterator[Folder]:
                         waiting.append((f"{name}/{item.name}".lstrip("/"), item.path))
                 elif selects(item.name):
                     entries.append(_entry(item.name, item.path, item.stat()))
-            except OSError:  # a link to nothing, or a file that went away in the meantime
+            except OSError:  # a dangling link, or a file that was deleted in the meantime
                 continue
         yield Folder(name, tuple(entries))
 
 
 def _identity(item: os.DirEntry[str]) -> object:
-    """The same for two ways to one folder."""
+    """An identity of a folder, the same for every path to it."""
     info = item.stat()
     return (info.st_dev, info.st_ino) if info.st_ino else item.path
 
@@ -117,10 +117,10 @@ def _entry(name: str, path: str, info: os.stat_result) -> Entry:
 
 
 def local_stamp(info: os.stat_result) -> tuple[int, int, int, int]:
-    """What changes whenever a file of this disk does, even if its size and its times are made those of another one.
+    """A stamp that changes whenever a local file does, even if its size and times are set to those of another file.
 
-    `cp -p` and `rsync -t` set the time of the last change to the contents, but nobody can set that of the last change
-    to the file. Windows tells that time and a file's number only where the file is opened.
+    `cp -p` and `rsync -t` set the modification time (mtime), but the change time (ctime) can't be set. Windows reports
+    change time and inode only for opened files.
     """
     has_inode = os.name != "nt"
     number, changed = (info.st_ino, info.st_ctime_ns) if has_inode else (0, 0)
@@ -131,7 +131,7 @@ def local_stamp(info: os.stat_result) -> tuple[int, int, int, int]:
 
 
 def _flat_folders(files: AbstractFileSystem, root: str, url: str, selects: Predicate) -> Iterator[Folder]:
-    """All that lies under a prefix, in one question."""
+    """All files under a prefix, in one request."""
     files.invalidate_cache(root)
     by_folder: dict[str, list[Entry]] = {}
     entries = files.find(root, detail=True)
@@ -152,7 +152,7 @@ def _remote_folders(files: AbstractFileSystem, root: str, url: str, selects: Pre
     while waiting:
         name, path = waiting.pop()
         if len(entered) > MOST_FOLDERS:
-            yield Folder(name, problem=f"there are more than {MOST_FOLDERS} folders; name one that holds fewer")
+            yield Folder(name, problem=f"there are more than {MOST_FOLDERS} folders; choose one with fewer")
             return
         try:
             # A web server answers with a page of links, and only for a folder.
@@ -175,7 +175,7 @@ def _remote_folders(files: AbstractFileSystem, root: str, url: str, selects: Pre
 
 
 def _sized(files: AbstractFileSystem, item: dict[str, Any], key: str, name: str, url: str) -> list[Entry]:
-    """The file as an entry; a page of links doesn't say how large it is. None if it went away in the meantime."""
+    """The file as an entry; a page of links has no sizes. None if it was deleted in the meantime."""
     path = key if kind_of(url) == "http" else f"{url.partition('://')[0]}://{key}"
     if item.get("size") is not None:
         return [_remote_entry(path, name, item)]
@@ -190,7 +190,7 @@ def _remote_entry_at(url: str) -> Entry | None:
         files, key = file_system(url)
         files.invalidate_cache(key)
         info = files.info(key)
-    except Exception:  # noqa: BLE001  # listing it as a folder tells what is wrong
+    except Exception:  # noqa: BLE001  # listing it as a folder reports what is wrong
         return None
     is_page = kind_of(url) == "http" and (url.endswith("/") or info.get("mimetype") == "text/html")
     return None if info["type"] != "file" or is_page else _remote_entry(url, last_part(url), info)
@@ -201,5 +201,5 @@ def _remote_entry(path: str, name: str, info: dict[str, Any]) -> Entry:
 
 
 def remote_stamp(info: dict[str, Any]) -> tuple[int | None, str]:
-    """What changes whenever a remote file does, as far as its place says."""
+    """A stamp that changes whenever a remote file does, as far as its storage reports it."""
     return info.get("size"), str(next((info[key] for key in _STAMPS if key in info), ""))

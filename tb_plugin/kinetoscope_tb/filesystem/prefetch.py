@@ -1,7 +1,7 @@
-"""A remote file as a stream of bytes, prefetched while it is read, without a copy on this disk.
+"""A remote file as a stream of bytes, prefetched while it is read, without a local copy.
 
-A few blocks are asked for at a time. What fails is asked for again, from where it failed and ever more patiently. A
-file that changes meanwhile is none: what was read of the old one doesn't fit what comes of the new one.
+A few blocks are requested at a time. Failed requests are retried from where they failed, with growing delays. If the
+file changes meanwhile, reading fails: old and new content don't fit together.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 BLOCK_BYTES = 4 << 20
 MOST_AT_ONCE = 4
-WAITS_S = (0.25, 0.5, 1.0, 2.0)  # before each further try
+WAITS_S = (0.25, 0.5, 1.0, 2.0)  # before each retry
 
 _SKIPPED_AT_ONCE = 1 << 20
 _NO_RANGES = "range requests"  # in the words of fsspec's ValueError
@@ -32,10 +32,10 @@ class PrefetchedFile:
     Args:
         url: The file.
         start: The offset to begin at.
-        block_bytes: How much is asked for at a time; at most `MOST_AT_ONCE` blocks are held besides the one being read.
+        block_bytes: Size of a request; at most `MOST_AT_ONCE` blocks are in memory besides the one being read.
 
     Attributes:
-        size: The file's size, or None if its place doesn't say.
+        size: The file's size, or None if the storage doesn't report it.
     """
 
     def __init__(self, url: str, start: int = 0, block_bytes: int = BLOCK_BYTES) -> None:
@@ -55,7 +55,7 @@ class PrefetchedFile:
         self._remote.close()
 
     def read(self, at_most: int) -> bytes:
-        """The next bytes; fewer than asked for only at the end of the file."""
+        """The next bytes; fewer than requested only at the end of the file."""
         parts, remaining = [], at_most
         while remaining and (self._block or self._next_block()):
             parts.append(self._block[:remaining])
@@ -64,7 +64,7 @@ class PrefetchedFile:
         return b"".join(parts)
 
     def _next_block(self) -> bool:
-        """Take the next block, and have more fetched behind it; False at the end."""
+        """Take the next block, and request more after it; False at the end."""
         if self._ended:
             return False
         self._prefetch()
@@ -94,7 +94,7 @@ class PrefetchedFile:
         return _retry(lambda: self._remote.fetch(start, end), self._closed)
 
     def _stream_instead(self) -> bool:
-        """Go on without asking for parts: this server gives a file from its beginning or not at all."""
+        """Continue without range requests: this server only sends whole files."""
         self._pool.shutdown(wait=True, cancel_futures=True)  # two can't read one stream
         self._blocks.clear()
         self._remote.stream()
@@ -104,7 +104,7 @@ class PrefetchedFile:
 
 
 def remote_bytes(url: str, start: int, count: int, tries: int | None = None) -> bytes:
-    """A part of a remote file; less than asked for only at its end."""
+    """A part of a remote file; less than requested only at its end."""
     waits = WAITS_S if tries is None else WAITS_S[: tries - 1]
     never = threading.Event()
     remote = _retry(lambda: _Remote(url), never, waits)
@@ -123,7 +123,7 @@ def remote_bytes(url: str, start: int, count: int, tries: int | None = None) -> 
 
 
 class _Remote:
-    """One remote file: asks its place for parts of it, and for nothing twice."""
+    """One remote file: requests parts of it, none of them twice."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -139,15 +139,15 @@ class _Remote:
 
     @property
     def at_once(self) -> int:
-        """How many parts may be asked for at the same time."""
+        """How many parts may be requested at the same time."""
         return 1 if self._is_stream or not getattr(self._files, "async_impl", False) else MOST_AT_ONCE
 
     def stream(self) -> None:
-        """From now on ask for the whole file, whose parts must then be asked for in order."""
+        """From now on request the whole file; its parts must then be read in order."""
         self._is_stream = True
 
     def close(self) -> None:
-        """Let go of the stream, if there is one."""
+        """Close the stream, if there is one."""
         if self._stream is not None:
             self._stream.close()
 
@@ -166,10 +166,10 @@ class _Remote:
         return bytes(data)
 
     def fail_if_changed(self) -> None:
-        """Raise if the file isn't what it was when it was opened.
+        """Check that the file is unchanged since it was opened.
 
         Raises:
-            TraceError: It has changed, or there is none any more.
+            TraceError: It changed or was deleted.
         """
         try:
             info = self._info()
@@ -178,7 +178,7 @@ class _Remote:
                 raise
             raise self._changed("It was deleted") from error
         if remote_stamp(info) != self._stamp:
-            raise self._changed("It was written anew")
+            raise self._changed("It was rewritten")
 
     def _changed(self, how: str) -> TraceError:
         return TraceError(self.url, f"the file changed while it was read. {how}; open it again once it is complete.")
@@ -194,7 +194,7 @@ class _Remote:
         if not self._is_http:
             part: bytes = self._files.cat_file(self._key, start=start, end=end)
             return part
-        # A server that knows no ranges answers with the whole file; fsspec's file then stops where ours does.
+        # A server without range requests answers with the whole file; fsspec's file then stops where ours does.
         with self._files.open(self._key, block_size=end - start, cache_type="none", size=self.size) as file:
             file.seek(start)
             return bytes(file.read(end - start))
@@ -227,7 +227,7 @@ class _Remote:
 
 
 def _retry(ask: Callable[[], Result], closed: threading.Event, waits: Sequence[float] | None = None) -> Result:
-    """What `ask` returns, asking again after transient errors, until it is closed."""
+    """The result of `ask`, retried after transient errors, until it is closed."""
     for wait in WAITS_S if waits is None else waits:
         try:
             return ask()

@@ -1,6 +1,6 @@
-"""Opens files that anybody may have put there, and never waits for one.
+"""Opens files in folders that others can write to, without ever blocking.
 
-Opening a named pipe waits until somebody writes to it, for ever if nobody does, and a device may never end.
+Opening a named pipe blocks until another process writes to it, perhaps forever, and a device may never end.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _KINDS = (
 
 
 class NotAFile(OSError):
-    """A path that leads to a pipe, a socket or a device."""
+    """A path of a pipe, a socket or a device."""
 
 
 def open_regular(path: str) -> IO[bytes]:
-    """Open a regular file, or one that a link leads to.
+    """Open a regular file, or a link to one.
 
     Raises:
         NotAFile: It is a pipe, a socket or a device.
@@ -32,7 +32,7 @@ def open_regular(path: str) -> IO[bytes]:
         ValueError: No file can have this name.
     """
     _check(path, os.stat(path).st_mode)  # noqa: PTH116  # paths are texts here
-    handle = os.open(path, _FLAGS)  # without waiting, since it may be another by now
+    handle = os.open(path, _FLAGS)  # non-blocking, because it may have been replaced meanwhile
     try:
         _check(path, os.fstat(handle).st_mode)
         return os.fdopen(handle, "rb")
@@ -42,7 +42,7 @@ def open_regular(path: str) -> IO[bytes]:
 
 
 def check_replaceable(path: str) -> None:
-    """Let a file be written in place of what has this path: only of a file, or of nothing.
+    """Check that a path may be replaced by a file: it is a file or doesn't exist.
 
     Raises:
         NotAFile: It is a pipe, a socket or a device.

@@ -1,7 +1,7 @@
 """URLs and their file systems.
 
-Every one comes with a library of its own, and each library with errors, settings and environment variables of its own.
-What we ask of them differently is here, and nowhere else.
+Each protocol has its own library, with its own errors, settings and environment variables. Only this module handles
+these differences.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _URL = re.compile(r"([a-zA-Z][0-9a-zA-Z.+-]*)://")
 
-# The extra of pyproject.toml that brings what a protocol needs, and how it is told who asks.
+# The extra of pyproject.toml that a protocol needs, and how to set its credentials.
 _EXTRAS = {
     "s3": "s3",
     "s3a": "s3",
@@ -31,7 +31,7 @@ _EXTRAS = {
     "https": "http",
 }
 _CREDENTIALS = {
-    "s3": "Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; FSSPEC_S3_ANON=true asks without any",
+    "s3": "Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; FSSPEC_S3_ANON=true for anonymous access",
     "gcs": "Run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS",
     "azure": "Set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or AZURE_STORAGE_CONNECTION_STRING",
 }
@@ -52,7 +52,7 @@ def is_url(path: str) -> bool:
 def last_part(path: str) -> str:
     """The name of a file or folder, or all of the path if it has none."""
     if kind_of(path) == "http":
-        address = urlsplit(path)  # a signed address ends in its signature
+        address = urlsplit(path)  # a signed URL ends in its signature
         return unquote(PurePath(address.path).name) or address.netloc
     return PurePath(path.rstrip("/")).name or path
 
@@ -64,12 +64,12 @@ def kind_of(url: str) -> str:
 
 
 def file_system(url: str) -> tuple[AbstractFileSystem, str]:
-    """The file system of a URL, and what the file is called there.
+    """The file system of a URL, and the file's path in it.
 
     Raises:
-        ImportError: A package is missing; the message says which extra brings it.
-        ValueError: Nobody knows this protocol.
-        OSError: The library that the package needs isn't there.
+        ImportError: A package is missing; the message names the extra that installs it.
+        ValueError: The protocol is unknown.
+        OSError: A library that the package needs is missing.
     """
     from fsspec.core import url_to_fs  # imports slowly, and few files are remote
 
@@ -88,19 +88,19 @@ def file_system(url: str) -> tuple[AbstractFileSystem, str]:
 
 
 def _options(kind: str) -> dict[str, Any]:
-    if kind == "s3":  # twice, for s3fs and we try again too
+    if kind == "s3":  # twice, because s3fs and we retry too
         return {"config_kwargs": {"retries": {"max_attempts": 2, "mode": "standard"}}}
     if kind == "http":
         from aiohttp import ClientTimeout
 
-        # No end to a long download that goes on, one to a connection that is silent; bytes as they are stored.
+        # No timeout for a download that makes progress, one for a silent connection; no decompression in transit.
         patience = ClientTimeout(total=None, sock_connect=20, sock_read=60)
         return {"client_kwargs": {"timeout": patience}, "headers": {"Accept-Encoding": "identity"}}
     return {}
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether asking again may help: a connection or a server that failed, not one that said no."""
+    """Whether a retry may help: the connection or the server failed, but didn't refuse."""
     error = _cause(error)
     status = _status(error)
     if status is not None:
@@ -109,19 +109,19 @@ def is_transient(error: BaseException) -> bool:
 
 
 def is_gone(error: BaseException) -> bool:
-    """Whether there is no such file; fsspec calls whatever goes wrong over HTTP so."""
+    """Whether there is no such file; fsspec raises FileNotFoundError for every HTTP error."""
     cause = _cause(error)
     return isinstance(cause, FileNotFoundError) or _status(cause) == 404
 
 
 def words(error: BaseException, url: str = "") -> str:
-    """What went wrong, without a full stop; with what to do where access was refused."""
+    """What went wrong, without a period; with what to do if access was denied."""
     error = _cause(error)
     lines = (getattr(error, "strerror", None) or str(error)).strip().splitlines()
     text = (lines[0] if lines else type(error).__name__).rstrip(".")
     status = _status(error)
     if is_gone(error) and is_url(url):
-        return "there is nothing of this name"
+        return "there is nothing with this name"
     if status is not None:
         text = f"the server answered {status} {getattr(error, 'message', '')}".rstrip()
     advice = _CREDENTIALS.get(kind_of(url)) if status in (401, 403) or _is_refused(error) else None
@@ -129,7 +129,7 @@ def words(error: BaseException, url: str = "") -> str:
 
 
 def _is_refused(error: BaseException) -> bool:
-    """Whether nobody was let in: every library has a word of its own for it."""
+    """Whether access was denied: every library reports it differently."""
     message = f"{type(error).__name__} {error}"
     return (
         isinstance(error, PermissionError)
@@ -138,7 +138,7 @@ def _is_refused(error: BaseException) -> bool:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """Over HTTP fsspec calls whatever goes wrong a file that isn't found."""
+    """The original error: over HTTP fsspec turns every error into FileNotFoundError."""
     cause = error.__cause__
     is_http = isinstance(cause, OSError) or type(cause).__module__.startswith("aiohttp")
     return cause if isinstance(error, FileNotFoundError) and cause is not None and is_http else error

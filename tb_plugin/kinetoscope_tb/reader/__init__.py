@@ -1,11 +1,11 @@
 """Trace files → `Trace`. Every quirk of the format, and every repair, lives in this package.
 
 input               a file as blocks of decompressed UTF-8 text
-scan                text → sorted events, with scanning threads; damage and its repair
+scan                text → sorted events, in several threads; damage and its repair
 frames              sorted events → the frames of a trace, on one time axis
-preview             what is known before all of it is read
+preview             counts of the events read so far
 event               one event as the file has it
-writer_fingerprint  details of the text that tell who wrote it
+writer_fingerprint  details of the text that identify its writer
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Progress:
 
     Args:
         stage: `reading`, then `linking`.
-        read_bytes: How much of the file, as it is stored, was read.
+        read_bytes: How much of the stored (compressed) file was read.
         total_bytes: Size of the file, or None if it isn't known.
-        preview: Tells what was read so far, while `reading`; only whoever is told of the progress may call it, before
-            returning, since the next piece changes what it looks at.
+        preview: Returns a preview of what was read so far, while `reading`; only the progress callback may call it, and
+            only before it returns, because the next chunk changes the underlying columns.
     """
 
     stage: str
@@ -56,13 +56,14 @@ def read(
 
     Args:
         path: The file.
-        threads: How many threads scan; as many as are worth it if not given.
-        block_bytes: How much text is handled at a time; it changes speed and memory, never the result.
-        progress: Called after each block, and whenever some of the file was read; what it raises ends the reading.
+        threads: Number of scanning threads; by default as many as the reading thread can feed.
+        block_bytes: Size of a block of text; affects speed and memory, never the result.
+        progress: Called after each block, and whenever some of the file was read; an exception from it ends the
+            reading.
 
     Raises:
         TraceError: The file can't be read.
-        NotATrace: It holds no trace events.
+        NotATrace: It has no trace events.
     """
     source = Source(os.fspath(path), block_bytes, lambda: report("reading", None))
 
@@ -81,7 +82,7 @@ def read_blocks(
     threads: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Trace:
-    """Read a trace from blocks of decompressed text, as `read` does; `path` is what messages call it."""
+    """Read a trace from blocks of decompressed text, as `read` does; `path` is its name in messages."""
     done = 0
 
     def counted() -> Iterable[bytes]:
@@ -110,7 +111,7 @@ def _trace(
 
 
 def _ingested(blocks: Iterable[bytes], path: str, threads: int | None, report: _Report) -> Ingested:
-    """The events; what was counted on the way for whoever waits is gone before they are put together."""
+    """The events; the preview's counts are freed before the frames are built."""
     builder = PreviewBuilder()
 
     def progress(ingested: Ingested) -> None:

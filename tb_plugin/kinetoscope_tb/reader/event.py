@@ -1,7 +1,7 @@
-"""One event as the file has it, with every argument: what the details of a row show.
+"""One event as recorded in the file, with every argument, for the details of a row.
 
-A row knows where its event lies in the text that was scanned: decompressed, and in UTF-8. Plain files are read right
-there; others from their start, at some GB of text a second.
+A row stores the offset of its event in the scanned text, which is decompressed and in UTF-8. Plain files are read at
+that offset; others from the start, at some GB of text per second.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Event:
     """One event of a file.
 
     Args:
-        offset, length: Where it lies in the decompressed text, in bytes.
-        text: How the file spells it.
-        value: What it says; None if that can't be told. A number that JavaScript would change, because it is too long
-            or no number at all (NaN), is a text.
-        problem: What is wrong with it, in words.
+        offset, length: Its position in the decompressed text, in bytes.
+        text: Its text in the file.
+        value: Its parsed value; None if it can't be parsed. Numbers that JavaScript can't represent, because they are
+            too long or not a number (NaN), are text.
+        problem: A sentence about what is wrong with it; empty if nothing is.
     """
 
     offset: int
@@ -54,7 +54,7 @@ def event_length(trace: Trace, offset: int) -> int:
     """How long the event at this offset is.
 
     Raises:
-        NotFound: No row of the trace is of an event that begins there.
+        NotFound: No row of the trace belongs to an event that begins there.
     """
     starts: list[int] = []
     for name in COLLECTED:
@@ -70,13 +70,13 @@ def event_length(trace: Trace, offset: int) -> int:
 
 
 class EventTexts:
-    """The texts of events; the text around those asked for last is remembered."""
+    """The texts of events; the text around the most recent ones is cached."""
 
     def __init__(self) -> None:
         self._windows: deque[tuple[str, Any, int, bytes]] = deque(maxlen=_REMEMBERED)
 
     def event(self, path: str, stamp: Any, offset: int, length: int) -> Event:
-        """The event at this place.
+        """The event at an offset.
 
         Args:
             path: The file.
@@ -85,11 +85,12 @@ class EventTexts:
             length: How many bytes it has there.
 
         Raises:
-            TraceError: The file can't be read, or holds less text.
+            TraceError: The file can't be read, or has less text.
         """
         text = self._text(path, stamp, offset, length)
         if len(text) < length:
-            raise TraceError(path, f"its text ends before byte {offset + length}: the file was cut since it was read.")
+            end = offset + length
+            raise TraceError(path, f"its text ends before byte {end}: the file was truncated since it was read.")
         return event_of(text, offset)
 
     def _text(self, path: str, stamp: Any, offset: int, length: int) -> bytes:
@@ -99,14 +100,14 @@ class EventTexts:
         if _PLAIN_TEXT.fullmatch(stored_bytes(path, 0, 4)):
             text = stored_bytes(path, offset, length)
             if text.startswith(b"{") and text.endswith(b"}"):
-                return text  # else the text that was scanned had other bytes: another encoding
+                return text  # otherwise the scanned text was in another encoding
         start, window = _window(path, offset, length)
         self._windows.append((path, stamp, start, window))
         return window[offset - start : offset - start + length]
 
 
 def _window(path: str, offset: int, length: int) -> tuple[int, bytes]:
-    """(offset, text) of what lies around the event."""
+    """(offset, text) of the text around the event."""
     end, blocks_read = 0, []
     with Source(path, _BLOCK_BYTES) as blocks:
         for block in blocks:
@@ -122,7 +123,7 @@ def _window(path: str, offset: int, length: int) -> tuple[int, bytes]:
 
 
 def event_of(raw: bytes, offset: int = 0) -> Event:
-    """What an event's text says."""
+    """Parse the text of an event."""
     problems = []
     try:
         text = raw.decode()
@@ -135,12 +136,10 @@ def event_of(raw: bytes, offset: int = 0) -> Event:
     except json.JSONDecodeError as error:
         where = offset + len(text[: error.pos].encode())
         value = _repaired_value(raw)
-        shown = (
-            "its text is shown as the file has it" if value is None else "its values are shown as they were repaired"
-        )
+        shown = "its text is shown as recorded" if value is None else "its repaired values are shown"
         problems.append(f"This event is damaged at byte {where}; {shown}.")
     except RecursionError:
-        problems.append("This event is nested too deeply; its text is shown as the file has it.")
+        problems.append("This event is nested too deeply; its text is shown as recorded.")
     if value is not None and not isinstance(value, dict):
         value = None
         problems.append("This isn't an event.")
@@ -161,7 +160,7 @@ def _whole(value: Any) -> Any:
 
 
 def _repaired_value(raw: bytes) -> Any:
-    """What a damaged event says once it is repaired, as reading does it; None if it can't be."""
+    """The value of a damaged event after the reader's repair; None if it can't be repaired."""
     events, lost = repaired(raw)
     return None if lost or len(events) != 1 else _value(strict_event(events[0].text).decode())
 

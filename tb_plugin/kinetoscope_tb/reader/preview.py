@@ -1,10 +1,10 @@
-"""What the beginning of a file holds, told while the rest is still being read.
+"""A preview of a file while the rest of it is being read.
 
-Kineto writes the host's operators first, then Python's functions, and what the devices did last: in 55 recordings from
-torch 1.8 to 2.11, on NVIDIA, AMD and MTIA, no kernel stands in the first third of the events, and in those with Python
-functions none in the first two thirds. So a beginning is no small recording: shares, idle times, links and self times
-worked out from it would be wrong. What is told here is what the rest can only raise: how many events there are, and how
-long they last by name.
+Kineto writes host operators first, then Python functions, and device events last: in 55 recordings from torch 1.8 to
+2.11, on NVIDIA, AMD and MTIA, no kernel is in the first third of the events, and in those with Python functions none in
+the first two thirds. So the start of a file is not a small recording: shares, idle times, links and self times computed
+from it would be wrong. The preview has only numbers that the rest can only raise: counts of events, and total durations
+by name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .scan.rows import LAYOUTS, Rows
 from .scan.tokens import Texts
 
 MOST_NAMES = 8
-_ROWS_AT_ONCE = 1 << 18  # else the arrays in between outweigh the columns
+_ROWS_AT_ONCE = 1 << 18  # otherwise temporary arrays exceed the columns
 _FARTHEST_NS = 2**62
 
 KINDS = {
@@ -38,7 +38,7 @@ KINDS = {
     "arrows": (Kind.FLOW,),
     "others": (Kind.SYNC, Kind.OTHER, Kind.UNKNOWN, Kind.END),
 }
-"""In the words of people; names of threads and events without a usable time are of no kind."""
+"""Display names; thread names and events without a usable time have no kind."""
 
 _SPANNING = ("host_events", "launches", "device_events")
 
@@ -50,7 +50,7 @@ class NamedTime:
     Args:
         name: Their name.
         count: How many of them were read.
-        total_ns: How long they last together, each with all that happens inside it.
+        total_ns: Sum of their durations, children included.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Preview:
         steps: How many different ProfilerStep ranges were read.
         step_ns: The median of how long these last on the host; None without any.
         operators, kernels: The names that last longest so far, at most MOST_NAMES.
-        meta: What the file says before its events.
+        meta: The metadata before the events.
     """
 
     events: int
@@ -84,7 +84,7 @@ class Preview:
 
 
 class _ByName:
-    """How often each name occurs and how long its events last together, by the code of the name."""
+    """Count and total duration of the events of each name, by the code of the name."""
 
     def __init__(self) -> None:
         self._count = np.zeros(0, np.int64)
@@ -111,7 +111,7 @@ class _ByName:
 
 
 class PreviewBuilder:
-    """Counts the events of a file that is being read, each of them once, however often it is asked."""
+    """Counts the events of a file that is being read, each once, however often a preview is requested."""
 
     def __init__(self) -> None:
         self._done = {name: 0 for name, layout in LAYOUTS.items() if layout.is_timed}
@@ -122,7 +122,7 @@ class PreviewBuilder:
         self._texts = Texts([])
 
     def preview(self, ingested: Ingested) -> Preview:
-        """What was read so far; for the thread that reads, between two pieces."""
+        """A preview of what was read so far; for the reading thread, between two chunks."""
         if self._meta is None:
             outside = metadata(ingested.head, b"")
             self._meta = Meta(outside.top)

@@ -1,8 +1,8 @@
-"""Marks of the writer: keys, categories and ways of writing that occur in samples of a file's text.
+"""Fingerprint of the writer: keys, categories and number formats that occur in samples of a file's text.
 
-No trace says which torch wrote it. Details that the frames leave out do, such as keys that nothing here reads and how
-lines are broken; measures/recording/torch_version.py knows which release brought which. Samples are enough for that:
-the text's start, its end, and a little from behind every doubling of its length.
+No trace records which torch wrote it. Details that the frames leave out show it, such as keys that nothing here reads
+and line breaks; measures/recording/torch_version.py lists which release introduced which. Samples are enough: the
+text's start, its end, and a little after every doubling of its length.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FORMS = {
 
 
 class Samples:
-    """What is kept of a text while it passes; the same whatever the sizes of the blocks."""
+    """Samples of a text that passes through; independent of block sizes."""
 
     def __init__(self) -> None:
         self._length = 0
@@ -41,7 +41,7 @@ class Samples:
         self._between: dict[int, bytes] = {}
 
     def passing(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """The blocks, each looked at before it is handed on."""
+        """The blocks, each sampled before it is passed on."""
         for block in blocks:
             self._keep(block)
             yield block
@@ -70,10 +70,10 @@ class Samples:
 
 
 def _form_of_times(fractions: list[bytes]) -> str | None:
-    """How times are written: in whole microseconds, or whether their decimals lack zeros in front.
+    """The format of times: whole microseconds, or decimals without their leading zeros.
 
     From 2024-03-18 to 2024-04-03 kineto wrote 1 005 ns as 1.5 (from dfd563dd to c4357a90). Such decimals never begin
-    with 0 and may end with it, while those of a float that was written anew may begin with 0 and never end with it.
+    with 0 and may end with it, while those of a float written by another tool may begin with 0 and never end with it.
     """
     if not fractions:
         return None

@@ -2,9 +2,9 @@
 
 core      what is drawn: model, tracks, lanes, levels of detail
 search    slices by text, by values, by rows of views; areas
-details   all of one slice
-counters  what changes over time beside the slices
-paths     critical paths
+details   one slice: timing, links, arrows, statistics
+counters  counter tracks: memory, utilization, queues, the program's own counters
+critical_path  critical paths, of one worker and across ranks
 
 As a file for other viewers: `export/chrome_json`.
 """

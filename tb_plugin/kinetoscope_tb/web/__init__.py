@@ -1,9 +1,9 @@
 """HTTP requests to answers: TensorBoard calls `app.routes`.
 
-app, queries, responses  routes; what a request asks for; answers and errors as HTTP
+app, queries, responses  routes; query parameters; answers and errors as HTTP
 encode                   answers as JSON values, for the page and the command line
 timeline, slices, paths  the timeline's routes          export, perfetto   for other viewers
 capture, access          requests to running jobs, and who may send them
-report                   the page with its answers as one file
+report                   the page and its answers in one file
 assets                   the built page
 """

@@ -1,14 +1,14 @@
-"""Who may change something through this server: the plugin's own page, under an address that is the server's.
+"""Who may change something through this server: only the plugin's own page, opened at an address of this server.
 
-Three checks, since each alone leaves a way in:
+Three checks, because each alone can be bypassed:
 
-- The `Host` is an IP address, localhost, or a name that the server has. DNS rebinding gives a foreign page an address
-  that leads here, and to the browser both are one origin; but that address is always a name, and never one of these.
-- The browser says that a page of the same origin asks. Where it doesn't, `Provenance` has to be the address asked.
-- The request carries a token that is made anew for each process, and that only a page of the same origin can read.
+- `Host` is an IP address, localhost, or a known name of the server. DNS rebinding makes a name of another site point
+  here, and the browser takes both for one origin; but that name is never one of these.
+- `Sec-Fetch-Site` is same-origin. If the browser doesn't send it, `Origin` must equal the requested address.
+- The request carries a token. Each process generates a new one, and only a page of the same origin can read it.
 
-`X-Forwarded-Host` is never looked at: anybody can send it. What only reads is not checked, as in the rest of
-TensorBoard; SECURITY.md says so.
+`X-Forwarded-Host` is ignored because any client can send it. Requests that only read are not checked, as in the rest of
+TensorBoard (see SECURITY.md).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOKEN_HEADER = "X-Kinetoscope-Token"  # noqa: S105  # the name of a header
 
 _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
 _MOST_SHOWN = 100  # characters of a name in a message
-_COMMAND = "kinetoscope trigger RUN, on a machine that can write to the logdir, asks without a page"
+_COMMAND = "kinetoscope trigger RUN does the same without a page, on a machine that can write to the logdir"
 
 
 class UnknownHost(RequestError):
@@ -73,8 +73,8 @@ class WriteAccess:
     """Decides which requests may change something.
 
     Args:
-        hosts: The names that the server has beside localhost and the machine's own; `*.example.org` is every name
-            below example.org.
+        hosts: Names of the server besides localhost and the machine's own; `*.example.org` is every name below
+            example.org.
     """
 
     def __init__(self, hosts: Iterable[str] = ()) -> None:
@@ -89,10 +89,10 @@ class WriteAccess:
         return cls([host or "", *os.environ.get(HOSTS, "").split(",")])
 
     def token_for(self, request: Request) -> str:
-        """The token for the page that asks.
+        """The token for the page that sent the request.
 
         Raises:
-            UnknownHost: It asks under a name that isn't the server's.
+            UnknownHost: The page was opened under a name that isn't the server's.
             NotOurPage: It is a page of another origin.
         """
         self._check_host(request)
@@ -101,12 +101,12 @@ class WriteAccess:
         return self._token
 
     def check(self, request: Request) -> None:
-        """Let a request change something.
+        """Check that a request may change something.
 
         Raises:
-            UnknownHost: It asks under a name that isn't the server's.
+            UnknownHost: It was sent under a name that isn't the server's.
             NotOurPage: A page of another origin may have sent it.
-            WrongToken: It hasn't the token.
+            WrongToken: Its token is missing or wrong.
         """
         self._check_host(request)
         if not _is_same_origin(request):
@@ -139,9 +139,9 @@ def _is_address(name: str) -> bool:
 
 
 def _is_same_origin(request: Request) -> bool:
-    """Whether the page that asks has the address that it asks.
+    """Whether the page that sent the request has the same origin.
 
-    A browser says so itself where the address is one that it trusts: https, or this machine.
+    Browsers send `Sec-Fetch-Site` only to addresses that they trust: https, or this machine.
     """
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
     if site:

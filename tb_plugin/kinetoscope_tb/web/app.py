@@ -26,12 +26,12 @@ def routes(engine: Engine, access: WriteAccess | None = None) -> dict[str, Calla
     """The WSGI applications by route.
 
     Args:
-        engine: What they answer from.
-        access: Which requests may change something; those of this machine's own names if not given.
+        engine: Answers the questions.
+        access: Which requests may change something; by default those to this machine's own names.
     """
     access = access or WriteAccess()
     answers: dict[str, Handler] = {"/runs": _runs, "/views": _views, "/state": _state, "/view": _view}
-    answers |= {"/compare": _compare, "/event": _event, "/*": _elsewhere}
+    answers |= {"/compare": _compare, "/event": _event, "/*": _unknown_route}
     answers |= {**timeline.ROUTES, **slices.ROUTES, **paths.ROUTES, **export.ROUTES, **perfetto.ROUTES}
     apps = {route: Request.application(partial(answer_response, engine, handler)) for route, handler in answers.items()}
     apps["/capture"] = Request.application(
@@ -96,7 +96,7 @@ def _event(engine: Engine, request: Request) -> object:
     return encode.event(engine.event(file_of(engine, query), offset))
 
 
-def _elsewhere(_engine: Engine, request: Request) -> object:
+def _unknown_route(_engine: Engine, request: Request) -> object:
     routes_here = ("runs", "views", "state", "view", "compare", "event", "timeline", "capture", "static/…")
     raise NotFound("route", request.path, routes_here)
 

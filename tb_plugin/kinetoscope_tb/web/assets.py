@@ -16,7 +16,7 @@ def asset(name: str, folder: Path = STATIC) -> tuple[bytes, str]:
     """Content and media type of a file in the folder.
 
     Raises:
-        NotFound: There is none of this name inside the folder.
+        NotFound: The folder has no such file.
     """
     files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     if name not in files:

@@ -19,19 +19,19 @@ MOST_BYTES = 4096
 
 
 class TooLarge(RequestError):
-    """A request with more in it than any that makes sense."""
+    """A request with a body that is too long."""
 
     status = 413
 
 
 class NotJSON(RequestError):
-    """A request of another media type, which a page may send to any site without asking first."""
+    """A request of another media type, which a page of another site may send without a preflight request."""
 
     status = 415
 
 
 def list_jobs(access: WriteAccess, engine: Engine, request: Request) -> object:
-    """The jobs that record, or the one of a run, and what a request to one needs."""
+    """The jobs that record, or the one of a run, and the token for requests to them."""
     query = query_of(request, (), optional=("run",))
     matches = [job_called(engine.logdirs, query["run"])] if "run" in query else jobs(engine.logdirs)
     return {"state": "ready", "jobs": [job.to_json() for job in matches], **_token(access, request)}
@@ -50,31 +50,31 @@ def request_recording(access: WriteAccess, engine: Engine, request: Request) -> 
 
     Raises:
         RequestError: It may not come from our page.
-        NotJSON: It says that it is something else.
+        NotJSON: Its media type isn't JSON.
         TooLarge: It is too long.
-        BadParameter: It can't be followed.
+        BadParameter: Its content isn't valid.
     """
     query_of(request, ())
     access.check(request)
     if request.mimetype != "application/json":
-        raise NotJSON(f"A request is application/json, not {request.mimetype[:100]!r}.")
+        raise NotJSON(f"A request must be application/json, not {request.mimetype[:100]!r}.")
     value = _body(request)
     run = value.pop("run", None)
     if not isinstance(run, str):
-        raise BadParameter("A request names its run.")
+        raise BadParameter("A request must name its run.")
     unknown = set(value) - {"steps", "warmup", "options"}
     if unknown:
-        raise BadParameter(f"The page asks for steps, warmup and options, not for {min(unknown)!r}.")
+        raise BadParameter(f"A request has no key {min(unknown)!r}; it has run, steps, warmup and options.")
     return {"state": "ready", "request": ask(job_called(engine.logdirs, run), value, "page").id}
 
 
 def _body(request: Request) -> dict[str, Any]:
     if request.content_length is None or request.content_length > MOST_BYTES:
-        raise TooLarge(f"A request has at most {MOST_BYTES} bytes, and says how many.")
+        raise TooLarge(f"A request has at most {MOST_BYTES} bytes, and a Content-Length.")
     try:
         value = json.loads(request.get_data())
     except (ValueError, RecursionError) as error:
-        raise BadParameter(f"A request is JSON: {error}.") from error
+        raise BadParameter(f"A request must be JSON: {error}.") from error
     if not isinstance(value, dict):
-        raise BadParameter("A request is a JSON object.")
+        raise BadParameter("A request must be a JSON object.")
     return value

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from ..view import View
 
 
-_OUR_FAULT = "This failed by a fault of Kinetoscope."
+_OUR_FAULT = "This failed because of a bug in Kinetoscope."
 
 
 def runs(listing: Listing | None) -> dict[str, Any]:
-    """All that lies under the logdirs; None is a listing that isn't done yet."""
+    """All runs under the logdirs; None is a listing that isn't done yet."""
     if listing is None:
         return {"runs": [], "problems": [], "scanning": True}
     labels = run_labels(listing.runs)
@@ -62,14 +62,15 @@ def short_stamp(stamp: object) -> str:
 def state(
     trace: Trace, shown: str, views: Mapping[str, View], health: pl.DataFrame | Missing, *, is_alone: bool = True
 ) -> dict[str, Any]:
-    """What is known of a trace.
+    """The state of a loaded trace.
 
     Args:
         trace: The trace.
         shown: Its path as the page shows it.
         views: The catalogue.
         health: That view of it.
-        is_alone: Whether its run has no other workers. What a run of several lacks, its views themselves say.
+        is_alone: Whether its run has no other workers. In runs of several, the views of whole runs report what is
+            missing.
     """
     has_nothing = is_alone and not trace.holds("communication")
     return {
@@ -93,12 +94,12 @@ def loading(progress: LoadingProgress, view: str | None = None) -> dict[str, Any
 
 
 def reading(progress: LoadingProgress, preview: Partial | None) -> dict[str, Any]:
-    """How far a trace is, and what is known of it meanwhile, if that takes long."""
+    """The progress of reading a trace, and a preview of it if that takes long."""
     return loading(progress) if preview is None else {**loading(progress), "partial": partial(preview)}
 
 
 def partial(loaded: Partial) -> dict[str, Any]:
-    """What a part of a file holds: counts and sums that the rest will raise, and what stands before the events."""
+    """A preview: counts and sums that the rest of the file will raise, and the metadata before the events."""
     from ..views.overview.environment import job_facts
 
     preview = loaded.preview
@@ -122,7 +123,7 @@ def partial(loaded: Partial) -> dict[str, Any]:
 
 
 def view_answer(view: View, result: pl.DataFrame | Missing) -> dict[str, Any]:
-    """What a view says of a trace."""
+    """The answer of a view."""
     if isinstance(result, Missing):
         return {"state": "missing", "view": view.id, "hint": result.hint}
     return {"view": view.id, **table(view.table, result)}
@@ -136,7 +137,7 @@ def table(of: type[Table], frame: pl.DataFrame) -> dict[str, Any]:
 
 
 def comparison(view: View, result: Comparison | Missing) -> dict[str, Any]:
-    """What a view says of two traces side by side."""
+    """A view of two traces, compared."""
     from ..pictures import parent_column
     from ..view import column_descriptions
 
@@ -162,18 +163,18 @@ def event(one: Event) -> dict[str, Any]:
 
 
 def track(one: Track) -> dict[str, Any]:
-    """A track of the timeline; its row among the trace's threads is the server's own matter."""
+    """A track of the timeline, without its row among the trace's threads, which is internal."""
     fields = asdict(one)
     del fields["thread"]
     return fields
 
 
 def failure(error: Exception, view: str | None = None) -> dict[str, Any]:
-    """What went wrong; the inside of a fault of ours is not told."""
+    """An error as JSON; for bugs of ours, without details."""
     if isinstance(error, KinetoscopeError):
         code, message = error.code, str(error)
     else:
-        code, message = "internal_error", f"{_OUR_FAULT} TensorBoard's log says more. Please report it."
+        code, message = "internal_error", f"{_OUR_FAULT} See TensorBoard's log for details, and please report it."
     return {"state": "failed", **({} if view is None else {"view": view}), "code": code, "message": message}
 
 
@@ -193,8 +194,8 @@ def without_nan(frame: pl.DataFrame) -> pl.DataFrame:
 def csv(frame: pl.DataFrame) -> str:
     """The frame as CSV for spreadsheets, as the page's button gives it.
 
-    A text that a spreadsheet might run as a formula begins with an apostrophe: a trace may come from anybody. JSON has
-    the texts as they are. What looks like a formula is said once, in `formulas.json`, which the page is built with.
+    Text that a spreadsheet might run as a formula gets an apostrophe in front, because traces aren't trusted. JSON has
+    the text unchanged. `formulas.json` defines what looks like a formula; the page is built with the same file.
     """
     import polars as pl
 

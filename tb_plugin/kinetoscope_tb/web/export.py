@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from .responses import Handler
 
 OPTIONAL = ("from_ns", "to_ns", "workers", "include")
-MOST_SIZES = 16  # of one trace that are remembered
+MOST_SIZES = 16  # cached per trace
 _WORKER = {"worker": str, "span": str, "shift_ns": int}
 
 
 @dataclass(frozen=True)
 class _ExportRequest:
-    """A file to be made: of these recordings, each with what is added to its times; of this range."""
+    """The requested export: recordings, each with the shift of its times; the range; the extras."""
 
     files: list[tuple[TraceFile, int]]
     window: tuple[int | None, int | None]
@@ -79,12 +79,12 @@ def _size_of(
 
 
 def _export_request(engine: Engine, request: Request) -> _ExportRequest:
-    """What the request asks for.
+    """The parsed request.
 
     Raises:
-        BadParameter: It can't be asked like that.
+        BadParameter: A parameter isn't valid.
         NotFound: There is no such recording.
-        Changed: The first recording is another by now.
+        Changed: The first recording changed since it was opened.
     """
     query = query_of(request, (*NAMES, "stamp"), optional=OPTIONAL)
     extras = _extras(query.get("include", ""))

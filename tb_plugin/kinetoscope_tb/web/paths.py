@@ -1,4 +1,4 @@
-"""The timeline's routes for critical paths: that of one worker, what of that across ranks is on it, and who has it."""
+"""The timeline's routes for critical paths: of one worker, across ranks, and the share of each rank."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..engine import Missing
 from ..errors import NotFound
-from .queries import STAMPED_NAMES, a_time, current_file, query_of
+from .queries import STAMPED_NAMES, current_file, query_of, time_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 Pieces = TypeVar("Pieces", bound="PathPieces | CrossRankPieces")
 
-BUCKETS = 2000  # of the range that a path is asked for: shorter stretches in one are told as one
+BUCKETS = 2000  # of the requested range: shorter pieces in one bucket are grouped
 RANGE = ("from_ns", "to_ns")
-MAIN_RECORDING = ("main_worker", "main_span")  # whose span it is that the path leads across
+MAIN_RECORDING = ("main_worker", "main_span")  # the recording whose span the path across ranks is of
 
 
 def _path(engine: Engine, request: Request) -> object:
@@ -37,7 +37,7 @@ def _path(engine: Engine, request: Request) -> object:
 
 
 def _window(query: Mapping[str, str]) -> tuple[int, int]:
-    return a_time(query, "from_ns"), a_time(query, "to_ns")
+    return time_parameter(query, "from_ns"), time_parameter(query, "to_ns")
 
 
 def _path_pieces(trace: Trace, timeline: Timeline) -> PathPieces:
@@ -49,7 +49,7 @@ def _path_pieces(trace: Trace, timeline: Timeline) -> PathPieces:
 def _path_within(
     engine: Engine, file: TraceFile, window: tuple[int, int], name: str, make: Callable[..., Pieces], *arguments: object
 ) -> object:
-    """What of a path lies in a range."""
+    """The part of a path in a range."""
     from ..critical_path import Explanation
 
     path = engine.about(file, name, make, *arguments, most=1, shares=Explanation.of)
@@ -102,10 +102,10 @@ def _path_segments_of(ranks: Ranks) -> PathSegments | Missing:
 
 
 def _member(segments: PathSegments, file: TraceFile) -> int:
-    """Which of the ranks a file is.
+    """The member of the path that a file is.
 
     Raises:
-        NotFound: None of them.
+        NotFound: The file isn't part of the path.
     """
     member = segments.member(file.worker, file.span)
     if member is None:

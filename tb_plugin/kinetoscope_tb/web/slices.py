@@ -1,4 +1,4 @@
-"""The timeline's routes for questions about slices: one, those that are found, those of an area."""
+"""The timeline's routes about slices: details of one, search, and the slices in an area."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import BadParameter
 from . import encode
-from .queries import STAMPED_NAMES, a_time, current_file, query_of, whole_number
+from .queries import STAMPED_NAMES, current_file, query_of, time_parameter, whole_number
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .responses import Handler
 
 DIRECTIONS = ("next", "previous")
-MOST_SEARCHES = 3  # finds of one trace that are kept: each may be of all slices
+MOST_SEARCHES = 3  # search results cached per trace: each may have all slices
 
 
 def _slice(engine: Engine, request: Request) -> object:
@@ -53,13 +53,13 @@ def _details(trace: Trace, timeline: Timeline, number: int, links: Links) -> dic
 
 def _find(engine: Engine, request: Request) -> object:
     query = query_of(request, (*STAMPED_NAMES, "find"), optional=("at_ns", "direction", "place"))
-    wish = _wish(query)
+    requested = _requested_hit(query)
     matches = search_slices(engine, current_file(engine, query), query["find"])
-    return {"state": "ready", **_hits(matches, wish)}
+    return {"state": "ready", **_hits(matches, requested)}
 
 
-def _wish(query: dict[str, str]) -> tuple[str, int | None] | None:
-    """(direction or "place", the time or place) of the hit that is asked for; None if none is.
+def _requested_hit(query: dict[str, str]) -> tuple[str, int | None] | None:
+    """(direction or "place", the time or place) of the requested hit; None if none is requested.
 
     Raises:
         BadParameter: A value isn't possible, or they don't go together.
@@ -70,17 +70,17 @@ def _wish(query: dict[str, str]) -> tuple[str, int | None] | None:
     if "place" in query:
         if "at_ns" in query or "direction" in query:
             raise BadParameter("Give place, or at_ns and direction; not both.")
-        return "place", whole_number(query, "place", "how many hits lie before the one that is asked for")
-    at = a_time(query, "at_ns") if "at_ns" in query else None
+        return "place", whole_number(query, "place", "the number of hits before the requested one")
+    at = time_parameter(query, "at_ns") if "at_ns" in query else None
     return (direction, at) if "direction" in query or at is not None else None
 
 
-def _hits(matches: SearchResult, wish: tuple[str, int | None] | None) -> dict[str, Any]:
+def _hits(matches: SearchResult, requested: tuple[str, int | None] | None) -> dict[str, Any]:
     from ..timeline.details.slice_summary import slice_summary
 
     place = -1
-    if wish is not None:
-        which, at = wish
+    if requested is not None:
+        which, at = requested
         place = matches.place_after(at) if which == "next" else matches.place_before(at)
         place = at if which == "place" and at is not None else place
     hit = int(matches.by_start[1][place]) if 0 <= place < matches.numbers.size else -1
@@ -95,7 +95,7 @@ def _hits(matches: SearchResult, wish: tuple[str, int | None] | None) -> dict[st
 
 def _area(engine: Engine, request: Request) -> object:
     query = query_of(request, (*STAMPED_NAMES, "from_ns", "to_ns", "tracks"))
-    begin, end = a_time(query, "from_ns"), a_time(query, "to_ns")
+    begin, end = time_parameter(query, "from_ns"), time_parameter(query, "to_ns")
     if end < begin:
         raise BadParameter(f"to_ns={end} isn't possible; it is no earlier than from_ns={begin}.")
     tracks = query["tracks"].split(",") if query["tracks"] else []
@@ -113,16 +113,16 @@ def _in_area(_trace: Trace, timeline: Timeline, from_ns: int, to_ns: int, tracks
 
 
 def search_slices(engine: Engine, file: TraceFile, find: str) -> SearchResult:
-    """The slices of a file that a find wants; kept, so that tiles of them don't search again.
+    """The slices of a file that match a find; cached, so that tiles of them don't search again.
 
     Raises:
-        BadParameter: It is no find.
+        BadParameter: The find isn't valid.
     """
     from ..timeline.search.search import parsed
     from ..views import VIEWS
 
-    spelling = parsed(find, VIEWS)
-    return engine.about(file, "found", _search, spelling, most=MOST_SEARCHES)
+    query = parsed(find, VIEWS)
+    return engine.about(file, "search", _search, query, most=MOST_SEARCHES)
 
 
 def _search(trace: Trace, timeline: Timeline, find: str) -> SearchResult:
@@ -133,13 +133,13 @@ def _search(trace: Trace, timeline: Timeline, find: str) -> SearchResult:
 
 
 def matching_pyramid(engine: Engine, file: TraceFile, find: str) -> Pyramid:
-    """The slices of a file that a find wants, at any zoom.
+    """The slices of a file that match a find, at any zoom.
 
     Raises:
-        BadParameter: It is no find.
+        BadParameter: The find isn't valid.
     """
     matches = search_slices(engine, file, find)
-    return engine.about(file, "found alone", _pyramid, matches, most=MOST_SEARCHES)
+    return engine.about(file, "search pyramid", _pyramid, matches, most=MOST_SEARCHES)
 
 
 def _pyramid(_trace: Trace, _timeline: Timeline, matches: SearchResult) -> Pyramid:

@@ -1,4 +1,4 @@
-"""The timeline's routes: what is drawn, as JSON and as tiles, and what is asked about slices."""
+"""The timeline's routes: metadata as JSON, labels, and tiles of slices and counters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LABELS_PER_PAGE = 1 << 14
 MOST_TILES = 512  # of one request
-COARSEST = 44  # the whole of five hours in one bucket
+COARSEST = 44  # five hours in one bucket
 
 
 def _timeline(engine: Engine, request: Request) -> object:
@@ -66,7 +66,7 @@ def _labels(engine: Engine, request: Request) -> object:
 
 
 def _tiles(engine: Engine, request: Request) -> object:
-    from ..timeline.core.tile_encoding import batch_bytes
+    from ..timeline.core.pyramid import batch_bytes
 
     query = query_of(request, (*STAMPED_NAMES, "k"), optional=("find",))
     file = current_file(engine, query)
@@ -89,7 +89,7 @@ def _counters(engine: Engine, request: Request) -> object:
 
 
 def _keys(text: str, of: str, count: int) -> list[tuple[int, int, int]]:
-    """(track or counter, level, index) of each tile that is asked for; `count` is how many there are.
+    """(track or counter, level, index) of each requested tile; `count` is the number of tracks or counters.
 
     Raises:
         BadParameter: It isn't spelt TRACK.LEVEL.INDEX,…, or there is no such tile.

@@ -124,7 +124,7 @@ def test_a_link_to_a_file_that_is_no_trace_publishes_nothing_of_it(tmp_path, alw
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "rank0.1.pt.trace.json").symlink_to(key)
     (one,) = publish(str(tmp_path / "run"), str(logdir), always_copy=always_copy)
-    assert (one.is_failed, "no trace" in one.how) == (True, True)
+    assert (one.is_failed, "isn't a trace" in one.how) == (True, True)
     assert not list(logdir.rglob("*.json"))
 
 

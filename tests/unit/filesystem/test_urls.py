@@ -39,7 +39,7 @@ def wrapped(error):
 @pytest.mark.parametrize(
     ("error", "url", "said"),
     [
-        (FileNotFoundError("The bucket doesn't exist"), "s3://b/x", "there is nothing of this name"),
+        (FileNotFoundError("The bucket doesn't exist"), "s3://b/x", "there is nothing with this name"),
         (FileNotFoundError(2, "No such file or directory"), "", "No such file or directory"),
         (
             NoCredentialsError("Unable to locate credentials"),
@@ -50,7 +50,7 @@ def wrapped(error):
         (ClientAuthenticationError("No token.\nTried:\n\tA\n\tB"), "az://c/x", "No token. Set AZURE_STORAGE"),
         (ValueError("account_name with credentials!!"), "abfs://c/x", "credentials!!. Set AZURE_STORAGE"),
         (wrapped(ClientResponseError(503, "Busy")), "https://h/x", "the server answered 503 Busy"),
-        (wrapped(ClientResponseError(404, "Not Found")), "https://h/x", "there is nothing of this name"),
+        (wrapped(ClientResponseError(404, "Not Found")), "https://h/x", "there is nothing with this name"),
         (TimeoutError(), "s3://b/x", "TimeoutError"),
     ],
 )

@@ -102,7 +102,7 @@ def test_numbers_that_javascript_would_change_are_texts():
         (rb'{"ph": "X", "name": "C:\Users"}', {"ph": "X", "name": "C:\\Users"}, "repaired"),
         (b'{"ph": "X", "name": "a "b" c", "ts": 1.5}', {"ph": "X", "name": 'a "b" c', "ts": 1.5}, "repaired"),
         (b'{"ph": "X", "args": {"src": 0x7f, "x": }}', {"ph": "X", "args": {"src": "0x7f", "x": None}}, "repaired"),
-        (b'{"ph": X"Y: {{', None, "as the file has it"),
+        (b'{"ph": X"Y: {{', None, "as recorded"),
     ],
 )
 def test_a_damaged_event_is_shown_as_it_is_and_as_it_was_repaired(raw, value, words):

@@ -314,8 +314,8 @@ def test_a_url_is_opened_through_fsspec():
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "blanks"),
-        (b"  \n", "blanks"),
+        (b"", "whitespace"),
+        (b"  \n", "whitespace"),
         (b"<html><body>Sign in</body>", "HTML"),
         (b"hello", "isn't JSON"),
         (b'{"a": 1}', "no traceEvents"),

@@ -148,7 +148,7 @@ def test_summaries_of_another_recording_are_said_to_be_so():
         frame=stretches.frame.with_columns(pl.when(pl.col("call") >= 0).then(999).otherwise(-1).alias("call")),
     )
     for wrong in (moved, longer):
-        with pytest.raises(TraceError, match=r"rank1: the summary .* is of another recording"):
+        with pytest.raises(TraceError, match=r"rank1: .* computed from the summary of another recording"):
             CrossRankPieces.of(traces[1], timeline, wrong, 1)
 
 

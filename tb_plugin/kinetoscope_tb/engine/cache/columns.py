@@ -1,14 +1,13 @@
-"""Columns as bytes, in a form whose every length is checked before it is used.
+"""Columns as bytes, in a format whose every length is checked before it is used.
 
     magic · blocks · head · length of the head (8) · its checksum (4) · magic
 
-The head is JSON. It says where the blocks are, which hold the columns, and whatever else belongs to them. A block is
-some columns one after the other, compressed with zstd if that makes it smaller. Blocks that are to be mapped into
-memory hold one column each, aligned and as it is.
+The head is JSON: the positions of the blocks and columns, and other values. A block is a sequence of columns,
+compressed with zstd if that makes it smaller. In files that are mapped into memory each block has one column, aligned
+and uncompressed.
 
-Anybody may have written the bytes, and checksums are no signatures. So nothing is allocated before its size was held
-against the size of the file, columns have one of a few types, and texts are UTF-8. What a number means is for others to
-check.
+The bytes are untrusted, and checksums are no signatures. So nothing is allocated before its size was checked against
+the size of the file, columns have one of a few types, and texts are UTF-8. Callers check the values.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ from .values import BrokenEntry, mapping, parsed, sequence, whole
 MAGIC_BYTES = 18
 MOST_HEAD_BYTES = 1 << 22
 MOST_JSON_BYTES = 1 << 26  # of a column that is JSON
-MOST_GROWTH = 32  # how many bytes each byte of a file may stand for
-GROWTH_SLACK = 1 << 16  # bytes that any file may stand for
+MOST_GROWTH = 32  # largest expansion of each byte of a file
+GROWTH_SLACK = 1 << 16  # bytes of expansion that any file may have
 
 _TAIL = struct.Struct(f"<QI{MAGIC_BYTES}s")
 TAIL_BYTES = _TAIL.size
 _BLOCK_BYTES = 1 << 20  # smaller columns share a block
-_ALIGNED = 64  # bytes: a line of the processor's cache
-_THREADS = 4  # that open blocks side by side, where there is much to open
+_ALIGNED = 64  # bytes: a cache line
+_THREADS = 4  # that decompress large entries
 _MUCH = 4 << 20
 _WINDOW_BYTES = 1 << 23  # zstd's
 _NARROW = [np.dtype(name) for name in ("i1", "<i2", "<i4", "<i8")]
@@ -49,16 +48,16 @@ _INTEGERS: dict[Any, Any] = {
 
 Read = Callable[[int, int], "bytes | memoryview"]
 Column = list[Any]
-"""Where a column is: which block, the byte there, the type, how many values."""
+"""The position of a column: block, byte offset, type, number of values."""
 
 
 class Writer:
     """Writes columns to a file, and then the head.
 
     Args:
-        file: Empty, or at the place where this begins.
-        magic: Of which kind the file is, in MAGIC_BYTES bytes.
-        is_mapped: Whether each column is to be mapped into memory.
+        file: The file, positioned where this begins.
+        magic: Identifies the kind of file, in MAGIC_BYTES bytes.
+        is_mapped: Whether columns are written so that they can be mapped into memory.
     """
 
     def __init__(self, file: IO[bytes], magic: bytes, *, is_mapped: bool = False) -> None:
@@ -71,7 +70,7 @@ class Writer:
         self._compressor = zstandard.ZstdCompressor(level=1, write_content_size=False)
 
     def array(self, values: NDArray[Any]) -> Column:
-        """Write numbers as they are."""
+        """Write numbers in their own type."""
         data = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
         if data.dtype.str not in _DTYPES:
             raise TypeError(f"{values.dtype} can't be written as a column")
@@ -84,7 +83,7 @@ class Writer:
         return place
 
     def narrowed(self, values: NDArray[np.integer]) -> Column:
-        """Write integers with as few bytes as hold them."""
+        """Write integers in the smallest type that fits."""
         least, most = (int(values.min()), int(values.max())) if values.size else (0, 0)
         fits = (d for d in _NARROW if np.iinfo(d).min <= least and most <= np.iinfo(d).max)
         return self.array(values.astype(next(fits)))
@@ -96,18 +95,18 @@ class Writer:
         return {"lengths": self.narrowed(lengths), "utf8": self.array(np.frombuffer(whole, "u1"))}
 
     def json(self, value: Any, default: Callable[[Any], Any] | None = None) -> Column:
-        """Write a JSON value that may be long; `default` makes one of what isn't.
+        """Write a JSON value that may be long; `default` converts other objects.
 
         Raises:
-            ValueError, TypeError, RecursionError: JSON has no form for it.
+            ValueError, TypeError, RecursionError: It can't be written as JSON.
         """
         return self.array(np.frombuffer(json.dumps(value, default=default).encode(), "u1"))
 
     def frame(self, frame: pl.DataFrame) -> dict[str, Any]:
-        """Write a frame; a null is a missing text, and no number is missing.
+        """Write a frame; only texts may be null.
 
         Raises:
-            TypeError: There is a column of another kind.
+            TypeError: A column has another type.
         """
         return {"rows": frame.height, "columns": {column.name: self._column(column) for column in frame}}
 
@@ -132,16 +131,16 @@ class Writer:
         """
         self._flush()
         missing = -(-(self._size - GROWTH_SLACK) // MOST_GROWTH) - self._at
-        if missing > 0:  # nobody would believe that so small a file holds so much
+        if missing > 0:  # pad: the reader rejects too large an expansion
             self._at += self._file.write(bytes(missing))
         text = json.dumps({**head, "blocks": self._blocks}).encode()
         if len(text) > MOST_HEAD_BYTES:
-            raise ValueError("there is too much to say in the head")
+            raise ValueError("the head is too large")
         self._file.write(text)
         self._file.write(_TAIL.pack(len(text), zlib.crc32(text), self._magic))
 
     def _flush(self) -> None:
-        """Write a block of what is pending."""
+        """Write the pending columns as a block."""
         if not self._pending and not self._is_mapped:
             return
         size = self._pending_bytes
@@ -158,18 +157,18 @@ class Writer:
 
 
 class Reader:
-    """Opens what a `Writer` wrote.
+    """Reads the output of a `Writer`.
 
     Args:
-        read: The bytes from a place on, so many of them; fewer only where the file became shorter.
-        size: How many bytes there are.
-        magic: Of which kind they are to be.
+        read: Returns this many bytes from an offset; fewer only if the file was truncated.
+        size: Size in bytes.
+        magic: The expected kind of file.
 
     Attributes:
-        head: What the head says.
+        head: The values in the head.
 
     Raises:
-        BrokenEntry: They are of another kind, or were damaged or made up.
+        BrokenEntry: The file is of another kind, damaged or forged.
     """
 
     def __init__(self, read: Read, size: int, magic: bytes) -> None:
@@ -178,17 +177,17 @@ class Reader:
 
     @classmethod
     def of(cls, data: bytes | memoryview, magic: bytes) -> Reader:
-        """Open what lies in memory, or is mapped into it."""
+        """Read from memory, or from a mapped file."""
         return cls(reading(data), len(data), magic)
 
     def array(self, place: Any, dtype: str, size: int | None = None) -> NDArray[Any]:
-        """Numbers of exactly this type, of which there must be so many; not copied.
+        """Numbers of exactly this type and count; not copied.
 
         Raises:
-            BrokenEntry: They are others, or not there.
+            BrokenEntry: The column differs, or is missing.
         """
         if not (isinstance(place, list) and len(place) == 4 and isinstance(place[2], str)):
-            raise BrokenEntry("its head doesn't say where a column is")
+            raise BrokenEntry("its head has no position of a column")
         stored_dtype = _DTYPES.get(place[2])
         at = whole(place[1], 0)
         count = whole(place[3], 0)
@@ -205,10 +204,10 @@ class Reader:
         return values if values.flags.aligned else values.copy()
 
     def integers(self, place: Any, most_bytes: int, size: int) -> NDArray[np.signedinteger]:
-        """Integers of a type of at most so many bytes each; not copied.
+        """Integers of a type of at most this many bytes; not copied.
 
         Raises:
-            BrokenEntry: They are others, or not there.
+            BrokenEntry: The column differs, or is missing.
         """
         stored = place[2] if isinstance(place, list) and len(place) == 4 else None
         dtype = _DTYPES.get(stored) if isinstance(stored, str) else None
@@ -220,7 +219,7 @@ class Reader:
         """A JSON value.
 
         Raises:
-            BrokenEntry: It is none, or not there.
+            BrokenEntry: It isn't JSON, or is missing.
         """
         data = self.array(place, "|u1")
         if data.size > MOST_JSON_BYTES:
@@ -228,10 +227,10 @@ class Reader:
         return parsed(data.tobytes())
 
     def texts(self, place: Any, size: int | None = None) -> list[str | None]:
-        """Texts, of which there must be so many.
+        """Exactly this many texts.
 
         Raises:
-            BrokenEntry: They are no texts, or not there.
+            BrokenEntry: They aren't texts, or are missing.
         """
         place = mapping(place)
         lengths_place = place.get("lengths")
@@ -252,7 +251,7 @@ class Reader:
         """A frame of exactly these columns; `pl.Enum` itself is an enum of any texts.
 
         Raises:
-            BrokenEntry: It is another one, or not there.
+            BrokenEntry: The frame differs, or is missing.
         """
         place = mapping(place)
         rows = whole(place.get("rows"), 0, 1 << 31)
@@ -307,10 +306,10 @@ def reading(data: bytes | memoryview) -> Read:
 
 
 def read_head(read: Read, size: int, magic: bytes) -> tuple[int, dict[str, Any]]:
-    """Where the head begins, and what it says.
+    """The offset of the head, and its values.
 
     Raises:
-        BrokenEntry: It is of another kind, or was damaged.
+        BrokenEntry: The file is of another kind, or damaged.
     """
     if size < len(magic) + TAIL_BYTES:
         raise BrokenEntry("it is too short")
@@ -323,10 +322,10 @@ def read_head(read: Read, size: int, magic: bytes) -> tuple[int, dict[str, Any]]
 
 
 def _head_length(tail: bytes, magic: bytes, size: int) -> tuple[int, int]:
-    """How long the head is, and its checksum, by the last TAIL_BYTES of so many bytes.
+    """Length and checksum of the head, from the last TAIL_BYTES of a file of this size.
 
     Raises:
-        BrokenEntry: It is of another kind, or was damaged.
+        BrokenEntry: The file is of another kind, or damaged.
     """
     length, checksum, end = _TAIL.unpack(tail) if len(tail) == TAIL_BYTES else (0, 0, b"")
     if end != magic or length > min(MOST_HEAD_BYTES, size - TAIL_BYTES - len(magic)):
@@ -335,16 +334,16 @@ def _head_length(tail: bytes, magic: bytes, size: int) -> tuple[int, int]:
 
 
 def _opened(read: Read, value: Any, end: int) -> list[Any]:
-    """The blocks, none of which lies beyond `end`, where the head begins."""
+    """The blocks; all of them end before `end`, where the head begins."""
     places = []
     for place in sequence(value):
         start, length, size, checksum = sequence(place, 4)
         places.append((whole(start, 0, end), whole(length, 0, end), whole(size, 0), whole(checksum, 0)))
     if any(start + length > end or length > size for start, length, size, _ in places):
-        raise BrokenEntry("a block lies beyond its end")
+        raise BrokenEntry("a block is beyond its end")
     size = sum(size for _, _, size, _ in places)
     if sum(length for _, length, _, _ in places) > end or size > MOST_GROWTH * end + GROWTH_SLACK:
-        raise BrokenEntry("it says that it holds more than it can")
+        raise BrokenEntry("it claims more content than it can have")
     stored = [(read(start, length), size, checksum) for start, length, size, checksum in places]
     if size < _MUCH or len(places) < 2:
         return [_block(*one) for one in stored]
@@ -353,7 +352,7 @@ def _opened(read: Read, value: Any, end: int) -> list[Any]:
 
 
 def _block(stored: bytes | memoryview, size: int, checksum: int) -> Any:
-    """A block's bytes: a view if they are as they were stored."""
+    """A block's bytes: a view if they aren't compressed."""
     if zlib.crc32(stored) != checksum:
         raise BrokenEntry("a block was damaged")
     if len(stored) == size:
@@ -367,5 +366,5 @@ def _block(stored: bytes | memoryview, size: int, checksum: int) -> Any:
             if at < size or reader.read(1):
                 raise BrokenEntry("a block is of another size")
     except zstandard.ZstdError as error:
-        raise BrokenEntry("a block can't be unpacked") from error
+        raise BrokenEntry("a block can't be decompressed") from error
     return out

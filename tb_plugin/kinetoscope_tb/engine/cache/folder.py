@@ -1,4 +1,4 @@
-"""The cache folder: where it is, what lies in it, and what must go.
+"""The cache folder: its location, its entries, and eviction.
 
     <key>.trace            an entry: a trace
     <key>.timeline         an entry: a timeline
@@ -7,8 +7,8 @@
 
 An entry's modification time says when it was last used.
 
-Files with other names are not ours and are never touched. Several processes may work here at once: an entry that
-another process removes is read anew, one that another process writes too is replaced by the same.
+Files with other names are never touched. Several processes may use the folder at once: if one removes an entry, others
+read the trace again; if several write an entry, they write the same.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ logger = logging.getLogger(__name__)
 FOLDER_VARIABLE, SIZE_VARIABLE = "KINETOSCOPE_CACHE", "KINETOSCOPE_CACHE_SIZE"
 OFF = "off"
 LARGEST = 4 << 30
-SHARE_OF_FREE_DISK = 20  # one part in
+SHARE_OF_FREE_DISK = 20  # a twentieth
 ABANDONED_AFTER_S = 3600
-LOOKED_AT_EVERY_S = 10  # so often, while entries are written, how much room there is: a folder may hold thousands
+LOOKED_AT_EVERY_S = 10  # how often free space is checked while entries are written: a folder may have thousands
 FEWEST_EVENTS = 20_000  # of a file on this disk: they are read in 0.1 s, and an entry is opened in 0.02 s
 
 _ENTRY = re.compile(r"[0-9a-f]{40}\.(?:trace|timeline|ranks)")
@@ -58,12 +58,12 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
 
 class _NoRoom(Exception):
-    """An entry that has no room in the folder."""
+    """There is no room for an entry in the folder."""
 
 
 @dataclass(frozen=True)
 class CachedTrace:
-    """One entry: the trace file that it is of, or None if it can't be read; its size; Unix time of its last use."""
+    """One entry: the path of its trace, or None if it can't be read; its size; Unix time of its last use."""
 
     path: str | None
     bytes: int
@@ -71,12 +71,12 @@ class CachedTrace:
 
 
 class Cache:
-    """The entries in one folder; making one touches no disk.
+    """The entries in one folder; the constructor doesn't access the disk.
 
     Args:
-        folder: Made when the first entry is written.
-        capacity_bytes: How much all entries may take: if not given, 4 GiB or the twentieth part of what is free on that
-            disk and taken by entries, whichever is less.
+        folder: Created when the first entry is written.
+        capacity_bytes: Size limit of all entries: by default 4 GiB, or a twentieth of the space that is free on the
+            disk or used by entries, whichever is less.
     """
 
     def __init__(self, folder: Path, capacity_bytes: int | None = None) -> None:
@@ -86,40 +86,40 @@ class Cache:
         self._room_bytes, self._looked_at = 0, float("-inf")
 
     def open(self, path: str, stamp: Any) -> Trace | None:
-        """The trace that was read from this path when it had this stamp; None if it must be read anew."""
+        """The trace that was read from this path with this stamp; None if it must be read again."""
         from .trace_entry import opened
 
         return self._opened(path, stamp, TRACE, opened)
 
     def open_timeline(self, path: str, stamp: Any, trace: Trace) -> Timeline | None:
-        """The timeline of the trace that was read from this path when it had this stamp; None if it must be made."""
+        """The timeline of the trace that was read from this path with this stamp; None if it must be computed."""
         from .timeline_entry import opened
 
         return self._opened(path, stamp, TIMELINE, lambda reader: opened(reader, trace))
 
     def open_summary(self, path: str, stamp: Any) -> PackedSummary | None:
-        """The summary of the trace that was read from this path when it had this stamp; None if it must be made."""
+        """The summary of the trace that was read from this path with this stamp; None if it must be computed."""
         from .summary_entry import opened
 
         return self._opened(path, stamp, SUMMARY, opened)
 
     def write(self, trace: Trace, path: str, stamp: Any) -> None:
-        """Keep a trace; if that isn't possible, say so once and go on."""
+        """Store a trace; if that isn't possible, log it once and go on."""
         from .trace_entry import write
 
-        self._write_or_complain(path, stamp, TRACE, write, trace)
+        self._write_or_warn(path, stamp, TRACE, write, trace)
 
     def write_timeline(self, timeline: Timeline, path: str, stamp: Any) -> None:
-        """Keep a timeline; if that isn't possible, say so once and go on."""
+        """Store a timeline; if that isn't possible, log it once and go on."""
         from .timeline_entry import write
 
-        self._write_or_complain(path, stamp, TIMELINE, write, timeline)
+        self._write_or_warn(path, stamp, TIMELINE, write, timeline)
 
     def write_summary(self, summary: PackedSummary, path: str, stamp: Any) -> None:
-        """Keep a summary; if that isn't possible, say so once and go on."""
+        """Store a summary; if that isn't possible, log it once and go on."""
         from .summary_entry import write
 
-        self._write_or_complain(path, stamp, SUMMARY, write, summary)
+        self._write_or_warn(path, stamp, SUMMARY, write, summary)
 
     def _opened(self, path: str, stamp: Any, kind: str, opened: Callable[[Reader], Value]) -> Value | None:
         from .columns import Reader
@@ -137,25 +137,25 @@ class Cache:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            logger.info("The cached form of %s can't be used (%s); it is made anew.", path, error)
+            logger.info("The cache entry of %s can't be used (%s); the file is read again.", path, error)
             return None
         with suppress(OSError):
             os.utime(entry)
         return value
 
     def _is_private(self) -> bool:
-        """Whether nobody else can put entries into the folder; why they can is said once.
+        """Whether only this user can write to the folder; the reason why not is logged once.
 
         Raises:
             OSError: There is no folder.
         """
         problem = privacy_problem(self.folder)
         if problem:
-            self._complain(f"isn't used: {problem}")
+            self._warn(f"isn't used: {problem}")
         return not problem
 
     def problem(self) -> str:
-        """Why the folder isn't used; empty if it is, or if there is none yet."""
+        """Why the folder isn't used; empty if it is, or doesn't exist yet."""
         try:
             return privacy_problem(self.folder)
         except FileNotFoundError:
@@ -163,19 +163,19 @@ class Cache:
         except OSError as error:
             return error.strerror or str(error)
 
-    def _complain(self, how: str) -> None:
+    def _warn(self, how: str) -> None:
         if not self._has_complained:
             self._has_complained = True
-            logger.warning("The cache %s %s. Traces are read anew.", self.folder, how)
+            logger.warning("The cache %s %s. Traces are read again.", self.folder, how)
 
-    def _write_or_complain(
+    def _write_or_warn(
         self, path: str, stamp: Any, kind: str, write: Callable[[IO[bytes], Value, dict[str, Any]], None], value: Value
     ) -> None:
         try:
             source = _source(path, stamp)
             self._write(_name(source, kind), lambda file: write(file, value, source))
         except (OSError, ValueError, TypeError, RecursionError, MemoryError) as error:
-            self._complain(f"can't be written ({getattr(error, 'strerror', None) or repr(error)})")
+            self._warn(f"can't be written ({getattr(error, 'strerror', None) or repr(error)})")
 
     def _write(self, name: str, write: Callable[[IO[bytes]], None]) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -187,9 +187,9 @@ class Cache:
                 raise _NoRoom
 
     def _makes_room_for(self, size: int, mine: str) -> bool:
-        """Remove what was abandoned, and entries, the one used longest ago first; False if there can't be room.
+        """Remove abandoned files, and entries in least-recently-used order; False if there can't be enough room.
 
-        What others are writing, or left behind a moment ago, takes room too.
+        Files that others are writing, or abandoned recently, count as used space.
         """
         if size <= self._room_bytes and time.monotonic() < self._looked_at + LOOKED_AT_EVERY_S:
             self._room_bytes -= size
@@ -212,7 +212,7 @@ class Cache:
         return True
 
     def capacity_bytes(self) -> int:
-        """How much all entries may take."""
+        """Size limit of all entries."""
         if self._capacity_bytes is not None:
             return self._capacity_bytes
         there = next((folder for folder in (self.folder, *self.folder.parents) if folder.exists()), self.folder)
@@ -220,11 +220,11 @@ class Cache:
         return min(LARGEST, (shutil.disk_usage(there).free + used_bytes) // SHARE_OF_FREE_DISK)
 
     def unfinished_bytes(self) -> int:
-        """How much is taken by what is being written, or was left behind when a process ended."""
+        """Size of files that are being written, or were left over by a killed process."""
         return sum(info.st_size for _, info in self._files(_PART))
 
     def entries(self) -> list[CachedTrace]:
-        """What is kept, the one used last first."""
+        """The entries, most recently used first."""
         from .trace_entry import source_of
 
         cached = []
@@ -236,7 +236,7 @@ class Cache:
         return sorted(cached, key=lambda one: -one.used)
 
     def clear(self) -> int:
-        """Remove every entry, and what is being written; how many bytes that freed."""
+        """Remove every entry and unfinished file; return the freed bytes."""
         return sum(info.st_size * _remove(path) for kind in (_ENTRY, _PART) for path, info in self._files(kind))
 
     def _files(self, kind: re.Pattern[str]) -> Iterator[tuple[Path, os.stat_result]]:
@@ -246,10 +246,10 @@ class Cache:
                 return
             with os.scandir(self.folder) as scan:
                 files = [item.name for item in scan if item.is_file(follow_symlinks=False)]
-        except OSError:  # there is no folder yet, or it can't be listed: then nothing of it can be used
+        except OSError:  # the folder doesn't exist yet, or can't be listed
             return
         for name in filter(kind.fullmatch, files):
-            with suppress(OSError):  # it went away in the meantime
+            with suppress(OSError):  # it was removed in the meantime
                 yield self.folder / name, (self.folder / name).lstat()
 
 
@@ -258,7 +258,7 @@ def _opened_alone(entry: Path) -> Iterator[IO[bytes]]:
     """An entry, opened for reading.
 
     Raises:
-        OSError: There is none, or it is a link, no file, or another user's.
+        OSError: It doesn't exist, or is a link, not a file, or another user's.
     """
     flags = sum(getattr(os, name, 0) for name in ("O_BINARY", "O_NOFOLLOW", "O_NONBLOCK"))
     with os.fdopen(os.open(entry, os.O_RDONLY | flags), "rb") as file:
@@ -269,7 +269,7 @@ def _opened_alone(entry: Path) -> Iterator[IO[bytes]]:
 
 
 def _reading(file: IO[bytes], *, is_mapped: bool = False) -> tuple[Read, int]:
-    """Reads parts of a file, and its size; mapped, they are views of it."""
+    """A function that reads parts of a file, and its size; if mapped, parts are views."""
     from .columns import reading
 
     size = os.fstat(file.fileno()).st_size
@@ -290,9 +290,9 @@ def _magic_of(kind: str) -> bytes:
 
 
 def configured() -> Cache | None:
-    """The cache that the environment asks for; None if it is turned off.
+    """The cache that the environment configures; None if it is off.
 
-    KINETOSCOPE_CACHE is its folder, or `off`; KINETOSCOPE_CACHE_SIZE is what it may take, such as 500M or 20G.
+    KINETOSCOPE_CACHE is its folder, or `off`; KINETOSCOPE_CACHE_SIZE is its size limit, such as 500M or 20G.
     """
     named = os.environ.get(FOLDER_VARIABLE, "")
     if named.lower() == OFF:
@@ -305,21 +305,21 @@ def configured() -> Cache | None:
 
 
 def _default_folder() -> Path:
-    """Where the system keeps a user's caches; a relative path if the user has no home folder."""
+    """The system's folder for a user's caches; a relative path if the user has no home folder."""
     from platformdirs import user_cache_path
 
     return user_cache_path("kinetoscope", appauthor=False, opinion=False)
 
 
 def is_worth_caching(trace: Trace, path: str) -> bool:
-    """Whether opening an entry is faster than reading the file, as it isn't for a small one on this disk."""
+    """Whether opening an entry is faster than reading the file; it isn't for a small local one."""
     return may_cache(path) if is_url(path) else trace.meta.events >= FEWEST_EVENTS
 
 
 def may_cache(path: str) -> bool:
-    """Whether an entry may say what it is of.
+    """Whether an entry may contain the path of its file.
 
-    An address with a signature or a password in it is no name to remember a file by, nor to be written down.
+    A URL with a signature or a password is no stable key, and must not be written to disk.
     """
     if not is_url(path):
         return True
@@ -328,18 +328,18 @@ def may_cache(path: str) -> bool:
 
 
 def _size(text: str) -> int | None:
-    """The number of bytes; None, which a log line tells, for what says none."""
+    """Parse a size in bytes; None, with a log line, if it is invalid."""
     if not text.strip():
         return None
     match = _SIZE.fullmatch(text.strip())
     if not match:
-        logger.warning("%s=%r is no size; say 500M or 20G. The default is used.", SIZE_VARIABLE, text)
+        logger.warning("%s=%r isn't a size such as 500M or 20G. The default is used.", SIZE_VARIABLE, text)
         return None
     return int(float(match[1]) * 1024 ** " kmgt".index(match[2].lower() or " "))
 
 
 def _source(path: str, stamp: Any) -> dict[str, Any]:
-    """What an entry is of, as JSON gives it back."""
+    """The source of an entry, as it is after a round trip through JSON."""
     from .version import sources_version
 
     source = {"path": path, "stamp": stamp, "version": sources_version()}
@@ -354,6 +354,6 @@ def _name(source: Mapping[str, Any], kind: str) -> str:
 def _remove(path: Path) -> bool:
     try:
         path.unlink()
-    except OSError:  # another process was faster, or still reads it where that matters (Windows)
+    except OSError:  # another process removed it first, or still reads it (on Windows)
         return False
     return True

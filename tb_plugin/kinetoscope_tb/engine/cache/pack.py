@@ -1,10 +1,10 @@
-"""Summaries of many recordings as one file, which lies beside them and may come from another machine.
+"""Summaries of many recordings as one file, which is stored next to them and may come from another machine.
 
     magic · summaries · index · length of the index (8) · magic
 
-The index has the form of `columns`. It says which version made the summaries, and of each recording its name, size,
-stamp, key, and where its summary is. A recording's stamp is the same as long as nobody touched it; its key also when it
-was copied. Anybody may have written the file: what it says is held against its size before anything is read.
+The index has the format of `columns`: the version that computed the summaries, and for each recording its name, size,
+stamp and key, and the position of its summary. A recording's stamp changes when the file is touched; its key is the
+same even for a copy. The file is untrusted: positions are checked against its size before anything is read.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ FILE_NAME = "kinetoscope.summaries"
 _INDEX_MAGIC = b"kinetoscope index\n"
 _TAIL = struct.Struct(f"<Q{len(MAGIC)}s")
 _MOST_INDEX_BYTES = 1 << 26
-_SKIPPED_BYTES = 1 << 20  # a longer gap isn't read, but the file opened again behind it
-_ENDS = 1 << 16  # bytes of a recording's begin and of its end that its key is of
+_SKIPPED_BYTES = 1 << 20  # a longer gap is skipped by opening the file again after it
+_ENDS = 1 << 16  # bytes of a recording's start and end that its key is computed from
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Place:
     """A summary in a pack.
 
     Args:
-        name: Of its recording, which lies in the same folder.
-        bytes: Its size.
-        stamp: What changes when it does, as its place tells, as JSON.
-        key: `content_key` of it.
-        start: Where its summary lies in the pack.
-        length: How long that is.
-        checksum: Its CRC-32.
+        name: Of its recording, which is in the same folder.
+        bytes: The recording's size.
+        stamp: The recording's stamp, as JSON.
+        key: The recording's `content_key`.
+        start: The offset of the summary in the pack.
+        length: The summary's length.
+        checksum: The summary's CRC-32.
     """
 
     name: str
@@ -60,9 +60,9 @@ class Place:
 
 
 def content_key(path: str, size: int) -> str:
-    """What two recordings of one size have in common only if they are copies: a digest of their ends.
+    """A digest of a recording's start and end: equal for two recordings of one size only if they are copies.
 
-    The begin of a recording tells who made it and when, and a compressed one ends in the checksum of all of it.
+    The start of a recording identifies its process and time, and a compressed one ends with a checksum of all of it.
 
     Raises:
         TraceError: The file can't be read.
@@ -94,7 +94,7 @@ def places_in(path: str) -> dict[str, Place] | None:
     """The summaries of a pack by the names of their recordings; None if there is no pack.
 
     Raises:
-        BrokenEntry: It is none, or was damaged, or another version of Kinetoscope made it.
+        BrokenEntry: It isn't a pack, is damaged, or was written by another version of Kinetoscope.
         TraceError: It can't be read.
     """
     entry = entry_at(path)
@@ -110,12 +110,12 @@ def places_in(path: str) -> dict[str, Place] | None:
         raise BrokenEntry("it has no index")
     index = Reader.of(stored_bytes(path, begin, length), _INDEX_MAGIC)
     if index.head.get("version") != sources_version():
-        raise BrokenEntry("another version of Kinetoscope made it")
+        raise BrokenEntry("another version of Kinetoscope wrote it")
     places = _places(index)
     at = len(MAGIC)
     for place in sorted(places, key=lambda place: place.start):
         if place.start < at or not 0 <= place.length <= min(MOST_BYTES, begin - place.start):
-            raise BrokenEntry("its summaries lie beyond its end, or overlap")
+            raise BrokenEntry("its summaries are beyond its end, or overlap")
         at = place.start + place.length
     return {place.name: place for place in places}
 
@@ -126,20 +126,20 @@ def _places(index: Reader) -> list[Place]:
     texts = {name: index.texts(columns.get(name), count) for name in _TEXTS}
     numbers = {name: index.integers(columns.get(name), 8, count).tolist() for name in _NUMBERS}
     if len(set(texts["name"])) != count or any(None in column for column in texts.values()):
-        raise BrokenEntry("its recordings aren't apart")
+        raise BrokenEntry("its recordings aren't distinct")
     rows = zip(*texts.values(), *numbers.values(), strict=True)
     return [Place(**dict(zip((*_TEXTS, *_NUMBERS), row, strict=True))) for row in rows]
 
 
 def summaries_in(path: str, places: Iterable[Place]) -> Iterator[tuple[Place, PackedSummary | ImpossibleSummary]]:
-    """Some summaries of a pack, in the order in which they lie there, or why one can't be used.
+    """Some summaries of a pack, in the order of the file, or why one can't be used.
 
     Args:
-        path: Of the pack.
+        path: The pack.
         places: Some of `places_in` it.
 
     Raises:
-        BrokenEntry: One was damaged, or made up.
+        BrokenEntry: One is damaged or forged.
         TraceError: The file can't be read.
     """
     file, at = StoredFile(path), 0
@@ -152,9 +152,9 @@ def summaries_in(path: str, places: Iterable[Place]) -> Iterator[tuple[Place, Pa
             entry = PackedSummary(_read(file, place.length))
             at = place.start + place.length
             if zlib.crc32(entry.data) != place.checksum:
-                raise BrokenEntry(f"what it says of {place.name} was damaged")
+                raise BrokenEntry(f"the summary of {place.name} is damaged")
             try:
-                _ = entry.summary  # what can't be used is told here
+                _ = entry.summary  # raises here if it can't be used
             except ImpossibleSummary as error:
                 yield place, error
             else:
@@ -175,5 +175,5 @@ def _read(file: StoredFile, count: int) -> bytes:
 
 
 def as_stored(stamp: Any) -> str:
-    """A stamp as a pack says it."""
+    """A stamp as a pack stores it."""
     return json.dumps(stamp, default=str)

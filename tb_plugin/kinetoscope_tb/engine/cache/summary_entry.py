@@ -1,8 +1,7 @@
-"""What is kept of one recording for views of many, as bytes, and as one file of the cache.
+"""The summary of one recording for views of many, as bytes, and as one file of the cache.
 
-A summary's bytes have the form of `columns`. They don't say of which file they are: whoever reads a recording makes
-them, in a process of its own or far away, and whoever keeps them says what they are of: the head of an entry whose only
-column they are.
+A summary's bytes have the format of `columns`. They don't name their recording: another process or machine may have
+computed them. The head of the cache entry, whose only column they are, names it.
 """
 
 from __future__ import annotations
@@ -20,26 +19,26 @@ from .values import BrokenEntry, mapping
 
 MAGIC = b"kinetoscope ranks\n"
 _SUMMARY_MAGIC = b"kinetoscope facts\n"
-MOST_BYTES = 1 << 26  # of a summary that others made
+MOST_BYTES = 1 << 26  # of a summary from elsewhere
 
 
 class ImpossibleSummary(BrokenEntry):
-    """A summary that says what can't be; its bytes are those that somebody wrote."""
+    """A summary with impossible values; its bytes are intact."""
 
 
 @dataclass(frozen=True)
 class PackedSummary:
-    """A summary as bytes, which may come from anybody who can write to a logdir."""
+    """A summary as bytes; untrusted, because anyone who can write to a logdir may have written it."""
 
     data: bytes
 
     @cached_property
     def summary(self) -> Summary:
-        """What they say.
+        """The summary.
 
         Raises:
-            BrokenEntry: They were damaged or made up.
-            ImpossibleSummary: What they say can't be.
+            BrokenEntry: The bytes are damaged or forged.
+            ImpossibleSummary: Its values are impossible.
         """
         reader = Reader.of(self.data, _SUMMARY_MAGIC)
         stored = mapping(reader.head.get("frames"))
@@ -61,7 +60,7 @@ def packed(summary: Summary) -> PackedSummary:
 
 
 def write(file: IO[bytes], entry: PackedSummary, source: dict[str, Any]) -> None:
-    """Write the summary to an empty file; `source` is what the entry is of, as JSON values."""
+    """Write the summary to an empty file; `source` identifies the recording, as JSON values."""
     writer = Writer(file, MAGIC)
     writer.end({"source": source, "summary": writer.array(np.frombuffer(entry.data, "u1"))})
 
@@ -70,8 +69,8 @@ def opened(reader: Reader) -> PackedSummary:
     """The summary in the entry.
 
     Raises:
-        BrokenEntry: It was made up.
+        BrokenEntry: It is forged.
     """
     entry = PackedSummary(reader.array(reader.head.get("summary"), "|u1").tobytes())
-    _ = entry.summary  # what can't be used is told here
+    _ = entry.summary  # raises here if it can't be used
     return entry

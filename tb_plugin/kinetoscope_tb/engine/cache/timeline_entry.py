@@ -1,10 +1,10 @@
-"""One timeline as one file, in the form that `columns` has; its arrays are mapped into memory instead of read.
+"""One timeline as one file, in the format of `columns`; its arrays are mapped into memory instead of read.
 
-What isn't looked at again is given back to the system, so many timelines take little memory. Nobody cuts an entry that
-others have mapped: it is removed as a whole, which leaves what is mapped as it is.
+The system can evict mapped pages, so many timelines take little memory. Entries are never truncated, only removed as a
+whole, which leaves existing mappings intact.
 
-Compiled functions follow its indices without looking whether they lead anywhere. So all of them are checked once, when
-an entry is opened, which reads each array once more than its checksum does.
+Compiled functions follow its indices without bounds checks. So all indices are checked once, when an entry is opened,
+which reads each array once more than its checksum does.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
+from ...arrays.jit import compiled
 from ...timeline import CATEGORIES, FRAMES, Labels, Levels, Pyramid, Rows, Timeline, Track
 from ...trace import Trace
 from .columns import Reader, Writer
-from .orders import are_offsets, are_parents_first, begin_in_order, have_room
 from .values import BrokenEntry, mapping, sequence, whole
 
 MAGIC = b"kinetoscope tiles\n"
 LARGEST_NS = 1 << 53  # 104 days: times of tiles and bins can be multiplied
 _MOST_SHIFT = 62
+Ints = NDArray[np.integer]
 _DTYPES = {
     **dict.fromkeys(("start_ns", "dur_ns", "busy_ns", "first", "of_row", "shift"), "<i8"),
     **dict.fromkeys(("label", "slice", "count", "number"), "<u4"),
@@ -34,7 +35,7 @@ _TEXTS, _NUMBERS = ("process", "name", "part", "pid", "tid"), ("first_row", "lan
 
 
 def write(file: IO[bytes], timeline: Timeline, source: dict[str, Any]) -> None:
-    """Write the timeline to an empty file; `source` is what the entry is of, as JSON values."""
+    """Write the timeline to an empty file; `source` identifies the trace, as JSON values."""
     writer = Writer(file, MAGIC, is_mapped=True)
     pyramid, labels = timeline.pyramid, timeline.labels
     writer.end(
@@ -57,7 +58,7 @@ def opened(reader: Reader, trace: Trace) -> Timeline:
     """The timeline of the trace in the entry; its arrays are those that the reader opened.
 
     Raises:
-        BrokenEntry: It was made up, or is of another trace.
+        BrokenEntry: It is forged, or belongs to another trace.
     """
     head = reader.head
     texts = [text or "" for text in reader.texts(head.get("texts"))]
@@ -67,7 +68,7 @@ def opened(reader: Reader, trace: Trace) -> Timeline:
     size = rows.start_ns.size
     frame_first = tuple(np.cumsum([0, *(getattr(trace, name).height for name in FRAMES)]).tolist())
     if head.get("frame_first") != list(frame_first):
-        raise BrokenEntry("it is of another trace")
+        raise BrokenEntry("it belongs to another trace")
     timeline = Timeline(
         window=window,
         tracks=_tracks(reader.json(head.get("tracks")), rows.first, trace.threads.height),
@@ -89,7 +90,7 @@ def _written(writer: Writer, holder: Rows | Levels) -> dict[str, Any]:
 def _arrays(
     reader: Reader, holder: type[Rows | Levels], stored: Any, window: tuple[int, int]
 ) -> dict[str, NDArray[Any]]:
-    """The arrays of a holder, as long as they have to be; how long rows and levels are, their `first` says."""
+    """The arrays of a holder, with consistent lengths; `first` determines the lengths of rows and levels."""
     places = mapping(stored)
     names = [field.name for field in fields(holder) if field.name != "number" or "number" in places]
     if set(places) != set(names):
@@ -97,10 +98,10 @@ def _arrays(
     arrays = {name: reader.array(places[name], _DTYPES[name]) for name in names}
     size = arrays["start_ns"].size
     if any(arrays[name].size != size for name in names if name not in ("first", "of_row", "shift")):
-        raise BrokenEntry("its arrays aren't of one length")
-    if not are_offsets(arrays["first"], size):
+        raise BrokenEntry("its arrays differ in length")
+    if not _are_offsets(arrays["first"], size):
         raise BrokenEntry("its rows overlap")
-    if not begin_in_order(arrays["start_ns"], arrays["dur_ns"], arrays["first"], *window):
+    if not _begin_in_order(arrays["start_ns"], arrays["dur_ns"], arrays["first"], *window):
         raise BrokenEntry("its slices aren't in order")
     return arrays
 
@@ -113,19 +114,19 @@ def _window(stored: Any) -> tuple[int, int]:
 
 
 def _tracks(stored: Any, first: NDArray[np.int64], threads: int) -> tuple[Track, ...]:
-    """The tracks, which hold all rows one after the other."""
+    """The tracks, which together have all rows in order."""
     tracks, row = [], 0
     for one in sequence(stored):
         track = Track(**_members(mapping(one)))
         lanes_end = track.first_row + track.lanes
         if track.first_row != row or lanes_end >= first.size or track.slices != first[lanes_end] - first[row]:
-            raise BrokenEntry("its tracks hold other rows")
+            raise BrokenEntry("its tracks have other rows")
         if track.thread is not None and not 0 <= track.thread < threads:
-            raise BrokenEntry("a track is of no thread")
+            raise BrokenEntry("a track has no thread")
         tracks.append(track)
         row = lanes_end
     if row != first.size - 1:
-        raise BrokenEntry("its tracks hold other rows")
+        raise BrokenEntry("its tracks have other rows")
     return tuple(tracks)
 
 
@@ -134,7 +135,7 @@ def _members(stored: Any) -> dict[str, Any]:
         raise BrokenEntry("a track has other members")
     for name, value in stored.items():
         if name in _TEXTS and not isinstance(value, str | None):
-            raise BrokenEntry(f"a track's {name} is no text")
+            raise BrokenEntry(f"a track's {name} isn't text")
         if name in _NUMBERS:
             whole(value, 0)
         elif name not in _TEXTS and value is not None:
@@ -143,7 +144,7 @@ def _members(stored: Any) -> dict[str, Any]:
 
 
 def _fail_if_astray(timeline: Timeline) -> None:
-    """See that each index leads to something that there is."""
+    """Check that each index is in range."""
     rows, levels, labels = timeline.pyramid.rows, timeline.pyramid.levels, timeline.labels
     size, texts = timeline.size, len(labels.texts)
     bounds: list[tuple[NDArray[Any], int, int]] = [
@@ -159,11 +160,53 @@ def _fail_if_astray(timeline: Timeline) -> None:
         bounds.append((rows.number, 0, size))
     for values, least, end in bounds:
         if values.size and not least <= int(values.min()) <= int(values.max()) < end:
-            raise BrokenEntry("an index leads nowhere")
-    if not are_parents_first(timeline.parent):
+            raise BrokenEntry("an index is out of range")
+    if not _are_parents_first(timeline.parent):
         raise BrokenEntry("a slice comes before the one around it")
     of_row, first = levels.of_row, levels.first
-    if of_row.size != rows.first.size or not are_offsets(of_row, levels.shift.size):
-        raise BrokenEntry("its levels are of other rows")
-    if first.size != levels.shift.size + 1 or not have_room(of_row, first, rows.first):
+    if of_row.size != rows.first.size or not _are_offsets(of_row, levels.shift.size):
+        raise BrokenEntry("its levels belong to other rows")
+    if first.size != levels.shift.size + 1 or not _have_room(of_row, first, rows.first):
         raise BrokenEntry("its levels have more entries than there are slices")
+
+
+@compiled
+def _are_offsets(first: Ints, size: int) -> bool:
+    """Return whether these are ascending offsets of parts of an array, with its size at the end."""
+    if not first.size or first[0] != 0 or first[-1] != size:
+        return False
+    for i in range(1, first.size):  # noqa: SIM110  # compiled, a loop needs no memory
+        if first[i] < first[i - 1]:
+            return False
+    return True
+
+
+@compiled
+def _begin_in_order(start: Ints, dur: Ints, first: Ints, begin: int, end: int) -> bool:
+    """Return whether the times of each part ascend, and all are inside a window."""
+    for row in range(first.size - 1):
+        before = begin
+        for i in range(first[row], first[row + 1]):
+            if start[i] < before or start[i] > end or dur[i] < 0 or dur[i] > end - start[i]:
+                return False
+            before = start[i]
+    return True
+
+
+@compiled
+def _are_parents_first(parent: Ints) -> bool:
+    """Return whether each parent comes before its children, so that there are no cycles."""
+    for i in range(parent.size):  # noqa: SIM110  # as above
+        if parent[i] >= i:
+            return False
+    return True
+
+
+@compiled
+def _have_room(of_row: Ints, level_first: Ints, first: Ints) -> bool:
+    """Return whether no level of a row has more entries than the row has slices; both are offsets."""
+    for row in range(of_row.size - 1):
+        for level in range(of_row[row], of_row[row + 1]):
+            if level_first[level + 1] - level_first[level] > first[row + 1] - first[row]:
+                return False
+    return True

@@ -1,6 +1,6 @@
-"""One trace as one file, in the form that `columns` has.
+"""One trace as one file, in the format of `columns`.
 
-The head says of which file the trace is, and where the frames are; one column is JSON, of all that is no frame.
+The head identifies the trace's file and has the positions of the frames; one column is JSON, with all other members.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .columns import Read, Reader, Writer, read_head
 from .values import BrokenEntry, mapping
 
 MAGIC = b"kinetoscope trace\n"
-_LARGEST_NS = 1 << 53  # 104 days: what is worked out of times has room in 64 bits
+_LARGEST_NS = 1 << 53  # 104 days: calculations with times fit 64 bits
 _EARLIEST_NS = 1 << 62  # of Unix times
 _MAY_BE_NAMELESS = ("threads", "collectives")
 _BY_THREAD = {"host_events", "launches", "python_calls"}
@@ -30,7 +30,7 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
 
 
 def write(file: IO[bytes], trace: Trace, source: dict[str, Any]) -> None:
-    """Write the trace to an empty file; `source` is what the entry is of, as JSON values."""
+    """Write the trace to an empty file; `source` identifies the file, as JSON values."""
     writer = Writer(file, MAGIC)
     frames = {name: writer.frame(getattr(trace, name)) for name in _SCHEMAS}
     others = {field.name: getattr(trace, field.name) for field in fields(Trace) if field.name not in frames}
@@ -38,10 +38,10 @@ def write(file: IO[bytes], trace: Trace, source: dict[str, Any]) -> None:
 
 
 def source_of(read: Read, size: int, magic: bytes = MAGIC) -> dict[str, Any]:
-    """What an entry of this kind is of.
+    """The source of an entry of this kind.
 
     Raises:
-        BrokenEntry: It is no entry.
+        BrokenEntry: It isn't an entry.
     """
     return dict(mapping(read_head(read, size, magic)[1].get("source")))
 
@@ -50,7 +50,7 @@ def opened(reader: Reader) -> Trace:
     """The trace in the entry.
 
     Raises:
-        BrokenEntry: It was made up.
+        BrokenEntry: It is forged.
     """
     stored = mapping(reader.head.get("frames"))
     frames: dict[str, Any] = {name: reader.frame(stored.get(name), schema) for name, schema in _SCHEMAS.items()}
@@ -64,7 +64,7 @@ def opened(reader: Reader) -> Trace:
     hints = {name: kind for name, kind in get_type_hints(Trace).items() if name not in frames}
     trace = Trace(**_members(hints, others), **frames)
     if abs(trace.origin_ns) > _EARLIEST_NS or not -_LARGEST_NS <= trace.window[0] <= trace.window[1] <= _LARGEST_NS:
-        raise BrokenEntry("it was recorded at no time")
+        raise BrokenEntry("its time of recording is out of range")
     return trace
 
 
@@ -75,7 +75,7 @@ def _fail_if_beyond(name: str, column: pl.Series, least: int, most: int) -> None
 
 
 def _check(name: str, frame: pl.DataFrame) -> None:
-    """See that times are some, rows are in order, and what can't be missing isn't."""
+    """Check that times are plausible, rows are in order, and required values are present."""
     for column, kind in _SCHEMAS[name].items():
         if column.endswith("_ns"):
             _fail_if_beyond(f"{name}.{column}", frame[column], NONE if name == "others" else 0, _LARGEST_NS)
@@ -100,7 +100,7 @@ def _check(name: str, frame: pl.DataFrame) -> None:
 
 
 def _as_json(value: Any) -> Any:
-    """What JSON has no form for; raises TypeError if the model has something that this doesn't know."""
+    """Convert objects that JSON can't represent; raise TypeError for unknown ones."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, frozenset):
@@ -116,7 +116,7 @@ def _members(hints: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, A
 
 
 def _restored(kind: Any, stored: Any) -> Any:
-    """A value of the annotated type, from what JSON made of it.
+    """A value of the annotated type, from its JSON form.
 
     Raises:
         BrokenEntry: It is of another type.
@@ -138,4 +138,4 @@ def _restored(kind: Any, stored: Any) -> Any:
         return stored
     if origin is Mapping and isinstance(stored, dict):
         return stored
-    raise BrokenEntry("a member of it is of another type")
+    raise BrokenEntry("one of its members has another type")

@@ -1,4 +1,4 @@
-"""JSON values that anybody may have written: each is what it is taken for, or the entry is broken."""
+"""Untrusted JSON values: each has the expected type, or the entry is broken."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import Any
 
 import numpy as np
 
-MOST_DEPTH = 200  # of lists and objects in each other
+MOST_DEPTH = 200  # of nested lists and objects
 _NO_BRACKETS = bytes(set(range(256)) - set(b'"[]{}'))
 
 
 class BrokenEntry(ValueError):
-    """Bytes that aren't what they were taken for, or were damaged."""
+    """Bytes that have another format, or are damaged."""
 
 
 def parsed(text: bytes) -> Any:
     """A JSON value.
 
     Raises:
-        BrokenEntry: It is none, or is nested more deeply than parsing it is safe.
+        BrokenEntry: It isn't JSON, or is nested too deeply to be parsed safely.
     """
     if text.count(b"[") + text.count(b"{") > MOST_DEPTH and _depth(text) > MOST_DEPTH:
         raise BrokenEntry("its JSON is nested too deeply")
     try:
         return json.loads(text)
-    except ValueError as error:  # no JSON, no UTF-8, or a number of too many digits
+    except ValueError as error:  # not JSON, not UTF-8, or a number with too many digits
         raise BrokenEntry("its JSON can't be parsed") from error
 
 
 def _depth(text: bytes) -> int:
-    """How deeply lists and objects lie in each other; brackets in texts don't count."""
+    """How deeply lists and objects are nested; brackets in texts don't count."""
     characters = np.frombuffer(text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NO_BRACKETS), "u1")
     is_quote = characters == ord('"')
     outside = characters[~is_quote & ((np.cumsum(is_quote, dtype=np.int32) & 1) == 0)]
@@ -40,7 +40,7 @@ def _depth(text: bytes) -> int:
 
 
 def whole(value: Any, least: int, most: int = 1 << 62) -> int:
-    """The value, which must be a whole number in this range.
+    """The value, which must be an integer in this range.
 
     Raises:
         BrokenEntry: It isn't.
@@ -57,16 +57,16 @@ def mapping(value: Any) -> Mapping[str, Any]:
         BrokenEntry: It isn't.
     """
     if not isinstance(value, dict):
-        raise BrokenEntry("its head lacks an object")
+        raise BrokenEntry("an object is missing in its head")
     return value
 
 
 def sequence(value: Any, size: int | None = None) -> Sequence[Any]:
-    """The value, which must be a list, of so many values.
+    """The value, which must be a list of this length.
 
     Raises:
         BrokenEntry: It isn't.
     """
     if not isinstance(value, list) or (size is not None and len(value) != size):
-        raise BrokenEntry("its head lacks a list")
+        raise BrokenEntry("a list is missing in its head")
     return value

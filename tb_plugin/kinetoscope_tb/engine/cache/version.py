@@ -1,4 +1,4 @@
-"""Which code makes the traces: an entry that another version wrote is never looked at."""
+"""The version of the code that reads traces: entries of other versions are never used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SOURCES = (
     *("reader", "trace", "measures", "timeline", "critical_path", "distributed", "engine/cache", "filesystem"),
     *("arrays", "names", "table.py", "errors.py"),
 )
-"""All that reading a trace runs; a test holds that it imports nothing else."""
+"""All modules that run when a trace is read; a test ensures that they import nothing else."""
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""A timeline as Chrome's JSON, compact and packed with gzip.
+"""A timeline as Chrome's JSON, compact and compressed with gzip.
 
 writer     the file: threads, then events in portions
 events     slices as text, many at once     arguments  their arguments, named as kineto names them

@@ -1,4 +1,4 @@
-"""What a trace's columns say of slices, as the arguments of Chrome's events, named as kineto names them."""
+"""A trace's columns as the arguments of Chrome's events, named as kineto names them."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ _OF_COLLECTIVES = {
     "group_ranks": "Process Group Ranks",
     "nth": "Seq",
 }
-_AS_JSON = ("input_shapes", "input_types", "concrete_inputs", "grid", "block")  # lists, as the file spells them
+_AS_JSON = ("input_shapes", "input_types", "concrete_inputs", "grid", "block")  # lists, as written in the file
 
 
 class ArgumentTexts:
-    """How the events of slices end: with what is known of each."""
+    """The ends of the slices' events, with their arguments."""
 
     def __init__(self, trace: Trace, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -81,7 +81,7 @@ class ArgumentTexts:
             self._collective_of[rows[with_row] + timeline.frame_first[FRAMES.index(name)]] = with_row
 
     def of(self, slices: NDArray[np.int64], always: str) -> Texts:
-        """The end of each slice's event, from its arguments on; `always` is what all of them say first."""
+        """The end of each slice's event, from its arguments on; `always` comes first in all of them."""
         event = self._timeline.event[slices]
         frame = np.searchsorted(self._timeline.frame_first, event, "right") - 1
         members = pl.Series([f",{always}" if always else ""]).new_from_index(0, slices.size)
@@ -98,7 +98,7 @@ class ArgumentTexts:
 
 
 class _Frame:
-    """Columns of a frame, and what JSON calls them."""
+    """Columns of a frame, and their names in JSON."""
 
     def __init__(self, frame: pl.DataFrame, names: Mapping[str, str]) -> None:
         self._names = names
@@ -110,7 +110,7 @@ class _Frame:
         }
 
     def members(self, rows: NDArray[np.integer]) -> pl.Series:
-        """What some rows say, each value after a comma and its name; nothing where nothing is known."""
+        """The members of some rows, each value after a comma and its name; empty if nothing is known."""
         texts_of_rows = pl.Series([""]).new_from_index(0, rows.size)
         for column, values in self._columns.items():
             texts = self._texts(column, values.gather(rows))
@@ -128,7 +128,7 @@ class _Frame:
 
 
 def _json(text: str, column: str) -> str:
-    """The text as a JSON text; or as the JSON value that it is, where it is one."""
+    """The text as a JSON string; or unchanged if it is a JSON value itself."""
     if column in _AS_JSON:
         try:
             return json_text(json.loads(text, parse_constant=_refused))

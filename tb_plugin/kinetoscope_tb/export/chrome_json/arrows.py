@@ -26,8 +26,8 @@ def arrows(
     Args:
         trace: The trace.
         timeline: Its slices.
-        places: Of each slice which thread it is on, or -1 if it isn't written; how an event says that it is on each.
-        numbers: From which the arrows take theirs.
+        places: The thread of each slice, or -1 if it isn't written; the members that place an event on each thread.
+        numbers: Source of the arrows' ids.
         shift_ns: From the trace's times to the file's.
     """
     for name, begin, end in _links(trace, timeline):

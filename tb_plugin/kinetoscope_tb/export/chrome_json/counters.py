@@ -1,4 +1,4 @@
-"""Levels of memory, and what the file itself counts, as the counters of Chrome's JSON, many at once."""
+"""Levels of memory and the program's own counters as counters of Chrome's JSON, many at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AT_ONCE = 1 << 17
 
 
 def memory_counters(trace: Trace, window: tuple[int | None, int | None], pid: int, shift_ns: int) -> Iterator[bytes]:
-    """The levels of each device's memory, from that at the window's start on.
+    """The levels of each device's memory, starting with the one at the window's start.
 
     Args:
         trace: The trace.
@@ -39,7 +39,7 @@ def memory_counters(trace: Trace, window: tuple[int | None, int | None], pid: in
 def user_counter_events(
     series: UserCounter, window: tuple[int | None, int | None], pid: int, shift_ns: int
 ) -> Iterator[bytes]:
-    """The values of one series, from that at the window's start on. Where a value isn't known, none is written.
+    """The values of one series, starting with the one at the window's start. Unknown values are skipped.
 
     Args:
         series: The series.

@@ -1,9 +1,9 @@
 """Slices as the text of Chrome's JSON events, many at once.
 
-An event is put together from texts that many slices share (category, name, thread) and from its times, which are
-written in microseconds with three decimals from integer nanoseconds, so every viewer reads the same moment.
+An event is assembled from texts that many slices share (category, name, thread) and from its times, which are written
+in microseconds with three decimals from integer nanoseconds, so every viewer reads exact times.
 
-What is compiled here avoids whole-array expressions: numba takes seconds to compile the errors that those might raise.
+Compiled functions here avoid whole-array expressions: Numba takes seconds to compile the errors that those might raise.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOST_OF_NUMBERS = 2 * (19 + 4) + len(',"dur":')  # bytes of an event's times
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts one behind the other: text i lies from `at[i]` up to `at[i + 1]`."""
+    """Concatenated texts: text i is from `at[i]` up to `at[i + 1]`."""
 
     data: NDArray[np.uint8]
     at: NDArray[np.int64]
@@ -50,7 +50,7 @@ class Texts:
 
     @staticmethod
     def of_series(texts: pl.Series) -> Texts:
-        """Those of a column, of which none is missing."""
+        """Those of a column without nulls."""
         data = np.frombuffer(texts.str.join("").item().encode(), np.uint8)
         lengths = texts.str.len_bytes().to_numpy()
         return Texts(data, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)]))
@@ -58,12 +58,12 @@ class Texts:
 
 @dataclass(frozen=True)
 class Heads:
-    """How the events of a trace begin, up to their name.
+    """The starts of a trace's events, up to their name.
 
     Args:
-        code: Of each row of all of FRAMES, one frame after the other: which text.
+        code: For each row of all of FRAMES, one frame after the other, its text.
         texts: Phase and category.
-        is_instant: Of each text: whether the phase is that of a moment, without a duration.
+        is_instant: For each text, whether the phase is that of an instant, without a duration.
     """
 
     code: NDArray[np.uint32]
@@ -72,7 +72,7 @@ class Heads:
 
 
 def json_text(value: object) -> str:
-    """A value as JSON without blanks; no number of it is rounded."""
+    """A value as JSON without spaces; numbers aren't rounded."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -82,7 +82,7 @@ def names(labels: Labels) -> Texts:
 
 
 def heads(trace: Trace) -> Heads:
-    """How the event of each row of FRAMES begins, so that a reader takes it for the same kind of event again."""
+    """The start of the event of each row of FRAMES, from which a reader recognizes the same kind of event."""
     codes, spelt = [], list[tuple[str | None, bool]]()
     for name in FRAMES:
         frame: pl.DataFrame = getattr(trace, name)
@@ -109,7 +109,7 @@ def _kinds(name: str, frame: pl.DataFrame) -> tuple[NDArray[np.int64], list[tupl
     return code, [(category, instant) for instant in (False, True) for category in categories]
 
 
-def _head(category: str | None, is_instant: bool) -> str:  # noqa: FBT001  # as the pairs above have it
+def _head(category: str | None, is_instant: bool) -> str:  # noqa: FBT001  # as in the pairs above
     phase = '"ph":"i","s":"t"' if is_instant else '"ph":"X"'
     return f",\n{{{phase}" + ("" if category is None else f',"cat":{json_text(category)}')
 
@@ -124,7 +124,7 @@ def events(
 
     Args:
         texts: Heads, names, threads and tails; a thread's ends with `"ts":`, a tail with the brace that closes it.
-        codes: Which of these each slice has.
+        codes: For each slice the indexes of its texts.
         is_instant: Of each head.
         times: Start and duration of each, in ns, none below 0.
     """

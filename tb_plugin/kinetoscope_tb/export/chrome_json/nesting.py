@@ -1,10 +1,10 @@
-"""Threads of an exported trace: in none of them two slices overlap in part.
+"""Threads of an exported trace, chosen so that no two slices of a thread overlap in part.
 
 Chrome's JSON has no lanes: a viewer stacks the slices of a thread by their times. Perfetto drops a slice that begins in
 another and outlasts it (`slice_drop_overlapping_complete_event` among its statistics, up to v56), so such a slice goes
 to a further thread.
 
-What is compiled here avoids whole-array expressions: numba takes seconds to compile the errors that those might raise.
+Compiled functions here avoid whole-array expressions: Numba takes seconds to compile the errors that those might raise.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 
 from ...arrays.jit import Array, compiled
 
-MOST = 16  # threads that are tried in turn; where all are taken, each lane has one of its own
+MOST = 16  # threads that are tried in turn; beyond them each lane has its own
 
 
 class Threads:
-    """Which thread each slice of a track goes to; slices come in the order start, longest first, in any portions."""
+    """Assigns the slices of a track to threads; slices come in the order start, longest first, in any portions."""
 
     def __init__(self) -> None:
         self._ends = np.empty((MOST, 64), np.int64)  # of the slices that are open on each thread, outermost first
         self._open = np.zeros(MOST, np.int64)
 
     def of(self, start: NDArray[np.int64], end: NDArray[np.int64], lane: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The thread of each of the next slices: 0 is that of all which nest, `lane` is the row that it is drawn in."""
+        """The thread of each of the next slices: 0 for all that nest; `lane` is the row it is drawn in."""
         thread = np.empty(start.size, np.int32)
         done = 0
         while done < start.size:
@@ -37,7 +37,7 @@ class Threads:
 
 @compiled
 def _place(start: Array, end: Array, lane: Array, first: int, ends: Array, is_open: Array, thread: Array) -> int:
-    """Fill in the threads from `first` on; return up to which slice that was possible."""
+    """Fill in the threads from `first` on; return the first slice for which there was no room."""
     for i in range(first, start.size):
         chosen = -1
         for k in range(MOST):
@@ -59,7 +59,7 @@ def _place(start: Array, end: Array, lane: Array, first: int, ends: Array, is_op
 
 @compiled
 def begun_before(start: Array, lo: Array, hi: Array, at: int) -> Array:
-    """Return for each row, a stretch of sorted starts from `lo` up to `hi`, where those at that time or later begin."""
+    """Return for each row, sorted starts from `lo` up to `hi`, the index of the first at that time or later."""
     counts = np.empty(lo.size, np.int64)
     for row in range(lo.size):
         a, b = lo[row], hi[row]
@@ -75,9 +75,9 @@ def begun_before(start: Array, lo: Array, hi: Array, at: int) -> Array:
 
 @compiled
 def portion(start: Array, lo: Array, hi: Array, most: int) -> Array:
-    """Return where the next portion of each row ends: all that begins before one moment, about `most` slices.
+    """Return where the next portion of each row ends: the slices that begin before one moment, about `most`.
 
-    It is more only where more begin at the same moment; it is never empty unless all rows are.
+    There are more only if more begin at the same moment; the portion is never empty unless all rows are.
     """
     first, last, left = np.iinfo(np.int64).max, np.iinfo(np.int64).min, 0
     for row in range(lo.size):

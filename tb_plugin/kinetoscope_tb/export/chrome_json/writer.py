@@ -1,10 +1,10 @@
-"""The timeline as a file for other viewers: compact JSON in Chrome's form, packed with gzip.
+"""The timeline as a file for other viewers: compact JSON in Chrome's format, compressed with gzip.
 
-What the file holds is what a viewer can draw: slices on threads on which they nest, so that none is dropped (nested.py
-says why); of memory its levels as counters, not a mark for each allocation; the counters that the recording has itself;
-times of all workers on one clock. A slice that lies in the range in part is written as a whole.
+The file has what a viewer can draw: slices on threads on which they nest, so that none is dropped (see nesting.py);
+memory levels as counters, instead of an instant for each allocation; the program's own counters; times of all workers
+on one clock. A slice that is partly in the range is written as a whole.
 
-Text is made and packed portion by portion, so a trace of any size takes little memory.
+Text is written and compressed portion by portion, so a trace of any size takes little memory.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Ints = NDArray[np.int64]
 
 AT_ONCE = 1 << 17  # slices
 FIRST_NUMBER = 1_000_001
-"""Processes, threads and arrows count from here, and none has the number of another: Perfetto takes a thread that has
-its process' number for the main one, and our reader takes a small number of a process for that of a device."""
+"""Processes, threads and arrows are numbered from here, with distinct numbers: Perfetto takes a thread with the number
+of its process for the main one, and our reader takes a small process number for that of a device."""
 
-_SAMPLED, _SAMPLES = 1 << 16, 4  # slices of a long file that its size is told by, and from how many parts
+_SAMPLED, _SAMPLES = 1 << 16, 4  # slices from which the size of a long file is estimated, and in how many parts
 _LEVEL = 2  # isal's; 3 is slower and no smaller on this text
 _GZIP = 31
-_PACKED_AT_ONCE = 1 << 20  # bytes: if isal gets little at first, it packs the rest of that block badly
+_PACKED_AT_ONCE = 1 << 20  # bytes: if isal gets little input at first, it compresses the rest of that block badly
 _PART_NAMES = {"annotations": "annotations · ", "python": "Python · ", "waits": "waits · ", "other": "other · "}
 
 
@@ -49,8 +49,8 @@ class Source:
     """One worker's recording.
 
     Args:
-        shift_ns: What is added to its times, so that they are those of the common clock.
-        label: What stands before the names of its processes; empty for the only one.
+        shift_ns: Added to its times to put them on the common clock.
+        label: Prefix of its process names; empty for a single source.
     """
 
     trace: Trace
@@ -61,7 +61,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Window:
-    """What is written: all that is open at any moment from `from_ns` up to, not including, `to_ns`; None: no end."""
+    """The range to write: all that is open at any moment in [from_ns, to_ns); None for no limit."""
 
     from_ns: int | None = None
     to_ns: int | None = None
@@ -71,7 +71,7 @@ class Window:
         return Window(*(None if at is None else at + by_ns for at in (self.from_ns, self.to_ns)))
 
     def rows(self, timeline: Timeline, track: Track) -> tuple[Ints, Ints]:
-        """(where the slices of each lane begin that are written, where they end)."""
+        """(the first slice to write of each lane, the end)."""
         start, dur = timeline.start_ns, timeline.dur_ns
         bounds = timeline.pyramid.rows.first[track.first_row : track.first_row + track.lanes + 1]
         lo, hi = bounds[:-1].copy(), bounds[1:].copy()
@@ -85,7 +85,7 @@ class Window:
 
 
 def slices_in(source: Source, window: Window) -> int:
-    """How many slices are written."""
+    """Number of slices to write."""
     its = window.moved(-source.shift_ns)
     rows = (its.rows(source.timeline, track) for track in source.timeline.tracks)
     return sum(int((hi - lo).sum()) for lo, hi in rows)
@@ -93,7 +93,7 @@ def slices_in(source: Source, window: Window) -> int:
 
 @dataclass(frozen=True)
 class Size:
-    """How large a file is, or, where it is long, about how large by what parts of it take."""
+    """The size of a file; for long files an estimate from parts of it."""
 
     slices: int
     bytes: int
@@ -101,7 +101,7 @@ class Size:
 
 
 def size(source: Source, window: Window, extras: Collection[Extra] = ()) -> Size:
-    """What one source takes in the file."""
+    """The size of one source in the file."""
     slices = slices_in(source, window)
     if slices <= _SAMPLED:
         return Size(slices, sum(map(len, exported([source], window, extras))), is_exact=True)
@@ -112,7 +112,7 @@ def size(source: Source, window: Window, extras: Collection[Extra] = ()) -> Size
 
 
 def _parts(source: Source, window: Window, share: float) -> Iterator[Window]:
-    """Some short parts of a window, spread over it, which together are about a share of it."""
+    """Short parts of a window, spread over it, which together are about this share of it."""
     first, last = (at + source.shift_ns for at in source.timeline.window)
     first = first if window.from_ns is None else max(first, window.from_ns)
     last = last if window.to_ns is None else min(last, window.to_ns)
@@ -123,13 +123,13 @@ def _parts(source: Source, window: Window, share: float) -> Iterator[Window]:
 
 
 def exported(sources: Sequence[Source], window: Window, extras: Collection[Extra] = ()) -> Iterator[bytes]:
-    """The file, piece by piece.
+    """The bytes of the file, piece by piece.
 
     Args:
-        sources: On one clock; that of the first is the file's.
+        sources: The recordings; the clock of the first is the file's.
         window: On the common clock.
-        extras: What else is written: `args`, what is known of each slice; `memory`, its levels; `flows`, arrows from
-            calls to what they launched and from forward operators to their backward.
+        extras: What else is written: `args`, the arguments of slices; `memory`, memory levels; `flows`, arrows from
+            calls to the work they launched and from forward operators to their backward.
     """
     packer = isal_zlib.compressobj(_LEVEL, wbits=_GZIP)
     waiting: list[bytes] = []
@@ -158,7 +158,7 @@ class _Writer:
 
     Args:
         shift_ns: From the source's times to the file's.
-        numbers: From which processes, threads and arrows take theirs.
+        numbers: Source of the ids of processes, threads and arrows.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class _Writer:
         return events(texts, codes, self._heads.is_instant, times)
 
     def _process(self, name: str) -> Iterator[bytes]:
-        """The name of a process, if it hasn't one yet."""
+        """The event that names a process, if it isn't written yet."""
         if name not in self._processes:
             pid = self._processes[name] = next(self._numbers)
             yield _named("process", pid, 0, " · ".join(filter(None, (self._source.label, name))))
@@ -245,25 +245,25 @@ def _in_order(timeline: Timeline, lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
 
 
 def _on(place: tuple[int, int]) -> str:
-    """How an event says on which process and thread it is, up to its time."""
+    """The members of an event that place it on a process and thread, up to its time."""
     return f',"pid":{place[0]},"tid":{place[1]},"ts":'
 
 
 def _arguments(track: Track) -> str:
-    """What a stream's slices say of where they ran; by this our own reader and others know the stream again."""
+    """The arguments by which readers, ours included, recognize the stream of a slice."""
     return ",".join(
         f'"{name}":{number}' for name in ("device", "stream") if (number := getattr(track, name)) is not None
     )
 
 
 def _tail(track: Track) -> str:
-    """How an event ends that has no other arguments."""
+    """The end of an event without other arguments."""
     arguments = _arguments(track)
     return f',"args":{{{arguments}}}}}' if arguments else "}"
 
 
 def _named(what: str, pid: int, tid: int, name: str) -> bytes:
-    """The events that name a process or thread and say where it stands; the thread of a process is 0."""
+    """The events that name a process or thread and set its position; the thread of a process is 0."""
     where, place = f',\n{{"ph":"M","pid":{pid},"tid":{tid},"name":"{what}_', tid or pid
     event = f'{where}name","args":{{"name":{json_text(name)}}}}}'
     return f'{event}{where}sort_index","args":{{"sort_index":{place}}}}}'.encode("utf-8", "replace")

@@ -3,8 +3,8 @@
 build         all of one file: kinds, one time axis, threads, frames, diagnostics
 event_frames  the frames, column by column
 threads       (pid, tid) pairs and their names
-metadata      the values beside the events, checked
+metadata      the values outside the event array, checked
 begin_end     ranges written as a begin and an end event
 ascend        torch_npu's traces                 arrows     links of writers without correlations
-amounts       numbers that are impossible        anomalies  odd texts
+amounts       impossible numbers                 anomalies  odd texts
 """

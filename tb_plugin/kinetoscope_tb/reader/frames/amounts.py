@@ -1,4 +1,4 @@
-"""Numbers of the arguments that can't be: sizes of which the sum of some would exceed 64 bits, and ranks of no job."""
+"""Impossible numbers in arguments: sizes whose sums could exceed 64 bits, and ranks that no job has."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST = {
 
 
 def without_impossible_numbers(events: Sorted) -> list[Diagnostic]:
-    """Take such numbers for missing ones, and count them."""
+    """Replace such numbers with missing values, and count them."""
     noted, named = Noted(), list[str]()
     for rows in events.frames.values():
         for name, most in _MOST.items():
@@ -40,12 +40,12 @@ def without_impossible_numbers(events: Sorted) -> list[Diagnostic]:
     if not noted.count:
         return []
     listed = ", ".join(dict.fromkeys(named)).replace("_", " ")
-    words = f"Arguments of events hold numbers that can't be ({listed}); they are taken to be unknown."
+    words = f"Arguments of events have impossible numbers ({listed}); they count as unknown."
     return [Diagnostic("impossible_number", noted.count, words, noted.first)]
 
 
 def _drop(rows: Rows, name: str, most: int, noted: Noted) -> bool:
-    """Drop the values of a column beyond a limit; whether there was any."""
+    """Drop the values of a column beyond a limit; return whether there were any."""
     values = rows[name]
     if np.iinfo(values.dtype).max <= most:
         return False

@@ -1,6 +1,6 @@
-"""What is odd about the texts of a trace: told from the distinct texts, which are few, once all of it is read.
+"""Anomalies in the texts of a trace, found in its distinct texts, which are few, after all of it is read.
 
-A backslash that kineto replaced by a slash (2.1 and later) leaves no trace, so nothing is said of those.
+A backslash that kineto replaced with a slash (2.1 and later) can't be detected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOST_NAME = b'"unknown"'
 
 
 def text_diagnostics(events: Sorted) -> list[Diagnostic]:
-    """What the texts of the events say about them; counts are of distinct texts if not said otherwise."""
+    """Diagnostics about the texts of the events; counts are of distinct texts unless noted otherwise."""
     tokens = events.tokens
     return [*_damaged_texts(events, tokens), *_odd_names(events, tokens), *_lost_names(events, tokens)]
 
@@ -46,7 +46,7 @@ def _damaged_texts(events: Sorted, tokens: Sequence[bytes]) -> list[Diagnostic]:
 
 
 def _occurrence(events: Sorted, n_tokens: int) -> NDArray[np.bool_]:
-    """Which texts some event has: the scanner also notes those of events that turn out to be damaged."""
+    """Mask of the texts that events use: the scanner also collects those of events that turn out to be damaged."""
     occurs = np.zeros(n_tokens + 1, bool)
     for rows in events.frames.values():
         for column in rows.codes():
@@ -56,13 +56,13 @@ def _occurrence(events: Sorted, n_tokens: int) -> NDArray[np.bool_]:
 
 _WORDS = {
     # kineto#80, pytorch#136180; fixed by kineto 7ae1ce85
-    "not_utf8": "Texts hold bytes that aren't UTF-8; those are shown as �, so different names may look the same.",
+    "not_utf8": "Texts contain bytes that aren't UTF-8; those are shown as �, so different names may look the same.",
     "cp1252_text": "Texts are in the encoding of Windows (cp1252) instead of UTF-8, and were converted.",
     # pytorch#113001, #130622; fixed by kineto 51fd6e6a
-    "control_characters": "Texts hold raw line breaks or control characters, which JSON may not; they were kept.",
+    "control_characters": "Texts contain raw line breaks or control characters, which JSON forbids; they are kept.",
     # kineto#336, pytorch#98432; fixed by kineto 21beef37
-    "bad_escape": "Texts hold single backslashes, as in Windows paths; they were kept as backslashes, but where one "
-    "stands before b, f, n, r or t it is read as a control character.",
+    "bad_escape": "Texts contain single backslashes, as in Windows paths; they are kept, but one before b, f, n, r "
+    "or t is read as a control character.",
 }
 
 
@@ -78,12 +78,12 @@ def _odd_names(events: Sorted, tokens: Sequence[bytes]) -> list[Diagnostic]:
     """A name is a text; a number, a list or an object is shown as it is spelled."""
     odd = [code for code, token in enumerate(tokens) if not token.startswith(b'"')]
     noted = _named(events, odd)
-    words = f"Events have no name, or one that is no text; without any they are called {NO_NAME.decode()} here."
+    words = f"Events have no name, or one that isn't text; those without any are called {NO_NAME.decode()} here."
     return [Diagnostic("odd_name", noted.count, words, noted.first)] if noted.count else []
 
 
 def _named(events: Sorted, codes: Sequence[int]) -> Noted:
-    """The events that have one of these names."""
+    """The events with one of these names."""
     noted = Noted()
     for frame, layout in LAYOUTS.items():
         if codes and layout.is_timed and "name" in layout.codes:
@@ -99,6 +99,6 @@ def _lost_names(events: Sorted, tokens: Sequence[bytes]) -> list[Diagnostic]:
     noted = _named(events, [tokens.index(_LOST_NAME)])
     words = (
         "Events are named `unknown`: the profiler of torch 2.7 and later writes that in place of a name with letters "
-        "beyond ASCII. They can't be told apart; name annotations in ASCII."
+        "beyond ASCII. They can't be distinguished; use ASCII names for annotations."
     )
     return [Diagnostic("lost_name", noted.count, words, noted.first)] if noted.count else []

@@ -1,4 +1,4 @@
-"""Arrows from an operator to its device work, where a writer gives no correlation: there, and only there, they link.
+"""Arrows from an operator to its device work link the two if, and only if, the writer gives no correlation.
 
 The autograd profiler's own exporter draws `cpu_to_cuda` (torch/autograd/profiler_util.py), torch_npu `async_npu`.
 """
@@ -17,7 +17,7 @@ _OF_AUTOGRAD = "cpu_to_"
 
 
 def arrows(frames: Mapping[str, Rows], texts: Texts) -> pl.DataFrame:
-    """One row per device row that an arrow ends at: `device` and `begin` are the offsets of the row and the arrow."""
+    """The device rows at which an arrow ends: `device` and `begin` are the offsets of the row and the arrow."""
     flows = frames["flows"]
     category = flows["category"]
     links = [c for c in used(category, len(texts)) if (texts[c] or "").startswith((_OF_AUTOGRAD, _OF_NPU))]
@@ -27,7 +27,11 @@ def arrows(frames: Mapping[str, Rows], texts: Texts) -> pl.DataFrame:
     ends = ends.filter(pl.col("category").is_in(links)).with_columns(pl.col("offset").cast(pl.Int64))
     begins = {code for code in used(flows["phase"], len(texts)) if texts[code] == "s"}
     begun = ends.filter(pl.col("phase").is_in(begins)).select("category", "id", begin="offset")
-    place = ["pid", "tid", "ts"]  # where the arrow ends; of several rows there the first belongs to the first arrow
+    place = [
+        "pid",
+        "tid",
+        "ts",
+    ]  # where the arrow ends; of several rows, the first belongs to the first arrow
     work = pl.DataFrame({n: frames["device_events"][n] for n in (*place, "offset")})
     work = work.select(*place, nth=_nth(place), device=pl.col("offset").cast(pl.Int64))
     ends = ends.filter(~pl.col("phase").is_in(begins)).with_columns(nth=_nth(place))

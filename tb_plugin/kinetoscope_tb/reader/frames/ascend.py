@@ -1,4 +1,4 @@
-"""torch_npu's own traces: what a row is follows from the name of its process, since only the host's have a category.
+"""torch_npu's own traces: the kind of a row follows from its process name, because only host rows have a category.
 
 Sources: torch_npu/profiler/analysis/prof_common_func/_trace_event_manager.py in Ascend/pytorch at 734edcde, and CANN's
 names of tasks.
@@ -20,7 +20,7 @@ _HARDWARE = "Ascend Hardware"
 _CALLS = "CANN"
 _COLLECTIVES = ("Communication", "HCCL")
 _DEVICE_BITS = 31
-"""The lowest bits of such a process' number are the device's."""
+"""The lowest bits of the pid of such a process are the device's number."""
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _WAITS = ("EVENT_", "NOTIFY_", "STREAM_WAIT")

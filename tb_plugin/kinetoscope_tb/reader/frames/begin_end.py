@@ -1,7 +1,7 @@
-"""Ranges written as two events, a beginning (phase B) and an end (E): kineto never does, other tools do.
+"""Ranges written as two events, begin (phase B) and end (E): kineto never writes them, other tools do.
 
-A beginning becomes a complete event of its category. An end closes the latest beginning of its thread that is open,
-in the order of time; what is said in the end's own arguments isn't read.
+A begin event becomes a complete event of its category. An end event closes the latest open begin event of its thread,
+in order of time; the arguments of the end event are ignored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BEGIN_IN = ("host_events", "launches", "device_events", "memory", "python_calls
 
 
 def close_begin_end(events: Sorted, texts: Texts) -> list[Diagnostic]:
-    """Give each beginning its duration, and count those without an end, and ends without a beginning."""
+    """Set the duration of each begin event, and count begin events without an end, and end events without a begin."""
     ends = events.frames["ends"]
     if not events.begun.count and not ends["ts"].size:
         return []
@@ -47,7 +47,7 @@ def close_begin_end(events: Sorted, texts: Texts) -> list[Diagnostic]:
 
 @compiled
 def _close(order: Any, thread: Any, ts: Any, is_end: Any, dur: Any) -> None:
-    """Set the durations of events that found each other; those of ends to 0."""
+    """Set the durations of matched events; those of end events to 0."""
     stack = np.empty(order.size, np.int64)
     depth = 0
     for i in range(order.size):
@@ -68,7 +68,7 @@ def _unpaired(is_alone: NDArray[np.bool_], is_end: NDArray[np.bool_], offset: ND
         return []
     begun, ended = int((is_alone & ~is_end).sum()), int((is_alone & is_end).sum())
     words = (
-        f"{begun} ranges begin and never end: they last 0 ns here. {ended} end and never began: they are left out. "
-        "Record until all of them have ended."
+        f"{begun} ranges have no end: they last 0 ns here. {ended} ends have no begin: they are left out. "
+        "Record until all ranges have ended."
     )
     return [Diagnostic("unpaired", begun + ended, words, int(offset[is_alone].min()), level="loss")]

@@ -1,4 +1,4 @@
-"""What was read of one file → `Parts`: kinds, one time axis, threads, frames, findings."""
+"""Sorted events of one file → `Parts`: kinds, one time axis, threads, frames, diagnostics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .threads import threads_of
 _FAR_NS = 60 * 10**9
 _FARTHEST_NS = 2**62
 _LONGEST_NS = 2**52  # a recording: 52 days
-_MOST_NS = 2**61  # that all events may last together
+_MOST_NS = 2**61  # sum of all durations
 _NO_THREADS = np.empty(0, np.int32)
 
 
@@ -37,7 +37,7 @@ def build_parts(
     """Everything that `assemble` needs.
 
     Raises:
-        NotATrace: Nothing of the events was usable, or the array holds something else.
+        NotATrace: No event was usable, or the array has something else in it.
     """
     events = ingested.events
     is_clean = ingested.lost_bytes is None and not ingested.tally and b'"traceEvents"' in ingested.head
@@ -74,7 +74,7 @@ def build_parts(
 
 
 def _untimed(events: Sorted) -> list[Diagnostic]:
-    """What can't be on the axis leaves it."""
+    """Remove what can't be on the time axis."""
     diagnostics = []
     if events.untimed.count:
         words = "Events without a usable time are left out."
@@ -82,7 +82,7 @@ def _untimed(events: Sorted) -> list[Diagnostic]:
     endless = events.endless
     _without_endless(events, endless)
     if endless.count:
-        words = "Events have durations that can't be; they last 0 ns here."
+        words = "Events have impossible durations; they last 0 ns here."
         diagnostics.append(Diagnostic("impossible_duration", endless.count, words, endless.first))
     zero = _without_clamped(events)
     if zero.count:
@@ -95,7 +95,7 @@ def _untimed(events: Sorted) -> list[Diagnostic]:
 
 
 def _without_far(events: Sorted) -> list[Diagnostic]:
-    """Drop events that lie months from the middle one: differences of times have room, also times some hundreds."""
+    """Drop events that are months away from the median: differences of times fit 64 bits, even summed."""
     timed = list(events.timed())
     times = [rows["ts"] for rows in timed if rows["ts"].size]
     if not times or max(int(ts.max()) for ts in times) - min(int(ts.min()) for ts in times) <= _LONGEST_NS:
@@ -108,7 +108,7 @@ def _without_far(events: Sorted) -> list[Diagnostic]:
         if is_far.any():
             noted.add_where(is_far, rows["offset"])
             rows.keep(~is_far)
-    words = "Events lie more than 26 days from most others, so their times were damaged, and they are left out."
+    words = "Events are more than 26 days away from most others: their times are damaged, and they are left out."
     return [Diagnostic("far_from_others", noted.count, words, noted.first, "loss")]
 
 
@@ -140,7 +140,7 @@ def _without_clamped(events: Sorted) -> Noted:
 
 
 def _window(others: Rows, texts: Texts, earliest: int) -> tuple[int, int] | None:
-    """From when to when was recorded: the profiler's span, of category Trace (kineto's output_json.cpp)."""
+    """The recorded window: the profiler's span, of category Trace (kineto's output_json.cpp)."""
     category = others["category"]
     spans = [code for code in used(category, len(texts)) if (texts[code] or "").lower() == "trace"]
     rows = np.flatnonzero(np.isin(category, spans) & (others["dur"] > 0) & (others["kind"] == Kind.OTHER))
@@ -157,7 +157,7 @@ def _unknown_categories(events: Sorted, texts: Texts) -> list[Diagnostic]:
         return []
     names = sorted({texts[code] or "(none)" for code in used(unknown, len(texts))})
     listed = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
-    words = f"Events of categories that aren't known here ({listed}) are kept, but count as no work."
+    words = f"Events of unknown categories ({listed}) are shown, but don't count as work."
     return [Diagnostic("unknown_category", int(unknown.size), words, level="note")]
 
 
@@ -168,7 +168,5 @@ def _damage(ingested: Ingested, lost_values: int) -> list[Diagnostic]:
         *damage_outside_events(ingested.tail, lost_values),
     ]
     if not ingested.events.events:
-        diagnostics.append(
-            Diagnostic("no_events", 1, "The trace holds no events. Check that the profiler was running.")
-        )
+        diagnostics.append(Diagnostic("no_events", 1, "The trace has no events. Check that the profiler was running."))
     return diagnostics

@@ -1,6 +1,6 @@
 """Sorted rows of codes and numbers → the frames of `model.COLLECTED`, one column after the other.
 
-A column of codes is given up as soon as its Polars column is there, so that a large trace is never held twice.
+A column of codes is freed as soon as its Polars column exists, so that a large trace is never in memory twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NESTED = ("host_events", "launches", "python_calls")
 
 
 class Frame:
-    """The events of one frame, from which columns are taken, each once.
+    """The events of one frame; each of its columns is built once.
 
     Args:
         name: Which frame.
@@ -69,16 +69,16 @@ class Frame:
         return {"start_ns": self.start(), "dur_ns": np.maximum(self.dur(), 0)}
 
     def place(self) -> dict[str, Ints]:
-        """Where the events lie in the text."""
+        """The offsets of the events in the text."""
         return {"offset": self.gather("offset").astype(np.int64), "length": self.gather("length").astype(np.int32)}
 
     def kind(self) -> pl.Series:
-        """Which of the frame's kinds each event is."""
+        """The kind of each event."""
         kind = self.gather("kind") - LAYOUTS[self.name].first
         return pl.Series(kind.astype(np.uint8)).cat.to(_ENUMS[self.name])
 
     def text(self, column: str, spelled: Callable[[str], str] = str) -> pl.Series:
-        """A text, of the event itself or an argument, spelled as the function says."""
+        """A text of the event itself or of an argument, converted by the function."""
         return enum(self.gather(column), self.texts, spelled)
 
     def integer(self, arg: str, dtype: type[np.signedinteger[Any]] = np.int64) -> Ints:
@@ -90,7 +90,7 @@ class Frame:
         return values.astype(dtype)
 
     def float_arg(self, arg: str, most: float) -> NDArray[np.float64]:
-        """A float argument; NaN where it is missing, isn't a number, or lies beyond 0 and `most`."""
+        """A float argument; NaN where it is missing, isn't a number, or isn't between 0 and `most`."""
         codes = self.gather(arg)
         value_of = np.full(len(self.texts) + 1, np.nan)
         for code in used(codes, len(self.texts)):
@@ -100,13 +100,13 @@ class Frame:
         return value_of[codes]
 
     def is_false(self, arg: str) -> NDArray[np.bool_]:
-        """Where the argument says false."""
+        """Where the argument is false."""
         codes = self.gather(arg)
         false = [code for code in used(codes, len(self.texts)) if (self.texts[code] or "").lower() == "false"]
         return np.isin(codes, false)
 
     def by_text(self, column: str, number_of: Callable[[str], int | None], missing: int) -> NDArray[np.int64]:
-        """A number worked out from a text of each event, once per text."""
+        """A number computed from a text of each event, once per distinct text."""
         codes = self.gather(column)
         numbers = np.full(len(self.texts) + 1, missing, np.int64)
         for code in used(codes, len(self.texts)):
@@ -264,7 +264,7 @@ def _syncs(frame: Frame) -> dict[str, Any]:
 
 
 def collectives(rows: Rows, texts: Texts) -> pl.DataFrame:
-    """The frame of what is known of collectives, in the order of the file."""
+    """The frame of collectives, in the order of the file."""
 
     def text(column: str) -> pl.Series:
         return enum(rows.gather(column), texts)
@@ -311,21 +311,21 @@ def _correlation(frame: Frame) -> Ints:
 
 
 def _from_one(frame: Frame, arg: str) -> Ints:
-    """A number that is none where it is zero."""
+    """A number; zero means missing."""
     values = frame.integer(arg)
     values[values == 0] = NONE
     return values
 
 
 def _concrete_inputs(frame: Frame, name: pl.Series) -> pl.Series:
-    """Kept where they say how much work there was; those of other operators would be many different texts."""
+    """Stored for operators whose work follows from them; for all operators they would be many distinct texts."""
     codes = frame.gather("concrete_inputs")
     codes[~map_categories(name, is_matrix_op).astype(bool)] = NONE
     return enum(codes, frame.texts)
 
 
 def _device_and_stream(frame: Frame) -> dict[str, Ints]:
-    """What the arguments say, or else the row's pid and the number in its tid: 7 or "stream 7" (torch up to 1.9).
+    """Device and stream from the arguments, or else from pid and the number in tid: 7 or "stream 7" (torch up to 1.9).
 
     The autograd profiler's exporter has one pid for all devices, and the device in the tid.
     """

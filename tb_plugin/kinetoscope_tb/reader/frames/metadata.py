@@ -1,7 +1,7 @@
-"""The values beside the events, checked once: what is behind a key that is known is what it is taken for, or null.
+"""The values outside the event array, checked once: the value of a known key has the expected type, or is null.
 
-A text has only whole characters, an integer fits 64 bits, and a float is finite, wherever they stand. Of the keys that
-anything here reads, `_KNOWN` says what they hold; any other may hold anything.
+Texts have only whole characters, integers fit 64 bits, and floats are finite, at any depth. `_CHECKS_BY_KEY` defines
+the types of the keys that the viewer reads; other keys may have any value.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _LONGEST_SHOWN = 40
 
 @dataclass(frozen=True)
 class Metadata:
-    """What stands beside the events.
+    """The values outside the event array.
 
     Args:
         top: The values by their keys, without traceEvents.
         base_ns: Unix time of the file's zero.
-        impossible: Numbers about the worker's place in its job, or about its clock, that can't be, each with its key.
+        impossible: Impossible numbers about the worker's place in its job, or its clock, each with its key.
         odd: The keys of values that were replaced or left out.
         lost: How many values couldn't be read.
     """
@@ -43,11 +43,11 @@ class Metadata:
 
     @property
     def labels(self) -> dict[str, str]:
-        """What the program called the ranges that our recorder gave another name."""
+        """The program's names of the ranges that our recorder renamed."""
         return marker_labels(self.top)
 
     def with_origin(self, earliest_ns: int) -> tuple[Metadata, int]:
-        """(The same, or without a clock that can't be; Unix time of the first event, which the file puts there)."""
+        """(the same, without an impossible clock; the Unix time of the first event)."""
         origin = self.base_ns + earliest_ns
         if abs(origin) <= FARTHEST_BASE_NS:
             return self, origin
@@ -55,21 +55,21 @@ class Metadata:
         return replace(self, base_ns=0, impossible=(*self.impossible, problem)), earliest_ns
 
     def diagnostics(self) -> list[Diagnostic]:
-        """What was replaced, and what can't be."""
+        """Diagnostics about replaced and impossible values."""
         messages = []
         if self.odd:
             named = ", ".join(self.odd[:_MOST_NAMED]) + (" …" if len(self.odd) > _MOST_NAMED else "")
-            words = f"Values beside the events aren't what their keys promise, and are left out or replaced: {named}."
+            words = f"Metadata values have unexpected types, and are left out or replaced: {named}."
             messages.append(Diagnostic("odd_metadata", len(self.odd), words))
         if self.impossible:
-            words = f"This can't be: {'; '.join(self.impossible)}. It is taken to be unknown, and views of all ranks "
+            words = f"Impossible metadata: {'; '.join(self.impossible)}. It counts as unknown, and views of all ranks "
             words += "leave this recording out."
             messages.append(Diagnostic("impossible_metadata", len(self.impossible), words))
         return messages
 
 
 def metadata(head: bytes, tail: bytes) -> Metadata:
-    """The metadata of a file, from the text before its events and behind them."""
+    """The metadata of a file, from the text before and after its events."""
     raw, lost = top_values(head, tail)
     checks = _Checks()
     base, top = base_ns(raw, head, tail), checks.members(raw, _CHECKS_BY_KEY, ())
@@ -81,13 +81,13 @@ def metadata(head: bytes, tail: bytes) -> Metadata:
 
 @dataclass
 class _Checks:
-    """Checks values, and notes the paths of those that aren't what they should be."""
+    """Checks values, and collects the paths of those with unexpected types."""
 
     odd: list[str] = field(default_factory=list)
     impossible: list[str] = field(default_factory=list)
 
     def members(self, value: Any, checks_by_key: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-        """An object whose keys in `known` are checked by what stands there, and all others for their soundness."""
+        """An object: keys in `checks_by_key` are checked by their function, others with `any_value`."""
         if not isinstance(value, Mapping):
             return self.replaced(path, {})
         checked = {}
@@ -97,7 +97,7 @@ class _Checks:
         return checked
 
     def replaced(self, path: tuple[str, ...], value: Any = None) -> Any:
-        """Note the path; the value that stands there instead."""
+        """Note the path; return the replacement."""
         self.odd.append(".".join(path)[:_LONGEST_SHOWN])
         return value
 
@@ -123,7 +123,7 @@ def _text(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
 
 
 def _version(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
-    """A text, or a number that somebody wrote in its place."""
+    """A text, or a number written in its place."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return _text(checks, str(checks.any_value(value, path)) if is_number else value, path)
 
@@ -137,7 +137,7 @@ def _number(least: int, most: int) -> _Check:
 
 
 def _whole(value: Any) -> int | None:
-    """A whole number, also one with a point or in quotes, as daemons write it."""
+    """An integer, also with a decimal point or in quotes, as daemons write it."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
@@ -146,7 +146,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _place(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
-    """A rank, or how many there are. torch says -1 where a worker has none."""
+    """A rank or a number of ranks. torch writes -1 for a worker without a rank."""
     number = _whole(value)
     if number is not None and number < 0:
         return None
@@ -159,7 +159,7 @@ def _place(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
 
 
 def _ranks(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
-    """A list of ranks; none of them if one isn't a rank."""
+    """A list of ranks; null if one isn't a rank."""
     if not isinstance(value, list):
         return checks.replaced(path)
     numbers = [_whole(rank) for rank in value]
@@ -173,7 +173,7 @@ def _object(checks_by_key: Mapping[str, Any]) -> _Check:
 
 
 def _objects(checks_by_key: Mapping[str, Any], most: int, needed: str | None = None) -> _Check:
-    """A list of objects, which may be a text that holds one; those without what is needed are left out."""
+    """A list of objects, which may be JSON text; those without the needed key are left out."""
 
     def check(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
         listed = _parsed(value) if isinstance(value, str) else value
@@ -189,7 +189,7 @@ def _objects(checks_by_key: Mapping[str, Any], most: int, needed: str | None = N
 
 
 def _named(check: _Check) -> _Check:
-    """An object that holds one kind of value under any key."""
+    """An object with one type of value under any key."""
 
     def checked(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
         keys = dict.fromkeys(value, check) if isinstance(value, dict) else {}

@@ -1,6 +1,6 @@
-"""Threads: which (pid, tid) pairs have rows, and what the trace calls them.
+"""Threads: the (pid, tid) pairs that have rows, and their names.
 
-Pairs are compared as texts, since torch 1.9 writes the same tid as a string on ranges and as a number on instants.
+Pairs are compared as text because torch 1.9 writes the same tid as a string on ranges and as a number on instants.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def threads_of(frames: Mapping[str, Rows], texts: Texts) -> tuple[dict[str, NDAr
 
 
 def text_places(codes: NDArray[Any], texts: Texts, place_of: dict[str, int]) -> NDArray[np.int32]:
-    """Each code as the place of its text in `place_of`, which gets the new ones; a missing text is an empty one."""
+    """The place of each code's text in `place_of`, which new texts are added to; a missing text is an empty one."""
     places = np.zeros(len(texts) + 1, np.int32)
     for code in used(codes, len(texts)):
         places[code] = place_of.setdefault(texts[code] or "", len(place_of))

@@ -21,7 +21,7 @@ FARTHEST_BASE_NS = 2**62
 """The year 2116, in Unix time."""
 
 BOM = b"\xef\xbb\xbf"
-MOST_VALUES = 10_000  # beside the events, before them and behind them; kineto writes about twenty
+MOST_VALUES = 10_000  # outside the event array; kineto writes about twenty
 _MEMBERS_AT_ONCE = 1 << 12
 _SPACE = re.compile(rb"\s*")
 _EVENTS_ANYWHERE = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -64,7 +64,7 @@ def values(text: bytes, i: int) -> Iterator[tuple[bytes, int, int]]:
 
 
 def _members(text: bytes, i: int) -> Iterator[NDArray[np.int64]]:
-    """The same as places in the text, many at a time, none of them empty."""
+    """The same as positions in the text, in batches, none of them empty."""
     data = np.frombuffer(text, np.uint8)
     count = _MEMBERS_AT_ONCE
     while count == _MEMBERS_AT_ONCE:
@@ -104,7 +104,7 @@ def _parsed(token: bytes) -> Any:
 
 
 def marker_labels(top: Mapping[str, Any]) -> dict[str, str]:
-    """What the program called the ranges that our recorder gave a name that kineto can write."""
+    """The program's names of the ranges that our recorder renamed to ones that kineto can write."""
     ours = top.get("kinetoscope")
     markers = ours.get("markers") if isinstance(ours, Mapping) else None
     if not isinstance(markers, Mapping):
@@ -116,7 +116,7 @@ def marker_labels(top: Mapping[str, Any]) -> dict[str, str]:
 def base_ns(top: Mapping[str, Any], head: bytes, tail: bytes) -> int:
     """Unix time of the trace's zero, in ns; 0 where times are absolute (up to torch 2.3; kineto 84d95b82).
 
-    What a file says may lie beyond FARTHEST_BASE_NS, where no clock is.
+    The value in a file may be beyond FARTHEST_BASE_NS, where no clock is.
     """
     value = top.get("baseTimeNanoseconds")
     if value is None:
@@ -130,10 +130,10 @@ def base_ns(top: Mapping[str, Any], head: bytes, tail: bytes) -> int:
 
 
 def not_a_trace(path: str, start: bytes) -> NotATrace:
-    """The error for a file without events, from its first bytes: what it is instead."""
+    """The error for a file without events; its first bytes show what it is instead."""
     text = start.removeprefix(BOM).lstrip()
     if not text:
-        return NotATrace(path, "the file holds nothing but blanks. Record the trace again.")
+        return NotATrace(path, "the file has only whitespace. Record the trace again.")
     if text.startswith(b"<"):
         return NotATrace(
             path, "this is an HTML or XML page, perhaps a login or error page saved in place of the trace."
@@ -147,7 +147,5 @@ def not_a_trace(path: str, start: bytes) -> NotATrace:
             "Open the profiler's trace of the same run.",
         )
     if b'"traceEvents"' in text:
-        return NotATrace(path, "its traceEvents hold no usable event. Record the trace again.")
-    return NotATrace(
-        path, "there is no traceEvents in it, so it isn't a profiler's trace, or it was cut off before that."
-    )
+        return NotATrace(path, "its traceEvents have no usable event. Record the trace again.")
+    return NotATrace(path, "it has no traceEvents, so it isn't a profiler's trace, or it was truncated before them.")

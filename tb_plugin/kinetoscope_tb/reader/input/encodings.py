@@ -1,8 +1,8 @@
 """Texts that aren't UTF-8.
 
-A whole file may be UTF-16 or UTF-32: its byte order mark says so, or the zero beside its first bracket. Otherwise it is
-UTF-8, in which single texts may be something else: torch up to 2.5 wrote in the encoding of the computer's language, on
-Windows mostly cp1252, and kineto before 7ae1ce85 wrote names from memory that was freed (kineto#80).
+A whole file may be UTF-16 or UTF-32: its byte order mark shows it, or the zero byte next to its first bracket.
+Otherwise it is UTF-8, in which single texts may have another encoding: torch up to 2.5 wrote in the encoding of the
+locale, on Windows mostly cp1252, and kineto before 7ae1ce85 wrote names from freed memory (kineto#80).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BYTE_ORDER_MARKS = {  # UTF-32 first: its mark begins like that of UTF-16
     codecs.BOM_UTF16_BE: "UTF-16",
 }
 _BRACKETS = b"{["
-# Letters and the signs that stand in words: a text with any other byte was damaged, not written on Windows.
+# Letters and the signs that occur in words: a text with any other byte was damaged, not written on Windows.
 _WRITTEN = frozenset((set(range(0xC0, 0xFF)) - {0xD7, 0xF7}) | set(b"\x80\x84\x91\x92\x93\x94\x95\x96\x97\x99")) | {
     *b"\xa7\xa9\xab\xae\xb0\xb1\xb2\xb3\xb5\xb7\xbb"
 }
@@ -30,23 +30,23 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 
 def whole_characters(text: str) -> str:
-    """The text with U+FFFD for each half of a surrogate pair: JSON can escape one alone, no encoding has it."""
+    """The text with U+FFFD for each lone surrogate: JSON can escape one, no encoding can represent it."""
     return text if text.isascii() else _HALVES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def in_utf8(blocks: Iterable[bytes], diagnostics: list[Diagnostic]) -> Iterator[bytes]:
-    """The blocks as UTF-8; what was done is added to the findings. Offsets count in this text."""
+    """The blocks as UTF-8; conversions are added to the diagnostics. Offsets refer to this text."""
     blocks = iter(blocks)
     first = next(blocks, b"")
     encoding = _encoding(first)
     if first.startswith(codecs.BOM_UTF8):
-        words = "The file begins with a byte order mark, which JSON may not have; other tools may refuse it."
+        words = "The file begins with a byte order mark, which JSON doesn't allow; other tools may refuse it."
         diagnostics.append(Diagnostic("byte_order_mark", 1, words, 0, level="note"))
     if encoding is None:
         yield first
         yield from blocks
         return
-    words = f"The file is {encoding} text, which JSON may not be; it was converted. Other tools may refuse it."
+    words = f"The file is {encoding} text, which JSON doesn't allow; it was converted. Other tools may refuse it."
     diagnostics.append(Diagnostic("converted_encoding", 1, words, level="note"))
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     yield decoder.decode(first).encode()
@@ -56,7 +56,7 @@ def in_utf8(blocks: Iterable[bytes], diagnostics: list[Diagnostic]) -> Iterator[
 
 
 def _encoding(start: bytes) -> str | None:
-    """What the first bytes say, if they say anything but UTF-8."""
+    """The encoding that the first bytes show; None for UTF-8."""
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if start.startswith(mark):
             return encoding

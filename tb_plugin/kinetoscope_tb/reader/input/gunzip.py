@@ -1,7 +1,7 @@
 """gzip data, inflated member after member (RFC 1952).
 
-The checksum and the length behind each member are compared here, after its text was handed on: isal raises instead, and
-the text that it holds then is gone.
+The checksum and the length after each member are compared here, after its text was passed on: isal would raise instead,
+and lose the text that it has buffered.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from isal import igzip_lib
 MAGIC = b"\x1f\x8b"
 
 _READ_BYTES = 1 << 16  # of compressed data
-_TEXT_BYTES = 1 << 17  # that are inflated in one go: of damaged data so much may be lost besides
-_FIRST_BYTES, _GROWTH = 1 << 9, 8  # a short member must not copy what isn't its own
+_TEXT_BYTES = 1 << 17  # inflated at once: damage may cost this much text in addition
+_FIRST_BYTES, _GROWTH = 1 << 9, 8  # a short member must not copy data of the next ones
 _FIXED_HEADER, _TRAILER = 10, struct.Struct("<II")
 _HAS_HEADER_CHECKSUM, _HAS_EXTRA, _HAS_NAME, _HAS_COMMENT = 2, 4, 8, 16
 _DEFLATE = 8
@@ -24,11 +24,11 @@ _DEFLATE = 8
 
 @dataclass
 class GzipDamage:
-    """What was wrong with gzip data; offsets count in the compressed file.
+    """What is wrong with gzip data; offsets refer to the compressed file.
 
     Attributes:
-        problem: Why nothing behind it could be inflated, and where; empty if all was.
-        wrong_trailers: How many members have another checksum or length than they say.
+        problem: Why the data after this point couldn't be inflated, and where; empty if all was.
+        wrong_trailers: Number of members whose checksum or length doesn't match their trailer.
         first_wrong: What is wrong with the first of them, and where.
     """
 
@@ -46,7 +46,7 @@ class _Compressed:
 
     @property
     def offset(self) -> int:
-        """How much was taken."""
+        """How many bytes were consumed."""
         return self._end - len(self._data) + self._at
 
     def _fill(self) -> bool:
@@ -64,11 +64,11 @@ class _Compressed:
         return part
 
     def give_back(self, count: int) -> None:
-        """Take the last bytes of what was taken last once more."""
+        """Return the last bytes to the input."""
         self._at -= count
 
     def exactly(self, count: int) -> bytes | None:
-        """So many bytes; None if there are fewer."""
+        """Exactly this many bytes; None if there are fewer."""
         parts = []
         while count and (part := self.take(count)):
             parts.append(part)
@@ -76,7 +76,7 @@ class _Compressed:
         return None if count else b"".join(parts)
 
     def skip_zeros(self) -> bool:
-        """Go on behind padding; False at the end of the file."""
+        """Skip padding; False at the end of the file."""
         while self._fill():
             rest = len(self._data[self._at :].lstrip(b"\0"))
             self._at = len(self._data) - rest
@@ -85,7 +85,7 @@ class _Compressed:
         return False
 
     def skip_text(self) -> bool:
-        """Go on behind the next zero; False if there is none."""
+        """Skip to after the next zero byte; False if there is none."""
         while self._fill():
             zero = self._data.find(b"\0", self._at)
             self._at = zero + 1 if zero >= 0 else len(self._data)
@@ -95,12 +95,12 @@ class _Compressed:
 
 
 def inflate(read: Callable[[int], bytes], start: bytes, damage: GzipDamage) -> Iterator[bytes]:
-    """The text of all members in pieces; what is wrong is noted in `damage`. Zeros between members are padding.
+    """The text of all members in pieces. Zeros between members are padding.
 
     Args:
-        read: The next bytes of the file.
+        read: Returns the next bytes of the file.
         start: Its first bytes, which were read already.
-        damage: Takes what is wrong.
+        damage: Collects what is wrong.
     """
     compressed = _Compressed(read, start)
     while True:
@@ -113,17 +113,17 @@ def inflate(read: Callable[[int], bytes], start: bytes, damage: GzipDamage) -> I
 
 
 def _skip_header(compressed: _Compressed, at: int) -> str:
-    """Go on behind a member's header; what is wrong with it."""
+    """Skip a member's header; return what is wrong with it."""
     cut_off = f"ends at byte {at}, inside the header of its {'first' if at == 0 else 'next'} member"
     magic = compressed.exactly(len(MAGIC))
     if magic is not None and magic != MAGIC:
-        return f"ends at byte {at}: what follows is no gzip"
+        return f"ends at byte {at}: what follows isn't gzip"
     fixed = compressed.exactly(_FIXED_HEADER - len(MAGIC))
     if fixed is None:
         return cut_off
     method, flags = fixed[0], fixed[1]
     if method != _DEFLATE:
-        return f"is damaged at byte {at}: no such method of compression ({method})"
+        return f"is damaged at byte {at}: unknown compression method ({method})"
     is_whole = True
     if flags & _HAS_EXTRA:
         length = compressed.exactly(2)
@@ -149,7 +149,7 @@ def _member(compressed: _Compressed, damage: GzipDamage) -> Iterator[bytes]:
                 return
         try:
             text = inflater.decompress(piece, _TEXT_BYTES)
-        except igzip_lib.IsalError as error:  # type: ignore[misc]  # an exception, whatever its stub says
+        except igzip_lib.IsalError as error:  # type: ignore[misc]  # an exception, although its stub doesn't declare it
             damage.problem = f"is damaged before byte {compressed.offset} ({error})"
             return
         length += len(text)

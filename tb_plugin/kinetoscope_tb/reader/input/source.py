@@ -1,6 +1,6 @@
 """A trace file as blocks of decompressed UTF-8 text.
 
-What a file is, its first bytes say, never its name. Damaged compression gives what can still be had.
+The first bytes of a file determine its format, never its name. Damaged compressed data is read as far as possible.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ...trace.model import Diagnostic
 from . import gunzip
 from .encodings import in_utf8
 
-_AT_ONCE = 1 << 16  # how much is decompressed in one go: so much of damaged data may be lost besides
+_AT_ONCE = 1 << 16  # decompressed at once: damage may cost this much text in addition
 _ZIP = b"PK\x03\x04"
 _COMPRESSIONS: dict[
     bytes, tuple[str, Callable[[Any], Any]]
-] = {  # by the first bytes: a name, and what opens a file of it
+] = {  # by the first bytes: a name, and the function that opens such a file
     b"\x28\xb5\x2f\xfd": (
         "zstd",
         lambda file: zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True),
@@ -38,7 +38,7 @@ _SUFFIXES = {
     "xz": (".xz",),
     "plain": (".json",),
 }
-_DAMAGED = (lzma.LZMAError, EOFError, OSError, zstandard.ZstdError)  # what the others say of damaged data
+_DAMAGED = (lzma.LZMAError, EOFError, OSError, zstandard.ZstdError)  # what the others raise for damaged data
 
 
 class Source:
@@ -46,13 +46,13 @@ class Source:
 
     Attributes:
         path: The path or URL as the user gave it.
-        file: The file as it is stored; it counts what was read.
+        file: The stored file; it counts the bytes read.
         diagnostics: What was wrong with the file as such: its name, its compression, its encoding.
 
     Args:
         path: The path or URL as the user gave it.
-        block_bytes: How much text a block has, about.
-        on_read: Called whenever some of the file was read, be there a block of text in it or not; it may raise.
+        block_bytes: Approximate size of a block of text.
+        on_read: Called whenever some of the file was read, even without a new block of text; it may raise.
 
     Raises:
         TraceError: The file can't be opened; while it is read: it can't be read.
@@ -83,7 +83,7 @@ class Source:
         return self.file.read(at_most)
 
     def _gathered(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """The pieces joined to blocks, of which none is empty."""
+        """The pieces joined to blocks, none of them empty."""
         waiting: list[bytes] = []
         waiting_bytes = 0
         for piece in pieces:
@@ -122,10 +122,10 @@ class Source:
         all_suffixes = tuple(suffix for suffixes in _SUFFIXES.values() for suffix in suffixes)
         if path.endswith(all_suffixes) and not path.endswith(_SUFFIXES[compression]):
             is_what = "not compressed" if compression == "plain" else f"compressed with {compression}"
-            words = f"The file is {is_what}, which its name doesn't say; other tools may refuse it until it is renamed."
+            words = f"The file is {is_what}, unlike its name; other tools may refuse it until it is renamed."
             self.diagnostics.append(Diagnostic("wrong_suffix", 1, words, level="note"))
         if path.endswith(".tmp"):  # kineto efcc5103 renames a file when it is complete
-            words = "The name ends in .tmp: whoever wrote the file had not finished it, so its end may be missing."
+            words = "The name ends in .tmp: the writer hasn't finished the file, so its end may be missing."
             self.diagnostics.append(Diagnostic("unfinished_file", 1, words))
 
     def _gunzipped(self, start: bytes) -> Iterator[bytes]:
@@ -133,8 +133,8 @@ class Source:
         yield from gunzip.inflate(self._read, start, damage)
         if damage.wrong_trailers:
             words = (
-                f"The gzip data was unpacked to its end, but its {damage.first_wrong} of the compressed file is wrong: "
-                "some of the text may not be what was written. Copy the file again, or record again."
+                f"The gzip data was decompressed to its end, but its {damage.first_wrong} of the compressed file is "
+                "wrong: some of the text may be damaged. Copy the file again, or record again."
             )
             self.diagnostics.append(Diagnostic("wrong_checksum", damage.wrong_trailers, words))
         if damage.problem:
@@ -149,8 +149,8 @@ class Source:
 
     def _note_damage(self, name: str, problem: str) -> None:
         consequence = (
-            f"The {name} data {problem} of the compressed file: what was packed behind it is lost. Copy the file "
-            "again, or record again and let the job finish writing."
+            f"The {name} data {problem} of the compressed file: the data after it is lost. Copy the file again, or "
+            "record again and let the job finish writing."
         )
         self.diagnostics.append(Diagnostic("damaged_compression", 1, consequence, level="loss"))
 

@@ -1,4 +1,4 @@
-"""One piece of the event array: scanned in the arrays of its thread, mended where it is damaged, sorted into frames."""
+"""One chunk of the event array: scanned into the arrays of its thread, repaired where damaged, sorted into frames."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .tokens import integer_of
 _KEYS = key_table()
 _EVENTS_PER_SCAN, _TOKENS_PER_SCAN, _ODD_PER_SCAN, _PLACES_PER_SCAN = 1 << 15, 1 << 15, 1 << 12, 1 << 12
 _LARGEST_TIME = 2**62
-_MOST_STUCK = 64  # damaged places behind which no event is known to begin; each is looked for in all that is left
+_MOST_STUCK = 64  # damaged places without a known next event; for each, all of the rest is searched
 _DURATION = TIMES.index("dur")
 _FIRST_KEY = re.compile(rb'[\s,]*\{\s*("(?:ph|cat|name|pid|tid|ts|dur|args|id)")')
 _ANOMALIES = {s.WORD: WORD, s.HEX: HEX, s.EMPTY: EMPTY, s.COMMA: COMMA}
@@ -29,20 +29,20 @@ _ANOMALIES = {s.WORD: WORD, s.HEX: HEX, s.EMPTY: EMPTY, s.COMMA: COMMA}
 _thread = threading.local()
 
 Collect: TypeAlias = Callable[[s.Out, memoryview, int, RepairedText | None], Any]
-"""What takes the events out of the arrays, given the text, its offset in the file, and how it was mended."""
+"""Takes the events out of the arrays, given the text, its offset in the file, and its repairs."""
 
 
 @dataclass
 class ChunkResult:
-    """What a piece held.
+    """The events of a chunk.
 
     Attributes:
-        parts: Its events, as they were taken.
-        used: How much of its text was read; the rest is an event that it doesn't hold wholly.
+        parts: Its events, as collected.
+        used: How much of its text was read; the rest is an incomplete event.
         array_ended: Whether the array's closing bracket follows.
-        is_stuck: Whether damage follows behind which nothing can be read.
+        is_stuck: Whether damage follows after which nothing can be read.
         tally: What was repaired, tolerated or lost.
-        places: Where damage begins, and where reading goes on.
+        places: Where damage begins, and where reading continues.
     """
 
     parts: list[Any] = field(default_factory=list)
@@ -54,19 +54,19 @@ class ChunkResult:
 
 
 def first_key_of(events: bytes) -> bytes:
-    """The quoted key that the first event begins with, and so do others; "ph" if it isn't a usual one."""
+    """The quoted key that the first event begins with, as do others; "ph" if it is unusual."""
     match = _FIRST_KEY.match(events)
     return match[1] if match else b'"ph"'
 
 
 def scan_chunk(text: memoryview, offset: int, first_key: bytes, collect: Collect, *, is_last: bool) -> ChunkResult:
-    """Scan a text that begins between two events; in its damaged places, what can be repaired is read.
+    """Scan a text that begins between two events, repairing damaged places if possible.
 
     Args:
-        text: The piece.
-        offset: Where it lies in the file.
-        first_key: As first_key_of says.
-        collect: What becomes of the events.
+        text: The chunk.
+        offset: Its offset in the file.
+        first_key: The result of first_key_of.
+        collect: Takes the events.
         is_last: Whether nothing follows.
     """
     result = _scan(text, offset, first_key, collect, None, is_last=is_last)
@@ -78,7 +78,7 @@ def scan_chunk(text: memoryview, offset: int, first_key: bytes, collect: Collect
 
 
 def _repaired(result: ChunkResult, text: memoryview, offset: int, first_key: bytes, collect: Collect) -> ChunkResult:
-    """What the text holds once its damaged places are mended, as far as it was read."""
+    """The events of the text after the repair of its damaged places, as far as it was read."""
     events: list[tuple[int, int, list[Repaired]]] = []
     tally = Tally()
     for start, stop in result.places:
@@ -104,7 +104,7 @@ def _repaired(result: ChunkResult, text: memoryview, offset: int, first_key: byt
 def _scan(
     text: memoryview, offset: int, first_key: bytes, collect: Collect, original: RepairedText | None, *, is_last: bool
 ) -> ChunkResult:
-    """Scan a text from end to end; `original` knows where events lie in the file if the text was mended."""
+    """Scan a text from end to end; `original` maps offsets to the file if the text was repaired."""
     if not hasattr(_thread, "out"):
         _thread.out = _new_out()
     out: s.Out = _thread.out
@@ -162,7 +162,7 @@ def _new_out() -> s.Out:
 
 
 def event_texts(out: s.Out, text: memoryview, _offset: int, _original: RepairedText | None) -> list[bytes]:
-    """The text of each event as the scanner read it: mended, but not yet strict JSON."""
+    """The text of each event as the scanner read it: repaired, but not yet strict JSON."""
     n = int(out.state[s.EVENTS])
     places = zip(out.offsets[:n].tolist(), out.lengths[:n].tolist(), strict=True)
     return [bytes(text[offset : offset + length]) for offset, length in places]
@@ -187,7 +187,7 @@ def _tokens(out: s.Out, text: memoryview) -> list[bytes]:
 
 
 def _parse_odd_values(out: s.Out, text: memoryview) -> None:
-    """Put in the numbers that the scanner left to exact arithmetic."""
+    """Fill in the numbers that the scanner left to exact arithmetic."""
     for row, column, nth, start, length in out.odd[: out.state[s.ODD]].tolist():
         token = bytes(text[start : start + length])
         if nth >= 0:

@@ -23,8 +23,8 @@ class Arg:
     Args:
         column: Its name here.
         kind: CODE for texts, lists, floats and booleans, which are few and repeat; INTEGER.
-        keys: How the writers spell it; they changed with kineto f720123b, d492d29e and others.
-        level: 0 beside ph and ts, 1 in args, 2 in an object inside args.
+        keys: Its keys in traces; they changed with kineto f720123b, d492d29e and others.
+        level: 0 next to ph and ts, 1 in args, 2 in an object inside args.
     """
 
     column: str
@@ -87,7 +87,7 @@ ARGS = (
     Arg("python_id", INTEGER, ("Python id",)),
     Arg("python_parent_id", INTEGER, ("Python parent id",)),
     Arg("module_id", INTEGER, ("Python module id",)),
-    Arg("label", CODE, ("name",)),  # of a thread or process, in the rows that name it
+    Arg("label", CODE, ("name",)),  # of a thread or process, in metadata rows
 )
 N_COLUMNS = len(EVENT_CODES) + len(ARGS)
 ARG_AT = {len(EVENT_CODES) + i: arg for i, arg in enumerate(ARGS)}
@@ -119,7 +119,7 @@ def key_table(slots: int = 256) -> Keys:
 
 
 class Growing:
-    """An array that grows, and widens its type when a value needs it. Room that isn't used yet is never touched."""
+    """An array that grows, and widens its type when a value needs it. Unused capacity is never touched."""
 
     def __init__(self, dtype: type[np.signedinteger[Any]] = np.int8) -> None:
         self._length = 0

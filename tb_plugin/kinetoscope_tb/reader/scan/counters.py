@@ -1,7 +1,7 @@
-"""Counters that a writer put in the file: events of phase C, with a number per series in their arguments.
+"""Counters of the file: events of phase C, with a number per series in their arguments.
 
-The scanner keeps of an event's arguments those that it knows by name; the series of a counter may be called anything.
-So the text of these events is gathered while it is there, a line each, and read as columns in the end.
+The scanner stores only arguments with known names, but the series of a counter can have any name. So the text of these
+events is collected during the scan, one line each, and parsed as columns at the end.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class CounterLines:
     """The text of some counters.
 
     Args:
-        offset: Where each lies in the file.
-        text: A line per event, each with its end.
+        offset: Of each, in the file.
+        text: A line per event, each with a line break.
     """
 
     offset: NDArray[np.int64]
@@ -49,7 +49,7 @@ def counter_rows(out: s.Out, tokens: list[bytes]) -> NDArray[np.int64]:
 
 
 def lines_at(text: memoryview, starts: NDArray[np.int64], lengths: NDArray[np.int32]) -> bytes:
-    """Pieces of a text, a line each. The ends of lines in them become blanks: in JSON they mean the same."""
+    """Pieces of a text, one line each. Line breaks in them become spaces, which are equivalent in JSON."""
     if not starts.size:
         return b""
     ends = np.cumsum(lengths.astype(np.int64) + 1)
@@ -65,7 +65,7 @@ def lines_at(text: memoryview, starts: NDArray[np.int64], lengths: NDArray[np.in
 def counters(
     texts: list[CounterLines], others: pl.DataFrame, threads: pl.DataFrame
 ) -> tuple[pl.DataFrame, list[Diagnostic]]:
-    """Return the frame of counters, and what of them is left out.
+    """Return the frame of counters, and diagnostics about those left out.
 
     Args:
         texts: Their texts.

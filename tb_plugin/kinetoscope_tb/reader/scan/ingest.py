@@ -1,7 +1,7 @@
 """Blocks of text → sorted events, with scanning threads ahead of the thread that reads.
 
-The text is cut where events probably begin. Nothing depends on the guess: a scan reports how far it came, and what it
-left is scanned again with the next piece, so every scan starts at a true boundary.
+The text is cut where events probably begin. Nothing depends on the guess: a scan reports how far it got, and the rest
+is scanned again with the next chunk, so every scan starts at a true boundary.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FIRST_EVENT = 1 << 12
 
 @dataclass
 class Ingested:
-    """What a file's text held.
+    """The events of a file's text, and the text around them.
 
     Attributes:
         events: The events by frame.
@@ -68,11 +68,11 @@ def ingest(
 
     Args:
         blocks: The text.
-        path: What messages call it.
+        path: Its name in messages.
         threads: How many threads scan.
-        progress: Called after each piece with what was found so far.
-        into: What the events are appended to, if not to `Sorted`.
-        collect: What makes of the events what is appended.
+        progress: Called after each chunk with the result so far.
+        into: Where events are appended; by default a new `Sorted`.
+        collect: Takes the events out of the scanner's arrays.
 
     Raises:
         NotATrace: There is no event array.
@@ -89,7 +89,7 @@ def ingest(
             if ended:
                 tail += text[: max(0, _LONGEST_TAIL - len(tail))]
                 continue
-            if rest:  # the cut before this piece wasn't a boundary: scan from the event that it went through
+            if rest:  # the cut before this chunk wasn't a boundary: scan from the event that it split
                 text, offset = memoryview(rest + text), offset - len(rest)
                 if len(text) < needed:
                     rest = text.obj  # type: ignore[assignment]
@@ -99,7 +99,7 @@ def ingest(
             if len(rest) > _LONGEST_EVENT:  # no event is that long
                 result.tally.note(LOST, 1, result.end - len(rest))
                 rest = b""
-            needed = 2 * len(rest)  # so that what a long event costs stays in proportion to its length
+            needed = 2 * len(rest)  # so that the cost of a long event is proportional to its length
             progress(result)
         if not ended and rest:
             job = pool.submit(scan, memoryview(rest), result.end - len(rest), is_last=True)
@@ -110,7 +110,7 @@ def ingest(
 
 
 def _take(result: Ingested, piece: ChunkResult, text: memoryview) -> tuple[bytes, bool]:
-    """Add what a scan found; what it left for the next, and whether the array has ended."""
+    """Add the events of a scan; return its unread text, and whether the array has ended."""
     for part in piece.parts:
         result.events.append(part)
     result.tally.add(piece.tally)
@@ -121,9 +121,9 @@ def _take(result: Ingested, piece: ChunkResult, text: memoryview) -> tuple[bytes
 
 
 def split_head(stream: Iterator[bytes], path: str) -> tuple[bytes, bytes]:
-    """The text before the first event, and what was read of the events: at least the beginning of the first.
+    """The text before the first event, and the text of events read so far: at least the start of the first.
 
-    The text is looked through again whenever it has doubled, so what that costs stays in proportion to its length.
+    The text is searched again whenever it has doubled, so the cost is proportional to its length.
     """
     text, start = b"", None
     while start is None:
@@ -142,7 +142,7 @@ def split_head(stream: Iterator[bytes], path: str) -> tuple[bytes, bytes]:
 
 
 def _next_bytes(stream: Iterator[bytes], at_least: int) -> bytes:
-    """The next blocks with so much text together, or all that is left."""
+    """The next blocks with this much text together, or all that is left."""
     blocks: list[bytes] = []
     length = 0
     while length < at_least and (block := next(stream, None)) is not None:
@@ -167,7 +167,7 @@ def _pieces(first: bytes, stream: Iterator[bytes], offset: int) -> Iterator[tupl
 
 
 def _cut(text: bytes) -> int:
-    """Where the last event that is near the end begins; 0 if none does, or the end if the text is long anyway."""
+    """The start of the last event near the end; 0 if there is none, or the end if the text is long anyway."""
     cut = 0
     for boundary in _BOUNDARY.finditer(text, max(0, len(text) - _SEARCHED_FOR_BOUNDARY)):
         cut = boundary.end()
@@ -187,5 +187,5 @@ def _ahead(
 
 
 def default_threads() -> int:
-    """As many as are worth it: the reading thread keeps up with about four."""
+    """As many as are useful: the reading thread can feed about four."""
     return min(4, os.cpu_count() or 1)

@@ -21,7 +21,7 @@ class Kind(IntEnum):
     """The frame of an event, and its kind there."""
 
     META = 0  # names of threads and processes
-    UNTIMED = 1  # no usable time: not kept
+    UNTIMED = 1  # no usable time: dropped
     OPERATOR = 2
     ANNOTATION = 3
     RUNTIME = 4
@@ -34,7 +34,7 @@ class Kind(IntEnum):
     FLOW = 11
     SYNC = 12
     OTHER = 13
-    UNKNOWN = 14  # kept among the others, and reported
+    UNKNOWN = 14  # stored in `others`, and reported
     END = 15  # of a range that began with an event of its own
 
 
@@ -92,7 +92,7 @@ _IN_A_LUMP = {"event_wait": Kind.OTHER, "event_record": Kind.OTHER, "dma_request
 
 @lru_cache(1 << 10)
 def kind_of_category(token: bytes) -> Kind:
-    """What a complete event (phase X, or B with E) of this category is; upper and lower case have changed over time."""
+    """The kind of a complete event (phase X, or B with E) of this category; upper and lower case changed over time."""
     category = text_of(token).lower()
     if category.endswith("_runtime"):
         return Kind.RUNTIME
@@ -124,7 +124,7 @@ def kinds(
 
 @lru_cache(1 << 10)
 def _kind_of_phase(phase: bytes) -> Kind:
-    """UNKNOWN: the category says it."""
+    """UNKNOWN: the category decides."""
     text = text_of(phase)
     if text in ("X", "B"):
         return Kind.UNKNOWN
@@ -135,7 +135,7 @@ def _kind_of_phase(phase: bytes) -> Kind:
 
 @lru_cache(1 << 12)
 def _kind_of_name(name: bytes) -> Kind:
-    """MEMORY whatever phase and category say (both have changed); ANNOTATION instead of OPERATOR; else UNKNOWN."""
+    """MEMORY for any phase and category (both have changed); ANNOTATION instead of OPERATOR; else UNKNOWN."""
     text = text_of(name)
     if text in _MEMORY_NAMES:
         return Kind.MEMORY
@@ -144,7 +144,7 @@ def _kind_of_name(name: bytes) -> Kind:
 
 @lru_cache(1 << 10)
 def _kind_of_pid(pid: bytes) -> Kind:
-    """Of an event without a category: the autograd profiler's own exporter says it so."""
+    """Of an event without a category, as the autograd profiler's own exporter writes it."""
     device, _, functions = text_of(pid).rpartition(" ")
     if functions != "functions":
         return Kind.UNKNOWN
@@ -161,7 +161,7 @@ def _kind_in_a_lump(name: bytes) -> Kind:
 
 
 def _looked_up(codes: NDArray[Any], tokens: Sequence[bytes], kind_of: Callable[[bytes], Kind]) -> NDArray[np.int8]:
-    """The function's value for each code, worked out once per code that occurs; for code -1, that of an empty text."""
+    """The function's value for each code, computed once per code that occurs; for code -1, that of an empty text."""
     kind_by_code = np.zeros(len(tokens) + 1, np.int8)  # the last place is that of code -1
     for code in used(codes, len(tokens)):
         kind_by_code[code] = kind_of(tokens[code] if code >= 0 else b"")

@@ -1,9 +1,9 @@
-"""Damaged places in the event array: what can be repaired without doubt about where an event begins and ends.
+"""Repairs damaged places in the event array, if it is certain where an event begins and ends.
 
 Most damage is a quote inside a string that wasn't escaped (pytorch#146900), or that sanitizing stripped of its
-backslash (kineto 0184822f). Such a quote is told by what follows it: after a string only a comma, a colon or a closing
-bracket may come, and after that comma the next key or value. Brackets that are missing are put in, wrong ones changed.
-This is plain Python, and takes time in proportion to the damaged text alone.
+backslash (kineto 0184822f). The text after it identifies such a quote: after a string only a comma, a colon or a
+closing bracket may come, and after that comma the next key or value. Missing brackets are inserted, wrong ones
+replaced. This is plain Python; its cost is proportional to the damaged text alone.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .damage import BACKSLASH, BRACKET, QUOTE
 _DEEPEST = 62  # as in scan
 _LONGEST = 1 << 24
 _MOST_TRIES = 64
-# Whatever the scanner takes for a blank is one here, so that it reads what this mends. No two repetitions that can
-# match the same bytes follow each other: where the match fails, they would try each way to share those.
+# Blanks here are those of the scanner, so that it can read the repaired text. No two repetitions that match the same
+# bytes follow each other: a failing match would try each way to share them (catastrophic backtracking).
 _KEY = rb'"(?:[^"\\]|\\.){0,200}"[\0- ]*:'
 _BROKEN_KEY = rb'(?:"(?:ph|cat|name|pid|tid|ts|dur|args|id)"|\w{1,40}"?[\0- ]*:)'  # without its colon or a quote
 _SWALLOWED = re.compile(rb',[\0- ]*"(?:ph|cat|name|pid|tid|ts|dur|args|id)"[\0- ]*:')  # in a text: it has no end
@@ -45,7 +45,7 @@ _SURELY_AFTER = re.compile(rb"[\0- ]*(?:,[\0- ]*" + _KEY + rb"|\}[\0- }]*(?:,[\0
 
 
 class _Unreadable(Exception):
-    """There is no telling what the text means."""
+    """The text is ambiguous."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Repaired:
     """An event that was damaged.
 
     Args:
-        start, stop: Where it lies in the damaged text.
-        text: Its text as the scanner can read it.
+        start, stop: Its position in the damaged text.
+        text: Its repaired text, which the scanner can read.
         rules: What was repaired.
     """
 
@@ -148,10 +148,10 @@ class _Reading:
 
 
 def repaired(text: bytes, *, may_end: bool = True) -> tuple[list[Repaired], int]:
-    """(the events in a damaged text that could be repaired, how many stretches of it could not).
+    """(the events in a damaged text that could be repaired, how many parts of it could not).
 
     Args:
-        text: From the damage to the beginning of the next sound event.
+        text: From the damage to the start of the next intact event.
         may_end: Whether the last event may lack its end. Not at the end of a file, where it was never written.
     """
     events: list[Repaired] = []
@@ -195,11 +195,11 @@ def _event(text: bytes, start: int, may_end: bool) -> Repaired | None:  # noqa: 
 
 
 def damage_end(text: bytes, *, is_cut: bool) -> int | None:
-    """Where reading can go on after damage at the beginning of a file's last text; None if nowhere.
+    """Where reading can continue after damage at the start of a file's last text; None if nowhere.
 
     Args:
         text: The rest of the file.
-        is_cut: Whether the damage is an event that doesn't end. Most likely it was never written to its end.
+        is_cut: Whether the damage is an event without an end. Most likely it was never completely written.
     """
     if is_cut:
         end = _DOCUMENT_END.search(text)
@@ -213,7 +213,7 @@ def damage_end(text: bytes, *, is_cut: bool) -> int | None:
 
 @dataclass(frozen=True)
 class RepairedText:
-    """A text with its damaged places replaced by what could be repaired, and the way back to the original offsets."""
+    """A text with its damaged places replaced by repaired events, and the map to the original offsets."""
 
     text: bytes
     _new: NDArray[np.int64]  # where each segment begins in `text`
@@ -222,7 +222,7 @@ class RepairedText:
 
     @classmethod
     def of(cls, text: memoryview, places: Sequence[tuple[int, int, Sequence[Repaired]]]) -> RepairedText:
-        """Put the events into their places: (start, stop, events) in ascending order."""
+        """Insert the events at their positions: (start, stop, events) in ascending order."""
         segments: list[tuple[bytes, int, int]] = []
         at = 0
         for start, stop, events in places:
@@ -237,7 +237,7 @@ class RepairedText:
         return cls(b"".join(segment for segment, _, _ in segments), *arrays)
 
     def offset(self, at: int) -> int:
-        """Where in the original the event lies that begins here in `text`."""
+        """The original offset of the event that begins here in `text`."""
         return int(self.places(np.array([at]), np.zeros(1, np.int32))[0][0])
 
     def places(

@@ -1,7 +1,7 @@
-"""Events sorted into frames while they are scanned: still codes of texts and times as the file has them, in its order.
+"""Events sorted into frames while they are scanned: still codes of texts and the file's times, in the file's order.
 
-The scanning threads sort what they found (`sorted_out`), the reading thread appends it (`Rows`), so a column of the
-whole file exists once, in the narrowest type that holds it.
+The scanning threads sort their events (`sorted_out`), the reading thread appends them (`Rows`), so a column of the
+whole file exists once, in the narrowest type that fits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OPEN = -2
 """The duration of an event of phase B, until its end is found."""
 
 NO_NAME = b"(no name)"
-"""The name of events that have none: no token of JSON."""
+"""The name of events without one: not a JSON token."""
 
 _BEGINS = b'"B"'
 _LATEST_NS, _EARLIEST_NS, _LONGEST_NS = 2**61, -(2**60), 2**52
@@ -33,7 +33,7 @@ _LATEST_NS, _EARLIEST_NS, _LONGEST_NS = 2**61, -(2**60), 2**52
 
 @dataclass(frozen=True)
 class Layout:
-    """What is kept of the events of one frame.
+    """The columns of one frame.
 
     Args:
         first, last: The kinds of events that belong to it.
@@ -143,7 +143,7 @@ COLLECTIVES = Layout(
     ),
     is_timed=False,
 )
-"""What few events of the host and of devices have besides: a frame of its own, tied to them by their offset."""
+"""Columns that few host and device events have: a separate frame, linked to them by offset."""
 
 _TELLING = ("collective", "in_elements", "group_size", "group")  # the others occur at other events too
 _HAVE_COLLECTIVES = ("host_events", "device_events")
@@ -157,7 +157,7 @@ for _nth, _layout in enumerate(LAYOUTS.values()):
 
 @dataclass
 class Noted:
-    """How many events something concerns, and the offset of the first."""
+    """A number of events, and the offset of the first."""
 
     count: int = 0
     first: int | None = None
@@ -252,7 +252,7 @@ def _frames(
 
 
 def _name_nameless(name: NDArray[np.int32], kind: NDArray[np.int8], tokens: list[bytes]) -> None:
-    """Give events without a name the one that they have here."""
+    """Give events without a name the default one."""
     nameless = np.flatnonzero((name < 0) & (kind != Kind.META))
     if nameless.size:
         name[nameless] = len(tokens)
@@ -291,7 +291,7 @@ def _dense(
 def _spread(
     rows: Array, values: Array, frame_of: Array, place: Array, frame: int, first_wins: int, result: Array
 ) -> None:
-    """Put each value at the place of its event. Of several for one event the last holds, as in JSON, or the first."""
+    """Put each value at the place of its event. If an event has several, the last counts, as in JSON, or the first."""
     for i in range(rows.size):
         row = rows[i]
         if frame_of[row] == frame and not (first_wins and result[place[row]] != NONE):
@@ -321,7 +321,7 @@ class Rows:
         return (growing.array() for name, growing in self._columns.items() if name in _CODES)
 
     def gather(self, name: str) -> NDArray[Any]:
-        """The column, which is forgotten here: its memory goes with the caller's last use."""
+        """Remove and return the column, so that its memory is freed after the caller's last use."""
         return self._columns.pop(name).array()
 
     def put(self, name: str, rows: NDArray[Any], values: NDArray[np.int64]) -> None:
@@ -344,9 +344,9 @@ class Sorted:
     """All events of a file by frame.
 
     Attributes:
-        events: How many there are, those included that no frame has.
+        events: How many there are, including those in no frame.
         untimed, backwards: Events without a usable time, and those that end before they start.
-        endless: Events whose duration can't be.
+        endless: Events with impossible durations.
         begun: Events that only begin a range.
         counters: The text of counters.
     """

@@ -1,10 +1,9 @@
 """The event scanner: bytes of a JSON array of trace events → arrays, in one pass.
 
 It looks for structure only and builds no objects, so control characters, bad UTF-8, NaN, duplicate keys and stray
-commas inside an event don't stop it; what no JSON may hold is counted. An event that isn't complete is left unread; of
-one that can't be read the place is noted, and mended elsewhere. numba compiles everything here, and it runs without
-the interpreter lock. It all stays in one file: numba keeps compiled code until the file of the outermost function
-changes.
+commas inside an event don't stop it; anomalies that JSON doesn't allow are counted. An incomplete event is left unread;
+the place of a damaged one is noted, and repaired elsewhere. Numba compiles everything here, and it runs without the
+interpreter lock. It is all in one file because Numba's cache is valid until the file of the outermost function changes.
 """
 
 # ruff: noqa: SIM109  # `in` builds a tuple, which numba compiles to slower code
@@ -22,15 +21,15 @@ from numpy.typing import NDArray
 from ...arrays.jit import compiled
 
 SKIP, CODE, INTEGER, TIME, OBJECT = range(5)
-"""What becomes of a key's value: nothing; a code for its text; an integer; µs as ns; its own keys are read too."""
+"""How a key's value is read: not at all; as a code for its text; an integer; µs to ns; an object with keys to read."""
 
 MORE, ARRAY_END, FULL, STUCK, CUT = range(5)
 """Why a scan stopped: no further complete event; the array's closing bracket; no room left in `Out`. In the last text
-also: damage, or an event without an end, behind which no other event is known to begin."""
+also: damage, or an event without an end, after which no other event is known to begin."""
 
 WORD, HEX, EMPTY, COMMA = range(4)
-"""What an event may hold although JSON may not: a bare word such as inf, a bare 0x1f, no value at all, a comma missing
-or too many."""
+"""Anomalies that the scanner accepts although JSON doesn't: a bare word such as inf, a bare 0x1f, a missing value, a
+missing or extra comma."""
 N_ANOMALIES = 4
 
 EVENTS, TOKENS, ODD, PLACES, STATUS, NAMELESS, FIRST_NAMELESS = range(7)
@@ -52,7 +51,7 @@ _QUOTE, _BACKSLASH, _COMMA, _COLON, _DOT, _MINUS = 34, 92, 44, 58, 46, 45
 _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET = 123, 125, 91, 93
 _SPACE, _ZERO, _NINE, _SMALL_N, _SMALL_U, _SMALL_X = 32, 48, 57, 110, 117, 120
 _INCOMPLETE, _BROKEN = -1, -2
-_ANOMALY_BITS = 15  # of a count of oddities in one event; four share an integer
+_ANOMALY_BITS = 15  # of a count of anomalies in one event; four share an integer
 _ONE_WORD, _ONE_HEX, _ONE_EMPTY, _ONE_COMMA = (1 << kind * _ANOMALY_BITS for kind in range(N_ANOMALIES))
 _DEEPEST = 62  # levels of nesting inside an argument
 _MOST_UNFINISHED = 16  # events without an end in one text that are read to its end
@@ -154,7 +153,7 @@ def _eight(_typing: Any, array: Any, _at: Any) -> Any:
 
 
 def _finder(width: int, comparison: str = "==") -> Any:
-    """What says how the `width` bytes from an index on compare with a byte, one bit each.
+    """Build a function that compares the `width` bytes from an index on with a byte, one bit each.
 
     The caller sees that they exist. LLVM makes a few vector instructions of it, whichever the processor has.
     """
@@ -178,7 +177,7 @@ def _finder(width: int, comparison: str = "==") -> Any:
 
 
 _SHORT_NESTED = 1 << 12
-_WIDTH, _SHORT = 64, 16  # bytes that are looked at in one go: in arguments, and in texts, which are short
+_WIDTH, _SHORT = 64, 16  # bytes compared at once: in arguments, and in texts, which are short
 _where, _where_nearby, _blank_nearby = _finder(_WIDTH), _finder(_SHORT), _finder(_SHORT, "<=")
 
 
@@ -380,7 +379,7 @@ def value_end(b: Any, i: int, end: int) -> int:
 
 @_compiled
 def _end_at_any_depth(b: Any, i: int, end: int) -> int:
-    """Index after the object or array that begins at i, or _INCOMPLETE; which bracket closes which doesn't matter."""
+    """Index after the object or array that begins at i, or _INCOMPLETE; brackets needn't match in kind."""
     depth = 0
     while i < end:
         c = _item(b, i)
@@ -437,7 +436,7 @@ def members(b: Any, i: int, end: int, places: Any) -> tuple[int, int]:
 def _next_event(b: Any, i: int, end: int, first_key: Any) -> int:
     """The next opening brace before "ph" or the key that begins the file's first event; end if there is none.
 
-    Kineto begins its named rows and its events differently. No string of sound JSON holds a brace and such a key, since
+    Kineto begins its named rows and its events differently. No string of valid JSON has a brace and such a key, since
     the key's quotes would be escaped.
     """
     while i < end:
@@ -581,7 +580,7 @@ def _read_text(b: Any, i: int, end: int, column: int, row: int, out: Out) -> int
 
 @_inlined
 def _read_value(b: Any, i: int, end: int, kind: int, column: int, row: int, out: Out) -> int:
-    """Read the value at i as its key wants it. Returns as value_end."""
+    """Read the value at i as its key's type requires. Returns as value_end."""
     if kind == CODE:
         return _read_text(b, i, end, column, row, out)
     if kind == INTEGER or kind == TIME:
@@ -591,7 +590,7 @@ def _read_value(b: Any, i: int, end: int, kind: int, column: int, row: int, out:
 
 @_compiled
 def _unusual(b: Any, i: int, end: int) -> int:
-    """What a value is that begins neither like a text, a list, an object, a number nor a truth value; 0 for null."""
+    """The anomaly of a value that doesn't begin like a text, list, object, number or boolean; 0 for null."""
     c = _item(b, i)
     if c == _SMALL_N and i + 1 < end and _item(b, i + 1) == _SMALL_U:
         return 0
@@ -600,7 +599,7 @@ def _unusual(b: Any, i: int, end: int) -> int:
 
 @_inlined
 def _oddity(b: Any, i: int, end: int) -> int:
-    """What is odd about the value at i, as a count of oddities."""
+    """The anomaly of the value at i, as a packed count."""
     if not _BEGINS_VALUE[_item(b, i)]:
         return _unusual(b, i, end)
     is_hex = _item(b, i) == _ZERO and i + 1 < end and _item(b, i + 1) | _SPACE == _SMALL_X
@@ -609,7 +608,7 @@ def _oddity(b: Any, i: int, end: int) -> int:
 
 @_inlined
 def _read_event(b: Any, start: int, end: int, row: int, keys: Keys, out: Out) -> tuple[int, int]:
-    """Read the event that begins at start: (index after it, _INCOMPLETE or _BROKEN; counts of oddities)."""
+    """Read the event that begins at start: (index after it, _INCOMPLETE or _BROKEN; counts of anomalies)."""
     level, i, anomalies, last = 0, start + 1, 0, _OPEN_BRACE
     while i < end:
         c = _item(b, i)
@@ -654,7 +653,7 @@ def _read_event(b: Any, start: int, end: int, row: int, keys: Keys, out: Out) ->
 
 @_inlined
 def _forget(out: Out, row: int) -> None:
-    """Undo what an event left behind that wasn't kept. Its tokens stay: another event may have them."""
+    """Undo the entries of an event that was dropped. Its tokens stay: another event may use them."""
     for column in range(out.arg_counts.size):
         while out.arg_counts[column] and out.arg_rows[column, out.arg_counts[column] - 1] == row:
             out.arg_counts[column] -= 1
@@ -769,7 +768,7 @@ def scan(b: Any, pos: int, end: int, is_last: bool, first_key: Any, keys: Keys, 
         if following == end:
             if is_last:
                 out.state[STATUS] = STUCK if after == _BROKEN else CUT
-            return pos  # more text will tell
+            return pos  # more text will show
         place = out.state[PLACES]
         out.places[place, 0], out.places[place, 1] = pos, following
         out.state[PLACES] = place + 1

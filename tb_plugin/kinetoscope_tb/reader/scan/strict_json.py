@@ -23,7 +23,7 @@ def _refused(constant: str) -> None:
 
 
 def is_strict(text: bytes) -> bool:
-    """Whether the text is JSON by the book: in UTF-8, without NaN, Infinity and control characters."""
+    """Whether the text is strict JSON: in UTF-8, without NaN, Infinity and control characters."""
     try:
         json.loads(text.decode(), parse_constant=_refused)
     except (ValueError, RecursionError):
@@ -32,7 +32,7 @@ def is_strict(text: bytes) -> bool:
 
 
 def strict_value(token: bytes) -> bytes:
-    """A JSON value that this reader takes for the same as the token."""
+    """A JSON value that this reader treats like the token."""
     if is_strict(token):
         return token
     if not token or token[:1] in b"nNiI":  # nan, inf, N/A, None

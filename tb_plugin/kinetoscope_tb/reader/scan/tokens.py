@@ -20,11 +20,11 @@ _NUMBER_AT_MOST = 400  # characters: a longer number is nonsense, and slow to co
 
 
 def text_of(token: bytes) -> str:
-    """The text that the token stands for.
+    """The text of a token.
 
-    A string is without quotes and escapes, a list has one blank after each comma, anything else is as it is spelt.
-    Bytes that aren't UTF-8 (kineto#80) are cp1252 or replaced, halves of surrogate pairs are replaced; a backslash
-    that escapes nothing (kineto#336: Windows paths) stands for itself.
+    A string is without quotes and escapes, a list has one space after each comma, anything else is unchanged. Bytes
+    that aren't UTF-8 (kineto#80) are decoded as cp1252 or replaced, lone surrogates are replaced; a backslash that
+    escapes nothing (kineto#336: Windows paths) stands for itself.
     """
     text = decoded(token)
     if text[:1] == "[":
@@ -41,7 +41,7 @@ def text_of(token: bytes) -> str:
 
 
 def _list_text(text: str) -> str:
-    """Writers differ in the blanks of a list, and it is the same list."""
+    """Normalize spaces in lists, in which writers differ."""
     try:
         return whole_characters(json.dumps(json.loads(text, strict=False), ensure_ascii=False))
     except (ValueError, RecursionError):
@@ -49,7 +49,7 @@ def _list_text(text: str) -> str:
 
 
 def shapes_text(text: str) -> str:
-    """Shapes of inputs in one spelling: torch_npu's _torch_op_bean.py has 4,8;8,8 with blanks for [[4, 8], [8, 8]]."""
+    """Normalized input shapes: torch_npu's _torch_op_bean.py writes 4,8;8,8 with blanks for [[4, 8], [8, 8]]."""
     if text[:1] == "[" or not _BARE_SHAPES.fullmatch(text):
         return text
     shapes = text.split(";") if text else []
@@ -69,7 +69,7 @@ def decimal_of(token: bytes) -> Decimal | None:
 
 
 def integer_of(token: bytes, thousandfold: int = 1) -> int | None:
-    """The number times `thousandfold` without what is behind the point; None if it isn't one or exceeds 64 bits."""
+    """The number times `thousandfold`, truncated; None if it isn't a number or exceeds 64 bits."""
     value = decimal_of(token)
     if value is None:
         return None
@@ -93,11 +93,11 @@ def leading_digits(text: str) -> int | None:
 
 
 class Texts:
-    """The texts of codes, each decoded when it is first asked for; code -1 is None.
+    """The texts of codes, each decoded when it is first used; code -1 is None.
 
     Args:
         tokens: The raw JSON token of each code.
-        spelt: What some texts are to be called instead.
+        spelt: Replacements of some texts.
     """
 
     def __init__(self, tokens: Sequence[bytes], spelt: Mapping[str, str] | None = None) -> None:

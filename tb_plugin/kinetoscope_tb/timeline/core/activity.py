@@ -11,9 +11,9 @@ BINS = 512
 
 
 def activity(timeline: Timeline) -> dict[str, list[float] | None]:
-    """The share of each of 512 equal parts of the window in which any device worked, and the busiest thread ran calls.
+    """The busy share of all devices, and of the busiest thread, in each of 512 equal parts of the window.
 
-    None where the trace has no such track.
+    None if the trace has no such track.
     """
     work = [i for i, track in enumerate(timeline.tracks) if track.part == "work"]
     calls = [i for i, track in enumerate(timeline.tracks) if track.part == "calls"]

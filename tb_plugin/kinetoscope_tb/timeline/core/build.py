@@ -28,7 +28,7 @@ class _Part:
     """Rows of one frame as slices, in its order.
 
     Args:
-        key: Of each row its axis × the number of parts + its part; -1: it is no slice.
+        key: For each row axis × number of parts + part; -1 if the row is no slice.
         category: Codes into CATEGORIES.
     """
 

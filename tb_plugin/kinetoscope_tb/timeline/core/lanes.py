@@ -3,7 +3,7 @@
 A slice takes the first lane below the slice around it that is free. Where all slices nest, the lane is the depth; a
 slice that begins in another and outlasts it goes to a lane further down, and nothing is dropped.
 
-What is compiled here avoids whole-array expressions: numba takes seconds to compile the errors that those might raise.
+Compiled functions here avoid whole-array expressions: Numba takes seconds to compile the errors that those might raise.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ...arrays.jit import Array, compiled
 def lanes(track: Array, start: Array, end: Array, parent: Array) -> Array:
     """Return the lane of each slice; they are sorted by track, start, longest first, and `parent` is a row or -1.
 
-    How long each lane is taken stands in a tree of minima, so a slice costs the logarithm of the lanes even where all
-    slices of a track are open at once.
+    A tree of minima (a segment tree) stores until when each lane is occupied, so a slice costs the logarithm of the
+    lanes even if all slices of a track are open at once.
     """
     lane = np.empty(start.size, np.int32)
     leaves = 16
@@ -32,7 +32,7 @@ def lanes(track: Array, start: Array, end: Array, parent: Array) -> Array:
         while free_lane < 0:
             if least < leaves:
                 free_lane = _first_free(until, leaves, least, start[i])
-            if free_lane < 0:  # all are taken: twice as many
+            if free_lane < 0:  # all lanes are occupied: double them
                 wider = np.full(4 * leaves, np.iinfo(np.int64).min)
                 for k in range(leaves):
                     wider[2 * leaves + k] = until[leaves + k]
@@ -69,7 +69,7 @@ def _first_free(until: Array, leaves: int, least: int, at: int) -> int:
 
 @compiled
 def by_row(row: Array, first: Array) -> tuple[Array, Array]:
-    """Return (the place of each slice when they are put row by row, the order that does so); stable.
+    """Return (the position of each slice when sorted by row, the order that sorts them); a stable counting sort.
 
     `first` is where each row begins.
     """

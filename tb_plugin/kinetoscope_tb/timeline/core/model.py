@@ -2,7 +2,8 @@
 
 A *slice* is anything with a time: an operator, a call, a kernel, a wait; an instant is a slice that lasts 0 ns. A
 *track* is one kind of slices of one thread or stream. A *row* is one lane of a track; its slices don't overlap. Slices
-are numbered row by row, by start, so a number tells where a slice is drawn, and the same file always has the same ones.
+are numbered by row, then by start, so a number identifies where a slice is drawn; the same file always gets the same
+ones.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ class Track:
     """Some slices of one thread or stream, in lanes.
 
     Args:
-        process: What it is drawn under: a device or a process, in words.
-        name: The thread or stream, in words.
+        process: Display name of the device or process it is drawn under.
+        name: Display name of the thread or stream.
         part: Which of its slices: annotations; calls (operators, and calls to the runtime and the driver); python
             (functions and modules); work (kernels, copies, fills); waits (of streams); or other.
-        device, stream: Of a stream, else None.
-        pid, tid: Of a thread as the file spells them; None of a stream that has no rows as a thread.
-        thread: Its row in the trace's threads; None of a stream that has none.
+        device, stream: For a stream; None for a thread.
+        pid, tid: For a thread, as written in the file; None for a stream that isn't listed as a thread.
+        thread: Its row in the trace's threads; None for a stream that isn't listed as a thread.
         first_row: The row that is its first lane.
         lanes: How many rows it has.
         slices: How many slices.
@@ -90,15 +91,15 @@ class Labels:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Slices with what is needed to draw them at any zoom. Times are ns since the trace's origin.
+    """Slices with their tracks and levels of detail. Times are ns since the trace's origin.
 
     Args:
         window: Start and end of all that is drawn.
         tracks: In the order in which they are drawn.
-        labels: What the labels of slices stand for.
+        labels: The texts and categories of the slices' labels.
         pyramid: Rows of slices, `label` being an index into `labels`.
         parent: Of each slice: the one right around it on its track, or -1.
-        event: Of each slice: its row in all frames of FRAMES put one after the other.
+        event: Of each slice: its row in the concatenation of all frames of FRAMES.
         frame_first: Where each frame begins there, and the number of all rows at the end.
     """
 
@@ -132,7 +133,7 @@ class Timeline:
 
     @property
     def held_bytes(self) -> int:
-        """How much memory the arrays take where they aren't mapped."""
+        """The memory of the arrays, without those mapped from a file."""
         holders = (vars(self), vars(self.pyramid.rows), vars(self.pyramid.levels))
         arrays = [value for holder in holders for value in holder.values() if isinstance(value, np.ndarray)]
         return sum(array.nbytes for array in arrays)
@@ -150,17 +151,17 @@ class Timeline:
         return gather(self.slice_of_event, np.where(rows >= 0, rows + first, NONE).astype(np.int32)).astype(np.int32)
 
     def source_of(self, number: int) -> tuple[str, int]:
-        """The frame and the row there that a slice is of."""
+        """The frame and the row of a slice."""
         event = int(self.event[number])
         frame = bisect_right(self.frame_first, event) - 1
         return FRAMES[frame], event - self.frame_first[frame]
 
     def row_of(self, number: int) -> int:
-        """The row that a slice lies in."""
+        """The row that a slice is in."""
         return int(np.searchsorted(self.pyramid.rows.first, number, "right")) - 1
 
     def track_of(self, number: int) -> int:
-        """The track that a slice lies on: an index into `tracks`."""
+        """The track that a slice is on: an index into `tracks`."""
         return bisect_right([track.first_row for track in self.tracks], self.row_of(number)) - 1
 
     def slices_on(self, track: int) -> slice:

@@ -1,7 +1,7 @@
 """Levels of detail: what to draw of many slices where several share a pixel.
 
-Level L cuts time into buckets of 2^L ns. Of the slices of one row that begin in a bucket it keeps the longest, with its
-real start and duration, how many they are and how long they last together. Nothing that began is without a rectangle.
+Level L cuts time into buckets of 2^L ns. For the slices of one row that begin in a bucket it stores the longest, with
+its real start and duration, their number and their total duration. So every slice is covered by a rectangle.
 
 A level is stored if it has at most half of the entries of the one stored before; a finer one answers for it otherwise.
 The stored levels of a row have fewer entries than the row has slices.
@@ -9,6 +9,7 @@ The stored levels of a row have fewer entries than the row has slices.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,9 +27,9 @@ class Rows:
     """Slices row by row, by start; slices of one row don't overlap. All times in ns, none below 0.
 
     Args:
-        start_ns, dur_ns, label: Of each slice; `label` is whatever the reader of a tile wants to know.
+        start_ns, dur_ns, label: Of each slice; `label` is passed through to the tile.
         first: Where each row begins, and the number of slices at the end: one more than there are rows.
-        number: What a tile calls each slice; its place, if not given.
+        number: The number of each slice in tiles; by default its index.
     """
 
     start_ns: NDArray[np.int64]
@@ -47,7 +48,7 @@ class Levels:
         shift: The L of each level; rising within a row.
         first: Where each level's entries begin, and their number at the end.
         slice: Of each entry: the place of the longest slice among the slices.
-        start_ns, dur_ns, label: Of that slice, once more, so that a tile is read from one place.
+        start_ns, dur_ns, label: Copied from that slice, for locality when a tile is read.
         count: How many slices begin in the bucket.
         busy_ns: How long they last together.
     """
@@ -88,7 +89,7 @@ class Tile:
 
 
 class Pyramid:
-    """Rows of slices with their levels, which are made if not given."""
+    """Rows of slices with their levels, which are built by default."""
 
     def __init__(self, rows: Rows, levels: Levels | None = None) -> None:
         self.rows = rows
@@ -111,6 +112,23 @@ class Pyramid:
         if rows.number is not None:
             cut[2] = rows.number[cut[2]]
         return Tile(begin, offsets, *cut)  # type: ignore[arg-type]
+
+
+def tile_bytes(tile: Tile) -> bytes:
+    """A tile as bytes: counts of rows and entries, offsets of rows, then x (signed), width, slice, label, count, busy.
+
+    All are 32-bit numbers in little endian, so that a browser maps them without parsing.
+    """
+    head = np.array([tile.offsets.size - 1, tile.x.size], np.uint32)
+    columns = (tile.offsets, tile.x, tile.width, tile.slice, tile.label, tile.count, tile.busy)
+    return b"".join(column.astype(column.dtype.newbyteorder("<"), copy=False).tobytes() for column in (head, *columns))
+
+
+def batch_bytes(tiles: Sequence[Tile]) -> bytes:
+    """Several tiles in order: how many, the bytes of each, then the tiles."""
+    encoded = [tile_bytes(tile) for tile in tiles]
+    head = np.array([len(encoded), *map(len, encoded)], "<u4")
+    return b"".join([head.tobytes(), *encoded])
 
 
 @compiled

@@ -1,7 +1,7 @@
 """Which tracks a trace has: threads and streams, each with its kinds of slices apart.
 
-Annotations have a track of their own, since they overlap others in part; Python's calls have one, since they are deep.
-A stream comes before the threads; the threads that have most calls come first among them.
+Annotations have their own track because they overlap others in part; Python calls because they nest deeply. Streams
+come before threads; the threads with the most calls come first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Axes:
     """Threads and streams as one list.
 
     Args:
-        tracks: One per axis, with nothing said of its part, rows and slices yet.
+        tracks: One per axis, without part, rows and slices yet.
         of_thread: The axis of each row of the trace's threads; a stream's, if the thread is one.
         of_stream: The axis of each (device, stream).
     """
@@ -83,9 +83,9 @@ def _of_thread(row: int, pid: str, tid: str, process: str | None, name: str | No
 
 
 def order(tracks: list[Track], sizes: NDArray[np.int64]) -> list[int]:
-    """The places of the tracks in the order in which they are drawn; `sizes` is how many slices each has.
+    """The indexes of the tracks in drawing order; `sizes` is the number of slices of each.
 
-    Processes keep together: devices first, then the process with most slices on a thread; parts of a thread too.
+    Tracks are grouped by process: devices first, then the process with the most slices on a thread; then by thread.
     """
     by_process: dict[str, int] = {}
     by_axis: dict[tuple[str, str], int] = {}

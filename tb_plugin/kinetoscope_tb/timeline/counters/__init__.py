@@ -1,1 +1,1 @@
-"""What changes over time beside slices: memory, utilization, queues (counters), and the file's own (user_counters)."""
+"""Counter tracks: memory, utilization and queues (counters), and those that the program recorded (user_counters)."""

@@ -1,15 +1,15 @@
-"""Counters: what changes over time beside the slices: memory, how busy devices are, and the queues of streams.
+"""Counters: memory, how busy devices are, and the queues of streams, over time.
 
 A curve holds a value until it changes. A tile of it is 512 buckets of 2^L ns, as a tile of slices is (`pyramid.py`),
-and says of each bucket the least and the largest value that held at any moment of it, and the last one. A share of
-busy time changes with every kernel, so of a fraction all three are its mean over the bucket.
+and stores for each bucket the minimum and the maximum of the value, and the last one. A share of busy time changes with
+every kernel, so for a fraction all three are its mean over the bucket.
 
 As bytes a tile is 3 × 512 numbers of 64 bits (double, little endian): all least ones, all largest, all last; NaN before
 the curve begins and after it ends. A batch is one tile after the other, with nothing between them.
 
-Counters that a writer put in the file itself (phase C) come last (`told_counters.py`); NaN where a value isn't known.
+Counters of the file (phase C) come last (`user_counters.py`); NaN where a value is unknown.
 
-What is compiled here avoids whole-array expressions: numba takes seconds to compile the errors that those might raise.
+Compiled functions here avoid whole-array expressions: Numba takes seconds to compile the errors that those might raise.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class Counter:
     """One curve.
 
     Args:
-        name: What it counts, in words.
+        name: Display name of what it counts.
         kind: bytes, fraction (0 to 1), count or number.
-        device: In words: as torch names it where its memory was recorded, else its number.
-        index: Its number; None of the host.
-        stream: Of that device; None if it is of all.
-        bounds: What its values lie between: what a scale must show.
+        device: Display name: as torch names it if its memory was recorded, else its number.
+        index: The device's number; None for the host.
+        stream: The stream of that device; None for all.
+        bounds: The least and the largest value, for the scale.
         end: When the recording ends.
-        changes: Makes the curve, when it is asked for: when it changes, and what it is from then on. Several changes at
-            one instant follow each other.
+        changes: Computes the curve: the times of its changes, and the value from each on. Several changes at one
+            instant follow each other.
         is_relative: Whether it is the change since the recording began, since no totals were recorded.
-        unit: What follows the values: `/s` after bytes, or the unit of a number.
+        unit: Suffix of the values: `/s` after bytes, or the unit of a number.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Counter:
         return self.changes()
 
     def described(self, number: int) -> dict[str, Any]:
-        """What the page needs to list it and to choose its scale; `number` is its place in the list."""
+        """What the page needs to list it and to choose its scale; `number` is its index in the list."""
         return {
             "id": number,
             "name": self.name,
@@ -92,7 +92,7 @@ class Counter:
 
 
 def counters(trace: Trace) -> tuple[Counter, ...]:
-    """All: memory by device, how busy each device is, the queue of each stream, then what the program said itself."""
+    """All counters: memory by device, how busy each device is, the queue of each stream, then the program's own."""
     return (*_memory(trace), *_busy(trace), *_queues(trace), *_user(trace))
 
 
@@ -102,7 +102,7 @@ def batch_bytes(tiles: Sequence[Floats]) -> bytes:
 
 
 def _bounds_and_curve(at: Ints, value: Floats) -> tuple[tuple[float, float], Callable[[], tuple[Ints, Floats]]]:
-    """(the bounds of a curve that is made, what gives it)."""
+    """(the bounds of a curve that is already computed, a function that returns the curve)."""
     return (float(value.min()), float(value.max())), lambda: (at, value)
 
 
@@ -176,7 +176,7 @@ def _user(trace: Trace) -> Iterator[Counter]:
 
 @compiled
 def _tile(at: Array, value: Array, end: int, level: int, index: int, is_mean: Bool) -> Array:
-    """Return the least, the largest and the last value, or thrice the mean, of each bucket."""
+    """Return the least, the largest and the last value, or three times the mean, of each bucket."""
     tile = np.full((3, BUCKETS), np.nan)
     begin = (index * BUCKETS) << level
     place = np.searchsorted(at, begin)  # the first change in the bucket

@@ -1,4 +1,4 @@
-"""Counters that the file itself has: what a program said of its values, each series a curve with its unit."""
+"""Counters that the program recorded (phase C): each series is a curve with its unit."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class UserCounter:
     """One series.
 
     Args:
-        counter: What the program calls it.
-        series: Which of its values.
-        name: Both in words.
-        process: What it belongs to, in words.
-        kind: How its values are written.
-        unit: What follows them; empty for none.
+        counter: Its name in the program.
+        series: The key of this value in the counter's arguments.
+        name: Display name of both.
+        process: Display name of the process it belongs to.
+        kind: How its values are formatted.
+        unit: Suffix of the values; empty for none.
         bounds: The least and the largest value.
-        curve: When it changes, and what it is from then on; NaN where it isn't known.
+        curve: The times of its changes, and the value from each on; NaN where it is unknown.
     """
 
     counter: str
@@ -74,7 +74,7 @@ def _units(producer: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _kind(unit: str, numbers: NDArray[np.float64]) -> tuple[Literal["bytes", "fraction", "number"], str]:
-    """How values of a unit are written: bytes with their multiples, shares as per cent, others as they are."""
+    """How values of a unit are formatted: bytes with multiples, fractions as percentages, others as numbers."""
     if unit == "bytes" or unit.startswith("bytes/"):
         return "bytes", unit.removeprefix("bytes")
     if unit == "fraction" and numbers.min() >= 0 and numbers.max() <= 1:

@@ -1,1 +1,1 @@
-"""Critical paths as the timeline draws them: of one worker (path_slices), and across ranks (path_across_slices)."""
+"""Critical paths as the timeline draws them: of one worker (path_pieces), and across ranks (cross_rank_pieces)."""

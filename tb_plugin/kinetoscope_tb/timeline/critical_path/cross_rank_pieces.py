@@ -1,7 +1,7 @@
-"""The path across ranks as the timeline of one worker draws it: what of it lies on this worker, piece by piece.
+"""The critical path across ranks on the timeline of one worker: the part of it that runs on this worker.
 
-A stretch leads along what its rank waited for, as a segment of its recording does. So its pieces are traced back from
-its end in the recording's own graph, and follow each other without a gap. A transfer is one piece: the collective's.
+Each segment of the path is traced back from its end in the dependency graph of its recording, like the path of one
+worker. So its pieces follow each other without a gap. A transfer is one piece: the collective.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from ..core.model import Timeline
 from .path_pieces import PathPieces
 
 _OF_ANOTHER = (
-    "the summary that the path across ranks is made of is of another recording. "
-    "If it lies beside the recordings, make it again: kinetoscope index LOGDIR --beside."
+    "the path across ranks was computed from the summary of another recording. "
+    "If the summary is stored next to the recordings, write it again: kinetoscope index LOGDIR --beside."
 )
 
 
 @dataclass(frozen=True)
 class CrossRankPieces:
-    """What of the paths across ranks lies on one worker.
+    """The part of the paths across ranks that runs on one worker.
 
     Attributes:
-        slices: The pieces; their `stretch` is a row of `frame`.
-        frame: STRETCHES of all ranks.
+        pieces: The pieces; their `segment` is a row of `frame`.
+        frame: The path segments of all ranks.
     """
 
     pieces: PathPieces
@@ -43,10 +43,10 @@ class CrossRankPieces:
 
     @classmethod
     def of(cls, trace: Trace, timeline: Timeline, segments: PathSegments, member: int) -> CrossRankPieces:
-        """Return what lies on a member, of which this is the trace.
+        """Return the pieces on one member, whose trace this is.
 
         Raises:
-            TraceError: The summaries that the paths are made of are of another recording.
+            TraceError: The paths were computed from summaries of another recording.
         """
         mine = np.flatnonzero((segments.frame["member"] == member).to_numpy())
         rows = segments.frame[mine]
@@ -61,9 +61,9 @@ class CrossRankPieces:
         return cls(PathPieces(*columns), segments.frame)
 
     def within(self, timeline: Timeline, from_ns: int, to_ns: int, buckets: int) -> list[dict[str, Any]]:
-        """The pieces that reach into a range, as those of a path of one worker, each with the stretch that it is of.
+        """The pieces that reach into a range, as `PathPieces.within` returns them, each with its segments.
 
-        `first` and `last` number the stretches over all ranks and steps: the path goes on where the next number is.
+        `first` and `last` number the segments over all ranks and steps: the path continues with the next number.
         """
         step, since, until = (self.frame[name] for name in ("step", "since", "until"))
         return [
@@ -73,7 +73,7 @@ class CrossRankPieces:
 
 
 def _pieces(trace: Trace, graph: Graph, rows: pl.DataFrame, worker: str) -> pl.DataFrame:
-    """The pieces of some of STRETCHES of a trace: PATH, whose `step` is the place of the stretch."""
+    """The pieces of some path segments of a trace: PATH, whose `step` is the index of the segment."""
     sync_points = SyncPoints.of(graph, CallRows.of(trace))
     call, own_step, part, start = (rows[name].to_numpy() for name in ("call", "own_step", "part", "start_ns"))
     end = start + rows["dur_ns"].to_numpy()

@@ -1,4 +1,4 @@
-"""The critical path as the timeline draws it: its stretches in a range of time, each with the slice that it runs in."""
+"""The critical path as the timeline draws it: its pieces in a range of time, each with the slice that it runs in."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ..details.slice_summary import slice_summaries
 
 Ints = NDArray[np.int64]
 WAITS = ("launch latency", "between rows", "unexplained wait")
-"""Parts of a path in which nothing runs: they lie between slices."""
+"""Parts of a path in which nothing runs: they are between slices."""
 
 
 def _slices(timeline: Timeline, places: Places) -> NDArray[np.int32]:
-    """The slice of each place: that of its row, else of its call, else of its host event; NONE without any."""
+    """The slice of each place: of its GPU event, else of its call, else of its host event; NONE without any."""
     number = timeline.slices_of("host_events", places.event)
     for frame, rows in (("launches", places.call), ("device_events", places.row)):
         numbers = timeline.slices_of(frame, rows)
@@ -35,10 +35,12 @@ class PathPieces:
     """Pieces of critical paths, in the order of the paths.
 
     Attributes:
-        start: Of each piece; likewise its end, its class (a place in PARTS), and why it could not begin earlier.
-        number: The slice that it lies in: of a call, a range or a row; NONE in a wait, and where nothing was recorded.
+        start, end: Of each piece.
+        part: What it consists of: an index into PARTS.
+        reason: Why it could not begin earlier: an index into REASONS.
+        number: The slice that it is in: of a call, a range or a row; NONE in a wait, and where nothing was recorded.
         axis: The thread or stream that it is on: a number.
-        stretch: Which stretch of a path across ranks it is of; 0 for paths within one.
+        segment: The segment of a path across ranks that it belongs to; 0 for paths within one.
     """
 
     start: Ints
@@ -57,7 +59,7 @@ class PathPieces:
 
     @classmethod
     def of_path(cls, trace: Trace, timeline: Timeline, path: pl.DataFrame, segment: Ints) -> PathPieces:
-        """Return the rows of PATH, or of its columns with a `class` of PARTS, each of some stretch."""
+        """Return the rows of PATH, or of its columns with a `class` of PARTS, each with its segment."""
         part = path["class"].to_numpy()
         number = _slices(timeline, Places.of_path(path))
         is_wait = np.isin(part, [CLASSES.index(name) for name in WAITS])
@@ -71,18 +73,18 @@ class PathPieces:
     def within(self, timeline: Timeline, from_ns: int, to_ns: int, buckets: int) -> list[dict[str, Any]]:
         """The pieces that reach into a range, in their order.
 
-        Each says when it starts and ends, its part, its reason and the slice that it lies in, in brief. Short ones that
-        follow each other on one thread or stream, and begin in the same of so many equal parts of the range, are told
-        as one: as the longest of them, with their `count`.
+        Each has its start and end, part, reason, and a summary of its slice. Short pieces that follow each other on one
+        thread or stream, and begin in the same of `buckets` equal parts of the range, are grouped: the longest of them
+        stands for all, with their `count`.
         """
         return [piece for piece, _, _ in self.grouped(timeline, from_ns, to_ns, buckets)]
 
     def grouped(
         self, timeline: Timeline, from_ns: int, to_ns: int, buckets: int
     ) -> list[tuple[dict[str, Any], int, int]]:
-        """What `within` says, each with the first and the last stretch that it is of.
+        """The answers of `within`, each with its first and its last segment.
 
-        What is told as one is of one stretch, or of some right after each other.
+        A group is of one segment, or of consecutive ones.
         """
         inside = np.flatnonzero((self.end > from_ns) & (self.start < to_ns))
         if not inside.size:

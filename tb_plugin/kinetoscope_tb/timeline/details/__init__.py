@@ -1,4 +1,4 @@
-"""All that is known of one slice.
+"""Details of one slice.
 
 details         the whole answer
 slice_summary   what the page needs to draw, name and find a slice

@@ -1,6 +1,6 @@
 """Arrows between slices: what launched what, what is the backward of what, what waits for what.
 
-Whatever else the writer drew between two slices is an arrow too.
+Any other flow that the writer recorded between two slices is an arrow too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .links import Links, inside
 from .provenance import call_with
 
 MOST = 500  # of one slice
-_MOST_ENDS = 2_000  # of drawn arrows that are looked at
+_MOST_ENDS = 2_000  # of recorded flows that are read
 
 
 class Arrow(NamedTuple):
@@ -31,7 +31,7 @@ class Arrow(NamedTuple):
 
 
 def launch_arrows(trace: Trace, timeline: Timeline, work: NDArray[np.int64]) -> list[Arrow]:
-    """From the call, or the operator where no call is known, to each of some device rows."""
+    """From the call, or the operator if no call is known, to each of some device rows."""
     calls, ops = (trace.device_events[name].to_numpy()[work] for name in ("launch", "op"))
     begins = np.where(
         calls >= 0, timeline.slices_of("launches", calls), timeline.slices_of("host_events", ops)
@@ -43,7 +43,8 @@ def launch_arrows(trace: Trace, timeline: Timeline, work: NDArray[np.int64]) -> 
 def forward_and_backward(links: Links, trace: Trace, op: int, *, with_inner: bool) -> tuple[int, list[int]]:
     """(the forward operator, the backward) of an operator: rows of host_events.
 
-    It is the backward of what the nearest range around it is; its backward is also that of what lies in it, if wanted.
+    Its forward operator is that of the nearest enclosing range that has one. With `with_inner`, its backward operators
+    include those of the ranges inside it.
     """
     parent, forward, row = trace.host_events["parent"].to_numpy(), NONE, op
     while row >= 0 and forward < 0:
@@ -60,7 +61,7 @@ def wait_arrows(trace: Trace, timeline: Timeline, row: int) -> list[Arrow]:
 
 
 def drawn_arrows(trace: Trace, timeline: Timeline, number: int) -> list[Arrow]:
-    """The arrows that the writer drew from or to a slice, whatever they stand for; not those of forward and backward.
+    """The flows that the writer recorded from or to a slice, except those between forward and backward.
 
     An end belongs to the innermost slice that is open on its thread then.
     """
@@ -86,7 +87,7 @@ def drawn_arrows(trace: Trace, timeline: Timeline, number: int) -> list[Arrow]:
 
 
 def _pairs(timeline: Timeline, ends: pl.DataFrame) -> list[Arrow]:
-    """Each end with the one before it; `s` begins anew."""
+    """Each end with the one before it; phase `s` starts a new flow."""
     arrows, last = list[Arrow](), dict[tuple[str, int], int]()
     for phase, number, thread, at, category in ends.sort("category", "id", "start_ns", maintain_order=True).iter_rows():
         here = slice_at(timeline, thread, at)

@@ -1,4 +1,4 @@
-"""All that is known of one slice: its place, what it belongs to, what it launched, how it compares with its like."""
+"""One slice in full: its place, what it belongs to, what it launched, how it compares with slices of the same name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_BACKWARD = 100  # backward operators of one slice
 
 
 def details(trace: Trace, timeline: Timeline, number: int, links: Links) -> dict[str, Any]:
-    """What the page shows of a slice; docs/http_api.md says what each field means."""
+    """What the page shows of a slice; docs/http_api.md defines each field."""
     frame, row = timeline.source_of(number)
     rows, around = getattr(trace, frame), timeline.row_of(number)
     first, last = (int(timeline.pyramid.rows.first[i]) for i in (around, around + 1))
@@ -153,7 +153,7 @@ def _listed(timeline: Timeline, arrows: list[Arrow]) -> list[dict[str, Any]]:
 
 
 def _collective(trace: Trace, frame: str, row: int, op: int) -> dict[str, Any] | None:
-    """What the trace says of the collective: of the row itself, of the first inside it, or of an operator around it."""
+    """The recorded collective of the row itself, of the first inside it, or of an operator around it."""
     collectives = trace.collectives
     if collectives.is_empty():
         return None

@@ -1,7 +1,7 @@
 """How long the slices of one name last: their statistics, a histogram, and which of them are worth a look.
 
 A quantile is the duration of one of the slices (nearest rank: the smallest one that at least that share of them don't
-exceed), so that one can go there.
+exceed), so that the page can link to it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BINS = 40
 
 
 def duration_stats(timeline: Timeline, number: int) -> dict[str, Any]:
-    """What is known of all slices that have the name and category of this one."""
+    """Statistics of all slices with the name and category of this one."""
     same = np.flatnonzero(timeline.label == timeline.label[number])
     dur = timeline.dur_ns[same]
     order = np.argsort(dur, kind="stable")
@@ -44,9 +44,9 @@ def nearest_rank(count: int, share: float) -> int:
 
 
 def _bins(dur: Ints) -> dict[str, list[int]]:
-    """At most 40 bins between the shortest and the longest that grow by one factor; those of no length have their own.
+    """At most 40 bins that grow by a constant factor from the shortest to the longest; zero durations have their own.
 
-    Where all are about as long, the factor is so near to 1 that the bins are as wide as each other.
+    If all durations are similar, the factor is so close to 1 that the bins are equally wide.
     """
     shortest = int(dur[dur > 0].min(initial=np.iinfo(np.int64).max))
     if not (dur > 0).any():

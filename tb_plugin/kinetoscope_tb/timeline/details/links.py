@@ -1,7 +1,7 @@
-"""How slices hang together: what launched what, what ran inside what, forward and backward.
+"""How slices are linked: what launched what, what ran inside what, forward and backward.
 
-The links are those of the trace (`trace/assemble.py`, `measures/calls/backward.py`), so that what is said of one slice
-adds up to what the other views say of all. All rows here are rows of the trace's frames.
+The links are those of the trace (`trace/assemble.py`, `measures/calls/backward.py`), so the details of single slices
+add up to the numbers of the other views. All rows here are rows of the trace's frames.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Rows = NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """What takes a look at the whole trace, and is asked of every slice.
+    """Links between forward and backward operators, computed once per trace.
 
     Args:
         forward: For each host event the operator of the forward pass that it is the backward of, or NONE.
-        backward: Host events that are a backward, by their forward operator; of those inside each other that have the
-            same one, the outermost.
-        forward_of: The forward operator of each of those: sorted.
+        backward: Backward host events, sorted by their forward operator; if several with the same one nest, the
+            outermost.
+        forward_of: The forward operator of each of those, sorted.
     """
 
     forward: Rows
@@ -62,7 +62,7 @@ def inside(frame: pl.DataFrame, row: int) -> tuple[int, int]:
 
 
 def begun_between(frame: pl.DataFrame, thread: int, from_ns: int, to_ns: int) -> tuple[int, int]:
-    """The rows of a frame in the order of threads that began on a thread in [from_ns, to_ns)."""
+    """The rows of a frame, sorted by thread, that began on a thread in [from_ns, to_ns)."""
     threads, start = frame["thread"].to_numpy(), frame["start_ns"].to_numpy()
     low, high = np.searchsorted(threads, [thread, thread + 1])
     first, last = low + np.searchsorted(start[low:high], [from_ns, to_ns])
@@ -90,10 +90,10 @@ def outward(frame: pl.DataFrame, row: int) -> list[int]:
 
 
 def launched(trace: Trace, frame: str, row: int) -> NDArray[np.int64] | None:
-    """The device rows that were launched inside a row of the host, by their start; None for what is no row of the host.
+    """The device rows launched inside a host row, by start; None for a row that isn't on the host.
 
-    Inside a range are the calls that were made in it or in ranges inside it, and what its operators are known to have
-    launched. Inside a Python call are the calls and operators that began on its thread while it was open.
+    For a range these are the launches of the calls in it or in ranges inside it, and of its operators. For a Python
+    call, of the calls and operators that began on its thread while it was open.
     """
     calls, rows = trace.launches, getattr(trace, frame)
     device_launch, device_op = (trace.device_events[name].to_numpy() for name in ("launch", "op"))

@@ -1,8 +1,7 @@
 """Where a slice comes from: the call, operator, module, Python calls and recorded stack that led to it.
 
-Backward work is run by autograd, mostly on a thread on which the program has nothing open: its module is that of its
-forward operator, as in `measures/calls/module_calls.py`, and so are its Python calls and its stack where it has none
-itself.
+Autograd runs backward work, mostly on a thread on which the program has nothing open. So its module is that of its
+forward operator, as in `measures/calls/module_calls.py`; so are its Python calls and its stack if it has none itself.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ...trace import Trace
 from ...trace.model import LIGHTNING
 from .links import Links, open_at, outward
 
-_GRADIENTS_OF_GRADIENTS = 3  # how often backward work may itself have been differentiated
+_GRADIENTS_OF_GRADIENTS = 3  # how many times backward work may itself be differentiated
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Provenance:
         module: The frame and the row of the module's call: python_calls, or host_events if Lightning noted it.
         python: The Python calls around it, the innermost first.
         stack: The recorded frames, the innermost first; None if there are none.
-        is_forward: Whether Python calls and stack are those of the forward operator.
+        is_forward: Whether Python calls and stack belong to the forward operator.
     """
 
     call: int
@@ -52,14 +51,14 @@ class _Place:
 
     @classmethod
     def of_host_event(cls, trace: Trace, row: int) -> _Place:
-        """The place of a range, which is itself the first; of a Python call that is alike, the call lies around."""
+        """The place of a range, which is itself the first; a Python call with the same times encloses it."""
         rows = trace.host_events
         python = outward(trace.python_calls, open_at(trace.python_calls, rows["thread"][row], rows["start_ns"][row]))
-        return cls([i for i in python if not _lies_in(trace, i, row)], outward(rows, row))
+        return cls([i for i in python if not _is_inside(trace, i, row)], outward(rows, row))
 
     @classmethod
     def of_call(cls, trace: Trace, row: int) -> _Place:
-        """The place of a runtime call; if nothing was open on its thread, that of the operator that it names."""
+        """The place of a runtime call; if nothing was open on its thread, that of its linked operator."""
         rows = trace.launches
         host, op = int(rows["host"][row]), int(rows["op"][row])
         if host < 0 <= op:
@@ -72,11 +71,11 @@ class _Place:
         """The place that a Python call was made from."""
         rows = trace.python_calls
         host = outward(trace.host_events, open_at(trace.host_events, rows["thread"][row], rows["start_ns"][row]))
-        return cls(outward(rows, row)[1:], [i for i in host if _lies_in(trace, row, i)])
+        return cls(outward(rows, row)[1:], [i for i in host if _is_inside(trace, row, i)])
 
 
 def provenance(trace: Trace, links: Links, frame: str, row: int) -> Provenance | None:
-    """Where a row of a frame comes from; None if nothing is known of it."""
+    """Where a row of a frame comes from; None if unknown."""
     call, place = NONE, None
     if frame == "host_events":
         place = _Place.of_host_event(trace, row)
@@ -105,7 +104,7 @@ def provenance(trace: Trace, links: Links, frame: str, row: int) -> Provenance |
 
 
 def _call_of(trace: Trace, frame: str, row: int) -> int:
-    """The call that launched a device row, or that asked for a wait."""
+    """The call that launched a device row, or that requested a wait."""
     if frame == "device_events":
         return int(trace.device_events["launch"][row])
     return call_with(trace, int(trace.syncs["correlation"][row])) if frame == "syncs" else NONE
@@ -126,7 +125,7 @@ def _stack(trace: Trace, host: list[int]) -> list[str] | None:
 
 
 def _module(trace: Trace, links: Links, place: _Place, own: int) -> tuple[str, int]:
-    """The innermost module's call around; what lies further inside and is backward work has its forward operator's."""
+    """The call of the innermost enclosing module; backward work further inside has that of its forward operator."""
     names = trace.host_events["name"]
     for _ in range(1 + _GRADIENTS_OF_GRADIENTS):
         module = next((i for i in place.python if trace.python_calls["module_id"][i] >= 0), NONE)
@@ -134,7 +133,7 @@ def _module(trace: Trace, links: Links, place: _Place, own: int) -> tuple[str, i
             (i for i in place.host if links.forward[i] >= 0 or (i != own and (names[i] or "").startswith(LIGHTNING))),
             NONE,
         )
-        if decides < 0 or (module >= 0 and _lies_in(trace, module, decides)):
+        if decides < 0 or (module >= 0 and _is_inside(trace, module, decides)):
             return "python_calls", module
         if links.forward[decides] < 0:
             return "host_events", decides
@@ -142,8 +141,8 @@ def _module(trace: Trace, links: Links, place: _Place, own: int) -> tuple[str, i
     return "python_calls", NONE
 
 
-def _lies_in(trace: Trace, python: int, host: int) -> bool:
-    """Whether a Python call lies in a range that is open when it begins; of two alike, Python lies around."""
+def _is_inside(trace: Trace, python: int, host: int) -> bool:
+    """Whether a Python call is inside a range that is open when it begins; with equal times the call is outside."""
     begun, around = (rows["start_ns"][i] for rows, i in ((trace.python_calls, python), (trace.host_events, host)))
     lasts, longer = (rows["dur_ns"][i] for rows, i in ((trace.python_calls, python), (trace.host_events, host)))
     return bool(begun > around or (begun == around and lasts < longer))

@@ -1,4 +1,4 @@
-"""In which rows of other views a slice is counted: the view, and the filter that shows the row there."""
+"""The rows of other views that count a slice: the view, and the filter that shows the row there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MODULE = "nn.Module: "
 
 
 def filter_of(name: str) -> str:
-    """What to filter a table by to see the rows that contain this text: itself, or a pattern if it isn't one word."""
+    """The filter for rows that contain this text: the text itself, or a pattern if it isn't one word."""
     return name if _PLAIN.fullmatch(name) else "re:" + _SPECIAL.sub(r"\\\g<0>", name.strip())
 
 

@@ -1,4 +1,4 @@
-"""Slices in brief: what the page needs to draw a slice, to name it and to go to it."""
+"""Summaries of slices: what the page needs to draw, name and find a slice."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What ran in an area of the timeline: some time on some tracks, by name.
+"""What ran in an area of the timeline (a range of time on some tracks), by name.
 
-What is compiled here avoids whole-array expressions: numba takes seconds to compile the errors that those might raise.
+Compiled functions here avoid whole-array expressions: Numba takes seconds to compile the errors that those might raise.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ..details.duration_stats import nearest_rank
 
 
 class Area(Table):
-    """One row is the slices of one name and category that reach into the area.
+    """The slices that reach into the area, by name and category.
 
-    Amounts (total, self, union) are cut to the area. What tells how long such a slice lasts (mean, min, p50, p95, max)
-    is not: it is of whole slices.
+    Amounts (total, self, union) are cut to the area. Durations of single slices (mean, min, p50, p95, max) are those of
+    whole slices.
     """
 
     key, weight = ("name", "category"), "total_ns"
-    charts = ("self_ns",)  # slices lie in each other: their totals are no parts of a whole
+    charts = ("self_ns",)  # slices nest: their totals don't add up
 
     name = Column(TEXT, "Name of the slices.")
     category = Column(TEXT, "What they are: Kernel, Operator and so on.")
@@ -35,7 +35,7 @@ class Area(Table):
         DURATION, "That without the time of the slices right inside them on the same track; self times add up."
     )
     union_ns = Column(DURATION, "Time of the area in which at least one of them ran, on any track.", adds_up=False)
-    mean_ns = Column(DURATION, "Mean of their whole durations, also of what lies outside the area, rounded.")
+    mean_ns = Column(DURATION, "Mean of their whole durations, including what is outside the area, rounded.")
     min_ns = Column(DURATION, "The shortest whole duration.")
     p50_ns = Column(DURATION, "Half of them last no longer, as a whole: one of the durations.", adds_up=False)
     p95_ns = Column(DURATION, "95 % of them last no longer, as a whole: one of the durations.", adds_up=False)
@@ -43,9 +43,9 @@ class Area(Table):
 
 
 def area(timeline: Timeline, from_ns: int, to_ns: int, tracks: Sequence[int]) -> pl.DataFrame:
-    """What reaches into the time from `from_ns` up to, not including, `to_ns`, the largest total first.
+    """The slices that reach into [from_ns, to_ns), by name, the largest total first.
 
-    A slice of no length belongs to the area if it lies at a moment of it.
+    A slice of no length belongs to the area if its start is in it.
     """
     numbers = _reaching(timeline, from_ns, to_ns, tracks)
     start, dur = timeline.start_ns[numbers], timeline.dur_ns[numbers]
@@ -71,7 +71,7 @@ def area(timeline: Timeline, from_ns: int, to_ns: int, tracks: Sequence[int]) ->
 
 
 def _reaching(timeline: Timeline, from_ns: int, to_ns: int, tracks: Sequence[int]) -> NDArray[np.int64]:
-    """The slices on the tracks that reach into the time, rising: those of a row follow each other."""
+    """The slices on the tracks that reach into the time, ascending: those of a row follow each other."""
     first, parts = timeline.pyramid.rows.first, [np.empty(0, np.int64)]
     for place in sorted(set(tracks)):
         track = timeline.tracks[place]
@@ -85,7 +85,7 @@ def _reaching(timeline: Timeline, from_ns: int, to_ns: int, tracks: Sequence[int
 
 
 def _places(numbers: NDArray[np.int64], parent: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The place of each parent among the numbers, or -1."""
+    """The index of each parent among the numbers, or -1."""
     if not numbers.size:
         return np.empty(0, np.int64)
     place = np.minimum(np.searchsorted(numbers, parent), numbers.size - 1)
@@ -111,14 +111,14 @@ def _durations(label: NDArray[np.int64], dur: NDArray[np.int64], calls: NDArray[
 def _sums(
     order: Array, start: Array, end: Array, parent: Array, label: Array, labels: int
 ) -> tuple[Array, Array, Array, Array]:
-    """Return (how many, their time, their own time, the time in which any of them runs) of each label.
+    """Return (count, total time, self time, time in which any of them runs) of each label.
 
-    `order` has the slices by start, so that what lies side by side in one of them is seen in order.
+    `order` sorts the slices by start, so that the children of a slice are visited in order.
     """
     calls, total = np.zeros(labels, np.int64), np.zeros(labels, np.int64)
     own, united = np.zeros(labels, np.int64), np.zeros(labels, np.int64)
     until = np.full(labels, np.iinfo(np.int64).min)
-    reached = start.copy()  # up to where the slices right inside each one, seen so far, cover it
+    reached = start.copy()  # how far the children visited so far cover each slice
     for i in order:
         lasts = end[i] - start[i]
         calls[label[i]] += 1

@@ -1,6 +1,6 @@
-"""Slices by exact values of what the trace knows of them.
+"""Slices by exact values of their attributes.
 
-null as a value means that nothing is known: {"op": null} is device work of which no operator is known.
+null as a value means unknown: {"op": null} is device work without a known operator.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TEXT, _NUMBER = (str, type(None)), (int, type(None))
 
 
 def slices_with(trace: Trace, timeline: Timeline, predicates: Mapping[str, Value]) -> Iterator[Slices]:
-    """For each value that is wanted the slices that have it: their numbers, or of all slices whether they do."""
+    """For each predicate the slices that satisfy it: their numbers, or a mask of all slices."""
     collective = {name: predicates[name] for name in _COLLECTIVE if name in predicates}
     if collective:
         yield _of_collective(trace, timeline, collective)
@@ -64,7 +64,7 @@ def _of_step(trace: Trace, timeline: Timeline, name: Value) -> Slices:
 
 
 def _of_collective(trace: Trace, timeline: Timeline, predicates: Mapping[str, Value]) -> Slices:
-    """The operators and kernels that say these facts, and the work launched by operators that do."""
+    """The operators and kernels with these recorded values, and the work launched by such operators."""
     collectives = trace.collectives
     rows = rows_where(collectives, **{_COLLECTIVE[name]: value for name, value in predicates.items()})
     host, device = (collectives[name].to_numpy()[rows] for name in ("host_event", "device_event"))
@@ -74,7 +74,7 @@ def _of_collective(trace: Trace, timeline: Timeline, predicates: Mapping[str, Va
 
 
 def slices_at_byte(trace: Trace, timeline: Timeline, offset: Value) -> NDArray[np.int32]:
-    """The slice of the event that begins at a byte of the file; of a record of memory the operator that was open."""
+    """The slice of the event at a byte of the file; for a memory record, the operator that was open."""
     parts = [timeline.slices_of(frame, rows_where(getattr(trace, frame), offset=offset)) for frame in FRAMES]
     ops = trace.memory["op"].to_numpy()[rows_where(trace.memory, offset=offset)]
     return np.concatenate([*parts, timeline.slices_of("host_events", ops)])
@@ -107,4 +107,4 @@ VALUES: dict[str, Any] = {
     "group": _TEXT,
     "nth": _NUMBER,
 }
-"""What can be wanted, with the types of its values."""
+"""The possible predicates, with the types of their values."""

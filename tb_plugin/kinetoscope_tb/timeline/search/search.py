@@ -1,6 +1,6 @@
-"""What is looked for, and what was found: slices by words, by exact values, or by the row of another view.
+"""Search: slices by text, by exact values, or by the row of another view.
 
-A name is looked at once per label, not once per slice, so that words are found in all of a large recording at once.
+Text is matched once per label, not once per slice, so that searching a large recording is fast.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _OF_LABELS = {"text": str, "name": (str, type(None)), "category": str}
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """Slices that were found.
+    """The matching slices.
 
     Args:
-        timeline: Where.
-        numbers: Of the slices, rising.
+        timeline: The timeline that was searched.
+        numbers: Of the slices, ascending.
     """
 
     timeline: Timeline
@@ -49,20 +49,20 @@ class SearchResult:
 
     @cached_property
     def by_start(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """(their starts, their numbers) in order of time; of two that begin together the one further up is first."""
+        """(their starts, their numbers) in order of time; of two that begin together, the higher one is first."""
         start = self.start_ns
         order = np.argsort(start, kind="stable")
         return start[order], self.numbers[order]
 
     def pyramid(self) -> Pyramid:
-        """The found slices alone, in the rows of the timeline, at any zoom."""
+        """The matching slices alone, in the rows of the timeline, at any zoom."""
         timeline, numbers = self.timeline, self.numbers
         dur, label = timeline.dur_ns[numbers], timeline.label[numbers]
         first = np.searchsorted(numbers, timeline.pyramid.rows.first).astype(np.int64)
         return Pyramid(Rows(self.start_ns, dur, label, first, numbers.astype(np.uint32)))
 
     def names(self) -> list[tuple[str, int]]:
-        """The names that were found with how often, most first, at most 100."""
+        """The names of the matches with their counts, most frequent first, at most 100."""
         texts = self.timeline.labels.texts
         counts = np.bincount(self.timeline.label[self.numbers], minlength=len(texts))
         totals = Counter[str]()
@@ -78,24 +78,24 @@ class SearchResult:
         return counts
 
     def place_after(self, at: int | None) -> int:
-        """The place, in order of time, of the first that begins after a time; of all, without one."""
+        """The index, in order of time, of the first that begins after a time; of the first of all, without one."""
         return 0 if at is None else int(np.searchsorted(self.by_start[0], at, "right"))
 
     def place_before(self, at: int | None) -> int:
-        """The place of the last that begins before a time, or of all; -1 if there is none."""
+        """The index of the last that begins before a time, or of the last of all; -1 if there is none."""
         starts = self.by_start[0]
         return (starts.size if at is None else int(np.searchsorted(starts, at))) - 1
 
 
 def parsed(text: str, views: Mapping[str, View]) -> str:
-    """A find as JSON in one spelling.
+    """The canonical JSON of a `find` parameter.
 
     Args:
-        text: What was asked for.
-        views: By their ids, those whose rows can be asked for, if they have slices.
+        text: The parameter.
+        views: The views by id; rows of those with slices can be searched for.
 
     Raises:
-        BadParameter: It is no find: docs/http_api.md says what one is.
+        BadParameter: It isn't valid; docs/http_api.md defines it.
     """
     try:
         find = json.loads(text)
@@ -120,7 +120,7 @@ def parsed(text: str, views: Mapping[str, View]) -> str:
 
 
 def _allowed_keys(find: dict[str, Any], views: Mapping[str, View]) -> dict[str, Any]:
-    """What a find may hold, with the types of the values."""
+    """The keys that a find may have, with the types of their values."""
     if "view" not in find:
         return {**_OF_LABELS, **VALUES}
     view = views.get(find["view"]) if isinstance(find["view"], str) else None
@@ -132,10 +132,10 @@ def _allowed_keys(find: dict[str, Any], views: Mapping[str, View]) -> dict[str, 
 
 
 def search(trace: Trace, timeline: Timeline, find: str, views: Mapping[str, View]) -> SearchResult:
-    """The slices that a parsed find wants: those that all of its keys let through.
+    """The slices that satisfy all keys of a parsed find.
 
     Raises:
-        BadParameter: A pattern in its words is none.
+        BadParameter: Its text has an invalid pattern.
     """
     query = json.loads(find)
     labels = _labels(timeline, query)
@@ -164,7 +164,7 @@ def _mask(timeline: Timeline, numbers: NDArray[np.integer] | NDArray[np.bool_]) 
 
 
 def _labels(timeline: Timeline, query: dict[str, Any]) -> NDArray[np.bool_] | None:
-    """Which labels the find lets through; None if it says nothing of them."""
+    """Mask of the labels that the find selects; None if it has no such key."""
     labels, passed = timeline.labels, None
     if text := query.get("text"):
         passed = texts_with(text, labels.texts)

@@ -1,4 +1,4 @@
-"""Filter words as in the page's tables: `words that must occur -unless these do re:or a pattern`."""
+"""Text filters as in the page's tables: `words that must occur -words that must not re:a pattern`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _PARTS = re.compile(r"(?s)(.*?)(?:(?:^|\s)re:(.*))?")
 
 
 def texts_with(words: str, texts: list[str]) -> NDArray[np.bool_]:
-    """Which of the texts the words let through; upper and lower case are alike.
+    """Mask of the texts that match the words, ignoring case.
 
     Raises:
-        BadParameter: What follows `re:` is no pattern. Patterns are those of Rust's regex, which take no more time on
-            any text than reading it: they can't look around themselves or refer back.
+        BadParameter: What follows `re:` is no valid pattern. Patterns are those of Rust's regex crate, which match in
+            linear time: no lookaround, no backreferences.
     """
     plain, pattern = _split(words)
     column = pl.Series(texts, dtype=pl.String)

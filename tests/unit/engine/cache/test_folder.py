@@ -254,7 +254,7 @@ def test_where_nothing_can_be_written_it_is_said_once(tmp_path, caplog):
         assert cache.open(path, STAMP) is None
         cache.write(a_trace(), path, STAMP)
     assert [record.levelname for record in caplog.records].count("WARNING") == 1
-    assert "Traces are read anew" in caplog.text
+    assert "Traces are read again" in caplog.text
     assert cache.entries() == []
 
 
@@ -347,7 +347,7 @@ def test_the_environment_names_the_capacity(text, size, environ):
 def test_a_capacity_that_is_none_is_told_and_the_default_used(caplog, environ):
     environ({"KINETOSCOPE_CACHE": "/x", "KINETOSCOPE_CACHE_SIZE": "lots"})
     cache = configured()
-    assert "say 500M or 20G" in caplog.text
+    assert "such as 500M or 20G" in caplog.text
     assert 0 < cache.capacity_bytes() <= 4 << 30
 
 

@@ -66,7 +66,7 @@ def test_a_damaged_entry_is_made_anew(tmp_path, caplog, place):
     with caplog.at_level(logging.INFO):
         found = cache.open_timeline("a.pt.trace.json", "stamp", recorded())
     assert found is None
-    assert "made anew" in caplog.text
+    assert "is read again" in caplog.text
 
 
 def test_the_cache_lists_and_clears_timelines_too(tmp_path):
