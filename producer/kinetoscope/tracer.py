@@ -102,9 +102,9 @@ class Tracer:
         signal: A signal that asks for a window, too, by name or number, such as `SIGUSR2`. None is installed otherwise:
             trainers and launchers have their own, as Lightning has SIGUSR1 under SLURM.
         slow_step: Record the next steps after one that took so many times the usual, such as 3; None for never.
-        rescue: Whether to save what is recorded before SIGTERM, SIGHUP (but not under SLURM, where it may ask a job to
-            requeue itself) or Ctrl-C end the process, and to keep a small file next to the traces, from which
-            `kinetoscope recover` makes a trace after SIGKILL.
+        save_on_signal: Save what is recorded before SIGTERM, Ctrl-C or SIGHUP ends the process (not SIGHUP under SLURM,
+            which may use it to requeue the job), and keep the journal from which `kinetoscope recover` makes a trace
+            after SIGKILL.
         acc_events: Whether `events()` and `key_averages()` add up all windows.
         custom_trace_id_callback: Makes each window's trace id; by default all ranks give a window the same one.
         post_processing_timeout_s: After how long `events()` and `key_averages()` give what they have.
@@ -150,7 +150,7 @@ class Tracer:
         requests: bool = True,
         signal: str | int | None = None,
         slow_step: float | None = None,
-        rescue: bool = True,
+        save_on_signal: bool = True,
         acc_events: bool = False,
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
@@ -184,7 +184,7 @@ class Tracer:
             self._error_log,
             accepts_requests=requests,
             signal=signal,
-            guards_signals=rescue,
+            guards_signals=save_on_signal,
             slow_step=slow_step,
             open_markers=self._annotations.log.open_names,
             current_step=self._counter.current_step,

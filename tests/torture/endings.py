@@ -164,7 +164,7 @@ def left_to_die(name):
 
 
 ENDINGS = {
-    "sigterm-unguarded": lambda name: trained(name, ends, rescue=False),
+    "sigterm-unguarded": lambda name: trained(name, ends, save_on_signal=False),
     "sigterm-during-save": during_the_save,
     "own-handler": with_a_handler_of_its_own,
     "leaving-handler": with_a_handler_that_leaves,

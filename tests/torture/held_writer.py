@@ -14,7 +14,7 @@ LIMIT_S = 60
 
 
 def main(queue, parent, places):
-    """Be the process of a queue, as `finisher.main` is, with its arguments as texts."""
+    """Run `writer_process.main` on a spool, with its arguments as strings."""
     merge_events = commit.merge_events
 
     def held(source, packed, *more):

@@ -160,7 +160,7 @@ class WriterClient:
 
     def _start(self) -> None:
         try:
-            with (self.spool.folder / "finisher.log").open("ab") as log:
+            with (self.spool.folder / "writer.log").open("ab") as log:
                 self._process = subprocess.Popen(
                     python_command(_PROGRAM, str(self.spool.folder), str(os.getpid()), json.dumps(self._places)),
                     stdin=subprocess.PIPE,

@@ -123,7 +123,7 @@ def _tag(category: str) -> str:
     return re.sub(r"\W+", "_", category.strip()).lower()
 
 
-class Notes:
+class NoteQueue:
     """What comes in, read by a thread, so that windows are looked for meanwhile."""
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -149,7 +149,7 @@ class Notes:
         return note
 
 
-class Curves:
+class CurveWriter:
     """Makes points of notes. The file is made with the first point."""
 
     def __init__(self, folder: Path) -> None:
@@ -205,7 +205,7 @@ def write(folder: Path, stream: IO[bytes]) -> None:
     """Write until the notes end."""
     with suppress(OSError):
         os.nice(10)  # the training goes first
-    notes, curves = Notes(stream), Curves(folder)
+    notes, curves = NoteQueue(stream), CurveWriter(folder)
     while (note := notes.next(POLLS_EVERY_S)) is not None or curves.waits:
         if note:
             curves.add(note)

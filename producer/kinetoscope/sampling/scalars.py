@@ -68,7 +68,7 @@ def obstacle(folder: Path) -> str:
     return ""
 
 
-class Scalars:
+class CurveSender:
     """The training's end of the curves of one run. Nothing in it raises or waits, but for `close`.
 
     Args:
@@ -141,8 +141,8 @@ class Curves:
             raise UsageError(f"scalars={enabled!r}: True for the curves of rank 0, {ALL!r} for all ranks', or False.")
         self._all_ranks, self._has_windows = enabled == ALL, False
         self._notes: deque[tuple[Any, ...]] = deque(maxlen=_MOST_NOTES)
-        self._take = self._notes.append
-        self._scalars: Scalars | None = None
+        self._record_step = self._notes.append
+        self._sender: CurveSender | None = None
         self._is_on = bool(enabled) and is_enabled()
         self._rank_and_folder: Callable[..., tuple[RankInfo, Path] | None] | None = None
         self._step_consumers: list[Callable[[Step], None]] = []
@@ -162,27 +162,27 @@ class Curves:
         self._rank_and_folder = rank_and_folder
         if self._is_on:
             self._step_consumers = step_consumers
-            step_consumers.append(self._take)
+            step_consumers.append(self._record_step)
 
     def poll(self) -> None:
         """Begin if it is known by now where, or end if nothing can be written; to be called now and then."""
-        if self._is_on and self._scalars is None:
+        if self._is_on and self._sender is None:
             self._begin(is_late=rank_info_from(os.environ).world_size == 1)
-        if self._is_on and self._scalars is not None and self._scalars.is_closed:
+        if self._is_on and self._sender is not None and self._sender.is_closed:
             self._end()
 
     def window(self, path: Path, steps_completed: int) -> None:
         """Note a window that was saved. Rank 0's breakdown is enough: it takes the viewer seconds to make one."""
-        if self._is_on and self._scalars is not None and self._has_windows:
-            self._scalars.window(path, steps_completed)
+        if self._is_on and self._sender is not None and self._has_windows:
+            self._sender.window(path, steps_completed)
 
     def close(self) -> None:
         """Pass on what was noted last."""
-        if self._is_on and self._scalars is None and self._notes:
+        if self._is_on and self._sender is None and self._notes:
             self._begin(is_late=True)
         self._end()
-        if self._scalars is not None:
-            self._scalars.close()
+        if self._sender is not None:
+            self._sender.close()
 
     def _begin(self, *, is_late: bool) -> None:
         rank_and_folder = None if self._rank_and_folder is None else self._rank_and_folder(is_late=is_late)
@@ -193,12 +193,12 @@ class Curves:
         if rank and not self._all_ranks:
             self._end()
         else:
-            self._scalars = Scalars(folder / worker_of_rank(rank) if rank else folder, self._notes)
+            self._sender = CurveSender(folder / worker_of_rank(rank) if rank else folder, self._notes)
 
     def _end(self) -> None:
         if self._is_on:
             self._is_on = False
-            self._step_consumers.remove(self._take)
+            self._step_consumers.remove(self._record_step)
 
 
 def _lines(notes: Sequence[tuple[Any, ...]]) -> Iterator[bytes]:

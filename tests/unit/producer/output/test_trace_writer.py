@@ -1,4 +1,4 @@
-"""The training's side of saving, with real finishers beside it."""
+"""The training's side of saving, with real writer processes."""
 
 import contextlib
 import gzip
@@ -184,26 +184,26 @@ def test_a_second_recording_of_a_run_is_another_attempt_unless_it_overwrites(tmp
     assert [w["ranks"]["0"]["state"] for w in told(tmp_path)["windows"]] == ["saved"]
 
 
-def finisher_of(trace_writer):
+def writer_process_of(trace_writer):
     return trace_writer._client._process
 
 
-def test_a_finisher_that_is_killed_is_replaced(trace_writer, tmp_path):
+def test_a_writer_process_that_is_killed_is_replaced(trace_writer, tmp_path):
     each = trace_writer()
     for steps in (1, 2):
         save(each, steps)
-        os.kill(finisher_of(each).pid, signal.SIGKILL)
+        os.kill(writer_process_of(each).pid, signal.SIGKILL)
     each.close(LIMIT_S)
     assert [path.name for path in each.saved] == [f"rank0.{n}.pt.trace.json.gz" for n in (1, 2)]
     assert told(tmp_path)["ranks"][0]["state"] == "ended"
 
 
-def test_polite_signals_do_not_end_a_finisher(trace_writer, scratch):
+def test_polite_signals_do_not_end_a_writer_process(trace_writer, scratch):
     each = trace_writer()
     save(each, 1)
     wait_for(lambda: each.poll() or each.saved)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        os.kill(finisher_of(each).pid, number)
+        os.kill(writer_process_of(each).pid, number)
     save(each, 2)
     each.close(LIMIT_S)
     assert len(each.saved) == 2
@@ -211,7 +211,7 @@ def test_polite_signals_do_not_end_a_finisher(trace_writer, scratch):
     assert list(scratch.iterdir()) == []
 
 
-def test_a_close_that_may_not_wait_leaves_the_rest_to_the_finisher(trace_writer, tmp_path, scratch, log):
+def test_a_close_that_may_not_wait_leaves_the_rest_to_the_writer_process(trace_writer, tmp_path, scratch, log):
     each = trace_writer()
     save(each, 1)
     each.close(0)

@@ -1,4 +1,4 @@
-"""Copies of traces in an S3 that is slow, fails or refuses; the finisher is a real process."""
+"""Copies of traces in an S3 that is slow, fails or refuses; the writer process is real."""
 
 import json
 import threading
@@ -57,7 +57,7 @@ def recorded(logdir, *, keep=-1, timeout_s=LIMIT_S):
             torch.ones(2)
         tracer.close(timeout_s)
     manifest = logdir / "run" / "run.json"
-    wait_for(manifest.exists)  # the finisher writes it when it has started
+    wait_for(manifest.exists)  # the writer process makes it when it starts
     return [window["ranks"]["0"] for window in json.loads(manifest.read_text())["windows"]]
 
 

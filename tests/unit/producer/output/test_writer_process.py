@@ -144,7 +144,7 @@ def test_raw_files_that_nobody_can_write_do_not_fill_the_disk(spool, put, tmp_pa
     assert len(list(spool.folder.glob("*.raw.json"))) == 2
 
 
-def test_a_job_that_kills_its_finisher_is_given_up(spool, put, tmp_path):
+def test_a_job_that_kills_its_writer_process_is_given_up(spool, put, tmp_path):
     put(0, attempts=3)
     put(1)
     SpoolWriter(spool).work()
@@ -243,7 +243,7 @@ def test_what_was_put_in_the_place_of_an_earlier_trace_and_what_lies_elsewhere_s
     assert other.exists()
 
 
-def test_a_finisher_of_an_earlier_attempt_that_comes_late_says_nothing_over_the_later_one(spool, put, tmp_path):
+def test_a_late_writer_process_of_an_earlier_attempt_does_not_overwrite_the_later_one_s_manifest(spool, put, tmp_path):
     attempt(spool, "b").report()
     put(0)
     attempt(spool, "a").work()
@@ -281,20 +281,20 @@ def test_only_one_works_on_a_queue(spool, put):
 
 
 @pytest.mark.parametrize("executable", ["/missing/python", "/bin/false"], ids=["can't start", "dies"])
-def test_without_a_finisher_the_end_of_the_training_finishes(tmp_path, scratch, monkeypatch, executable):
+def test_without_a_writer_process_the_end_of_the_training_writes(tmp_path, scratch, monkeypatch, executable):
     outcomes = []
     monkeypatch.setattr(sys, "executable", executable)
-    finishing_ = WriterClient(outcomes.append)
-    raw = finishing_.spool.folder / "0000.raw.json"
+    client = WriterClient(outcomes.append)
+    raw = client.spool.folder / "0000.raw.json"
     raw.write_text(TRACE)
-    finishing_.put(Job(number=0, raw=str(raw), folder=str(tmp_path / "run"), file="a.gz", metadata={}))
-    assert finishing_.close(60) == 0
+    client.put(Job(number=0, raw=str(raw), folder=str(tmp_path / "run"), file="a.gz", metadata={}))
+    assert client.close(60) == 0
     assert [outcome["state"] for outcome in outcomes] == ["saved"]
     assert (tmp_path / "run" / "a.gz").exists()
     assert list(scratch.iterdir()) == []
 
 
-def test_what_a_killed_finisher_left_is_found_by_the_run_and_finished(spool, put, tmp_path, monkeypatch):
+def test_the_spool_of_a_killed_writer_process_is_finished_with_the_run(spool, put, tmp_path, monkeypatch):
     process = json.loads((spool.folder / "process.json").read_text())
     (spool.folder / "process.json").write_text(json.dumps({**process, "host": socket.gethostname()}))
     put(0)

@@ -13,7 +13,7 @@ from kinetoscope import Tracer, UsageError
 from kinetoscope.job.rank_info import RankInfo
 from kinetoscope.sampling import scalar_writer, scalars
 from kinetoscope.sampling.scalar_writer import step_values, window_values, write
-from kinetoscope.sampling.scalars import Scalars, obstacle
+from kinetoscope.sampling.scalars import CurveSender, obstacle
 from support.waiting import wait_for
 
 S = 10**9
@@ -73,7 +73,7 @@ def test_steps_and_windows_become_points_of_a_run(tmp_path):
 
 def test_the_training_only_notes_and_another_process_writes(tmp_path, monkeypatch):
     monkeypatch.setattr(scalars, "EVERY_S", 0.01)
-    noted = Scalars(tmp_path / "run", deque(("s", number, 0, S + number, 2 * S, 8, None) for number in range(3)))
+    noted = CurveSender(tmp_path / "run", deque(("s", number, 0, S + number, 2 * S, 8, None) for number in range(3)))
     noted.close()
     wait_for(lambda: (tmp_path / "run").exists() and len(curves(tmp_path / "run").get("steps/duration_s", ())) == 3)
     found = curves(tmp_path / "run")
@@ -96,7 +96,7 @@ def test_a_training_that_goes_on_in_the_folder_goes_on_with_the_curve_where_its_
 def test_rank_0_writes_and_others_where_they_are_asked_to(tmp_path, monkeypatch, rank, enabled, folder):
     monkeypatch.setenv(scalars.SWITCH, "on")
     begun = []
-    monkeypatch.setattr(scalars, "Scalars", lambda folder, notes: begun.append((folder, notes)))
+    monkeypatch.setattr(scalars, "CurveSender", lambda folder, notes: begun.append((folder, notes)))
     each = scalars.Curves(enabled=enabled)
     each.attach(lambda is_late: (RankInfo(rank, 4), tmp_path / "run"), [])
     each.poll()
@@ -116,7 +116,7 @@ def test_only_rank_0_has_the_windows_taken_apart(tmp_path, monkeypatch):
         def window(self, path, steps):
             noted.append((path, steps))
 
-    monkeypatch.setattr(scalars, "Scalars", Taken)
+    monkeypatch.setattr(scalars, "CurveSender", Taken)
     for rank in range(2):
         each = scalars.Curves(enabled="all")
         each.attach(lambda is_late, rank=rank: (RankInfo(rank, 2), tmp_path), [])
@@ -133,13 +133,13 @@ def test_curves_of_nobody_knows_whom_are_refused(tmp_path):
 def test_nothing_is_written_where_another_program_writes(tmp_path):
     (tmp_path / "events.out.tfevents.1.host.1.0").touch()
     assert "another program" in obstacle(tmp_path)
-    noted = Scalars(tmp_path, deque([("s", 0, 0, S, S, None, None)]))
+    noted = CurveSender(tmp_path, deque([("s", 0, 0, S, S, None, None)]))
     noted.close()
     assert [path.name for path in tmp_path.iterdir()] == ["events.out.tfevents.1.host.1.0"]
 
 
 def test_a_folder_that_can_t_be_made_costs_the_curves_alone(tmp_path, caplog):
     (tmp_path / "file").touch()
-    noted = Scalars(tmp_path / "file" / "run", deque([("s", 0, 0, S, S, None, None)]))
+    noted = CurveSender(tmp_path / "file" / "run", deque([("s", 0, 0, S, S, None, None)]))
     noted.close()
     assert "can't be written" not in caplog.text

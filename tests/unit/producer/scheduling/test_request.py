@@ -118,7 +118,7 @@ def test_a_signal_to_a_tracer_that_takes_no_requests_is_refused(tmp_path):
         Tracer(tmp_path, signal="SIGUSR2", requests=False)
 
 
-def test_under_slurm_no_rescue_takes_sighup():
+def test_under_slurm_sighup_is_left_to_the_program():
     assert ending_signals({}) == ("SIGTERM", "SIGHUP", "SIGINT")
     assert ending_signals({"SLURM_JOB_ID": "7"}) == ("SIGTERM", "SIGINT")
 
