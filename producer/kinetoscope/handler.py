@@ -14,7 +14,7 @@ from .naming import TraceName
 from .output.destination import Destination
 from .output.name_template import TRACE
 from .output.trace_writer import TraceWriter
-from .profiling.recorder import options_of
+from .profiling.options import options_of
 
 if TYPE_CHECKING:
     from torch.profiler import profile

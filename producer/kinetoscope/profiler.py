@@ -31,7 +31,7 @@ from .output.name_template import TRACE
 from .tracer import Tracer
 
 if TYPE_CHECKING:
-    from .profiling.recorder import Activities
+    from .profiling.options import Activities
     from .scheduling.schedule import Schedule
 
 __all__ = [
@@ -134,10 +134,12 @@ def profile(
         with_stack=with_stack,
         with_flops=with_flops,
         with_modules=with_modules,
-        experimental_config=experimental_config,
-        execution_trace_observer=execution_trace_observer,
-        acc_events=acc_events,
-        custom_trace_id_callback=custom_trace_id_callback,
-        post_processing_timeout_s=post_processing_timeout_s,
+        profiler={
+            "experimental_config": experimental_config,
+            "execution_trace_observer": execution_trace_observer,
+            "acc_events": acc_events,
+            "custom_trace_id_callback": custom_trace_id_callback,
+            "post_processing_timeout_s": post_processing_timeout_s,
+        },
         keep_events=True,
     )

@@ -27,8 +27,8 @@ from .output.destination import Destination
 from .output.name_template import TRACE
 from .output.trace_writer import TraceWriter
 from .profiling.annotations import Annotations, Marker
+from .profiling.options import Activities, Options
 from .profiling.profiler_ranges import Ranges
-from .profiling.recorder import Activities, Options
 from .progress import Progress, ProgressCounter
 from .sampling.environment_probe import EnvironmentProbe
 from .sampling.scalars import Curves
@@ -96,8 +96,8 @@ class Tracer:
         with_stack: Python calls, and each operator's call stack; makes traces many times larger.
         with_flops: An estimate of operations in matrix products and convolutions.
         with_modules: Names of modules (TorchScript only).
-        experimental_config: torch's own further settings.
-        execution_trace_observer: torch's observer to run along with the profiler.
+        profiler: Further arguments of torch.profiler.profile: `experimental_config`, `execution_trace_observer`,
+            `acc_events`, `custom_trace_id_callback` and `post_processing_timeout_s`.
         requests: Whether to record on request, too: a file, `kinetoscope trigger`, or the page's Capture.
         signal: A signal that asks for a window, too, by name or number, such as `SIGUSR2`. None is installed otherwise:
             trainers and launchers have their own, as Lightning has SIGUSR1 under SLURM.
@@ -105,9 +105,6 @@ class Tracer:
         save_on_signal: Save what is recorded before SIGTERM, Ctrl-C or SIGHUP ends the process (not SIGHUP under SLURM,
             which may use it to requeue the job), and keep the journal from which `kinetoscope recover` makes a trace
             after SIGKILL.
-        acc_events: Whether `events()` and `key_averages()` add up all windows.
-        custom_trace_id_callback: Makes each window's trace id; by default all ranks give a window the same one.
-        post_processing_timeout_s: After how long `events()` and `key_averages()` give what they have.
         keep_events: Whether the last window stays in memory until the next one begins, for `key_averages()`,
             `events()`, `export_stacks()` and `export_memory_timeline()`; by default where there is no schedule.
         max_window_s: A window that lasts longer ends at the next boundary of two steps.
@@ -145,15 +142,11 @@ class Tracer:
         with_stack: bool = False,
         with_flops: bool = False,
         with_modules: bool = False,
-        experimental_config: object = None,
-        execution_trace_observer: object = None,
+        profiler: Mapping[str, Any] | None = None,
         requests: bool = True,
         signal: str | int | None = None,
         slow_step: float | None = None,
         save_on_signal: bool = True,
-        acc_events: bool = False,
-        custom_trace_id_callback: Callable[[], str] | None = None,
-        post_processing_timeout_s: float | None = None,
         keep_events: bool | None = None,
         max_window_s: float | None = None,
         system: Collection[str] = KINDS,
@@ -168,12 +161,9 @@ class Tracer:
             with_stack=with_stack,
             with_flops=with_flops,
             with_modules=with_modules,
-            experimental_config=experimental_config,
-            execution_trace_observer=execution_trace_observer,
-            acc_events=acc_events,
-            post_processing_timeout_s=post_processing_timeout_s,
+            profiler={} if profiler is None else profiler,
         )
-        self._callbacks = _window_callbacks(on_trace_ready, on_window, custom_trace_id_callback)
+        self._callbacks = _window_callbacks(on_trace_ready, on_window, options.profiler.get("custom_trace_id_callback"))
         self._selection, self._curves = Selection(ranks), Curves(enabled=enabled and scalars)
         destination = Destination(file=file, remote=remote, remote_file=remote_file, keep=keep, overwrite=overwrite)
         self._trace_writer = self._make_trace_writer(logdir, run, destination, on_saved)

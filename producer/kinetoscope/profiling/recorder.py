@@ -8,105 +8,24 @@ follows directly; a schedule that goes from recording to nothing throws the reco
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from importlib import import_module
-from inspect import signature
 from types import FrameType
 from typing import Any
 
 import torch
 from torch.optim import optimizer
-from torch.profiler import ProfilerAction, ProfilerActivity, profile, supported_activities
+from torch.profiler import ProfilerAction, profile
 from torch.profiler.profiler import PROFILER_STEP_NAME
 
-from ..errors import ProfilerBusyError, UsageError
+from ..errors import ProfilerBusyError
+from .options import Options
 from .other_profilers import OtherProfilers
 
-_ExperimentalConfig: Any = getattr(torch._C._profiler, "_ExperimentalConfig", None)  # not every torch has it
-Activities = Iterable[Any]  # of ProfilerActivity, or of {ProfilerActivity: [names of event types]} from torch 2.13
-
-_KNOWS_TRACE_IDS = "custom_trace_id_callback" in signature(profile.__init__).parameters
 _IDLE = (ProfilerAction.NONE, ProfilerAction.WARMUP)
 _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """What to record: the arguments of torch.profiler.profile, under their names there.
-
-    Raises:
-        UsageError: Activities or settings that are none.
-    """
-
-    activities: Activities | None = None
-    record_shapes: bool = True
-    profile_memory: bool = False
-    with_stack: bool = False
-    with_flops: bool = False
-    with_modules: bool = False
-    experimental_config: object = None
-    execution_trace_observer: object = None
-    acc_events: bool = False
-    post_processing_timeout_s: float | None = None
-
-    def __post_init__(self) -> None:
-        activities = () if self.activities is None else tuple(self.activities)
-        listed = [activity for item in activities for activity in (item if isinstance(item, dict) else [item])]
-        if not all(isinstance(activity, ProfilerActivity) for activity in listed):
-            raise UsageError(f"activities={activities!r}: they are torch.profiler.ProfilerActivity's, such as CPU.")
-        if self.activities is not None and (not listed or len(set(listed)) < len(listed)):
-            raise UsageError(f"activities={activities!r}: name at least one, and each of them once.")
-        config = self.experimental_config
-        if config is not None and _ExperimentalConfig is not None and not isinstance(config, _ExperimentalConfig):
-            raise UsageError(f"experimental_config={config!r}: it is a torch._C._profiler._ExperimentalConfig.")
-
-    def arguments(self, trace_id: Callable[[], str]) -> dict[str, Any]:
-        """Return the arguments for torch.profiler.profile; `trace_id` names each window."""
-        arguments = dict(vars(self))
-        if _KNOWS_TRACE_IDS:
-            arguments["custom_trace_id_callback"] = trace_id
-        if self.post_processing_timeout_s is None:  # torch 2.4 doesn't know it
-            del arguments["post_processing_timeout_s"]
-        if self.activities is not None:
-            arguments["activities"] = list(self.activities)
-        if self.with_stack and self.experimental_config is None:
-            arguments["experimental_config"] = _verbose_config()
-        return arguments
-
-    def changed(self, switches: Mapping[str, bool]) -> Options:
-        """Return them with some of the switches set otherwise."""
-        return replace(self, **dict[str, Any](switches))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what was recorded as JSON values."""
-        return options_of(vars(self), self.activities)
-
-
-def options_of(source: Mapping[str, Any], activities: Activities | None) -> dict[str, Any]:
-    """Return the options among a profiler's attributes, as JSON values."""
-    flags = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
-    listed = supported_activities() if activities is None else activities  # type: ignore[no-untyped-call]
-    return {
-        "activities": sorted(
-            _name(activity) for item in listed for activity in (item if isinstance(item, dict) else [item])
-        ),
-        **{flag: bool(source.get(flag)) for flag in flags},
-    }
-
-
-def _name(activity: object) -> str:
-    return str(getattr(activity, "name", activity))
-
-
-def _verbose_config() -> object:
-    """Return the setting without which operators carry no call stack; None where this torch hasn't it."""
-    try:
-        return None if _ExperimentalConfig is None else _ExperimentalConfig(verbose=True)
-    except TypeError:
-        return None
 
 
 def is_profiler_active() -> bool:

@@ -14,7 +14,7 @@ from ..errors import UsageError
 if TYPE_CHECKING:
     from torch.profiler import profile
 
-    from ..profiling.recorder import Options
+    from ..profiling.options import Options
     from .owner import Owner
     from .window_controller import WindowController
 

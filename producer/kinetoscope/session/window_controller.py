@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..output.spool import Job
     from ..output.trace_writer import TraceWriter
     from ..profiling.annotations import Annotations
-    from ..profiling.recorder import Options
+    from ..profiling.options import Options
     from ..progress import ProgressCounter
     from ..sampling.environment_probe import EnvironmentProbe
     from .step_actions import StepActions

@@ -307,7 +307,9 @@ def test_traces_of_others_that_no_window_takes_do_not_pile_up(tmp_path):
 
 
 def test_windows_add_up_where_they_are_accumulated(tmp_path):
-    with Tracer(tmp_path, run="run", schedule=cyclic(warmup=0, active=1, repeat=3), acc_events=True) as tracer:
+    with Tracer(
+        tmp_path, run="run", schedule=cyclic(warmup=0, active=1, repeat=3), profiler={"acc_events": True}
+    ) as tracer:
         for _ in range(3):
             work()
             tracer.step()
@@ -320,7 +322,7 @@ def test_windows_add_up_where_they_are_accumulated(tmp_path):
 
 
 def test_a_window_has_the_program_s_trace_id_and_what_it_toggles(tmp_path):
-    with Tracer(tmp_path, run="run", custom_trace_id_callback=lambda: "run/0") as tracer:
+    with Tracer(tmp_path, run="run", profiler={"custom_trace_id_callback": lambda: "run/0"}) as tracer:
         tracer.toggle_collection_dynamic(False, [torch.profiler.ProfilerActivity.CPU])
         torch.ones(2).sigmoid()
         tracer.toggle_collection_dynamic(True, [torch.profiler.ProfilerActivity.CPU])

@@ -105,7 +105,7 @@ class Observer:
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_an_observer_that_fails_does_not_reach_the_training(tmp_path, name, fails, log):
     schedule, _ = SCHEDULES[name]
-    tracer = Tracer(tmp_path, run="run", schedule=schedule, execution_trace_observer=Observer(fails))
+    tracer = Tracer(tmp_path, run="run", schedule=schedule, profiler={"execution_trace_observer": Observer(fails)})
     assert trained(tracer) == STEPS * 16
     assert len(log()) == 1
     assert f"KeyError: '{fails}'" in log()[0]
@@ -242,11 +242,9 @@ def test_torch_failing_where_the_program_starts_a_profiler_does_not_reach_that_c
         ("activities", ["CPU"]),
         ("activities", "CPU"),
         ("activities", [ProfilerActivity.CPU, ProfilerActivity.CPU]),
-        ("experimental_config", {"verbose": True}),
         ("on_trace_ready", "a folder"),
         ("on_window", 3),
         ("on_saved", 3),
-        ("custom_trace_id_callback", "an id"),
     ],
 )
 def test_arguments_that_can_never_work_are_refused_at_once(tmp_path, argument, value):
@@ -255,7 +253,7 @@ def test_arguments_that_can_never_work_are_refused_at_once(tmp_path, argument, v
 
 
 def test_a_trace_id_that_can_not_be_made_is_replaced(tmp_path, log):
-    tracer = Tracer(tmp_path, run="run", custom_trace_id_callback=lambda: 1 / 0)
+    tracer = Tracer(tmp_path, run="run", profiler={"custom_trace_id_callback": lambda: 1 / 0})
     assert trained(tracer) == STEPS * 16
     assert len(content(*tracer.saved_traces)["trace_id"]) == 32
     assert log() == ["custom_trace_id_callback failed: ZeroDivisionError: division by zero"]

@@ -1,0 +1,128 @@
+"""What a Tracer records: the arguments of torch.profiler.profile, checked before anything is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from inspect import signature
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile, supported_activities
+
+from ..errors import UsageError
+
+_ExperimentalConfig: Any = getattr(torch._C._profiler, "_ExperimentalConfig", None)  # not every torch has it
+Activities = Iterable[Any]  # of ProfilerActivity, or of {ProfilerActivity: [names of event types]} from torch 2.13
+
+_FLAGS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
+_TRACER_ARGUMENTS = {
+    **{name: name for name in ("activities", "schedule", "on_trace_ready", *_FLAGS)},
+    "use_cuda": "activities",
+}
+"""Which argument of Tracer stands for one of torch.profiler.profile."""
+
+_TORCH_PARAMETERS = frozenset(signature(profile.__init__).parameters) - {"self"}
+PROFILER_ARGUMENTS = {
+    *("experimental_config", "execution_trace_observer", "acc_events"),
+    *("custom_trace_id_callback", "post_processing_timeout_s"),  # older versions of torch don't have all of these
+    *(_TORCH_PARAMETERS - set(_TRACER_ARGUMENTS)),
+}
+"""The keys that `Tracer(profiler={…})` accepts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What to record: the arguments of torch.profiler.profile, under the same names.
+
+    Args:
+        profiler: The arguments of torch.profiler.profile for which Tracer has none of its own.
+
+    Raises:
+        UsageError: Invalid activities or arguments.
+    """
+
+    activities: Activities | None = None
+    record_shapes: bool = True
+    profile_memory: bool = False
+    with_stack: bool = False
+    with_flops: bool = False
+    with_modules: bool = False
+    profiler: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        activities = () if self.activities is None else tuple(self.activities)
+        listed = [activity for item in activities for activity in (item if isinstance(item, dict) else [item])]
+        if not all(isinstance(activity, ProfilerActivity) for activity in listed):
+            raise UsageError(f"activities={activities!r}: they are torch.profiler.ProfilerActivity's, such as CPU.")
+        if self.activities is not None and (not listed or len(set(listed)) < len(listed)):
+            raise UsageError(f"activities={activities!r}: name at least one, and each of them once.")
+        _check_profiler_arguments(self.profiler)
+
+    @property
+    def acc_events(self) -> bool:
+        """Whether torch accumulates the events of all windows."""
+        return bool(self.profiler.get("acc_events"))
+
+    def arguments(self, trace_id: Callable[[], str]) -> dict[str, Any]:
+        """Return the arguments for torch.profiler.profile; `trace_id` names each window."""
+        arguments = {flag: getattr(self, flag) for flag in _FLAGS}
+        arguments |= {key: value for key, value in self.profiler.items() if value is not None}
+        arguments.pop("custom_trace_id_callback", None)  # `trace_id` calls it
+        if "custom_trace_id_callback" in _TORCH_PARAMETERS:
+            arguments["custom_trace_id_callback"] = trace_id
+        if self.activities is not None:
+            arguments["activities"] = list(self.activities)
+        if self.with_stack and "experimental_config" not in arguments:
+            arguments["experimental_config"] = _verbose_config()
+        return arguments
+
+    def changed(self, switches: Mapping[str, bool]) -> Options:
+        """Return a copy with some of the switches changed."""
+        return replace(self, **dict[str, Any](switches))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what was recorded as JSON values."""
+        return options_of(vars(self), self.activities)
+
+
+def options_of(source: Mapping[str, Any], activities: Activities | None) -> dict[str, Any]:
+    """Return the options among a profiler's attributes, as JSON values."""
+    listed = supported_activities() if activities is None else activities  # type: ignore[no-untyped-call]
+    return {
+        "activities": sorted(
+            _name(activity) for item in listed for activity in (item if isinstance(item, dict) else [item])
+        ),
+        **{flag: bool(source.get(flag)) for flag in _FLAGS},
+    }
+
+
+def _name(activity: object) -> str:
+    return str(getattr(activity, "name", activity))
+
+
+def _check_profiler_arguments(arguments: Mapping[str, Any]) -> None:
+    """Check the mapping that `Tracer(profiler={…})` was given.
+
+    Raises:
+        UsageError: A key that torch.profiler.profile doesn't have, or for which Tracer has an argument.
+    """
+    if not isinstance(arguments, Mapping):
+        raise UsageError(f"profiler={arguments!r}: it must be a mapping of arguments of torch.profiler.profile.")
+    for key in arguments:
+        if key in _TRACER_ARGUMENTS:
+            raise UsageError(f"profiler={{{key!r}: …}}: use Tracer({_TRACER_ARGUMENTS[key]}=…) instead.")
+        if key not in PROFILER_ARGUMENTS:
+            accepted = ", ".join(sorted(PROFILER_ARGUMENTS))
+            raise UsageError(f"profiler={{{key!r}: …}}: unknown key; accepted are {accepted}.")
+    config = arguments.get("experimental_config")
+    if config is not None and _ExperimentalConfig is not None and not isinstance(config, _ExperimentalConfig):
+        raise UsageError(f"experimental_config={config!r}: it must be a torch._C._profiler._ExperimentalConfig.")
+
+
+def _verbose_config() -> object:
+    """Return the setting without which operators have no call stack; None if this torch doesn't have it."""
+    try:
+        return None if _ExperimentalConfig is None else _ExperimentalConfig(verbose=True)
+    except TypeError:
+        return None
