@@ -67,7 +67,7 @@ PACKAGES = {
         layers=[
             {"__init__"},
             {"profiler"},
-            {"system_profiler", "json_trace_handler", "marker"},
+            {"system_profiler", "json_traces", "marker"},
             {"torch_profiler"},
             {"folders", "schedule", "trace_handler"},
             {"state"},

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..events import microseconds
-from .chrome import Source
+from .chrome import ChromeTrace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -55,7 +55,7 @@ def external_events(program_events: Mapping[str, Any], base_ns: int, unreadable:
         if isinstance(trace, list):
             yield from filter(None, (_shift_and_clip(event, processes, -base_ns, window) for event in trace))
             continue
-        source, count = Source(Path(trace), parse_float=Decimal), 0
+        source, count = ChromeTrace(Path(trace), parse_float=Decimal), 0
         try:
             for event in source.events():
                 count += 1

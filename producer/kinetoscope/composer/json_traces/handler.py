@@ -1,9 +1,9 @@
-"""Composer's JSONTraceHandler: markers, and what other profilers recorded, as Chrome JSON of one file per rank.
+"""Composer's JSONTraceHandler: markers and the events of other profilers, as one Chrome JSON file per rank.
 
-The training's thread only collects events. A process of its own (`kinetoscope.output.chrome`) makes the files: a
-rank's file when its window is complete and torch's trace of it, if there will be one, is there; the file of a machine's
-ranks by whichever of them comes last. So no rank waits for another. What the program deletes meanwhile stays under a
-hidden name until it is in its window; a file of ours is only removed when it is in the machine's file.
+The training's thread only collects events. Another process (`writer_process`) writes the files: a rank's file when its
+window is complete and torch's trace of it exists, if there is one; the machine's file when the last of its ranks is
+ready. So no rank waits for another. A trace that the program deletes meanwhile stays under a hidden name until it is in
+its window; a rank's file is removed only after it is in the machine's file.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..child_process import python_command
-from ..job.rank_info import RankInfo, current_rank_info, local_world_size
-from ..output.chrome import forget
-from ..output.name_template import format_name
-from .actions import ACTIVE, ProfilerAction
-from .folders import claim_folder, name_values, remote_name, run_values
-from .trace_handler import TraceHandler
+from ...child_process import python_command
+from ...job.rank_info import RankInfo, current_rank_info, local_world_size
+from ...output.name_template import format_name
+from ..actions import ACTIVE, ProfilerAction
+from ..folders import claim_folder, name_values, remote_name, run_values
+from ..trace_handler import TraceHandler
+from .node_file import discard_node_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from .state import State
-    from .timestamp import Timestamp
+    from ..state import State
+    from ..timestamp import Timestamp
 
 _LOG = logging.getLogger("kinetoscope")
 
 _HEAD_BYTES = 1 << 16
 _MAX_EVENTS = 1 << 20
-_PATIENCE_S = 120  # with what is being written at the end of a training
+_PATIENCE_S = 120  # for files that are still being written at the end of a training
 _COMPLETED = re.compile(rb'"kinetoscope":\s*\{.*?"steps_completed":\s*(\d+)', re.DOTALL)
 
 
 @dataclass
 class _Window:
-    """What was noted from the first batch that isn't skipped to the one that saves."""
+    """What was recorded from the first batch that isn't skipped to the one that saves."""
 
     events: list[dict[str, Any]] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
@@ -61,15 +61,15 @@ class JSONTraceHandler(TraceHandler):
     The variables of the names are those of `TorchProfiler`.
 
     Args:
-        folder: Where the files go.
-        filename: Of a rank's file.
-        remote_file_name: Of its copy elsewhere; see `TorchProfiler`.
-        merged_trace_filename: Of the machine's file, which grows with each window; None for none. It has folder
-            variables only: two machines may share a disk, so the default one has the machine's number.
-        merged_trace_remote_file_name: Of its copy elsewhere.
+        folder: The folder of the files.
+        filename: The name of a rank's file.
+        remote_file_name: The name of its remote copy; see `TorchProfiler`.
+        merged_trace_filename: The name of the machine's file, which grows with each window; None for none. It has
+            folder variables only: two machines may share a disk, so the default one has the machine's number.
+        merged_trace_remote_file_name: The name of its remote copy.
         overwrite: Whether older files may be in the folder.
-        num_traces_to_keep: How many of a rank's files stay here; -1 for all. The machine's file stays, and holds what
-            was in those that went.
+        num_traces_to_keep: How many of a rank's files stay; -1 for all. The machine's file stays, and has the events
+            of those that were removed.
     """
 
     def __init__(
@@ -88,17 +88,17 @@ class JSONTraceHandler(TraceHandler):
         self.merged_trace_remote_file_name = merged_trace_remote_file_name
         self.overwrite, self.num_traces_to_keep = overwrite, num_traces_to_keep
         self.saved_traces: list[tuple[Timestamp, list[Path]]] = []
-        """When each window was saved, and the files of all ranks; a file is there on its rank's machine only."""
+        """When each window was saved, and the files of all ranks; each file exists only on its rank's machine."""
         self._lock = threading.Lock()
         self._window: _Window | None = None
         self._waiting: list[_Window] = []
         """Complete windows whose trace by torch is still being written."""
         self._sources: list[str] = []
-        """Traces that belong to no window so far."""
+        """Traces without a window so far."""
         self._temporary: set[str] = set()
-        """Which of all traces are second names, to be deleted after use."""
+        """Those of the traces that are hard links or copies of ours, to delete after use."""
         self._surplus: list[str] = []
-        """Files of windows beyond `num_traces_to_keep` that aren't to be removed yet."""
+        """Files of windows beyond `num_traces_to_keep` that can't be removed yet."""
         self._action = ProfilerAction.SKIP
         self._target = Path()
         self._rank_info = RankInfo()
@@ -108,25 +108,25 @@ class JSONTraceHandler(TraceHandler):
     # The training
 
     def init(self, state: State, logger: Any = None) -> None:
-        """Take the folder.
+        """Claim the folder.
 
         Raises:
-            FileExistsError: Files are in it, and may not be overwritten.
+            FileExistsError: It has files, and `overwrite` is False.
         """
         self._target = claim_folder(self.folder, state, overwrite=self.overwrite)
         self._rank_info = current_rank_info()
         if self.overwrite and self.merged_trace_filename is not None:
-            forget(self._target, _name_of(self.merged_trace_filename, run_values(state)))
+            discard_node_file(self._target, _name_of(self.merged_trace_filename, run_values(state)))
 
     def batch_start(self, state: State, logger: Any = None) -> None:
-        """Begin a window, if there is something to record and none has begun."""
+        """Begin a window if something is recorded and none is open."""
         profiler = state.profiler
         self._action = ProfilerAction.SKIP if profiler is None else profiler.action
         if self._action is not ProfilerAction.SKIP and self._window is None:
             self._window = _Window()
 
     def batch_end(self, state: State, logger: Any = None) -> None:
-        """End the window, if this batch was its last."""
+        """End the window if this batch was its last."""
         profiler = state.profiler
         was, now = self._action, ProfilerAction.SKIP if profiler is None else profiler.action
         if was is ProfilerAction.ACTIVE_AND_SAVE or (was in ACTIVE and now not in ACTIVE):
@@ -141,11 +141,11 @@ class JSONTraceHandler(TraceHandler):
         self._window = None
 
     def close(self, state: State, logger: Any = None) -> None:
-        """Save a window that is under way, and wait for the files for some time."""
+        """Save the open window, and wait for the files, up to a limit."""
         if self._window is not None and self._action in ACTIVE:
             self._save(state)
         self._window = None
-        while self._waiting:  # what torch recorded of them was lost
+        while self._waiting:  # torch's traces of them were lost
             self._write(self._waiting.pop(0))
         if self._writer is not None:
             self._jobs.put(None)
@@ -161,13 +161,13 @@ class JSONTraceHandler(TraceHandler):
     def process_duration_event(
         self, name: str, categories: Sequence[str], is_start: bool, timestamp: Timestamp, wall_clock_time_ns: int
     ) -> None:
-        """Note a marker's beginning or end."""
+        """Record the begin or end of a marker."""
         self._note("B" if is_start else "E", name, categories, timestamp, wall_clock_time_ns)
 
     def process_instant_event(
         self, name: str, categories: Sequence[str], timestamp: Timestamp, wall_clock_time_ns: int
     ) -> None:
-        """Note a moment."""
+        """Record an instant."""
         self._note("i", name, categories, timestamp, wall_clock_time_ns, s="p")
 
     def process_counter_event(
@@ -178,11 +178,11 @@ class JSONTraceHandler(TraceHandler):
         wall_clock_time_ns: int,
         values: Mapping[str, float],
     ) -> None:
-        """Note values."""
+        """Record the values of a counter."""
         self._note("C", name, categories, timestamp, wall_clock_time_ns, args=dict(values))
 
     def process_chrome_json_trace_file(self, filepath: Path) -> None:
-        """Put another profiler's events into the window that they belong to, or else into the one under way."""
+        """Add another profiler's events to the window that they belong to, or else to the open one."""
         batch = _completed_in(filepath)
         for window in self._waiting:
             if window.batch == batch:
@@ -193,12 +193,12 @@ class JSONTraceHandler(TraceHandler):
         self._sources.append(self._link_source(filepath))
 
     def _link_source(self, path: Path) -> str:
-        """Return another name of a file, under which it stays when it is deleted or replaced; else its own name."""
+        """Return a hard link or copy of a file, which survives its deletion; the file itself if neither is possible."""
         other = self._target / f".{path.name}.source-{uuid.uuid4().hex}"
         with suppress(OSError):
             try:
                 os.link(path, other)
-            except OSError:  # another disk, or no links here
+            except OSError:  # another disk, or no hard links
                 shutil.copyfile(path, other)
             self._temporary.add(os.fspath(other))
             return os.fspath(other)
@@ -257,7 +257,7 @@ class JSONTraceHandler(TraceHandler):
             "overwrite": self.overwrite,
         }
         if window.dropped:
-            _LOG.warning("%d events of markers were left out of %s.", window.dropped, window.job["file"])
+            _LOG.warning("%d marker events were left out of %s.", window.dropped, window.job["file"])
         profiler = state.profiler
         if profiler is not None and profiler.torch_profiler is not None and self._action in ACTIVE:
             self._waiting.append(window)
@@ -268,7 +268,7 @@ class JSONTraceHandler(TraceHandler):
         return _name_of(self.filename, values)
 
     def _write(self, window: _Window) -> None:
-        """Have the window's file written, after those of the windows before."""
+        """Queue the window's file for writing, after those of earlier windows."""
         waiting = {other.job["file"] for other in self._waiting if other is not window}
         remove = [file for file in self._surplus if file not in waiting]
         self._surplus = [file for file in self._surplus if file in waiting]
@@ -284,11 +284,11 @@ class JSONTraceHandler(TraceHandler):
 
 
 def _run_jobs(jobs: queue.Queue[dict[str, Any] | None]) -> None:
-    """Do one job after the other, each in a process of its own, until there is None: the work of a thread."""
+    """Run each job in its own process until None arrives; the target of a thread."""
     while (job := jobs.get()) is not None:
         try:
             subprocess.run(
-                python_command("from kinetoscope.output.chrome import main; main()"),
+                python_command("from kinetoscope.composer.json_traces.writer_process import main; main()"),
                 input=json.dumps(job, default=str).encode(),
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
@@ -301,7 +301,7 @@ def _run_jobs(jobs: queue.Queue[dict[str, Any] | None]) -> None:
 
 def _delete(paths: Iterable[str]) -> None:
     for path in paths:
-        with suppress(OSError):  # they are hidden, and nothing depends on them
+        with suppress(OSError):  # they are hidden, and nothing else uses them
             Path(path).unlink()
 
 
@@ -314,7 +314,7 @@ def _url(template: str | None, values: Mapping[str, Any]) -> str | None:
 
 
 def _completed_in(path: Path) -> int | None:
-    """How many steps were complete when a trace of ours was saved."""
+    """Return how many steps were complete when our recorder saved this trace."""
     import gzip
 
     try:

@@ -8,7 +8,9 @@ import threading
 import pytest
 
 from kinetoscope.child_process import python_command
-from kinetoscope.output.chrome import Source, forget, merge, nanoseconds, shift_line, work
+from kinetoscope.composer.json_traces.node_file import discard_node_file, merge_window, shift_line
+from kinetoscope.composer.json_traces.writer_process import run_job
+from kinetoscope.output.chrome import ChromeTrace, nanoseconds
 
 BASE = 1_790_857_026_000_000_000
 US = 1_000
@@ -73,7 +75,7 @@ def named(events, name):
 def test_markers_and_operators_are_on_one_clock(tmp_path, suffix):
     source = torch_trace(tmp_path / f"torch{suffix}")
     program_events = [marker("E", BASE + 8 * US), marker("B", BASE + 4 * US)]
-    assert work(job(tmp_path, sources=[source], events=program_events)) == []
+    assert run_job(job(tmp_path, sources=[source], events=program_events)) == []
     text = (tmp_path / "ba1-rank0.json").read_text()
     assert f'"ts": {BASE // 1000 + 5}.001' in text  # to the nanosecond, which no double can say
     events = json.loads(text)
@@ -85,7 +87,7 @@ def test_markers_and_operators_are_on_one_clock(tmp_path, suffix):
 
 def test_gpus_and_texts_have_processes_of_their_own_by_rank(tmp_path):
     for rank in range(2):
-        assert work(job(tmp_path, rank, sources=[torch_trace(tmp_path / f"{rank}.json")])) == []
+        assert run_job(job(tmp_path, rank, sources=[torch_trace(tmp_path / f"{rank}.json")])) == []
     events = events_in(tmp_path / "node0.json")
     assert [event["pid"] for event in named(events, "aten::mm")] == [0, 1]
     gpus = [event["pid"] for event in named(events, "gemm")]
@@ -100,21 +102,21 @@ def test_gpus_and_texts_have_processes_of_their_own_by_rank(tmp_path):
 
 def test_merging_again_adds_what_is_new_and_changes_nothing_that_is_there(tmp_path):
     for rank in range(2):
-        work(job(tmp_path, rank, events=[marker("B", BASE), marker("E", BASE + US)]))
+        run_job(job(tmp_path, rank, events=[marker("B", BASE), marker("E", BASE + US)]))
     first = (tmp_path / "node0.json").read_text()
     files = [f"ba2-rank{rank}.json" for rank in range(2)]
     for rank in range(2):
-        work(job(tmp_path, rank, file=files[rank], files_of_node=files, events=[marker("B", BASE + 9 * US)]))
+        run_job(job(tmp_path, rank, file=files[rank], files_of_node=files, events=[marker("B", BASE + 9 * US)]))
     second = (tmp_path / "node0.json").read_text()
     assert second.startswith(first.removesuffix("\n]\n"))
     assert [event["pid"] for event in named(json.loads(second), "m")] == [0, 0, 1, 1, 0, 1]
-    assert merge(tmp_path, files, "node0.json") is False
+    assert merge_window(tmp_path, files, "node0.json") is False
     assert (tmp_path / "node0.json").read_text() == second
 
 
 def test_a_rank_whose_clock_is_ahead_is_moved_in_the_merged_file_alone(tmp_path):
-    work(job(tmp_path, 0, sources=[torch_trace(tmp_path / "0.json", clock=0)]))
-    work(job(tmp_path, 1, sources=[torch_trace(tmp_path / "1.json", clock=4001)]))
+    run_job(job(tmp_path, 0, sources=[torch_trace(tmp_path / "0.json", clock=0)]))
+    run_job(job(tmp_path, 1, sources=[torch_trace(tmp_path / "1.json", clock=4001)]))
     assert f'"ts": {BASE // 1000 + 5}.001' in (tmp_path / "ba1-rank1.json").read_text()
     lines = [line for line in (tmp_path / "node0.json").read_text().splitlines() if "aten::mm" in line]
     assert f'"ts": {BASE // 1000 + 5}.001' in lines[0]
@@ -125,7 +127,7 @@ def test_all_ranks_at_once_make_one_whole_file(tmp_path):
     count = 6
     files = [f"ba1-rank{rank}.json" for rank in range(count)]
     jobs = [job(tmp_path, rank, files_of_node=files, events=[marker("i", BASE + rank)]) for rank in range(count)]
-    threads = [threading.Thread(target=work, args=(one,)) for one in jobs]
+    threads = [threading.Thread(target=run_job, args=(one,)) for one in jobs]
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert sorted(event["pid"] for event in named(events_in(tmp_path / "node0.json"), "m")) == list(range(count))
@@ -136,28 +138,28 @@ def test_arrays_will_do_also_where_they_were_cut_off(tmp_path, cut):
     events = [{"ph": "X", "name": str(n), "pid": 1, "tid": 1, "ts": n} for n in range(3)]
     path = tmp_path / "cut.json"
     path.write_text(json.dumps(events)[:-cut])
-    assert [event["name"] for event in Source(path).events()] == ["0", "1", "2"][: 3 if cut == 1 else 2]
+    assert [event["name"] for event in ChromeTrace(path).events()] == ["0", "1", "2"][: 3 if cut == 1 else 2]
 
 
 def test_events_are_read_piece_by_piece_whatever_the_pieces(tmp_path, monkeypatch):
-    expected = list(Source(tmp_path / torch_trace(tmp_path / "a.json")).events())
+    expected = list(ChromeTrace(tmp_path / torch_trace(tmp_path / "a.json")).events())
     for block in (1, 7, 64):
         monkeypatch.setattr("kinetoscope.output.chrome._BLOCK", block)
-        source = Source(tmp_path / "a.json")
+        source = ChromeTrace(tmp_path / "a.json")
         assert list(source.events()) == expected
         assert source.base_ns == BASE
 
 
 def test_what_is_to_be_removed_goes_only_when_the_machine_s_file_has_it(tmp_path):
-    work(job(tmp_path, 0, events=[marker("i", BASE)], remove=["ba1-rank0.json"]))
+    run_job(job(tmp_path, 0, events=[marker("i", BASE)], remove=["ba1-rank0.json"]))
     assert (tmp_path / "ba1-rank0.json").exists()
-    work(job(tmp_path, 1, events=[marker("i", BASE)], remove=["ba1-rank0.json", "ba1-rank1.json"]))
+    run_job(job(tmp_path, 1, events=[marker("i", BASE)], remove=["ba1-rank0.json", "ba1-rank1.json"]))
     assert sorted(path.name for path in tmp_path.glob("*.json")) == ["node0.json"]
 
 
 def test_a_file_goes_when_another_rank_s_process_has_put_it_into_the_machine_s_file(tmp_path):
-    work(job(tmp_path, 0, events=[marker("i", BASE)], remove=["ba1-rank0.json"]))
-    work(job(tmp_path, 1, events=[marker("i", BASE)]))
+    run_job(job(tmp_path, 0, events=[marker("i", BASE)], remove=["ba1-rank0.json"]))
+    run_job(job(tmp_path, 1, events=[marker("i", BASE)]))
     assert sorted(path.name for path in tmp_path.glob("*.json")) == ["ba1-rank1.json", "node0.json"]
     assert len([e for e in json.loads((tmp_path / "node0.json").read_text()) if e["ph"] == "i"]) == 2
 
@@ -165,17 +167,17 @@ def test_a_file_goes_when_another_rank_s_process_has_put_it_into_the_machine_s_f
 def test_a_copy_that_fails_keeps_its_own_file_and_no_older_one(tmp_path):
     (tmp_path / "no folder").touch()
     alone = {"merged": None, "remote": f"file://{tmp_path}/no folder/x.json"}
-    work(job(tmp_path, file="ba1.json", merged=None))
-    problems = work(job(tmp_path, file="ba2.json", remove=["ba1.json", "ba2.json"], **alone))
+    run_job(job(tmp_path, file="ba1.json", merged=None))
+    problems = run_job(job(tmp_path, file="ba2.json", remove=["ba1.json", "ba2.json"], **alone))
     assert len(problems) == 1
     assert [path.name for path in tmp_path.glob("*.json")] == ["ba2.json"]
 
 
 def test_what_an_earlier_training_put_into_the_machine_s_file_is_forgotten(tmp_path):
     files = ["ba1-rank0.json"]
-    work(job(tmp_path, events=[marker("i", BASE, "old")], files_of_node=files))
-    forget(tmp_path, "node0.json")
-    work(job(tmp_path, events=[marker("i", BASE, "new")], files_of_node=files, remove=files))
+    run_job(job(tmp_path, events=[marker("i", BASE, "old")], files_of_node=files))
+    discard_node_file(tmp_path, "node0.json")
+    run_job(job(tmp_path, events=[marker("i", BASE, "new")], files_of_node=files, remove=files))
     assert [path.name for path in tmp_path.glob("*.json")] == ["node0.json"]
     assert [e["name"] for e in json.loads((tmp_path / "node0.json").read_text()) if e["ph"] == "i"] == ["new"]
 
@@ -183,20 +185,22 @@ def test_what_an_earlier_training_put_into_the_machine_s_file_is_forgotten(tmp_p
 def test_copies_go_where_the_job_says(tmp_path):
     remote = f"file://{tmp_path}/bucket"
     urls = {"remote": f"{remote}/rank.json", "merged_remote": f"{remote}/node.json"}
-    assert work(job(tmp_path / "run", files_of_node=["ba1-rank0.json"], events=[marker("i", BASE)], **urls)) == []
+    assert run_job(job(tmp_path / "run", files_of_node=["ba1-rank0.json"], events=[marker("i", BASE)], **urls)) == []
     for name, original in (("rank.json", "ba1-rank0.json"), ("node.json", "node0.json")):
         assert (tmp_path / "bucket" / name).read_text() == (tmp_path / "run" / original).read_text()
 
 
 def test_what_goes_wrong_is_said(tmp_path):
     (tmp_path / "file").touch()
-    (problem,) = work(job(tmp_path / "file"))
+    (problem,) = run_job(job(tmp_path / "file"))
     assert "file/ba1-rank0.json" in problem
 
 
 def test_the_process_takes_a_job_and_needs_no_torch_and_nothing_of_the_working_folder(tmp_path):
     (tmp_path / "json.py").write_text("raise SystemExit('the training has a json.py of its own')")
-    statement = "from kinetoscope.output.chrome import main; main(); assert 'torch' not in sys.modules"
+    statement = (
+        "from kinetoscope.composer.json_traces.writer_process import main; main(); assert 'torch' not in sys.modules"
+    )
     values = json.dumps(job(tmp_path, events=[marker("i", BASE)]))
     done = subprocess.run(python_command(statement), input=values, text=True, capture_output=True, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
