@@ -12,10 +12,11 @@ import pytest
 from playwright.sync_api import expect
 
 from browser.app import ENTRY, watched
-from contract.running import put, serving, until
+from contract.running import put, serving
 from kinetoscope.journal.status import rank_statuses
 from kinetoscope.scheduling.request import WORK
 from support.processes import started
+from support.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,10 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("capture")
     process = started(str(JOB), str(folder))
     try:
-        until(lambda: rank_statuses(folder / "logdir" / "job"), lambda ranks: any(rank.completed for rank in ranks))
+        wait_for(
+            lambda: rank_statuses(folder / "logdir" / "job"),
+            is_right=lambda ranks: any(rank.completed for rank in ranks),
+        )
         put(folder / "logdir", "older/rank0.5.pt.trace.json")
         yield folder / "logdir"
     finally:

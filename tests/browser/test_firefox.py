@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,10 +13,9 @@ from browser.firefox import Firefox, running
 from support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 NAMES = ("firefox-esr", "firefox")
-WITHIN_S = 60
 SHOWN = "return document.querySelector('#timeline-shown')?.textContent ?? ''"
 KERNEL = """
   const box = document.querySelector(".body-canvas").getBoundingClientRect();
@@ -48,13 +47,8 @@ def timeline(firefox: Firefox, base_url: str) -> Firefox:
     """The first millisecond of a made trace."""
     place = {"run": "made", "worker": "rank0", "span": "5", "from": "0", "to": "1000000"}
     firefox.go(f"{base_url}/{ENTRY}{address(view='timeline', **place)}")
-    until(lambda: firefox.run(SHOWN), lambda words: "box" in words)
+    wait_for(lambda: firefox.run(SHOWN), is_right=lambda words: "box" in words)
     return firefox
-
-
-def until(ask: Callable[[], Any], is_right: Callable[[Any], bool]) -> Any:
-    """What `ask` gives as soon as it is right."""
-    return wait_for(ask, WITHIN_S, is_right=is_right)
 
 
 def is_green(ink: list[int]) -> bool:
@@ -62,7 +56,7 @@ def is_green(ink: list[int]) -> bool:
 
 
 def test_kernels_are_drawn_where_they_ran(timeline: Firefox):
-    until(lambda: timeline.run(INK, 0.325), is_green)
+    wait_for(lambda: timeline.run(INK, 0.325), is_right=is_green)
     assert not is_green(timeline.run(INK, 0.3))
     assert not is_green(timeline.run(INK, 0.35))
 
@@ -70,16 +64,16 @@ def test_kernels_are_drawn_where_they_ran(timeline: Firefox):
 def test_a_held_key_zooms(timeline: Firefox):
     assert "1.000 ms from 0" in timeline.run(SHOWN)
     timeline.press("w", 400)
-    until(lambda: timeline.run(SHOWN), lambda words: "box" in words and "1.000 ms from 0" not in words)
+    wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "box" in words and "1.000 ms from 0" not in words)
 
 
 def test_a_click_selects_a_kernel(timeline: Firefox):
     timeline.click(*timeline.run(POINT, 0.325))
-    until(lambda: timeline.run(SHOWN), lambda words: "selected: void <script>" in words)
+    wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "selected: void <script>" in words)
 
 
 def test_nothing_outside_is_asked(timeline: Firefox, base_url: str):
     # Firefox lists a request some time after its answer was used.
     code = "return performance.getEntriesByType('resource').map(({ name }) => name)"
-    asked = until(lambda: timeline.run(code), lambda names: any("timeline/tiles" in name for name in names))
-    assert [name for name in asked if not name.startswith((base_url, "data:", "blob:"))] == []
+    urls = wait_for(lambda: timeline.run(code), is_right=lambda names: any("timeline/tiles" in name for name in names))
+    assert [url for url in urls if not url.startswith((base_url, "data:", "blob:"))] == []

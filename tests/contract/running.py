@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STARTS_WITHIN_S = 90
-ANSWERS_WITHIN_S = 90  # the first trace on a machine also compiles the scanner
 PLUGIN = "data/plugin/pytorch_profiler/"
 
 
@@ -61,12 +60,7 @@ class Server:
 
     def settled(self, path: str, **query: str) -> Answer:
         """The answer once it is no longer `loading`."""
-        return until(lambda: self.plugin(path, **query), lambda answer: answer.json["state"] != "loading")
-
-
-def until(ask, is_right):
-    """What `ask` gives as soon as it is right."""
-    return wait_for(ask, ANSWERS_WITHIN_S, is_right=is_right)
+        return wait_for(lambda: self.plugin(path, **query), is_right=lambda answer: answer.json["state"] != "loading")
 
 
 @contextmanager

@@ -5,10 +5,11 @@ import time
 
 import pytest
 
-from contract.running import a_trace, serving, until
+from contract.running import a_trace, serving
 from kinetoscope_tb.cli import main
 from kinetoscope_tb.engine.cache import Cache
 from kinetoscope_tb.filesystem import entry_at
+from support.waiting import wait_for
 
 NAMES = {"run": "job", "worker": "rank0", "span": "1"}
 
@@ -53,7 +54,7 @@ def blank(path, cache):
 def test_two_tensorboards_share_what_one_has_read(cache, trace, tmp_path):
     with serving(f"--logdir={tmp_path}/logdir") as one, serving(f"--logdir={tmp_path}/logdir") as other:
         read = answers(one)
-        until(cache.entries, bool)
+        wait_for(cache.entries)
         blank(trace, cache)
         assert answers(other) == read
     assert [answer["state"] for answer in read] == ["ready"] * 5
@@ -68,9 +69,9 @@ def test_a_tensorboard_killed_at_any_moment_leaves_no_broken_entry(cache, trace,
             if moment == "while it reads":
                 time.sleep(0.1)  # any moment will do: nothing outside tells that it reads
             elif moment == "while it writes":
-                until(lambda: list(cache.folder.glob("*")), bool)
+                wait_for(lambda: list(cache.folder.glob("*")))
             elif moment == "after it has written":
-                until(cache.entries, bool)
+                wait_for(cache.entries)
             server.kill()
         found = cache.open(str(trace), stamp)
         assert found is None or found.meta.events > 20_000

@@ -10,7 +10,7 @@ import pytest
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
-from contract.running import a_trace, put, serving, until
+from contract.running import a_trace, put, serving
 from kinetoscope_tb.discovery import Logdir, list_traces, parse_logdirs
 from kinetoscope_tb.engine import Engine
 from kinetoscope_tb.errors import TraceError
@@ -18,6 +18,7 @@ from kinetoscope_tb.filesystem import StoredFile, prefetch, stored_bytes
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.web.app import routes
 from support.places import DENIED, S3, Answers, web_server
+from support.waiting import wait_for
 
 LONG_S = 60
 KEY = "logs/job/rank0.5.pt.trace.json.gz"
@@ -78,9 +79,12 @@ def test_the_plugin_s_routes_answer_from_s3(s3):
 
 def test_the_tab_is_there_in_a_tensorboard_on_s3(s3):
     with serving("--logdir=s3://bucket/logs") as server:
-        until(lambda: server.plugin("runs").json, lambda runs: [run["name"] for run in runs["runs"]] == ["job"])
-        listed = until(
-            lambda: server.ask("data/plugins_listing").json["pytorch_profiler"], lambda plugin: plugin["enabled"]
+        wait_for(
+            lambda: server.plugin("runs").json, is_right=lambda runs: [run["name"] for run in runs["runs"]] == ["job"]
+        )
+        listed = wait_for(
+            lambda: server.ask("data/plugins_listing").json["pytorch_profiler"],
+            is_right=lambda plugin: plugin["enabled"],
         )
         assert listed["tab_name"] == "PYTORCH_PROFILER"
         state = server.settled("state", run="job", worker="rank0", span="5").json

@@ -5,7 +5,8 @@ import json
 import subprocess
 import sys
 
-from contract.running import serving, until
+from contract.running import serving
+from support.waiting import wait_for
 
 TRAINING = """
 import sys, torch
@@ -23,10 +24,10 @@ def test_a_training_has_one_name_in_both_tabs(tmp_path, monkeypatch):
     (trace,) = tmp_path.rglob("*.pt.trace.json.gz")
     steps = json.loads(gzip.decompress(trace.read_bytes()))["kinetoscope"]["step_times_ns"]
     with serving(f"--logdir={tmp_path}", "--reload_interval=1") as server:
-        run = until(lambda: server.plugin("runs").json["runs"], bool)
-        tags = until(
+        run = wait_for(lambda: server.plugin("runs").json["runs"])
+        tags = wait_for(
             lambda: server.ask("data/plugin/scalars/tags").json,
-            lambda told: "windows/step_s" in told.get("resnet/one", {}),
+            is_right=lambda told: "windows/step_s" in told.get("resnet/one", {}),
         )
         assert "resnet/one" in json.dumps(run)
         assert {"steps/duration_s", "steps/samples_per_s", "windows/cpu_exec_s"} <= set(tags["resnet/one"])

@@ -6,7 +6,8 @@ import urllib.request
 
 import pytest
 
-from contract.running import PLUGIN, a_trace, put, serving, until
+from contract.running import PLUGIN, a_trace, put, serving
+from support.waiting import wait_for
 
 TRACE = {"run": "job", "worker": "rank1", "span": "10"}
 
@@ -98,7 +99,7 @@ def test_long_numbers_of_an_event_survive_javascript(server, logdir):
     text = a_trace().memory(2**60 + 1, at=700_000, address=2**63 - 1).text()
     put(logdir, "long/rank0.1.pt.trace.json", text=text)
     names = {"run": "long", "worker": "rank0", "span": "1", "offset": str(text.rindex('{"ph": "i"'))}
-    until(lambda: server.plugin("event", **names), lambda answer: answer.status == 200)
+    wait_for(lambda: server.plugin("event", **names), is_right=lambda answer: answer.status == 200)
     args = server.settled("event", **names).json["value"]["args"]
     assert (args["Bytes"], args["Addr"]) == (str(2**60 + 1), str(2**63 - 1))
 
@@ -146,7 +147,7 @@ NAMES = {"run": "job", "worker": "rank0", "span": "2"}
     ],
 )
 def test_every_failure_has_one_shape_and_tells_nothing_of_the_inside(server, logdir, path, query, status, code):
-    answer = until(lambda: server.plugin(path, **query), lambda a: a.json["state"] != "loading")
+    answer = wait_for(lambda: server.plugin(path, **query), is_right=lambda a: a.json["state"] != "loading")
     assert (answer.status, answer.json["code"]) == (status, code)
     assert set(answer.json) - {"view"} == {"state", "code", "message"}
     assert answer.json["state"] == "failed"
@@ -166,7 +167,7 @@ def test_only_get_is_possible(server, path, method):
 def test_a_file_that_is_cut_off_gives_what_it_holds_or_says_that_it_cannot(server, logdir):
     put(logdir, "cut/rank0.1.pt.trace.json", text=a_trace().text()[:1500])
     names = {"run": "cut", "worker": "rank0", "span": "1"}
-    until(lambda: server.plugin("state", **names), lambda answer: answer.status != 404)
+    wait_for(lambda: server.plugin("state", **names), is_right=lambda answer: answer.status != 404)
     assert server.settled("state", **names).json["state"] in ("ready", "failed")
     assert server.settled("state", **TRACE).json["state"] == "ready"
 
@@ -175,12 +176,12 @@ def test_a_trace_that_appears_later_is_seen_and_one_that_grew_is_read_again(serv
     names = {"run": "later", "worker": "rank0", "span": "1"}
     assert server.plugin("state", **names).status == 404
     put(logdir, "later/rank0.1.pt.trace.json")
-    until(lambda: server.plugin("state", **names), lambda answer: answer.status == 200)
+    wait_for(lambda: server.plugin("state", **names), is_right=lambda answer: answer.status == 200)
     before = server.settled("state", **names).json
     put(logdir, "later/rank0.1.pt.trace.json", text=a_trace().op("aten::add", 700_000, 1_000).text())
-    until(
+    wait_for(
         lambda: server.plugin("state", **names),
-        lambda answer: answer.json.get("events") == before["events"] + 1,
+        is_right=lambda answer: answer.json.get("events") == before["events"] + 1,
     )
 
 
@@ -191,13 +192,13 @@ def test_a_file_that_was_rewritten_with_as_many_bytes_is_read_again_and_its_stam
 
     names = {"run": "again", "worker": "rank0", "span": "1"}
     put(logdir, "again/rank0.1.pt.trace.json")
-    first = until(stamp, bool)
+    first = wait_for(stamp)
     assert server.settled("state", **names).json["steps"] == ["5", "6"]
     assert stamp() == first
     text = a_trace().text().replace("ProfilerStep#5", "ProfilerStep#4")
     assert len(text) == len(a_trace().text())
     put(logdir, "again/rank0.1.pt.trace.json", text=text)
-    until(stamp, lambda now: now != first)
+    wait_for(stamp, is_right=lambda now: now != first)
     assert server.settled("state", **names).json["steps"] == ["4", "6"]
 
 
@@ -211,7 +212,7 @@ def test_under_a_path_prefix(logdir):
 def test_several_logdirs_have_names_before_their_runs(tmp_path):
     put(tmp_path, "x/job/rank0.1.pt.trace.json", "y/rank0.1.pt.trace.json")
     with serving(f"--logdir_spec=first:{tmp_path}/x,second:{tmp_path}/y") as server:
-        runs = until(lambda: server.plugin("runs").json, lambda runs: not runs["scanning"])
+        runs = wait_for(lambda: server.plugin("runs").json, is_right=lambda runs: not runs["scanning"])
         assert [run["name"] for run in runs["runs"]] == ["first/job", "second"]
 
 
@@ -220,7 +221,8 @@ def test_without_traces_and_without_logdir_tensorboard_works_and_the_tab_is_inac
         assert server.plugin("runs").json["runs"] == []
     (tmp_path / "scalars").mkdir()
     with serving(f"--logdir={tmp_path}/scalars") as server:
-        listed = until(
-            lambda: server.ask("data/plugins_listing").json["pytorch_profiler"], lambda plugin: not plugin["enabled"]
+        listed = wait_for(
+            lambda: server.ask("data/plugins_listing").json["pytorch_profiler"],
+            is_right=lambda plugin: not plugin["enabled"],
         )
         assert listed["tab_name"] == "PYTORCH_PROFILER"

@@ -6,9 +6,10 @@ import struct
 
 import pytest
 
-from contract.running import put, serving, until
+from contract.running import put, serving
 from support.build import TraceBuilder
 from support.simulated import Truth, simulated, write
+from support.waiting import wait_for
 
 QUERY = {"run": "run", "worker": "rank0", "span": "default"}
 
@@ -39,9 +40,11 @@ def asked(server, meta):
 
 
 def bytes_of(server, meta, route, **query):
-    answer = until(
+    answer = wait_for(
         lambda: server.plugin(route, **QUERY, stamp=meta["stamp"], **query),
-        lambda answer: answer.headers["Content-Type"] == "application/octet-stream" or b"loading" not in answer.body,
+        is_right=lambda answer: (
+            answer.headers["Content-Type"] == "application/octet-stream" or b"loading" not in answer.body
+        ),
     )
     assert "immutable" in answer.headers["Cache-Control"], answer.body
     packed = answer.headers.get("Content-Encoding") == "gzip"
@@ -183,7 +186,7 @@ def test_what_is_no_question_is_told(server, meta, route, query):
 def test_a_trace_without_anything_has_an_empty_timeline(server, logdir):
     put(logdir, "rank9.pt.trace.json", text=TraceBuilder().text())
     query = {**QUERY, "worker": "rank9"}
-    until(lambda: server.plugin("runs"), lambda answer: b"rank9" in answer.body)
+    wait_for(lambda: server.plugin("runs"), is_right=lambda answer: b"rank9" in answer.body)
     meta = server.settled("timeline", **query).json
     assert (meta["slices"], meta["tracks"], meta["counters"]) == (0, [], [])
     hits = server.settled("timeline/find", **query, stamp=meta["stamp"], find='{"text":"a"}', direction="next").json

@@ -16,15 +16,22 @@ def wait_for(
     within_s: float = 120,
     *,
     is_right: Callable[[Any], object] = bool,
+    unless: Callable[[], object] = bool,
     context: Callable[[], object] = str,
 ) -> Any:
-    """Return what `ask` returns as soon as it is right: true, unless `is_right` says otherwise.
+    """Return the answer of `ask` as soon as it is right.
 
-    Where `within_s` pass before, the test fails with the last answer and what `context` returns, a log for instance.
+    Args:
+        ask: Is called until its answer is right.
+        within_s: After how long the test fails.
+        is_right: Says whether an answer is right; by default one that is true.
+        unless: Makes the test fail at once when it returns true, for example because a process has ended.
+        context: Returns what the failure message shows besides the last answer, such as a log.
     """
-    deadline = time.monotonic() + within_s
+    start = time.monotonic()
     while not is_right(answer := ask()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"still {answer!r} after {within_s:g} s {context()}".rstrip())
+        waited_s = time.monotonic() - start
+        if unless() or waited_s > within_s:
+            raise AssertionError(f"still {answer!r} after {waited_s:.0f} s {context()}".rstrip())
         time.sleep(PAUSE_S)
     return answer

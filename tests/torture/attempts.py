@@ -6,15 +6,17 @@ asked to, by its number.
 
 import os
 import sys
-import time
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from torch.testing._internal.distributed import fake_pg  # noqa: F401  the backend that talks to nobody
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from kinetoscope import Tracer, cyclic
 from kinetoscope.scheduling.request import Request, write_request
+from support.waiting import wait_for
 
 FOLDER = Path(sys.argv[1])
 
@@ -24,10 +26,10 @@ def work():
 
 
 def is_any(flag):
-    """Whether any rank says so; all of them learn it."""
-    told = torch.tensor(int(bool(flag)))
-    dist.all_reduce(told)
-    return bool(told)
+    """Whether the flag is set on any rank."""
+    votes = torch.tensor(int(bool(flag)))
+    dist.all_reduce(votes)
+    return bool(votes)
 
 
 def only_one():
@@ -47,11 +49,9 @@ def training():
         for step in range(8):
             torch.ones(8).relu()
             if step == 6 and attempt == 0:
-                while not tracer.saved_traces:  # what was complete is to be there
-                    time.sleep(0.01)
+                wait_for(lambda: tracer.saved_traces)
                 (FOLDER / f"waits{rank}").touch()
-                while rank == 0 or not (FOLDER / "waits0").exists():  # rank 0 until it is told to end
-                    time.sleep(0.01)
+                wait_for(lambda: rank != 0 and (FOLDER / "waits0").exists())  # torchrun ends rank 0
                 os._exit(3)
             tracer.step()
 

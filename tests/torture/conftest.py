@@ -45,7 +45,7 @@ class Job:
         """What it said on standard error."""
         return (self.folder / "stderr").read_text()
 
-    def until(self, name, limit_s=LIMIT_S):
+    def wait_for_file(self, name, limit_s=LIMIT_S):
         """Wait until the training leaves a file of that name."""
         wait_for((self.folder / name).exists, limit_s, context=lambda: self.words)
 

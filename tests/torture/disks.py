@@ -16,7 +16,7 @@ FIRST, SECOND = {(0, 5): Window((2, 3, 4))}, {(0, 10): Window((7, 8, 9))}
 
 def fill(job):
     """Fill the disk when the first window is saved, and let the training go on."""
-    job.until("paused")
+    job.wait_for_file("paused")
     filler = job.folder.parent / "small" / "filler"
     with filler.open("wb", buffering=0) as file:
         for size in (1 << 12, 1):

@@ -5,12 +5,10 @@ It leaves a file `merging` in the training's folder when it has begun one.
 
 import json
 import os
-import time
 from pathlib import Path
 
 from kinetoscope.output import commit, writer_process
-
-LIMIT_S = 60
+from support.waiting import wait_for
 
 
 def main(queue, parent, places):
@@ -19,9 +17,7 @@ def main(queue, parent, places):
 
     def held(source, packed, *more):
         Path(os.environ["TORTURE"], "merging").touch()
-        deadline = time.monotonic() + LIMIT_S
-        while not _is_over(Path(queue), int(parent)) and time.monotonic() < deadline:
-            time.sleep(0.005)
+        wait_for(lambda: _is_over(Path(queue), int(parent)))
         return merge_events(source, packed, *more)
 
     commit.merge_events = held

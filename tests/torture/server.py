@@ -16,13 +16,13 @@ import select
 import signal
 import sys
 import tempfile
-import time
 import traceback
 from pathlib import Path
 
 import torch
 import torch._inductor.config  # the profiler imports it when it first starts; here, it does so before the processes part
 
+from support.waiting import wait_for
 from torture import training
 from torture.permissions import heed_permissions
 
@@ -86,12 +86,11 @@ def wait(pid, limit_s):
 
 def stopped(pid, limit_s):
     """Wait for a process to be stopped."""
-    deadline = time.monotonic() + limit_s
-    while os.waitpid(pid, os.WUNTRACED | os.WNOHANG) == (0, 0):
-        if time.monotonic() > deadline:
-            os.kill(pid, signal.SIGKILL)
-            return "it was killed: it wasn't stopped in time"
-        time.sleep(0.005)
+    try:
+        wait_for(lambda: os.waitpid(pid, os.WUNTRACED | os.WNOHANG) != (0, 0), limit_s)
+    except AssertionError:
+        os.kill(pid, signal.SIGKILL)
+        return "it was killed: it wasn't stopped in time"
     return None
 
 
@@ -99,13 +98,13 @@ def main():
     """Answer until nobody asks any more."""
     torch.set_num_threads(1)
     for line in sys.stdin:
-        asked = json.loads(line)
-        if "start" in asked:
-            answer = start(asked["start"], asked["arguments"], asked["environ"], is_weak=asked["is_weak"])
-        elif "wait" in asked:
-            answer = wait(asked["wait"], asked["limit_s"])
+        request = json.loads(line)
+        if "start" in request:
+            answer = start(request["start"], request["arguments"], request["environ"], is_weak=request["is_weak"])
+        elif "wait" in request:
+            answer = wait(request["wait"], request["limit_s"])
         else:
-            answer = stopped(asked["stopped"], asked["limit_s"])
+            answer = stopped(request["stopped"], request["limit_s"])
         print(json.dumps(answer), flush=True)  # noqa: T201
 
 

@@ -11,10 +11,6 @@ from support.waiting import wait_for
 JOB = Path(__file__).with_name("blocked.py")
 
 
-def until(condition):
-    return wait_for(condition, within_s=120)
-
-
 def test_a_rank_that_hangs_in_a_collective_says_that_it_was_told_to_end(tmp_path):
     processes = [started(str(JOB), str(tmp_path), str(rank)) for rank in range(2)]
     run = tmp_path / "logdir" / "job"
@@ -24,11 +20,11 @@ def test_a_rank_that_hangs_in_a_collective_says_that_it_was_told_to_end(tmp_path
         return next((rank for rank in ranks if rank["rank"] == number and rank["state"] != "silent"), {})
 
     try:
-        until((tmp_path / "blocked").exists)
-        until(lambda: rank(0) and rank(1))
+        wait_for((tmp_path / "blocked").exists)
+        wait_for(lambda: rank(0) and rank(1))
         processes[0].terminate()
-        hanging = until(lambda: next((s.hanging for s in rank_statuses(run) if s.rank == 0), None))
-        until(lambda: rank(0).get("reason") == "sigterm")
+        hanging = wait_for(lambda: next((s.hanging for s in rank_statuses(run) if s.rank == 0), None))
+        wait_for(lambda: rank(0).get("reason") == "sigterm")
         assert (processes[0].poll(), rank(0)["state"]) == (None, "recording")  # it is still there
     finally:
         for process in processes:
@@ -36,7 +32,7 @@ def test_a_rank_that_hangs_in_a_collective_says_that_it_was_told_to_end(tmp_path
             process.communicate(timeout=120)
     assert hanging["step"] == 5
     assert any("all_reduce" in frame for frame in hanging["stack"])
-    until(lambda: rank(0)["state"] == rank(1)["state"] == "killed")
+    wait_for(lambda: rank(0)["state"] == rank(1)["state"] == "killed")
     assert (rank(0)["reason"], rank(1)["reason"]) == ("sigterm", None)
     assert rank(0)["problem"].startswith("the process ended without a good-bye while it recorded, since step 2")
     results = recover_journals(run)

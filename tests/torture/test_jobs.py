@@ -31,7 +31,7 @@ def held(job, truth, logdir, run):
 def test_two_jobs_of_one_name_at_once_have_a_folder_each(start, tmp_path):
     jobs = [start(f"job {number}", name=None, at="window", event="pause") for number in range(2)]
     for job in jobs:
-        job.until("paused")
+        job.wait_for_file("paused")
     for job in jobs:
         (job.folder / "go on").touch()
     for job in jobs:

@@ -40,15 +40,9 @@ class Launched:
         """What they said on standard error."""
         return (self.folder / "stderr").read_text()
 
-    def until(self, condition):
-        """Wait for what the job does; return it."""
-
-        def done():
-            value = condition()
-            assert value or self.process.poll() is None, self.words
-            return value
-
-        return wait_for(done, LIMIT_S, context=lambda: self.words)
+    def wait_for(self, ask):
+        """Wait for something that the job does; return it."""
+        return wait_for(ask, LIMIT_S, unless=lambda: self.process.poll() is not None, context=lambda: self.words)
 
     def ended(self):
         """Wait for its end, and that of all its processes; return its exit status."""
@@ -102,8 +96,8 @@ def test_when_one_rank_dies_between_two_windows_nothing_is_lost(launch):
 def test_where_a_rank_hangs_is_said_and_what_was_recorded_is_saved_when_the_job_is_ended(launch):
     job = launch(rank=1, at="second window", event="hang")
     run = job.folder / "logdir" / "job"
-    job.until(run.exists)
-    words = job.until(lambda: text if (text := said("status", run).out).count("step 8 hangs for") == 2 else "")
+    job.wait_for(run.exists)
+    words = job.wait_for(lambda: text if (text := said("status", run).out).count("step 8 hangs for") == 2 else "")
     assert "rank 0: running, 8 steps, recording" in words
     assert "rank 1: running, 8 steps, recording" in words
     assert "all_reduce" in words
@@ -129,7 +123,7 @@ def test_an_attempt_that_died_and_the_one_that_torchrun_starts_after_it_each_hav
 
 def test_a_job_whose_launcher_is_told_to_end_saves_what_it_has(launch):
     job = launch(rank=0, at="window", event="pause")
-    job.until((job.folder / "paused").exists)
+    job.wait_for((job.folder / "paused").exists)
     job.process.send_signal(signal.SIGTERM)
     assert job.ended() != 0
     windows = {(rank, 3): Window((2, 3), PEER_DIED, is_complete=False) for rank in range(2)}
@@ -138,7 +132,7 @@ def test_a_job_whose_launcher_is_told_to_end_saves_what_it_has(launch):
 
 def test_a_job_whose_launcher_is_killed_ends_by_itself(launch):
     job = launch(rank=0, at="between", event="pause")
-    job.until((job.folder / "paused").exists)
+    job.wait_for((job.folder / "paused").exists)
     os.kill(job.process.pid, signal.SIGKILL)
     job.process.wait(LIMIT_S)
     (job.folder / "go on").touch()

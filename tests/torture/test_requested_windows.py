@@ -14,15 +14,9 @@ from support.waiting import wait_for
 JOB = Path(__file__).with_name("listening.py")
 
 
-def until(condition, process=None):
-    """Wait for what a job does, or its finishers after it; return it."""
-
-    def done():
-        value = condition()
-        assert value or process is None or process.poll() is None, ended(process)
-        return value
-
-    return wait_for(done, within_s=120)
+def wait_for_job(ask, process):
+    """Wait for something that a running job does; return it."""
+    return wait_for(ask, unless=lambda: process.poll() is not None, context=lambda: ended(process))
 
 
 @contextmanager
@@ -31,7 +25,7 @@ def torchrun(folder, ranks):
     process = started(*launcher, str(JOB), str(folder))
     try:
         run = folder / "logdir" / "job"
-        until(
+        wait_for_job(
             lambda: [s.completed for s in rank_statuses(run) if s.completed and s.completed > 20][ranks - 1 :], process
         )
         yield process, run
@@ -43,7 +37,7 @@ def torchrun(folder, ranks):
 
 def window(process, run, ranks, known):
     """The traces of one more window, when each rank has one."""
-    fresh = until(lambda: found if len(found := set(run.glob("*.gz")) - known) == ranks else None, process)
+    fresh = wait_for_job(lambda: paths if len(paths := set(run.glob("*.gz")) - known) == ranks else None, process)
     known |= fresh
     names = {path.name for path in fresh}
     return {
@@ -72,7 +66,7 @@ def test_all_ranks_record_the_same_steps_on_request_and_what_they_have_when_one_
         second = window(process, run, 4, known)
         request = Request(steps=10_000, ranks=(0, 3))
         write_request(run, request)
-        until(recording(run, request, 2), process)
+        wait_for_job(recording(run, request, 2), process)
         last = rank_statuses(run)[3]
         os.kill(last.pid, signal.SIGKILL)
         code, _, _ = ended(process)
@@ -87,7 +81,7 @@ def test_all_ranks_record_the_same_steps_on_request_and_what_they_have_when_one_
         assert count == 3
         assert steps == tuple(range(steps[0], steps[0] + 3))
         assert any(event["name"] == "exchange" for event in traces["rank1"]["traceEvents"])
-    (partial,) = until(lambda: set(run.glob("*.gz")) - known)
+    (partial,) = wait_for(lambda: set(run.glob("*.gz")) - known)
     assert partial.name.startswith("rank0.")
     ((_, trace),) = [item for item in traces_in(run).items() if item[1]["kinetoscope"]["is_complete"] is False]
     assert trace["kinetoscope"]["reason"] in ("sigterm", "exception: RuntimeError", "exception: DistBackendError")

@@ -9,7 +9,6 @@ import resource
 import shutil
 import signal
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,21 +17,12 @@ from torch.profiler import profile
 
 from kinetoscope import Tracer, cyclic
 from kinetoscope.output import trace_writer, writer_client
+from support.waiting import wait_for
 
 PLAN = {"wait": 1, "warmup": 1, "active": 3, "repeat": 2}
 STEPS = 12
 STEP_OF = {"wait": 0, "warmup": 1, "window": 3, "last step": 4, "merging": 5, "between": 5, "second window": 8}
-LIMIT_S = 60
 RANK = int(os.environ.get("RANK", "0"))
-
-
-def until(condition):
-    """Wait for a condition; the process ends itself where that takes too long."""
-    deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError("what was waited for didn't happen")
-        time.sleep(0.005)
 
 
 def remove(folder):
@@ -40,7 +30,7 @@ def remove(folder):
     path, own = folder.resolve(strict=True), Path(os.environ["TORTURE"]).resolve(strict=True)
     if own not in path.parents or not (own / "belongs to one training").is_file():
         raise AssertionError(f"{path} isn't the training's own")
-    until(lambda: is_removed(path))
+    wait_for(lambda: is_removed(path))
 
 
 def is_removed(path):
@@ -147,7 +137,7 @@ class Training:
             for step in range(STEPS):
                 learned += float(torch.ones(8, 8).relu().sum())
                 if step == STEP_OF["between"] and self.first is not None:
-                    until(lambda: self.tracer.saved_traces)
+                    wait_for(lambda: self.tracer.saved_traces)
                     getattr(self, self.first)()
                 if step == STEP_OF.get(self.at):
                     self.happens()
@@ -189,12 +179,12 @@ class Training:
         """Let it happen, when the journal has all steps that are complete, and the writer is where it should be."""
         self.wait_for_journal()
         if self.at == "merging":
-            until(Path("merging").exists)
+            wait_for(Path("merging").exists)
         event = self.event
         if event.startswith("SIG"):
             os.kill(os.getpid(), getattr(signal, event))
         elif event.startswith("writer "):
-            until(lambda: self.at != "second window" or self.tracer.saved_traces)
+            wait_for(lambda: self.at != "second window" or self.tracer.saved_traces)
             os.kill(self.writer, getattr(signal, event.removeprefix("writer ")))
         else:
             getattr(self, event, None)() if hasattr(self, event) else globals()[event]()
@@ -203,7 +193,7 @@ class Training:
         """Wait until the journal holds the last complete step."""
         last = f'["s",{self.tracer.completed_steps - 1},'
         if self.tracer.completed_steps and self.at not in ("closing", "after"):
-            until(lambda: any(last in text and f'"pid":{os.getpid()},' in text for text in self.journals()))
+            wait_for(lambda: any(last in text and f'"pid":{os.getpid()},' in text for text in self.journals()))
 
     def journals(self):
         """What the journals of this rank hold, of all runs in the logdir."""
@@ -213,7 +203,7 @@ class Training:
 
     def wait_until_saved(self):
         """After the first window, wait until it is saved."""
-        until(lambda: self.at not in ("between", "second window") or self.tracer.saved_traces)
+        wait_for(lambda: self.at not in ("between", "second window") or self.tracer.saved_traces)
 
     @property
     def writer(self):
@@ -227,12 +217,12 @@ class Training:
 
     def limit_own_files(self):
         """The scratch disk is full: nothing of some length can be written by the training."""
-        until(lambda: self.tracer.saved_traces)
+        wait_for(lambda: self.tracer.saved_traces)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, resource.RLIM_INFINITY))
 
     def limit_writer_s_files(self):
         """The disk of the traces is full: nothing of some length can be written by the process that writes."""
-        until(lambda: self.tracer.saved_traces)
+        wait_for(lambda: self.tracer.saved_traces)
         resource.prlimit(self.writer, resource.RLIMIT_FSIZE, (1 << 10, resource.RLIM_INFINITY))
 
     def exit_at_once(self):
@@ -246,7 +236,7 @@ class Training:
     def pause(self):
         """Wait until the test goes on."""
         Path("paused").touch()
-        until(Path("go on").exists)
+        wait_for(Path("go on").exists)
 
     def pause_when_saved(self):
         """Wait until the test goes on, when the first window is saved."""

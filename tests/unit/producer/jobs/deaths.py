@@ -5,13 +5,15 @@ import json
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import torch
 import torch._inductor.config  # the profiler imports it when it first starts; here, it does so before the processes part
 
+sys.path.insert(0, str(Path(__file__).parents[3]))
+
 from kinetoscope import Tracer, cyclic
+from support.waiting import wait_for
 
 FOLDER = Path(sys.argv[1])
 DEATHS = {
@@ -27,8 +29,7 @@ def train(name):
         for step in range(4):
             torch.ones(8).relu()
             if step == 3:
-                while not tracer.saved_traces:
-                    time.sleep(0.01)
+                wait_for(lambda: tracer.saved_traces)
                 tracer._supervisor._journal.write()
                 DEATHS[name]()
             tracer.step()
