@@ -8,7 +8,7 @@
                 loss = model(batch)
             ...
 
-Where things are; imports point down only:
+Where things are; each imports only from below:
 
     integrations/    callbacks for Lightning, Transformers, Accelerate, MMEngine, Composer, torchtitan
     composer/        MosaicML Composer's Profiler and its parts, recorded by a Tracer
@@ -17,15 +17,15 @@ Where things are; imports point down only:
     handler.py       `trace_handler`, for programs that keep their own torch.profiler
     session/         a recording: counts steps, opens and closes windows, watches over signals, requests and hangs
     profiling/       torch.profiler itself: the recorder, ranges and annotations, other profilers in the process
-    journal/         what a process writes down while it runs, its status, and recovery after a crash
+    journal/         a process's journal while it runs, its status, and recovery after a crash
     sampling/        clocks between machines, system counters, curves of steps
     signals/         signals that end a process, steps that hang, the background thread
     output/          from the profiler's file to a trace: spool, writer process, merged events, `run.json`, uploads
     scheduling/      the schedule, and windows on request that all ranks agree on
     job/             the rank, the job's store, the run's name and attempt, the mesh, which ranks record
-    *.py             below all: errors, file names, atomic and safe files, events, progress
+    *.py             the base: errors, file names, atomic and safe files, events, progress
 
-Importing the package imports neither torch nor what records: readers use `kinetoscope.naming` without them.
+Importing the package imports neither torch nor the recorder: the viewer uses `kinetoscope.naming` without them.
 """
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
-"""The version of the package: of the recorder and of the viewer alike."""
+"""The version of the package: shared by the recorder and the viewer."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""The one way to write a file whole: under a hidden name first, then renamed, so that readers see all of it or nothing.
+"""Atomic writes: a file is written under a hidden name, then renamed, so that readers see all of it or nothing.
 
 This module imports nothing but the standard library.
 """
@@ -31,18 +31,18 @@ class AtomicFile:
     stream: BinaryIO
 
     def force_to_disk(self) -> None:
-        """Make what is written survive a loss of power."""
+        """Flush to disk, so that the content survives a loss of power."""
         self.stream.flush()
         os.fsync(self.stream.fileno())
 
 
 @contextmanager
 def atomic_file(path: Path, *, owner: str = "") -> Iterator[AtomicFile]:
-    """Return a file that gets its name at the end of the block; a link of that name is replaced, not followed.
+    """Return a file that gets its name at the end of the block; a symbolic link of that name is replaced, not followed.
 
     Args:
         path: The file.
-        owner: The name of the only one who writes it: what an earlier process of that name left half done goes.
+        owner: The name of the file's only writer: an unfinished file of an earlier process with that name is removed.
             Without one, any process may write the file at any time.
 
     Raises:
@@ -60,17 +60,17 @@ def atomic_file(path: Path, *, owner: str = "") -> Iterator[AtomicFile]:
 
 
 def partial_file(path: Path, owner: str) -> Path:
-    """Where a file lies until it is whole: next to its final name, hidden."""
+    """Return the hidden path, next to the final one, that a file has until it is complete."""
     return path.with_name(f".{path.name}.tmp-{owner}")
 
 
 def replace_file(path: Path, data: bytes, *, forces_to_disk: bool = False) -> None:
-    """Write a file whole.
+    """Write a file atomically.
 
     Args:
         path: The file.
-        data: What it shall hold.
-        forces_to_disk: Whether it shall be there after a loss of power, too.
+        data: Its content.
+        forces_to_disk: Whether it must survive a loss of power.
 
     Raises:
         OSError: The disk or the folder doesn't allow it.
@@ -82,7 +82,7 @@ def replace_file(path: Path, data: bytes, *, forces_to_disk: bool = False) -> No
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a value as `replace_file` does.
+    """Write a value as JSON, like `replace_file`.
 
     Raises:
         OSError: The disk or the folder doesn't allow it.
@@ -91,7 +91,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def create_file(path: Path, data: bytes) -> bool:
-    """Write a file whole unless it is there; return whether it wasn't. Of many who try, one creates it.
+    """Create a file atomically unless it exists; return whether this call created it. Of concurrent calls, one does.
 
     Raises:
         OSError: The disk or the folder doesn't allow it.
@@ -101,10 +101,10 @@ def create_file(path: Path, data: bytes) -> bool:
         with hidden.open("xb") as stream:
             stream.write(data)
         try:
-            os.link(hidden, path)  # unlike a new file, it has its content from the first moment
+            os.link(hidden, path)  # unlike a new file, it is never empty
         except FileExistsError:
             return False
-        except OSError:  # a file system without links
+        except OSError:  # a file system without hard links
             if path.exists():
                 return False
             hidden.replace(path)
@@ -114,7 +114,7 @@ def create_file(path: Path, data: bytes) -> bool:
 
 
 def link_file(source: Path, path: Path) -> None:
-    """Give a file a second name, or make a copy where that can't be; an older file of that name is replaced.
+    """Make a hard link to a file, or a copy if links aren't possible; an older file of that name is replaced.
 
     Raises:
         OSError: The disk or the folder doesn't allow it.

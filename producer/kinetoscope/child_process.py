@@ -1,4 +1,4 @@
-"""Processes of our own next to the training: the same Python and the same modules as here, and no others."""
+"""Child processes of the recorder, with the same Python and the same module search path as this process."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SAME_MODULES = "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
 
 
 def python_command(statement: str, *arguments: str) -> list[str]:
-    """Return what starts Python with a statement and `sys.argv[1:]`.
+    """Return the command that runs a Python statement with `sys.argv[1:]`.
 
-    Neither the environment nor the working folder decides what is imported: a training's folder may hold a `queue.py`.
+    Neither the environment nor the working directory affects imports: a training's folder may have a `queue.py`.
     """
     path = json.dumps([str(Path(__file__).parents[1]), *(entry for entry in sys.path if entry)])
     return [sys.executable, "-I", "-S", "-c", _SAME_MODULES + statement, path, *arguments]
@@ -28,9 +28,9 @@ def python_command(statement: str, *arguments: str) -> list[str]:
 
 @contextmanager
 def broken_pipes_as_errors() -> Iterator[None]:
-    """Let a write to a process that is gone raise, also where the program lets SIGPIPE end it, as a shell does.
+    """Make a write to a process that has ended raise, even if SIGPIPE would end the program, as started from a shell.
 
-    The system gives the signal to the thread that writes: it is held back there, and taken away.
+    The kernel sends the signal to the writing thread: it is blocked there and then discarded.
     """
     if not hasattr(signal, "sigtimedwait"):
         yield
@@ -45,13 +45,13 @@ def broken_pipes_as_errors() -> Iterator[None]:
 
 
 detached: list[subprocess.Popen[bytes]] = []
-"""Processes that were left alone, as far as nobody knows that they have ended."""
+"""Detached processes that aren't known to have ended."""
 
 
 def detach(process: subprocess.Popen[bytes]) -> None:
-    """Let a process end by itself, whenever that is; where Python warns of resources, it doesn't of this one."""
+    """Let a process outlive this one, without a ResourceWarning about it."""
     if process.stdout is not None:
-        process.stdout.close()  # nobody reads it any more
+        process.stdout.close()  # no one reads it any more
     if not detached:
         atexit.register(_forget_detached)
     detached[:] = [*(other for other in detached if other.poll() is None), process]

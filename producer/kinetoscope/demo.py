@@ -1,4 +1,4 @@
-"""A small real training on several processes, recorded: something to look at where there is no training at hand.
+"""A small real training on several processes, recorded: something to look at if you have no training at hand.
 
     python -m kinetoscope.demo LOGDIR [--steps N] [--processes N]
 
@@ -29,7 +29,7 @@ WARMUP = 2
 
 
 def network() -> Module:
-    """A convolutional network of some 100,000 parameters."""
+    """A convolutional network with about 100,000 parameters."""
     from torch import nn
 
     def block(inner: int, outer: int) -> list[Module]:
@@ -48,7 +48,7 @@ def network() -> Module:
 
 
 def pictures(batches: int, rank: int) -> DataLoader[tuple[object, ...]]:
-    """Stripes of as many directions as there are classes, in noise; each rank has its own."""
+    """Noisy stripes, one direction per class; each rank has its own."""
     import torch
     from torch.utils.data import DataLoader, TensorDataset
 
@@ -66,7 +66,7 @@ def pictures(batches: int, rank: int) -> DataLoader[tuple[object, ...]]:
 
 
 def train(rank: int, processes: int, rendezvous: str, logdir: str, run: str, steps: int) -> None:
-    """What each process does."""
+    """Train as one process."""
     import torch
     import torch.distributed as dist
     from torch.nn.functional import cross_entropy
@@ -97,7 +97,7 @@ def train(rank: int, processes: int, rendezvous: str, logdir: str, run: str, ste
 
 def record(logdir: str, *, steps: int = 8, processes: int = 2, run: str | None = None) -> None:
     """Train and record; the traces of all processes are in one run's folder."""
-    # torch's C++ side reports each recording on standard error; what matters here is said by the Tracer.
+    # torch's C++ side reports each recording on standard error; the Tracer logs what matters.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     # gloo looks up the host's own name, which not every machine can resolve.
@@ -114,7 +114,7 @@ def record(logdir: str, *, steps: int = 8, processes: int = 2, run: str | None =
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(prog="python -m kinetoscope.demo", description="Record a small real training.")
-    parser.add_argument("logdir", help="where the run's folder is made; give it to TensorBoard")
+    parser.add_argument("logdir", help="where the run's folder is created; pass it to TensorBoard")
     parser.add_argument("--steps", type=int, default=8, help="how many steps are recorded (default: %(default)s)")
     parser.add_argument("--processes", type=int, default=2, help="how many processes train (default: %(default)s)")
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""What went wrong with recordings: counted, logged once, and never raised into the training."""
+"""Errors of recordings: counted, logged once, and never raised into the training."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _LOG = logging.getLogger("kinetoscope")
 
 
 class ErrorLog:
-    """The recordings that a process lost. The first one is a warning in the log, the rest are for its details."""
+    """The recordings that a process lost. The first is logged as a warning, the others as debug messages."""
 
     def __init__(self) -> None:
         self.count = 0
 
     def note(self, problem: str) -> None:
-        """Count a loss, and say so the first time."""
+        """Count a lost recording, and log a warning the first time."""
         _LOG.log(logging.DEBUG if self.count else logging.WARNING, "%s", problem)
         self.count += 1
 
     @contextmanager
     def catch(self, what: str, give_up: Callable[[], None] | None = None) -> Iterator[None]:
-        """Note any exception of the block under the heading `what`, then `give_up`; the block's caller goes on."""
+        """Record any exception of the block under the heading `what`, then call `give_up`; the caller continues."""
         try:
             yield
         except Exception as error:  # noqa: BLE001  whatever it is, the training is worth more
@@ -36,7 +36,7 @@ class ErrorLog:
                 give_up()
 
     def record(self, what: str, error: Exception) -> None:
-        """Note an exception under the heading `what`: what `catch` does, where a block for it costs too much."""
+        """Record an exception under the heading `what`: like `catch`, where a `with` block costs too much."""
         detail = str(error) if isinstance(error, SaveError) else f"{type(error).__name__}: {error}"
         self.note(f"{what}: {detail}")
         _LOG.debug("%s", what, exc_info=error)

@@ -1,6 +1,6 @@
-"""Everything that the recorder raises on purpose.
+"""The exceptions of the recorder.
 
-RecorderError         str(error) says what went wrong and what to do
+RecorderError         the message says what went wrong and what to do
 ├── UsageError        the program uses the recorder in a way that can't work; also a ValueError
 │   └── ScheduleError a schedule that can't be followed
 ├── ProfilerBusyError      another profiler is recording in this process
@@ -15,7 +15,7 @@ class RecorderError(Exception):
 
 
 class UsageError(RecorderError, ValueError):
-    """A call that can't work: wrong arguments, wrong place or wrong thread."""
+    """An invalid call: wrong arguments, wrong place or wrong thread."""
 
 
 class ScheduleError(UsageError):

@@ -1,8 +1,8 @@
-"""What the program itself says of its run: markers, instants and counters, in memory until a window is saved.
+"""The program's own events: markers, instants and counters, in memory until a window is saved.
 
-Events are tuples with Unix times in nanoseconds, which is the clock of kineto's files: their `ts` in microseconds plus
-`baseTimeNanoseconds`. They lie in bounded rings, one per thread, and are put into words by whoever finishes the file;
-this module imports nothing but the standard library.
+Events are tuples with Unix times in nanoseconds, the clock of kineto's files: their `ts` in microseconds plus
+`baseTimeNanoseconds`. They are stored in bounded ring buffers, one per thread, and encoded by the process that finishes
+the file; this module imports nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 RANGE = "range"
-"""A duration that only the program knows."""
+"""A range that torch.profiler doesn't record."""
 NATIVE = "native"
-"""A duration that torch.profiler records, too: what isn't lost with the profiler need not be written twice."""
+"""A range that torch.profiler records too: it goes into the journal, but not into the trace a second time."""
 INSTANT = "instant"
 COUNTER = "counter"
 
@@ -35,12 +35,12 @@ class Event(NamedTuple):
 
     Args:
         kind: `RANGE`, `NATIVE`, `INSTANT` or `COUNTER`.
-        name: As the program calls it.
-        categories: Of a marker.
-        tid: The native number of its thread; kineto writes the same.
+        name: The program's name for it.
+        categories: The categories of a marker.
+        tid: The native id of its thread, which kineto writes too.
         start_ns: Unix time.
-        dur_ns: Of a range; None of all others.
-        args: Of a counter the value of each series, None where it isn't known; else whatever the program adds.
+        dur_ns: The duration of a range; None for all others.
+        args: The value of each series of a counter, None if unknown; for other kinds, the program's arguments.
     """
 
     kind: str
@@ -53,12 +53,12 @@ class Event(NamedTuple):
 
     @property
     def end_ns(self) -> int:
-        """When it is over."""
+        """When it ends."""
         return self.start_ns + (self.dur_ns or 0)
 
 
 class _Ring:
-    """The last events of one thread."""
+    """The latest events of one thread."""
 
     def __init__(self, size: int) -> None:
         self.thread = threading.current_thread()
@@ -68,10 +68,10 @@ class _Ring:
 
 
 class EventLog:
-    """The events of a process. Any thread may add some; none waits for another.
+    """The events of a process. Any thread may add events; none waits for another.
 
     Args:
-        size: How many events of each thread stay.
+        size: How many events of each thread are retained.
     """
 
     def __init__(self, size: int = MAX_PER_THREAD) -> None:
@@ -81,12 +81,12 @@ class EventLog:
         self._open: dict[int, Event] = {}
         self._since_ns = 0
         self.listener: Callable[[Event], None] | None = None
-        """Is given each event, on the thread that adds it."""
+        """Called with each event, on the thread that adds it."""
 
     def begin(self, event: Event) -> bool:
-        """Note that a range is open: until it is added, `window_events` has it as long as it is.
+        """Register an open range: until it is added, `window_events` returns it with its duration so far.
 
-        False if so many are open that nobody can mean to end them.
+        Returns False if so many are open that they are evidently never ended.
         """
         if len(self._open) >= MAX_OPEN:
             return False
@@ -94,12 +94,12 @@ class EventLog:
         return True
 
     def end(self, event: Event, kind: str) -> None:
-        """Add the range that `begin` was given, which ends now."""
+        """Add the range that `begin` registered, which ends now."""
         self._open.pop(id(event), None)
         self.add(event._replace(kind=kind, dur_ns=max(0, time.time_ns() - event.start_ns)))
 
     def add(self, event: Event) -> None:
-        """Keep an event; the thread's oldest one is forgotten, if there are too many."""
+        """Add an event; if there are too many, the thread's oldest one is dropped."""
         ring = self._ring()
         events = ring.events
         if len(events) == self._size and events[0].end_ns >= self._since_ns:
@@ -109,7 +109,7 @@ class EventLog:
             self.listener(event)
 
     def begin_window(self, since_ns: int) -> None:
-        """From now on events that ended before `since_ns` are of no use."""
+        """Drop events that ended before `since_ns`."""
         self._since_ns = since_ns
         for ring in list(self._rings):
             ring.lost = 0
@@ -117,13 +117,13 @@ class EventLog:
                 ring.events.popleft()
 
     def open_names(self) -> list[str]:
-        """The names of all ranges that are open, in the order of their start."""
+        """Return the names of all open ranges, in the order of their start."""
         return [event.name for event in list(self._open.values())]
 
     def window_events(self, until_ns: int) -> dict[str, Any]:
-        """Return the window's events as JSON values for `chrome_events`, and how many there was no room for.
+        """Return the window's events as JSON values for `chrome_events`, and how many were dropped.
 
-        A range that is still open is there as far as it has come. A counter's tensor is read only now.
+        A range that is still open has its duration so far. A counter's tensor is read only now.
         """
         since_ns, events = self._since_ns, []
         for ring in list(self._rings):
@@ -146,23 +146,23 @@ class EventLog:
         ring: _Ring | None = getattr(self._local, "ring", None)
         if ring is None:
             ring = self._local.ring = _Ring(self._size)
-            if len(self._rings) >= _MAX_RINGS:  # threads that come and go; those that still run keep theirs
+            if len(self._rings) >= _MAX_RINGS:  # threads that have ended; running ones keep theirs
                 self._rings = [r for r in self._rings if r.thread.is_alive()][-_MAX_RINGS + 1 :]
             self._rings.append(ring)
         return ring
 
 
 def _copy_ring(events: deque[Event]) -> list[Event]:
-    """The events of a ring that another thread may be adding to."""
+    """Return the events of a ring that another thread may be adding to."""
     while True:
         try:
             return list(events)
-        except RuntimeError:  # changed during iteration; its thread adds a few events in this time, not endlessly many
+        except RuntimeError:  # changed during iteration; its thread adds only a few events in this time
             continue
 
 
 def _to_json(event: Event) -> list[Any]:
-    """The event as JSON values: numbers that aren't finite are None, objects are their texts."""
+    """Return the event as JSON values: non-finite numbers become None, objects their strings."""
     args = event.args
     if args is not None:
         read = _number if event.kind == COUNTER else _value
@@ -171,11 +171,11 @@ def _to_json(event: Event) -> list[Any]:
 
 
 def _number(value: Any) -> float | None:
-    """A counter's value; None for what is none: infinities, and tensors of more than one number."""
+    """Return a counter's value; None for an invalid one: infinite, or a tensor of several elements."""
     try:
         number = value if isinstance(value, int) else float(value)
         return number if math.isfinite(number) else None
-    except (TypeError, ValueError, RuntimeError, OverflowError):  # the last one is for an int beyond all floats
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # the last one: an int too large for a float
         return None
 
 
@@ -186,25 +186,25 @@ def _value(value: Any) -> Any:
         return value if math.isfinite(value) else str(value)
     try:
         return str(value)
-    except Exception as error:  # noqa: BLE001  an object of the program's that can't say what it is
+    except Exception as error:  # noqa: BLE001  an object of the program whose str() fails
         return f"({type(value).__name__}: {type(error).__name__})"
 
 
 # Chrome's JSON
 
 _FIRST_LANE = 1 << 30
-"""Beyond the numbers that Linux gives threads (at most 2^22): tracks for ranges that only the program knows."""
+"""Beyond Linux's thread ids (at most 2^22): tracks for ranges that torch.profiler doesn't record."""
 
 
 def chrome_events(program_events: Mapping[str, Any], base_ns: int) -> Iterator[str]:
-    """Return what `window_events` gave in Chrome's JSON, one object per text.
+    """Return the events of `window_events` as Chrome JSON, one object per string.
 
-    Durations get tracks of their own next to their thread's, as many as they need to never overlap in part: with the
-    profiler's operators on one track they might. Instants and counters lie on the thread itself. What reaches beyond
-    the window is cut at its edge and says how long it is.
+    Ranges get separate tracks next to their thread's, as many as they need to never overlap partially, which they might
+    on one track with the profiler's operators. Instants and counters are on the thread itself. A range that extends
+    beyond the window is clipped and has its whole start and duration in its args.
 
     Args:
-        program_events: From `window_events`, or the same after a way through JSON.
+        program_events: From `window_events`, possibly after a round trip through JSON.
         base_ns: The file's `baseTimeNanoseconds`.
     """
     events = [Event(*row) for row in program_events.get("events", ())]
@@ -232,8 +232,8 @@ def chrome_events(program_events: Mapping[str, Any], base_ns: int) -> Iterator[s
 
 
 def display_name(label: str) -> str:
-    """Return what a marker is called in a trace: what the program calls it, but never a step's name or nothing."""
-    text = label.encode("utf-8", "replace").decode()  # half a surrogate pair is no text
+    """Return a marker's name in a trace: the program's name, but never a step's name or an empty one."""
+    text = label.encode("utf-8", "replace").decode()  # a lone surrogate isn't valid text
     if not text.strip():
         return "marker"
     # A marker of that name would count as a step of the training.
@@ -250,7 +250,7 @@ def _clip(event: Event, since_ns: int, until_ns: int) -> Event:
 
 
 def _assign_lanes(ranges: list[Event]) -> Iterator[tuple[Event, int]]:
-    """Each range with the first lane of its thread in which it overlaps none in part."""
+    """Yield each range with the first lane of its thread in which it overlaps no other range partially."""
     open_ends: dict[int, list[list[int]]] = {}
     for event in sorted(ranges, key=lambda event: (event.start_ns, -event.end_ns)):
         lanes = open_ends.setdefault(event.tid, [])
@@ -278,7 +278,7 @@ def _json(head: dict[str, Any], event: Event, pid: int, tid: int, base_ns: int) 
 
 
 def microseconds(ns: int) -> str:
-    """Nanoseconds as a JSON number of microseconds, exact: a float would lose the last digits of a long time."""
+    """Format nanoseconds as a JSON number of microseconds, exactly: a float would lose the last digits."""
     whole, rest = divmod(abs(ns), 1000)
     return f"{'-' if ns < 0 else ''}{whole}.{rest:03d}"
 

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 
 def local_folder(logdir: str | os.PathLike[str]) -> Path:
-    """Return the logdir as an absolute path: the process that writes there has another working folder.
+    """Return the logdir as an absolute path: the process that writes there has another working directory.
 
     Raises:
         UsageError: It is a URL.
     """
     text = os.fspath(logdir)
     if "://" in text:
-        raise UsageError(f"{text}: traces are recorded into a local folder; copy them from there.")
+        raise UsageError(f"{text}: traces are recorded into a local folder; use remote= for copies.")
     return Path(text).absolute()
 
 
 class TraceHandler:
-    """What `trace_handler` returns."""
+    """Saves the windows of a `torch.profiler.profile`; `trace_handler` returns it."""
 
     def __init__(self, trace_writer: TraceWriter) -> None:
         self._trace_writer = trace_writer
@@ -41,7 +41,7 @@ class TraceHandler:
         atexit.register(self.close)
 
     def __call__(self, profiler: profile) -> None:
-        """Save a window of the profiler's."""
+        """Save the profiler's window."""
         steps = profiler.step_num
         self._trace_writer.resolve()
         self._trace_writer.poll()
@@ -50,15 +50,15 @@ class TraceHandler:
 
     @property
     def saved_traces(self) -> tuple[Path, ...]:
-        """The files that are written, oldest first."""
+        """The files written so far, oldest first."""
         self._trace_writer.poll()
         return tuple(self._trace_writer.saved)
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Wait until all is written; the end of the program does so too.
+        """Wait until all traces are written, as at the end of the program.
 
         Args:
-            timeout_s: How long at most; by default two minutes. What isn't written then is written all the same.
+            timeout_s: The maximum wait, by default two minutes. A process that outlives this one writes the rest.
         """
         atexit.unregister(self.close)
         self._trace_writer.end(reason="end")
@@ -77,18 +77,18 @@ def trace_handler(
 ) -> TraceHandler:
     """Return a handler for `torch.profiler.profile(on_trace_ready=…)`.
 
-    It saves `{logdir}/{run}/{worker}.{steps}.pt.trace.json.gz`, which is written by another process while the training
-    goes on. Whatever goes wrong is logged and doesn't reach the training: torch crashes when its handler raises.
+    It saves `{logdir}/{run}/{worker}.{steps}.pt.trace.json.gz`, which another process writes while the training
+    continues. Errors are logged and don't reach the training: torch crashes if its handler raises.
 
     Args:
-        logdir: The folder that TensorBoard is given.
-        run: The run's name; by default what the launcher calls the job, else the time. Where it has traces already,
-            this is another attempt, `{run}.1`.
-        worker: What this process is called; by default its rank, `rank3`.
-        use_gzip: Whether traces are compressed; their names end in `.gz` then.
-        remote: The URL of a folder that is to be like the logdir.
+        logdir: The folder that TensorBoard reads.
+        run: The run's name; by default the launcher's name of the job, else the time. If it has traces already, this
+            is another attempt, `{run}.1`.
+        worker: This process's name; by default its rank, `rank3`.
+        use_gzip: Whether traces are compressed; their names then end in `.gz`.
+        remote: The URL of a folder that mirrors the logdir.
         keep: How many of the newest traces stay in the logdir; -1 for all.
-        overwrite: Whether to record into the run's folder even if there are traces.
+        overwrite: Record into the run's folder even if it has traces.
 
     Raises:
         UsageError: A name that no file can have.
@@ -101,7 +101,7 @@ def trace_handler(
 
 
 def file_template(worker: str | None, *, use_gzip: bool) -> str:
-    """Return what the traces of a worker are called, with `template`'s variables; by default of a rank.
+    """Return the name template of a worker's traces; by default of a rank's.
 
     Raises:
         UsageError: A name that no file can have.
@@ -112,5 +112,5 @@ def file_template(worker: str | None, *, use_gzip: bool) -> str:
     try:
         TraceName(worker, 0)
     except ValueError as error:
-        raise UsageError(f"worker={worker!r} can't be a part of a file's name.") from error
+        raise UsageError(f"worker={worker!r} can't be part of a file name.") from error
     return file.replace("rank{rank}", worker.replace("{", "{{").replace("}", "}}"))

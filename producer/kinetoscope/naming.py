@@ -1,10 +1,10 @@
-"""File names of traces: the contract between who records and who reads.
+"""File names of traces: the contract between the recorder and the viewer.
 
 A trace is `{logdir}/{run}/{worker}.{span}.pt.trace.json.gz`. The worker is the process that recorded, `rank3`; the
-span tells its recordings apart and orders them: the number of steps completed when it was saved, which is the same on
-every rank. torch's own handler writes the same form with `{host}_{pid}` and a time in nanoseconds.
+span identifies its recordings and orders them: the number of steps completed when it was saved, the same on every
+rank. torch's own handler writes the same form with `{host}_{pid}` and a time in nanoseconds.
 
-This module imports nothing but the standard library: the reader uses it where torch isn't installed.
+This module imports nothing but the standard library: the viewer uses it without torch.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# 19 digits hold a time in nanoseconds; a longer number is no span but a part of the worker's name.
+# 19 digits are enough for a time in nanoseconds; a longer number isn't a span but a part of the worker's name.
 _SPAN = r"\.(?P<span>[0-9]{1,19})"
 _WORKER = r"(?P<worker>[^./\0][^/\0]*?)"
 _TRACE = re.compile(rf"{_WORKER}(?:{_SPAN})?\.pt\.trace\.json(?:\.gz)?", re.DOTALL)
@@ -21,14 +21,14 @@ _SPANLESS = re.compile(rf"(?!.*{_SPAN}\Z){_WORKER}", re.DOTALL)
 
 @dataclass(frozen=True)
 class TraceName:
-    """What a file name says about its trace.
+    """The parts of a trace's file name.
 
     Args:
         worker: The process that recorded it: not empty, not hidden, no slash.
-        span: Which of the worker's recordings it is, if the name says so.
+        span: The number of the recording, if the name has one.
 
     Raises:
-        ValueError: No file name could say this.
+        ValueError: No file name can represent these.
     """
 
     worker: str
@@ -40,19 +40,19 @@ class TraceName:
         else:
             possible = re.fullmatch(_WORKER, self.worker, re.DOTALL) is not None and 0 <= self.span < 10**19
         if not possible:
-            raise ValueError(f"No file name can stand for worker {self.worker!r}, span {self.span}.")
+            raise ValueError(f"No file name can represent worker {self.worker!r}, span {self.span}.")
 
 
 def file_name(name: TraceName) -> str:
-    """The name of the (compressed) file; `parse` is its inverse."""
+    """Return the name of the (compressed) file; `parse` is its inverse."""
     span = "" if name.span is None else f".{name.span}"
     return f"{name.worker}{span}.pt.trace.json.gz"
 
 
 def parse(filename: str) -> TraceName | None:
-    """What a file name, without folders, says about its trace; None if it isn't a trace's name.
+    """Parse a file name, without folders; None if it isn't a trace's name.
 
-    Hidden files and unfinished ones (`….gz.tmp-1234`, kineto's `….json.tmp`) are no traces.
+    Hidden files and unfinished ones (`….gz.tmp-1234`, kineto's `….json.tmp`) aren't traces.
     """
     match = _TRACE.fullmatch(filename)
     if match is None:
@@ -62,11 +62,11 @@ def parse(filename: str) -> TraceName | None:
 
 
 def worker_of_rank(rank: int) -> str:
-    """What the process of a global rank is called."""
+    """Return the worker name of a global rank."""
     return f"rank{rank}"
 
 
 def folder_name(text: str) -> str:
-    """Turn any text into the name of one visible folder: no slash, no control character, no dot in front."""
+    """Convert any text to the name of one visible folder: no slash, no control character, no leading dot."""
     visible = re.sub(r"[^\w.,+=@ -]", "_", text).strip().lstrip(".").strip()
     return visible[:120] or "run"

@@ -76,8 +76,8 @@ def tensorboard_trace_handler(
     """Return what has `profile` record into `dir_name`: `{dir_name}/{run}/{worker_name}.{steps}.pt.trace.json`.
 
     Args:
-        dir_name: The folder that TensorBoard is given.
-        worker_name: What this process is called; by default its rank, `rank3`.
+        dir_name: The folder that TensorBoard reads.
+        worker_name: This process's name; by default its rank, `rank3`.
         use_gzip: Whether traces are compressed.
 
     Raises:
@@ -110,7 +110,7 @@ def profile(
     one begins, as in torch.
 
     Raises:
-        UsageError: Arguments that can't work.
+        UsageError: Invalid arguments.
     """
     if use_cuda is not None:
         warnings.warn("`use_cuda` is deprecated, use `activities` instead", FutureWarning, stacklevel=2)

@@ -1,4 +1,4 @@
-"""How far a training has come: what file names, schedules, scalars and metadata count by.
+"""A training's progress: the counts that file names, schedules, curves and metadata use.
 
 This module imports nothing but the standard library.
 """
@@ -13,28 +13,28 @@ from typing import Any
 from .errors import UsageError
 
 Step = tuple[str, int, int, int, int, int | None, int | None]
-"""A complete step: `s`, its number, start and end in Unix ns, the ns since the end of the one before, and its samples
-and tokens where the program counts them. A plain tuple, since the training's thread makes one at each step."""
+"""A complete step: `s`, its number, start and end in Unix ns, the ns since the previous step's end, and its samples and
+tokens if the program counts them. A plain tuple, since the training's thread makes one at each step."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """What is complete at one moment. The fields have the names of Composer's format variables.
+    """A training's progress at one moment. The fields have the names of Composer's format variables.
 
     Args:
         epoch: Completed epochs.
-        batch: Completed batches, over all epochs: the number of the batch that comes next.
-        batch_in_epoch: Completed batches of the epoch that is under way.
-        sample: Completed samples, as far as the program counts them.
-        sample_in_epoch: Samples of the epoch that is under way.
-        token: Completed tokens, as far as the program counts them.
-        token_in_epoch: Tokens of the epoch that is under way.
+        batch: Completed batches, over all epochs: the number of the next batch.
+        batch_in_epoch: Completed batches of the current epoch.
+        sample: Completed samples, if the program counts them.
+        sample_in_epoch: Completed samples of the current epoch.
+        token: Completed tokens, if the program counts them.
+        token_in_epoch: Completed tokens of the current epoch.
         total_wct: Seconds that all completed batches took, from the end of one to the end of the next.
-        epoch_wct: Seconds that the batches of the epoch that is under way took.
+        epoch_wct: Seconds that the batches of the current epoch took.
         batch_wct: Seconds that the last completed batch took.
 
     Raises:
-        UsageError: A negative number, or an epoch that has more of something than the whole.
+        UsageError: A negative number, or an epoch with more of something than the whole training.
     """
 
     epoch: int = 0
@@ -51,7 +51,7 @@ class Progress:
     def __post_init__(self) -> None:
         negative = [name for name, value in vars(self).items() if value < 0]
         if negative:
-            raise UsageError(f"{negative[0]}={getattr(self, negative[0])!r}: nothing completes less than zero of it.")
+            raise UsageError(f"{negative[0]}={getattr(self, negative[0])!r}: it can't be negative.")
         for unit in ("batch", "sample", "token"):
             whole, part = getattr(self, unit), getattr(self, f"{unit}_in_epoch")
             if part > whole:
@@ -63,23 +63,23 @@ class Progress:
 
 
 class ProgressCounter:
-    """Counts a training's progress: a few numbers that grow, of which a `Progress` is made when somebody asks.
+    """Counts a training's progress; a `Progress` is made of it on request.
 
     Args:
-        start: What was complete before: where a resumed training goes on.
-        clock_ns: Where the time comes from.
+        start: The progress at which a resumed training continues.
+        clock_ns: The clock.
     """
 
     def __init__(self, start: Progress | None = None, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self.start = start = start or Progress()
-        """What was complete before anything was counted here."""
+        """The progress at the start."""
         self._progress: Progress | None = start
         self.epoch, self.batch, self.batch_in_epoch = start.epoch, start.batch, start.batch_in_epoch
         self.here = self.here_in_epoch = 0
-        """How many of those batches were counted here: the numbers by which schedules know the one that comes next.
+        """How many of the current epoch's batches were counted here: the number of the next batch for schedules.
 
-        A training that goes on from a checkpoint begins with 0, once; the epochs after the one that it lay in are
-        whole ones.
+        In the epoch in which a training resumes from a checkpoint, it begins with 0 there; later epochs are counted as
+        a whole.
         """
         self._sample, self._sample_in_epoch = start.sample, start.sample_in_epoch
         self._token, self._token_in_epoch = start.token, start.token_in_epoch
@@ -88,11 +88,11 @@ class ProgressCounter:
         )
         self._clock_ns = clock_ns
         self.last_ns = clock_ns()
-        """When the last batch ended, by that clock."""
+        """When the last batch ended, on that clock."""
 
     @property
     def progress(self) -> Progress:
-        """What is complete now."""
+        """The current progress."""
         if self._progress is None:
             self._progress = Progress(
                 epoch=self.epoch,
@@ -114,19 +114,19 @@ class ProgressCounter:
         return self._progress is not self.start
 
     def current_step(self) -> tuple[int, int]:
-        """Return the number of the batch that is under way, and when it began, by the clock."""
+        """Return the number of the current batch, and when it began, on the clock."""
         return self.batch, self.last_ns
 
     def begin(self) -> None:
-        """Let the first batch begin now."""
+        """Begin the first batch now."""
         self.last_ns = self._clock_ns()
 
     def end_batch(self, samples: int | None = None, tokens: int | None = None) -> int:
         """Count a batch, which begins where the last one ended; return how many ns it took.
 
         Args:
-            samples: How many samples it held; None adds nothing.
-            tokens: How many tokens it held; None adds nothing.
+            samples: How many samples it had; None adds nothing.
+            tokens: How many tokens it had; None adds nothing.
 
         Raises:
             UsageError: A negative number.
@@ -147,14 +147,14 @@ class ProgressCounter:
 
     def _add(self, samples: int, tokens: int) -> None:
         if samples < 0 or tokens < 0:
-            raise UsageError(f"samples={samples!r}, tokens={tokens!r}: no batch holds less than none.")
+            raise UsageError(f"samples={samples!r}, tokens={tokens!r}: they can't be negative.")
         self._sample += samples
         self._sample_in_epoch += samples
         self._token += tokens
         self._token_in_epoch += tokens
 
     def end_epoch(self) -> bool:
-        """Count an epoch; return whether there was one: without a batch since the last one there was none."""
+        """Count an epoch, unless no batch was counted since the last one; return whether it was counted."""
         if not self.batch_in_epoch:
             return False
         self._progress = None

@@ -1,11 +1,11 @@
 """Records a training: which steps, under which names, into which files.
 
-The training's own thread does everything here, at the boundary of two steps; torch.profiler belongs to the thread
-that started it and crashes in the hands of another. Nothing that goes wrong with a recording reaches the training: it
-is logged once, and the training goes on. Only calls that can't work are raised.
+Everything here runs on the training's own thread, between two steps: torch.profiler belongs to the thread that started
+it and crashes on any other. An error of a recording never reaches the training: it is logged once, and the training
+continues. Only invalid calls raise.
 
-`Tracer` is a facade. It owns the parts and hands its calls to them: `StepLoop` counts, `WindowController` opens and
-closes windows, `Supervisor` watches over signals, requests and hangs, and `TraceWriter` has traces written.
+`Tracer` is a facade. It owns the parts and delegates to them: `StepLoop` counts, `WindowController` opens and closes
+windows, `Supervisor` handles signals, requests and hangs, and `TraceWriter` saves traces.
 """
 
 from __future__ import annotations
@@ -68,53 +68,53 @@ class Tracer:
                 ...
 
     Args:
-        logdir: The folder that TensorBoard is given. Traces go to `{logdir}/{run}/rank{rank}.{steps}.pt.trace.json.gz`.
-        run: The run's name; by default what the launcher calls the job, else the time. Where the logdir has an earlier
+        logdir: The folder that TensorBoard reads. Traces go to `{logdir}/{run}/rank{rank}.{steps}.pt.trace.json.gz`.
+        run: The run's name; by default the launcher's name of the job, else the time. If the logdir has an earlier
             attempt of that name, it is `{run}.1`, and so on.
         schedule: What to do in each step: `cyclic(...)`, `torch.profiler.schedule(...)`, or any such function. Without
-            one, all that happens inside the `with` is one window.
-        enabled: False makes a Tracer that does nothing at all.
-        ranks: Those that record, all by default: numbers, `0,8-15`, `per-node`, `per-group:tp`, or a function of one.
-        remote: The URL of a folder that is to be like the logdir, such as `s3://bucket/runs`; each trace is copied
-            there when it is written.
+            one, everything inside the `with` is one window.
+        enabled: False makes a Tracer that does nothing.
+        ranks: The ranks that record, by default all: numbers, `0,8-15`, `per-node`, `per-group:tp`, or a function of
+            a rank.
+        remote: The URL of a folder that mirrors the logdir, such as `s3://bucket/runs`; each trace is copied there
+            when it is written.
         keep: How many of each rank's newest traces stay in the run's folder; -1 for all. With `remote`, those that
-            aren't copied yet stay too. With `overwrite`, those of earlier attempts count, too.
-        overwrite: Whether to record into the run's folder even if it holds traces; those of the same names are
-            replaced.
-        file: What a trace is called in its run's folder, with Composer's variables (`template`); what ends in `.gz` is
-            compressed.
+            aren't copied yet stay too. With `overwrite`, those of earlier attempts count too.
+        overwrite: Record into the run's folder even if it has traces; those of the same names are replaced.
+        file: The name of a trace in its run's folder, with Composer's variables such as `{rank}`; a name that ends in
+            `.gz` is compressed.
         remote_file: The URL of each trace's copy, with the same variables, instead of `remote`.
-        on_saved: Is called with each trace's path, and what run.json says of it, between two steps or at the end.
-        on_trace_ready: Is given the Tracer when a window is complete, while its events are in memory, as
-            torch.profiler.profile gives itself: for `key_averages()`, `export_chrome_trace()` and the like.
-        on_window: The same, but is given torch's profiler.
-        scalars: Whether rank 0 writes curves of all steps and windows for TensorBoard's Scalars tab, next to the
-            traces; `all` if the other ranks are to write those of their steps, too.
-        activities: Like the ones below, as torch.profiler.profile defines it.
+        on_saved: Called with each trace's path and its entry in run.json, between two steps or at the end.
+        on_trace_ready: Called with the Tracer when a window is complete, while its events are in memory, as
+            torch.profiler.profile does: for `key_averages()`, `export_chrome_trace()` and the like.
+        on_window: The same, but called with torch's profiler.
+        scalars: Write curves of all steps and windows for TensorBoard's Scalars tab, on rank 0; `"all"` for the steps
+            of every rank.
+        activities: Like the next five, as in torch.profiler.profile.
         record_shapes: Sizes of the operators' inputs.
         profile_memory: Allocations and releases.
         with_stack: Python calls, and each operator's call stack; makes traces many times larger.
-        with_flops: An estimate of operations in matrix products and convolutions.
+        with_flops: Estimated FLOPs of matrix products and convolutions.
         with_modules: Names of modules (TorchScript only).
         profiler: Further arguments of torch.profiler.profile: `experimental_config`, `execution_trace_observer`,
             `acc_events`, `custom_trace_id_callback` and `post_processing_timeout_s`.
-        requests: Whether to record on request, too: a file, `kinetoscope trigger`, or the page's Capture.
-        signal: A signal that asks for a window, too, by name or number, such as `SIGUSR2`. None is installed otherwise:
-            trainers and launchers have their own, as Lightning has SIGUSR1 under SLURM.
-        slow_step: Record the next steps after one that took so many times the usual, such as 3; None for never.
+        requests: Accept requests: a file, `kinetoscope trigger`, or the page's Capture.
+        signal: A signal that requests a window, by name or number, such as `SIGUSR2`. By default none is installed,
+            since trainers and launchers use such signals, for example Lightning SIGUSR1 under SLURM.
+        slow_step: Record the next steps after one that took this many times the usual time, such as 3; None for never.
         save_on_signal: Save what is recorded before SIGTERM, Ctrl-C or SIGHUP ends the process (not SIGHUP under SLURM,
             which may use it to requeue the job), and keep the journal from which `kinetoscope recover` makes a trace
             after SIGKILL.
-        keep_events: Whether the last window stays in memory until the next one begins, for `key_averages()`,
-            `events()`, `export_stacks()` and `export_memory_timeline()`; by default where there is no schedule.
-        max_window_s: A window that lasts longer ends at the next boundary of two steps.
-        system: Which counters of the system to record in windows: `cpu`, `memory`, `disk` and `network` of the machine,
-            by one process of it, what this `process` uses, and the `gpu`'s power, clock, temperature and memory.
-        system_interval_s: How many seconds apart.
-        progress: What was complete before: where a resumed training goes on.
+        keep_events: Keep the last window in memory until the next one begins, for `key_averages()`, `events()`,
+            `export_stacks()` and `export_memory_timeline()`; on by default if there is no schedule.
+        max_window_s: A longer window ends at the end of a step.
+        system: The system counters to record in windows: `cpu`, `memory`, `disk` and `network` of the machine, on one
+            process per machine, this `process`, and the `gpu`'s power, clock, temperature and memory.
+        system_interval_s: Seconds between two samples.
+        progress: Where a resumed training continues.
 
     Raises:
-        UsageError: Arguments that can't work.
+        UsageError: Invalid arguments.
     """
 
     _live: ClassVar[Tracer | None] = None
@@ -241,7 +241,7 @@ class Tracer:
 
     @property
     def saved_traces(self) -> tuple[Path, ...]:
-        """The files that are written, oldest first; after the `with` all of them."""
+        """The files written so far, oldest first; after the `with` all of them."""
         if self._owner.is_here:
             self._trace_writer.poll()
         return tuple(self._trace_writer.saved)
@@ -268,7 +268,7 @@ class Tracer:
             self._controller.begin(begins=begins)
             self._counter.begin()
             self._ranges.begin_step(self._counter.batch)
-        except BaseException as error:  # Ctrl-C, mostly: the `with` isn't entered, so it never ends
+        except BaseException as error:  # mostly Ctrl-C: the `with` wasn't entered, so __exit__ isn't called
             self._close(f"exception: {type(error).__name__}")
             raise
         return self
@@ -281,24 +281,23 @@ class Tracer:
             self._close("end" if kind is None else f"exception: {kind.__name__}")
 
     def _at_exit(self) -> None:
-        """Stop a recording that the program left open: torch crashes over it while the interpreter shuts down."""
+        """Stop a recording that the program left open: otherwise torch crashes while the interpreter shuts down."""
         if self._owner.is_here:
             self._close("exit")
 
     def start(self) -> None:
-        """Begin, as the `with` does; for programs without one."""
+        """Start recording without a `with`."""
         self.__enter__()
 
     def stop(self) -> None:
-        """End, as `close` does; torch.profiler's name for it."""
+        """Like `close`, under torch.profiler's name."""
         self.close()
 
     def close(self, timeout_s: float | None = None) -> None:
-        """End the recording, and wait until its traces are written; the end of the `with` does so too.
+        """End the recording, and wait until its traces are written, like the end of the `with`.
 
         Args:
-            timeout_s: How long at most; by default two minutes. What isn't written then is written all the same, by a
-                process that outlives this one.
+            timeout_s: The maximum wait, by default two minutes. A process that outlives this one writes the rest.
         """
         if self._enabled and self._owner.ids is not None:
             self._owner.check("end")
@@ -308,7 +307,7 @@ class Tracer:
         if Tracer._live is not self:
             return  # a signal closed it, or the program
         trace_writer, supervisor = self._trace_writer, self._supervisor
-        with supervisor.hold_signals():  # a signal that ends the process meanwhile finds everything reported
+        with supervisor.hold_signals():  # so that a signal can't end the process before everything is reported
             atexit.unregister(self._at_exit)
             Tracer._live = None
             trace_writer.reason = supervisor.end_signal or reason
@@ -318,16 +317,16 @@ class Tracer:
             trace_writer.end(reason=trace_writer.reason, problem=shortfall, steps_completed=self._counter.batch)
         supervisor.uninstall()
         trace_writer.close(timeout_s)
-        with self._error_log.catch("The curves of steps couldn't be ended"):
+        with self._error_log.catch("The curves of steps couldn't be closed"):
             self._curves.close()
-        self._probe.close()  # last: a signal that comes while it waits finds all else done
+        self._probe.close()  # last: it may wait, and a signal may come meanwhile
         if shortfall is not None:
             _LOG.warning("%s.", shortfall)
         elif trace_writer.lost > 1:
             _LOG.warning("%d recordings were lost, %d saved.", trace_writer.lost, len(trace_writer.saved))
 
     def _shortfall(self) -> str | None:
-        """Say why no window was recorded though nothing failed; None if one was, or something did."""
+        """Return why no window was recorded although nothing failed; None if one was recorded, or something failed."""
         if self._trace_writer.recorded or self._error_log.count or self._schedule is on_request:
             return None
         if not self._selection.is_selected:
@@ -338,37 +337,36 @@ class Tracer:
 
     @property
     def progress(self) -> Progress:
-        """How far the training has come."""
+        """The training's progress."""
         return self._counter.progress
 
     @property
     def completed_steps(self) -> int:
-        """How many steps are complete, also before a resumed training went on."""
+        """How many steps are complete, including those before a resumed training continued."""
         return self._counter.batch
 
     @property
     def step_num(self) -> int:
-        """The same, by torch.profiler's name."""
+        """The same, under torch.profiler's name."""
         return self._counter.batch
 
     def steps(self, loader: Iterable[T], *, samples: Count[T] = None, tokens: Count[T] = None) -> Iterator[T]:
-        """Return the loader's batches; when the loop comes back for the next one, a step is complete.
+        """Yield the loader's batches; a step is complete when the loop requests the next one.
 
-        When there are no more, an epoch is. The wait for each batch is recorded the way torch's DataLoader records its
-        own.
+        When there are no more, an epoch is complete. The wait for each batch is recorded as torch's DataLoader does.
 
         Args:
-            loader: Gives the batches.
-            samples: How many samples a batch holds, or a function of the batch that returns it.
+            loader: The batches.
+            samples: How many samples a batch has, or a function of the batch that returns it.
             tokens: The same for tokens.
         """
         return self._loop.steps(loader, samples, tokens) if self._enabled else iter(loader)
 
     def step(self, *, samples: int | None = None, tokens: int | None = None) -> None:
-        """Say that a step is complete. Only at the top level of a loop, where no other range of the step is open.
+        """End a step. Call it at the top level of a loop, where no other range is open.
 
         Args:
-            samples: How many samples its batch held.
+            samples: How many samples its batch had.
             tokens: How many tokens.
 
         Raises:
@@ -378,15 +376,15 @@ class Tracer:
             self._loop.end_step(samples, tokens)
 
     def begin_step(self) -> None:
-        """Say that a step begins, where it doesn't with the end of the one before; nothing if one has begun."""
+        """Begin a step, if it doesn't begin with the end of the previous one; does nothing if a step is open."""
         if self._enabled:
             self._loop.begin_step()
 
     def epoch(self, *, goes_on: bool = True) -> None:
-        """Say that an epoch is complete. With no step since the last one this is no news: `steps` says it, too.
+        """End an epoch. Does nothing if no step was complete since the last one, because `steps` ends epochs too.
 
         Args:
-            goes_on: Whether a step that has begun goes on: False if only `begin_step` will begin one.
+            goes_on: Whether the next step has begun already: False if `begin_step` will begin it.
         """
         if self._enabled:
             self._loop.end_epoch(goes_on=goes_on)
@@ -401,105 +399,106 @@ class Tracer:
         actions: Collection[ProfilerAction] | None = None,
         args: Mapping[str, Any] | None = None,
     ) -> Marker:
-        """Return a range to use in a `with` or as a decorator, again and again, also within itself and on any thread.
+        """Return a range to use in a `with` or as a decorator, any number of times, also nested and on any thread.
 
         Args:
-            label: What it is called; any text.
-            categories: Which groups it belongs to.
-            actions: In which of the schedule's phases what begins is recorded; by default in warm-up and recording.
-            args: What else is known of each range: it is recorded on a track of its own then.
+            label: Its name; any text.
+            categories: The groups that it belongs to.
+            actions: The phases of the schedule in which a range that begins is recorded; by default warm-up and
+                recording.
+            args: More facts about each range, which then gets a separate track.
         """
         return Marker(self._annotations, label, categories=categories, actions=actions, args=args)
 
     def instant(self, name: str, *, categories: Collection[str] = (), **args: Any) -> None:
-        """Say that something happens now: a checkpoint, a restart, a change of the learning rate."""
+        """Record an instant: a checkpoint, a restart, a change of the learning rate."""
         self._annotations.instant(name, tuple(categories), args)
 
     def counter(
         self, name: str, values: Mapping[str, Any] | None = None, /, *, unit: str | None = None, **more: Any
     ) -> None:
-        """Say what some values are now, each a series of the counter: numbers, or tensors with one element.
+        """Record the current values of a counter, one per series: numbers, or tensors with one element.
 
-        A tensor on a device is read only when the window is saved: until then nobody waits for the device.
+        A tensor on a device is read only when the window is saved, to avoid a synchronization.
 
         Args:
-            name: What the counter is called.
+            name: The name of the counter.
             values: The value of each series.
-            unit: What they are in, such as `bytes`, `bytes/s`, `fraction`, or any other word.
-            more: Further values.
+            unit: Their unit, such as `bytes`, `bytes/s`, `fraction`, or any other word.
+            more: More values.
         """
         self._annotations.counter(name, {**(values or {}), **more}, unit)
 
     def add_trace(self, trace: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> None:
-        """Put what another tool recorded meanwhile into the window that is saved next, as processes of its own.
+        """Add another tool's trace to the next saved window, as separate processes.
 
         Args:
-            trace: A file in Chrome's format, plain or gzip, which must stay until the window is written; or events as
-                that format has them, with `ts` in µs since 1970.
+            trace: A file in Chrome's format, plain or gzip, which must exist until the window is written; or events in
+                that format, with `ts` in µs since 1970.
         """
         self._annotations.add_trace(trace)
 
     def request(self, steps: int = 3, *, warmup: int = 1, at: int | None = None, **options: bool) -> None:
-        """Record the next steps, on all ranks, in addition to what the schedule records. Any thread may ask.
+        """Record the next steps on all ranks, in addition to the schedule; from any thread.
 
-        While a window on request is planned or under way, it counts for this request too.
+        If a requested window is planned or open, it counts for this request too.
 
         Args:
-            steps: How many.
-            warmup: How many steps before them to profile and throw away.
-            at: The first one; by default as soon as all ranks can know of it.
-            options: What to record in them, where it differs from the Tracer's: `with_stack=True` and the like.
+            steps: How many steps to record.
+            warmup: How many steps before them to profile and discard.
+            at: The first step; by default as soon as all ranks can know of the request.
+            options: Options that differ from the Tracer's, such as `with_stack=True`.
 
         Raises:
-            UsageError: Numbers that make no sense, or a Tracer with `requests=False`.
+            UsageError: Invalid numbers, or a Tracer with `requests=False`.
         """
         self._supervisor.request(Request(steps=steps, warmup=warmup, at=at, options=options, reason="request"))
 
     # Metadata
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Put a text into the file of the window that is saved next, as a key at its top.
+        """Add a text to the next saved window, as a top-level key of its file.
 
         Raises:
-            UsageError: The key is one of the trace's own.
+            UsageError: The key is reserved.
         """
         self._metadata.add(key, value)
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Like `add_metadata`, for any value that JSON knows, as JSON.
+        """Like `add_metadata`, for any value, as JSON.
 
         Raises:
-            UsageError: The key is one of the trace's own, or the value isn't JSON.
+            UsageError: The key is reserved, or the value isn't JSON.
         """
         self._metadata.add_json(key, value)
 
     def preset_metadata_json(self, key: str, value: str) -> None:
-        """Like `add_metadata_json`, for all windows that are saved from now on.
+        """Like `add_metadata_json`, for all windows saved from now on.
 
         Raises:
-            UsageError: The key is one of the trace's own, or the value isn't JSON.
+            UsageError: The key is reserved, or the value isn't JSON.
         """
         self._metadata.preset_json(key, value)
 
     # torch.profiler
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
-        """Have a function name the windows that begin from now on; None gives a window the same id on all ranks."""
+        """Set a function that returns the ids of later windows; None gives a window the same id on all ranks."""
         self._callbacks.trace_id = _checked_callback("callback", callback)
 
     def get_trace_id(self) -> str | None:
-        """Return the id of the window that began last; None before the first."""
+        """Return the id of the last window that began; None before the first."""
         return self._controller.last_trace_id
 
     def export_chrome_trace(self, path: str | os.PathLike[str], use_python_export: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002  as in torch
-        """Write the last window's trace as a file of your own too, compressed if its name ends in `.gz`.
+        """Write the last window's trace also to a file of your choice, compressed if its name ends in `.gz`.
 
-        In `on_trace_ready` and `on_window` that is the window they are called for. Later the trace is copied that is
-        saved anyway; if it is still being written, this waits. Where there is none, the log says why.
+        In `on_trace_ready` and `on_window` that is the window they are called for. Later, the saved trace is copied; if
+        it is still being written, this waits. If there is none, the log says why.
 
         Args:
-            path: The file; one of that name is replaced.
-            use_python_export: As in torch, and of no effect: the recorder writes the file.
+            path: The file; an existing one is replaced.
+            use_python_export: As in torch, but without effect: the recorder writes the file.
 
         Raises:
             UsageError: On another thread, or before the Tracer's `with`.
@@ -509,18 +508,18 @@ class Tracer:
             self._controller.last_window.export_or_log(Path(path))
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any]) -> None:  # noqa: FBT001  as in torch
-        """Stop or go on collecting some activities within a window; see torch.profiler.profile.
+        """Stop or resume collecting some activities within a window; see torch.profiler.profile.
 
         Raises:
             UsageError: On another thread, or outside the Tracer's `with`.
         """
         if self._enabled:
-            self._owner.check("toggle what is collected")
+            self._owner.check("change what is collected")
             if self._controller.profiler is not None:
                 self._controller.profiler.toggle_collection_dynamic(enable, activities)
 
     def key_averages(self, *args: Any, **kwargs: Any) -> Any:
-        """The last window's operators by name, none where there is no window; see torch.profiler.profile.
+        """Return the last window's operators by name, none if there is no window; see torch.profiler.profile.
 
         Raises:
             UsageError: It isn't in memory.
@@ -528,7 +527,7 @@ class Tracer:
         return self._results.key_averages(*args, **kwargs)
 
     def events(self) -> Any:
-        """The last window's events, none where there is no window; see torch.profiler.profile.
+        """Return the last window's events, none if there is no window; see torch.profiler.profile.
 
         Raises:
             UsageError: It isn't in memory.
@@ -544,10 +543,10 @@ class Tracer:
         self._results.export_stacks(path, metric)
 
     def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
-        """Write what the last window's memory was used for; see torch.profiler.profile.
+        """Write the last window's memory timeline; see torch.profiler.profile.
 
         Raises:
-            UsageError: It isn't in memory, or has not all that is needed.
+            UsageError: It isn't in memory, or lacks an option that is needed.
         """
         self._results.export_memory_timeline(path, device)
 
@@ -560,7 +559,7 @@ def _window_callbacks(
     """Return the functions that are called for each window.
 
     Raises:
-        UsageError: One of them is none.
+        UsageError: One of them isn't callable.
     """
     if isinstance(on_trace_ready, TraceHandler):
         raise UsageError("A Tracer saves its windows itself: trace_handler() is for torch.profiler.profile.")
@@ -572,20 +571,20 @@ def _window_callbacks(
 
 
 def _checked_callback(name: str, callback: T) -> T:
-    """Return a function of the program's, or None.
+    """Return a callback of the program, or None.
 
     Raises:
         UsageError: It is neither.
     """
     if callback is not None and not callable(callback):
-        raise UsageError(f"{name}={callback!r} is no function.")
+        raise UsageError(f"{name}={callback!r} isn't callable.")
     return callback
 
 
 def _on_saved(
     curves: Curves, callback: Callable[[Path, Mapping[str, Any]], object] | None, path: Path, window: Mapping[str, Any]
 ) -> None:
-    """Pass on that a trace was saved."""
+    """Add a saved trace to the curves, and call the program's callback."""
     curves.window(path, int(window.get("span") or 0))
     if callback is not None:
         callback(path, window)

@@ -1,7 +1,7 @@
-"""Files in folders that others may write to: links aren't followed, nothing is waited for, and no file is too large.
+"""Safe access to files in folders that others may write to: no links, no blocking, and limited sizes.
 
-A run's folder may be shared, or come from somebody else. A named pipe in the place of a file would hold whoever opens
-it, a link would lead to any other file, and a size is only what somebody wrote there.
+A run's folder may be shared, or come from another user. A named pipe in place of a file would block a reader, a link
+could lead to any other file, and a file may have any size.
 
 This module imports nothing but the standard library.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_JSON_BYTES = 32 << 20
-"""How large a file may be of which all has to be read: `run.json` of a hundred thousand ranks is smaller."""
+"""The maximum size of a file that is read as a whole: the `run.json` of a hundred thousand ranks is smaller."""
 
 _PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -27,24 +27,24 @@ def _open_regular(path: Path, flags: int) -> int:
     descriptor = os.open(path, flags | _PLAIN | _BINARY)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(f"{path} is no plain file")
+        raise OSError(f"{path} isn't a plain file")
     return descriptor
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """Open a file to read it.
+    """Open a file for reading.
 
     Raises:
-        OSError: It isn't there, can't be read, or is a link, a pipe or the like.
+        OSError: It doesn't exist, can't be read, or is a link, a pipe or the like.
     """
     return os.fdopen(_open_regular(path, os.O_RDONLY), "rb")
 
 
 def read_plain(path: Path, most_bytes: int = MOST_JSON_BYTES) -> bytes:
-    """Return what a file holds.
+    """Return the content of a file.
 
     Raises:
-        OSError: As `open_plain`, or it is larger than `most_bytes`.
+        OSError: As for `open_plain`, or it is larger than `most_bytes`.
     """
     with open_plain(path) as file:
         data = file.read(most_bytes + 1)
@@ -54,7 +54,7 @@ def read_plain(path: Path, most_bytes: int = MOST_JSON_BYTES) -> bytes:
 
 
 def read_json(path: Path, most_bytes: int = MOST_JSON_BYTES) -> Any:
-    """The value of a JSON file; None if there is none or it isn't JSON."""
+    """Return the value of a JSON file; None if it doesn't exist or isn't JSON."""
     try:
         return json.loads(read_plain(path, most_bytes))
     except (OSError, ValueError, RecursionError):
@@ -62,10 +62,10 @@ def read_json(path: Path, most_bytes: int = MOST_JSON_BYTES) -> Any:
 
 
 def append_plain(path: Path, data: bytes) -> None:
-    """Write to the end of a file that is there.
+    """Append to an existing file.
 
     Raises:
-        OSError: It isn't there, can't be written, or is a link, a pipe or the like.
+        OSError: It doesn't exist, can't be written, or is a link, a pipe or the like.
     """
     with os.fdopen(_open_regular(path, os.O_WRONLY | os.O_APPEND), "ab") as file:
         file.write(data)
@@ -75,7 +75,7 @@ def touch_plain(path: Path) -> None:
     """Set a file's times to now.
 
     Raises:
-        OSError: As `append_plain`.
+        OSError: As for `append_plain`.
     """
     if os.utime in os.supports_fd:
         descriptor = _open_regular(path, os.O_WRONLY)
@@ -88,18 +88,18 @@ def touch_plain(path: Path) -> None:
 
 
 def is_below(path: Path, folder: Path) -> bool:
-    """Whether a path lies in a folder, wherever links on its way lead; the last part may be a link itself."""
+    """Whether a path is inside a folder after resolving links; only the last part may be a link itself."""
     try:
         return path.parent.resolve().is_relative_to(folder.resolve()) and path.name not in ("", ".", "..")
-    except (OSError, ValueError, RuntimeError):  # a circle of links; no name
+    except (OSError, ValueError, RuntimeError):  # a cycle of links, or an invalid name
         return False
 
 
 def make_folder_below(run: Path, *names: str) -> Path:
-    """Make a folder in a run's folder, level by level, and follow no link on the way.
+    """Create a folder in a run's folder, level by level, without following links.
 
     Raises:
-        OSError: It can't be made, or one of its levels is a link.
+        OSError: It can't be created, or one of its levels is a link.
     """
     run.mkdir(parents=True, exist_ok=True)
     folder = run

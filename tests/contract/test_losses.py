@@ -132,7 +132,7 @@ def test_where_the_writer_died_too_the_journal_tells_of_the_loss(kinetoscope, tm
     journal(run, 0, steps=39, window=38, world_size=1)
     code, out, _ = kinetoscope("check", str(tmp_path))
     assert code == 1
-    assert "rank 0: it is gone, and was recording since step 38; kinetoscope recover" in out
+    assert "rank 0: its process is gone, and was recording since step 38; kinetoscope recover" in out
     assert kinetoscope("recover", str(run))[0] == 0
     code, out, _ = kinetoscope("check", str(tmp_path))
     assert code == 1

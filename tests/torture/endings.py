@@ -62,10 +62,10 @@ def during_the_save(name):
 
 def with_a_handler_of_its_own(name):
     """A program that writes a checkpoint: it ends when it sees fit, and in good order."""
-    told = []
-    signal.signal(signal.SIGTERM, lambda *_: told.append("checkpoint"))
+    calls = []
+    signal.signal(signal.SIGTERM, lambda *_: calls.append("checkpoint"))
     learned = trained(name, ends)
-    os._exit(7 if told == ["checkpoint"] and learned == 8 * 64 else 1)
+    os._exit(7 if calls == ["checkpoint"] and learned == 8 * 64 else 1)
 
 
 def with_a_handler_that_leaves(name):
@@ -80,15 +80,15 @@ def with_the_signal_ignored(name):
 
 def with_a_handler_in_front(name):
     """A handler that is installed later and calls the one before, as programs do: the program decides when it ends."""
-    told = []
+    calls = []
 
     def end(_tracer):
         before = signal.getsignal(signal.SIGTERM)
-        signal.signal(signal.SIGTERM, lambda *received: (told.append(1), before(*received)))
+        signal.signal(signal.SIGTERM, lambda *received: (calls.append(1), before(*received)))
         os.kill(os.getpid(), signal.SIGTERM)
 
     learned = trained(name, end)
-    os._exit(8 if told == [1] and learned == 8 * 64 else 1)
+    os._exit(8 if calls == [1] and learned == 8 * 64 else 1)
 
 
 def with_a_profiler_of_its_own(name):

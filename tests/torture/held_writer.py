@@ -15,12 +15,12 @@ def main(queue, parent, places):
     """Run `writer_process.main` on a spool, with its arguments as strings."""
     merge_events = commit.merge_events
 
-    def held(source, packed, *more):
+    def wait_and_merge(source, packed, *more):
         Path(os.environ["TORTURE"], "merging").touch()
         wait_for(lambda: _is_over(Path(queue), int(parent)))
         return merge_events(source, packed, *more)
 
-    commit.merge_events = held
+    commit.merge_events = wait_and_merge
     writer_process.main(queue, int(parent), json.loads(places))
 
 

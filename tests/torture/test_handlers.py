@@ -44,22 +44,22 @@ EXPECTED = {
 def test_what_was_recorded_is_saved_and_the_job_ends_as_it_would_have(jobs, name):
     folder, statuses = jobs
     status, spans = EXPECTED[name]
-    found = traces_in(folder / name)
-    told = {span: trace["kinetoscope"] for span, trace in found.items()}
+    traces = traces_in(folder / name)
+    metadata = {span: trace["kinetoscope"] for span, trace in traces.items()}
     assert statuses[name] == status
-    facts = {s: (steps_of(found[s]), told[s]["reason"], told[s]["is_complete"]) for s in found}
+    facts = {s: (steps_of(traces[s]), metadata[s]["reason"], metadata[s]["is_complete"]) for s in traces}
     assert facts == {("rank0", span): expected for span, expected in spans.items()}
 
 
 def test_a_profiler_of_the_program_s_own_ends_the_window_instead_of_the_process(jobs):
     folder, statuses = jobs
     assert statuses["own-profiler"] == 0
-    found = traces_in(folder / "own-profiler")
-    assert {span: trace["kinetoscope"]["reason"] for span, trace in found.items()} == {
+    traces = traces_in(folder / "own-profiler")
+    assert {span: trace["kinetoscope"]["reason"] for span, trace in traces.items()} == {
         ("rank0", 3): "another profiler",
         ("rank0", 10): "schedule",
     }
-    assert [steps_of(found["rank0", span]) for span in (3, 10)] == [[2, 3], [7, 8, 9]]
+    assert [steps_of(traces["rank0", span]) for span in (3, 10)] == [[2, 3], [7, 8, 9]]
     inner = json.loads((folder / "inner.json").read_text())
     assert any(event["name"] == "aten::relu" for event in inner["traceEvents"])
 

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from torture.truth import Rank, Truth, Window, assert_truth, said
+from torture.truth import Rank, Truth, Window, assert_truth, run_command
 
 FIRST, SECOND = {(0, 5): Window((2, 3, 4))}, {(0, 10): Window((7, 8, 9))}
 WHOLE = Truth({**FIRST, **SECOND}, {0: Rank("ended", "end", 12)})
@@ -23,7 +23,7 @@ def start(server, tmp_path):
     return start
 
 
-def held(job, truth, logdir, run):
+def assert_job(job, truth, logdir, run):
     """Hold the truth of the run of one of these jobs."""
     assert_truth(logdir / run, job.scratch, truth)
 
@@ -38,7 +38,7 @@ def test_two_jobs_of_one_name_at_once_have_a_folder_each(start, tmp_path):
         assert job.ended() == 0, job.words
     assert sorted(path.name for path in (tmp_path / "logdir").iterdir()) == ["job", "job.1"]
     for run in ("job", "job.1"):
-        held(jobs[0], WHOLE, tmp_path / "logdir", run)
+        assert_job(jobs[0], WHOLE, tmp_path / "logdir", run)
 
 
 @pytest.mark.parametrize("event", ["SIGTERM", "SIGKILL"])
@@ -47,13 +47,13 @@ def test_the_job_that_comes_after_one_that_died_has_a_folder_of_its_own(start, t
     assert first.ended() == -getattr(signal, event), first.words
     second = start("second", name=None)
     assert second.ended() == 0, second.words
-    held(second, WHOLE, tmp_path / "logdir", "job.1")
+    assert_job(second, WHOLE, tmp_path / "logdir", "job.1")
     if event == "SIGTERM":
         partial = {(0, 8): Window((7, 8), "sigterm", is_complete=False)}
-        held(first, Truth({**FIRST, **partial}, {0: Rank("ended", "sigterm", 8)}), tmp_path / "logdir", "job")
+        assert_job(first, Truth({**FIRST, **partial}, {0: Rank("ended", "sigterm", 8)}), tmp_path / "logdir", "job")
     else:
         ranks = {0: Rank("dead", None, 8, recovered=8)}
-        held(first, Truth(FIRST, ranks, lost=1, names=("rank 0", "since step 7")), tmp_path / "logdir", "job")
+        assert_job(first, Truth(FIRST, ranks, lost=1, names=("rank 0", "since step 7")), tmp_path / "logdir", "job")
 
 
 def test_a_job_that_goes_on_in_the_folder_of_one_that_was_killed_leaves_its_journal(start, tmp_path):
@@ -63,7 +63,7 @@ def test_a_job_that_goes_on_in_the_folder_of_one_that_was_killed_leaves_its_jour
     second = start("second", options=options)
     assert second.ended() == 0, second.words
     ranks = {0: Rank("ended", "end", 12, recovered=8)}
-    held(second, Truth({**FIRST, **SECOND}, ranks), tmp_path / "logdir", "job")
+    assert_job(second, Truth({**FIRST, **SECOND}, ranks), tmp_path / "logdir", "job")
 
 
 def test_a_run_that_was_moved_is_still_told_about_truly(server, tmp_path):
@@ -80,6 +80,6 @@ def test_a_run_whose_only_window_was_lost_is_named_among_others_that_are_whole(s
     for name, how, status in (("lost", {"at": "window", "event": "SIGKILL"}, -signal.SIGKILL), ("whole", {}, 0)):
         job = start(name, name=name, **how)
         assert job.ended() == status, job.words
-    answer = said("check", tmp_path / "logdir")
+    answer = run_command("check", tmp_path / "logdir")
     assert answer.status == 1, answer.text
     assert re.search(r"lost/run.json: .*rank 0.*since step 2", answer.text), answer.text

@@ -13,7 +13,7 @@ import pytest
 
 from support.processes import ENVIRON
 from torture.permissions import heed_permissions
-from torture.truth import Rank, Truth, Window, said, windows_in
+from torture.truth import Rank, Truth, Window, run_command, windows_in
 
 DISKS = Path(__file__).with_name("disks.py")
 FIRST, SECOND = {(0, 5): Window((2, 3, 4))}, {(0, 10): Window((7, 8, 9))}
@@ -111,7 +111,7 @@ def test_a_logdir_that_becomes_read_only_costs_nothing(server, tmp_path, goes_el
     done = recover()
     assert done.returncode == 0, done.stderr
     assert {**FIRST, **SECOND}.items() <= windows_in(job.run).items()
-    assert said("check", job.run, scratch=job.scratch).status == 0
+    assert run_command("check", job.run, scratch=job.scratch).status == 0
 
 
 def test_a_logdir_that_is_a_file_costs_the_windows_and_not_the_training(server, tmp_path):

@@ -13,7 +13,7 @@ import pytest
 
 from support.processes import ENVIRON
 from support.waiting import wait_for
-from torture.truth import LIMIT_S, OneOf, Rank, Truth, Window, assert_truth, kill, said, wait_until_gone
+from torture.truth import LIMIT_S, OneOf, Rank, Truth, Window, assert_truth, kill, run_command, wait_until_gone
 
 PROGRAM = Path(__file__).with_name("ranks.py")
 PEER_DIED = OneOf("sigterm", "exception: RuntimeError", "exception: DistBackendError")
@@ -97,12 +97,14 @@ def test_where_a_rank_hangs_is_said_and_what_was_recorded_is_saved_when_the_job_
     job = launch(rank=1, at="second window", event="hang")
     run = job.folder / "logdir" / "job"
     job.wait_for(run.exists)
-    words = job.wait_for(lambda: text if (text := said("status", run).out).count("step 8 hangs for") == 2 else "")
+    words = job.wait_for(
+        lambda: text if (text := run_command("status", run).out).count("step 8 hangs for") == 2 else ""
+    )
     assert "rank 0: running, 8 steps, recording" in words
     assert "rank 1: running, 8 steps, recording" in words
     assert "all_reduce" in words
-    assert said("check", run).status == 0  # what is open isn't lost
-    assert "wait" in said("recover", run, scratch=job.folder / "scratch").text
+    assert run_command("check", run).status == 0  # what is open isn't lost
+    assert "wait" in run_command("recover", run, scratch=job.folder / "scratch").text
     job.process.send_signal(signal.SIGTERM)
     assert job.ended() != 0
     windows = {

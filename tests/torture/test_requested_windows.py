@@ -35,10 +35,10 @@ def torchrun(folder, ranks):
             process.communicate(timeout=120)
 
 
-def window(process, run, ranks, known):
+def window(process, run, ranks, earlier):
     """The traces of one more window, when each rank has one."""
-    fresh = wait_for_job(lambda: paths if len(paths := set(run.glob("*.gz")) - known) == ranks else None, process)
-    known |= fresh
+    fresh = wait_for_job(lambda: paths if len(paths := set(run.glob("*.gz")) - earlier) == ranks else None, process)
+    earlier |= fresh
     names = {path.name for path in fresh}
     return {
         worker: trace
@@ -58,12 +58,12 @@ def requests_of(status):
 
 def test_all_ranks_record_the_same_steps_on_request_and_what_they_have_when_one_is_killed(tmp_path):
     with torchrun(tmp_path, 4) as (process, run):
-        known = set()
+        earlier = set()
         write_request(run, Request(steps=3, options={"with_stack": True}))
-        first = window(process, run, 4, known)
+        first = window(process, run, 4, earlier)
         pid = rank_statuses(run)[2].pid
         os.kill(pid, signal.SIGUSR2)
-        second = window(process, run, 4, known)
+        second = window(process, run, 4, earlier)
         request = Request(steps=10_000, ranks=(0, 3))
         write_request(run, request)
         wait_for_job(recording(run, request, 2), process)
@@ -72,16 +72,16 @@ def test_all_ranks_record_the_same_steps_on_request_and_what_they_have_when_one_
         code, _, _ = ended(process)
     assert code != 0
     for traces, reason, has_stacks in ((first, "file", True), (second, "signal", False)):
-        told = {worker: trace["kinetoscope"] for worker, trace in traces.items()}
-        assert set(told) == {"rank0", "rank1", "rank2", "rank3"}
-        assert {(t["reason"], t["is_complete"], t["options"]["with_stack"]) for t in told.values()} == {
+        metadata = {worker: trace["kinetoscope"] for worker, trace in traces.items()}
+        assert set(metadata) == {"rank0", "rank1", "rank2", "rank3"}
+        assert {(t["reason"], t["is_complete"], t["options"]["with_stack"]) for t in metadata.values()} == {
             (reason, True, has_stacks)
         }
         ((steps, count),) = {(tuple(steps_of(trace)), len(steps_of(trace))) for trace in traces.values()}
         assert count == 3
         assert steps == tuple(range(steps[0], steps[0] + 3))
         assert any(event["name"] == "exchange" for event in traces["rank1"]["traceEvents"])
-    (partial,) = wait_for(lambda: set(run.glob("*.gz")) - known)
+    (partial,) = wait_for(lambda: set(run.glob("*.gz")) - earlier)
     assert partial.name.startswith("rank0.")
     ((_, trace),) = [item for item in traces_in(run).items() if item[1]["kinetoscope"]["is_complete"] is False]
     assert trace["kinetoscope"]["reason"] in ("sigterm", "exception: RuntimeError", "exception: DistBackendError")

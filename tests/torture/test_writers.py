@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from torture.truth import Rank, Truth, Window, processes_of, said, wait_until_gone
+from torture.truth import Rank, Truth, Window, processes_of, run_command, wait_until_gone
 
 FIRST, SECOND = {(0, 5): Window((2, 3, 4))}, {(0, 10): Window((7, 8, 9))}
 WHOLE = Truth({**FIRST, **SECOND}, {0: Rank("ended", "end", 12)})
@@ -43,12 +43,12 @@ def test_the_end_says_what_it_waits_for_when_the_writer_is_stopped(server, tmp_p
     try:
         assert re.search(r"(?i)wait", job.words), job.words
         assert "still being written" in job.words
-        checked = said("check", job.run, scratch=job.scratch)
+        checked = run_command("check", job.run, scratch=job.scratch)
         assert checked.status == 1, checked.text
         assert re.search(r"rank 0: span .*10 isn't written yet", checked.text), checked.text
-        recovering = said("recover", job.run, scratch=job.scratch)
+        recovering = run_command("recover", job.run, scratch=job.scratch)
         assert recovering.status == 1, recovering.text
-        assert "still at work" in recovering.text
+        assert "still writing" in recovering.text
     finally:
         os.kill(writer, signal.SIGCONT)
     wait_until_gone(job.mark)
@@ -59,10 +59,10 @@ def test_the_end_says_what_it_waits_for_when_the_writer_is_stopped(server, tmp_p
 def test_a_training_that_is_stopped_goes_on_where_it_was(server, tmp_path, phase):
     job = server.start(tmp_path, at=phase, event="SIGSTOP")
     assert server.ask(stopped=job.pid, limit_s=60) is None
-    seen = said("status", job.run).out
-    assert "rank 0: " in seen
-    assert "rank 0: dead" not in seen
-    assert "rank 0: ended" not in seen
+    output = run_command("status", job.run).out
+    assert "rank 0: " in output
+    assert "rank 0: dead" not in output
+    assert "rank 0: ended" not in output
     os.kill(job.pid, signal.SIGCONT)
     assert job.ended() == 0, job.words
     job.holds(WHOLE)

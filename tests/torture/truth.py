@@ -111,7 +111,7 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class Said:
+class CommandResult:
     """What a command said: its exit status, and its words on both streams."""
 
     status: int
@@ -124,7 +124,7 @@ class Said:
         return self.out + self.err
 
 
-def said(*arguments: object, scratch: Path | None = None) -> Said:
+def run_command(*arguments: object, scratch: Path | None = None) -> CommandResult:
     """Run one of our commands in this process, with a folder for temporary files."""
     out, err = io.StringIO(), io.StringIO()
     with (
@@ -137,18 +137,18 @@ def said(*arguments: object, scratch: Path | None = None) -> Said:
         except SystemExit as left:
             status = int(left.code or 0)
     assert "Traceback" not in out.getvalue() + err.getvalue()
-    return Said(status, out.getvalue(), err.getvalue())
+    return CommandResult(status, out.getvalue(), err.getvalue())
 
 
 def processes_of(mark: str) -> list[int]:
     """The processes whose environment holds a text, as far as they are alive; this one's is never changed."""
-    found = []
+    pids = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with contextlib.suppress(OSError):
                 if mark.encode() in (folder / "environ").read_bytes():
-                    found.append(int(folder.name))
-    return found
+                    pids.append(int(folder.name))
+    return pids
 
 
 def kill(mark: str) -> None:
@@ -212,15 +212,15 @@ def assert_tidy(run: Path, scratch: Path) -> None:
 
 def windows_in(run: Path) -> dict[tuple[int, int], Window]:
     """The windows of a run that were saved, by rank and span, each opened with all that opens traces."""
-    found = {}
+    windows = {}
     for (worker, span), trace in traces_in(run).items():
-        known, path = trace["kinetoscope"], run / f"{worker}.{span}.pt.trace.json.gz"
-        if not known.get("is_recovered"):
-            window = Window(tuple(steps_of(trace)), known["reason"], known["is_complete"])
-            found[int(worker.removeprefix("rank")), span] = window
+        metadata, path = trace["kinetoscope"], run / f"{worker}.{span}.pt.trace.json.gz"
+        if not metadata.get("is_recovered"):
+            window = Window(tuple(steps_of(trace)), metadata["reason"], metadata["is_complete"])
+            windows[int(worker.removeprefix("rank")), span] = window
             assert any(event.get("cat") == "cpu_op" for event in trace["traceEvents"])
         assert kinetoscope_tb.open(path).steps["step"].to_list() == [str(step) for step in steps_of(trace)]
-    return found
+    return windows
 
 
 def assert_windows(run: Path, windows: dict[tuple[int, int], Window]) -> None:
@@ -249,7 +249,7 @@ def assert_manifest(run: Path, keys: set[tuple[int, int]], truth: Truth) -> None
 
 def assert_check(run: Path, scratch: Path, lost: int, names: tuple[str, ...]) -> None:
     """It fails if and only if something was lost; it names it and counts it."""
-    answer = said("check", run, scratch=scratch)
+    answer = run_command("check", run, scratch=scratch)
     if not any(run.glob("*.gz")):
         assert answer.status == 1, answer.text
         assert names or "There is no trace in" in answer.text
@@ -267,19 +267,21 @@ def assert_check(run: Path, scratch: Path, lost: int, names: tuple[str, ...]) ->
 
 def assert_status(run: Path, ranks: dict[int, Rank]) -> None:
     """Each process's state, why it ended, and how far it came."""
-    known = {rank["rank"]: rank for rank in json.loads(said("status", run, "--format", "json").out)["ranks"]}
+    status_by_rank = {
+        rank["rank"]: rank for rank in json.loads(run_command("status", run, "--format", "json").out)["ranks"]
+    }
     assert {
         number: (rank["state"], rank["reason"], rank["completed"], rank["is_recording"] and rank["state"] == "ended")
-        for number, rank in known.items()
+        for number, rank in status_by_rank.items()
     } == {number: (rank.state, rank.reason, rank.completed, False) for number, rank in ranks.items()}
-    words = said("status", run).out
+    words = run_command("status", run).out
     for number, rank in ranks.items():
         assert f"rank {number}: {rank.state}" in words, words
 
 
 def assert_recover(run: Path, scratch: Path, truth: Truth) -> None:
     """It brings back what can be, does nothing the second time, and `check` is right afterwards."""
-    answer = said("recover", run, scratch=scratch)
+    answer = run_command("recover", run, scratch=scratch)
     assert answer.status == 0, answer.text
     assert windows_in(run) == {**truth.windows, **truth.finished}
     recovered = {
@@ -289,7 +291,7 @@ def assert_recover(run: Path, scratch: Path, truth: Truth) -> None:
     }
     assert recovered == {n: rank.recovered for n, rank in truth.ranks.items() if rank.recovered is not None}
     files = files_in(run)
-    again = said("recover", run, scratch=scratch)
+    again = run_command("recover", run, scratch=scratch)
     assert (again.status, files_in(run)) == (0, files), again.text
     assert "nothing to recover" in again.text
     assert_check(run, scratch, truth.lost if truth.lost_after is None else truth.lost_after, ())

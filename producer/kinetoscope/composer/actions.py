@@ -1,4 +1,4 @@
-"""What is done with a batch."""
+"""What the profiler does during a batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ProfilerAction(str, Enum):
 
 
 RECORDING = (ProfilerAction.WARMUP, ProfilerAction.ACTIVE, ProfilerAction.ACTIVE_AND_SAVE)
-"""When markers are recorded, unless they say otherwise."""
+"""The actions during which markers are recorded by default."""
 
 ACTIVE = (ProfilerAction.ACTIVE, ProfilerAction.ACTIVE_AND_SAVE)
 

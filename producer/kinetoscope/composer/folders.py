@@ -1,4 +1,4 @@
-"""Where traces go: under which names, and whether their folder is free."""
+"""Folders and names of Composer's traces, and whether a folder is free."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _count = itertools.count()
 
 
 def run_values(state: State) -> dict[str, Any]:
-    """The variables of folders' names."""
+    """Return the variables of folder names."""
     return rank_values(current_rank_info(), state.run_name, local_world_size())
 
 
 def name_values(state: State, timestamp: Timestamp) -> dict[str, Any]:
-    """The variables of files' names."""
+    """Return the variables of file names."""
     return {**run_values(state), **timestamp.progress.to_json()}
 
 
 def remote_name(template: str | None, state: State) -> str | None:
-    """Return the URL that a remote file's name stands for; None where there is no place to copy to."""
+    """Return the URL of a remote file name; None if there is no remote."""
     if template is None:
         return None
     template = format_name(template, run_values(state))
@@ -41,24 +41,24 @@ def remote_name(template: str | None, state: State) -> str | None:
 
 
 def claim_folder(template: str, state: State, *, overwrite: bool) -> Path:
-    """Make the folder and return it. All ranks look before any of them writes.
+    """Create the folder and return it. All ranks check it before any of them writes.
 
     Raises:
-        FileExistsError: It holds files, on this machine or on another rank's, and they may not be overwritten.
+        FileExistsError: It has files, here or on another rank's machine, and `overwrite` is False.
     """
     folder = Path(format_name(template, run_values(state))).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     existing = None if overwrite else first_file(folder)
     if not overwrite and _is_bad_anywhere(is_bad_here=existing is not None):
         where = (
-            f"{folder} holds {existing.relative_to(folder)}" if existing else f"{folder} isn't empty on another rank"
+            f"{folder} contains {existing.relative_to(folder)}" if existing else f"{folder} isn't empty on another rank"
         )
-        raise FileExistsError(f"{where}: choose another folder or run name, or say overwrite=True.")
+        raise FileExistsError(f"{where}: choose another folder or run name, or set overwrite=True.")
     return folder
 
 
 def first_file(folder: Path) -> Path | None:
-    """Some file in the folder, at any depth; hidden files and folders don't count."""
+    """Return any file in the folder, at any depth, except hidden ones; None if there is none."""
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         visible = sorted(name for name in files if not name.startswith("."))
@@ -68,9 +68,9 @@ def first_file(folder: Path) -> Path | None:
 
 
 def _is_bad_anywhere(*, is_bad_here: bool) -> bool:
-    """Whether any rank found something; waits for all of them, since the first one that goes on may write at once.
+    """Whether the folder of any rank has files; waits for all ranks, since the first one to continue may write at once.
 
-    A rank that never comes is waited for in vain for some time only.
+    The wait for a rank that never arrives ends after a timeout.
     """
     store = default_store() if is_distributed() else None
     if store is None:
@@ -82,6 +82,6 @@ def _is_bad_anywhere(*, is_bad_here: bool) -> bool:
             store.set(f"{key}/all", "")
         store.wait([f"{key}/all"], _PATIENCE)
         bad = store.add(f"{key}/bad", 0)
-    except RuntimeError:  # a store whose server is gone, or that waited in vain
+    except RuntimeError:  # the store's server is gone, or the wait timed out
         return is_bad_here
     return bool(bad)

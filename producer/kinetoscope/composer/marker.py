@@ -1,4 +1,4 @@
-"""Markers: ranges, moments and values that a program names."""
+"""Markers: ranges, instants and values that a program names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class MarkerWriter:
-    """Writes markers: gives them to the trace handlers, and to torch's trace where there is one.
+    """Passes markers on to the trace handlers, and to torch's trace if there is one.
 
     Args:
         torch_profiler: Records torch's trace; None if nothing does.
@@ -34,7 +34,7 @@ class MarkerWriter:
         self._torch_profiler = torch_profiler
         self.trace_handlers: Sequence[TraceHandler] = ()
         self.action = ProfilerAction.SKIP
-        """What is done with the batch that is under way, or comes next."""
+        """The action of the current batch, or of the next one."""
         self.state: State | None = None
         """The state of the training."""
 
@@ -42,7 +42,7 @@ class MarkerWriter:
         return Timestamp() if self.state is None else self.state.timestamp
 
     def begin(self, name: str, categories: Sequence[str]) -> Any:
-        """Begin a range; return what `end` needs."""
+        """Begin a range; return the value to pass to `end`."""
         token = None if self._torch_profiler is None else self._torch_profiler.begin_marker(name, categories)
         self._duration(name, categories, is_start=True)
         return token
@@ -59,7 +59,7 @@ class MarkerWriter:
             handler.process_duration_event(name, categories, is_start, timestamp, now)
 
     def instant(self, name: str, categories: Sequence[str]) -> None:
-        """Say that something happens now."""
+        """Record an instant."""
         now, timestamp = time.time_ns(), self._timestamp()
         if self._torch_profiler is not None and self._torch_profiler.tracer is not None:
             self._torch_profiler.tracer.instant(name, categories=categories)
@@ -67,7 +67,7 @@ class MarkerWriter:
             handler.process_instant_event(name, categories, timestamp, now)
 
     def counter(self, name: str, categories: Sequence[str], values: Mapping[str, float], unit: str | None) -> None:
-        """Say what some values are now."""
+        """Record the current values."""
         now, timestamp = time.time_ns(), self._timestamp()
         if self._torch_profiler is not None and self._torch_profiler.tracer is not None:
             self._torch_profiler.tracer.counter(name, values, unit=unit)
@@ -76,11 +76,10 @@ class MarkerWriter:
 
 
 class Marker:
-    """Something that the program names; `Profiler.marker` makes it.
+    """A named range, instant or counter; `Profiler.marker` makes it.
 
-    What begins while the profiler records is recorded when it ends, whatever the profiler does then; what begins while
-    it doesn't isn't, so that no end is without its beginning. A range may be open several times, within itself and on
-    several threads.
+    A range is recorded if the profiler records when it begins, no matter what it does when the range ends, so that
+    each end has its begin. A range may be open several times, nested and on several threads.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class Marker:
         """Begin a range.
 
         Raises:
-            RuntimeError: It has begun on this thread and not ended.
+            RuntimeError: It is already open on this thread.
         """
         if getattr(self._local, "started", None) is not None:
             raise RuntimeError(f"Marker {self.name!r} was started twice; finish() it first.")
@@ -114,7 +113,7 @@ class Marker:
         """End the range that `start` began.
 
         Raises:
-            RuntimeError: None has begun on this thread.
+            RuntimeError: It isn't open on this thread.
         """
         started = getattr(self._local, "started", None)
         if started is None:
@@ -123,7 +122,7 @@ class Marker:
         self._end(started[0])
 
     def _begin(self) -> Any:
-        """Begin a range; what `_end` wants to know of it, None if it isn't recorded."""
+        """Begin a range; return the value that `_end` needs, None if the range isn't recorded."""
         if not self._is_recorded():
             return None
         token = self._writer.begin(self.name, self.categories)
@@ -157,7 +156,7 @@ class Marker:
     def __call__(self, func: None = None) -> Marker: ...
 
     def __call__(self, func: Callable[P, T] | None = None) -> Callable[P, T] | Marker:
-        """Return the function, each call of which is a range; it returns what the function does."""
+        """Return a wrapper of the function that records each call as a range."""
         if func is None:
             return self
 
@@ -171,19 +170,19 @@ class Marker:
 
         return marked
 
-    # Moments and values
+    # Instants and values
 
     def instant(self) -> None:
-        """Say that it happens now."""
+        """Record it as an instant."""
         if self._is_recorded():
             self._writer.instant(self.name, self.categories)
 
     def counter(self, values: Mapping[str, float], *, unit: str | None = None) -> None:
-        """Say what some values are now.
+        """Record the current values.
 
         Args:
             values: Numbers by name.
-            unit: What they are in, for viewers of torch's trace.
+            unit: Their unit, for viewers of torch's trace.
         """
         if self._is_recorded():
             self._writer.counter(self.name, self.categories, values, unit)

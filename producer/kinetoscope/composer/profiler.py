@@ -1,4 +1,4 @@
-"""Composer's Profiler: a schedule, and everything that records by it."""
+"""Composer's Profiler: a schedule, and the recorders that follow it."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
 
 
 class Profiler:
-    """Records a training by a schedule.
+    """Records a training according to a schedule.
 
     Args:
         schedule: Is called before each batch with the state; returns what to do with it; see `cyclic_schedule`.
-        trace_handlers: What writes markers down: one or several `TraceHandler`.
-        sys_prof_cpu: Whether to record how busy the processors are.
+        trace_handlers: One or several `TraceHandler`, which write the markers.
+        sys_prof_cpu: Whether to record CPU utilization.
         sys_prof_memory: Whether to record memory.
         sys_prof_disk: Whether to record disks.
         sys_prof_net: Whether to record networks.
-        sys_prof_stats_thread_interval_seconds: How often these are read.
-        torch_prof_folder: See `TorchProfiler`, as all below; a name without `torch_prof_` is the same there.
-        torch_prof_filename: Of a trace.
-        torch_prof_remote_file_name: Of its copy elsewhere; may be a URL, such as `s3://bucket/path/to/file`.
-        torch_prof_memory_filename: Of a picture of what memory was used for; None for none.
-        torch_prof_memory_remote_file_name: Of its copy elsewhere.
-        torch_prof_overwrite: Whether older traces may be there.
+        sys_prof_stats_thread_interval_seconds: Seconds between two samples.
+        torch_prof_folder: See `TorchProfiler`, where this and all below have the same names without `torch_prof_`.
+        torch_prof_filename: The name of a trace.
+        torch_prof_remote_file_name: The name of its remote copy; may be a URL, such as `s3://bucket/path/to/file`.
+        torch_prof_memory_filename: The name of the memory timeline; None for none.
+        torch_prof_memory_remote_file_name: The name of its remote copy.
+        torch_prof_overwrite: Whether the folder may have older traces.
         torch_prof_use_gzip: Whether traces are compressed.
         torch_prof_record_shapes: Sizes of the operators' inputs.
         torch_prof_profile_memory: Allocations and releases.
         torch_prof_with_stack: Call stacks.
         torch_prof_with_flops: Estimates of operations.
-        torch_prof_num_traces_to_keep: How many traces stay here; -1 for all.
+        torch_prof_num_traces_to_keep: How many local traces to keep; -1 for all.
 
     Raises:
-        ValueError: A picture of memory needs options that are off.
+        ValueError: The memory timeline needs options that are off.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Profiler:
 
     @property
     def action(self) -> ProfilerAction:
-        """What is done with the batch that is under way, or comes next."""
+        """The action of the current batch, or of the next one."""
         return self._writer.action
 
     @action.setter
@@ -116,7 +116,7 @@ class Profiler:
 
     @property
     def trace_handlers(self) -> Sequence[TraceHandler]:
-        """What writes markers down."""
+        """The handlers that write the markers."""
         return self._writer.trace_handlers
 
     @trace_handlers.setter
@@ -128,16 +128,16 @@ class Profiler:
         """The training's state.
 
         Raises:
-            RuntimeError: There is none yet.
+            RuntimeError: No state is bound yet.
         """
         if self._writer.state is None:
-            raise RuntimeError("This Profiler belongs to no training yet: call bind_to_state(), or give it to a State.")
+            raise RuntimeError("This Profiler has no state yet: call bind_to_state(), or pass it to a State.")
         return self._writer.state
 
     def bind_to_state(self, state: State) -> None:
-        """Record the training that has this state. `State(profiler=…)` does it."""
+        """Record the training of this state. `State(profiler=…)` calls it."""
         self._writer.state, state.profiler = state, self
-        # The clock first, so that all others see the action of the batch; torch's profiler before what takes its files.
+        # The clock first, so that all others see the batch's action; torch's profiler before the handlers of its files.
         state.callbacks[:0] = [
             _Clock(self),
             *([self.torch_profiler] if self.torch_profiler else []),
@@ -146,7 +146,7 @@ class Profiler:
         ]
 
     def update_action(self) -> None:
-        """Ask the schedule about the batch that comes next; behind the last one of an epoch there is none."""
+        """Get the next batch's action from the schedule; after the last batch of an epoch there is none."""
         length = self.state.dataloader_len
         if length is not None and self.state.timestamp.batch_in_epoch >= length:
             self.action = ProfilerAction.SKIP
@@ -163,22 +163,22 @@ class Profiler:
     ) -> Marker:
         """Return the marker of this name; the first call makes it.
 
-        What later calls say of it replaces what earlier ones did, where they say anything.
+        The arguments of a later call replace those of earlier ones, unless they are None.
 
         Args:
-            name: Of the marker.
-            actions: During which actions it is recorded.
-            record_instant_on_start: Whether its beginning is a moment of its own, too.
-            record_instant_on_finish: Whether its end is.
-            categories: Which groups it belongs to.
+            name: The name of the marker.
+            actions: The actions during which it is recorded.
+            record_instant_on_start: Whether to record an instant at its begin, too.
+            record_instant_on_finish: Whether to record an instant at its end, too.
+            categories: The groups that it belongs to.
 
         Raises:
             RuntimeError: The Profiler isn't bound to a state.
         """
         _ = self.state
-        known = self._markers.get(name)
-        if known is None:
-            known = self._markers[name] = Marker(
+        existing = self._markers.get(name)
+        if existing is None:
+            existing = self._markers[name] = Marker(
                 self._writer,
                 name,
                 actions,
@@ -187,20 +187,20 @@ class Profiler:
                 categories=categories,
             )
         else:
-            known.actions = known.actions if actions is RECORDING else frozenset(actions)
-            known.categories = tuple(categories) or known.categories
-            known.record_instant_on_start |= record_instant_on_start
-            known.record_instant_on_finish |= record_instant_on_finish
-        return known
+            existing.actions = existing.actions if actions is RECORDING else frozenset(actions)
+            existing.categories = tuple(categories) or existing.categories
+            existing.record_instant_on_start |= record_instant_on_start
+            existing.record_instant_on_finish |= record_instant_on_finish
+        return existing
 
     def record_chrome_json_trace_file(self, filepath: str | Path) -> None:
-        """Give a trace that another profiler wrote to all trace handlers."""
+        """Pass a trace of another profiler on to all trace handlers."""
         for handler in self.trace_handlers:
             handler.process_chrome_json_trace_file(Path(filepath))
 
 
 class _Clock(Callback):
-    """Asks the schedule, once for each batch."""
+    """Calls the schedule once for each batch."""
 
     def __init__(self, profiler: Profiler) -> None:
         self._profiler = profiler

@@ -1,4 +1,4 @@
-"""Composer's schedule, which starts anew with each epoch, and how schedules are called."""
+"""Composer's schedule, which restarts in each epoch, and how schedules are called."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _FROM_TORCH = {torch_action: action for action, torch_action in TORCH_ACTIONS.it
 
 
 def action_of(schedule: Callable[..., object], state: State) -> ProfilerAction:
-    """Ask a schedule about the batch that comes next; torch's own kind, which takes a number, will do as well.
+    """Return a schedule's action for the next batch; a schedule of torch's kind, which takes a number, works too.
 
     Raises:
-        ScheduleError: It returned something else than an action.
+        ScheduleError: It returned something other than an action.
     """
     answer = schedule(int(state.timestamp.batch)) if _takes_number(schedule) else schedule(state)
     if isinstance(answer, TorchAction):
@@ -33,7 +33,7 @@ def action_of(schedule: Callable[..., object], state: State) -> ProfilerAction:
 
 
 def _takes_number(schedule: Callable[..., object]) -> bool:
-    """Whether it is one of torch's, or of our own that count from the beginning of the training."""
+    """Whether it takes a step number, like torch's schedules and our `cyclic`."""
     name = getattr(schedule, "__qualname__", type(schedule).__qualname__)
     return name in ("schedule.<locals>.schedule_fn", "Cyclic")
 
@@ -43,18 +43,18 @@ def cyclic_schedule(
 ) -> Callable[[State], ProfilerAction]:
     """Return a schedule that in each epoch skips some batches, then repeats: wait, warm up, record and save.
 
-    The last batch of an epoch ends a recording, where the epoch's length is known. In the epoch in which a training is
-    resumed, it counts from the batch at which that happens.
+    The last batch of an epoch ends a recording if the epoch's length is known. In the epoch in which a training
+    resumes, it counts from the batch at which the training resumes.
 
     Args:
         skip_first: Batches at the beginning of each epoch.
         wait: Batches of a cycle that are skipped.
-        warmup: Batches that are profiled and thrown away.
+        warmup: Batches that are profiled and discarded.
         active: Batches that are recorded.
-        repeat: How many cycles an epoch has; 0 for as many as it has room for.
+        repeat: How many cycles an epoch has; 0 for as many as fit.
 
     Raises:
-        ScheduleError: A negative number, or nothing to record.
+        ScheduleError: A negative number, or `active=0`.
     """
     for name, value in (("skip_first", skip_first), ("wait", wait), ("warmup", warmup), ("repeat", repeat)):
         if value < 0:

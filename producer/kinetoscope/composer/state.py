@@ -1,6 +1,6 @@
-"""How far a training is, without a trainer: what Composer's State offers to schedules, names and callbacks.
+"""A training's progress without a trainer: the part of Composer's State that schedules, names and callbacks use.
 
-What is here knows its profiler only by what it asks of it.
+This module knows the profiler only by the protocols below.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ T = TypeVar("T")
 
 
 class _End:
-    """What there is behind a loader's last batch."""
+    """Marks the end of a loader."""
 
 
 _END = _End()
 
 
 class MarkerOfState(Protocol):
-    """What a `State` does with a marker; see `Marker`."""
+    """The part of `Marker` that a `State` uses."""
 
     def start(self) -> None:
         """Begin a range."""
@@ -43,7 +43,7 @@ class MarkerOfState(Protocol):
         """End it."""
 
     def counter(self, values: Mapping[str, float], *, unit: str | None = None) -> None:
-        """Say what some values are now."""
+        """Record the current values."""
 
     def __enter__(self) -> object: ...
 
@@ -51,49 +51,49 @@ class MarkerOfState(Protocol):
 
 
 class ProfilerOfState(Protocol):
-    """What callbacks ask the profiler of their `State`; see `Profiler`."""
+    """The part of `Profiler` that callbacks use."""
 
     @property
     def action(self) -> ProfilerAction:
-        """What is done with the batch that is under way, or comes next."""
+        """The action of the current batch, or of the next one."""
 
     @property
     def torch_profiler(self) -> object | None:
-        """What records by torch.profiler; None if nothing does."""
+        """The recorder of torch's trace; None without one."""
 
     def bind_to_state(self, state: State) -> None:
-        """Record the training that has this state."""
+        """Record the training of this state."""
 
     def marker(self, name: str, *, categories: Sequence[str] = ()) -> MarkerOfState:
         """Return the marker of this name."""
 
     def record_chrome_json_trace_file(self, filepath: str | Path) -> None:
-        """Give a trace that another profiler wrote to all trace handlers."""
+        """Pass a trace of another profiler on to all trace handlers."""
 
 
 class Callback:
-    """Is called at a training's events; does nothing unless a subclass does.
+    """Methods that are called at a training's events; the base class does nothing.
 
-    `logger` is there for classes that were written for Composer; without its Trainer it is None.
+    `logger` exists for classes that were written for Composer; without its Trainer it is None.
     """
 
     def init(self, state: State, logger: Any = None) -> None:
-        """The training is about to begin."""
+        """Called before the training begins."""
 
     def epoch_start(self, state: State, logger: Any = None) -> None:
-        """An epoch begins."""
+        """Called when an epoch begins."""
 
     def batch_start(self, state: State, logger: Any = None) -> None:
-        """A batch begins; the timestamp counts those that are complete."""
+        """Called when a batch begins; the timestamp counts complete batches."""
 
     def batch_end(self, state: State, logger: Any = None) -> None:
-        """A batch is complete, and counted."""
+        """Called when a batch is complete and counted."""
 
     def epoch_end(self, state: State, logger: Any = None) -> None:
-        """An epoch is complete, and counted."""
+        """Called when an epoch is complete and counted."""
 
     def close(self, state: State, logger: Any = None) -> None:
-        """The training is over, in whatever way."""
+        """Called when the training has ended, also by an error."""
 
 
 class State:
@@ -104,15 +104,15 @@ class State:
                 for batch in state.steps(loader):
                     ...
 
-    In a loop of one's own, `step()` says that a batch is complete, and `epoch()` that an epoch is.
+    In your own loop, call `step()` after each batch and `epoch()` after each epoch.
 
     Args:
-        run_name: Of the training; by default what the launcher calls the job, else the time.
+        run_name: The name of the run; by default the launcher's name of the job, else the time.
         profiler: Is bound to this state.
-        callbacks: More of what wants to know, such as a `TorchProfiler` of its own.
-        dataloader_len: Batches of an epoch, where they are known; `steps` finds out by itself.
-        timestamp: Where a resumed training goes on.
-        remote: What remote file names without a scheme are relative to, such as `s3://bucket`; None for no uploads.
+        callbacks: More callbacks, such as a separate `TorchProfiler`.
+        dataloader_len: Batches per epoch, if known; `steps` determines it by itself.
+        timestamp: Where a resumed training continues.
+        remote: The base of remote file names without a scheme, such as `s3://bucket`; None for no uploads.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class State:
         self._run_name = run_name
         self._counter = ProgressCounter(timestamp.progress if timestamp else None)
         self.start = self.timestamp
-        """What was complete when this began to count."""
+        """The progress at the start."""
         self.callbacks: list[Callback] = list(callbacks)
         self.dataloader_len = dataloader_len
         self.remote = remote
@@ -142,19 +142,19 @@ class State:
 
     @property
     def run_name(self) -> str:
-        """The run's name; asking for it settles it."""
+        """The run's name; the first access fixes it."""
         if self._run_name is None:
             self._run_name = name_for_all()
         return self._run_name
 
     @property
     def timestamp(self) -> Timestamp:
-        """What is complete."""
+        """The progress so far."""
         return Timestamp.of(self._counter.progress)
 
     @property
     def resumption_batch_idx(self) -> int:
-        """The batch of this epoch at which the training was resumed; 0 in all epochs but that one."""
+        """The batch of this epoch at which the training resumed; 0 in all other epochs."""
         return int(self.start.batch_in_epoch) if self.timestamp.epoch == self.start.epoch else 0
 
     def __enter__(self) -> Self:
@@ -168,18 +168,18 @@ class State:
         self.close()
 
     def close(self) -> None:
-        """Say that the training is over."""
+        """End the training."""
         self._end_batch()
         self._call_back("close")
 
     def steps(self, loader: Iterable[T], *, samples: CountOf[T] = None, tokens: CountOf[T] = None) -> Iterator[T]:
-        """Return the loader's batches; one is complete when the loop comes back for the next, an epoch with the last.
+        """Yield the loader's batches; a batch is complete when the loop requests the next one, an epoch with the last.
 
         The wait for each is the marker `dataloader/train`, the batch itself `event/batch`.
 
         Args:
-            loader: Gives the batches.
-            samples: How many samples a batch holds, or a function of the batch that returns it.
+            loader: The batches.
+            samples: How many samples a batch has, or a function of the batch that returns it.
             tokens: The same for tokens.
         """
         expected = length(loader)
@@ -198,7 +198,7 @@ class State:
         self.epoch()
 
     def start_batch(self) -> None:
-        """Say that a batch begins; nothing if one has begun already."""
+        """Begin a batch, unless one is open."""
         if not self._is_batch_open:
             self._is_batch_open = True
             if not self.timestamp.batch_in_epoch:
@@ -209,7 +209,7 @@ class State:
                 self._batch_marker.start()
 
     def step(self, *, samples: int | None = None, tokens: int | None = None) -> None:
-        """Say that a batch is complete."""
+        """End the batch."""
         self.start_batch()
         self._end_batch()
         self._counter.end_batch(samples, tokens)
@@ -223,7 +223,7 @@ class State:
             marker.finish()
 
     def epoch(self) -> None:
-        """Say that an epoch is complete; no news without a batch since the last one."""
+        """End the epoch; does nothing if no batch was complete since the last one."""
         if self._counter.end_epoch():
             self._call_back("epoch_end")
 

@@ -1,4 +1,4 @@
-"""Composer's SystemProfiler: the machine's counters, under its names, as rates and in units that are what they say."""
+"""Composer's SystemProfiler: the machine's counters under Composer's names, as rates, in the units they claim."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("kinetoscope")
 
 _GB, _KB = 1e9, 1e3
-_CUDA = {  # Composer's words: torch's statistic, and whether it is in bytes
+_CUDA = {  # Composer's name: torch's statistic, and whether it is in bytes
     "allocated": ("allocated_bytes.all.current", True),
     "active": ("active_bytes.all.current", True),
     "inactive": ("inactive_split_bytes.all.current", True),
@@ -35,16 +35,16 @@ _CUDA = {  # Composer's words: torch's statistic, and whether it is in bytes
 
 
 class SystemProfiler(Callback):
-    """Reads the machine's counters every now and then, and gives them to the state's `Profiler` while it doesn't skip.
+    """Samples the machine's counters periodically, and passes them to the state's `Profiler` unless it skips.
 
-    Whatever grows for ever, such as bytes sent, is given as its growth per second.
+    Cumulative counters, such as bytes sent, are reported as rates per second.
 
     Args:
-        profile_cpu: `cpu`: percent of all processors' time since the reading before.
+        profile_cpu: `cpu`: percent of all processors' time since the previous sample.
         profile_memory: `memory/virtual` and `memory/swap` of the machine, and `memory/cuda/…` of this process's device.
-        profile_disk: `disk/{disk}/{what}` of each disk; partitions are a part of one.
-        profile_net: `network/{card}/kb_sent` and `kb_recv` of each card but the loopback.
-        stats_thread_interval_seconds: How often.
+        profile_disk: `disk/{disk}/{what}` of each disk, not of its partitions.
+        profile_net: `network/{card}/kb_sent` and `kb_recv` of each interface but the loopback.
+        stats_thread_interval_seconds: Seconds between two samples.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class SystemProfiler(Callback):
         self._thread: threading.Thread | None = None
 
     def init(self, state: State, logger: Any = None) -> None:
-        """Begin to read."""
+        """Start sampling."""
         if state.profiler is None or self._thread is not None:
             return
         try:
             stats = system_stats()
         except ImportError:
-            _LOG.warning("No counters of the machine: install psutil.")
+            _LOG.warning("System counters aren't sampled: install psutil.")
             return
         self._thread = threading.Thread(
             target=self._read, args=(state.profiler, stats), name="kinetoscope-system", daemon=True
@@ -76,26 +76,26 @@ class SystemProfiler(Callback):
         self._thread.start()
 
     def close(self, state: State, logger: Any = None) -> None:
-        """Read no more."""
+        """Stop sampling."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join(5)
 
     def _read(self, profiler: ProfilerOfState, stats: SystemStats) -> None:
-        """Read until the end: the work of the thread."""
+        """Sample until the end; the target of the thread."""
         rates = Rates(self.stats_thread_interval_seconds)
         while True:
             try:
                 for name, values, unit in self.counters(stats, rates, time.time_ns()):
                     profiler.marker(name, categories=("system",)).counter(values, unit=unit)
             except Exception as error:  # noqa: BLE001  a counter that can't be read must not end the training
-                _LOG.warning("No more counters of the machine: %s: %s", type(error).__name__, error)
+                _LOG.warning("System counters are no longer sampled: %s: %s", type(error).__name__, error)
                 return
             if self._ended.wait(self.stats_thread_interval_seconds):
                 return
 
     def counters(self, stats: SystemStats, rates: Rates, now_ns: int) -> Iterator[tuple[str, dict[str, float], str]]:
-        """Return what is known now: each counter's name, its values by series, and their unit."""
+        """Return the current name, values by series, and unit of each counter."""
         samples = list(self.samples(stats))
         units = {sample.counter: sample.unit for sample in samples}
         latest: dict[str, dict[str, float]] = {}
@@ -106,7 +106,7 @@ class SystemProfiler(Callback):
             yield counter, values, units[counter]
 
     def samples(self, stats: SystemStats) -> Iterator[Sample]:
-        """Return the machine's counters now, under Composer's names."""
+        """Return the machine's current counters, under Composer's names."""
         if self.profile_cpu:
             busy, whole = stats.processors()
             yield Sample("cpu", "cpu_percent", 100 * busy, "percent", is_sum=True, whole=whole)

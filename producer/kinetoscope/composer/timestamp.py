@@ -1,4 +1,4 @@
-"""What of a training is complete, as Composer words it."""
+"""A training's progress under Composer's names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..progress import Progress
 
 
 class Count(int):
-    """A whole number that also answers to `.value`, as Composer's Time does."""
+    """An integer that also has `.value`, as Composer's Time has."""
 
     @property
     def value(self) -> int:
@@ -23,7 +23,7 @@ _NONE = Count(0)
 
 @dataclass(frozen=True)
 class Timestamp:
-    """What of a training is complete."""
+    """How much of a training is complete."""
 
     epoch: Count = _NONE
     batch: Count = _NONE
@@ -38,7 +38,7 @@ class Timestamp:
 
     @classmethod
     def of(cls, progress: Progress) -> Timestamp:
-        """Return a training's progress as Composer words it."""
+        """Return a training's progress under Composer's names."""
         values: dict[str, Any] = progress.to_json()
         worded: dict[str, Any] = {
             name: timedelta(seconds=value) if name.endswith("_wct") else Count(value) for name, value in values.items()
@@ -47,7 +47,7 @@ class Timestamp:
 
     @property
     def progress(self) -> Progress:
-        """The same in the words of the rest of this package."""
+        """The same as our `Progress`."""
         values: dict[str, Any] = {
             name: value.total_seconds() if isinstance(value, timedelta) else int(value)
             for name, value in vars(self).items()

@@ -1,4 +1,4 @@
-"""Composer's TorchProfiler, recorded by a `Tracer`: the same names, and none of the ways to lose a trace."""
+"""Composer's TorchProfiler, recorded by a `Tracer`: the same names, but no trace gets lost."""
 
 from __future__ import annotations
 
@@ -30,37 +30,37 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("kinetoscope")
 
 MEMORY_NEEDS = ("record_shapes", "profile_memory", "with_stack")
-"""What must be recorded for a picture of what memory was used for."""
+"""The options that the memory timeline needs."""
 
 _TABLE_ROWS = 20
 _TABLE_ORDERS = ("cpu_time_total", "self_cpu_memory_usage", "self_device_time_total")
 
 
 class TorchProfiler(Callback):
-    """Records by torch.profiler what the schedule of the state's `Profiler` says.
+    """Records with torch.profiler, according to the schedule of the state's `Profiler`.
 
     Each rank saves `{folder}/{filename}` when a batch whose action is ACTIVE_AND_SAVE is complete. The names are format
     strings with these variables: run_name, rank, local_rank, world_size, local_world_size, node_rank; in the names of
     files also epoch, batch, batch_in_epoch, sample, sample_in_epoch, token, token_in_epoch, which count what is
-    complete, and total_wct, epoch_wct, batch_wct in seconds. Any other variable stays as it is written.
+    complete, and total_wct, epoch_wct, batch_wct in seconds. Any other variable stays unchanged.
 
     Args:
-        folder: Where traces go.
-        filename: Of a trace; may have folders of its own.
-        remote_file_name: Of its copy elsewhere: a URL, or a name below the state's `remote`. None for no copy.
-        memory_filename: Of a picture of what memory was used for, which ends in `.html`; None for none.
-        memory_remote_file_name: Of the picture's copy.
+        folder: The folder of the traces.
+        filename: The name of a trace; may contain folders.
+        remote_file_name: The name of its remote copy: a URL, or a name below the state's `remote`. None for no copy.
+        memory_filename: The name of the memory timeline, which ends in `.html`; None for none.
+        memory_remote_file_name: The name of the memory timeline's remote copy.
         overwrite: Whether older files may be in the folder.
         use_gzip: Whether traces are compressed; `.gz` is added to names that don't end in it.
         record_shapes: Sizes of the operators' inputs.
         profile_memory: Allocations and releases.
         with_stack: Call stacks.
         with_flops: Estimates of operations.
-        num_traces_to_keep: How many traces stay here after they were saved and copied; -1 for all. Copies elsewhere
-            stay for ever.
+        num_traces_to_keep: How many local traces to keep once they are saved and copied; -1 for all. Remote copies are
+            never deleted.
 
     Raises:
-        ValueError: The picture can't be made.
+        ValueError: The memory timeline isn't possible.
     """
 
     def __init__(
@@ -91,22 +91,22 @@ class TorchProfiler(Callback):
         }
         if memory_filename is not None:
             if not memory_filename.endswith(".html"):
-                raise ValueError(f"memory_filename={memory_filename!r}: the picture is a page, so it ends in .html.")
+                raise ValueError(f"memory_filename={memory_filename!r}: the memory timeline's name must end in .html.")
             missing = [f"{name}=True" for name in MEMORY_NEEDS if not self._options[name]]
             if missing:
                 raise ValueError(f"memory_filename needs {', '.join(missing)}.")
         self.saved_traces: list[tuple[Timestamp, list[Path]]] = []
-        """When each trace was saved, and the files of all ranks; a file is there on its rank's machine only."""
+        """When each trace was saved, and the files of all ranks; each file exists only on its rank's machine."""
         self.tracer: Tracer | None = None
         self._state: State | None = None
         self._stamps: dict[int, Timestamp] = {}
         self._averages: Any = None
 
     def init(self, state: State, logger: Any = None) -> None:
-        """Take the folder, and begin.
+        """Claim the folder, and start recording.
 
         Raises:
-            FileExistsError: Files are in the folder, and may not be overwritten.
+            FileExistsError: The folder has files, and `overwrite` is False.
         """
         self._state = state
         folder = claim_folder(self.folder, state, overwrite=self.overwrite)
@@ -118,11 +118,11 @@ class TorchProfiler(Callback):
             file=format_name(self.filename, {"run_name": state.run_name}),
             remote_file=remote_name(self.remote_file_name, state),
             keep=self.num_traces_to_keep,
-            overwrite=True,  # the folder is ours, which was checked the documented way
+            overwrite=True,  # the folder is ours: `claim_folder` has checked it
             on_saved=self._on_saved,
             on_window=self._on_window,
             scalars=False,
-            system=(),  # SystemProfiler does it, where it is asked to
+            system=(),  # SystemProfiler does it, if it is on
             progress=state.start.progress,
             **self._options,
         )
@@ -130,7 +130,7 @@ class TorchProfiler(Callback):
         self.tracer.preset_metadata_json("global_rank", str(current_rank_info().global_rank))
 
     def batch_end(self, state: State, logger: Any = None) -> None:
-        """Go on to the next batch; a window that is complete is saved."""
+        """Move on to the next batch; a complete window is saved."""
         if self.tracer is not None:
             self._stamps[int(state.timestamp.batch)] = state.timestamp
             samples, tokens = state.last_counts
@@ -143,12 +143,12 @@ class TorchProfiler(Callback):
             self.tracer.begin_step()
 
     def epoch_end(self, state: State, logger: Any = None) -> None:
-        """End the window with the epoch. Whether another epoch follows, the next batch will say."""
+        """End the window with the epoch. Whether another epoch follows is known only when its first batch begins."""
         if self.tracer is not None:
             self.tracer.epoch(goes_on=False)
 
     def close(self, state: State, logger: Any = None) -> None:
-        """Save a window that is under way, and log where the last one's time went."""
+        """Save the open window, and log where the time of the last one went."""
         tracer, self.tracer = self.tracer, None
         if tracer is not None:
             self._stamps[int(state.timestamp.batch)] = state.timestamp
@@ -169,7 +169,7 @@ class TorchProfiler(Callback):
         """Close what `begin_marker` opened."""
         marker.finish()
 
-    # What becomes of windows
+    # Windows
 
     def _on_saved(self, path: Path, window: Mapping[str, Any]) -> None:
         state = self._state
@@ -183,25 +183,25 @@ class TorchProfiler(Callback):
             state.profiler.record_chrome_json_trace_file(path)
 
     def _forget_stamps(self) -> None:
-        """Keep the times of the last saves, whose traces may still be being written."""
+        """Keep the timestamps of the last saves, whose traces may still be unwritten."""
         batches = sorted(self._stamps)
         for batch in batches[: max(0, len(batches) - 10_000)]:
             del self._stamps[batch]
 
     def _on_window(self, profiler: profile) -> None:
-        """Take from torch's profiler what only it has, while it has the window."""
+        """Get the results that only torch's profiler has, while it still has the window."""
         if _LOG.isEnabledFor(logging.INFO):
             self._averages = profiler.key_averages()
         self._draw_memory(profiler)
 
     def _log_tables(self) -> None:
-        """Log the last window's operators by time and memory, for those who listen."""
+        """Log the last window's operators by time and memory, if the log level shows them."""
         averages, self._averages = self._averages, None
         for order in _TABLE_ORDERS if averages is not None else ():
             _LOG.info("By %s:\n%s", order, averages.table(sort_by=order, row_limit=_TABLE_ROWS))
 
     def _draw_memory(self, profiler: profile) -> None:
-        """Draw what memory was used for."""
+        """Write the memory timeline."""
         state = self._state
         if self.memory_filename is None or state is None:
             return
@@ -209,10 +209,10 @@ class TorchProfiler(Callback):
         path = Path(format_name(self.folder, values)) / format_name(self.memory_filename, values).lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # what torch recommends instead is for CUDA alone
+            warnings.simplefilter("ignore", FutureWarning)  # torch's recommended replacement is for CUDA only
             profiler.export_memory_timeline(str(path))
         if not path.is_file():
-            _LOG.warning("No picture of the memory: torch draws it by matplotlib, which isn't installed.")
+            _LOG.warning("No memory timeline: torch draws it with matplotlib, which isn't installed.")
             return
         url = remote_name(self.memory_remote_file_name, state)
         if url is not None:
@@ -220,10 +220,10 @@ class TorchProfiler(Callback):
 
 
 class _ByState:
-    """A schedule for a Tracer that asks the state's profiler."""
+    """A schedule for a Tracer that returns the action of the state's profiler."""
 
     per = "epoch"
-    """No window goes on beyond its epoch."""
+    """A window ends at the latest with its epoch."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -234,14 +234,14 @@ class _ByState:
 
 
 def split(folder: Path) -> tuple[Path, str]:
-    """Return a folder as a logdir and a run in it: TensorBoard's name of the run, if the logdir is what it is given."""
+    """Split a folder into a logdir and a run name: the run as TensorBoard names it if it reads that logdir."""
     parts = folder.parts
     depth = 2 if len(parts) > 1 and parts[-1] == "torch_traces" and not parts[-2].startswith((".", os.sep)) else 1
     return Path(*parts[:-depth]), "/".join(parts[-depth:])
 
 
 def _of_all_ranks(path: Path, template: str, state: State, stamp: Timestamp) -> list[Path]:
-    """The files of all ranks, by rank."""
+    """Return the files of all ranks, by rank."""
     rank_info, on_node = current_rank_info(), local_world_size()
     own = Path(format_name(template, name_values(state, stamp)).lstrip("/"))
     folder = path.parents[len(own.parts) - 1]

@@ -1,4 +1,4 @@
-"""What writes down the events of a training."""
+"""The interface of classes that write the events of a training."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
 
 class TraceHandler(Callback):
-    """Writes down what a `Profiler` records. Each method may be called on any thread."""
+    """Writes the events that a `Profiler` records. Each method may be called on any thread."""
 
     def process_duration_event(
         self, name: str, categories: Sequence[str], is_start: bool, timestamp: Timestamp, wall_clock_time_ns: int
     ) -> None:
-        """A marker begins or ends.
+        """Called when a marker begins or ends.
 
         Args:
-            name: Of the marker.
-            categories: Of the marker.
+            name: The name of the marker.
+            categories: Its categories.
             is_start: Whether it begins.
-            timestamp: How far the training is.
+            timestamp: The training's progress.
             wall_clock_time_ns: Unix time.
         """
 
     def process_instant_event(
         self, name: str, categories: Sequence[str], timestamp: Timestamp, wall_clock_time_ns: int
     ) -> None:
-        """Something happens."""
+        """Called at an instant."""
 
     def process_counter_event(
         self,
@@ -42,7 +42,7 @@ class TraceHandler(Callback):
         wall_clock_time_ns: int,
         values: Mapping[str, float],
     ) -> None:
-        """Some values are known."""
+        """Called with the values of a counter."""
 
     def process_chrome_json_trace_file(self, filepath: Path) -> None:
-        """Another profiler has written a trace in Chrome's JSON format; it may delete the file afterward."""
+        """Called when another profiler has written a Chrome JSON trace, which it may delete afterward."""

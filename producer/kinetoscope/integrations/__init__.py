@@ -1,4 +1,4 @@
-"""Callbacks for trainers: each is a thin module that feeds a `Tracer`, imported by whoever has the trainer.
+"""Callbacks for trainers: each is a thin module that drives a `Tracer`, for programs that use that trainer.
 
 lightning     TracerCallback for lightning.pytorch.Trainer
 transformers  TracerCallback for transformers.Trainer

@@ -24,10 +24,10 @@ T = TypeVar("T")
 
 
 def recording(accelerator: Any, logdir: str | os.PathLike[str] | None = None, **options: Any) -> Tracer:
-    """Return a Tracer for the Accelerator's training, to be used in a `with`.
+    """Return a Tracer for the Accelerator's training, to use in a `with`.
 
     Args:
-        accelerator: Of the training.
+        accelerator: The training's Accelerator.
         logdir: As for `Tracer`; by default the Accelerator's `logging_dir` or `project_dir`, or else `runs`.
         options: The other arguments of `Tracer`.
 
@@ -40,13 +40,13 @@ def recording(accelerator: Any, logdir: str | os.PathLike[str] | None = None, **
 def steps(
     accelerator: Any, tracer: Tracer, loader: Iterable[T], *, samples: Count[T] = None, tokens: Count[T] = None
 ) -> Iterator[T]:
-    """Return the loader's batches. A step is complete with the batch after which gradients are synchronised.
+    """Yield the loader's batches. A step is complete with the batch after which gradients are synchronized.
 
     Args:
-        accelerator: Of the training.
+        accelerator: The training's Accelerator.
         tracer: From `recording`.
-        loader: Gives the batches.
-        samples: How many samples a batch holds, or a function of the batch that returns it.
+        loader: The batches.
+        samples: How many samples a batch has, or a function of the batch that returns it.
         tokens: The same for tokens.
     """
     totals = [0, 0]

@@ -1,4 +1,4 @@
-"""For Composer's Trainer: its own profiler's replacement, or a `Tracer`.
+"""For Composer's Trainer: a replacement of its profiler, or a `Tracer`.
 
     Trainer(…, callbacks=[TracerCallback("runs", schedule=cyclic(wait=5, active=3))])
     Trainer(…, callbacks=[ProfilerCallback(Profiler(cyclic_schedule(), JSONTraceHandler()))])
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TracerCallback(Callback):  # type: ignore[misc]
-    """Records trainings by a Tracer.
+    """Records trainings with a Tracer.
 
     Args:
         logdir: As for `Tracer`; by default `runs`.
@@ -36,7 +36,7 @@ class TracerCallback(Callback):  # type: ignore[misc]
 
     @property
     def tracer(self) -> Any:
-        """The Tracer of the training that runs, or ran last; None before the first."""
+        """The Tracer of the current or last training; None before the first."""
         return self._loop.tracer
 
     def fit_start(self, state: Any, logger: Any) -> None:
@@ -59,16 +59,16 @@ class TracerCallback(Callback):  # type: ignore[misc]
         self._loop.end()
 
     def close(self, state: Any, logger: Any) -> None:
-        """End, if the training failed."""
+        """End if the training failed."""
         self._loop.end()
 
 
 class ProfilerCallback(Callback):  # type: ignore[misc]
-    """Drives a `kinetoscope.composer.Profiler` by Composer's Trainer.
+    """Drives a `kinetoscope.composer.Profiler` from Composer's Trainer.
 
     Args:
-        profiler: What records.
-        remote: What remote file names without a scheme are relative to; see `kinetoscope.composer.State`.
+        profiler: The profiler.
+        remote: The base of remote file names without a scheme; see `kinetoscope.composer.State`.
     """
 
     def __init__(self, profiler: Profiler, *, remote: str | None = None) -> None:
@@ -90,7 +90,7 @@ class ProfilerCallback(Callback):  # type: ignore[misc]
             self._state.__enter__()
 
     def batch_start(self, state: Any, logger: Any) -> None:
-        """A batch begins."""
+        """Begin a batch."""
         if self._state is not None:
             self._state.dataloader_len = _length(state)
             self._state.start_batch()

@@ -1,8 +1,8 @@
 """For Lightning: `Trainer(callbacks=[TracerCallback("runs", schedule=cyclic(wait=5, active=3))])`.
 
-Steps are batches of the training. Where the trainer has no profiler of its own, Lightning's names for what it does
-(`[pl][profile]run_training_batch` and so on) are markers in the trace, which is what viewers with a Lightning page
-look for. Both packages will do: `lightning` and `pytorch_lightning`.
+Steps are batches of the training. If the trainer has no profiler, Lightning's own names, such as
+`[pl][profile]run_training_batch`, are markers in the trace, which viewers with a Lightning page look for. Both packages
+work: `lightning` and `pytorch_lightning`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class TracerCallback(Callback):  # type: ignore[misc]
     """Records trainings.
 
     Args:
-        logdir: As for `Tracer`. By default traces lie in the folder of the trainer's logger, next to its curves, as
-            `lightning_logs/version_0`; then there are none of ours, which would hide them. Of a logger that has no
-            folder for each run its `save_dir` is the logdir, and without a logger the trainer's `default_root_dir`.
-        batch_size: Samples of a batch, for the throughput; or a function of the batch that returns it.
+        logdir: As for `Tracer`. By default traces go to the folder of the trainer's logger, next to its curves, such as
+            `lightning_logs/version_0`; our own curves, which would hide those, are then off. If the logger has no
+            folder per run, the logdir is its `save_dir`; without a logger it is the trainer's `default_root_dir`.
+        batch_size: Samples per batch, for the throughput; or a function of the batch that returns it.
         options: The other arguments of `Tracer`.
 
     Raises:
@@ -48,7 +48,7 @@ class TracerCallback(Callback):  # type: ignore[misc]
 
     @property
     def tracer(self) -> Any:
-        """The Tracer of the training that runs, or ran last; None before the first."""
+        """The Tracer of the current or last training; None before the first."""
         return self._loop.tracer
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
@@ -75,11 +75,11 @@ class TracerCallback(Callback):  # type: ignore[misc]
         self._end(trainer)
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Save what there is."""
+        """Save what is recorded so far."""
         self._end(trainer, exception)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """End, if nobody has."""
+        """End if it is still recording."""
         self._end(trainer)
 
     def _end(self, trainer: Any, error: BaseException | None = None) -> None:
@@ -90,7 +90,7 @@ class TracerCallback(Callback):  # type: ignore[misc]
 
 
 def _default_logdir(trainer: Any) -> tuple[str | Path, dict[str, Any]]:
-    """Return the logdir of a program that names none, and more arguments for its Tracer."""
+    """Return the default logdir, and more arguments for the Tracer."""
     candidates = [place for place in (trainer.log_dir, trainer.default_root_dir) if place and "://" not in str(place)]
     folder = Path(candidates[0] if candidates else "runs").absolute()
     has_own_folder = getattr(trainer.logger, "log_dir", None) is not None and candidates[:1] == [trainer.log_dir]
@@ -100,10 +100,10 @@ def _default_logdir(trainer: Any) -> tuple[str | Path, dict[str, Any]]:
 
 
 def _progress(trainer: Any, batch_size: Any) -> Progress:
-    """What was complete before: a training that goes on from a checkpoint has batches behind it.
+    """Return the progress at the start: a training that resumes from a checkpoint has complete batches.
 
-    A checkpoint that a callback makes at a batch's end says of that batch that it is processed, not yet that it is
-    completed (Lightning 2.6).
+    In a checkpoint that a callback writes at the end of a batch, that batch is processed but not yet completed
+    (Lightning 2.6).
     """
     batches = trainer.fit_loop.epoch_loop.batch_progress.total.processed
     samples = batches * batch_size if isinstance(batch_size, int) else 0
@@ -111,7 +111,7 @@ def _progress(trainer: Any, batch_size: Any) -> Progress:
 
 
 class _Names(Profiler):  # type: ignore[misc]
-    """Lightning's names for what it does, as markers."""
+    """Records Lightning's own names as markers."""
 
     def __init__(self, tracer: Any, before: Any) -> None:
         super().__init__(dirpath=None, filename=None)
@@ -120,16 +120,16 @@ class _Names(Profiler):  # type: ignore[misc]
         self._open: dict[str, list[Marker]] = {}
 
     def start(self, action_name: str) -> None:
-        """Something begins."""
+        """Begin a marker."""
         marker = self._tracer.marker(f"[pl][profile]{action_name}")
         marker.start()
         self._open.setdefault(action_name, []).append(marker)
 
     def stop(self, action_name: str) -> None:
-        """It ends."""
+        """End a marker."""
         if self._open.get(action_name):
             self._open[action_name].pop().finish()
 
     def summary(self) -> str:
-        """Nothing to print."""
+        """Return nothing to print."""
         return ""

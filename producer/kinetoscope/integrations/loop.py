@@ -1,4 +1,4 @@
-"""What all callbacks do: own a Tracer for as long as a training runs, and never stop the training."""
+"""The common part of all callbacks: it owns a Tracer while a training runs, and never stops the training."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ _LOG = logging.getLogger("kinetoscope")
 
 
 class Loop:
-    """A Tracer that comes and goes with trainings.
+    """A Tracer for each training, one after the other.
 
     Args:
-        logdir: As for `Tracer`; None for what the trainer calls its folder.
+        logdir: As for `Tracer`; None for the trainer's own folder.
         options: More arguments for `Tracer`.
 
     Raises:
-        UsageError: Arguments that can't work, before any training.
+        UsageError: Arguments that can't work; raised before any training.
     """
 
     def __init__(self, logdir: str | os.PathLike[str] | None, options: dict[str, Any]) -> None:
         self._logdir, self._options = logdir, options
         self.tracer: Tracer | None = None
-        """The Tracer of the training that runs, or ran last."""
+        """The Tracer of the current or last training."""
         self._is_open = False
         Tracer(logdir or "runs", **options)
 
     @property
     def is_open(self) -> bool:
-        """Whether a training runs and is recorded."""
+        """Whether a training is being recorded."""
         return self._is_open
 
     @property
     def saved_traces(self) -> tuple[Path, ...]:
-        """The files that are written, oldest first."""
+        """The files written so far, oldest first."""
         return () if self.tracer is None else self.tracer.saved_traces
 
     def begin(self, default_logdir: str | os.PathLike[str], **options: Any) -> None:
-        """Start to record a training.
+        """Start recording a training.
 
         Args:
-            default_logdir: Where to, if the program didn't say.
-            options: More arguments for `Tracer`, unless the program gave them.
+            default_logdir: The logdir if the program gave none.
+            options: Defaults for arguments of `Tracer` that the program didn't give.
         """
         if self._is_open:
             return
@@ -70,10 +70,10 @@ class Loop:
             self.tracer.epoch()
 
     def end(self, error: BaseException | None = None) -> None:
-        """Stop to record, and save what there is.
+        """Stop recording, and save what is recorded.
 
         Args:
-            error: What stopped the training.
+            error: The exception that stopped the training.
         """
         if self._is_open and self.tracer is not None:
             self._is_open = False

@@ -1,6 +1,6 @@
 """For MMEngine: `custom_hooks = [dict(type="TracerHook", logdir="runs", schedule=cyclic(wait=5, active=3))]`.
 
-The module must have been imported for the name to be known: `custom_imports = dict(imports=
+Importing the module registers the name: `custom_imports = dict(imports=
 ["kinetoscope.integrations.mmengine"])`. All ranks record, unlike with MMEngine's own ProfilerHook.
 """
 
@@ -26,7 +26,7 @@ class TracerHook(Hook):  # type: ignore[misc]
     Args:
         logdir: As for `Tracer`; by default the runner's `log_dir`.
         schedule: As for `Tracer`; a configuration file may give the arguments of `cyclic` as a dict.
-        batch_size: Samples of a batch, for the throughput.
+        batch_size: Samples per batch, for the throughput.
         options: The other arguments of `Tracer`.
 
     Raises:
@@ -51,7 +51,7 @@ class TracerHook(Hook):  # type: ignore[misc]
 
     @property
     def tracer(self) -> Any:
-        """The Tracer of the training that runs, or ran last; None before the first."""
+        """The Tracer of the current or last training; None before the first."""
         return self._loop.tracer
 
     def before_train(self, runner: Any) -> None:
@@ -59,7 +59,7 @@ class TracerHook(Hook):  # type: ignore[misc]
         self._loop.begin(runner.log_dir, progress=self._progress(runner))
 
     def _progress(self, runner: Any) -> Progress:
-        """What was complete before: a training that goes on from a checkpoint has iterations behind it."""
+        """Return the progress at the start: a training that resumes from a checkpoint has complete iterations."""
         return Progress(epoch=runner.epoch, batch=runner.iter, sample=runner.iter * (self._batch_size or 0))
 
     def after_train_iter(

@@ -1,4 +1,4 @@
-"""For torchtitan, whose traces other tools don't find: each gets a second name in a logdir as soon as it is written.
+"""For torchtitan, whose traces other tools don't find: each gets a second name in a logdir once it is written.
 
     profiler.trace_post_processor = Function.Config(fn=published("runs/llama"))
 
@@ -25,10 +25,10 @@ _PATH = re.compile(r"(?:^|.*/)iteration_(?P<step>\d+)/(?:(?P<leaf>[^/]+)/)?rank(
 
 
 def published(folder: str | os.PathLike[str]) -> Callable[[str], None]:
-    """Return what puts a trace that torchtitan has written into a run's folder; whatever goes wrong is logged only.
+    """Return a function that links torchtitan's traces into a run's folder; errors are only logged.
 
     Args:
-        folder: The run's folder, below what TensorBoard is given.
+        folder: The run's folder, below the folder that TensorBoard reads.
     """
     run = Path(folder)
 
@@ -47,7 +47,7 @@ def published(folder: str | os.PathLike[str]) -> Callable[[str], None]:
 
 
 def target_of(trace_path: str, run: Path) -> Path | None:
-    """Where a trace goes; None if its path isn't of torchtitan's form."""
+    """Return a trace's path in the run's folder; None if its path isn't one of torchtitan's."""
     match = _PATH.fullmatch(trace_path.replace(os.sep, "/"))
     if match is None:
         return None

@@ -1,8 +1,8 @@
 """For Hugging Face's Trainer: `Trainer(…, callbacks=[TracerCallback("runs", schedule=cyclic(wait=5, active=3))])`.
 
-A step is an optimizer's, as everywhere in that Trainer: with gradient accumulation it has several batches. The Trainer
-calls no callback when a training fails; what was recorded is saved when the program ends. A training that goes on
-from a checkpoint goes on counting where that was made.
+A step is an optimizer step, as everywhere in that Trainer: with gradient accumulation it has several batches. The
+Trainer calls no callback when a training fails; the recording is then saved when the program ends. A training that
+resumes from a checkpoint continues its step numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TracerCallback(TrainerCallback):  # type: ignore[misc]
 
     @property
     def tracer(self) -> Any:
-        """The Tracer of the training that runs, or ran last; None before the first."""
+        """The Tracer of the current or last training; None before the first."""
         return self._loop.tracer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -47,7 +47,7 @@ class TracerCallback(TrainerCallback):  # type: ignore[misc]
         self._loop.begin(Path(args.output_dir) / "runs", progress=_progress(args, state), **named)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Count an optimizer's step."""
+        """Count an optimizer step."""
         before, self._tokens = self._tokens, _tokens(state)
         self._loop.step(samples=_samples(args), tokens=(self._tokens - before) or None)
 
@@ -61,16 +61,16 @@ class TracerCallback(TrainerCallback):  # type: ignore[misc]
 
 
 def _progress(args: Any, state: Any) -> Progress:
-    """What was complete before: a training that goes on from a checkpoint has steps behind it."""
+    """Return the progress at the start: a training that resumes from a checkpoint has complete steps."""
     steps = int(state.global_step or 0)
     return Progress(epoch=int(state.epoch or 0), batch=steps, sample=steps * _samples(args), token=_tokens(state))
 
 
 def _samples(args: Any) -> int:
-    """How many samples an optimizer's step takes on each rank."""
+    """Return how many samples an optimizer step has on each rank."""
     return int(args.per_device_train_batch_size * args.gradient_accumulation_steps)
 
 
 def _tokens(state: Any) -> int:
-    """How many tokens the Trainer has counted, if it does."""
+    """Return how many tokens the Trainer has counted; None if it doesn't count them."""
     return int(getattr(state, "num_input_tokens_seen", 0) or 0)

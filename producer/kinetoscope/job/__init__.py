@@ -1,1 +1,1 @@
-"""Who records: the rank, the job's shared store, the run's name, and which ranks are selected."""
+"""The job: this process's rank, the shared store, the run's name, and the selected ranks."""

@@ -20,7 +20,7 @@ _AGENT_PATIENCE = timedelta(seconds=5)
 
 
 def default_store() -> Store | None:
-    """Return torch.distributed's default store, which has no public name."""
+    """Return torch.distributed's default store, for which there is no public API."""
     from torch.distributed import distributed_c10d
 
     find = getattr(distributed_c10d, "_get_default_store", None)
@@ -30,13 +30,13 @@ def default_store() -> Store | None:
 class JobStore:
     """A store that all processes of a job share.
 
-    torchrun's store outlives the processes that it starts anew, with all that an earlier attempt left there (torch
-    2.13). What is of another attempt counts for nothing. A group comes about when all its processes run, so there it is
-    what is older than this process; without one, what a process left that began long before this one.
+    torchrun's store outlives the processes that it restarts, with all entries of earlier attempts (torch 2.13). Entries
+    of another attempt are ignored. A process group forms when all its processes run, so there these are the entries
+    that are older than this process; without a group, those of a process that began long before this one.
 
     Args:
         store: The store.
-        kind: `group`, or `agent`: what connects the processes.
+        kind: `group` or `agent`: the owner of the store.
     """
 
     def __init__(self, store: Store, kind: str) -> None:
@@ -52,7 +52,7 @@ class JobStore:
         return None if store is None else cls(store, "agent")
 
     def agree(self, key: str, proposal: str) -> str | None:
-        """Return the first of all processes' proposals; None where nothing can be agreed on."""
+        """Return the first of all processes' proposals; None if the store can't be used."""
         start_ns = process_start_ns()
         stamp_ns = time.time_ns() if self.kind == "group" else start_ns
         oldest_ns = start_ns if self.kind == "group" else start_ns - START_WINDOW_S * 10**9
@@ -61,13 +61,13 @@ class JobStore:
             value = self._store.compare_set(key, "", mine).decode()
             if int(value.partition(" ")[0]) < oldest_ns:
                 value = self._store.compare_set(key, value, mine).decode()
-        except (RuntimeError, NotImplementedError, ValueError):  # a store that can't, or whose server is gone
+        except (RuntimeError, NotImplementedError, ValueError):  # not supported, or the store's server is gone
             return None
         return value.partition(" ")[2]
 
 
 def _agent_store(environ: Mapping[str, str]) -> Store | None:
-    """Return a connection to the store that torchrun's agent keeps for its workers; None if it can't be reached."""
+    """Return a connection to the store of torchrun's agent; None if it can't be reached."""
     port = number_in(environ, "MASTER_PORT")
     if environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True" or not environ.get("MASTER_ADDR") or port is None:
         return None
@@ -76,12 +76,12 @@ def _agent_store(environ: Mapping[str, str]) -> Store | None:
 
         store = TCPStore(environ["MASTER_ADDR"], port, is_master=False, timeout=_AGENT_PATIENCE, wait_for_workers=False)
         return PrefixStore(f"kinetoscope/attempt {environ.get('TORCHELASTIC_RESTART_COUNT', '')}", store)
-    except (ImportError, RuntimeError, ValueError):  # a torch without it, or nobody answers there
+    except (ImportError, RuntimeError, ValueError):  # a torch without it, or no server at that address
         return None
 
 
 def process_start_ns() -> int:
-    """When this process began, in Unix time; 0 where the system doesn't say."""
+    """Return this process's start in Unix time; 0 if the system doesn't report it."""
     try:
         stat = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         since_boot_ns = int(stat[19]) * 10**9 // os.sysconf("SC_CLK_TCK")  # proc(5): field 22

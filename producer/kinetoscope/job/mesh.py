@@ -1,4 +1,4 @@
-"""Where a rank stands in its job's mesh, `{"dp": 0, "tp": 1}`, by the process groups that it belongs to.
+"""A rank's coordinates in its job's mesh, `{"dp": 0, "tp": 1}`, derived from the process groups that it belongs to.
 
 torch.distributed's `init_device_mesh` makes a group per dimension and describes it as `mesh_dp` (torch 2.13; a part of
 a mesh that was flattened, as `mesh_dp_tp`). A rank's coordinate is its place in the group.
@@ -19,11 +19,11 @@ _PREFIX = "mesh_"
 def coordinates(groups: Iterable[tuple[str, Mapping[int, int]]], rank: int) -> dict[str, int]:
     """Return a rank's coordinate in each dimension.
 
-    A dimension whose name two groups have, in which the rank's places differ, is left out.
+    A dimension is left out if two groups have its name and the rank has different indices in them.
 
     Args:
-        groups: The description of each group, and the place in it of each global rank.
-        rank: Whose coordinates.
+        groups: The description of each group, and the index in it of each global rank.
+        rank: The rank.
     """
     indices: dict[str, set[int]] = {}
     for description, index_of in groups:
@@ -33,13 +33,13 @@ def coordinates(groups: Iterable[tuple[str, Mapping[int, int]]], rank: int) -> d
 
 
 def current_coordinates() -> dict[str, int]:
-    """Return this process's coordinates; none without a mesh, or with a torch that keeps its groups elsewhere."""
+    """Return this process's coordinates; empty without a mesh, or if this torch stores its groups elsewhere."""
     if not is_distributed():
         return {}
     from torch.distributed import distributed_c10d, get_rank
 
     world = getattr(distributed_c10d, "_world", None)
     ranks_of = dict(getattr(world, "pg_group_ranks", {}))
-    # The groups of others are known by a number.
+    # Groups that this rank isn't in are represented by a number.
     groups = ((getattr(group, "group_desc", ""), indices) for group, indices in ranks_of.items())
     return coordinates(((str(description), indices) for description, indices in groups), get_rank())

@@ -1,6 +1,6 @@
-"""Which process of a job this is: its rank, how many there are, and where on its machine it stands.
+"""Which process of a job this is: its rank, the world size, and its rank and number on its machine.
 
-The environment is an argument, so that one may ask what a process would be called without being it.
+The environment is an argument, so that these are testable for any process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LAUNCHERS = (
 
 @dataclass(frozen=True)
 class RankInfo:
-    """A process's place in its job. What isn't known is None."""
+    """A process's ranks in its job. Unknown values are None."""
 
     global_rank: int = 0
     world_size: int = 1
@@ -35,13 +35,13 @@ class RankInfo:
 
 
 def number_in(environ: Mapping[str, str], name: str) -> int | None:
-    """Return the number that an environment variable holds; None if it holds none."""
+    """Return an environment variable as a number; None if it isn't one."""
     text = environ.get(name, "")
     return int(text) if text.isascii() and text.isdigit() else None
 
 
 def rank_info_from(environ: Mapping[str, str]) -> RankInfo:
-    """Return the rank that a launcher's variables say; a process alone if none does."""
+    """Return the rank according to a launcher's variables; that of a single process if there are none."""
     for names in _LAUNCHERS:
         rank, size, local, node = (number_in(environ, name) for name in names)
         if rank is not None and size is not None and rank < size:
@@ -50,13 +50,13 @@ def rank_info_from(environ: Mapping[str, str]) -> RankInfo:
 
 
 def is_distributed() -> bool:
-    """Whether torch.distributed has its default group; never imports it."""
+    """Whether torch.distributed has a default group; never imports it."""
     distributed = sys.modules.get("torch.distributed")
     return distributed is not None and bool(distributed.is_available()) and bool(distributed.is_initialized())
 
 
 def current_rank_info() -> RankInfo:
-    """Return this process's place: what torch.distributed says, else what the launcher says."""
+    """Return this process's ranks, from torch.distributed, or else from the launcher."""
     from_launcher = rank_info_from(os.environ)
     if not is_distributed():
         return from_launcher
@@ -66,16 +66,16 @@ def current_rank_info() -> RankInfo:
 
 
 def local_world_size() -> int | None:
-    """Return how many processes of the job run on this machine, if the launcher says so."""
+    """Return how many processes of the job run on this machine; None if the launcher doesn't report it."""
     names = ("LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE", "OMPI_COMM_WORLD_LOCAL_SIZE")
     return next((number for name in names if (number := number_in(os.environ, name)) is not None), None)
 
 
 def rank_numbers(text: str) -> list[int]:
-    """Return the ranks that a text such as `0,8-15` names, in order.
+    """Parse a text such as `0,8-15` into ranks, in order.
 
     Raises:
-        UsageError: It names none.
+        UsageError: It isn't of this form.
     """
     numbers: set[int] = set()
     for part in text.split(","):

@@ -1,12 +1,12 @@
-"""Which folder a run gets when one of that name is there: `{run}.1`, `{run}.2` and so on.
+"""Which folder a run gets if its name exists already: `{run}.1`, `{run}.2` and so on.
 
-A job that starts again, or another one of the same name, must not mix its traces with what is there. Each attempt has
-a token that all its processes know, and leaves it in the folder that it takes: `.work/attempt`. Files of others, such
-as TensorBoard's own, take no folder.
+A job that restarts, or another one of the same name, must not mix its traces with existing ones. Each attempt has a
+token that all its processes know, and writes it into the folder that it claims: `.work/attempt`. Files of other
+programs, such as TensorBoard's own, don't claim a folder.
 
-Processes that no store connects meet in the logdir. The first one leaves a record of its attempt under what the
-launcher says of it; those that began in the same minute join it, each rank once. By default torchrun says the same of
-all jobs of several machines, so such a process can't be sure whose attempt it joins.
+Processes without a common store find each other through the logdir. The first one writes a record of its attempt,
+named by the launcher's variables; those that began in the same minute join it, each rank once. By default torchrun
+sets the same variables for all jobs of several machines, so such a process can't be sure whose attempt it joins.
 
 This module imports nothing but the standard library.
 """
@@ -30,7 +30,7 @@ from ..untrusted_files import make_folder_below, read_plain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_JOBS = (  # what the processes of one attempt have in common, and those of another one have not
+_JOBS = (  # equal in all processes of one attempt, and different in those of another one
     ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"),
     ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT"),
     ("PMIX_NAMESPACE",),
@@ -40,21 +40,21 @@ _JOIN_FOLDER = ".kinetoscope"
 _MOST_BYTES = 1 << 16
 
 START_WINDOW_S = 60
-"""Within which time launchers start all processes of an attempt, clocks that differ included."""
+"""Within this time launchers start all processes of an attempt, including clock differences."""
 
 DOUBT = (
-    "can't be sure that these ranks belong to one job: the processes could agree on nothing but the logdir, and their "
-    "launcher says the same of each job (give each one its own --rdzv-id and --master-port, or a run name)"
+    "can't be sure that these ranks belong to one job: the processes share only the logdir, and their launcher "
+    "sets the same variables for each job (give each job its own --rdzv-id and --master-port, or a run name)"
 )
 
 
 @dataclass(frozen=True)
 class LauncherFacts:
-    """What a launcher says of an attempt.
+    """The identity of an attempt according to the launcher.
 
     Args:
-        text: The same in all its processes; empty where a launcher says nothing.
-        is_unique: Whether it says so of no other attempt.
+        text: The same in all its processes; empty if there is no launcher.
+        is_unique: Whether no other attempt has the same text.
     """
 
     text: str
@@ -63,13 +63,13 @@ class LauncherFacts:
 
 @dataclass(frozen=True)
 class Attempt:
-    """An attempt as one of its processes knows it.
+    """An attempt, as known to one of its processes.
 
     Args:
         name: The run's name.
-        token: What its processes have in common, and no others.
+        token: Common to its processes, and only to these.
         started_ns: When the process began, in Unix time.
-        agreed_by: What connected the processes that agreed on it: `group`, `agent`, or nothing.
+        agreed_by: The store through which the processes agreed on it: `group`, `agent`, or empty.
     """
 
     name: str
@@ -79,11 +79,11 @@ class Attempt:
 
 
 def launcher_facts(environ: Mapping[str, str], number: int) -> LauncherFacts:
-    """Return what a launcher's variables say of the attempt.
+    """Return the attempt's identity from a launcher's variables.
 
     Args:
         environ: The variables.
-        number: Which of the process's recorders it is.
+        number: The number of the recorder in this process.
     """
     values = [environ.get(name, "") for names in _JOBS if names[0] in environ for name in names]
     if not values:
@@ -95,25 +95,25 @@ def launcher_facts(environ: Mapping[str, str], number: int) -> LauncherFacts:
 
 
 def _launcher(environ: Mapping[str, str]) -> str:
-    """Return what sets one torchrun apart from the next, where one alone starts all processes; else nothing.
+    """Return what distinguishes one torchrun from the next, if a single one starts all processes; else an empty text.
 
-    By default torchrun calls each job `none` and has it meet at the same port; only its folder for errors is new.
+    By default torchrun names each job `none` and uses the same port; only its folder for errors is new.
     """
     file, size = environ.get("TORCHELASTIC_ERROR_FILE", ""), environ.get("WORLD_SIZE")
     return str(Path(file).parents[1]) if len(Path(file).parents) > 2 and size == environ.get("LOCAL_WORLD_SIZE") else ""
 
 
 def claim_folder(logdir: Path, name: str, token: str, *, overwrite: bool = False) -> str:
-    """Return the run's name with the number of the attempt, and take its folder.
+    """Return the run's name with the number of the attempt, and claim its folder.
 
     Args:
-        logdir: Where runs have their folders.
+        logdir: The folder of all runs.
         name: The run's name.
-        token: Whose attempt it is.
-        overwrite: Whether to take the folder of that name, whatever is there.
+        token: The token of the attempt.
+        overwrite: Whether to claim the folder of that name, whatever it has.
 
     Raises:
-        OSError: No folder can be made there.
+        OSError: No folder can be created there.
     """
     for number in itertools.count():
         attempt = f"{name}.{number}" if number else name
@@ -131,16 +131,16 @@ def claim_folder(logdir: Path, name: str, token: str, *, overwrite: bool = False
 
 
 def join_attempt(logdir: Path, facts: LauncherFacts, own: Attempt, rank: int) -> tuple[Attempt, bool]:
-    """Return the attempt that this process belongs to by what is in the logdir, and whether that is sure.
+    """Return the attempt that this process belongs to according to the logdir, and whether that is certain.
 
     Args:
-        logdir: Where runs have their folders.
-        facts: What the launcher says.
-        own: What the process knows itself; all others learn it if nobody was there before.
+        logdir: The folder of all runs.
+        facts: The attempt's identity according to the launcher.
+        own: The attempt as this process would start it; used if no record exists.
         rank: The process's rank.
 
     Raises:
-        OSError: Nothing can be written there.
+        OSError: The folder isn't writable.
     """
     key = hashlib.sha256(facts.text.encode()).hexdigest()[:16]
     for number in itertools.count():
@@ -164,14 +164,14 @@ def _may_be_same(existing: Attempt, own: Attempt, facts: LauncherFacts) -> bool:
 
 
 def _is_registered(folder: Path, own: Attempt, rank: int) -> bool:
-    """Whether this process is the attempt's rank; it becomes it where nobody was before."""
+    """Claim a rank of the attempt for this process; return whether it is its own."""
     file, process = folder / f"rank{rank}", f"{socket.gethostname()} {os.getpid()} {own.started_ns}"
     create_file(file, process.encode())
     return read_plain(file, _MOST_BYTES).decode(errors="replace") == process
 
 
 def _attempt_in(file: Path) -> Attempt | None:
-    """The attempt of a record; None if there is none, or one of somebody else that nobody can read."""
+    """Return the attempt of a record; None if there is none, or it is another user's and unreadable."""
     with suppress(FileNotFoundError, ValueError, TypeError, RecursionError):
         existing = Attempt(**json.loads(read_plain(file, _MOST_BYTES)))
         texts = (existing.name, existing.token, existing.agreed_by)
@@ -192,7 +192,7 @@ def _has_traces(folder: Path) -> bool:
 
 
 def _claim(mark: Path, token: str) -> str:
-    """Leave the token unless somebody else was faster; return whose is there."""
+    """Write the token unless another process was faster; return the token in the folder."""
     make_folder_below(mark.parent.parent, ".work")
     create_file(mark, token.encode())
     return _owner(mark) or ""

@@ -1,4 +1,4 @@
-"""What the run is called that all processes of a job record into."""
+"""The name of the run that all processes of a job record into."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _count = itertools.count()
 
 
 def run_name_from(environ: Mapping[str, str]) -> str | None:
-    """Return the run's name by the environment, if it has one.
+    """Return the run's name from the environment; None if it has none.
 
-    torchrun calls every run `none` unless it is given a name.
+    torchrun names every run `none` by default.
     """
     for name in ("RUN_NAME", "PT_PROFILER_JOB_NAME"):
         if environ.get(name):
@@ -40,10 +40,10 @@ def run_name_from(environ: Mapping[str, str]) -> str | None:
 
 
 def validate_run_name(name: str) -> str:
-    """Return the run's name as given: a visible folder below the logdir, possibly several levels deep.
+    """Check the program's name for the run: a visible folder below the logdir, possibly several levels deep.
 
     Raises:
-        UsageError: It is none, or lies outside the logdir.
+        UsageError: It is invalid, or leads outside the logdir.
     """
     parts = name.split("/")
     if any(part.startswith(".") or not part or "\0" in part for part in parts):
@@ -54,47 +54,47 @@ def validate_run_name(name: str) -> str:
 
 
 class Run:
-    """The name of the run, settled at the latest when the first trace is saved.
+    """The name of the run, resolved at the latest when the first trace is saved.
 
-    Where neither the program nor the environment names it, the run is called after the time when one of its processes
-    asked first. The processes agree on it through torch.distributed's store, or the one of torchrun's agent, without
-    waiting for each other; whoever reaches none joins the others by what is in the logdir. Where the logdir holds an
-    earlier attempt of that name, the run has a number behind it (`attempts`).
+    If neither the program nor the environment names the run, its name is the time of the first process that resolves
+    it. The processes agree on it through torch.distributed's store, or the one of torchrun's agent, without waiting for
+    each other; a process that reaches neither joins the others through the logdir. If the logdir has an earlier attempt
+    of that name, a number is appended (`run_attempts`).
 
     Args:
-        name: What the program calls it.
-        logdir: Where it has its folder.
-        overwrite: Whether it takes the folder of that name, whatever is there.
+        name: The program's name for it.
+        logdir: The folder of all runs.
+        overwrite: Whether it claims the folder of that name, whatever it has.
     """
 
     def __init__(self, name: str | None, logdir: Path, *, overwrite: bool = False) -> None:
         self._requested_name = run_name_from(os.environ) if name is None else validate_run_name(name)
         self._logdir, self._overwrite = logdir, overwrite
         self._name: str | None = None
-        # Each process of a job makes its recorders in the same order: the n-th of each belong together.
+        # Each process of a job creates its recorders in the same order: the n-th of each belong together.
         self._number = next(_count)
         self._started = time.strftime("%Y%m%d-%H%M%S")
         self.token = ""
-        """What the processes of this attempt have in common; empty before the name is settled."""
+        """The attempt's token, common to its processes; empty before the name is resolved."""
         self.is_sure = True
-        """Whether all that have the token are certainly processes of one job."""
+        """Whether all processes with the token certainly belong to one job."""
 
     @property
     def name(self) -> str:
-        """The name; asking for it settles it."""
+        """The name; the first access resolves it."""
         if self._name is None:
             key = f"kinetoscope/run/{self._number}"
             store = JobStore.find()
             attempt = self._join(store, key)
             self.token, name = attempt.token, attempt.name
-            with suppress(OSError):  # the writer process will say that nothing can be written there
+            with suppress(OSError):  # the writer process will report that the folder isn't writable
                 name = claim_folder(self._logdir, name, attempt.token, overwrite=self._overwrite)
             agreed = None if store is None else store.agree(f"{key}/attempt of {attempt.name}", name)
             self._name = agreed or name
         return self._name
 
     def _join(self, store: JobStore | None, key: str) -> Attempt:
-        """Return the attempt of which this process is one."""
+        """Return the attempt that this process belongs to."""
         facts, rank_info = launcher_facts(os.environ, self._number), current_rank_info()
         facts = replace(facts, text=f"{facts.text}/{self._requested_name or ''}" if facts.text else "")
         name, token = self._requested_name or self._started, f"{facts.text}/{uuid.uuid4().hex}"
@@ -105,7 +105,7 @@ class Run:
             own = replace(own, name=self._requested_name or store.agree(key, name) or name)
         if not facts.text or rank_info.world_size < 2:
             return own
-        with suppress(OSError, UsageError):  # then nobody else will write there either, or somebody made up a name
+        with suppress(OSError, UsageError):  # then no other process can write there either, or the name exists already
             existing, self.is_sure = join_attempt(self._logdir, facts, own, rank_info.global_rank)
             own = replace(existing, name=self._requested_name or validate_run_name(existing.name))
         if store is not None and agreed is not None:
@@ -118,7 +118,7 @@ class Run:
 
 
 def name_for_all() -> str:
-    """Return what the launcher calls the job, or else a time on which all its processes agree."""
+    """Return the launcher's name for the job, or else a time on which all its processes agree."""
     name = run_name_from(os.environ)
     if name is not None:
         return name

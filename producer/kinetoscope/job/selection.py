@@ -1,7 +1,7 @@
 """Which ranks of a job record: all of them, some by number, the first of each machine, or of each group of the mesh.
 
-A rank that isn't chosen does all that the others need of it: it agrees on the run, answers questions about clocks, and
-listens to requests, which may name it. It runs no profiler and starts no process.
+A rank that isn't selected still does what the others need: it agrees on the run, answers clock measurements, and
+accepts requests, which may name it. It runs no profiler and starts no process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Selection:
             for all.
 
     Raises:
-        UsageError: It is none of that.
+        UsageError: It is none of these.
     """
 
     def __init__(self, ranks: Ranks | None = None) -> None:
@@ -81,12 +81,12 @@ class Selection:
         return True
 
     def selected_ranks(self, rank_info: RankInfo) -> list[int] | None:
-        """Return all ranks of the job that record, as far as this process can know; None for all of them.
+        """Return the ranks of the job that record, as far as this process knows; None for all of them.
 
-        Where nobody knows of the others, there is only this process, or nobody: each of them says so of itself.
+        If the other ranks are unknown, the list has only this process, or is empty: each reports for itself.
 
         Args:
-            rank_info: This process's place.
+            rank_info: This process's ranks.
         """
         everyone = range(rank_info.world_size)
         if self._text is None:
@@ -101,7 +101,7 @@ class Selection:
         return [rank_info.global_rank] if self.is_selected else []
 
     def is_first_of_node(self, rank_info: RankInfo) -> bool:
-        """Whether this process records what is the machine's own: the first one there, or the first that is chosen."""
+        """Whether this process records the machine's counters: the first one there, or the first selected one."""
         size, chosen = local_world_size(), self.selected_ranks(rank_info)
         if not rank_info.local_rank or chosen is None or not size or not _is_by_node(rank_info, size):
             return not rank_info.local_rank
@@ -109,7 +109,7 @@ class Selection:
         return rank_info.global_rank == min((rank for rank in chosen if rank >= first), default=None)
 
     def empty_reason(self, rank_info: RankInfo) -> str | None:
-        """Say why no rank of the job records; None if some do, or this isn't the rank to say it."""
+        """Return why no rank of the job records; None if some do, or another rank reports it."""
         if rank_info.global_rank or self.is_selected:
             return None
         if self._dimension:
@@ -120,10 +120,10 @@ class Selection:
 
 
 def _parse_numbers(ranks: int | Collection[int]) -> frozenset[int]:
-    """Return the numbers.
+    """Check the numbers.
 
     Raises:
-        UsageError: Something that isn't the number of a rank.
+        UsageError: One isn't the number of a rank.
     """
     try:
         numbers = frozenset(map(operator.index, ranks if isinstance(ranks, Collection) else [ranks]))
@@ -138,7 +138,7 @@ def _parse_numbers(ranks: int | Collection[int]) -> frozenset[int]:
 
 
 def _is_by_node(rank_info: RankInfo, size: int) -> bool:
-    """Whether ranks are numbered machine by machine, by this process's own numbers."""
+    """Whether ranks are numbered machine by machine, judging by this process's own ranks."""
     if rank_info.local_rank is None or rank_info.node_rank is None or rank_info.world_size % size:
         return False
     return rank_info.global_rank == rank_info.node_rank * size + rank_info.local_rank

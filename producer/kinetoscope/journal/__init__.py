@@ -1,1 +1,1 @@
-"""What a process writes down while it runs, who reads it, and what is recovered from it after a crash."""
+"""The journal that a process writes while it runs, its readers, and recovery after a crash."""

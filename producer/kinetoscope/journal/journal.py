@@ -1,9 +1,10 @@
-"""What is known of a recording's steps, markers and counters while it runs, in a small file next to the traces.
+"""A recording's steps, markers and counters, written to a small file next to the traces while it runs.
 
-A process that is killed with SIGKILL, or by the kernel for want of memory, saves nothing: what is left of it is this
-file, from which `kinetoscope recover` makes a trace. It is also how others see that a job is alive and how far it is.
+A process that is killed with SIGKILL, or by the kernel's out-of-memory killer, saves nothing but this file, from which
+`kinetoscope recover` makes a trace. The file also shows that a job is alive, and its progress.
 
-`{run}/.work/rank{r}.jsonl` has a JSON value per line, the first an object that says who writes. The others are lists:
+`{run}/.work/rank{r}.jsonl` has a JSON value per line, the first an object that describes the process. The others are
+lists:
 
     ["s", number, start_ns, end_ns]         a step
     ["m", label, tid, start_ns, dur_ns]     a marker
@@ -13,14 +14,14 @@ file, from which `kinetoscope recover` makes a trace. It is also how others see 
     ["n", kind, value, ns]                  news: `recording`, `saved`, `plan`, `missed`, `refused`, `hanging`,
                                             `left out`
     ["l", [number, start_ns, end_ns], [[kind, value, ns], …]]
-                                            the last step, null if there was none, and the last news once more
-    ["e", reason, ns]                       the process closed its recording in good order
+                                            the last step, null if there was none, and the last news again
+    ["e", reason, ns]                       the process closed its recording
 
-Times are Unix time in nanoseconds. The last line may be cut off. The file is touched every two seconds. When it grows
-beyond `MOST_BYTES` it becomes `rank{r}.1.jsonl`, in the place of an older one. An `l` line begins each such file and
-stands in every 32 KiB of it, so that the last 64 KiB say how far the process is, however many counters there are.
+Times are Unix time in nanoseconds. The last line may be truncated. The file is touched every two seconds. When it grows
+beyond `MOST_BYTES` it becomes `rank{r}.1.jsonl`, replacing an older one. An `l` line begins each such file and is
+repeated every 32 KiB, so that the last 64 KiB always have the process's progress, however many counters there are.
 
-Whoever can write to the run's folder can write this file: it is read as something that anybody may have written.
+Anyone who can write to the run's folder can write this file: its content is untrusted.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ _LOG = logging.getLogger("kinetoscope")
 
 MOST_BYTES = 4 << 20
 TAIL_BYTES = 1 << 16
-"""So much of the end holds the last step and the last news."""
+"""This much of the end is sure to have the last step and the last news."""
 _LONGEST_LINE = 1 << 16
-_MOST_READ_BYTES = 64 << 20  # a file that grows too large by one write alone is still smaller
+_MOST_READ_BYTES = 64 << 20  # even a file that exceeded its limit in one write is smaller
 _LATEST_EVERY_BYTES, _MOST_LATEST_BYTES = 1 << 15, 1 << 14
 _TOUCH_S = 2.0
 _MOST_WAITING = 100_000
 MOST_NEWS = 20
-"""How many pieces of news those who watch a job are shown."""
+"""How many pieces of news `status` shows."""
 
 
 _encoded = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
@@ -65,12 +66,12 @@ def journal_file(run: Path, rank: int) -> Path:
 
 
 def older_file(journal_path: Path) -> Path:
-    """What a journal held before it grew too large."""
+    """The older part of a journal, from before it grew too large."""
     return journal_path.with_name(f"{journal_path.stem}.1.jsonl")
 
 
 def journal_files(run: Path) -> list[Path]:
-    """The journals of a run, also of processes that are gone."""
+    """Return the journals of a run, also of processes that have ended."""
     if (run / WORK).is_symlink():
         return []
     paths = (run / WORK).glob("rank*.jsonl")
@@ -78,12 +79,12 @@ def journal_files(run: Path) -> list[Path]:
 
 
 def recovered_journal_files(run: Path) -> list[Path]:
-    """The journals of which a trace was made."""
+    """Return the journals that were recovered into a trace."""
     return [] if (run / WORK).is_symlink() else sorted((run / WORK).glob("rank*.recovered"))
 
 
 def header_of(file: Path) -> dict[str, Any] | None:
-    """Who wrote a journal; None if it doesn't say.
+    """Return the header of a journal, which describes its process; None if it has none.
 
     Raises:
         OSError: It can't be read.
@@ -94,14 +95,14 @@ def header_of(file: Path) -> dict[str, Any] | None:
 
 
 def lines_of(file: Path, most_bytes: int | None = None) -> list[list[Any]]:
-    """The lines of a journal after its first; what is damaged or cut off is left out.
+    """Return the lines of a journal after its first, without damaged or truncated ones.
 
     Args:
         file: The journal.
         most_bytes: How much of its end to read; None for all.
 
     Raises:
-        OSError: It can't be read, or is larger than any recorder writes it.
+        OSError: It can't be read, or is larger than a recorder writes.
     """
     with open_plain(file) as stream:
         size = os.fstat(stream.fileno()).st_size
@@ -115,7 +116,7 @@ def lines_of(file: Path, most_bytes: int | None = None) -> list[list[Any]]:
 
 
 def latest_of(lines: Sequence[list[Any]]) -> tuple[list[int] | None, list[tuple[str, Any, int]]]:
-    """Number, start and end of the last step in some lines, and the news in order; both only where they are whole.
+    """Return number, start and end of the last step in some lines, and the news in order; invalid ones are ignored.
 
     Args:
         lines: From `lines_of`.
@@ -144,12 +145,12 @@ def _is_news(value: Any) -> bool:
 
 
 def is_moment(value: object) -> bool:
-    """Whether a value can be a Unix time in nanoseconds, or another whole number of that size."""
+    """Whether a value can be a Unix time in nanoseconds, or another integer of that size."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
 
 
 def has_ended(file: Path) -> bool:
-    """Whether a journal's process closed its recording in good order.
+    """Whether a journal's process closed its recording.
 
     Raises:
         OSError: It can't be read.
@@ -165,13 +166,13 @@ def _value(line: bytes) -> Any:
 
 
 def _set_aside(file: Path) -> None:
-    """Keep what a process left that was killed here before."""
+    """Preserve the journal of an earlier process that was killed."""
     try:
         if has_ended(file):
             return
     except FileNotFoundError:
         return
-    except OSError:  # something else lies in its place
+    except OSError:  # something else has its name
         pass
     aside = file.with_name(f"{file.stem}.left-{time.time_ns()}.jsonl")
     if older_file(file).exists():
@@ -185,8 +186,8 @@ class JournalWriter:
     The training's thread only appends to a list; the background thread writes it out.
 
     Args:
-        header: The first line: who writes.
-        open_markers: Returns the labels of the markers that are open now, the outermost first.
+        header: The first line, which describes the process.
+        open_markers: Returns the labels of the open markers, the outermost first.
     """
 
     def __init__(self, header: Mapping[str, Any], open_markers: Callable[[], list[str]]) -> None:
@@ -203,16 +204,16 @@ class JournalWriter:
         self._bytes = self._bytes_since_latest = 0
 
     def add(self, *line: Any) -> None:
-        """Take a line. Any thread may call it; it does nothing but keep it."""
+        """Append a line to the buffer. Any thread may call it."""
         self._waiting.append(line)
 
     @property
     def take(self) -> Callable[[Step], None]:
-        """Takes a step as `add` does its lines, and is no function of Python's: it is called at each step."""
+        """Appends a step to the buffer. Implemented in C, since it is called at each step."""
         return self._waiting.append
 
     def note(self, kind: str, value: object) -> None:
-        """Take a piece of news."""
+        """Add a piece of news."""
         line = ("n", kind, value, time.time_ns())
         self._news.append(line)
         self._latest.pop(kind, None)
@@ -220,17 +221,17 @@ class JournalWriter:
         self._waiting.append(line)
 
     def open(self, run: Path, rank: int, facts: Mapping[str, Any]) -> None:
-        """Say where the file shall be, now that the run's folder and the rank are known."""
+        """Set the file's path, now that the run's folder and the rank are known."""
         self._header |= facts
         self._file = journal_file(run, rank)
 
     @property
     def is_open(self) -> bool:
-        """Whether it is known where the file shall be."""
+        """Whether the file's path is set."""
         return self._file is not None
 
     def write(self) -> None:
-        """Write what was added since.
+        """Write the buffer to the file.
 
         Raises:
             OSError: The folder doesn't allow it.
@@ -253,7 +254,7 @@ class JournalWriter:
         self._touched = now
 
     def close(self, reason: str) -> None:
-        """Say that the recording was closed, and keep but the last step and news: there is nothing to recover.
+        """Write that the recording was closed, and keep only the last step and news: there is nothing to recover.
 
         Raises:
             OSError: The folder doesn't allow it.
@@ -262,7 +263,7 @@ class JournalWriter:
         if file is None:
             return
         make_folder_below(file.parent.parent, WORK)
-        if not self._is_begun:  # it was over before the first line was written
+        if not self._is_begun:  # it ended before the first line was written
             _set_aside(file)
         steps = [line[1:4] for line in list(self._waiting) if line[0] == "s"]
         self._waiting.clear()
@@ -291,7 +292,7 @@ class JournalWriter:
         return lines
 
     def _latest_text(self) -> str:
-        """The last step, and of the last news what has room, at first the last of each kind."""
+        """Return the last step, and as many of the last news as fit, beginning with the last of each kind."""
         chosen: dict[int, tuple[Any, ...]] = {}
         room = _MOST_LATEST_BYTES
         for line in (*reversed(list(self._latest.values())), *reversed(self._news)):
@@ -309,7 +310,7 @@ class JournalWriter:
                 file.replace(older_file(file))
                 self._begin(file)
             append_plain(file, data)
-        except FileNotFoundError:  # somebody has removed it
+        except FileNotFoundError:  # the file was removed
             make_folder_below(file.parent.parent, WORK)
             self._begin(file)
             append_plain(file, data)
@@ -323,10 +324,10 @@ class JournalWriter:
 
 
 def _step_text(number: int, start_ns: int, end_ns: int) -> str:
-    """Return `_text` of a step, as most lines are, in a fifth of the time, since it holds the interpreter."""
+    """Like `_text`, for a step, in a fifth of the time: most lines are steps, and encoding holds the GIL."""
     return f'["s",{number},{start_ns},{end_ns}]\n'
 
 
 def _text(value: Any) -> str:
-    """One line of JSON. What isn't JSON becomes text: a program's counter may hold anything."""
+    """Return one line of JSON. Other objects become strings: a program's counter may be of any type."""
     return _encoded(value) + "\n"

@@ -1,13 +1,13 @@
 """Traces of processes that were killed.
 
-Recordings that were complete are finished. Of what was never saved, steps, markers and counters become a trace, from
-what the process's journal holds, on the same clock as the others.
+Complete recordings are finished. For a window that was never saved, the steps, markers and counters of the process's
+journal become a trace, on the same clock as the others.
 
-The run's folder may come from somebody else. Which recordings remain to be finished, this user's own scratch folder
-says (`scratch`), never the run; nothing is written outside the run's folder or the one that the user names; and copies
-go only where the user says.
+The run's folder may come from another user. Unfinished recordings are found only in this user's own scratch folder
+(`scratch`), never through the run; nothing is written outside the run's folder or the one that the user names; and
+copies go only where the user allows.
 
-Imports nothing but the standard library.
+This module imports nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _MOST_TEXT = 500
 
 @dataclass(frozen=True)
 class RecoveredJournal:
-    """What became of one journal.
+    """The result of recovering one journal.
 
     Args:
         journal_path: The file.
-        trace: What was made of it; None if nothing was.
-        problem: Why nothing was.
-        steps: How many steps the trace holds.
+        trace: The recovered trace; None if there is none.
+        problem: Why there is none.
+        steps: How many steps the trace has.
     """
 
     journal_path: Path
@@ -59,12 +59,12 @@ class RecoveredJournal:
 
 @dataclass(frozen=True)
 class FinishedSpool:
-    """What became of the recordings that a process left half done.
+    """The result of finishing a process's unfinished recordings.
 
     Args:
-        rank: Its rank; None where nobody knows it.
-        windows: What the run's manifest says of its windows.
-        problem: Why not everything was done.
+        rank: Its rank; None if unknown.
+        windows: Its windows, as in the run's manifest.
+        problem: Why some recordings couldn't be finished.
     """
 
     rank: int | None
@@ -73,18 +73,18 @@ class FinishedSpool:
 
     @property
     def pending_copies(self) -> tuple[str, ...]:
-        """The URLs that traces were to be copied to, which nobody has allowed here."""
+        """The URLs of copies that weren't made because the user didn't allow them."""
         uploads = (window.get("upload") or {} for window in self.windows)
         return tuple(str(upload.get("url")) for upload in uploads if upload.get("state") == "waiting")
 
 
 def finish_spools(run: Path, *, places: Collection[str] = (), output: Path | None = None) -> list[FinishedSpool]:
-    """Make traces of what profilers wrote and nobody finished; those of this machine, since their raw files lie on it.
+    """Make traces of unfinished recordings of this machine, where their raw files are.
 
     Args:
         run: The run's folder.
-        places: Where copies may go: what their URLs begin with.
-        output: Where traces are put, instead of the run's folder.
+        places: The allowed prefixes of the URLs of copies.
+        output: The folder of the traces, instead of the run's.
     """
     results, problem, ranks = [], "", set()
     try:
@@ -94,19 +94,19 @@ def finish_spools(run: Path, *, places: Collection[str] = (), output: Path | Non
     for rank, spool in spools:
         ranks.add(rank)
         if spool.is_empty():
-            if output is None and not is_alive(spool):  # nobody has said yet that it was killed
+            if output is None and not is_alive(spool):  # it isn't reported as killed yet
                 _finish(rank, spool, places, None)
-        else:  # a writer process that was killed may not have said so
+        else:  # a writer process that was killed may not have reported it
             results.append(_finish(rank, spool, places, output))
     for status in statuses(run):
         if status["global_rank"] not in ranks and any(w.get("state") in (SAVING, KEPT) for w in status["windows"]):
             where = problem or _location_of(status)
-            results.append(FinishedSpool(status["global_rank"], problem=f"what was left of it {where}"))
+            results.append(FinishedSpool(status["global_rank"], problem=f"what remains of it {where}"))
     return results
 
 
 def spools_of(run: Path) -> Iterator[tuple[int, Spool]]:
-    """This user's spools of a run, with their ranks.
+    """Return this user's spools of a run, with their ranks.
 
     Raises:
         OSError: Others may write to the folder of the spools, or it can't be read.
@@ -119,14 +119,14 @@ def spools_of(run: Path) -> Iterator[tuple[int, Spool]]:
 
 
 def _location_of(status: dict[str, Any]) -> str:
-    """Where a status says that the rest of its process lies: words for people, who may believe them or not."""
+    """Say where a process's unfinished recordings are, according to its status, which is untrusted."""
     host, spool = str(status.get("host"))[:_MOST_TEXT], str(status.get("queue"))[:_MOST_TEXT]
     if host != socket.gethostname():
-        return f"lies on {host}; recover it there"
+        return f"is on {host}; recover it there"
     root = scratch_root()
     return (
         f"isn't in {root}, this user's folder for recordings. It was in {spool}: if that is yours and still there, and "
-        f"the job ran with another temporary folder or another {VARIABLE}, name the folder that holds it by {VARIABLE}"
+        f"the job ran with another temporary folder or another {VARIABLE}, set {VARIABLE} to its parent folder"
     )
 
 
@@ -137,20 +137,20 @@ def _finish(rank: int, spool: Spool, places: Collection[str], output: Path | Non
     except OSError as error:
         return FinishedSpool(rank, problem=f"{spool.folder}: {error.strerror or error}")
     if windows is None:
-        return FinishedSpool(rank, problem="a process is still at work on its traces")
+        return FinishedSpool(rank, problem="a process is still writing its traces")
     lost = [f"{window['file']}: {window['problem']}" for window in windows if window["state"] == KEPT]
     return FinishedSpool(rank, tuple(windows), "; ".join([*lost, *(f"left alone: {text}" for text in refused_jobs)]))
 
 
 @dataclass(frozen=True)
 class Journal:
-    """What one journal holds.
+    """The content of one journal.
 
     Args:
-        head: Who wrote it.
-        lines: What was written, the oldest first.
+        head: Its header, which describes the process.
+        lines: Its lines, the oldest first.
         completed: How many steps were complete at its end.
-        window: The step with which the window began that was open at its end; None if none was.
+        window: The first step of the window that was open at its end; None if none was.
     """
 
     file: Path
@@ -161,17 +161,17 @@ class Journal:
 
     @property
     def is_closed(self) -> bool:
-        """Whether its process closed its recording in good order."""
+        """Whether its process closed its recording."""
         return any(line[0] == "e" for line in self.lines)
 
 
 def recover_journals(run: Path, *, force: bool = False, output: Path | None = None) -> list[RecoveredJournal]:
-    """Make a trace of each journal whose process is gone, and take the journal away.
+    """Recover a trace from each journal whose process has ended, and remove the journal.
 
     Args:
         run: The run's folder.
-        force: Also of processes of which nobody knows whether they are gone.
-        output: Where traces are put, instead of the run's folder; the journals stay then.
+        force: Whether to recover also if it is unknown whether the process has ended.
+        output: The folder of the traces, instead of the run's; the journals then stay.
     """
     alive = {(status.host, status.pid): status for status in rank_statuses(run)}
     journals, results = [], []
@@ -187,9 +187,9 @@ def recover_journals(run: Path, *, force: bool = False, output: Path | None = No
         if journal.is_closed or not _has_recorded(journal):
             continue
         if status is not None and is_alive:
-            last_seen = f"its process {status.pid} on {status.host} wrote {status.age_s:.0f} s ago"
+            last_sign = f"its process {status.pid} on {status.host} wrote {status.age_s:.0f} s ago"
             advice = "wait until it has ended" if status.age_s < SILENT_S else "if it is gone, use --force"
-            results.append(RecoveredJournal(journal.file, problem=f"{last_seen}; {advice}"))
+            results.append(RecoveredJournal(journal.file, problem=f"{last_sign}; {advice}"))
         else:
             results.append(_recover(run, journal, peers, output))
     return results
@@ -204,11 +204,11 @@ def read_journal(file: Path, older: Path | None) -> Journal:
 
     Args:
         file: The journal.
-        older: What it held before it grew too large, if anything.
+        older: Its older part, if it grew too large.
 
     Raises:
         OSError: It can't be read.
-        ValueError: It doesn't say who wrote it.
+        ValueError: It has no valid header.
     """
     head = read_header(file)
     lines = [*(lines_of(older) if older is not None and older.exists() else []), *lines_of(file)]
@@ -219,7 +219,7 @@ def read_journal(file: Path, older: Path | None) -> Journal:
 
 
 def _is_whole(line: list[Any]) -> bool:
-    """Whether a line is as it should be."""
+    """Whether a line is valid."""
     if len(line) != _LINE_LENGTHS.get(line[0]) or not all(is_moment(time) for time in _times(line)):
         return False
     if line[0] == "s":
@@ -232,32 +232,32 @@ def _is_whole(line: list[Any]) -> bool:
 
 
 def _times(line: list[Any]) -> list[Any]:
-    """The times in a line, Unix time in nanoseconds."""
+    """Return the times in a line, in Unix time in nanoseconds."""
     if line[0] == "m" and is_moment(line[3]) and isinstance(line[4], int):
         return [line[3], line[3] + line[4]]
     return {"s": line[2:4], "m": line[3:5], "c": line[2:3], "l": []}.get(line[0], line[-1:])
 
 
 def _has_recorded(journal: Journal) -> bool:
-    """Whether a process is one of those that record, or a request named it."""
+    """Whether a process is selected to record, or a request named it."""
     was_requested = any(kind == "recording" for kind, *_ in latest_of(journal.lines)[1])
     return journal.head.get("records") is not False or was_requested
 
 
 @dataclass(frozen=True)
 class _Peers:
-    """How far the other processes came in the same windows: all recordings of a window belong to one span.
+    """The progress of the other processes in the same windows: all recordings of a window get one span.
 
     Args:
-        saved: First step and span of each window that was saved or is to be.
-        completed: By the first step of a window that was open at the end, the most steps that any process completed.
+        saved: First step and span of each window that is saved or will be.
+        completed: By first step of a window that was open at the end, the most steps that any process completed.
     """
 
     saved: list[tuple[int, int]]
     completed: dict[int, int]
 
     def span_of(self, journal: Journal) -> int:
-        """The span of what a process was recording: that of its peers' window, else where the last of them stood."""
+        """Return the span of a process's open window: that of its peers' window, else the most steps of any of them."""
         first = journal.window
         if first is None:
             return journal.completed
@@ -278,7 +278,7 @@ def _peers(run: Path, journals: Sequence[Journal]) -> _Peers:
 def _recover(run: Path, journal: Journal, peers: _Peers, output: Path | None) -> RecoveredJournal:
     times = [time for line in journal.lines for time in _times(line)]
     if not times:
-        return RecoveredJournal(journal.file, problem="it holds nothing that has a time")
+        return RecoveredJournal(journal.file, problem="it has no events")
     steps = sum(line[0] == "s" for line in journal.lines)
     try:
         trace = json.dumps(_trace(journal, min(times)), allow_nan=False).encode()
@@ -289,13 +289,13 @@ def _recover(run: Path, journal: Journal, peers: _Peers, output: Path | None) ->
             older_file(journal.file).unlink(missing_ok=True)
     except OSError as error:
         return RecoveredJournal(journal.file, problem=f"{_words(error)}: {output or run}")
-    except (ValueError, RecursionError) as error:  # its first line holds what JSON has no words for
+    except (ValueError, RecursionError) as error:  # its header has values that strict JSON can't represent
         return RecoveredJournal(journal.file, problem=f"it can't be read: {error}")
     return RecoveredJournal(journal.file, target, steps=steps)
 
 
 def _write_trace(folder: Path, name: TraceName, data: bytes) -> Path:
-    """Write a trace under a name that no other one has: a window that ended at the same step was saved whole.
+    """Write a trace under a free name: a window that ended at the same step was saved completely.
 
     Raises:
         OSError: The folder doesn't allow it.
@@ -324,7 +324,7 @@ def _trace(journal: Journal, base_ns: int) -> dict[str, Any]:
     tid = head["tid"] if is_moment(head.get("tid")) else pid
     steps = [line for line in lines if line[0] == "s"]
     last_ns = max(time for line in lines for time in _times(line))
-    # What was open, and nothing closed since, ran until the last that is known.
+    # Markers that were open and not closed since ran until the last recorded time.
     open_line = next((line for line in reversed(lines) if line[0] == "o"), None)
     hanging = [value for kind, value, _ in latest_of(lines)[1] if kind == "hanging"]
     metadata = {
@@ -384,5 +384,5 @@ def _is_number(value: object) -> bool:
 
 
 def _us(ns: int) -> float:
-    """Microseconds with up to three decimals: JSON shows them exactly up to 15 digits, which last for ten days."""
+    """Microseconds with up to three decimals: a double is exact to 15 digits, enough for ten days."""
     return ns / 1000

@@ -1,6 +1,6 @@
-"""What each rank of a run does, or did last, by its journal.
+"""The state of each rank of a run, according to its journal.
 
-Whoever can write to the run's folder can write a journal: each value is checked before it is passed on. This module
+Anyone who can write to the run's folder can write a journal: each value is checked before it is used. This module
 imports nothing but the standard library.
 """
 
@@ -36,21 +36,21 @@ class RankStatus:
     """One process of a run.
 
     Args:
-        rank: Its number among all.
-        world_size: How many there are.
+        rank: Its global rank.
+        world_size: The number of ranks.
         host: The machine it runs on.
-        pid: Its number there.
-        state: `running`; `silent`: it didn't write for 15 seconds; `dead`: it is gone without having closed its
-            recording; `ended`: it closed it.
+        pid: Its process id there.
+        state: `running`; `silent`: it didn't write for 15 seconds; `dead`: it ended without closing its recording;
+            `ended`: it closed it.
         reason: Why it ended.
-        completed: How many steps were complete when it wrote last; None while none is.
+        completed: How many steps were complete when it last wrote; None before the first.
         step_s: How long the last step took.
         is_recording: Whether a window is open.
-        listens: Whether it takes requests.
-        records: Whether it is one of the ranks that record; False for one that only does so if a request names it.
-        doubt: Why it isn't sure that it belongs to the job of the other ranks; None if it is.
+        listens: Whether it accepts requests.
+        records: Whether it is selected to record; False for one that records only if a request names it.
+        doubt: Why it isn't certain that it belongs to the job of the other ranks; None if it is.
         age_s: Seconds since it wrote.
-        news: The last pieces of news: kind, value and Unix time in nanoseconds.
+        news: The last news: kind, value and Unix time in nanoseconds.
     """
 
     rank: int
@@ -70,18 +70,18 @@ class RankStatus:
 
     @property
     def hanging(self) -> dict[str, Any] | None:
-        """Where the step stands that was under way and didn't end; None if it is usual, or ended since."""
+        """Where the current step hangs; None if it doesn't, or has ended since."""
         values = [value for kind, value, _ in self.news if kind == "hanging"]
         return values[-1] if values and values[-1]["step"] == (self.completed or 0) and self.state != "ended" else None
 
     @property
     def left_out(self) -> tuple[dict[str, Any], ...]:
-        """The windows that it should have recorded and didn't: the step about which each was to begin, and why."""
+        """The windows that it skipped: about which step each would have begun, and why."""
         return tuple(value for kind, value, _ in self.news if kind == "left out")
 
     @property
     def recording_since_step(self) -> int | None:
-        """The step with which the window began that is open, or was at the end of a process that is gone."""
+        """The first step of the open window, or of the one that was open when the process ended."""
         return open_window(self.news) if self.state != "ended" else None
 
     def to_json(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class RankStatus:
 
 
 def rank_statuses(run: Path, *, now_s: float | None = None) -> list[RankStatus]:
-    """What is known of a run's ranks, in their order; what can't be read is left out.
+    """Return the status of a run's ranks, in order; unreadable journals are left out.
 
     Args:
         run: The run's folder.
@@ -101,7 +101,7 @@ def rank_statuses(run: Path, *, now_s: float | None = None) -> list[RankStatus]:
         try:
             status = _status(file, time.time() if now_s is None else now_s)
             written = file.lstat().st_mtime_ns
-        except (OSError, ValueError):  # damaged, or taken away in this moment
+        except (OSError, ValueError):  # damaged, or removed just now
             continue
         if status.rank not in newest or newest[status.rank][0] < written:
             newest[status.rank] = (written, status)
@@ -109,12 +109,12 @@ def rank_statuses(run: Path, *, now_s: float | None = None) -> list[RankStatus]:
 
 
 def is_writable(run: Path) -> bool:
-    """Whether this user can put traces into a run's folder."""
+    """Whether this user can write to a run's folder."""
     return os.access(run, os.W_OK | os.X_OK)
 
 
 def recover_command(run: Path) -> str:
-    """Return the command that makes traces of what a run's processes left, as it works here."""
+    """Return the command that recovers a run's traces on this machine."""
     output = "" if is_writable(run) else " --output DIR"
     return f"kinetoscope recover {shlex.quote(str(run))}{output}"
 
@@ -145,25 +145,25 @@ def _status(file: Path, now_s: float) -> RankStatus:
 
 
 def read_header(file: Path) -> dict[str, Any]:
-    """Return who wrote a journal: `global_rank`, `world_size`, `host` and `pid` are what they should be.
+    """Return a journal's header with valid `global_rank`, `world_size`, `host` and `pid`.
 
     Raises:
         OSError: It can't be read.
-        ValueError: It doesn't say.
+        ValueError: It has no valid header.
     """
     head = header_of(file)
     if head is None:
         raise ValueError("its first line doesn't say who wrote it")
     rank, size = head.get("global_rank"), head.get("world_size")
     if not is_count(rank, MOST_RANKS) or not is_count(size, MOST_RANKS) or not size:
-        raise ValueError(f"its first line says rank {str(rank)[:40]} of {str(size)[:40]}")
+        raise ValueError(f"its first line has rank {str(rank)[:40]} of {str(size)[:40]}")
     if not isinstance(head.get("host"), str) or not is_count(head.get("pid"), _MOST_PID):
         raise ValueError("its first line doesn't say which process wrote it")
     return head
 
 
 def open_window(news: Sequence[tuple[str, Any, int]]) -> int | None:
-    """Return the step with which the window began that wasn't saved yet; None if none is open."""
+    """Return the first step of the window that isn't saved yet; None if none is open."""
     windows = [(kind, value) for kind, value, _ in news if kind in ("recording", "saved")]
     if not windows or windows[-1][0] != "recording" or not isinstance(windows[-1][1], dict):
         return None
@@ -172,7 +172,7 @@ def open_window(news: Sequence[tuple[str, Any, int]]) -> int | None:
 
 
 def is_valid_news(kind: str, value: Any) -> bool:
-    """Whether a piece of news has the form that a recorder gives it; of kinds that nobody reads, any."""
+    """Whether a piece of news has the form that a recorder writes; kinds that aren't read may have any form."""
     if kind == "plan":
         return _is_plan(value)
     if kind not in ("hanging", "left out"):
@@ -200,7 +200,7 @@ def _state(head: dict[str, Any], age_s: float) -> State:
 
 def _is_alive(pid: int) -> bool:
     if os.name != "posix":
-        return True  # there, os.kill would end it
+        return True  # on Windows, os.kill would end the process
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

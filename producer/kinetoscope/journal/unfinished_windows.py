@@ -1,6 +1,6 @@
-"""What of a run was lost or isn't written yet, where no process was left to say so in the run's manifest.
+"""Windows of a run that were lost or aren't written yet, but aren't in its manifest because their process was killed.
 
-Imports nothing but the standard library.
+This module imports nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -25,38 +25,40 @@ _GONE_S = 60.0
 
 
 def unfinished_windows(run: Path) -> list[str]:
-    """Say what of a run was lost, or isn't written yet, where nobody was left to say so in its manifest.
+    """Describe a run's lost or unwritten windows that its manifest doesn't list, because their process was killed.
 
     Args:
         run: The run's folder.
     """
     messages = []
-    known = {status["global_rank"]: status for status in statuses(run)}
+    status_by_rank = {status["global_rank"]: status for status in statuses(run)}
     journals = {journal.rank: journal for journal in rank_statuses(run)}
     spooled = _spooled(run)
-    for rank in sorted({*known, *journals, *spooled}):
-        status = known.get(rank, {})
+    for rank in sorted({*status_by_rank, *journals, *spooled}):
+        status = status_by_rank.get(rank, {})
         reported = {window["span"] for window in status.get("windows", ()) if window.get("state") == KEPT}
         spans = {*_unwritten(status, journals.get(rank)), *spooled.get(rank, ())} - reported
         if spans:
             shown = ", ".join(map(str, sorted(spans)))
             messages.append(f"rank {rank}: span {shown} isn't written yet; wait, or {recover_command(run)}")
     for rank, journal in journals.items():
-        state, step = known.get(rank, {}).get("state"), journal.recording_since_step
+        state, step = status_by_rank.get(rank, {}).get("state"), journal.recording_since_step
         if step is not None and state not in (ENDED, KILLED) and (journal.state == "dead" or journal.age_s > _GONE_S):
-            last_seen = "it is gone" if journal.state == "dead" else f"it was last heard of {journal.age_s:.0f} s ago"
-            words = f"and was recording since step {step}; {recover_command(run)} makes a trace of what is left"
-            messages.append(f"rank {rank}: {last_seen}, {words}")
-    return [*messages, *_lost_and_recovered(run, known)]
+            fate = (
+                "its process is gone" if journal.state == "dead" else f"it was last heard of {journal.age_s:.0f} s ago"
+            )
+            words = f"and was recording since step {step}; {recover_command(run)} recovers a trace of it"
+            messages.append(f"rank {rank}: {fate}, {words}")
+    return [*messages, *_lost_and_recovered(run, status_by_rank)]
 
 
 def _spooled(run: Path) -> dict[int, set[int]]:
-    """By rank the spans of windows that lie on this machine and aren't traces, of processes that are gone.
+    """Return by rank the spans of windows on this machine that aren't traces yet and whose process has ended.
 
-    Where the disk of the run was full, or denied them, the run itself can't know of them.
+    If the run's disk was full or not writable, the run itself doesn't list them.
     """
     spans_by_rank: dict[int, set[int]] = {}
-    with suppress(OSError):  # recovering says why it isn't to be trusted
+    with suppress(OSError):  # `kinetoscope recover` reports why it isn't trusted
         for rank, spool in spools_of(run):
             jobs = [] if is_alive(spool) else spool.jobs()
             for job in jobs:
@@ -67,7 +69,7 @@ def _spooled(run: Path) -> dict[int, set[int]]:
 
 
 def _unwritten(status: dict[str, Any], journal: RankStatus | None) -> list[int]:
-    """The spans of windows of a process that is gone, of which its writer hasn't said that they are traces."""
+    """Return the spans of an ended process's windows that its writer hasn't reported as traces."""
     windows = {window["span"]: window.get("state") for window in status.get("windows", ())}
     is_gone = journal is not None and journal.state in ("dead", "ended")
     if status.get("state") not in (ENDED, KILLED) and not is_gone:
@@ -79,15 +81,15 @@ def _unwritten(status: dict[str, Any], journal: RankStatus | None) -> list[int]:
     return sorted(spans)
 
 
-def _lost_and_recovered(run: Path, known: dict[int, dict[str, Any]]) -> Iterator[str]:
-    """Windows that were open when their process was killed, of which a trace was made of what was left."""
+def _lost_and_recovered(run: Path, status_by_rank: dict[int, dict[str, Any]]) -> Iterator[str]:
+    """Return the windows that were open when their process was killed and were recovered from its journal."""
     for file in recovered_journal_files(run):
         try:
             journal, written_ns = read_journal(file, None), file.lstat().st_mtime_ns
         except (OSError, ValueError):  # damaged since
             continue
         rank = journal.head["global_rank"]
-        status = known.get(rank, {})
+        status = status_by_rank.get(rank, {})
         is_of_earlier = status.get("started_ns", 0) > written_ns
         if journal.window is not None and status.get("state") not in (ENDED, KILLED) and not is_of_earlier:
             yield f"rank {rank}: it was killed while it recorded, since step {journal.window}: that recording is lost"

@@ -1,7 +1,7 @@
-"""From a raw file to a trace that readers may trust, in one visible step.
+"""From a raw file to a complete trace, in one atomic step.
 
-A trace is compressed under a hidden name next to its final one, forced to disk and renamed. A reader sees a whole file
-or none, whatever happens in between; an older file of that name stays unless it may be overwritten.
+A trace is compressed under a hidden name next to its final one, forced to disk and renamed. A reader sees a complete
+file or none, whatever happens in between; an older file of that name stays unless overwriting is allowed.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
     from .merge_events import Damage
 
-# Traces repeat themselves: level 4 is within a few percent of level 9 at a third of its time.
+# Traces are repetitive: level 4 is within a few percent of level 9 in a third of the time.
 _LEVEL = 4
 
 
 def check_raw(raw: Path) -> None:
-    """Notice what kineto doesn't report: on a full disk or in a missing folder it writes nothing or a part.
+    """Detect an error that kineto doesn't report: on a full disk or in a missing folder it writes nothing or a part.
 
     Raises:
-        SaveError: It isn't whole; it is removed.
+        SaveError: The file is incomplete; it is removed.
     """
     try:
         with raw.open("rb") as file:
@@ -53,21 +53,21 @@ def commit_trace(
     owner: str,
     overwrite: bool = False,
 ) -> tuple[Path, Damage]:
-    """Make a trace of `raw`, compressed if its name ends in `.gz`; return where it is.
+    """Make a trace of `raw`, compressed if its name ends in `.gz`; return its path.
 
-    Where another file has the name and must stay, the trace's name gets a number.
+    If another file has the name and must stay, a number is added to the trace's name.
 
     Args:
-        raw: What the profiler wrote.
+        raw: The profiler's raw file.
         target: The trace.
-        metadata: What it says about its recording.
+        metadata: The trace's metadata about its recording.
         program_events: The program's own events and metadata.
-        owner: The name of the only spool that writes this trace: what an earlier process of it left half done goes.
+        owner: The name of the only spool that writes this trace: its earlier process's unfinished file is removed.
         overwrite: Whether an older file of that name may be replaced.
 
     Raises:
         OSError: The disk or the folder doesn't allow it.
-        SaveError: `raw` is not a trace.
+        SaveError: `raw` isn't a trace.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(target, owner=owner) as file:
@@ -89,7 +89,7 @@ def _gzip_stream(file: BinaryIO, *, is_packed: bool) -> Iterator[Any]:
 
 
 def _free_name(target: Path) -> Path:
-    """Return the name, with a number where a file has it."""
+    """Return the name, with a number if a file has it already."""
     worker, dot, rest = target.name.partition(".")
     for count in itertools.count(2):
         if not os.path.lexists(target):

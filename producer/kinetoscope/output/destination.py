@@ -1,4 +1,4 @@
-"""Where the program wants its traces: under which names, where copies of them go, and how many stay.
+"""Where traces go: their names, the places of their copies, and how many stay.
 
 This module imports nothing but the standard library.
 """
@@ -16,12 +16,12 @@ class Destination:
     """Where traces are put.
 
     Args:
-        file: The name in the run's folder, with `template`'s variables; what ends in `.gz` is compressed.
-        remote: The URL of a folder that is to be like the logdir: each run has a folder there. None for none.
+        file: The name in the run's folder, with the variables of `name_template`; compressed if it ends in `.gz`.
+        remote: The URL of a folder that mirrors the logdir: each run has a folder there. None for none.
         remote_file: The URL of each trace instead, with variables.
-        keep: How many of the rank's newest traces stay in the run's folder; -1 for all. One that shall be uploaded
-            stays until it is.
-        overwrite: Whether the run takes its folder even if traces are there, and replaces those of the same name.
+        keep: How many of the rank's newest traces stay in the run's folder; -1 for all. A trace stays at least until
+            it is uploaded.
+        overwrite: Whether the run uses its folder even if it has traces, and replaces those of the same name.
 
     Raises:
         UsageError: A template whose braces don't match, or a number below -1.
@@ -38,18 +38,18 @@ class Destination:
             try:
                 variables(template)
             except ValueError as error:
-                raise UsageError(f"{template!r} is no format string: {error}.") from error
+                raise UsageError(f"{template!r} isn't a format string: {error}.") from error
         if ".." in self.file.split("/"):
-            raise UsageError(f"file={self.file!r}: a trace lies in its run's folder, so its name has no '..'.")
+            raise UsageError(f"file={self.file!r}: a trace is in its run's folder, so its name can't contain '..'.")
         if self.keep < -1:
             raise UsageError(f"keep={self.keep}: it is a number of traces, or -1 for all.")
 
     @property
     def traces_to_keep(self) -> int:
-        """How many traces stay: at least one, where there is no other place for them."""
+        """How many traces stay: at least one if there is no remote."""
         return 1 if self.keep == 0 and self.remote is None and self.remote_file is None else self.keep
 
     @property
     def places(self) -> list[str]:
-        """What the URL of each copy begins with."""
+        """The prefixes of the URLs of copies."""
         return [fixed_prefix(template) for template in (self.remote, self.remote_file) if template is not None]

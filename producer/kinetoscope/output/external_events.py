@@ -1,9 +1,9 @@
 """Events of other tools that a program adds to a window: files in Chrome's format, or events as Python values.
 
-They stay apart from the recording: their processes get numbers of their own, since a device or a thread of the same
-number isn't the same one, and their category becomes `added`, since what another tool calls a kernel isn't one that
-was recorded here; what they were called is in `args`. Their times are moved onto the recording's zero: a file's count
-from its `baseTimeNanoseconds`, or else from 1970.
+They stay separate from the recording: their processes get new numbers, since a device or thread of the same number
+isn't the same one, and their category becomes `added`, since another tool's kernel isn't one that was recorded here;
+the original values are in `args`. Their times are shifted to the recording's zero: those of a file count from its
+`baseTimeNanoseconds`, or else from 1970.
 
 This module imports nothing but the standard library.
 """
@@ -28,26 +28,26 @@ _PER_TRACE = 1 << 16
 
 
 def json_events(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return events as JSON values, as they are now.
+    """Return a copy of events as JSON values.
 
     Raises:
-        TypeError: Something that is no event.
-        ValueError: A number that JSON hasn't.
+        TypeError: A value that isn't an event.
+        ValueError: A number that JSON can't represent.
     """
     plain = json.loads(json.dumps([dict(event) for event in events], default=str, allow_nan=False))
     if not all(isinstance(event.get("ph"), str) for event in plain):
-        raise TypeError("an event has a phase, 'ph'")
+        raise TypeError("an event needs a phase, 'ph'")
     return list(plain)
 
 
 def external_events(program_events: Mapping[str, Any], base_ns: int, unreadable: list[str]) -> Iterator[str]:
-    """Return each event that lies in the window as JSON; a duration that reaches beyond it is cut at its edge.
+    """Yield each event in the window as JSON; a duration that extends beyond the window is clipped.
 
     Args:
-        program_events: From `EventLog.window_events`: when the window was, in Unix time; in `added`, paths of files,
-            and lists from `json_events` with times in µs since 1970.
+        program_events: From `EventLog.window_events`: the window's Unix time; in `added`, paths of files, and lists
+            from `json_events` with times in µs since 1970.
         base_ns: The recording's zero in Unix time.
-        unreadable: Takes what can't be read, and why.
+        unreadable: Is filled with messages about traces that can't be read.
     """
     for number, trace in enumerate(program_events.get("added", ())):
         window = program_events["since_ns"] - base_ns, program_events["until_ns"] - base_ns
@@ -66,11 +66,11 @@ def external_events(program_events: Mapping[str, Any], base_ns: int, unreadable:
             unreadable.append(f"{trace}: {error}")
             continue
         if not count:
-            unreadable.append(f"{trace}: it holds no events")
+            unreadable.append(f"{trace}: it has no events")
 
 
 class _Processes:
-    """The numbers that the processes of one trace get."""
+    """Assigns numbers to the processes of one trace."""
 
     def __init__(self, first: int) -> None:
         self._first = first
@@ -81,7 +81,7 @@ class _Processes:
 
 
 def _shift_and_clip(event: Mapping[str, Any], processes: _Processes, by_ns: int, window: tuple[int, int]) -> str | None:
-    """The event with its times moved; None if it is none, has a time that is none, or lies outside the window."""
+    """Return the event with its times shifted; None if it is invalid, has an invalid time, or is outside the window."""
     if not isinstance(event.get("ph"), str):
         return None
     times: dict[str, int] = {}
@@ -103,7 +103,7 @@ def _shift_and_clip(event: Mapping[str, Any], processes: _Processes, by_ns: int,
     if event["ph"] not in ("M", "C"):
         rest["cat"] = CATEGORY
         args |= {"category": event["cat"]} if event.get("cat") else {}
-    if "id" in rest:  # arrows and spans of different traces aren't the same
+    if "id" in rest:  # ids of flows and async spans are local to a trace
         rest["id"] = f"{CATEGORY}-{processes.number('')}-{rest['id']}"
     rest |= {"pid": processes.number(event.get("pid", 0)), **({"args": args} if args else {})}
     text = json.dumps(_finite(rest), allow_nan=False)[:-1]
@@ -111,7 +111,7 @@ def _shift_and_clip(event: Mapping[str, Any], processes: _Processes, by_ns: int,
 
 
 def _finite(value: Any) -> Any:
-    """The value in strict JSON: numbers that aren't finite are null."""
+    """Return the value in strict JSON: non-finite numbers become null."""
     if isinstance(value, dict):
         return {str(key): _finite(inner) for key, inner in value.items()}
     if isinstance(value, list):

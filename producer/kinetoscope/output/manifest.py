@@ -1,10 +1,11 @@
-"""What became of a run's windows on every rank: `run.json` in the run's folder.
+"""The outcome of a run's windows on every rank: `run.json` in the run's folder.
 
-Each process has a status of its own below `.work/status`, written by its writer process; whoever writes one then
-compiles them all. There is no lock, since shared file systems have none that can be trusted: who has compiled checks
-whether a status has changed meanwhile, and if so compiles again. So the last one to replace `run.json` has seen all.
+Each process has its own status file below `.work/status`, written by its writer process; after writing one, a process
+compiles all of them. There is no lock, since those of shared file systems can't be trusted: after compiling, a process
+checks whether a status has changed meanwhile, and if so compiles again. So the last one to replace `run.json` has seen
+all statuses.
 
-`docs/run-json.md` describes the file. This module imports nothing but the standard library: the viewer reads with it.
+`docs/run-json.md` describes the file. This module imports nothing but the standard library: the viewer uses it too.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ _OF_A_RANK = (
 )
 _OF_A_WINDOW = ("step_first", "step_last", "started_ns", "ended_ns")
 
-# What a process is doing, and what became of a window on a rank.
+# States of a process, and of a window on a rank.
 RECORDING, ENDED, KILLED, SILENT = "recording", "ended", "killed", "silent"
 SAVING, SAVED, PARTIAL, KEPT, LOST, MISSING = "saving", "saved", "partial", "kept", "lost", "missing"
 
 
 def status_folder(run: Path) -> Path:
-    """Where the processes' statuses are."""
+    """The folder of the processes' statuses."""
     return run / ".work" / "status"
 
 
@@ -59,7 +60,7 @@ def _status_file(run: Path, rank: int) -> Path:
 
 
 def _is_of_later_attempt(existing: Any, status: dict[str, Any]) -> bool:
-    """Whether what is there is of an attempt that began later: a slow copy of the one before outlives it."""
+    """Whether the existing status is of a later attempt: a process of the earlier one may still be uploading."""
     if not isinstance(existing, dict) or existing.get("attempt") == status.get("attempt"):
         return False
     return _started_ns(existing) > _started_ns(status)
@@ -79,9 +80,9 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
 
 
 def earlier_traces(run: Path, rank: int, attempt: object) -> list[dict[str, Any]]:
-    """Return what earlier attempts of a rank saved into the run's folder, oldest first: each one's `file` and `bytes`.
+    """Return the traces of a rank's earlier attempts in the run's folder, oldest first: `file` and `bytes` of each.
 
-    By the rank's own status, if that is another attempt's. What waits for its copy elsewhere is left out.
+    They are in the rank's own status, if that is another attempt's. Traces that aren't uploaded yet are left out.
     """
     status = read_json(_status_file(run, rank))
     if not isinstance(status, dict):
@@ -96,7 +97,7 @@ def earlier_traces(run: Path, rank: int, attempt: object) -> list[dict[str, Any]
 
 
 def write_status(run: Path, rank: int, status: dict[str, Any]) -> None:
-    """Write a process's status, and compile the run; nothing if a later attempt has begun in this folder.
+    """Write a process's status, and compile the manifest; do nothing if a later attempt has begun in this folder.
 
     Raises:
         OSError: The run's folder doesn't allow it.
@@ -111,27 +112,27 @@ def write_status(run: Path, rank: int, status: dict[str, Any]) -> None:
         time.sleep(min(_LONGEST_PAUSE_S, size * _PAUSE_A_RANK_S))
         written_ns = own.lstat().st_mtime_ns
         if any(path.lstat().st_mtime_ns > written_ns for path in folder.glob("rank*.json")):
-            return  # whoever wrote later compiles: a thousand ranks need not each read a thousand files
+            return  # a process that wrote later compiles: a thousand ranks needn't each read a thousand files
     compile_run(run)
 
 
 def compile_run(run: Path) -> None:
-    """Write `run.json` anew from all statuses.
+    """Compile `run.json` from all statuses.
 
     Raises:
         OSError: The run's folder doesn't allow it.
     """
-    seen: list[Any] = []
+    compiled: list[Any] = []
     for _ in range(_MAX_ROUNDS):
-        before, seen = seen, statuses(run)
-        if seen == before:
+        before, compiled = compiled, statuses(run)
+        if compiled == before:
             break
-        if seen:
-            write_json(run / NAME, manifest(seen))
+        if compiled:
+            write_json(run / NAME, manifest(compiled))
 
 
 def statuses(run: Path) -> list[dict[str, Any]]:
-    """What each process of a run has written of itself, by rank; what isn't of the form of a status is left out."""
+    """Return the processes' statuses by rank, without invalid files."""
     if (run / ".work").is_symlink() or status_folder(run).is_symlink():
         return []
     valid = (_validate(read_json(path)) for path in status_folder(run).glob("rank*.json"))
@@ -139,7 +140,7 @@ def statuses(run: Path) -> list[dict[str, Any]]:
 
 
 def _validate(status: Any) -> dict[str, Any] | None:
-    """A status whose values are what the manifest reckons with, without those that aren't; None if it is none.
+    """Return a status with only its valid values; None if it isn't a status.
 
     Any process that can write to the run's folder may have written it.
     """
@@ -160,7 +161,7 @@ def _validate(status: Any) -> dict[str, Any] | None:
 
 
 def _ranks_in(value: Any) -> list[int] | None:
-    """The ranks of a list; None if it is none."""
+    """Return the ranks of a list; None if it isn't one."""
     return [rank for rank in value if is_count(rank, MOST_RANKS)] if isinstance(value, list) else None
 
 
@@ -183,7 +184,7 @@ def manifest(process_statuses: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _windows(current: dict[int, dict[str, Any]], expected: list[int]) -> list[dict[str, Any]]:
-    """The windows over all ranks, in order; of more than anybody reads, the newest."""
+    """Return the windows over all ranks, in order; if there are too many, the newest."""
     by_span: dict[int, dict[int, dict[str, Any]]] = defaultdict(dict)
     for rank, status in current.items():
         for window in status["windows"]:
@@ -193,9 +194,9 @@ def _windows(current: dict[int, dict[str, Any]], expected: list[int]) -> list[di
 
 
 def _expected_ranks(sources: Iterable[dict[str, Any]], otherwise: Iterable[int]) -> list[int]:
-    """The ranks that shall record, by what each process knows of them; `otherwise` if none says so."""
-    known = [each["ranks"] for each in sources if isinstance(each.get("ranks"), list)]
-    return sorted({rank for ranks in known for rank in ranks} if known else otherwise)
+    """Return the ranks that should record, as far as each process knows; `otherwise` if none knows."""
+    reports = [each["ranks"] for each in sources if isinstance(each.get("ranks"), list)]
+    return sorted({rank for ranks in reports for rank in ranks} if reports else otherwise)
 
 
 def _rank(rank: int, status: dict[str, Any] | None) -> dict[str, Any]:
@@ -207,7 +208,7 @@ def _rank(rank: int, status: dict[str, Any] | None) -> dict[str, Any]:
 def _window(
     span: int, by_rank: dict[int, dict[str, Any]], statuses: dict[int, dict[str, Any]], expected: Iterable[int]
 ) -> dict[str, Any]:
-    """One window over all ranks: they all call it by the steps completed at its end."""
+    """Return one window over all ranks, which all identify it by the steps completed at its end."""
     first = by_rank[min(by_rank)]
     ranks = {rank: _window_outcome(by_rank[rank]) for rank in by_rank}
     for rank in _expected_ranks(by_rank.values(), expected):
@@ -226,7 +227,7 @@ def _window_outcome(window: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_about(step: Any, window: dict[str, Any], warmup: int) -> bool:
-    """Whether what happened before a step kept a window from being recorded, which ends with its `step_last`."""
+    """Whether an event before a step prevented the recording of a window, which ends with its `step_last`."""
     first, last = window.get("step_first"), window.get("step_last")
     if not (isinstance(step, int) and isinstance(first, int) and isinstance(last, int)):
         return False
@@ -238,7 +239,7 @@ def _absence(status: dict[str, Any] | None, window: dict[str, Any]) -> dict[str,
         problem = "nothing was reported: it can't reach this folder, or died early"
         return {"state": MISSING, "problem": problem}
     if window["span"] <= status.get("pruned_to", -1):
-        return {"state": SAVED, "pruned": True}  # so long ago that the rank has no record of it any more
+        return {"state": SAVED, "pruned": True}  # so long ago that the rank's records don't have it any more
     schedule = status.get("schedule")
     warmup = schedule.get("warmup", 1) if isinstance(schedule, dict) else 1
     warmup = warmup if is_count(warmup) else 1

@@ -1,13 +1,13 @@
-"""A profiler's raw file → a trace that readers may trust: with its facts, the program's own events, and strict JSON.
+"""A profiler's raw file → a trace with metadata, the program's own events, and strict JSON.
 
-The raw file is a stream here: it may be larger than the memory. What is put into it goes behind the first brace and
-behind the bracket of `traceEvents`; the rest is copied as it is, unless it isn't JSON. kineto (torch 2.13) writes names
-and metadata without escaping quotes, so one name can make a whole file unreadable: such an event is repaired, or left
-out where that can't be done, and counted.
+The raw file is streamed: it may be larger than the memory. Insertions go after the first brace and after the bracket of
+`traceEvents`; the rest is copied unchanged if it is valid JSON. kineto (torch 2.13) writes names and metadata without
+escaping quotes, so one name can make a whole file unreadable: such an event is repaired, or if that isn't possible
+left out, and counted.
 
-kineto has written each event on lines of its own, closed by two blanks and a brace, since torch 1.8, and the header
-before the events. Times are µs with three decimals after `baseTimeNanoseconds`, without which (before torch 2.4) they
-are absolute. This module doesn't import torch.
+Since torch 1.8, kineto writes each event on separate lines, closed by two blanks and a brace, and the header before the
+events. Times are µs with three decimals after `baseTimeNanoseconds`; without it (before torch 2.4) they are absolute.
+This module doesn't import torch.
 """
 
 from __future__ import annotations
@@ -41,46 +41,46 @@ _ARGS = re.compile(r'\s*,?\s*"args":\s*\{.*\Z', re.DOTALL)
 
 
 class Sink(Protocol):
-    """What takes bytes."""
+    """A writable binary stream."""
 
     def write(self, data: bytes, /) -> object:
-        """Take them."""
+        """Write bytes."""
 
 
 @dataclass
 class Damage:
-    """What of a raw file wasn't JSON."""
+    """Counts the events of a raw file that weren't JSON."""
 
     repaired: int = 0
     dropped: int = 0
     unreadable: list[str] = field(default_factory=list)
-    """What was to be added and couldn't be read."""
+    """Messages about added traces that couldn't be read."""
 
     def __str__(self) -> str:
-        """What was done about it; empty if there was none."""
+        """Return a message about the repairs; empty if there were none."""
         parts = [self._repair_message(), f"not added: {', '.join(self.unreadable)}" if self.unreadable else ""]
         return "; ".join(filter(None, parts))
 
     def _repair_message(self) -> str:
         parts = [f"{self.repaired} repaired"] * bool(self.repaired) + [f"{self.dropped} left out"] * bool(self.dropped)
-        return f"the profiler wrote events that are no JSON: {' and '.join(parts)}" if parts else ""
+        return f"the profiler wrote events that aren't JSON: {' and '.join(parts)}" if parts else ""
 
 
 def merge_events(
     source: BinaryIO, target: Sink, metadata: Mapping[str, Any], program_events: Mapping[str, Any] | None = None
 ) -> Damage:
-    """Copy a trace, with `metadata` under `KEY` as its first key and own events before the profiler's.
+    """Copy a trace, with `metadata` under `KEY` as its first key and the program's events before the profiler's.
 
     Args:
         source: The trace.
-        target: Takes the copy.
-        metadata: What the trace says about its recording.
-            Its `markers` are under the names that the profiler recorded; in the copy, markers have their true names.
-        program_events: From `EventLog.window_events`; its `metadata` become keys at the top, and what other tools
-            recorded is in `added`.
+        target: The stream to write to.
+        metadata: The trace's metadata about its recording. Its `markers` have the names that the profiler recorded as
+            keys; in the copy, markers have their original names.
+        program_events: From `EventLog.window_events`; its `metadata` become top-level keys, and `added` has the traces
+            of other tools.
 
     Raises:
-        SaveError: `source` doesn't hold a trace, or ends in its middle.
+        SaveError: `source` isn't a trace, or is truncated.
     """
     damage = Damage()
     head, rest = _read_head(source)
@@ -92,7 +92,7 @@ def merge_events(
         parsed = _parse(head + b"]}")
         damage.repaired += 1
     if not isinstance(parsed, dict):
-        raise SaveError("the profiler wrote a header that is no JSON")
+        raise SaveError("the profiler wrote a header that isn't JSON")
     names = _true_names(metadata.get("markers") or {})
     if names:
         metadata = {**metadata, "markers": {names.get(name, name): m for name, m in metadata["markers"].items()}}
@@ -115,7 +115,7 @@ def merge_events(
 
 
 def _true_names(markers: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return the name that each marker has in a trace, by the one that the profiler recorded, where they differ."""
+    """Return the original name of each marker by the name that the profiler recorded, if they differ."""
     names: dict[str, str] = {}
     used = set(markers)
     for recorded, marker in markers.items():
@@ -127,7 +127,7 @@ def _true_names(markers: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _rename_markers(text: bytes, names: Mapping[str, str]) -> bytes:
-    """Return events with the markers' true names."""
+    """Return events with the markers' original names."""
     if not names:
         return text
     return _ANNOTATION.sub(lambda match: match[1] + _json_name(names, match[2]), text)
@@ -139,7 +139,7 @@ def _json_name(names: Mapping[str, str], recorded: bytes) -> bytes:
 
 
 def _read_head(source: BinaryIO) -> tuple[bytes, bytearray]:
-    """Return what is before the first event, and what of the rest was read with it."""
+    """Return the bytes before the first event, and the bytes after them that were read already."""
     read = bytearray()
     while block := source.read(_BLOCK):
         if not read:
@@ -157,7 +157,7 @@ def _read_head(source: BinaryIO) -> tuple[bytes, bytearray]:
 
 
 def _is_empty(source: BinaryIO, rest: bytearray) -> bool:
-    """Whether there is no event; reads on into `rest` until that is known."""
+    """Whether there is no event; reads more into `rest` until that is known."""
     while not rest.strip(_BLANK):
         block = source.read(_BLOCK)
         if not block:
@@ -167,11 +167,11 @@ def _is_empty(source: BinaryIO, rest: bytearray) -> bool:
 
 
 def _checked_chunks(source: BinaryIO, rest: bytearray, damage: Damage) -> Iterator[bytes]:
-    """The text from the first event on, in pieces that are JSON."""
+    """Yield the text from the first event on, in chunks that are JSON."""
     while block := source.read(_BLOCK):
         rest += block
         yield from _take_whole_events(rest, damage)
-        if len(rest) > _MAX_UNKNOWN:  # not kineto's layout: too much to check at once
+        if len(rest) > _MAX_UNKNOWN:  # not kineto's layout: too large to check at once
             yield bytes(rest)
             yield from iter(lambda: source.read(_BLOCK), b"")
             return
@@ -183,7 +183,7 @@ def _checked_chunks(source: BinaryIO, rest: bytearray, damage: Damage) -> Iterat
 
 
 def _take_whole_events(rest: bytearray, damage: Damage) -> Iterator[bytes]:
-    """Take the whole events out of `rest`, but for the last one."""
+    """Remove the complete events from `rest`, except the last one, and return them."""
     between = rest.rfind(_BETWEEN)
     if between >= 0:
         end = between + len(_CLOSED)
@@ -192,7 +192,7 @@ def _take_whole_events(rest: bytearray, damage: Damage) -> Iterator[bytes]:
 
 
 def _repair_events(text: bytes, damage: Damage) -> bytes:
-    """Return whole events, each with its comma, as they are or repaired."""
+    """Return complete events, each with its comma, unchanged or repaired."""
     if _parse(b"[" + text.rstrip(_BLANK).rstrip(b",") + b"]") is not None:
         return text
     whole = (_repair_event(event + b"\n  }", damage) for event in _CLOSINGS.split(text)[:-1])
@@ -216,7 +216,7 @@ def _repair_end(text: bytes, damage: Damage) -> bytes:
     """Return the last event and what follows it, repaired.
 
     Raises:
-        SaveError: It is cut off.
+        SaveError: It is truncated.
     """
     event, bracket, rest = text.rpartition(b"\n  ]")
     repaired = _repair_event(event, damage) if bracket else None
@@ -227,7 +227,7 @@ def _repair_end(text: bytes, damage: Damage) -> bytes:
 
 
 def _parse(text: bytes) -> Any:
-    """Return the value of strict JSON; None if it is none."""
+    """Return the value of strict JSON; None if it isn't valid."""
     try:
         return json.loads(text.decode("utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -239,7 +239,7 @@ def _refuse_constant(constant: str) -> Any:
 
 
 def _repair_lines(text: str) -> str:
-    """Escape what should have been in strings that have a line of their own, and put null for what is no number."""
+    """Escape quotes in strings that are on separate lines, and replace invalid numbers with null."""
     return "\n".join(map(_repair_line, text.split("\n")))
 
 

@@ -1,7 +1,7 @@
-"""What a trace says about its own recording.
+"""A trace's metadata about its own recording.
 
-kineto's own way to add metadata takes values only while the profiler is warming up or recording, and destroys the file
-over a quote. So all of it is put into the finished file, by `merge_events`.
+kineto's own API for metadata accepts values only while the profiler is warming up or recording, and a quote in a value
+corrupts the file. So `merge_events` inserts all of it into the finished file.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from ..job.rank_info import RankInfo
 
 KEY = "kinetoscope"
-"""The top-level key that holds it all."""
+"""The top-level key of the metadata."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """One recording: from when the profiler began to collect until it was saved.
+    """One recording: from the start of the profiler until it was saved.
 
     Args:
         window: How many windows this process recorded before.
-        step_first: The first step that it holds, counted from 0; None where nobody counted.
-        step_last: The last step that it holds.
+        step_first: The first step in it, counted from 0; None if the program doesn't count steps.
+        step_last: The last step in it.
         is_last_step_whole: Whether the recording ended together with that step.
         steps_completed: How many steps the training had completed when it was saved: the span in the file's name.
-        reason: Why it is there: `schedule`, or who requested it (`file`, `signal`, `slow_step`, `request`, `page`, …);
-            else what ended it early: `end` of the program's `with`, `exit`, `exception: <class>`, `sigterm` and the
-            like, `another profiler`.
-        is_complete: Whether it ended where it was meant to.
+        reason: `schedule`, or the source of the request (`file`, `signal`, `slow_step`, `request`, `page`, …); or what
+            ended it early: `end` of the program's `with`, `exit`, `exception: <class>`, a signal such as `sigterm`,
+            `another profiler`.
+        is_complete: Whether it ended as planned.
         started_ns: Unix time when it began.
         ended_ns: Unix time when it ended.
     """
@@ -54,19 +54,19 @@ class Window:
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """All that a trace says about how it came about.
+    """All metadata of a recording.
 
     Args:
-        run: The run's name, which is its folder too.
-        rank_info: The process's place in the job.
-        window: Which part of the training this is.
-        options: What the profiler records.
-        schedule: The schedule in words or numbers; None for "everything".
-        details: What else is known of the recording: `markers`, the program's name and the categories of each name in
-            the trace; `counters`, the unit of each counter that has one; `step_times_ns`, number, start and end of
-            each step in Unix time; `progress`; `dropped`, how many of the program's events there was no room for;
-            `clock`, see `Offset`, None if it wasn't compared; `mesh`, the rank's coordinates by dimension; `ranks`, all
-            that this process knows to record this window, None if all do.
+        run: The run's name, which is also its folder.
+        rank_info: The process's ranks in the job.
+        window: The recorded part of the training.
+        options: The profiler's options.
+        schedule: The schedule as numbers or a name; None if there is none.
+        details: More facts about the recording: `markers`, the program's name and the categories of each name in the
+            trace; `counters`, the unit of each counter that has one; `step_times_ns`, number, start and end of each
+            step in Unix time; `progress`; `dropped`, how many of the program's events were dropped; `clock`, see
+            `Offset`, None if it wasn't compared; `mesh`, the rank's coordinates by dimension; `ranks`, those that
+            record this window as far as this process knows, None if all do.
     """
 
     run: str
@@ -77,7 +77,7 @@ class Recording:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values, with what is true of the whole process."""
+        """Return it as JSON values, with the facts about the whole process."""
         return {
             "version": __version__,
             "run": self.run,
@@ -91,7 +91,7 @@ class Recording:
 
 
 def process_facts() -> dict[str, Any]:
-    """Return what is true of this process, whatever it records."""
+    """Return the facts about this process, independent of what it records."""
     import torch
 
     return {

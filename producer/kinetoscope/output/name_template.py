@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from ..job.rank_info import RankInfo
 
 TRACE = "rank{rank}.{batch}.pt.trace.json.gz"
-"""How traces are called."""
+"""The default name of traces."""
 
 
 _CONVERSIONS: dict[str, Callable[[object], str]] = {"r": repr, "s": str, "a": ascii}
 
 
 def format_name(template: str, values: Mapping[str, Any]) -> str:
-    """Put the values into a template; a variable that has none stays as it is written.
+    """Insert the values into a template; a variable without a value stays unchanged.
 
-    A value that is None counts as none. Formats such as `{batch:06d}` are Python's; one that doesn't fit its value
-    stays as well. `{{` is a brace.
+    None counts as no value. Formats such as `{batch:06d}` are Python's; one that doesn't fit its value stays unchanged,
+    too. `{{` is a brace.
     """
     parts = []
     for text, name, format_spec, conversion in string.Formatter().parse(template):
@@ -47,7 +47,7 @@ def _value(name: str, format_spec: str, conversion: str | None, values: Mapping[
 
 
 def variables(template: str) -> set[str]:
-    """The variables that a template names.
+    """Return the variables of a template.
 
     Raises:
         ValueError: Its braces don't match.
@@ -56,7 +56,7 @@ def variables(template: str) -> set[str]:
 
 
 def fixed_prefix(template: str) -> str:
-    """What all names of a template begin with: the whole of it, or the folders in front of its first variable."""
+    """Return the common prefix of a template's names: all of it, or the folders before its first variable."""
     fixed = ""
     for text, name, _, _ in string.Formatter().parse(template):
         fixed += text
@@ -66,12 +66,12 @@ def fixed_prefix(template: str) -> str:
 
 
 def gz_name(name: str) -> str:
-    """The name of a compressed file: with `.gz` at its end, unless it is there already."""
+    """Return the name of a compressed file: with `.gz` appended, unless it has it already."""
     return name if name.endswith(".gz") else f"{name}.gz"
 
 
 def rank_values(rank_info: RankInfo, run: str, local_world_size: int | None = None) -> dict[str, Any]:
-    """The variables that stay the same for the whole run; what no launcher says is that of a process alone."""
+    """Return the variables that are constant in a run; without a launcher, those of a single process."""
     return {
         "run_name": run,
         "rank": rank_info.global_rank,

@@ -1,7 +1,7 @@
-"""What a run says of itself without its secrets: arguments of programs, and URLs.
+"""Removes secrets from a run's metadata: program arguments and URLs.
 
-`run.json` is shared with everybody who may see the traces, and copied to where they go. What looks like a secret by its
-name or its form is replaced; a harmless value too many is better than a password.
+`run.json` is visible to everyone who may see the traces, and copied along with them. A value that looks like a secret
+by its name or form is replaced; better one harmless value too many than a password.
 
 This module imports nothing but the standard library.
 """
@@ -18,7 +18,7 @@ REDACTED = "***"
 
 _WORDS = r"token(?!iz)|key|passw|passphrase|pwd|secret|credential|authorization|\bauth\b|cookie"
 _SECRET = re.compile(_WORDS, re.I)
-# The bounds keep the time linear, whatever the text: names of secrets are short.
+# The bounds keep the time linear for any text: names of secrets are short.
 _ASSIGNED = re.compile(
     rf"""(?<![\w.$@-])([\w.$@-]{{0,80}}?(?:{_WORDS})[\w.$@-]{{0,80}}["']?\s{{0,9}}[:=]\s{{0,9}})("[^"]*"|'[^']*'|[^,;&}}\])\s]+)""",
     re.I,
@@ -50,13 +50,13 @@ def redacted_arguments(arguments: Iterable[object]) -> list[str]:
 
 
 def redacted_text(text: str) -> str:
-    """Return a text without the secrets that it assigns, and without what is one by its form."""
+    """Return a text without assigned secrets, and without values that have the form of a secret."""
     text = _AUTHORIZED.sub(rf"\1\2{REDACTED}", redacted_urls(text))
     return _FORMS.sub(REDACTED, _ASSIGNED.sub(_without_value, text))
 
 
 def redacted_urls(value: Any) -> Any:
-    """Return JSON values whose URLs have no user, no password, and no signature."""
+    """Return JSON values with users, passwords and signatures removed from URLs."""
     if isinstance(value, str):
         text = _USER.sub(f"{REDACTED}@", _CREDENTIALS.sub(f"{REDACTED}@", value))
         return _SIGNED.sub(rf"\1{REDACTED}", text)

@@ -1,11 +1,11 @@
-"""Where recordings lie until they are traces: a folder of this user alone, on this machine.
+"""The folder of unfinished recordings: private to this user, on this machine.
 
     {temporary folder}/kinetoscope-{uid}/     the root; `KINETOSCOPE_SCRATCH` names another one
         {random}/                             one process's spool, see `spool`
 
-What lies in a spool says what is to be written, and recovering does as it says. So a spool is only ever a folder in
-this user's own root. Nobody else may enter the root: it is made with mode 0700, and before each use it is checked that
-it is a folder, no link, belongs to this user and allows nothing to others.
+The files of a spool say what to write where, and `recover` follows them. So a spool is always a folder in this user's
+own root. No one else may enter the root: it is created with mode 0700, and before each use it is checked that it is a
+folder, not a link, belongs to this user and has no permissions for others.
 
 This module imports nothing but the standard library.
 """
@@ -33,7 +33,7 @@ class NotPrivate(OSError):
 
 
 def scratch_root() -> Path:
-    """Return the root; it needn't be there."""
+    """Return the root, which may not exist."""
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named).absolute()
@@ -42,16 +42,16 @@ def scratch_root() -> Path:
 
 
 def check_private(folder: Path) -> None:
-    """Check that nobody but this user can put anything into a folder.
+    """Check that only this user can write to a folder.
 
     Raises:
-        NotPrivate: Somebody can.
+        NotPrivate: Others can.
         OSError: There is no such folder.
     """
     info = folder.lstat()
     if not stat.S_ISDIR(info.st_mode):
-        raise NotPrivate(f"{folder} is no folder")
-    if hasattr(os, "getuid"):  # elsewhere, a user's temporary folder is the user's alone
+        raise NotPrivate(f"{folder} isn't a folder")
+    if hasattr(os, "getuid"):  # on other systems, a user's temporary folder is private
         if info.st_uid != os.getuid():
             raise NotPrivate(f"{folder} belongs to user {info.st_uid}, not to you")
         if info.st_mode & 0o077:
@@ -59,11 +59,11 @@ def check_private(folder: Path) -> None:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that only this user may enter, unless it is there already.
+    """Create a folder that only this user may enter, unless it exists.
 
     Raises:
-        NotPrivate: It is there, and others may write to it.
-        OSError: It can't be made.
+        NotPrivate: It exists, and others may write to it.
+        OSError: It can't be created.
     """
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
@@ -71,10 +71,10 @@ def make_private(folder: Path) -> None:
 
 
 def make_spool_folder() -> Path:
-    """Make a folder for a new spool. Where the root can't be used, it gets a root of its own with a random name.
+    """Create a folder for a new spool. If the root is unusable, create another root with a random name.
 
     Raises:
-        OSError: There is no place for it.
+        OSError: No folder can be created.
     """
     root = scratch_root()
     problem = ""
@@ -83,14 +83,14 @@ def make_spool_folder() -> Path:
             root.parent.mkdir(parents=True, exist_ok=True)
             make_private(root)
             return Path(tempfile.mkdtemp(dir=root, prefix=""))
-        except FileNotFoundError as error:  # somebody's last spool went in this moment, and the root with it
+        except FileNotFoundError as error:  # another process has just removed its last spool, and the root with it
             problem = str(error)
         except OSError as error:
             problem = str(error)
             break
     other = tempfile.mkdtemp(prefix=_PREFIX)
     advice = f"`{VARIABLE}={other} kinetoscope recover` finds them there"
-    _LOG.warning("%s. Recordings lie in %s until they are traces; %s.", problem, other, advice)
+    _LOG.warning("%s. Unfinished recordings are in %s; %s.", problem, other, advice)
     spool = Path(tempfile.mkdtemp(dir=other, prefix=""))
     for folder in (spool.parent, spool):
         _check_disk(folder)
@@ -98,7 +98,7 @@ def make_spool_folder() -> Path:
 
 
 def _check_disk(folder: Path) -> None:
-    """Check that a folder that was just made is private, as it isn't on a disk without modes.
+    """Check that a new folder is private, which it isn't on a file system without permissions.
 
     Raises:
         NotPrivate: It isn't.
@@ -106,7 +106,7 @@ def _check_disk(folder: Path) -> None:
     try:
         check_private(folder)
     except NotPrivate as error:
-        advice = f"name one by {VARIABLE} on a disk that can keep others out"
+        advice = f"set {VARIABLE} to a folder on a file system with permissions"
         raise NotPrivate(f"there is no private folder for recordings: {error}; {advice}") from error
 
 
@@ -135,7 +135,7 @@ def _is_private(folder: Path) -> bool:
 
 
 def forget_root(spool: Path) -> None:
-    """Remove the root of a spool that is gone, if it holds no other one and nobody named it."""
+    """Remove the root of a removed spool, if it has no other one and isn't the user's choice."""
     if not os.environ.get(VARIABLE) and spool.parent.name.startswith(_PREFIX):
-        with suppress(OSError):  # it holds another spool
+        with suppress(OSError):  # it has another spool
             spool.parent.rmdir()

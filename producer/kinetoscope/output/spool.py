@@ -1,14 +1,14 @@
-"""What remains to be done for recordings: one file each, in a folder that outlives the process that recorded.
+"""Jobs for the writer process: one file per recording, in a folder that outlives the recording process.
 
 A spool is a folder on the machine's own disk, in this user's `scratch` root. The training puts raw files and jobs
-there; a process without torch (`writer_process`) makes traces of them. Whoever finds the folder later can finish the
-jobs just as well: all that is needed is written down. What a job names lies in its spool or in its run's folder; a job
-that names anything else is refused.
+there; a process without torch (`writer_process`) makes traces of them. Any later process can finish the jobs just as
+well: the files are self-contained. The paths in a job are inside its spool or its run's folder; a job with any other
+path is refused.
 
-    process.json    what is true of the whole process, for the run's manifest
-    state.json      what became of each window; the writer process's
+    process.json    facts about the whole process, for the run's manifest
+    state.json      the outcome of each window, from the writer process
     0001.json       a job
-    0001.raw.json   what the profiler wrote, unless there was more room in the run's folder
+    0001.raw.json   the profiler's raw file, unless there was more room in the run's folder
     0001.own        the program's own events and metadata, as `events.chrome_events` takes them
 
 This module imports nothing but the standard library.
@@ -38,30 +38,30 @@ except ImportError:  # Windows
 PROCESS = "process.json"
 STATE = "state.json"
 MAX_PROGRAM_EVENTS_BYTES = 4 << 30
-"""How large a file of the program's own events may be."""
+"""The maximum size of a file of the program's own events."""
 
 MOST_RANKS = 1 << 17
-"""More than any job has: a number beyond it is damage, and nobody makes a list of so many."""
+"""More than any job has: a larger number means that the file is damaged."""
 
 _MOST_NUMBER = 1 << 31
 
 
 @dataclass(kw_only=True)
 class Job:
-    """One window that shall become a trace, or one that was lost already.
+    """One window to make a trace of, or one that is already lost.
 
     Args:
-        number: Which window of this process.
-        raw: Where the profiler has written it.
+        number: The number of the window in this process.
+        raw: The profiler's raw file.
         folder: The run's folder.
-        file: The trace's name below it; may have folders of its own.
-        metadata: What the trace says about its recording.
-        is_partial: Whether it ended before it should have.
+        file: The trace's name below it; may contain folders.
+        metadata: The trace's metadata about its recording.
+        is_partial: Whether it ended earlier than planned.
         lost: Why there is nothing to save; None if there is.
         overwrite: Whether an older file of that name may be replaced.
         remote: The URL to upload it to; None for none.
         keep: How many traces stay in the folder; -1 for all.
-        attempts: How often somebody has begun to work on it.
+        attempts: How many times a writer process has started on it.
         path: The finished trace; None before.
     """
 
@@ -86,28 +86,28 @@ class Spool:
         self.folder = folder
 
     def process(self) -> dict[str, Any] | None:
-        """What is true of the whole process; None if it isn't known."""
+        """The facts about the whole process; None if unknown."""
         return parse_process_facts(read_json(self.folder / PROCESS))
 
     def in_run(self, run: Path) -> Path:
-        """Where raw files have more room, perhaps: on the disk of the run's traces."""
+        """A folder for raw files that may have more room: on the disk of the run's traces."""
         return run / ".work" / "scratch" / self.folder.name
 
     def make_in_run(self, run: Path) -> Path:
-        """Make that folder; only this user may enter it.
+        """Create that folder; only this user may enter it.
 
         Raises:
-            OSError: It can't be made, or somebody else has made it.
+            OSError: It can't be created, or belongs to another user.
         """
         folder = make_folder_below(run, ".work", "scratch") / self.folder.name
         make_private(folder)
         return folder
 
     def make_again(self) -> bool:
-        """Make the spool's folder again if somebody has removed it; return whether it was gone.
+        """Recreate the spool's folder if it was removed; return whether it was.
 
         Raises:
-            OSError: It can't be made.
+            OSError: It can't be created.
         """
         if self.folder.is_dir():
             return False
@@ -117,41 +117,41 @@ class Spool:
         return True
 
     def discard(self) -> None:
-        """Take the spool away, when nobody will put anything into it."""
+        """Remove the spool, once nothing more is put into it."""
         process = self.process()
         shutil.rmtree(self.folder, ignore_errors=True)
         forget_root(self.folder)
         if process is not None:
-            with suppress(OSError):  # there was none, or what is in it is of use to somebody
+            with suppress(OSError):  # it doesn't exist, or has files that are still needed
                 self.in_run(Path(process["folder"])).rmdir()
 
     def program_events_file(self, number: int) -> Path:
-        """Where the program's own events are."""
+        """Return the file of the program's own events."""
         return self.folder / f"{number:04d}.own"
 
     def put(self, job: Job) -> None:
-        """Write a job down, or what has become of it."""
+        """Write a job, or its new state."""
         write_json(self.folder / f"{job.number:04d}.json", asdict(job))
 
     def remove(self, job: Job) -> None:
-        """Forget a job, with its files."""
+        """Remove a job with its files."""
         for path in (self.folder / f"{job.number:04d}.json", Path(job.raw), self.program_events_file(job.number)):
             path.unlink(missing_ok=True)
 
     def jobs(self) -> list[Job]:
-        """The jobs that remain, oldest first; without those that are refused."""
+        """Return the remaining jobs, oldest first, without refused ones."""
         return [job for job in self._read().values() if isinstance(job, Job)]
 
     def refused_jobs(self) -> list[str]:
-        """The files that hold no job, or one that names files elsewhere, and why; they are left alone."""
+        """Return the files without a valid job, or whose job names files elsewhere, and why; they are left alone."""
         return [f"{path}: {job}" for path, job in self._read().items() if isinstance(job, str)]
 
     def is_empty(self) -> bool:
-        """Whether nothing is left to be done."""
+        """Whether no job remains."""
         return not self._read()
 
     def _read(self) -> dict[Path, Job | str]:
-        """By its file each job, or why it is none."""
+        """Return each job by its file, or why the file is refused."""
         return {path: self._read_job(path) for path in sorted(self.folder.glob("[0-9]*[0-9].json"))}
 
     def _read_job(self, path: Path) -> Job | str:
@@ -168,11 +168,11 @@ class Spool:
         return self._check_paths(job)
 
     def _check_paths(self, job: Job) -> Job | str:
-        """The job, or which of its files lies neither in the spool nor in the run."""
+        """Return the job, or a message about a path that is outside the spool and the run."""
         raw, run = Path(job.raw), Path(job.folder)
         is_named = raw.name == f"{job.number:04d}.raw.json"
         if not is_named or raw.parent not in (self.folder, self.in_run(run)):
-            return f"its raw file {raw} lies outside {self.folder}"
+            return f"its raw file {raw} is outside {self.folder}"
         try:
             check_private(raw.parent)
         except FileNotFoundError:
@@ -180,11 +180,11 @@ class Spool:
         except OSError as error:
             return str(error)
         if job.path is not None and not is_below(Path(job.path), run):
-            return f"its trace {job.path} lies outside {run}"
+            return f"its trace {job.path} is outside {run}"
         return job
 
     def lock(self) -> int | None:
-        """Become the only one who works here, until the descriptor is closed; None if somebody else does."""
+        """Lock the spool until the returned descriptor is closed; None if another process has the lock."""
         descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         if fcntl is not None:
             try:
@@ -195,7 +195,7 @@ class Spool:
         return descriptor
 
     def holds(self, lock: int) -> bool:
-        """Whether a lock is this folder's: somebody may have removed the folder, which was made again then."""
+        """Whether a lock belongs to the current folder: it may have been removed and recreated."""
         try:
             return os.path.samestat(os.fstat(lock), (self.folder / "lock").stat())
         except OSError:
@@ -203,12 +203,12 @@ class Spool:
 
 
 def is_count(value: object, most: int = _MOST_NUMBER) -> TypeGuard[int]:
-    """Whether a value is a whole number from 0 to below `most`."""
+    """Whether a value is an integer from 0 to below `most`."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < most
 
 
 def is_path(value: object) -> bool:
-    """Whether a value is a text that can name a file."""
+    """Whether a value is a string that can name a file."""
     try:
         return isinstance(value, str) and value != "" and b"\0" not in os.fsencode(value)
     except UnicodeEncodeError:  # a lone surrogate
@@ -236,9 +236,9 @@ _FIELDS = {
 
 
 def _problem_with(value: Any) -> str:
-    """Why a JSON value is no job; empty if it is one."""
+    """Return why a JSON value isn't a valid job; empty if it is."""
     if not isinstance(value, dict):
-        return "it is no job"
+        return "it isn't a job"
     for name, is_valid in _FIELDS.items():
         if name in value and not is_valid(value[name]):
             return f"its {name} is {str(value[name])[:100]!r}"
@@ -248,7 +248,7 @@ def _problem_with(value: Any) -> str:
 
 
 def parse_process_facts(value: Any) -> dict[str, Any] | None:
-    """Return what a spool's process says of itself; None if it isn't what a recorder writes."""
+    """Return the facts about a spool's process; None if they aren't of the form that a recorder writes."""
     if not isinstance(value, dict) or not is_path(value.get("folder")):
         return None
     rank, pid = value.get("global_rank"), value.get("pid")

@@ -1,7 +1,7 @@
-"""Where the windows of one process go: which files, in which run, with which facts about themselves.
+"""The training's side of saving: each window's file name, run and metadata.
 
-What happens on the training's thread is only what nobody else can do: the profiler writes its raw file to the machine's
-own disk. The rest is the writer process's.
+Only the indispensable part runs on the training's thread: the profiler writes its raw file to the machine's own disk.
+The writer process does the rest.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("kinetoscope")
 
 CLOSE_S = 120.0
-"""How long the end of a training waits for its traces; the writer process goes on alone after that."""
+"""How long the end of a training waits for its traces; after that, the writer process continues alone."""
 SIGNAL_S = 20.0
-"""How long it waits when a signal ends it: launchers kill half a minute after their first signal."""
+"""How long it waits when a signal ends it: launchers send SIGKILL half a minute after their first signal."""
 
 _MOST_LEFT_OUT = 20
 _LEAST_ROOM_BYTES = 32 << 20
 
 
 class TraceWriter:
-    """Saves one process's windows. Nothing in it raises but KeyboardInterrupt and its like.
+    """Saves one process's windows. Nothing in it raises except KeyboardInterrupt and the like.
 
     Args:
-        logdir: Where runs have their folders.
+        logdir: The folder of all runs.
         run: The run that all processes belong to.
-        error_log: Takes what goes wrong.
-        facts: What every trace of this process says of its recording: `schedule`.
-        destination: Where traces are put.
-        on_saved: Is called with each trace's path, and what the manifest says of it, on the training's thread. The
-            trace is there until then, however few stay.
+        error_log: Records errors.
+        facts: Metadata of all traces of this process: `schedule`.
+        destination: Where traces go.
+        on_saved: Called with each trace's path and its entry in the manifest, on the training's thread. The trace
+            exists until then, whatever `keep` is.
         selection: Which ranks record. For one that doesn't, nothing is written and no process started.
     """
 
@@ -93,18 +93,18 @@ class TraceWriter:
         self._unsaved: set[int] = set()
         self._failures = 0
         self.reason = "schedule"
-        """What ends the next window."""
+        """The reason of the next window."""
         self.options: Mapping[str, Any] = {}
-        """What the profiler records in the next window."""
+        """The profiler's options in the next window."""
         self.saved: list[Path] = []
-        """The files, oldest first."""
+        """The saved files, oldest first."""
         self.last_outcome: Mapping[str, Any] | None = None
         """The newest outcome of a window."""
         if self._destination.traces_to_keep != self._destination.keep:
-            _LOG.warning("keep=0 without a remote place would lose every trace: the newest one stays.")
+            _LOG.warning("keep=0 without a remote would lose every trace: the newest one stays.")
 
     def resolve(self) -> None:
-        """Learn rank and run while torch.distributed knows them: it may be gone when the last window is saved."""
+        """Resolve rank and run while torch.distributed is available: it may be gone when the last window is saved."""
         if self._rank_info is None and is_distributed():
             with self._error_log.catch("The ranks couldn't agree on a run"):
                 self._rank_info = current_rank_info()
@@ -112,10 +112,10 @@ class TraceWriter:
                 _LOG.debug("Recording %s of run %s.", self._rank_info, self._run.name)
 
     def rank_and_folder(self, *, is_late: bool = False) -> tuple[RankInfo, Path] | None:
-        """Return this process's place and the run's folder; None while they may still change.
+        """Return this process's ranks and the run's folder; None while they may still change.
 
         Args:
-            is_late: Whether a process that isn't in a group yet may be taken for one that will never be.
+            is_late: Whether to assume that a process without a group will never be in one.
         """
         if self._rank_and_folder is None:
             self.resolve()
@@ -123,38 +123,38 @@ class TraceWriter:
                 rank_info = self._rank_info or current_rank_info()
                 self._rank_and_folder = (rank_info, self._logdir / self._run.name)
                 if self._rank_info is None:  # else it is described already
-                    with self._error_log.catch("The run's manifest couldn't be begun"):
+                    with self._error_log.catch("The run's manifest couldn't be started"):
                         self._describe(state=RECORDING)
         return self._rank_and_folder
 
     @property
     def attempt(self) -> str:
-        """What the processes of this attempt of the run have in common; empty before that is settled."""
+        """The attempt's token, common to its processes; empty before it is resolved."""
         return self._run.token
 
     @property
     def doubt(self) -> str | None:
-        """Why it isn't sure that the attempt's processes are those of one job; None if it is."""
+        """Why it isn't certain that the attempt's processes belong to one job; None if it is."""
         return None if self._run.is_sure else DOUBT
 
     def trace_id(self, window: str) -> str:
-        """Return an id that all ranks give to a window, in the form of torch's own, without asking one another.
+        """Return the same window id on all ranks, in the form of torch's own, without communication.
 
-        Whoever doesn't know yet which run this is gives it one of its own.
+        Before the run is resolved, each process has a different id.
 
         Args:
-            window: What identifies it within this attempt, the same on all ranks: the step that it begins with.
+            window: Identifies the window within this attempt, the same on all ranks: its first step.
         """
         known = self.rank_and_folder()
         unique = uuid.uuid4() if known is None else uuid.uuid5(uuid.NAMESPACE_OID, f"{self.attempt}/{window}")
         return f"{unique.int:032X}"
 
     def begin_window(self, step: int, options: Mapping[str, Any], ranks: Collection[int] | None = None) -> None:
-        """A window begins now.
+        """Record that a window begins.
 
         Args:
             step: Its first step.
-            options: What the profiler records.
+            options: The profiler's options.
             ranks: The ranks that a request names; None for the selected ones.
         """
         self.options, self._window_ranks, self._has_begun = options, ranks, True
@@ -165,16 +165,16 @@ class TraceWriter:
 
     @property
     def is_excluded(self) -> bool:
-        """Whether the window began before it was known that this rank isn't selected, and no request names it."""
+        """Whether the window began before this rank turned out not to be selected, and no request names it."""
         return self._window_ranks is None and not self.selection.is_selected
 
     def note_end_signal(self, signal: str) -> None:
-        """A signal asked the process to end, which doesn't react. Any thread may report it."""
+        """Report that the process doesn't react to a signal that should end it. Any thread may call it."""
         if self._rank_and_folder is not None:
             self._describe(reason=signal)
 
     def skip_window(self, step: int, problem: str) -> None:
-        """A window that was to begin about a step isn't recorded."""
+        """Report that a window that should have begun about a step isn't recorded."""
         self._failures += 1
         self._skipped = [*self._skipped, {"step": step, "problem": problem}][-_MOST_LEFT_OUT:]
         if self._rank_and_folder is not None:
@@ -187,18 +187,18 @@ class TraceWriter:
         return self._client.is_pending
 
     def program_events_file(self, job: Job) -> Path:
-        """Return where the program's own events of a window are, while it isn't a trace."""
+        """Return the file of the program's own events of a window that isn't a trace yet."""
         return self._client.spool.program_events_file(job.number)
 
     @property
     def lost(self) -> int:
-        """How many recordings there are no traces of, as far as their outcomes are known."""
+        """How many recordings are known to be lost."""
         return self._failures + len(self._unsaved)
 
     def poll(self) -> None:
-        """Hear what became of windows; to be called now and then."""
+        """Receive the outcomes of windows; to be called periodically."""
         if self._client.is_pending:
-            with self._error_log.catch("What became of a window is unknown"):
+            with self._error_log.catch("The outcome of a window is unknown"):
                 self._client.poll()
 
     def save(
@@ -216,22 +216,22 @@ class TraceWriter:
         """Save the window that ends now.
 
         Args:
-            export: Writes what the profiler recorded into the file that it is given.
+            export: Writes the profiler's recording into a file.
             steps_completed: How many steps the training has completed.
             is_whole: Whether the window ends with a complete step.
-            is_complete: Whether the window ends where it was meant to.
-            values: More of `template`'s variables.
-            details: More of what the trace says about its recording; see `Recording`.
-            program_events: From `EventLog.window_events`, and as `metadata` the program's keys at the file's top.
-            on_exported: Is called when the profiler's file is there, or lost, before somebody makes a trace of it.
+            is_complete: Whether the window ends as planned.
+            values: More variables for the file's name.
+            details: More metadata of the trace; see `Recording`.
+            program_events: From `EventLog.window_events`, with the program's top-level keys as `metadata`.
+            on_exported: Called when the profiler's file is written or lost, before a trace is made of it.
         """
-        self._failures += 1  # until somebody has it who will say what became of it
+        self._failures += 1  # until the writer process has it, which reports its outcome
         with self._error_log.catch("A recording was lost"):
             window = self._window(steps_completed, is_whole=is_whole, is_complete=is_complete)
             job = self._job(window, details or {}, dict(values or {}))
             try:
                 self._export(export, job, program_events)
-            except (SaveError, OSError, RuntimeError, ValueError) as error:  # RuntimeError is what kineto raises
+            except (SaveError, OSError, RuntimeError, ValueError) as error:  # kineto raises RuntimeError
                 job.lost = str(error)
             if on_exported is not None:
                 on_exported(job)
@@ -242,7 +242,7 @@ class TraceWriter:
     def _job(self, window: Window, details: Mapping[str, Any], values: dict[str, Any]) -> Job:
         rank_and_folder = self.rank_and_folder(is_late=True)
         if rank_and_folder is None:
-            raise SaveError("nobody knows its rank")
+            raise SaveError("its rank is unknown")
         rank_info, folder = rank_and_folder
         self.recorded += 1
         ranks = self.selection.selected_ranks(rank_info) if self._window_ranks is None else sorted(self._window_ranks)
@@ -256,7 +256,7 @@ class TraceWriter:
             **rank_values(rank_info, self._run.name, local_world_size()),
         }
         file, remote = self._file_and_url(rank_info, values)
-        if file in self._files:  # the next window was cut off in its first step: it is the beginning of that one
+        if file in self._files:  # the next window ended in its first step: it is the beginning of that one
             file, remote = self._file_and_url(rank_info, {**values, "batch": window.steps_completed + 1})
         self._files.add(file)
         return Job(
@@ -276,7 +276,7 @@ class TraceWriter:
         file = format_name(destination.file, values).lstrip("/")
         if rank_info.world_size > 1 and "rank" not in variables(destination.file):
             head, slash, tail = file.rpartition("/")
-            file = f"{head}{slash}rank{rank_info.global_rank}.{tail}"  # else the ranks would replace each other's files
+            file = f"{head}{slash}rank{rank_info.global_rank}.{tail}"  # ranks would replace each other's files
         if destination.remote_file is not None:
             return file, format_name(destination.remote_file, values)
         if destination.remote is not None:
@@ -287,7 +287,7 @@ class TraceWriter:
         return object_url(format_name(str(self._destination.remote), values), self._run.name)
 
     def _scratch(self, folder: Path) -> Path:
-        """Where the raw file has room: on the machine's own disk, else next to the traces."""
+        """Return a path with room for the raw file: on the machine's own disk, else next to the traces."""
         needed = max(_LEAST_ROOM_BYTES, self._largest_bytes * 5 // 4)
         own_folder = self._client.spool.folder
         if shutil.disk_usage(own_folder).free >= needed:
@@ -307,7 +307,7 @@ class TraceWriter:
             write_json(self._client.spool.program_events_file(job.number), program_events)
 
     def _describe(self, **news: Any) -> None:
-        """Tell the writer process what is true of the process."""
+        """Send the facts about this process to the writer process."""
         if not self.selection.is_selected and not self._has_begun:
             return
         rank_info = self._rank_info or current_rank_info()
@@ -332,7 +332,7 @@ class TraceWriter:
         self._client.describe({**facts, **news})
 
     def _on_outcome(self, window: Mapping[str, Any]) -> None:
-        """Take the news of what became of a window."""
+        """Handle the outcome of a window."""
         problem, upload = window.get("problem"), window.get("upload") or {}
         self.last_outcome = window
         if window["state"] in (LOST, KEPT):
@@ -342,7 +342,7 @@ class TraceWriter:
         if window["state"] == LOST:
             self._error_log.note(f"A recording was lost: {window['file']} wasn't written: {problem}.")
         elif window["state"] == KEPT:
-            advice = f"What was recorded stays in {window['raw']}; `kinetoscope recover` tries again."
+            advice = f"The raw recording stays in {window['raw']}; `kinetoscope recover` tries again."
             self._error_log.note(f"{window['file']} wasn't written: {problem}. {advice}")
         else:
             self._add_saved(Path(window["path"]), window)
@@ -375,10 +375,10 @@ class TraceWriter:
         )
 
     def end(self, **news: Any) -> None:
-        """Say good-bye, once: there will be no more windows.
+        """Report the end, once: there will be no more windows.
 
         Args:
-            news: What the manifest says of the process's end.
+            news: The manifest's entries about the process's end.
         """
         with self._error_log.catch("The end couldn't be reported"):
             if not self._is_ended:
@@ -386,9 +386,9 @@ class TraceWriter:
                 self._describe(state=ENDED, recording_since_step=None, **news)
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Wait for what is being written, but no longer than `timeout_s`, by default `CLOSE_S` or `SIGNAL_S`."""
+        """Wait for unfinished writes, at most `timeout_s`, by default `CLOSE_S` or `SIGNAL_S`."""
         self.end()
-        with self._error_log.catch("What is being written couldn't be waited for"):
+        with self._error_log.catch("Waiting for unfinished writes failed"):
             default_s = SIGNAL_S if self.reason.startswith("sig") else CLOSE_S
             left = self._client.close(default_s if timeout_s is None else timeout_s)
             if left:

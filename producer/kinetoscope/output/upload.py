@@ -1,7 +1,7 @@
-"""Copies of traces elsewhere: any place that fsspec knows, such as `s3://bucket/folder/rank0.42.pt.trace.json.gz`.
+"""Uploads of traces to any place that fsspec supports, such as `s3://bucket/folder/rank0.42.pt.trace.json.gz`.
 
-Only the writer process comes here, so that neither a slow place nor one that refuses holds the training. fsspec, and
-its package for the place, are imported when something is uploaded.
+Only the writer process uploads, so that a slow or failing server doesn't delay the training. fsspec, and its package
+for the protocol, are imported when something is uploaded.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _SLOWEST_BYTES_PER_S = 1 << 20
 
 
 def upload(path: Path, url: str, *, overwrite: bool, tries: int = TRIES, pause_s: float = _FIRST_PAUSE_S) -> None:
-    """Copy a file to a URL, several times if need be, with pauses that double.
+    """Copy a file to a URL, with retries and exponential backoff.
 
     Raises:
-        SaveError: It didn't work, with the last reason; or something of that name is there and must stay.
+        SaveError: It failed, with the last reason; or something of that name exists and must stay.
     """
     limit_s = _LEAST_LIMIT_S + path.stat().st_size / _SLOWEST_BYTES_PER_S
     for attempt in range(tries):
         try:
-            # What is there after a try that failed may be what it wrote.
+            # An object that exists after a failed try may be its own.
             _run_with_timeout(partial(_put, path, url, overwrite=overwrite or attempt > 0), limit_s)
             return
         except SaveError:
             raise
-        except (PermissionError, FileNotFoundError) as error:  # no key, or no bucket: asking again changes nothing
+        except (PermissionError, FileNotFoundError) as error:  # no key, or no bucket: a retry doesn't help
             raise SaveError(f"{url} wasn't written: {error}") from error
         except Exception as error:
             if attempt == tries - 1:
@@ -50,14 +50,14 @@ def _put(path: Path, url: str, *, overwrite: bool) -> None:
     try:
         import fsspec
     except ImportError as error:
-        raise SaveError(f"{url} wasn't written: install fsspec, and its package for this place.") from error
+        raise SaveError(f"{url} wasn't written: install fsspec, and its package for this protocol.") from error
     try:
         system, name = fsspec.core.url_to_fs(url)
     except (ImportError, ValueError) as error:
         raise SaveError(f"{url} wasn't written: {error}") from error
     system.invalidate_cache()
     if not overwrite and system.exists(name):
-        raise SaveError(f"{url} wasn't written: something of that name is there already, and overwrite is off.")
+        raise SaveError(f"{url} wasn't written: something of that name exists already, and overwrite is off.")
     parent = system._parent(name)
     if "file" in (system.protocol if isinstance(system.protocol, tuple) else (system.protocol,)):
         system.makedirs(parent, exist_ok=True)
@@ -65,10 +65,10 @@ def _put(path: Path, url: str, *, overwrite: bool) -> None:
 
 
 def _run_with_timeout(action: Callable[[], object], limit_s: float) -> None:
-    """Run `action`, and wait for it no longer than that.
+    """Run `action`, and wait for it at most `limit_s`.
 
     Raises:
-        TimeoutError: It still runs.
+        TimeoutError: It is still running.
     """
     errors: list[BaseException] = []
 
@@ -88,12 +88,12 @@ def _run_with_timeout(action: Callable[[], object], limit_s: float) -> None:
 
 
 def object_url(folder: str, name: str) -> str:
-    """The URL of a name below another one; slashes in front of the name are stripped."""
+    """Return the URL of a name below another URL; leading slashes of the name are stripped."""
     return f"{folder.rstrip('/')}/{name.lstrip('/')}"
 
 
 def is_allowed(url: str, places: Collection[str]) -> bool:
-    """Whether a URL lies below one of the places that the program or the user named."""
+    """Whether a URL is below one of the places that the program or the user allows."""
     return ".." not in url.split("/") and any(_is_below(url, place) for place in places)
 
 

@@ -1,4 +1,4 @@
-"""What is written down of each window, and of its trace: in the spool's state and the process's status."""
+"""The records of windows and their traces, in the spool's state and the process's status."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def is_as_written(folder: Path, trace: dict[str, Any], own_paths: set[Path]) -> bool:
-    """Whether a trace of an earlier attempt is still there, below the run's folder and as long as it was."""
+    """Whether a trace of an earlier attempt still exists, below the run's folder and with its recorded size."""
     if not is_path(trace.get("file")):
         return False
     path = folder / trace["file"]
@@ -32,7 +32,7 @@ def is_as_written(folder: Path, trace: dict[str, Any], own_paths: set[Path]) -> 
 
 
 def check_target(target: Path, name: str, folder: Path) -> None:
-    """Check that a trace comes to lie in a folder.
+    """Check that a trace's path is inside a folder.
 
     Raises:
         SaveError: Its name, or a link in the folder, leads elsewhere.
@@ -42,7 +42,7 @@ def check_target(target: Path, name: str, folder: Path) -> None:
 
 
 def validate_window(window: Any) -> dict[str, Any] | None:
-    """What is written of a window, if it is what a writer process writes."""
+    """Return the record of a window, if it is of the form that a writer process writes."""
     if not isinstance(window, dict) or not isinstance(window.get("state"), str):
         return None
     has_path = window.get("path") is None or is_path(window["path"])
@@ -51,7 +51,7 @@ def validate_window(window: Any) -> dict[str, Any] | None:
 
 
 def new_window(job: Job) -> dict[str, Any]:
-    """Return what is known of a window before anything has become of it."""
+    """Return the record of a window before its outcome is known."""
     keys = ("window", "step_first", "step_last", "started_ns", "ended_ns", "reason", "ranks")
     record = {key: job.metadata.get(key) for key in keys}
     span = job.metadata.get("steps_completed")
@@ -60,7 +60,7 @@ def new_window(job: Job) -> dict[str, Any]:
 
 
 def death_message(process: dict[str, Any]) -> str:
-    """Say of a process that was killed what it was doing."""
+    """Describe what a killed process was doing."""
     step = process.get("recording_since_step")
     what = "between two windows" if step is None else f"while it recorded, since step {step}"
     return f"the process ended without a good-bye {what}: killed, out of memory, or crashed"

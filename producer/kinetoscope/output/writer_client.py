@@ -1,7 +1,7 @@
-"""The training's side of the writer process: gives it jobs, learns their outcomes, and never waits but in `close`.
+"""The training's side of the writer process: sends it jobs, receives their outcomes, and waits only in `close`.
 
-Nothing of the run's folder is touched here, since it may be on a disk that is slow, full or gone: what is written goes
-to the machine's own disk.
+This module doesn't touch the run's folder, which may be on a disk that is slow, full or gone: it writes only to the
+machine's own disk.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LOG = logging.getLogger("kinetoscope")
 
 _MAX_STARTS = 3
 _QUIET_S, _LOG_EVERY_S = 1.0, 15.0
-"""How long the end waits without a word, and how often it says what it waits for."""
+"""How long the end waits before its first message, and how often it repeats the message."""
 
 _PROGRAM = (
     "from kinetoscope.output.writer_process import main; main(sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3]))"
@@ -41,9 +41,9 @@ class WriterClient:
     """One process's spool, and the writer process that works on it.
 
     Args:
-        on_outcome: Is called on the training's thread with what became of each window.
-        places: Where copies may go: what their URLs begin with.
-        keep: How many traces stay, where each is to be there until `on_outcome` was called with it; -1 for all.
+        on_outcome: Called on the training's thread with the outcome of each window.
+        places: The allowed prefixes of the URLs of copies.
+        keep: How many traces stay if each must exist until `on_outcome` was called with it; -1 for all.
     """
 
     def __init__(
@@ -61,30 +61,30 @@ class WriterClient:
 
     @property
     def spool(self) -> Spool:
-        """The spool; a folder that only this user may read, made at the first use, and again if somebody removed it.
+        """The spool: a folder that only this user may read, created on first use, and again if it was removed.
 
         Raises:
-            OSError: There is no place for it.
+            OSError: It can't be created.
         """
         if self._spool is None:
             self._spool = Spool(make_spool_folder())
         elif self._spool.make_again():
             _LOG.warning(
-                "Somebody removed %s, where recordings lie until they are traces; it is made again.", self._spool.folder
+                "%s, the folder for unfinished recordings, was removed; it is created again.", self._spool.folder
             )
             write_json(self._spool.folder / PROCESS, self._facts)
-            for job in self._pending.values():  # the writer process says what became of each
+            for job in self._pending.values():  # the writer process reports each outcome
                 self._spool.put(job)
         return self._spool
 
     def describe(self, facts: dict[str, Any]) -> None:
-        """Tell, or correct, what is true of the whole process."""
+        """Set or update the facts about the whole process."""
         self._facts |= facts
         write_json(self.spool.folder / PROCESS, self._facts)
         self._wake()
 
     def put(self, job: Job) -> None:
-        """Give the writer process a job."""
+        """Send the writer process a job."""
         self.spool.put(job)
         self._pending[job.number] = job
         self._last_number = job.number
@@ -96,7 +96,7 @@ class WriterClient:
         return bool(self._pending)
 
     def poll(self) -> None:
-        """Hear what the writer process says, without waiting for it; costs a microsecond."""
+        """Receive outcomes from the writer process without waiting; costs a microsecond."""
         if self._pending and self._process is not None:
             self._read_news()
 
@@ -134,17 +134,17 @@ class WriterClient:
         self._acknowledge()
 
     def _acknowledge(self) -> None:
-        """Say up to which window the program knows all outcomes: those may be pruned."""
+        """Report up to which window the program knows all outcomes: those traces may be pruned."""
         heard_to = min(self._pending, default=self._last_number + 1) - 1
         if self._facts.get("heard_to", heard_to) != heard_to:
             self._facts["heard_to"] = heard_to
             write_json(self.spool.folder / PROCESS, self._facts)
             if self._process is not None and self._process.stdin is not None and not self._process.stdin.closed:
-                with suppress(OSError):  # one that is gone has nothing to prune, and is noticed elsewhere
+                with suppress(OSError):  # a process that has ended prunes nothing, and is detected elsewhere
                     os.write(self._process.stdin.fileno(), b"\n")
 
     def _wake(self) -> None:
-        """Make sure that a writer process is at work, and let it look."""
+        """Start a writer process if none is running, and wake it."""
         if self._process is None and self._starts < _MAX_STARTS:
             self._starts += 1
             self._start()
@@ -153,7 +153,7 @@ class WriterClient:
                 with broken_pipes_as_errors():
                     os.write(self._process.stdin.fileno(), b"\n")
             except BlockingIOError:
-                pass  # it has enough to read
+                pass  # the pipe is full: it has enough to read
             except OSError:
                 self._reap(self._process)
                 self._wake()
@@ -178,7 +178,7 @@ class WriterClient:
                 os.set_blocking(pipe.fileno(), False)
 
     def _reap(self, process: subprocess.Popen[bytes]) -> None:
-        """Forget a writer process that has ended."""
+        """Reap a writer process that has ended."""
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
@@ -186,10 +186,10 @@ class WriterClient:
         self._process = None
 
     def close(self, timeout_s: float) -> int:
-        """Let the writer process end when all is done; return how many windows are still being written.
+        """Let the writer process end when all jobs are done; return how many windows are still being written.
 
         Args:
-            timeout_s: How long to wait for it. It goes on alone after that.
+            timeout_s: How long to wait for it. After that it continues alone.
         """
         if self._spool is None or os.getpid() != self._pid:
             return 0
@@ -200,7 +200,7 @@ class WriterClient:
                 process.stdin.close()
             try:
                 has_ended = self._wait_for_exit(process, deadline)
-            except BaseException:  # Ctrl-C: who ends the wait doesn't end the writing
+            except BaseException:  # Ctrl-C ends the wait, not the writing
                 self._detach(process)
                 raise
             if not has_ended:
@@ -210,7 +210,7 @@ class WriterClient:
             self._reap(process)
             if self._pending and self._spool.jobs():
                 self._wake()
-        if self._pending:  # no process could be started, or each one died
+        if self._pending:  # no process could be started, or all died
             self._apply_news(finish_spool(self._spool.folder, places=self._places) or [])
         if "heard_to" in self._facts:
             prune_spool(self._spool.folder)
@@ -219,7 +219,7 @@ class WriterClient:
         return len(self._pending)
 
     def _wait_for_exit(self, process: subprocess.Popen[bytes], deadline: float) -> bool:
-        """Wait for a writer process to end, and say now and then what is waited for; return whether it has ended."""
+        """Wait for a writer process to end, with a message now and then; return whether it has ended."""
         pause_s = _QUIET_S
         while True:
             left_s = deadline - time.monotonic()
@@ -237,16 +237,16 @@ class WriterClient:
         what = _trace_count(len(self._pending))
         if is_stopped(pid):
             return (
-                f"Process {pid}, which writes {what}, is stopped: `kill -CONT {pid}` lets it go on. "
+                f"Process {pid}, which writes {what}, is stopped: `kill -CONT {pid}` continues it. "
                 f"This process waits {left_s:.0f} s more at most; Ctrl-C ends the wait."
             )
         return (
-            f"Waiting for {what} to be written by process {pid}, {left_s:.0f} s more at most; it goes on alone after "
-            "that. Ctrl-C ends the wait, not the writing."
+            f"Waiting for {what} to be written by process {pid}, {left_s:.0f} s more at most; then it continues "
+            "alone. Ctrl-C ends the wait, not the writing."
         )
 
     def _detach(self, process: subprocess.Popen[bytes]) -> None:
-        """Let a writer process go on alone."""
+        """Detach a writer process."""
         write_json(self.spool.folder / PROCESS, {**self._facts, "is_alone": True})
         detach(process)
         self._process = None
@@ -257,7 +257,7 @@ def _trace_count(traces: int) -> str:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a process was stopped, as by SIGSTOP or a debugger; False where the system doesn't say."""
+    """Whether a process is stopped, as by SIGSTOP or a debugger; False if the system doesn't report it."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

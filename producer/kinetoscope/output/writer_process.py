@@ -1,14 +1,14 @@
-"""Writes traces while the training goes on: in a process of its own, without torch and at low priority.
+"""Writes traces during the training, in a separate process, without torch and at low priority.
 
-It works through a spool (`spool`): splices, compresses and renames each trace, uploads it, prunes old ones, and writes
-the process's status for `run.json`. It is in a session of its own, so that a signal to the training's group doesn't
-end it; it ignores polite signals, since what it does is to save what is left. When the training is gone, it finishes
-what there is and ends, and says so if the training had no time to say good-bye.
+It works through a spool (`spool`): merges, compresses and renames each trace, uploads it, prunes old ones, and writes
+the process's status for `run.json`. It has its own session, so that a signal to the training's process group doesn't
+end it; it ignores SIGTERM and the like, since its work is to save the rest. When the training has ended, it finishes
+the remaining jobs and ends; if the training was killed, it reports that.
 
 A job that fails stays in the spool for the next attempt, at the end of the training or by `kinetoscope recover`: a disk
 may have room again, and a server may be back.
 
-Where copies may go, the program says that records, or whoever recovers: a URL that only a file names gets none.
+Only the recording program, or the user who recovers, decides where copies may go: other URLs in files are ignored.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 MAX_SPOOLED_BYTES = 1 << 30
-"""How much of raw files stays on the machine's disk, for traces that couldn't be written."""
+"""How many bytes of raw files stay on the machine's disk for traces that couldn't be written."""
 
 MAX_PRUNED_RECORDS = 100
-"""How many windows stay in the records after their traces were deleted: a recording may go on for months."""
+"""How many windows stay in the records after their traces were deleted: a recording may last for months."""
 
-_MAX_ATTEMPTS = 3  # a job in which the writer process itself died so often is given up
+_MAX_ATTEMPTS = 3  # after the writer process has died this often in a job, the job is given up
 _LOOK_S = 2.0
 _PF_EXITING = 0x4  # linux/sched.h
 
@@ -55,9 +55,9 @@ class SpoolWriter:
 
     Args:
         spool: The jobs.
-        notify: Is called when something has become of a window.
-        places: Where copies may go: what their URLs begin with.
-        output: Where traces are put, instead of the run's folder.
+        notify: Called when the outcome of a window changes.
+        places: The allowed prefixes of the URLs of copies.
+        output: The folder of the traces, instead of the run's.
     """
 
     def __init__(
@@ -72,13 +72,13 @@ class SpoolWriter:
         self._pruned_to: int = pruned_to if is_count(pruned_to) else -1
         self._tried: set[int] = set()
         self.has_listener = True
-        """Whether the program still hears of its traces, if it wants to."""
+        """Whether the program still receives outcomes, if it needs them."""
         self._reported: object = None
         self._process: dict[str, Any] | None = None
         self._earlier: list[dict[str, Any]] | None = None
 
     def work(self) -> None:
-        """Do all that can be done: first what makes traces, then uploads. A job that failed isn't tried again."""
+        """Do all possible jobs: write all traces first, then upload. A failed job isn't retried."""
         while True:
             jobs = [job for job in self._spool.jobs() if job.number not in self._tried]
             for job in jobs:
@@ -93,18 +93,18 @@ class SpoolWriter:
             self._run_job(job)
 
     def _give_up_orphans(self) -> None:
-        """Say of windows whose files somebody removed that they are lost."""
+        """Report windows whose files were removed as lost."""
         if self._spool.refused_jobs():
             return
         remaining = {job.number for job in self._spool.jobs()}
         for number, window in self._windows.items():
             if window["state"] in (manifest.SAVING, manifest.KEPT) and number not in remaining:
-                problem = f"somebody removed its raw file from {self._spool.folder}"
+                problem = f"its raw file was removed from {self._spool.folder}"
                 window |= {"state": manifest.LOST, "problem": problem}
                 window.pop("raw", None)
 
     def try_again(self) -> None:
-        """Do what failed before once more."""
+        """Retry the failed jobs."""
         self._tried.clear()
         self.work()
 
@@ -123,7 +123,7 @@ class SpoolWriter:
                 self._tried.add(job.number)
                 record["upload"] = {"url": job.remote, "state": "waiting"}
             self._prune(Path(job.folder), job.keep)
-        except Exception as error:  # noqa: BLE001  whatever is wrong with one job, the others are to be done
+        except Exception as error:  # noqa: BLE001  an error in one job must not prevent the others
             self._on_failure(job, record, str(error) or type(error).__name__)
 
     def _commit(self, job: Job, record: dict[str, Any]) -> None:
@@ -133,7 +133,7 @@ class SpoolWriter:
         self._spool.put(job)
         raw, own = Path(job.raw), read_json(self._spool.program_events_file(job.number), MAX_PROGRAM_EVENTS_BYTES)
         if not raw.exists():
-            if record["state"] in (manifest.SAVED, manifest.PARTIAL):  # before the spool was removed and made again
+            if record["state"] in (manifest.SAVED, manifest.PARTIAL):  # before the spool was removed and created again
                 job.path = record["path"]
                 return
             job.lost = f"its raw file {raw} is gone"
@@ -151,14 +151,14 @@ class SpoolWriter:
         job.path = str(path)
         if job.remote is not None:
             record["upload"] = {"url": job.remote, "state": "waiting"}
-            if self._output is not None:  # until it is copied it remains to be done
+            if self._output is not None:  # the job remains until the trace is copied
                 self._spool.put(replace(job, path=None, attempts=job.attempts - 1))
                 return
             self._spool.put(job)
-        raw.unlink(missing_ok=True)  # somebody may have removed the spool meanwhile
+        raw.unlink(missing_ok=True)  # the spool may have been removed meanwhile
 
     def _upload(self, job: Job, record: dict[str, Any]) -> None:
-        self.report()  # the trace is there, whatever becomes of its copy
+        self.report()  # the trace exists, even if its copy fails
         path, url = Path(str(job.path)), str(job.remote)
         try:
             upload(path, url, overwrite=job.overwrite)
@@ -172,7 +172,7 @@ class SpoolWriter:
         self._mirror()
 
     def _on_failure(self, job: Job, record: dict[str, Any], problem: str) -> None:
-        """Keep the raw file for another attempt, while there is room for it."""
+        """Retain the raw file for another attempt, while there is room for it."""
         self._tried.add(job.number)
         raw = Path(job.raw)
         spooled_bytes = sum(Path(j.raw).stat().st_size for j in self._spool.jobs() if Path(j.raw).exists())
@@ -182,32 +182,32 @@ class SpoolWriter:
             self._spool.remove(job)
             self._remove_partial_file(job)
         else:
-            job.attempts -= 1  # it counts the attempts that nobody survived
+            job.attempts -= 1  # it counts only attempts in which the process died
             with contextlib.suppress(OSError):
                 self._spool.put(job)
             record |= {"state": manifest.KEPT, "problem": problem, "raw": str(raw)}
 
     def _remove_partial_file(self, job: Job) -> None:
-        """Remove what a process left that died over a job which nobody will do any more."""
+        """Remove the unfinished file of a process that died in a job that is given up."""
         target, folder = Path(job.folder) / job.file, Path(job.folder)
         if is_below(target, folder):
             with contextlib.suppress(OSError):
                 partial_file(target, self._spool.folder.name).unlink(missing_ok=True)
 
     def prune_acknowledged(self) -> None:
-        """Delete what stayed only until the program knew its outcome."""
+        """Delete the traces that stayed only until the program knew their outcome."""
         process = self._process_facts() or {}
         if "heard_to" in process and is_count(process.get("keep")):
-            with contextlib.suppress(OSError):  # the next window's turn tries again
+            with contextlib.suppress(OSError):  # the next window tries again
                 self._prune(Path(process["folder"]), process["keep"])
 
     def _acknowledged_to(self) -> float:
-        """Up to which window the program knows all outcomes that it waits for."""
+        """Return up to which window the program knows all outcomes that it waits for."""
         record = (self._process_facts() or {}).get("heard_to")
         return record if self.has_listener and isinstance(record, int) else math.inf
 
     def _prune(self, folder: Path, keep: int) -> None:
-        """Delete the oldest traces but for `keep`; one that waits for its copy, or for the program, stays."""
+        """Delete all but the newest `keep` traces; one that isn't copied, or that the program doesn't know, stays."""
         if keep < 0 or self._output is not None:
             return
         heard_to = self._acknowledged_to()
@@ -225,10 +225,9 @@ class SpoolWriter:
             self._pruned_to = max(self._pruned_to, self._windows.pop(number)["span"])
 
     def _prune_earlier(self, folder: Path, room: int, own: set[Path]) -> None:
-        """Delete the oldest traces of this rank's earlier attempts in the same folder but for as many as there is room.
+        """Delete the oldest traces of this rank's earlier attempts in the same folder, as far as `keep` requires.
 
-        Only what still is the file that such an attempt wrote: what the program or somebody else has put in its place
-        stays.
+        Only files that are still those that the attempt wrote are deleted: a file that replaced one stays.
         """
         earlier = [each for each in self._earlier or () if is_as_written(folder, each, own)]
         for each in earlier[: max(0, len(earlier) - max(0, room))]:
@@ -237,7 +236,7 @@ class SpoolWriter:
         self._earlier = earlier
 
     def report(self, *, is_killed: bool = False) -> None:
-        """Write down what became of the windows, for the training, the run's manifest and the next writer process."""
+        """Write the outcomes of the windows, for the training, the run's manifest and the next writer process."""
         process = self._process_facts()
         windows = [self._windows[number] for number in sorted(self._windows)]
         now = (process, windows, is_killed)
@@ -261,28 +260,28 @@ class SpoolWriter:
         if is_killed:
             status |= {"state": manifest.KILLED, "problem": death_message(process)}
         shown = redacted_urls([{k: v for k, v in window.items() if k not in ("path", "window")} for window in windows])
-        with contextlib.suppress(OSError):  # the traces can't be written either, which is said in the log
+        with contextlib.suppress(OSError):  # the traces can't be written either, which is logged
             manifest.write_status(folder, process["global_rank"], {**status, "windows": shown})
 
     def _mirror(self) -> None:
-        """Copy the run's manifest to where the traces are copied to."""
+        """Upload the run's manifest next to the traces' copies."""
         process = self._process_facts()
         if process is not None and process.get("remote") and is_allowed(process["remote"], self._places):
             with contextlib.suppress(SaveError, OSError):
                 upload(Path(process["folder"]) / manifest.NAME, process["remote"], overwrite=True, tries=1)
 
     def _process_facts(self) -> dict[str, Any] | None:
-        """What is true of the whole process, also if somebody has removed the spool meanwhile."""
+        """Return the facts about the whole process, even if the spool was removed meanwhile."""
         self._process = self._spool.process() or self._process
         return self._process
 
     def has_ended(self) -> bool:
-        """Whether the training has said good-bye."""
+        """Whether the training has reported its end."""
         process = self._process_facts()
         return process is None or process.get("state") == manifest.ENDED
 
     def close(self, *, is_killed: bool = False) -> list[dict[str, Any]]:
-        """Say that all is done; return what became of the windows."""
+        """Report the end; return the outcomes of the windows."""
         self.report(is_killed=is_killed)
         self._mirror()
         return [self._windows[number] for number in sorted(self._windows)]
@@ -291,15 +290,15 @@ class SpoolWriter:
 def finish_spool(
     folder: Path, *, places: Collection[str] = (), output: Path | None = None
 ) -> list[dict[str, Any]] | None:
-    """Finish the jobs of a spool whose writer process is gone; return what became of its windows.
+    """Finish the jobs of a spool whose writer process is gone; return the outcomes of its windows.
 
-    None if a writer process is still at work, or there is no such folder. The folder goes when nothing is left in it to
-    do and its process is gone.
+    None if a writer process is still running, or the folder doesn't exist. The folder is removed when no job is left
+    and its process is gone.
 
     Args:
-        folder: The spool, of which is known that nobody else may write to it.
-        places: Where copies may go: what their URLs begin with.
-        output: Where traces are put, instead of the run's folder.
+        folder: The spool, which must be private to this user.
+        places: The allowed prefixes of the URLs of copies.
+        output: The folder of the traces, instead of the run's.
 
     Raises:
         OSError: The folder can't be read.
@@ -323,7 +322,7 @@ def finish_spool(
 
 
 def prune_spool(folder: Path) -> None:
-    """Delete what stayed until the program knew its outcome, when its writer process has ended."""
+    """Delete the traces that stayed until the program knew their outcome, once its writer process has ended."""
     spool = Spool(folder)
     lock = spool.lock() if folder.is_dir() else None
     if lock is not None:
@@ -336,7 +335,7 @@ def prune_spool(folder: Path) -> None:
 
 
 def is_alive(spool: Spool) -> bool:
-    """Whether the training still runs; a spool is on its machine."""
+    """Whether the training is still running; a spool is always on its machine."""
     try:
         os.kill((spool.process() or {}).get("pid") or os.getpid(), 0)
     except ProcessLookupError:
@@ -347,12 +346,12 @@ def is_alive(spool: Spool) -> bool:
 
 
 def main(folder: str, parent: int, places: Collection[str] = ()) -> None:
-    """Work on the spool until the training is gone.
+    """Work on the spool until the training has ended.
 
     Args:
         folder: The spool.
         parent: The training's process.
-        places: Where copies may go, as the training says.
+        places: The allowed prefixes of the URLs of copies, from the training.
     """
     _lower_priority()
     spool = Spool(Path(folder))
@@ -371,15 +370,15 @@ def main(folder: str, parent: int, places: Collection[str] = ()) -> None:
     writer.try_again()
     writer.close(is_killed=not writer.has_ended())
     is_alone = (spool.process() or {}).get("is_alone", False)
-    # Who has said good-bye waits, and clears up.
+    # A training that has reported its end waits, and cleans up.
     if (is_alone or not writer.has_ended() or _is_gone(parent)) and spool.is_empty():
         spool.discard()
 
 
 def _is_gone(parent: int) -> bool:
-    """Whether the training is gone, or going: it takes the system a while to take a large process down.
+    """Whether the training has ended or is exiting: tearing down a large process takes a while.
 
-    Its pipes are closed then, but it still is the parent. Linux marks it before all that; proc(5), fields 9 and 2.
+    Its pipes are closed then, but it is still the parent. Linux sets a flag before all that: proc(5), fields 9 and 2.
     """
     if os.getppid() != parent:
         return True
@@ -391,7 +390,7 @@ def _is_gone(parent: int) -> bool:
 
 
 def _renew_lock(spool: Spool, lock: int) -> int:
-    """The lock, or another one where the spool was removed and made again."""
+    """Return the lock, or a new one if the spool was removed and created again."""
     renewed = spool.lock() if spool.folder.is_dir() and not spool.holds(lock) else None
     if renewed is None:
         return lock
@@ -405,7 +404,7 @@ def _lower_priority() -> None:
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     with contextlib.suppress(OSError, AttributeError):
         os.nice(10)
-    gc.disable()  # checking JSON makes many values, none of them in a cycle
+    gc.disable()  # checking JSON makes many objects without reference cycles
 
 
 def _notify() -> None:
@@ -414,9 +413,9 @@ def _notify() -> None:
 
 
 def _wait_for_news(parent: int) -> bool:
-    """Wait for the training to say something; return whether it is gone.
+    """Wait for a message of the training; return whether it has ended.
 
-    Its end closes the pipe, unless a process that it forked still holds it; then it isn't the parent any more.
+    Its end closes the pipe, unless a process that it forked still has it open; then the parent has changed.
     """
     descriptor = sys.stdin.fileno()
     ready: Iterable[int] = select.select([descriptor], [], [], _LOOK_S)[0]

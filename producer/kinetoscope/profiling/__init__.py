@@ -1,1 +1,1 @@
-"""torch.profiler: how it is driven, which ranges and events a program adds, and other profilers in the same process."""
+"""Drives torch.profiler, adds the program's ranges and events, and handles other profilers in the same process."""

@@ -1,8 +1,8 @@
-"""What a program says of its run while it runs: the markers, instants and counters of a Tracer.
+"""The program's annotations: the markers, instants and counters of a Tracer.
 
 A marker that the training's thread opens becomes a range of torch.profiler, among the operators that run in it. All
-others, those of other threads, of coroutines, of warm-up steps and with arguments, are the program's own events, which
-the profiler knows nothing of: among operators they might overlap them in part, which no viewer can draw.
+others, those of other threads, of coroutines, of warm-up steps and with arguments, are events outside the profiler:
+among operators they might overlap partially, which no viewer can draw.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _MAX_EXTERNAL = 64
 _ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 ACTIONS = (ProfilerAction.WARMUP, ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
-"""In which of the schedule's phases a marker is recorded, unless the program says otherwise."""
+"""The phases of the schedule in which a marker is recorded by default."""
 
 
 class OpenMarker(NamedTuple):
-    """A marker that is open."""
+    """An open marker."""
 
     event: Event
     range: Range | None
@@ -56,38 +56,37 @@ class Annotations:
     """The markers, instants and counters of one Tracer. Nothing here raises into the training.
 
     Args:
-        log: Keeps the events.
-        ranges: What torch.profiler records of the training's thread.
+        log: Stores the events.
+        ranges: The ranges of the training's thread that torch.profiler records.
     """
 
     def __init__(self, log: EventLog, ranges: Ranges) -> None:
         self.log, self.ranges = log, ranges
         self.phase = ProfilerAction.NONE
-        """What the profiler does now."""
+        """The profiler's current phase."""
         self.units: dict[str, str] = {}
         """The unit of each counter that has one."""
         self.external_traces: deque[str | list[dict[str, Any]]] = deque(maxlen=_MAX_EXTERNAL)
-        """Traces of other tools for the window that is saved next: paths, and events. The last ones stay."""
+        """Traces of other tools for the next saved window, paths or events; if there are too many, the last ones."""
         self.until_ns = 0
-        """When the window ended that is about to be saved."""
+        """The end of the window that is about to be saved."""
         self._owner: tuple[int, int] | None = None
         self._has_complained = False
 
     def open(self, owner: tuple[int, int]) -> None:
-        """Take annotations from now on; `owner` is the process and the thread of the training."""
+        """Accept annotations from now on; `owner` is the process and the thread of the training."""
         self._owner = owner
 
     def close(self) -> None:
-        """Take no more."""
+        """Accept no more annotations."""
         self._owner = None
 
     def enter(self, phase: ProfilerAction, *, begins: bool) -> None:
-        """Note what the profiler does from now on.
+        """Set the profiler's phase.
 
         Args:
-            phase: What that is.
-            begins: Whether a window begins with it. Its warm-up steps belong to it, as far as the program's own events
-                are concerned.
+            phase: The phase from now on.
+            begins: Whether a window begins with it. For the program's own events, warm-up steps belong to the window.
         """
         before, self.phase = self.phase, phase
         if before is not ProfilerAction.WARMUP and (begins or phase is ProfilerAction.WARMUP):
@@ -99,7 +98,7 @@ class Annotations:
         """Return (metadata about a window's events, the events) of the window that ended."""
         until_ns = self.until_ns or time.time_ns()
         program_events = self.log.window_events(until_ns)
-        self.log.begin_window(until_ns)  # what the program's events hold, such as values on a device, is of no more use
+        self.log.begin_window(until_ns)  # the events' values, such as tensors on a device, aren't needed any more
         program_events["added"] = list(self.external_traces)
         self.external_traces.clear()
         details = {
@@ -112,11 +111,11 @@ class Annotations:
 
     @property
     def is_open(self) -> bool:
-        """Whether annotations are taken, which those of forked processes never are."""
+        """Whether annotations are accepted; never in forked processes."""
         return self._owner is not None and self._owner[0] == os.getpid()
 
     def begin(self, marker: Marker) -> OpenMarker | None:
-        """Open a marker; None if it isn't to be recorded."""
+        """Open a marker; None if it isn't recorded."""
         owner = self._owner
         if owner is None or owner[0] != os.getpid():
             return None
@@ -137,7 +136,7 @@ class Annotations:
         kind = RANGE
         if open_marker.range is not None:
             if self._owner is not None and self._owner != (os.getpid(), threading.get_ident()):
-                # torch.profiler's range ends when the training's thread comes by: it alone may touch it.
+                # Only the training's thread may end torch.profiler's range, so that happens later.
                 self.ranges.abandon(open_marker.range)
             else:
                 self.ranges.end(open_marker.range)
@@ -145,15 +144,15 @@ class Annotations:
         self.log.end(open_marker.event, kind)
 
     def instant(self, name: str, categories: tuple[str, ...] = (), args: Mapping[str, Any] | None = None) -> None:
-        """Say that something happens now."""
+        """Record an instant."""
         if self.is_open:
             tid, now = threading.get_native_id(), time.time_ns()
-            stored_args = dict(args) if args and self.phase in ACTIONS else None  # else no window will have it
+            stored_args = dict(args) if args and self.phase in ACTIONS else None  # otherwise no window will contain it
             self.log.add(Event(INSTANT, name, categories, tid, now, None, stored_args))
             itt_mark(name)
 
     def counter(self, name: str, values: Mapping[str, Any], unit: str | None = None) -> None:
-        """Say what some values are now."""
+        """Record the current values of a counter."""
         if not self.is_open:
             return
         if unit is not None:
@@ -166,7 +165,7 @@ class Annotations:
         self.log.add(Event(COUNTER, name, (), threading.get_native_id(), time.time_ns(), None, args))
 
     def add_trace(self, trace: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> None:
-        """Take a trace of another tool for the window that is saved next."""
+        """Add a trace of another tool to the next saved window."""
         if not self.is_open:
             return
         if isinstance(trace, str | os.PathLike):
@@ -185,7 +184,7 @@ class Annotations:
 def _in_coroutine() -> bool:
     """Whether a coroutine is among the callers: while it waits, others run in between.
 
-    A loop alone says nothing: there is one around a whole program where other code drives it, as Playwright does.
+    A running event loop alone isn't enough: it may surround a whole program, as with Playwright.
     """
     asyncio = sys.modules.get("asyncio")
     if asyncio is None or asyncio._get_running_loop() is None:
@@ -201,7 +200,7 @@ def _snapshot(value: Any, *, may_wait: bool) -> Any:
 
     Args:
         value: A number, or a tensor with one element.
-        may_wait: Whether a window may be saved that has it; else a tensor of a device is not known.
+        may_wait: Whether a window with it may be saved; otherwise a tensor on a device is unknown.
 
     Raises:
         ValueError: A tensor of several elements.
@@ -211,7 +210,7 @@ def _snapshot(value: Any, *, may_wait: bool) -> Any:
     if not hasattr(value, "detach"):
         return float(value)
     if value.numel() != 1:
-        raise ValueError(f"a tensor of {value.numel()} elements is no number")
+        raise ValueError(f"a tensor of {value.numel()} elements isn't a number")
     value = value.detach()
     if value.device.type == "cpu":
         return value.item()
@@ -219,18 +218,18 @@ def _snapshot(value: Any, *, may_wait: bool) -> Any:
 
 
 def _is_capturing(value: Any) -> bool:
-    """Whether a graph is being captured, which a copy would become a part of."""
+    """Whether a CUDA graph is being captured, of which a copy would become part."""
     torch = sys.modules["torch"]
     return bool(value.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
 _Link = tuple["Marker", "OpenMarker | None", Any]
 _open: ContextVar[_Link | None] = ContextVar("kinetoscope_open", default=None)
-"""What is open in this thread or task: (marker, what it opened, the one before). Each task has its own."""
+"""The stack of open markers of this thread or task, as a linked list: (marker, open marker, the rest)."""
 
 
 class Marker:
-    """Something that the program names: a range of time, a moment, or values that change.
+    """A named range of time, instant, or counter.
 
         with tracer.marker("forward"):
             ...
@@ -238,14 +237,14 @@ class Marker:
         @tracer.marker("evaluate", categories=("validation",))
         def evaluate(): ...
 
-    The same marker may be open several times, within itself, in several threads and tasks.
+    The same marker may be open several times: nested, and in several threads and tasks.
 
     Args:
         annotations: Where it is recorded.
-        label: What it is called.
-        categories: Which groups it belongs to.
-        actions: In which of the schedule's phases what begins is recorded; by default all but NONE.
-        args: What else is known of each range: it is recorded on a track of its own then.
+        label: Its name.
+        categories: The groups that it belongs to.
+        actions: The phases of the schedule in which a range that begins is recorded; by default all but NONE.
+        args: More facts about each range, which then gets a separate track.
     """
 
     def __init__(
@@ -268,7 +267,7 @@ class Marker:
         _open.set((self, self._annotations.begin(self), _open.get()))
 
     def finish(self) -> None:
-        """End the range that began last here. One that began in another thread or task is none of ours."""
+        """End the range that began last in this thread or task."""
         inner: list[_Link] = []
         link = _open.get()
         while link is not None and link[0] is not self:
@@ -283,11 +282,11 @@ class Marker:
         self._annotations.end(link[1])
 
     def instant(self, **args: Any) -> None:
-        """Say that it happens now."""
+        """Record it as an instant."""
         self._annotations.instant(self.label, self.categories, args)
 
     def counter(self, values: Mapping[str, Any], unit: str | None = None) -> None:
-        """Say what its values are now."""
+        """Record its current values."""
         self._annotations.counter(self.label, values, unit)
 
     def __enter__(self) -> Self:
@@ -298,7 +297,7 @@ class Marker:
         self.finish()
 
     def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
-        """Return the function, each call of which is a range.
+        """Return a wrapper of the function that records each call as a range.
 
         Raises:
             UsageError: It is a generator, whose caller runs in between.

@@ -20,7 +20,7 @@ _TRACER_ARGUMENTS = {
     **{name: name for name in ("activities", "schedule", "on_trace_ready", *_FLAGS)},
     "use_cuda": "activities",
 }
-"""Which argument of Tracer stands for one of torch.profiler.profile."""
+"""Tracer's own argument for each of these arguments of torch.profiler.profile."""
 
 _TORCH_PARAMETERS = frozenset(signature(profile.__init__).parameters) - {"self"}
 PROFILER_ARGUMENTS = {

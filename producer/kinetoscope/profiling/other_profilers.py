@@ -1,8 +1,8 @@
-"""Profilers that the program starts itself while a recording is under way.
+"""Profilers that the program starts itself during a recording.
 
-torch has one session. A second profiler takes it over, without a word, and exporting the first one afterwards is a
-segmentation fault; so is starting one on another thread while a session is open or prepared (torch 2.13). So a
-recording has to end before another profiler begins, and to know that it does.
+torch has one session. A second profiler silently takes it over, and exporting the first one afterward is a segmentation
+fault; so is starting one on another thread while a session is open or prepared (torch 2.13). So a recording has to
+detect that another profiler is about to begin, and end before it does.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 _STARTS, _STOP = ("_prepare_trace", "_start_trace"), "__exit__"
 _OF_A_THREAD = (profiler.emit_itt, profiler.emit_nvtx, profiler_legacy.profile)
-"""Profilers that watch one thread: they refuse to begin where it is being recorded, and mind no other thread."""
+"""Profilers of a single thread: they refuse to start on a thread that is being recorded, but ignore other threads."""
 
 PATIENCE_S = 10.0
-"""How long a profiler on another thread waits for the end of the training's step, where the recording gives way."""
+"""How long a profiler on another thread waits for the end of the training's step, at which the recording ends."""
 
 
 class _OwnBlock:
-    """Blocks, also within each other, in which profilers are our own; each recorded step has one.
+    """A reentrant block in which started profilers are our own; each recorded step has one.
 
     Args:
-        condition: Is held in them.
+        condition: Is held inside the block.
     """
 
     def __init__(self, condition: threading.Condition) -> None:
@@ -52,14 +52,14 @@ class _OwnBlock:
 
 
 class OtherProfilers:
-    """Keeps profilers that aren't ours, and the recording, out of each other's way.
+    """Prevents conflicts between the recording and the program's own profilers.
 
     One that starts on the thread that made this ends the recording at once. On another thread, which may not touch
-    ours, it waits until a step ends. Where this torch has no such methods, nothing is noticed.
+    our profiler, it waits until a step ends. If this torch doesn't have the patched methods, nothing is detected.
 
     Args:
-        on_start: Is called before another profiler starts on this thread.
-        is_open: Tells whether the recording has a session, or has prepared one.
+        on_start: Called before another profiler starts on this thread.
+        is_open: Returns whether the recording has a session, or has prepared one.
     """
 
     def __init__(self, on_start: Callable[[], None], is_open: Callable[[], bool]) -> None:
@@ -73,20 +73,20 @@ class OtherProfilers:
 
     @property
     def is_active(self) -> bool:
-        """Whether another profiler has the session, or waits for it, on any thread."""
+        """Whether another profiler has the session or waits for it, on any thread."""
         return bool(self._waiting or self._active)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether one waits for the end of the step."""
+        """Whether another profiler waits for the end of the step."""
         return self._waiting > 0
 
     def own_block(self) -> AbstractContextManager[None]:
-        """In the block, profilers start on our own behalf, and none on other threads."""
+        """Return a block in which profilers of this thread are our own, and none starts on other threads."""
         return self._own_block
 
     def begin(self) -> None:
-        """Look out for them from now on; some may run already."""
+        """Detect other profilers from now on; some may be running already."""
         if self._replaced:
             return
         for name in _STARTS:
@@ -100,7 +100,7 @@ class OtherProfilers:
         )
 
     def end(self) -> None:
-        """Leave torch as it was."""
+        """Restore torch's methods."""
         for kind, name, method in reversed(self._replaced):
             setattr(kind, name, method)
         self._replaced = []
@@ -125,7 +125,7 @@ class OtherProfilers:
         self._active.add(other)
         try:
             return start(other, *args, **kwargs)
-        except BaseException:  # so it doesn't run
+        except BaseException:  # so it isn't running
             self._active.discard(other)
             raise
 
@@ -154,10 +154,10 @@ class OtherProfilers:
         return wrapper
 
     def _wait(self) -> None:
-        """Wait until the recording has given way.
+        """Wait until the recording has ended.
 
         Raises:
-            ProfilerBusyError: It didn't: the training's thread may itself be waiting for this one.
+            ProfilerBusyError: It didn't end: the training's thread may itself be waiting for this one.
         """
         deadline = time.monotonic() + PATIENCE_S
         self._waiting += 1
@@ -173,5 +173,5 @@ class OtherProfilers:
 
 
 def _is_running(other: Any) -> bool:
-    """Whether a profiler was started and not stopped since."""
+    """Whether a profiler is started and not stopped."""
     return bool(getattr(other, "entered", False)) and getattr(other, "kineto_results", None) is None

@@ -1,11 +1,11 @@
 """The named ranges of a recording: the training's steps, and the program's markers in them.
 
-kineto writes a name into the JSON as it is: one quote makes the whole file unreadable, and of a name with a character
-beyond ASCII nothing is left but `unknown` (torch 2.13). So a range is recorded under a plain name; who makes the trace
-(`merge_events`) puts the program's in its place.
+kineto writes a name into the JSON unescaped: one quote makes the whole file unreadable, and a name with a non-ASCII
+character becomes `unknown` (torch 2.13). So a range is recorded under a plain ASCII name, and `merge_events` replaces
+it with the program's name in the trace.
 
-What is recorded is an ITT range as well, under the same name, where torch was built with ITT: VTune and its like show
-it next to what they measure. While none of them watches, such a call does nothing.
+Each recorded range is an ITT range as well, under the same name, if torch was built with ITT: VTune and similar tools
+show it next to their own data. While none of them is attached, such a call does nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HAS_ITT = itt.is_available()  # type: ignore[no-untyped-call]
 
 
 def plain_name(text: str) -> str:
-    """Return `text` in printable ASCII without quotes and backslashes; accents are dropped, the rest becomes `?`."""
+    """Return `text` in printable ASCII without quotes and backslashes; accents are dropped, others become `?`."""
     decomposed = unicodedata.normalize("NFKD", text.translate(_SUBSTITUTES))
     bare = "".join(c for c in decomposed if not unicodedata.combining(c)).translate(_SUBSTITUTES)
     plain = re.sub(r"[^ -~]", "?", bare)[:_LONGEST].strip()
@@ -34,16 +34,16 @@ def plain_name(text: str) -> str:
 
 
 def itt_mark(name: str) -> None:
-    """Tell VTune and its like, if one watches, that something happens now on this thread."""
+    """Mark an instant on this thread for VTune and similar tools, if one is attached."""
     if _HAS_ITT:
         itt.mark(plain_name(name))  # type: ignore[no-untyped-call]
 
 
 class MarkerNames:
-    """The names of one recorder's markers: what the program calls them, and what the trace does.
+    """The names of one recorder's markers: the program's, and the recorded ones.
 
-    Different markers are recorded under different names, even where their plain names are the same. A program that
-    makes a new name each time has 10 000 of them; the others are recorded under their plain names alone.
+    Different markers are recorded under different names, even if their plain names are the same. There can be 10,000
+    of them; further markers are recorded under their plain names.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class MarkerNames:
         self._used_names: set[str] = set()
 
     def recorded(self, label: str, categories: tuple[str, ...] = ()) -> str:
-        """Return the name under which `label` is recorded."""
+        """Return the recorded name of `label`."""
         recorded_name = self._recorded.get(label)
         if recorded_name is None:
             plain = recorded_name = plain_name(label)
@@ -70,7 +70,7 @@ class MarkerNames:
 
     @property
     def labels(self) -> dict[str, dict[str, Any]]:
-        """The program's name and the categories of each recorded one."""
+        """The program's name and the categories of each recorded name."""
         return {
             recorded: {"label": label, "categories": list(self._categories.get(label, ()))}
             for label, recorded in self._recorded.items()
@@ -84,12 +84,12 @@ class Range:
         self.name = name
         self._record: record_function | None = None
         self.was_recorded = False
-        """Whether any part of it was."""
+        """Whether any part of it was recorded."""
         self.is_over = False
-        """Whether it is to be closed by the thread that may."""
+        """Whether it must still be closed, by the thread that may."""
 
     def begin(self) -> None:
-        """Record from here on."""
+        """Start a recorded part."""
         if self._record is None:
             self.was_recorded = True
             self._record = record_function(self.name)
@@ -98,7 +98,7 @@ class Range:
                 itt.range_push(self.name)  # type: ignore[no-untyped-call]
 
     def end(self) -> None:
-        """Record no more."""
+        """End the recorded part."""
         if self._record is not None:
             if _HAS_ITT:
                 itt.range_pop()  # type: ignore[no-untyped-call]
@@ -107,9 +107,9 @@ class Range:
 
 
 class Ranges:
-    """The ranges that are open on the thread of the training: a step, and the markers in it.
+    """The open ranges of the training's thread: a step, and the markers in it.
 
-    Two ranges never overlap partly, since no viewer can draw that: a marker that is open across the end of a step, or
+    Two ranges never overlap partially, which no viewer can draw: a marker that is open across the end of a step, or
     of a marker around it, is recorded in parts. Nothing is recorded while `is_recording` is false.
     """
 
@@ -117,7 +117,7 @@ class Ranges:
         self.names = MarkerNames()
         self.is_recording = False
         self.step_times_ns: list[tuple[int, int, int]] = []
-        """Number, start and end of each complete step that was recorded, in Unix time, until somebody clears it."""
+        """Number, start and end of each recorded complete step, in Unix time, until it is cleared."""
         self._number: int | None = None
         self._start_ns = 0
         self._step: Range | None = None
@@ -125,11 +125,11 @@ class Ranges:
 
     @property
     def is_step_open(self) -> bool:
-        """Whether a step has begun and not ended."""
+        """Whether a step is open."""
         return self._number is not None
 
     def begin_step(self, number: int) -> None:
-        """Open the step's range; nothing, if one is open."""
+        """Open the step's range, unless one is open."""
         if self._number is None:
             if self.is_recording:
                 self.pause()
@@ -146,7 +146,7 @@ class Ranges:
         self._step = self._number = None
 
     def pause(self) -> None:
-        """End what is recorded, without closing it, but for what is over."""
+        """End the recorded parts of all ranges; drop the ranges that have ended."""
         if self._markers:
             for marker in reversed(self._markers):
                 marker.end()
@@ -155,15 +155,15 @@ class Ranges:
             self._step.end()
 
     def stop(self) -> None:
-        """End what is recorded, and record no more."""
+        """End the recorded parts of all ranges, and record no more."""
         self.pause()
         self.is_recording = False
 
     def resume(self) -> None:
-        """Record again what is open."""
+        """Record the open ranges again."""
         if self.is_recording:
             if self._number is not None:
-                # The name by which readers of traces know a step.
+                # The name by which viewers recognize a step.
                 self._step = self._step or Range(f"ProfilerStep#{self._number}")
                 self._step.begin()
             for marker in self._markers:
@@ -192,11 +192,11 @@ class Ranges:
                 marker.begin()
 
     def drop_finished(self) -> None:
-        """Forget the markers that are over, as `pause` does; between two steps that aren't recorded nobody calls it."""
+        """Drop ended markers, like `pause`, which isn't called between two steps that aren't recorded."""
         if not self.is_recording:
             self.pause()
 
     @staticmethod
     def abandon(open_range: Range) -> None:
-        """Have a marker closed with the step: it ended on a thread that must not touch it."""
+        """Schedule a marker to be closed with the step: it ended on a thread that must not touch it."""
         open_range.is_over = True

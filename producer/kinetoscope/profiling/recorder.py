@@ -1,8 +1,8 @@
-"""torch.profiler, driven around the places where it crashes or loses a recording.
+"""Drives torch.profiler, avoiding the situations in which it crashes or loses a recording.
 
-All of these were seen on torch 2.13: two profilers that overlap end in a segmentation fault; so does a recording that
-nobody stops before the interpreter exits, and an exception in the handler of a finished window when the next one
-follows directly; a schedule that goes from recording to nothing throws the recording away.
+All of these were seen with torch 2.13: two overlapping profilers end in a segmentation fault; so does a recording that
+isn't stopped before the interpreter exits, and an exception in the handler of a finished window if the next one follows
+directly; a schedule that goes from RECORD to NONE discards the recording.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 def is_profiler_active() -> bool:
-    """Whether any profiler is recording on this thread; False too where this torch can't say."""
+    """Whether any profiler is recording on this thread; False if this torch can't tell."""
     enabled = getattr(torch.autograd, "_profiler_enabled", None)
     return enabled is not None and bool(enabled())
 
 
 def is_empty(profiler: profile) -> bool:
-    """Whether a profiler's window has no operator and no range but those of steps; False where this torch can't say."""
+    """Whether a profiler's window has no operator and no range but those of steps; False if this torch can't tell."""
     results = None if profiler.profiler is None else profiler.profiler.kineto_results
     return results is not None and not any(map(_is_content, results.events()))
 
@@ -46,7 +46,7 @@ def _is_content(event: Any) -> bool:
 
 
 def is_inside_optimizer() -> bool:
-    """Whether an optimizer's step is under way, whose range would overlap that of a step that ends in it."""
+    """Whether the caller is inside an optimizer's step, whose range would overlap that of a step that ends in it."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         # torch.optim wraps every step() in a function that opens the range and calls the hooks.
@@ -57,26 +57,27 @@ def is_inside_optimizer() -> bool:
 
 
 def _import_ahead() -> None:
-    """Import what torch imports while it records.
+    """Import the module that torch imports while it records.
 
-    With call stacks, the code of a module that is imported inside a window is freed before its name is written: what
-    stands in the file then is whatever lies there, and mostly isn't UTF-8 (torch 2.13).
+    With call stacks, the code of a module that is imported inside a window is freed before its name is written: the
+    name in the file is then arbitrary memory, mostly not UTF-8 (torch 2.13).
     """
     with suppress(ImportError):
         import_module("torch.profiler._cupti_monitor")
 
 
 class Recorder:
-    """One thread's profiler: goes from step to step, does what it shall in each, and hands out finished windows.
+    """One thread's profiler: moves from step to step with the given actions, and hands out finished windows.
 
     Args:
         options: What to record.
-        on_window: Is given torch's profiler when a window has ended, and whether it ended where it was meant to;
-            exports it and must not raise.
-        on_other_profiler: Is called before a window ends because the program starts a profiler of its own, with
-            whether any of it is recorded.
-        on_failure: Is given what torch raised where the program starts a profiler of its own, which must not fail.
-        trace_id: Returns what the window is called that is about to begin; must not raise.
+        on_window: Called with torch's profiler when a window has ended, and whether it ended as planned; exports it
+            and must not raise.
+        on_other_profiler: Called before a window ends because the program starts its own profiler, with whether any
+            of the window is recorded.
+        on_failure: Called with torch's exception if ending the window fails while the program starts its own profiler,
+            which must not fail.
+        trace_id: Returns the id of the window that is about to begin; must not raise.
         keeps_events: Whether the last window stays in memory until the next one begins, for `last_profile`.
     """
 
@@ -108,12 +109,12 @@ class Recorder:
 
     @property
     def is_recording(self) -> bool:
-        """Whether what happens now will be in a trace."""
+        """Whether current events will be in a trace."""
         return self._action in _RECORDING and not self._is_blocked
 
     @property
     def is_idle(self) -> bool:
-        """Whether the profiler does nothing in this step: no `move` is needed if it needn't in the next one either."""
+        """Whether the profiler does nothing in this step: if it does nothing in the next one either, skip `move`."""
         return self._action is ProfilerAction.NONE and not self._is_blocked
 
     def _is_open(self) -> bool:
@@ -121,7 +122,7 @@ class Recorder:
         return self._profiler is not None and self._action is not ProfilerAction.NONE and not self._is_blocked
 
     def start(self, action: ProfilerAction) -> None:
-        """Begin the first step, which is to be treated like `action`.
+        """Begin the first step, with an action.
 
         Raises:
             ProfilerBusyError: Another profiler is recording; the window that would begin is left out.
@@ -136,19 +137,19 @@ class Recorder:
 
     @property
     def profiler(self) -> profile | None:
-        """Torch's profiler, which only its own thread may touch."""
+        """Torch's profiler, which only its thread may touch."""
         return self._profiler
 
     def move(self, action: ProfilerAction, options: Options, *, closes: bool = False, drops: bool = False) -> bool:
-        """Go on to the next step, which is to be treated like `action`; return whether a recording begins with it.
+        """Move to the next step, with an action; return whether a recording begins with it.
 
-        A recording that is under way goes on with the options that it began with.
+        An open recording keeps the options that it began with.
 
         Args:
-            action: What to do in it.
+            action: What to do in the step.
             options: What to record in it.
-            closes: Whether a recording that is under way is complete, even if the next step is recorded, too.
-            drops: Whether what is complete now holds nothing and is thrown away.
+            closes: Whether an open recording is complete, even if the next step is recorded, too.
+            drops: Whether the recording that is complete now is empty and discarded.
 
         Raises:
             ProfilerBusyError: Another profiler is recording; this window is left out.
@@ -169,7 +170,7 @@ class Recorder:
             return self._turn(self._profiler, previous, action, options) and begins
 
     def _turn(self, profiler: profile, previous: ProfilerAction, action: ProfilerAction, options: Options) -> bool:
-        """Go from one action to the next; return whether that was possible.
+        """Move from one action to the next; return whether that was possible.
 
         Raises:
             ProfilerBusyError: Another profiler is recording; this window is left out.
@@ -185,7 +186,7 @@ class Recorder:
         if is_busy and previous in _IDLE and action is not ProfilerAction.NONE:
             self._block(previous)
         if previous is ProfilerAction.RECORD and action in _IDLE and profiler.current_action is previous:
-            profiler.current_action = ProfilerAction.RECORD_AND_SAVE  # torch would throw the recording away
+            profiler.current_action = ProfilerAction.RECORD_AND_SAVE  # torch would discard the recording
         self._is_as_planned = self._has_failed = True
         try:
             is_open = previous in (ProfilerAction.WARMUP, ProfilerAction.RECORD)
@@ -216,8 +217,8 @@ class Recorder:
         """End the recording; a window that is open ends here.
 
         Args:
-            drops: Whether it is thrown away, whatever it holds.
-            drops_empty: Whether it is thrown away if nothing ran in it.
+            drops: Whether to discard it.
+            drops_empty: Whether to discard it if nothing ran in it.
         """
         self._others.end()
         profiler, self._profiler, self._action = self._profiler, None, ProfilerAction.NONE
@@ -227,7 +228,7 @@ class Recorder:
                 self._exit(profiler)
         finally:
             if self._freeing is not None:
-                self._freeing.shutdown()  # in C++ code no thread may be left when the interpreter ends
+                self._freeing.shutdown()  # no thread may be in C++ code when the interpreter ends
 
     def _exit(self, profiler: profile) -> None:
         with self._others.own_block():
@@ -238,9 +239,9 @@ class Recorder:
                 self._end_session(profiler)
 
     def _end_session(self, profiler: profile) -> None:
-        """End what a failure left: torch crashes where its own end is called after a beginning that wasn't complete.
+        """Clean up after a failure: torch crashes if its own end is called after an incomplete start.
 
-        What was recorded is saved, as where the program's own observer raised before torch came to the end.
+        The recording is saved if there is one, for example if the program's observer raised before torch's own end.
         """
         session = profiler.profiler
         if session is None or session.kineto_results is not None or self._others.is_active:
@@ -248,7 +249,7 @@ class Recorder:
         if is_profiler_active():
             session.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             self._on_trace_ready(profiler)
-        session.entered = False  # nobody shall take it for one that runs
+        session.entered = False  # so that it doesn't look like a running one
 
     def _renew(self, action: ProfilerAction) -> None:
         self._planned = self._action = action
@@ -257,7 +258,7 @@ class Recorder:
             on_trace_ready=self._on_trace_ready,
             **self._options.arguments(self._trace_id),
         )
-        self._profiler.record_steps = False  # the steps' ranges are the Tracer's: it knows which step is the last
+        self._profiler.record_steps = False  # the Tracer records the steps' ranges: it knows which step is the last
         self._has_failed = True
         with self._others.own_block():
             self._profiler.start()
@@ -267,7 +268,7 @@ class Recorder:
         return self._planned
 
     def _block(self, previous: ProfilerAction) -> None:
-        """Leave this window out: what was prepared for it is forgotten, not started."""
+        """Skip this window: a prepared session is discarded, not started."""
         action = self._action
         if previous is ProfilerAction.WARMUP:
             self._renew(ProfilerAction.NONE)
@@ -275,7 +276,7 @@ class Recorder:
         raise ProfilerBusyError("Another profiler is recording in this process; this window is left out.")
 
     def _yield(self) -> None:
-        """End the window, since another profiler is about to begin; the rest of it is left out."""
+        """End the window because another profiler is about to begin; the rest of it is left out."""
         action, profiler = self._action, self._profiler
         if profiler is None or action is ProfilerAction.NONE or self._is_blocked:
             return
@@ -302,7 +303,7 @@ class Recorder:
             self._forget()
 
     def _forget(self) -> None:
-        """Free a window's events, which also keeps torch from warning at each further one that it will do so."""
+        """Free a window's events, which also avoids a warning of torch's at each further window."""
         profiler, self.last_profile = self.last_profile, None
         if profiler is not None and not self._options.acc_events:
             events, profiler.profiler = [profiler.profiler], None
@@ -311,18 +312,18 @@ class Recorder:
     def _free(self, events: list[Any]) -> None:
         """Free a window's events on another thread: that takes torch up to half as long as the rest of a save.
 
-        It holds the interpreter meanwhile, but the training goes on where it doesn't need that: in a backward pass, or
+        It holds the GIL meanwhile, but the training continues where it doesn't need the GIL: in a backward pass, or
         while it waits for a device.
         """
         try:
             if self._freeing is None:
                 raise RuntimeError
             self._freeing.submit(events.clear)
-        except RuntimeError:  # there is no thread, or the interpreter is ending
+        except RuntimeError:  # no thread, or the interpreter is ending
             events.clear()
 
     def _start_freeing(self) -> None:
-        """Start the thread now: a save would wait for its start, and with that for what it does first."""
+        """Start the thread now: otherwise a save would wait for its start."""
         freeing = ThreadPoolExecutor(1, thread_name_prefix="kinetoscope-free")
         with suppress(RuntimeError):  # no more threads
             freeing.submit(bool)

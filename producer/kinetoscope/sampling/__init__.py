@@ -1,1 +1,1 @@
-"""What is measured at intervals: system counters, clock offsets between machines, and curves of steps."""
+"""Periodic measurements: system counters, clock offsets between machines, and curves of steps."""

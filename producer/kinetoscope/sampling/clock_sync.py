@@ -1,11 +1,11 @@
-"""How far the clock of this process's machine is from that of rank 0's, and how sure that is.
+"""The offset between the clocks of this machine and rank 0's machine, and its error.
 
-Ranks on one machine share its clock. For others, a thread of rank 0 answers and a thread of one process per machine
-asks, over connections of their own to torch.distributed's store: no collective, no GPU, and no training that waits.
-Each exchange has four times: sent, received, replied, returned. The offset lies within half of the time that the
-message was under way; the quickest exchange says it best. (Mills, RFC 5905, section 8.)
+Ranks on one machine share its clock. For others, a thread of one process per machine sends messages and a thread of
+rank 0 replies, over separate connections to torch.distributed's store: without collectives, without the GPU, and
+without delaying the training. Each exchange has four times: sent, received, replied, returned. The offset is known to
+half of the round-trip time, so the quickest exchange is the best (NTP's algorithm: Mills, RFC 5905, section 8).
 
-What is measured is reported, and not applied: the times in a file stay those of its machine's clock.
+The offset is reported, but not applied: the times in a file are those of its machine's clock.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ ROUNDS = 20
 _TIMEOUT = timedelta(seconds=10)
 _ENDS_WITHIN_S = 2.0
 _LOOK_S = 0.1
-"""How often whoever answers looks for questions."""
+"""How often rank 0's thread looks for messages."""
 _QUICK_S = 0.02
-"""How long after an answer the next question is awaited without a pause: they come in rows."""
+"""How long after a reply the next message is awaited without a pause: messages come in bursts."""
 
 _count = itertools.count()
 
@@ -50,8 +50,8 @@ class Offset:
         offset_ns: This clock's time minus the reference's at the same moment.
         error_ns: The offset is wrong by at most this.
         method: `reference` (it is the clock that others compare with), `same machine`, or `store ping-pong`.
-        measured_ns: When, in Unix time.
-        reference_rank: Whose clock the reference is.
+        measured_ns: When it was measured, in Unix time.
+        reference_rank: The rank whose clock is the reference.
     """
 
     offset_ns: int
@@ -66,17 +66,17 @@ class Offset:
 
 
 def offset_of(exchanges: Iterable[tuple[int, int, int, int]]) -> tuple[int, int]:
-    """Return (offset, its error) in ns by the quickest of some exchanges: sent, received, replied, returned."""
+    """Return (offset, its error) in ns from the quickest of some exchanges: sent, received, replied, returned."""
     sent, received, replied, returned = min(exchanges, key=lambda e: (e[3] - e[0]) - (e[2] - e[1]))
     under_way = max(0, (returned - sent) - (replied - received))
     return ((sent - received) + (returned - replied)) // 2, under_way // 2 + 1
 
 
 def pong(store: Any, key: str, number: int, clock_ns: Callable[[], int] = time.time_ns) -> None:
-    """Answer a question.
+    """Reply to a message.
 
     Raises:
-        RuntimeError: Nobody sent it for a while, or the store is gone.
+        RuntimeError: No message arrived for a while, or the store is gone.
     """
     store.get(f"{key}/asked/{number}")
     received = clock_ns()
@@ -84,10 +84,10 @@ def pong(store: Any, key: str, number: int, clock_ns: Callable[[], int] = time.t
 
 
 def ping(store: Any, key: str, number: int, clock_ns: Callable[[], int] = time.time_ns) -> tuple[int, int, int, int]:
-    """Return one exchange with whoever answers; `number` identifies the question.
+    """Return one exchange with rank 0's thread; `number` identifies the message.
 
     Raises:
-        RuntimeError: Nobody does, or the store is gone.
+        RuntimeError: There is no reply, or the store is gone.
     """
     sent = clock_ns()
     store.set(f"{key}/asked/{number}", "")
@@ -100,17 +100,17 @@ def ping(store: Any, key: str, number: int, clock_ns: Callable[[], int] = time.t
 
 
 def boot_id() -> str:
-    """What identifies this machine's clock: its boot's random number, which containers share as they do the clock."""
+    """Return an id of this machine's clock: the kernel's boot id, which containers share as they share the clock."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return socket.gethostname()
 
 
 def connection(store: Any) -> Any:
-    """Return another connection to a store: a call that waits keeps all others of its connection waiting.
+    """Return another connection to a store: a blocking call delays all others of its connection.
 
     Raises:
-        RuntimeError: There is none to be had.
+        RuntimeError: No other connection is possible.
     """
     from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
@@ -125,10 +125,10 @@ def connection(store: Any) -> Any:
 
 
 class ClockSync:
-    """Keeps measuring for one Tracer. Nothing in it raises, and the training never waits for it."""
+    """Measures periodically for one Tracer. Nothing in it raises, and the training never waits for it."""
 
     def __init__(self) -> None:
-        # Each process of a job makes its Tracers in the same order: the n-th of each belong together.
+        # Each process of a job creates its Tracers in the same order: the n-th of each belong together.
         self._key = f"kinetoscope/clock/{next(_count)}"
         self._thread: threading.Thread | None = None
         self._is_started = False
@@ -139,13 +139,13 @@ class ClockSync:
 
     @property
     def offset(self) -> Offset | None:
-        """The last measurement; None if there is none, or nobody to compare with."""
+        """The last measurement; None if there is none, or no other process."""
         if self._thread is not None and self._offset is None:
             self._first_done.wait(0.2)  # a first measurement takes some milliseconds
         return self._offset
 
     def start(self) -> None:
-        """Begin, once torch.distributed is there."""
+        """Start measuring, once torch.distributed is initialized."""
         if not self._is_started and not self._stop.is_set() and is_distributed():
             self._is_started = True
             rank_info = current_rank_info()
@@ -156,13 +156,13 @@ class ClockSync:
                 self._thread.start()
 
     def measure(self) -> None:
-        """Measure anew, soon."""
+        """Request a new measurement soon."""
         self._wake_event.set()
 
     def close(self) -> None:
-        """Measure no more. A thread that hangs on a network is left behind.
+        """Stop measuring. A thread that hangs on a network is abandoned.
 
-        All others are waited for: one that comes back from a store while the interpreter ends aborts the process.
+        Others are joined: a thread that returns from a store while the interpreter ends would abort the process.
         """
         self._stop.set()
         self._wake_event.set()
@@ -175,7 +175,7 @@ class ClockSync:
                 each.join(max(0.0, until_s - time.monotonic()))
 
     def _wake(self) -> None:
-        """Write what the thread waits for; it checks whether it is over before it uses that."""
+        """Write the key that the thread waits for, which then sees that it should end."""
         with contextlib.suppress(RuntimeError):
             if self._waker is not None and self._waits_for:
                 self._waker.set(self._waits_for, "0 0")
@@ -186,13 +186,13 @@ class ClockSync:
             if store is None:
                 return
             mine, self._waker = connection(store), connection(store)
-            del store  # here it would outlive its process group
+            del store  # it would outlive its process group here
             if rank_info.global_rank == 0:
                 self._pong_loop(mine)
             else:
                 self._ping_loop(mine, rank_info)
-        except Exception as error:  # noqa: BLE001  a store that is gone, or is one that nobody knew of
-            _LOG.debug("Clocks aren't compared any more: %s", error)
+        except Exception as error:  # noqa: BLE001  the store is gone, or of an unknown kind
+            _LOG.debug("Clocks are no longer compared: %s", error)
         finally:
             self._first_done.set()
 
@@ -202,13 +202,13 @@ class ClockSync:
         self._first_done.set()
         number, quick_until_s = 1, 0.0
         while not self._stop.is_set():
-            # Waiting for a question that doesn't come would make torch write a warning every ten seconds.
+            # Waiting for a message that doesn't come would make torch write a warning every ten seconds.
             if store.add(f"{self._key}/questions", 0) < number:
                 if time.monotonic() > quick_until_s:
                     self._stop.wait(_LOOK_S)
                 continue
             self._waits_for = f"{self._key}/asked/{number}"
-            with contextlib.suppress(RuntimeError):  # whoever was to ask it is gone
+            with contextlib.suppress(RuntimeError):  # the process that should send it is gone
                 pong(store, self._key, number)
             number += 1
             quick_until_s = time.monotonic() + _QUICK_S
@@ -224,11 +224,11 @@ class ClockSync:
                 self._first_done.set()
                 self._wake_event.wait()
                 self._wake_event.clear()
-            except RuntimeError:  # nobody answered
+            except RuntimeError:  # no reply
                 self._stop.wait(1.0)
 
     def _measure(self, store: Any, result: str, *, is_first: bool) -> Offset:
-        """Measure, or take what the first process of this machine measured."""
+        """Measure, or get the measurement of this machine's first process."""
         if is_first:
             exchanges = []
             for _ in range(ROUNDS):

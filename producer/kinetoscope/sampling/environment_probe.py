@@ -1,4 +1,4 @@
-"""Measurements next to a recording: the clock's offset, the place in the mesh, and the system's counters."""
+"""Measurements of a recording's environment: the clock offset, the mesh coordinates, and the system counters."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class EnvironmentProbe:
-    """What one Tracer measures. Nothing here raises, and the training waits for none of them.
+    """The measurements of one Tracer. Nothing here raises, and the training waits for none of them.
 
     Args:
-        error_log: Takes what goes wrong.
-        system: The system's counters.
+        error_log: Records errors.
+        system: The system counters.
         selection: Which ranks record.
     """
 
@@ -31,36 +31,36 @@ class EnvironmentProbe:
         self._phase = ProfilerAction.NONE
 
     def start(self) -> None:
-        """Begin to compare clocks, once torch.distributed is there."""
+        """Start comparing clocks, once torch.distributed is initialized."""
         with self._error_log.catch("Clocks couldn't be compared"):
             self._clock.start()
 
     def enter(self, phase: ProfilerAction, *, begins: bool) -> None:
-        """Note what the profiler does from now on, and whether a window begins with it."""
+        """Set the profiler's phase, and whether a window begins with it."""
         before, self._phase = self._phase, phase
         if before is phase and not begins:
             return
         if begins or phase is ProfilerAction.WARMUP:
             self._clock.measure()
-        with self._error_log.catch("The system's counters couldn't be read"):
+        with self._error_log.catch("The system counters couldn't be read"):
             is_first = self._selection.is_first_of_node(current_rank_info())
             self._system.enter(reads=phase is not ProfilerAction.NONE, is_first=is_first)
 
     def read(self) -> None:
-        """Read the system's counters once more: a window ends."""
-        with self._error_log.catch("The system's counters couldn't be read"):
+        """Read the system counters once more: a window ends."""
+        with self._error_log.catch("The system counters couldn't be read"):
             self._system.read()
 
     def metadata(self) -> dict[str, Any]:
         """Return a window's metadata: `clock`, None if it wasn't compared; `mesh`, the rank's coordinates."""
         offset, mesh = None, {}
-        with self._error_log.catch("A window lacks its clock's offset or its coordinates in the mesh"):
+        with self._error_log.catch("A window has no clock offset or no mesh coordinates"):
             offset, mesh = self._clock.offset, current_coordinates()
         return {"clock": None if offset is None else offset.to_json(), "mesh": mesh}
 
     def close(self) -> None:
-        """Measure no more."""
+        """Stop measuring."""
         with self._error_log.catch("The comparison of clocks couldn't be ended"):
             self._clock.close()
-        with self._error_log.catch("Reading the system's counters couldn't be ended"):
+        with self._error_log.catch("Reading the system counters couldn't be ended"):
             self._system.close()

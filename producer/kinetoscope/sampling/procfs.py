@@ -1,7 +1,7 @@
-"""What the kernel counts of the machine and of this process, as it counts it: no rates, and no units but its own.
+"""The kernel's raw counters of the machine and this process, in the kernel's units and without rates.
 
-Linux has all of it in /proc; elsewhere psutil does, where it is installed. `samplers` and `composer.system_profiler`
-make counters of it, each under its own names.
+Linux has all of them in /proc; elsewhere psutil reads them, if it is installed. `samplers` and
+`composer.system_profiler` make counters of them, each under its own names.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 _PROC = Path("/proc")
-_SECTOR_BYTES = 512  # of /proc/diskstats, whatever the disk's own sectors are
+_SECTOR_BYTES = 512  # the unit of /proc/diskstats, whatever the disk's sector size is
 _PARTS_OF_DISKS = re.compile(r"(loop|ram|zram|sr|fd|dm-|md)\d*|(sd|vd|xvd|hd)[a-z]+\d+|(nvme\d+n\d+|mmcblk\d+)p\d+")
 _LOOPBACK = re.compile(r"lo\d*")
 
 
 class Memory(NamedTuple):
-    """Bytes of the machine's memory, or of what it swaps to: used is all that no program could get."""
+    """Bytes of the machine's memory or swap space; used is everything that isn't available to programs."""
 
     total: int
     used: int
@@ -26,9 +26,9 @@ class Memory(NamedTuple):
 
 
 class Disk(NamedTuple):
-    """What a disk has done since the machine began: how often, how many bytes, in how many ms.
+    """A disk's totals since boot: operations, bytes, and ms.
 
-    Times are None where the system doesn't have them; `busy_time` is how long there was anything to do.
+    Times are None if the system doesn't count them; `busy_time` is how long the disk had anything to do.
     """
 
     read_count: int
@@ -41,7 +41,7 @@ class Disk(NamedTuple):
 
 
 class NetworkInterface(NamedTuple):
-    """Bytes that a network interface has passed on since the machine began."""
+    """Bytes that a network interface has sent and received since boot."""
 
     received: int
     sent: int
@@ -51,7 +51,7 @@ class SystemStats(Protocol):
     """This machine, and this process on it."""
 
     def processors(self) -> tuple[float, float]:
-        """Return (time that all processors worked, time that they could have), in any unit."""
+        """Return (busy time, total time) of all processors, in any unit."""
 
     def memory(self) -> dict[str, Memory]:
         """Return `virtual` and `swap`."""
@@ -63,7 +63,7 @@ class SystemStats(Protocol):
         """Return the network interfaces by name, without the loopback."""
 
     def process(self) -> tuple[float, int]:
-        """Return (seconds of processors, resident bytes) of this process."""
+        """Return (CPU seconds, resident bytes) of this process."""
 
 
 def system_stats() -> SystemStats:
@@ -81,7 +81,7 @@ def has_proc() -> bool:
 
 
 class ProcFs:
-    """The machine by its /proc; see proc(5) and the kernel's iostats.rst.
+    """Reads /proc; see proc(5) and the kernel's iostats.rst.
 
     Args:
         proc: Where it is mounted.
@@ -136,7 +136,7 @@ def _disk(row: list[str]) -> Disk:
 
 
 class PsutilStats:
-    """The machine by psutil, on any system.
+    """Reads the counters through psutil, on any system.
 
     Raises:
         ImportError: psutil isn't installed.

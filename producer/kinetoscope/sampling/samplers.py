@@ -1,7 +1,7 @@
-"""What the machine and the process use now: numbers of the kernel, of torch's allocator and of the GPU's driver.
+"""The current resource usage of machine and process, from the kernel, torch's allocator and the GPU driver.
 
-A reading is a level (bytes in use) or a sum that only grows (bytes sent so far), whose rate is what matters. Nothing
-waits for a GPU.
+A reading is a level (bytes in use) or a cumulative sum (bytes sent so far), of which the rate matters. Nothing waits
+for a GPU.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Samples = Iterable["Sample"]
 
-_IDLE_GPU = 1  # of NVML's reasons for a lower clock: there is nothing to do
+_IDLE_GPU = 1  # NVML's reason for a lower clock: the GPU is idle
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Sample:
     """One number.
 
     Args:
-        counter: What is counted.
-        series: Which of its values.
+        counter: The name of the counter.
+        series: The name of the series.
         value: The number.
-        unit: Of the value, or of its rate if it is a sum.
-        is_sum: Whether it only grows; its rate is per second of time, or of `whole`.
-        whole: What grows by as much as the sum can; None for a second's worth.
+        unit: The unit of the value, or of its rate if it is a sum.
+        is_sum: Whether it only grows; its rate is per second, or per unit of `whole`.
+        whole: Another sum, the upper bound of this one's growth; None for a rate per second.
     """
 
     counter: str
@@ -41,20 +41,20 @@ class Sample:
 
 
 def cpu(stats: SystemStats) -> Samples:
-    """The share of all processors' time that is used."""
+    """Reads the share of all processors' time in use."""
     busy, whole = stats.processors()
     yield Sample("cpu", "used", busy, "fraction", is_sum=True, whole=whole)
 
 
 def memory(stats: SystemStats) -> Samples:
-    """The machine's memory in use, and what it has swapped out."""
+    """Reads the machine's memory in use, and its swap."""
     values = stats.memory()
     yield Sample("memory", "used", values["virtual"].used, "bytes")
     yield Sample("swap", "used", values["swap"].used, "bytes")
 
 
 def disk(stats: SystemStats) -> Samples:
-    """What each disk reads and writes, and its share of time with anything to do."""
+    """Reads each disk's throughput and busy time."""
     for name, values in stats.disks().items():
         yield Sample(f"disk/{name}", "read", values.read_bytes, "bytes/s", is_sum=True)
         yield Sample(f"disk/{name}", "written", values.write_bytes, "bytes/s", is_sum=True)
@@ -63,14 +63,14 @@ def disk(stats: SystemStats) -> Samples:
 
 
 def network(stats: SystemStats) -> Samples:
-    """What each network interface receives and sends."""
+    """Reads each network interface's throughput."""
     for name, values in stats.network_interfaces().items():
         yield Sample(f"network/{name}", "received", values.received, "bytes/s", is_sum=True)
         yield Sample(f"network/{name}", "sent", values.sent, "bytes/s", is_sum=True)
 
 
 def process(stats: SystemStats) -> Samples:
-    """What this process uses: processors and memory."""
+    """Reads this process's CPU and memory usage."""
     seconds, resident = stats.process()
     yield Sample("process cpu", "cores", seconds, "cores", is_sum=True)
     yield Sample("process memory", "resident", resident, "bytes")
@@ -79,7 +79,7 @@ def process(stats: SystemStats) -> Samples:
 def allocator() -> tuple[int, Mapping[str, int]] | None:
     """Return (the current CUDA device, its allocator's statistics); None if the program uses none.
 
-    Asks nothing of the device.
+    It doesn't access the device.
     """
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is None or not cuda.is_initialized():
@@ -88,7 +88,7 @@ def allocator() -> tuple[int, Mapping[str, int]] | None:
 
 
 def torch_memory() -> Samples:
-    """What torch's allocator holds of the current CUDA device, if the program uses one."""
+    """Reads torch's allocator for the current CUDA device, if the program uses one."""
     values = allocator()
     if values is None:
         return
@@ -101,7 +101,7 @@ def torch_memory() -> Samples:
 
 
 def gpu() -> Samples:
-    """What NVIDIA's driver says of the current CUDA device, if the program uses one.
+    """Reads NVIDIA's driver for the current CUDA device, if the program uses one.
 
     Raises:
         ImportError: nvidia-ml-py (`pynvml`) isn't installed.
@@ -131,6 +131,6 @@ def _of_driver(nvml: Any, handle: Any, name: str) -> Samples:
     for series, unit, query in queries:
         try:
             value = float(query())
-        except nvml.NVMLError:  # not on this kind of GPU, or not for this user
+        except nvml.NVMLError:  # not supported by this GPU, or not permitted to this user
             continue
         yield Sample(f"{name} {series}", series, value, unit)

@@ -1,8 +1,8 @@
-"""The process that writes a run's curves: it is given the run's folder, and notes on standard input.
+"""The process that writes a run's curves: its argument is the run's folder, and it reads notes from standard input.
 
-A line is a JSON array of notes. A step is `["s", number, start_ns, end_ns, dur_ns, samples, tokens]`, which is a
-`progress.Step`; a window is `["window", unix_ns, batch, path]`. When the notes end, so does the process, once the last
-window's trace is there or has been waited for long enough. It never imports torch; TensorBoard's own code writes the
+A line is a JSON array of notes. A step is `["s", number, start_ns, end_ns, dur_ns, samples, tokens]`, a
+`progress.Step`; a window is `["window", unix_ns, batch, path]`. The process ends when there are no more notes and the
+last window's trace exists or the wait for it has timed out. It never imports torch; TensorBoard's own code writes the
 records.
 """
 
@@ -33,22 +33,22 @@ _DESCRIPTIONS = {
     "steps/tokens_per_s": "Tokens of this rank's batch / wall time of the step.",
     "windows/step_s": "Mean length of the complete steps of each recorded window, in seconds.",
 }
-_PART = "Mean time of a recorded step that went to this, in seconds; the parts add up to windows/step_s."
+_PART = "Mean time per recorded step in this category, in seconds; the categories add up to windows/step_s."
 
 
 class EventFile:
-    """An event file of TensorBoard that grows. Its first record says what it is; each tag's first one what it means.
+    """A growing event file of TensorBoard. Its first record is a header; the first one of each tag has its description.
 
-    Where the folder has older files, of a training that goes on from a checkpoint, TensorBoard forgets what they say of
-    the first step in this one and all later ones: those were lost, and made again.
+    If the folder has older files, of a training that resumes from a checkpoint, TensorBoard discards their points from
+    this file's first step on: those steps were lost and repeated.
 
     Args:
-        folder: Where to.
-        step: The number of the first point.
+        folder: The folder of the file.
+        step: The step of the first point.
 
     Raises:
         ImportError: TensorBoard isn't installed.
-        OSError: The file can't be made.
+        OSError: The file can't be created.
     """
 
     def __init__(self, folder: Path, step: int = 0) -> None:
@@ -65,7 +65,7 @@ class EventFile:
             self._records.write(event_pb2.Event(wall_time=time.time(), **fields).SerializeToString())
 
     def write(self, wall_time: float, step: int, values: dict[str, float]) -> None:
-        """Add a point to each of these curves."""
+        """Add a point to each of the curves."""
         from tensorboard.compat.proto import event_pb2, summary_pb2
 
         summary = summary_pb2.Summary()
@@ -79,16 +79,16 @@ class EventFile:
         self._records.write(event.SerializeToString())
 
     def flush(self) -> None:
-        """Let readers see what was written."""
+        """Flush the file, so that readers see its points."""
         self._file.flush()
 
     def close(self) -> None:
-        """End the file."""
+        """Close the file."""
         self._file.close()
 
 
 def step_values(duration_s: float, samples: int | None, tokens: int | None) -> dict[str, float]:
-    """The points of one step; a throughput only where the program counts."""
+    """Return the points of one step, with throughputs if the program counts samples or tokens."""
     values = {"steps/duration_s": duration_s}
     if duration_s > 0:
         values |= {"steps/samples_per_s": samples / duration_s} if samples else {}
@@ -97,7 +97,7 @@ def step_values(duration_s: float, samples: int | None, tokens: int | None) -> d
 
 
 def breakdown(path: str) -> dict[str, float]:
-    """The parts of the average step in a trace, as the viewer computes them; nothing where it can't."""
+    """Return the breakdown of a trace's average step, as the viewer computes it; empty if it can't."""
     statement = "from kinetoscope_tb.cli import main; main()"
     try:
         answer = subprocess.run(
@@ -113,7 +113,7 @@ def breakdown(path: str) -> dict[str, float]:
 
 
 def window_values(answer: dict[str, Any]) -> dict[str, float]:
-    """The points of one window, from the view's answer."""
+    """Return the points of one window, from the view's answer."""
     data = answer.get("data", {})
     means = zip(data.get("category", ()), data.get("mean_ns", ()), strict=True)
     return {f"windows/{_tag(category)}_s": mean / 1e9 for category, mean in means if mean is not None}
@@ -124,7 +124,7 @@ def _tag(category: str) -> str:
 
 
 class NoteQueue:
-    """What comes in, read by a thread, so that windows are looked for meanwhile."""
+    """The incoming notes, read by a thread, so that the process can look for windows meanwhile."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._notes: queue.Queue[list[Any] | None] = queue.Queue()
@@ -139,7 +139,7 @@ class NoteQueue:
         self._notes.put(None)
 
     def next(self, timeout: float) -> list[Any] | None:
-        """The next note; an empty one if none came in time, None if there will be no more."""
+        """Return the next note; an empty one if none came in time, None if there will be no more."""
         try:
             note = self._notes.get(timeout=timeout)
         except queue.Empty:
@@ -150,7 +150,7 @@ class NoteQueue:
 
 
 class CurveWriter:
-    """Makes points of notes. The file is made with the first point."""
+    """Writes notes as points. The file is created with the first point."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -159,11 +159,11 @@ class CurveWriter:
 
     @property
     def waits(self) -> bool:
-        """Whether some window's trace isn't there yet."""
+        """Whether some window's trace doesn't exist yet."""
         return bool(self._windows)
 
     def add(self, note: list[Any]) -> None:
-        """Take a note."""
+        """Handle a note."""
         kind, *rest = note
         if kind == "s":
             number, _, end_ns, dur_ns, samples, tokens = rest
@@ -173,7 +173,7 @@ class CurveWriter:
             self._windows.append((unix_ns / 1e9, batch, path, time.monotonic() + WAITS_FOR_TRACE_S))
 
     def poll(self) -> None:
-        """Add the windows whose traces have appeared; forget those that nobody may expect any more."""
+        """Write the windows whose traces have appeared; drop those that have timed out."""
         for window in list(self._windows):
             unix_s, batch, path, until = window
             is_there = Path(path).exists()
@@ -191,12 +191,12 @@ class CurveWriter:
         self._file.write(unix_s, batch, values)
 
     def flush(self) -> None:
-        """Let readers see what there is."""
+        """Flush the file, so that readers see its points."""
         if self._file is not None:
             self._file.flush()
 
     def close(self) -> None:
-        """End the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
 
@@ -217,5 +217,5 @@ def write(folder: Path, stream: IO[bytes]) -> None:
 
 
 def main() -> None:
-    """Be the process."""
+    """Run the process."""
     write(Path(sys.argv[1]), sys.stdin.buffer)

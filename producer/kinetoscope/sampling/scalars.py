@@ -1,9 +1,9 @@
 """Curves for TensorBoard's Scalars tab: each step's time and throughput, and each window's breakdown.
 
-They lie in the run's folder, next to its traces, so that the run has one name in both tabs. The training's thread only
-notes numbers; another process (`scalar_writer`) makes an event file of them, since TensorBoard's own writer would hold
-the interpreter for some 50 µs a step. Rank 0 writes; other ranks do where `scalars="all"`, into folders of their own,
-`{run}/rank3`: the events of two files in one folder would hide each other.
+They are in the run's folder, next to its traces, so that the run has one name in both tabs. The training's thread only
+records numbers; another process (`scalar_writer`) writes them into an event file, since TensorBoard's own writer would
+hold the GIL for about 50 µs per step. Rank 0 writes; with `scalars="all"` the other ranks do too, into their own
+folders, `{run}/rank3`: two event files in one folder would hide each other.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("kinetoscope")
 
 EVERY_S = 2.0
-"""How often the other process hears of new steps."""
+"""How often new steps are sent to the other process."""
 
 _MOST_NOTES = 100_000
-"""How many wait until it is known which rank this is, or while the other process doesn't read."""
+"""How many notes are buffered until the rank is known, or while the other process doesn't read."""
 
 SWITCH = "KINETOSCOPE_SCALARS"
-"""The environment variable that turns curves `off`."""
+"""The environment variable that turns curves off."""
 
 ALL = "all"
 """The value with which each rank writes curves."""
 
 OURS = ".kinetoscope"
-"""How the names of our event files end."""
+"""The suffix of our event files' names."""
 
 _NOTES_A_LINE = 100
-"""How many are encoded at once: that takes half the time, but holds the interpreter."""
+"""How many notes are encoded at once: more take less time per note, but hold the GIL longer."""
 
 
 def is_enabled() -> bool:
-    """Whether the environment lets curves be written."""
+    """Whether the environment allows curves."""
     return os.environ.get(SWITCH, "").lower() not in ("off", "0", "false", "no")
 
 
 def obstacle(folder: Path) -> str:
-    """Why no curves can be written into this folder; empty if they can."""
+    """Return why no curves can be written into this folder; empty if they can."""
     if find_spec("tensorboard") is None:
-        return "TensorBoard isn't installed here"
+        return "TensorBoard isn't installed"
     with suppress(OSError):
         # Of two event files in one folder, TensorBoard may show only the newer one.
         if any("tfevents" in file.name and not file.name.endswith(OURS) for file in folder.iterdir()):
@@ -69,11 +69,11 @@ def obstacle(folder: Path) -> str:
 
 
 class CurveSender:
-    """The training's end of the curves of one run. Nothing in it raises or waits, but for `close`.
+    """Sends one run's steps and windows to the process that writes its curves. Nothing raises; only `close` waits.
 
     Args:
         folder: The run's folder.
-        notes: What has been noted already, and will be: steps, and windows.
+        notes: The buffer of notes about steps and windows.
     """
 
     def __init__(self, folder: Path, notes: deque[tuple[Any, ...]]) -> None:
@@ -86,19 +86,19 @@ class CurveSender:
         self._thread.start()
 
     def window(self, path: str | os.PathLike[str], steps_completed: int) -> None:
-        """Note that a window is being saved as `path`."""
+        """Add a note that a window is being saved as `path`."""
         self._notes.append(("window", time.time_ns(), steps_completed, os.fspath(path)))
 
     def close(self, timeout: float = 10.0) -> None:
-        """Pass on what was noted last; wait for that at most so many seconds. The other process ends by itself."""
+        """Send the last notes, waiting at most `timeout` seconds. The other process ends by itself."""
         self.is_closed = True
         self._more.set()
         self._thread.join(timeout)
         if self._process is not None:
-            detach(self._process)  # it goes on with the last window's breakdown
+            detach(self._process)  # it continues with the last window's breakdown
 
     def _send_loop(self) -> None:
-        """Hand over what was noted, every now and then: the work of the thread."""
+        """Send the notes periodically; the target of the thread."""
         try:
             while not self.is_closed:
                 self._more.wait(EVERY_S)
@@ -107,7 +107,7 @@ class CurveSender:
             if self._process is not None and self._process.stdin is not None:
                 self._process.stdin.close()
         except OSError as error:
-            _LOG.warning("The curves of steps can't be written any more: %s.", error)
+            _LOG.warning("The curves of steps can no longer be written: %s.", error)
 
     def _send(self) -> None:
         notes = [self._notes.popleft() for _ in range(len(self._notes))]
@@ -127,18 +127,18 @@ class CurveSender:
 
 
 class Curves:
-    """The curves of one Tracer: none unless this process turns out to be a rank that writes some. Nothing in it raises.
+    """The curves of one Tracer, if this process turns out to be a rank that writes them. Nothing in it raises.
 
     Args:
-        enabled: Whether rank 0 writes some; `all` if every rank does.
+        enabled: Whether rank 0 writes curves; `all` if every rank does.
 
     Raises:
-        UsageError: It is neither.
+        UsageError: Another value.
     """
 
     def __init__(self, *, enabled: bool | str) -> None:
         if enabled not in (True, False, ALL):
-            raise UsageError(f"scalars={enabled!r}: True for the curves of rank 0, {ALL!r} for all ranks', or False.")
+            raise UsageError(f"scalars={enabled!r}: use True for rank 0, {ALL!r} for all ranks, or False for none.")
         self._all_ranks, self._has_windows = enabled == ALL, False
         self._notes: deque[tuple[Any, ...]] = deque(maxlen=_MOST_NOTES)
         self._record_step = self._notes.append
@@ -152,12 +152,12 @@ class Curves:
         rank_and_folder: Callable[..., tuple[RankInfo, Path] | None],
         step_consumers: list[Callable[[Step], None]],
     ) -> None:
-        """Take the steps from now on.
+        """Record the steps from now on.
 
         Args:
             rank_and_folder: Returns this process's rank and its run's folder, or None while they may still change;
-                `is_late` says that a process which isn't in a group yet never will be.
-            step_consumers: What takes each complete step: the curves do, as long as there are any.
+                `is_late` assumes that a process without a group will never be in one.
+            step_consumers: The functions that get each complete step; the curves' one is among them while they last.
         """
         self._rank_and_folder = rank_and_folder
         if self._is_on:
@@ -165,19 +165,19 @@ class Curves:
             step_consumers.append(self._record_step)
 
     def poll(self) -> None:
-        """Begin if it is known by now where, or end if nothing can be written; to be called now and then."""
+        """Start once rank and folder are known, and stop if nothing can be written; to be called periodically."""
         if self._is_on and self._sender is None:
             self._begin(is_late=rank_info_from(os.environ).world_size == 1)
         if self._is_on and self._sender is not None and self._sender.is_closed:
             self._end()
 
     def window(self, path: Path, steps_completed: int) -> None:
-        """Note a window that was saved. Rank 0's breakdown is enough: it takes the viewer seconds to make one."""
+        """Add a note about a saved window. Only rank 0's breakdown is written: each takes the viewer seconds."""
         if self._is_on and self._sender is not None and self._has_windows:
             self._sender.window(path, steps_completed)
 
     def close(self) -> None:
-        """Pass on what was noted last."""
+        """Send the last notes."""
         if self._is_on and self._sender is None and self._notes:
             self._begin(is_late=True)
         self._end()
@@ -207,7 +207,7 @@ def _lines(notes: Sequence[tuple[Any, ...]]) -> Iterator[bytes]:
 
 
 def _start_process(folder: Path) -> subprocess.Popen[bytes]:
-    """Start the process that writes, in a session of its own: Ctrl-C is for the training alone."""
+    """Start the process that writes, in its own session, so that Ctrl-C ends only the training."""
     return subprocess.Popen(
         python_command("from kinetoscope.sampling.scalar_writer import main; main()", os.fspath(folder)),
         stdin=subprocess.PIPE,

@@ -1,8 +1,8 @@
-"""The machine's counters: a thread that reads them while a window is recorded or about to be.
+"""The system counters: a thread that samples them while a window is recorded or about to be.
 
-A rate stands at the beginning of the time that it was measured over, since a counter's value holds from its moment on.
-When the thread was kept from reading, as it is while torch saves a trace and holds the interpreter's lock, what was
-meanwhile isn't known, and is said so: a mean over seconds looks like a calm that there may not have been.
+A rate is placed at the start of the interval that it was measured over, since a counter's value applies from its time
+on. If the thread couldn't read for a while, for example because torch holds the GIL while it saves a trace, the value
+in between is recorded as unknown: a mean over seconds would look like a calm that may not have been there.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _ENDS_WITHIN_S = 2.0
 
 
 class Rates:
-    """Turns readings into counters' values: levels as they are, sums as how fast they grow.
+    """Converts readings to counter values: levels unchanged, sums as rates.
 
     Args:
-        interval_s: How far apart readings are meant to be; three times that is a gap.
+        interval_s: The planned time between readings; three times that is a gap.
     """
 
     def __init__(self, interval_s: float) -> None:
@@ -44,11 +44,11 @@ class Rates:
         self._before: dict[tuple[str, str], tuple[int, Sample]] = {}
 
     def forget(self) -> None:
-        """Begin anew: nobody reads for a while."""
+        """Reset: there are no readings for a while."""
         self._before.clear()
 
     def values(self, at_ns: int, samples: Iterable[Sample]) -> list[tuple[str, int, str, float | None]]:
-        """Return (counter, moment, series, value) of some readings taken at a time; None is a value that isn't known.
+        """Return (counter, time, series, value) of the readings at a time; None is an unknown value.
 
         The first sample of a sum gives no rate.
         """
@@ -69,23 +69,23 @@ class Rates:
 
 
 def _rate(before: Sample, now: Sample, seconds: float) -> float | None:
-    """How fast a sum grew; None if it shrank, because it was reset, or what it is a share of stood still."""
+    """Return a sum's rate; None if it shrank because it was reset, or `whole` didn't grow."""
     grown = now.value - before.value
     whole = seconds if now.whole is None or before.whole is None else now.whole - before.whole
     return None if grown < 0 or whole <= 0 else grown / whole
 
 
 class SystemSampler:
-    """Reads the system's counters into the program's events. Nothing in it raises.
+    """Samples the system counters into the program's events. Nothing in it raises.
 
     Args:
-        log: Takes the events.
-        units: Takes the unit of each counter.
-        kinds: Which of `KINDS`.
-        interval_s: How far apart.
+        log: Receives the events.
+        units: Receives the unit of each counter.
+        kinds: A selection of `KINDS`.
+        interval_s: Seconds between two samples.
 
     Raises:
-        UsageError: A kind that there isn't, or no interval.
+        UsageError: An unknown kind, or an invalid interval.
     """
 
     def __init__(self, log: EventLog, units: dict[str, str], kinds: Collection[str], interval_s: float) -> None:
@@ -93,7 +93,7 @@ class SystemSampler:
         if unknown or isinstance(kinds, str):
             raise UsageError(f"system={kinds!r}: choose from {', '.join(KINDS)}.")
         if not interval_s > 0:
-            raise UsageError(f"system_interval_s={interval_s!r}: it is a number of seconds.")
+            raise UsageError(f"system_interval_s={interval_s!r}: it must be a positive number of seconds.")
         self._log, self._units, self._kinds = log, units, tuple(kinds)
         self._interval_s = interval_s
         self._rates = Rates(interval_s)
@@ -103,11 +103,11 @@ class SystemSampler:
         self._thread: threading.Thread | None = None
 
     def enter(self, *, reads: bool, is_first: bool) -> None:
-        """Read from now on, or no more.
+        """Start or stop sampling.
 
         Args:
-            reads: Which of it.
-            is_first: Whether this process reads for its machine.
+            reads: Whether to sample.
+            is_first: Whether this process samples its machine's counters.
         """
         if not self._kinds or self._is_over:
             return
@@ -122,7 +122,7 @@ class SystemSampler:
         self._wake.set()
 
     def read(self) -> None:
-        """Read now, unless the thread is about to."""
+        """Sample now, unless the thread is about to."""
         if self._reads.is_set() and self._lock.acquire(blocking=False):
             try:
                 self._read()
@@ -130,7 +130,7 @@ class SystemSampler:
                 self._lock.release()
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop sampling."""
         self._is_over = True
         self._reads.set()
         self._wake.set()
@@ -154,8 +154,8 @@ class SystemSampler:
             at_ns = time.time_ns()
             try:
                 samples = list(source())
-            except Exception as error:  # noqa: BLE001  a counter less, whatever the reason; not again each time
-                _LOG.debug("The counters of %s aren't read: %s", kind, error)
+            except Exception as error:  # noqa: BLE001  drop this counter, whatever the reason, and don't retry
+                _LOG.debug("The counters of %s aren't sampled: %s", kind, error)
                 del self._sources[kind]
                 continue
             self._units.update({sample.counter: sample.unit for sample in samples if sample.unit})
@@ -168,14 +168,14 @@ class SystemSampler:
 
 
 def _sources(kinds: Collection[str], *, is_first: bool) -> dict[str, Callable[[], Iterable[Sample]]]:
-    """What reads each kind. One process reads for its machine."""
+    """Return the samplers of each kind. One process per machine samples the machine's counters."""
     sources: dict[str, Callable[[], Iterable[Sample]]] = {}
     if "gpu" in kinds:
         sources |= {"torch's memory": samplers.torch_memory, "the GPU": samplers.gpu}
     try:
         stats = system_stats()
     except ImportError as error:
-        _LOG.debug("No counters of the machine: %s", error)
+        _LOG.debug("The machine's counters aren't sampled: %s", error)
         return sources
     of_kernel = [kind for kind in kinds if kind != "gpu" and (is_first or kind not in _OF_THE_MACHINE)]
     return {**sources, **{kind: partial(getattr(samplers, kind), stats) for kind in of_kernel}}

@@ -1,8 +1,8 @@
-"""Plans: which steps all ranks record on request, agreed upon without waiting for each other.
+"""Consensus on plans: which steps all ranks record on request, without waiting for each other.
 
-Whoever has a request proposes a plan under the next number in a log that all ranks read: torch.distributed's store,
-or a folder that they share. The first proposal of a number is the plan. It begins some seconds later, so that all
-ranks know of it in time; no rank waits for another.
+A rank with a request proposes a plan under the next number in a log that all ranks read: torch.distributed's store, or
+a shared folder. The first proposal of a number is the plan. It begins some seconds later, so that all ranks read it in
+time; no rank waits for another.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Plan:
 
     Args:
         first: The first step that is recorded, counted from 0.
-        request: What was asked for.
+        request: The request.
     """
 
     first: int
@@ -46,15 +46,15 @@ class Plan:
 
     @property
     def end(self) -> int:
-        """The step after the last one: how many are complete when the window is saved."""
+        """The step after the last one: how many steps are complete when the window is saved."""
         return self.first + self.request.steps
 
     def moved(self, begin: int) -> Plan:
-        """Return the plan with another first step of the profiler."""
+        """Return the plan moved to another first step of the profiler."""
         return replace(self, first=begin + self.request.warmup)
 
     def is_for(self, rank: int, *, is_chosen: bool) -> bool:
-        """Whether a rank records: those that the request names, else those that the Tracer chose."""
+        """Whether a rank records: one that the request names, or else one that the Tracer selects."""
         return is_chosen if self.request.ranks is None else rank in self.request.ranks
 
     def to_json(self) -> dict[str, Any]:
@@ -62,36 +62,36 @@ class Plan:
         return {**asdict(self), "request": self.request.to_json()}
 
     def to_text(self) -> str:
-        """Return it as a text for a log."""
+        """Return it as a text for the log."""
         return json.dumps(self.to_json())
 
 
 def plan_from(text: str) -> Plan:
-    """Return the plan that a log's text holds.
+    """Parse a plan from a text of the log.
 
     Raises:
-        UsageError: It holds none.
+        UsageError: It isn't a plan.
     """
     try:
         value = json.loads(text[:MOST_BYTES])
         first = value["first"]
         if not isinstance(first, int) or first < 0:
-            raise UsageError(f"A plan that says first={first!r} is none.")
+            raise UsageError(f"This isn't a plan: first={first!r}.")
         return Plan(first, request_from_json(value["request"]))
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, UsageError):
             raise
-        raise UsageError(f"This is no plan: {text[:100]!r}.") from error
+        raise UsageError(f"This isn't a plan: {text[:100]!r}.") from error
 
 
 def first_step(request: Request, completed: int, step_s: float | None, *, is_alone: bool) -> int:
     """Return the first step to record.
 
     Args:
-        request: What was asked for.
+        request: The request.
         completed: How many steps the training has completed.
         step_s: How long a step takes.
-        is_alone: Whether nobody else has to know.
+        is_alone: Whether there are no other ranks.
     """
     lead = 0 if is_alone else LEAST_LEAD + math.ceil(LEAD_S / max(step_s or LEAD_S, 1e-6))
     earliest = max(completed + lead + request.warmup, request.at or 0)
@@ -99,34 +99,34 @@ def first_step(request: Request, completed: int, step_s: float | None, *, is_alo
 
 
 def log_key(attempt: str, number: int) -> str:
-    """Return what sets the plans of one recorder apart from all others, a name of plain letters.
+    """Return the key of one recorder's log, a name of plain letters.
 
-    The place that all ranks read may outlive them: torchrun's store keeps what an attempt left there when it starts the
-    next one, and so does a run's folder that is used again. A plan of that time is for steps that are over.
+    A log may outlive the ranks: torchrun's store retains the entries of an attempt for the next one, and so does a
+    run's folder that is used again. Such plans are obsolete.
 
     Args:
-        attempt: What the processes of an attempt have in common, and no others; see `identity.Run`.
-        number: Which of each process's recorders it is.
+        attempt: The token of the attempt; see `job.run_name.Run`.
+        number: The number of the recorder in each process.
     """
     return f"{hashlib.sha256(attempt.encode()).hexdigest()[:16]}.{number}"
 
 
 class ConsensusLog(Protocol):
-    """Texts under numbers, which all ranks see; a number's text never changes."""
+    """A shared, append-only log: texts by number, which all ranks see and which never change."""
 
     def read(self, number: int) -> str | None:
-        """Return a number's text; None if it has none."""
+        """Return the text of a number; None if it has none."""
 
     def propose(self, number: int, text: str) -> str:
-        """Give a number a text if it has none; return the one that it has."""
+        """Set the text of a number if it has none; return the number's text."""
 
 
 class FolderLog:
-    """A log in a folder that all ranks share.
+    """A log in a shared folder.
 
     Args:
         folder: The folder.
-        key: What sets this recorder apart from others that write into the same folder; see `log_key`.
+        key: Identifies this recorder among others that use the same folder; see `log_key`.
     """
 
     def __init__(self, folder: Path, key: str) -> None:
@@ -147,7 +147,7 @@ class FolderLog:
             return None
 
     def propose(self, number: int, text: str) -> str:
-        """See `ConsensusLog`. A file gets its name when it is whole, which only the first one can have.
+        """See `ConsensusLog`. Files are created atomically, so only the first one gets the name.
 
         Raises:
             OSError: The folder doesn't allow it.
@@ -162,15 +162,15 @@ class StoreLog:
     """A log in torch.distributed's store.
 
     Args:
-        store: The store. A connection of its own is made where this torch can, so that nobody waits for its lock.
-        key: What sets this recorder apart from others that use the store; see `log_key`.
+        store: The store. The log has its own connection if this torch can make one, because of the connection's lock.
+        key: Identifies this recorder among others that use the store; see `log_key`.
     """
 
     def __init__(self, store: Any, key: str) -> None:
         clone = getattr(store, "clone", None)
         try:
             self._store = store if clone is None else clone()
-        except (RuntimeError, NotImplementedError):  # a store that can't
+        except (RuntimeError, NotImplementedError):  # a store that doesn't support it
             self._store = store
         self._key = key
 
@@ -181,7 +181,7 @@ class StoreLog:
             RuntimeError: The store's server is gone.
         """
         key = f"{self._key}/{number}"
-        # get() would wait for a key that isn't there.
+        # get() would wait for a missing key.
         return self._store.get(key).decode() if self._store.check([key]) else None
 
     def propose(self, number: int, text: str) -> str:

@@ -1,8 +1,7 @@
 """Requests to a running job: "record the next three steps", from a shell, a signal, the page or the program itself.
 
-A request from outside is a file, `{run}/.work/trace`: what it may hold is JSON, and an empty one (`touch`) asks for
-the defaults. The job takes the file away when it has read it. This module imports nothing but the standard library:
-it is for those who ask, too.
+A request from outside is a file, `{run}/.work/trace`, with JSON, or empty (`touch`) for the defaults. The job removes
+the file when it reads it. This module imports nothing but the standard library: senders of requests use it too.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 WORK = ".work"
-"""The folder in a run's folder that holds what isn't a trace; hidden, so that nobody takes it for a run."""
+"""The folder in a run's folder for files that aren't traces; hidden, so that it isn't taken for a run."""
 
 OPTIONS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
-"""What may be asked to be recorded: switches of torch.profiler.profile."""
+"""The options that a request may set: switches of torch.profiler.profile."""
 
 MOST_BYTES = 1 << 16
 _FILE = "trace"
@@ -35,20 +34,20 @@ _MOST = {"steps": 10_000, "warmup": 1_000, "roundup": 1_000_000, "at": 10**15}
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One wish for a window.
+    """A request for a window.
 
     Args:
         steps: How many steps to record.
-        warmup: How many steps before them to profile and throw away.
-        at: The first step to record, counted from 0; by default as soon as all ranks can know of it.
+        warmup: How many steps before them to profile and discard.
+        at: The first step to record, counted from 0; by default as soon as all ranks can know of the request.
         roundup: The first step to record is a multiple of this.
         ranks: The ranks that record; None for all.
-        options: What to record, where it differs from the Tracer's options: some of `OPTIONS`.
-        reason: Who asks, for the trace's metadata.
+        options: Options that differ from the Tracer's: some of `OPTIONS`.
+        reason: The source of the request, for the trace's metadata.
         id: Identifies the request, so that its sender can follow it.
 
     Raises:
-        UsageError: A value that can't be followed.
+        UsageError: An invalid value.
     """
 
     steps: int = 3
@@ -70,9 +69,9 @@ class Request:
                 raise UsageError(f"{name}={value!r}: a request may switch {', '.join(OPTIONS)} on and off.")
         ranks = () if self.ranks is None else self.ranks
         if self.ranks == () or not all(_is_number(rank) and 0 <= rank < 1 << 24 for rank in ranks):
-            raise UsageError(f"ranks={self.ranks!r}: name the numbers of ranks that shall record, or none for all.")
+            raise UsageError(f"ranks={self.ranks!r}: give the numbers of the ranks to record, or none for all.")
         if not all(isinstance(text, str) and 0 < len(text) <= 100 for text in (self.reason, self.id)):
-            raise UsageError("A request's reason and id are short texts.")
+            raise UsageError("A request's reason and id must be short texts.")
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -89,10 +88,10 @@ def _check_number(name: str, value: Any, least: int) -> None:
 
 
 def request_from_json(value: object) -> Request:
-    """Return the request that JSON values make.
+    """Make a request of JSON values.
 
     Raises:
-        UsageError: They make none.
+        UsageError: They aren't valid.
     """
     if not isinstance(value, dict):
         raise UsageError(f'A request is a JSON object such as {{"steps": 3}}, not {str(value)[:100]!r}.')
@@ -107,10 +106,10 @@ def request_from_json(value: object) -> Request:
 
 
 def parse_request(data: bytes) -> Request:
-    """Return the request that a file holds.
+    """Parse the content of a request file.
 
     Raises:
-        UsageError: It holds something else.
+        UsageError: It isn't a request.
     """
     if not data.strip():
         return Request()
@@ -122,7 +121,7 @@ def parse_request(data: bytes) -> Request:
 
 
 def write_request(run: Path, request: Request) -> Path:
-    """Leave a request for the job that records into the run's folder; return the file.
+    """Write a request for the job that records into the run's folder; return the file.
 
     Raises:
         OSError: The folder doesn't allow it.
@@ -133,10 +132,10 @@ def write_request(run: Path, request: Request) -> Path:
 
 
 def take_request(run: Path) -> Request | None:
-    """Take a request away from the run's folder: of many who try, one gets it. None if there is none.
+    """Remove a request from the run's folder and return it; None if there is none. Of concurrent calls, one gets it.
 
     Raises:
-        UsageError: What lay there is no request; it is gone, too.
+        UsageError: The file wasn't a request; it is removed, too.
         OSError: The folder doesn't allow it.
     """
     file = run / WORK / _FILE
@@ -150,7 +149,7 @@ def take_request(run: Path) -> Request | None:
     try:
         data = read_plain(mine, MOST_BYTES)
     except OSError as error:
-        raise UsageError(f"A request is a plain file of at most {MOST_BYTES} bytes: {error}.") from error
+        raise UsageError(f"A request must be a plain file of at most {MOST_BYTES} bytes: {error}.") from error
     finally:
         with suppress(OSError):  # a folder
             mine.unlink()

@@ -1,9 +1,9 @@
 """Which steps are recorded.
 
-A schedule is a function from a step's number to what the profiler does during that step: nothing, warm up (collect
-and throw away, so that the profiler's own start-up cost isn't in the recording), record, or record and save at its
-end. `torch.profiler.schedule` makes such functions; `cyclic` makes the same ones with a description, so that a trace
-can say how it was scheduled and the log can say by how many steps a loop was too short.
+A schedule is a function from a step's number to the profiler's action during that step: nothing, warm up (collect and
+discard, so that the profiler's own start-up cost isn't in the recording), record, or record and save at its end.
+`torch.profiler.schedule` makes such functions; `cyclic` makes the same ones with a description, for the metadata of
+traces and for log messages about loops that are too short.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class Cyclic:
 
     Args:
         wait: Steps of a cycle that run without a profiler.
-        warmup: Steps that are profiled and thrown away. With none, the first recorded step holds start-up costs.
+        warmup: Steps that are profiled and discarded. Without any, the first recorded step includes start-up costs.
         active: Steps that are recorded.
-        repeat: How many cycles; 0 goes on until the end.
+        repeat: How many cycles; 0 for as many as there are.
         skip_first: Steps before the first cycle.
         skip_first_wait: Whether the first cycle doesn't wait.
-        per: Whether steps are counted over the whole training, or anew in each epoch: then a window ends with the
-            epoch at the latest.
+        per: `run` or `epoch`: whether the schedule restarts in each epoch; a window then ends with the epoch at the
+            latest.
 
     Raises:
-        ScheduleError: A negative number, or nothing to record.
+        ScheduleError: A negative number, or `active=0`.
     """
 
     wait: int = 0
@@ -57,7 +57,7 @@ class Cyclic:
             raise ScheduleError(f"per={self.per!r}: steps are counted per 'run' or per 'epoch'.")
 
     def __call__(self, step: int) -> ProfilerAction:
-        """Return what to do during `step`, counted from 0; defined as torch.profiler.schedule defines it."""
+        """Return the action of `step`, counted from 0, like torch.profiler.schedule."""
         position = step - self.skip_first + (self.wait if self.skip_first_wait else 0)
         cycle, place = divmod(position, self.wait + self.warmup + self.active)
         if step < self.skip_first or 0 < self.repeat <= cycle or place < self.wait:
@@ -69,7 +69,7 @@ class Cyclic:
 
     @property
     def steps_needed(self) -> int:
-        """How many steps a loop must complete until the first window is saved."""
+        """How many steps a loop must complete before the first window is saved."""
         return self.skip_first + (0 if self.skip_first_wait else self.wait) + self.warmup + self.active
 
 
@@ -96,18 +96,20 @@ def cyclic(
 
 
 def validate_schedule(schedule: Schedule | None) -> Schedule | None:
-    """Return the schedule.
+    """Check a schedule.
 
     Raises:
-        ScheduleError: It is none.
+        ScheduleError: It isn't a function.
     """
     if schedule is not None and not callable(schedule):
-        raise ScheduleError(f"schedule={schedule!r} is no function of the step's number; try cyclic(wait=…, active=…).")
+        raise ScheduleError(
+            f"schedule={schedule!r} isn't a function of the step's number; try cyclic(wait=…, active=…)."
+        )
     return schedule
 
 
 def is_per_epoch(schedule: Schedule | None) -> bool:
-    """Whether a schedule begins anew with each epoch."""
+    """Whether a schedule restarts in each epoch."""
     return getattr(schedule, "per", "run") == "epoch"
 
 
@@ -115,28 +117,28 @@ class WindowLimit:
     """Ends windows that last too long.
 
     Args:
-        most_s: How many seconds a window may last; None for any time.
-        clock_s: Where the time comes from.
+        most_s: How many seconds a window may last; None for no limit.
+        clock_s: The clock.
 
     Raises:
-        ScheduleError: No time at all.
+        ScheduleError: The limit isn't positive.
     """
 
     def __init__(self, most_s: float | None = None, clock_s: Callable[[], float] = time.monotonic) -> None:
         if most_s is not None and not most_s > 0:
-            raise ScheduleError(f"max_window_s={most_s!r}: a window needs some time.")
+            raise ScheduleError(f"max_window_s={most_s!r}: it must be a positive number of seconds.")
         self._most_s, self._clock_s = most_s, clock_s
         self._start_s: float | None = None
         self._before = ProfilerAction.NONE
         self.is_set = most_s is not None
         """Whether there is a limit."""
         self.reason: str | None = None
-        """Why the next step isn't recorded though the schedule says so."""
+        """Why the next step isn't recorded, contrary to the schedule."""
 
     def limited(self, action: ProfilerAction) -> ProfilerAction:
-        """Return what to do in the next step, given what the schedule says of it.
+        """Return the action of the next step, given the schedule's action.
 
-        When a window's time is over, nothing is recorded until the schedule begins another one.
+        When a window's time is over, nothing is recorded until the schedule begins another window.
         """
         if self._most_s is None:
             return action
@@ -153,25 +155,25 @@ class WindowLimit:
 
 
 def steps_needed(schedule: Schedule | None) -> int | None:
-    """How many steps a loop must complete until a window is saved; None for a function that may not be asked ahead."""
+    """Return how many steps a loop must complete before a window is saved; None if it can't be known in advance."""
     if isinstance(schedule, Cyclic):
         return schedule.steps_needed
-    # What torch.profiler.schedule returns is a pure function; any other one may count its calls.
+    # torch.profiler.schedule returns pure functions; others may count their calls.
     if schedule is None or getattr(schedule, "__qualname__", "") != "schedule.<locals>.schedule_fn":
         return None
     return next((step + 1 for step in range(1_000_000) if schedule(step).name == "RECORD_AND_SAVE"), None)
 
 
-def shortfall(schedule: Schedule | None, made: int, *, has_stepped: bool) -> str:
-    """Say why there is no window after the steps that a loop made; `has_stepped` if it counted steps or epochs."""
+def shortfall(schedule: Schedule | None, completed: int, *, has_stepped: bool) -> str:
+    """Return why a loop's steps led to no window; `has_stepped` if it counted steps or epochs."""
     needed = steps_needed(schedule)
     needs = "recorded none of the steps" if needed is None else f"needs {needed} steps"
     advice = "" if has_stepped else "; call step() after each, or loop over steps(loader)"
-    return f"0 windows: the schedule {needs}, the loop made {made}{advice}"
+    return f"0 windows: the schedule {needs}, the loop made {completed}{advice}"
 
 
 def describe_schedule(schedule: Schedule | None) -> object:
-    """The schedule as a JSON value: its numbers if it is one of ours, else its name; None for none."""
+    """Return the schedule as a JSON value: its numbers if it is a `Cyclic`, else its name; None for none."""
     if isinstance(schedule, Cyclic):
         return asdict(schedule)
     return None if schedule is None else str(getattr(schedule, "__qualname__", type(schedule).__qualname__))

@@ -1,7 +1,7 @@
-"""Windows on request: what is asked for becomes a plan of all ranks, and a plan becomes the profiler's actions.
+"""Windows on request: a request becomes a plan of all ranks, and a plan becomes the profiler's actions.
 
-Two threads meet here. The background thread looks for requests and plans once a second; the training's thread asks at
-each boundary of two steps what to do, and only reads what the other one left. No step waits for a file or a network.
+Two threads use this. The background thread looks for requests and plans once a second; the training's thread gets the
+action of each step, and only reads what the other thread has stored. No step waits for a file or a network.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _REFRESH = 16
 
 
 def on_request(_step: int) -> ProfilerAction:
-    """Return what a schedule does that records nothing until somebody asks for it."""
+    """A schedule that records nothing until a request arrives."""
     return ProfilerAction.NONE
 
 
 class Pace:
-    """How long a training's steps take when no profiler slows them down.
+    """The duration of a training's steps while no profiler slows them down.
 
     Args:
-        slow_step: A step that takes so many times the median, and 50 ms more than it, is slow; None for none.
+        slow_step: A step that takes this many times the median, and 50 ms longer, is slow; None for none.
     """
 
     def __init__(self, slow_step: float | None = None) -> None:
@@ -53,21 +53,21 @@ class Pace:
         self._quiet_until = 0.0
         self._usual_ns: int | None = None
         self.add_duration = self._durations.append
-        """Takes a step's duration, where nobody asks whether it is slow."""
+        """Adds a step's duration if slow steps don't matter."""
         self.profiled_ns: int | None = None
-        """How long the last step took that a profiler ran in."""
+        """The duration of the last step with a profiler."""
 
     def median_ns(self) -> int | None:
-        """How long a step usually takes; None while that isn't known."""
+        """The usual duration of a step; None while it is unknown."""
         return int(statistics.median(self._durations)) if self._durations else None
 
     @property
     def typical_ns(self) -> int | None:
-        """About how long a step takes: where a profiler runs in all of them, as long as it does with it."""
+        """The approximate duration of a step: with the profiler, if it runs in all of them."""
         return self.median_ns() or self.profiled_ns
 
     def is_slow(self, dur_ns: int, now_s: float) -> bool:
-        """Take a step's duration; return whether it is slow. After a slow one there is none for `COOLDOWN_S`."""
+        """Add a step's duration; return whether it is slow. After a slow step, none is slow for `COOLDOWN_S`."""
         is_slow = self._is_outlier(dur_ns) and now_s >= self._quiet_until
         if is_slow:
             self._quiet_until = now_s + COOLDOWN_S
@@ -85,22 +85,22 @@ class Pace:
 
 
 class JobView(Protocol):
-    """What a Tracer knows of its place among the others."""
+    """The part of a Tracer that knows its place among the other processes."""
 
     def rank_and_size(self) -> tuple[int, int] | None:
-        """Return this process's rank and how many there are; None while that isn't known."""
+        """Return this process's rank and the world size; None while they are unknown."""
 
     def is_chosen(self) -> bool:
-        """Return whether this process records where nobody names ranks."""
+        """Return whether this process records if a request names no ranks."""
 
     def logs(self) -> list[ConsensusLog]:
         """Return the logs that all ranks read; a new plan goes to the last one."""
 
     def take_request(self) -> Request | None:
-        """Take a request that somebody left for the job.
+        """Remove and return a request file for the job.
 
         Raises:
-            UsageError: It can't be followed.
+            UsageError: It is invalid.
             OSError: The folder can't be read.
         """
 
@@ -110,7 +110,7 @@ class Triggers:
 
     Args:
         job: The process's place among the others.
-        note: Takes what is decided, as kind and value, for those who watch the job.
+        note: Receives each decision, as kind and value, for the journal.
         slow_step: See `Pace`.
     """
 
@@ -128,32 +128,32 @@ class Triggers:
 
     @property
     def running(self) -> Plan | None:
-        """The plan whose window is under way on this rank."""
+        """The plan whose window is open on this rank."""
         return self._plan if self._is_running else None
 
     # Any thread
 
     def request(self, request: Request) -> None:
-        """Ask for a window. While one is planned or under way, it counts for this request too."""
+        """Request a window. If one is planned or open, it counts for this request too."""
         self._requests.append(request)
 
     def signal(self) -> None:
-        """Ask for a window from a signal's handler, which may do no more than set this."""
+        """Request a window from a signal handler, which may only set this flag."""
         self._is_signalled = True
 
     # The training's thread
 
     def add_duration(self, dur_ns: int) -> None:
-        """Take the duration of a step that no profiler ran in."""
+        """Add the duration of a step without a profiler."""
         if self.pace.is_slow(dur_ns, time.monotonic()):
             _LOG.info("A step took %.3f s, the usual one %.3f s.", dur_ns / 1e9, (self.pace.median_ns() or 0) / 1e9)
             self.request(Request(reason="slow_step"))
 
     def action(self, step: int, scheduled: ProfilerAction) -> ProfilerAction:
-        """Return what to do during `step`: what the schedule says, unless a plan says otherwise.
+        """Return the action of `step`: the plan's if there is one, else the schedule's.
 
-        A window of the schedule goes first; the plan moves behind it, on all ranks alike. Where the next one follows
-        directly, the plan takes its place, and the schedule goes on with the one after that.
+        A window of the schedule has precedence; the plan moves behind it, on all ranks alike. If the schedule's next
+        window follows directly, the plan replaces it, and the schedule continues with the one after that.
         """
         before, self._previous, self._completed = self._previous, scheduled, step
         if self._plan is None and not self._requests and not self._skips_window:
@@ -181,7 +181,7 @@ class Triggers:
         is_for_us = rank_size is None or plan.is_for(rank_size[0], is_chosen=self._job.is_chosen())
         if step >= plan.end or rank_size is None or not is_for_us:
             if is_for_us:
-                _LOG.warning("Steps %d to %d were asked for too late to be recorded.", plan.first, plan.end - 1)
+                _LOG.warning("The request for steps %d to %d came too late.", plan.first, plan.end - 1)
                 self._note("missed", plan.request.id)
             self._end()
             return scheduled

@@ -1,4 +1,4 @@
-"""What a loop over batches needs to know about its loader."""
+"""Helpers for loops over batches: the loader's length and name, and counts per batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Count = int | Callable[[T], int] | None
 
 
 def length(loader: Iterable[object]) -> int | None:
-    """How many batches there will be, if the loader knows."""
+    """Return how many batches there will be; None if the loader doesn't know."""
     try:
         return len(loader)  # type: ignore[arg-type]
     except (TypeError, NotImplementedError):
@@ -25,7 +25,7 @@ def length(loader: Iterable[object]) -> int | None:
 
 
 def wait_name(iterator: Iterator[object]) -> str | None:
-    """The name for the wait for a batch, in the form of torch's DataLoader; None for its iterators, which do it."""
+    """Return the name for the wait for a batch, in the form of torch's DataLoader; None for its own iterators."""
     torch_iterator = getattr(dataloader, "_BaseDataLoaderIter", None)
     if torch_iterator is not None and isinstance(iterator, torch_iterator):
         return None
@@ -33,5 +33,5 @@ def wait_name(iterator: Iterator[object]) -> str | None:
 
 
 def count_of(count: Count[T], batch: T) -> int | None:
-    """How many samples or tokens a batch holds: the same for all, what a function of it says, or unknown."""
+    """How many samples or tokens a batch has: a constant, a function of the batch, or None if unknown."""
     return count(batch) if callable(count) else count

@@ -1,7 +1,6 @@
-"""The last window as a file of the program's own, as torch.profiler's `export_chrome_trace` writes one.
+"""Exports the last window to a file of the program's choice, like torch.profiler's `export_chrome_trace`.
 
-While the window is handed out, the profiler's raw file is still there. Later its trace is, which another process
-writes.
+During the callbacks, the profiler's raw file still exists. Later there is the trace, which another process writes.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("kinetoscope")
 
 PATIENCE_S = 120.0
-"""How long to wait for a trace that is being written."""
+"""How long to wait for a trace that isn't written yet."""
 
 _PAUSE_S = 0.02
 
@@ -48,7 +47,7 @@ class LastWindow:
 
     @contextmanager
     def at_hand(self, job: Job) -> Iterator[None]:
-        """In the block, `job` is the last window, and its raw file is there."""
+        """In the block, `job` is the last window, and its raw file exists."""
         self._job = job
         try:
             yield
@@ -56,17 +55,17 @@ class LastWindow:
             self._job = None
 
     def export_or_log(self, path: Path) -> None:
-        """Write it as `export` does; where it can't be written, the log says why."""
+        """Like `export`, but errors are only logged."""
         try:
             self.export(path)
         except (SaveError, OSError, ValueError) as error:
             _LOG.warning("export_chrome_trace() didn't write %s: %s.", path, str(error).rstrip("."))
 
     def export(self, path: Path) -> None:
-        """Write it, compressed if the name ends in `.gz`; a file of that name is replaced.
+        """Write it, compressed if the name ends in `.gz`; an existing file is replaced.
 
         Raises:
-            SaveError: There is none, or it is lost.
+            SaveError: There is no window, or it is lost.
             OSError: The disk or the folder doesn't allow it.
         """
         if self._job is None:

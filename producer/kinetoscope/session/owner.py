@@ -1,4 +1,4 @@
-"""Who may touch a recording: torch.profiler belongs to the thread that started it, and crashes on any other."""
+"""The owner of a recording: torch.profiler belongs to the thread that started it, and crashes on any other."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ..errors import UsageError
 
 
 class Owner:
-    """The process and the thread that entered a Tracer; nobody before that."""
+    """The process and the thread that entered a Tracer; none before that."""
 
     def __init__(self) -> None:
         self.ids: tuple[int, int] | None = None
-        """The numbers of the process and the thread."""
+        """The ids of the process and the thread."""
 
     def take(self) -> tuple[int, int]:
-        """Make this process and this thread the owner; return their numbers."""
+        """Make this process and this thread the owner; return their ids."""
         self.ids = _here()
         return self.ids
 
@@ -32,17 +32,17 @@ class Owner:
 
     @property
     def is_forked(self) -> bool:
-        """Whether the owner's process forked this one, which leaves its blocks too: nothing here is its own."""
+        """Whether this process was forked from the owner's: it may leave the Tracer's `with` too, but owns nothing."""
         return self.ids is not None and self.ids[0] != os.getpid()
 
     def check(self, what: str) -> None:
         """Check that this thread is the owner.
 
         Args:
-            what: What it is about to do, in words.
+            what: The action, for the message.
 
         Raises:
-            UsageError: Another one is, or nobody.
+            UsageError: It isn't.
         """
         if self.ids == (os.getpid(), threading.get_ident()):
             return

@@ -1,4 +1,4 @@
-"""torch.profiler's own results of the last window, for as long as it is in memory."""
+"""torch.profiler's own results of the last window, while it is in memory."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class ProfilerResults:
     Args:
         controller: Has torch's profiler.
         options: What is recorded.
-        owner: Who may ask.
-        is_enabled: Whether the Tracer records at all; there are no results of one that doesn't.
+        owner: The process and thread that may call this.
+        is_enabled: Whether the Tracer records at all; otherwise there are no results.
     """
 
     def __init__(self, controller: WindowController, options: Options, owner: Owner, *, is_enabled: bool) -> None:
         self._controller, self._options, self._owner, self._is_enabled = controller, options, owner, is_enabled
 
     def key_averages(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the operators by name, none where there is no window.
+        """Return the operators by name, none if there is no window.
 
         Raises:
             UsageError: The window isn't in memory.
@@ -44,7 +44,7 @@ class ProfilerResults:
         return _no_events() if last is None else last.key_averages(*args, **kwargs)
 
     def events(self) -> Any:
-        """Return the events, none where there is no window.
+        """Return the events, none if there is no window.
 
         Raises:
             UsageError: The window isn't in memory.
@@ -64,14 +64,14 @@ class ProfilerResults:
             last.export_stacks(os.fspath(path), metric)
 
     def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None) -> None:
-        """Write what memory was used for.
+        """Write the memory timeline.
 
         Raises:
-            UsageError: The window isn't in memory, or has not all that is needed.
+            UsageError: The window isn't in memory, or lacks an option that is needed.
         """
         self._check_options("export_memory_timeline", "profile_memory", "record_shapes", "with_stack")
         text = os.fspath(path)
-        if text.endswith(".html") and find_spec("matplotlib") is None:  # torch would write nothing and say nothing
+        if text.endswith(".html") and find_spec("matplotlib") is None:  # torch would silently write nothing
             raise UsageError("export_memory_timeline needs matplotlib for HTML; write .json or .json.gz.")
         last = self._last_profile("export_memory_timeline")
         if last is not None:
@@ -83,7 +83,7 @@ class ProfilerResults:
             raise UsageError(f"{what}() needs a Tracer with {', '.join(f'{name}=True' for name in missing)}.")
 
     def _last_profile(self, what: str) -> profile | None:
-        """Return torch's profiler with the last window; None, with a word in the log, where a recording has none."""
+        """Return torch's profiler with the last window; None, with a log message, if there is no window."""
         if not self._is_enabled:
             return None
         self._owner.check(f"call {what}()")

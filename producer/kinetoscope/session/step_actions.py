@@ -1,4 +1,4 @@
-"""What the profiler does in the next step: what the schedule says, within the window's time limit, or a request."""
+"""The profiler's action in the next step, from the schedule, the window's time limit, and requests."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class StepActions:
         limit: How long a window may last.
         selection: Which ranks record.
         counter: The steps so far.
-        supervisor: Knows of requests.
+        supervisor: Has the requests.
 
     Raises:
-        ScheduleError: The schedule is no function.
+        ScheduleError: The schedule isn't a function.
     """
 
     def __init__(
@@ -41,23 +41,23 @@ class StepActions:
         self._schedule, self._limit = validate_schedule(schedule), limit
         self._selection, self._counter, self._supervisor = selection, counter, supervisor
         self.is_per_epoch = is_per_epoch(schedule)
-        """Whether steps are counted anew in each epoch, with which a window ends at the latest."""
+        """Whether the schedule restarts in each epoch, with which a window then ends at the latest."""
 
     @property
     def has_schedule(self) -> bool:
-        """Whether there is a schedule, which says where a window ends."""
+        """Whether there is a schedule, which defines where a window ends."""
         return self._schedule is not None
 
     @property
     def limit_reason(self) -> str | None:
-        """Why the next step isn't recorded though the schedule says so; None if it is."""
+        """Why the next step isn't recorded, contrary to the schedule; None if it is."""
         return self._limit.reason
 
     def next(self) -> ProfilerAction:
-        """Return what to do in the next step.
+        """Return the action of the next step.
 
         Raises:
-            ScheduleError: The schedule returned something else.
+            ScheduleError: The schedule returned something other than an action.
         """
         if self._schedule is None:
             return self._limit.limited(ProfilerAction.RECORD if self._selection.is_selected else ProfilerAction.NONE)
@@ -71,5 +71,5 @@ class StepActions:
         return self._supervisor.action(counter.batch, action)
 
     def shortfall(self) -> str:
-        """Say why there is no window after the steps so far."""
+        """Return why the steps so far led to no window."""
         return shortfall(self._schedule, self._counter.here, has_stepped=self._counter.has_stepped)

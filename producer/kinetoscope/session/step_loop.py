@@ -1,4 +1,4 @@
-"""The steps and epochs of a training's loop: each boundary between two of them is counted, and moves the windows on."""
+"""Counts the steps and epochs of a training's loop, and moves the windows on at each step boundary."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ T = TypeVar("T")
 _CHORES_EVERY_S = 0.2
 
 _CHECKED_STEPS = 3
-"""Whoever steps at a wrong place does so from the first step on."""
+"""How many steps are checked for a wrong place: such a call is wrong from the first step on."""
 
 
 class StepLoop:
     """Counts one training's steps, on the thread that owns the recording.
 
     Args:
-        counter: Counts.
-        ranges: The range of the step that is under way.
+        counter: The counter of steps and epochs.
+        ranges: The range of the current step.
         controller: Opens and closes windows between two steps.
-        supervisor: Watches over the steps.
-        owner: Whose thread it is.
-        error_log: Takes what goes wrong.
-        chores: What is done between two steps now and then.
-        is_per_epoch: Whether the schedule begins anew with each epoch.
+        supervisor: Supervises the steps.
+        owner: The thread that may step.
+        error_log: Records errors.
+        chores: Functions that are called between two steps now and then.
+        is_per_epoch: Whether the schedule restarts in each epoch.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class StepLoop:
         self._chores_due_s = 0.0
 
     def steps(self, loader: Iterable[T], samples: Count[T], tokens: Count[T]) -> Iterator[T]:
-        """Return the loader's batches and count them; see `Tracer.steps`.
+        """Yield the loader's batches and count them; see `Tracer.steps`.
 
         Raises:
             UsageError: On another thread, or outside the Tracer's `with`.
@@ -71,10 +71,10 @@ class StepLoop:
         return self._counted_batches(loader, samples, tokens)
 
     def _counted_batches(self, loader: Iterable[T], samples: Count[T], tokens: Count[T]) -> Iterator[T]:
-        iterator, expected, seen = iter(loader), length(loader), 0
+        iterator, expected, count = iter(loader), length(loader), 0
         wait = wait_name(iterator)
         while True:
-            if seen != expected:  # after the last batch, there is only the news that there are no more
+            if count != expected:  # after the last batch, the loader only reports that there are no more
                 self._ranges.begin_step(self._counter.batch)
             is_marked = wait is not None and self._ranges.is_recording
             try:
@@ -86,8 +86,8 @@ class StepLoop:
             self._ranges.begin_step(self._counter.batch)
             counts = count_of(samples, batch), count_of(tokens, batch)
             yield batch
-            seen += 1
-            self.end_step(*counts, is_last=seen == expected)
+            count += 1
+            self.end_step(*counts, is_last=count == expected)
 
     def begin_step(self) -> None:
         """Begin a step, unless one has begun; see `Tracer.begin_step`.
@@ -119,7 +119,7 @@ class StepLoop:
         if time.monotonic() >= self._chores_due_s:
             self._do_chores()
         controller.move(closes=is_last and counter.end_epoch() and self._is_per_epoch)
-        if is_last or not was_idle or not controller.is_idle:  # else all is as before, as in most steps of a training
+        if is_last or not was_idle or not controller.is_idle:  # mostly, nothing changes
             self._resume(goes_on=not is_last)
 
     def end_epoch(self, *, goes_on: bool) -> None:
@@ -148,7 +148,7 @@ class StepLoop:
 
     def _do_chores(self) -> None:
         self._chores_due_s = time.monotonic() + _CHORES_EVERY_S
-        with self._error_log.catch("The recording is not looked after"):
+        with self._error_log.catch("Periodic work of the recording failed"):
             for chore in self._chores:
                 chore()
         self._supervisor.begin_step()

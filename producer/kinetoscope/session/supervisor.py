@@ -1,4 +1,4 @@
-"""What watches over a recording: its journal, requests to it, hangs, and signals that would end it."""
+"""Supervises a recording: its journal, requests, hangs, and signals that would end it."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ _WHY_NO_SIGNAL = "the process ignores it, or this isn't the main thread, which a
 
 
 class Supervisor:
-    """Attends one Tracer. Once made, nothing in it raises, but for what a signal's earlier handler raises.
+    """Supervises one Tracer. After construction nothing in it raises, except exceptions of a signal's earlier handler.
 
     Args:
         trace_writer: Knows the run's folder and the process's rank.
-        error_log: Takes what goes wrong.
-        accepts_requests: Whether to take requests.
-        signal: The signal that asks for a window, by name or number; None for none.
-        guards_signals: Whether to save before a signal ends the process, and to keep a journal.
-        slow_step: A step that takes so many times the usual asks for a window; None for none.
-        open_markers: Returns the labels of the markers that are open now.
-        current_step: Returns which step is under way, and when it began by the monotonic clock in ns.
+        error_log: Records errors.
+        accepts_requests: Whether to accept requests.
+        signal: The signal that requests a window, by name or number; None for none.
+        guards_signals: Whether to save before a signal ends the process, and to write a journal.
+        slow_step: A step that takes this many times the usual requests a window; None for none.
+        open_markers: Returns the labels of the open markers.
+        current_step: Returns the current step, and when it began on the monotonic clock in ns.
 
     Raises:
-        UsageError: A signal that can't ask for a window.
+        UsageError: A signal that can't request a window.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Supervisor:
         current_step: Callable[[], tuple[int, int]],
     ) -> None:
         if signal is not None and not accepts_requests:
-            raise UsageError(f"signal={signal!r}: this Tracer takes no requests, since it has requests=False.")
+            raise UsageError(f"signal={signal!r}: this Tracer accepts no requests, since it has requests=False.")
         self._trace_writer, self._error_log = trace_writer, error_log
         self._accepts_requests, self._guards_signals = accepts_requests, guards_signals
         self._has_journal = accepts_requests or guards_signals
@@ -91,69 +91,69 @@ class Supervisor:
         self._step_start_ns = 0
         self._add_duration = self._triggers.pace.add_duration if slow_step is None else self._triggers.add_duration
         self.step_consumers: list[Callable[[Step], None]] = [self._journal.take] if self._has_journal else []
-        """What takes each complete step; at best no function of Python's, whose way through the caches is long."""
+        """The functions that get each complete step; preferably implemented in C, for less overhead."""
         self.end_signal: str | None = None
-        """The signal after which nothing more shall be recorded; the program ends when it sees fit."""
+        """The signal after which nothing more is recorded; the program decides when it ends."""
 
     def begin(self, save: Callable[[str], None]) -> None:
-        """Be there from now on.
+        """Start.
 
         Args:
             save: Stops the recording and saves it.
         """
         self.begin_step()
-        with self._error_log.catch("The recording isn't attended"):
+        with self._error_log.catch("The recording isn't supervised"):
             tasks = []
             if self._has_journal:
-                tasks.append(Task("Writing the recording's journal", self._journal.write, 0.0))
+                tasks.append(Task("Writing the journal", self._journal.write, 0.0))
                 tasks.append(Task("Looking for a step that hangs", self._hang_detector.check, 5.0))
             if self._accepts_requests:
                 if self._signal.number is not None and not self._signal.install():
-                    _LOG.warning("Signal %d asks for no window: %s.", self._signal.number, _WHY_NO_SIGNAL)
+                    _LOG.warning("Signal %d doesn't request a window: %s.", self._signal.number, _WHY_NO_SIGNAL)
                 tasks.append(Task("Looking for requests", self._triggers.poll, 1.0))
             if self._guards_signals:
                 self._guard = SignalGuard(save, self._set_end_signal)
                 self._guard.begin()
                 self._stuck_signals.begin()
-                tasks.append(Task("Looking for signals that nobody answers", self._stuck_signals.check, 0.5))
+                tasks.append(Task("Looking for stuck signals", self._stuck_signals.check, 0.5))
             if tasks:
                 self._background = BackgroundTasks(tasks)
                 self._background.begin()
         self._open_journal()
 
     def end(self, reason: str) -> None:
-        """The recording is over; signals are guarded until `uninstall`."""
+        """End the recording; signals are guarded until `uninstall`."""
         self._signal.remove()
         if self._background is not None:
             self._background.end()
         self._stuck_signals.end()
         try:
-            self.open_journal()  # a training that ends in its first step says so, too
+            self.open_journal()  # also for a training that ends in its first step
             self._journal.close(reason)
         except OSError as error:
-            _LOG.debug("The recording's journal couldn't be closed: %s", error)
+            _LOG.debug("The journal couldn't be closed: %s", error)
 
     def uninstall(self) -> None:
-        """All is said, and signals do what they did before."""
+        """Restore the signals' earlier handlers."""
         if self._guard is not None:
             self._guard.end()
 
     def hold_signals(self) -> AbstractContextManager[None]:
-        """Keep signals away from what the block does."""
+        """Defer signals until the end of the block."""
         return nullcontext() if self._guard is None else self._guard.hold()
 
     def _set_end_signal(self, reason: str) -> None:
         self.end_signal = reason
 
     def end_step(self, number: int, dur_ns: int, samples: int | None, tokens: int | None, *, is_idle: bool) -> None:
-        """A step is complete.
+        """Record that a step is complete.
 
         Args:
-            number: Which one.
-            dur_ns: How long after the one before.
-            samples: How many it held, if the program says so.
+            number: The step.
+            dur_ns: The time since the previous step's end.
+            samples: How many it had, if the program counts them.
             tokens: The same.
-            is_idle: Whether no profiler ran in it.
+            is_idle: Whether it ran without a profiler.
         """
         start, now = self._step_start_ns, time.time_ns()
         self._step_start_ns = now
@@ -166,18 +166,18 @@ class Supervisor:
             self._triggers.pace.profiled_ns = now - start
 
     def open_journal(self) -> None:
-        """Begin the journal if that wasn't possible before; to be called between steps now and then, and at the end."""
+        """Open the journal if that wasn't possible before; to be called periodically between steps, and at the end."""
         if not self._journal.is_open:
             self._open_journal(is_late=True)
 
     def begin_step(self) -> None:
-        """The next step begins now, not with the end of the last one: what lies between is the recording's own time."""
+        """Begin the next step now, not at the end of the last one: the time between is the recording's own."""
         self._step_start_ns = time.time_ns()
 
     def action(self, step: int, scheduled: ProfilerAction) -> ProfilerAction:
-        """Return what to do during `step`: what the schedule says, unless a request says otherwise.
+        """Return the action of `step`: a request's if there is one, else the schedule's.
 
-        A rank that isn't chosen does nothing unless a request names it.
+        A rank that isn't selected does nothing unless a request names it.
         """
         action = self._triggers.action(step, scheduled) if self._accepts_requests else scheduled
         if action is ProfilerAction.NONE or self._trace_writer.selection.is_selected or self.plan is not None:
@@ -186,7 +186,7 @@ class Supervisor:
 
     @property
     def plan(self) -> Plan | None:
-        """The plan on whose behalf the profiler runs."""
+        """The plan for which the profiler runs."""
         return self._triggers.running
 
     @property
@@ -196,37 +196,37 @@ class Supervisor:
         return "schedule" if plan is None else plan.request.reason
 
     def begin_window(self, step: int, options: Mapping[str, Any]) -> None:
-        """A window begins now, with a step; `options` is what the profiler records."""
+        """Record that a window begins now, with a step; `options` are the profiler's."""
         request = None if self.plan is None else self.plan.request
         self._trace_writer.begin_window(step, options, None if request is None else request.ranks)
         self.note("recording", {"step": step, "request": None if request is None else request.id})
 
     def on_other_profiler(self, step: int, *, is_recording: bool) -> None:
-        """The program starts a profiler of its own in a step, in a window or in the warm-up before it."""
+        """Record that the program starts its own profiler in a step, in a window or in the warm-up before it."""
         if not is_recording:
-            self.skip_window(step, "The program started a profiler of its own before a window, which is left out.")
+            self.skip_window(step, "The program started its own profiler before a window, which is left out.")
             return
         self._trace_writer.reason = "another profiler"
-        self._error_log.note("The program started a profiler of its own inside a window, which ended there.")
+        self._error_log.note("The program started its own profiler inside a window, which ended there.")
 
     def skip_window(self, step: int, problem: str) -> None:
-        """A window that was to begin about a step doesn't."""
+        """Record that a window that should begin about a step is skipped."""
         self._error_log.note(problem)
         self._trace_writer.skip_window(step, problem)
         self.note("left out", {"step": step, "problem": problem})
 
     def request(self, request: Request) -> None:
-        """Ask for a window; any thread may.
+        """Request a window, from any thread.
 
         Raises:
-            UsageError: Nobody listens.
+            UsageError: The Tracer accepts no requests.
         """
         if not self._accepts_requests:
-            raise UsageError("This Tracer takes no requests: it has requests=False.")
+            raise UsageError("This Tracer accepts no requests: it has requests=False.")
         self._triggers.request(request)
 
     def on_event(self, event: Event) -> None:
-        """Take what the program says of itself. A tensor on a device isn't read for this: nobody waits for it here."""
+        """Add an event of the program to the journal. A tensor on a device isn't read for this, to avoid waiting."""
         if not self._has_journal or not (self._trace_writer.selection.is_selected or self.plan is not None):
             return
         name, tid, start_ns = event.name, event.tid, event.start_ns
@@ -240,12 +240,12 @@ class Supervisor:
             self._journal.add("m", name, tid, start_ns, event.dur_ns)
 
     def note(self, kind: str, value: object) -> None:
-        """Take a piece of news for those who watch the job."""
+        """Add a piece of news to the journal."""
         if self._has_journal:
             self._journal.note(kind, value)
 
     def _on_stuck_signal(self, signal: str) -> None:
-        """The process doesn't react to a signal: note that, and where it hangs, before it is killed."""
+        """Record that the process doesn't react to a signal, and where it hangs, before it is killed."""
         self._hang_detector.report()
         self._trace_writer.note_end_signal(signal)
 
@@ -255,7 +255,7 @@ class Supervisor:
             handler.pass_on()
 
     def _open_journal(self, *, is_late: bool = False) -> None:
-        """Begin the journal as soon as run and rank are settled."""
+        """Open the journal as soon as run and rank are resolved."""
         rank_and_folder = self._trace_writer.rank_and_folder(is_late=is_late)
         if not self._has_journal or rank_and_folder is None:
             return
@@ -282,11 +282,11 @@ def _facts(rank_info: RankInfo, folder: Path) -> dict[str, Any]:
 
 
 class _JobView:
-    """The process among the others, for its triggers."""
+    """The process's place among the others, for its triggers."""
 
     def __init__(self, trace_writer: TraceWriter) -> None:
         self._trace_writer = trace_writer
-        # Each process of a job makes its Tracers in the same order: the n-th of each belong together.
+        # Each process of a job creates its Tracers in the same order: the n-th of each belong together.
         self._number = next(_count)
         self._folder_log: FolderLog | None = None
         self._store_log: StoreLog | None = None

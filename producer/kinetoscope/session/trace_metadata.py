@@ -1,4 +1,4 @@
-"""Keys that the program puts at the top of a trace's file."""
+"""The program's own top-level keys of a trace."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from ..errors import UsageError
 _RESERVED = frozenset(
     ("kinetoscope", "traceEvents", "schemaVersion", "baseTimeNanoseconds", "deviceProperties", "distributedInfo")
 )
-"""Keys of a trace that aren't the program's to set."""
+"""Reserved keys, which the program can't set."""
 
 
 class TraceMetadata:
-    """The keys of the window that is saved next, and of all windows."""
+    """The program's keys for the next window, and for all windows."""
 
     def __init__(self) -> None:
         self._preset: dict[str, Any] = {}
         self._next: dict[str, Any] = {}
 
     def add(self, key: str, value: str) -> None:
-        """Put a text into the next window.
+        """Add a text to the next window.
 
         Raises:
-            UsageError: The key is one of the trace's own.
+            UsageError: The key is reserved.
         """
         self._next[_checked_key(key)] = str(value)
 
     def add_json(self, key: str, value: str) -> None:
-        """Put a value, as JSON, into the next window.
+        """Add a JSON value to the next window.
 
         Raises:
-            UsageError: The key is one of the trace's own, or the value isn't JSON.
+            UsageError: The key is reserved, or the value isn't JSON.
         """
         self._next[_checked_key(key)] = _parse(key, value)
 
     def preset_json(self, key: str, value: str) -> None:
-        """Put a value, as JSON, into all windows from now on.
+        """Add a JSON value to all windows from now on.
 
         Raises:
-            UsageError: The key is one of the trace's own, or the value isn't JSON.
+            UsageError: The key is reserved, or the value isn't JSON.
         """
         self._preset[_checked_key(key)] = _parse(key, value)
 
@@ -52,7 +52,7 @@ class TraceMetadata:
 
 def _checked_key(key: str) -> str:
     if key in _RESERVED:
-        raise UsageError(f"{key!r} is a key of the trace's own; choose another one.")
+        raise UsageError(f"{key!r} is a reserved key of traces; choose another one.")
     return str(key)
 
 

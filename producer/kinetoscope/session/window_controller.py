@@ -1,7 +1,7 @@
-"""How a Tracer goes from window to window: the next step's action becomes what the profiler does.
+"""Opens and closes a Tracer's windows: applies each step's action to the profiler, and saves complete windows.
 
-The training's own thread does it, at the boundary of two steps. In most steps of a training nothing is recorded before
-and after: then all of this is one question to the schedule.
+This runs on the training's own thread, between two steps. In most steps of a training nothing is recorded before and
+after: then all of this is one call of the schedule.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class WindowCallbacks:
     """The program's functions that are called for each window; None for none.
 
     Args:
-        on_trace_ready: Is given the Tracer when a window is complete.
-        on_window: Is given torch's profiler.
-        trace_id: Makes the window's trace id.
+        on_trace_ready: Called with the Tracer when a window is complete.
+        on_window: Called with torch's profiler when a window is complete.
+        trace_id: Returns the window's trace id.
     """
 
     on_trace_ready: Callable[[Any], object] | None
@@ -52,25 +52,25 @@ class WindowCallbacks:
 
 
 class Exporter(Protocol):
-    """What the callbacks may ask for the window: a Tracer."""
+    """The part of a Tracer that exports the last window."""
 
     def export_chrome_trace(self, path: str | os.PathLike[str], use_python_export: bool = False) -> None:  # noqa: FBT001, FBT002  as in torch
         """Write the last window's trace."""
 
 
 class WindowController:
-    """Says what the profiler does in each step of one Tracer, and saves what is complete.
+    """Drives the profiler of one Tracer step by step, and saves complete windows.
 
     Args:
         options: What to record.
         actions: What to do in each step.
         counter: The steps so far.
-        annotations: What the program says of its run.
+        annotations: The program's annotations.
         probe: Measures clocks and system counters.
         metadata: The program's keys in the file.
         trace_writer: Saves windows.
-        supervisor: Knows of requests and signals.
-        error_log: Takes what goes wrong.
+        supervisor: Handles requests and signals.
+        error_log: Records errors.
         callbacks: The program's functions.
         keeps_events: Whether the last window stays in memory until the next one begins.
     """
@@ -99,37 +99,37 @@ class WindowController:
         self.is_idle = True
         """Whether no profiler runs in this step."""
         self.last_recorder: Recorder | None = None
-        """What records, or did; None before the first step."""
+        """The recorder; None before the first step."""
         self.last_trace_id: str | None = None
         """The id of the window that began last; None before the first."""
         self._recorder: Recorder | None = None
         self._exporter: Exporter | None = None
         self._first_action = ProfilerAction.NONE
-        self._window_first = 0  # how many steps were complete when the window began that is open, or was last
+        self._window_first = 0  # how many steps were complete at the start of the open or last window
 
     @property
     def profiler(self) -> profile | None:
-        """Torch's profiler while it records; None else."""
+        """Torch's profiler while it records; else None."""
         recorder = self._recorder
         return recorder.profiler if recorder is not None and recorder.is_recording else None
 
     # From step to step
 
     def prepare(self, exporter: Exporter) -> None:
-        """Decide about the first step.
+        """Compute the action of the first step.
 
         Args:
-            exporter: Is given to the callbacks.
+            exporter: Passed to the callbacks.
 
         Raises:
-            ScheduleError: The schedule returned something else than an action.
+            ScheduleError: The schedule returned something other than an action.
         """
         self._first_action, self._exporter = self._actions.next(), exporter
         hooks = (self._save, self._yield_to_other, self._give_up, self._trace_id)
         self._recorder = self.last_recorder = Recorder(self._options, *hooks, keeps_events=self._keeps_events)
 
     def start(self) -> bool:
-        """Let the profiler do what it shall in the first step; return whether a window begins with it."""
+        """Apply the first step's action to the profiler; return whether a window begins with it."""
         recorder = self._recorder
         if recorder is None:
             return False
@@ -146,7 +146,7 @@ class WindowController:
         self._enter(ProfilerAction.NONE if self._recorder is None else self._first_action, begins=begins)
 
     def move(self, *, closes: bool) -> None:
-        """Go on to the next step; `closes` if no window goes on beyond this point."""
+        """Move to the next step; `closes` if an open window ends here."""
         recorder, end_signal = self._recorder, self._supervisor.end_signal
         if recorder is None:
             return
@@ -162,9 +162,11 @@ class WindowController:
             self._give_up(error)
 
     def _turn(self, recorder: Recorder, action: ProfilerAction, *, closes: bool) -> None:
-        """Let the profiler do something in the step that is over, or in the next one."""
-        self._ranges.end_step()  # where nothing was recorded, it is one that began long ago
-        with self._supervisor.hold_signals():  # a signal's handler closes what is open, so it finds nothing half done
+        """Apply the next step's action to the profiler."""
+        self._ranges.end_step()  # if nothing was recorded, it began long ago
+        with (
+            self._supervisor.hold_signals()
+        ):  # a signal handler closes the recording, which must be in a consistent state
             self._annotations.until_ns, begins = time.time_ns(), False
             if closes or self._actions.limit_reason:
                 self._trace_writer.reason = self._actions.limit_reason or "epoch"
@@ -176,7 +178,7 @@ class WindowController:
             self._enter(action, begins=begins)
 
     def _enter(self, action: ProfilerAction, *, begins: bool) -> None:
-        """Go on with what the profiler does from now on; `begins` if a window begins with it."""
+        """Continue with the profiler's new action; `begins` if a window begins with it."""
         recorder = self._recorder
         self.is_idle = recorder is None or recorder.is_idle
         if begins or self.is_idle:
@@ -189,7 +191,7 @@ class WindowController:
         self._probe.enter(action, begins=begins)
 
     def _give_up(self, error: Exception) -> None:
-        """Say that the profiler failed, once, and record nothing more."""
+        """Report that the profiler failed, once, and record nothing more."""
         _LOG.debug("The profiler failed.", exc_info=error)
         problem = f"The profiler failed, so nothing more is recorded: {type(error).__name__}: {error}"
         self._supervisor.skip_window(self._counter.batch, problem)
@@ -200,7 +202,7 @@ class WindowController:
         return self._options if plan is None else self._options.changed(plan.request.options)
 
     def _trace_id(self) -> str:
-        """Return what the window is called that begins now; torch asks in the middle of its own code."""
+        """Return the id of the window that begins now; torch calls this in the middle of its own code."""
         plan, callback, trace_id = self._supervisor.plan, self.callbacks.trace_id, None
         if callback is not None:
             with self._error_log.catch("custom_trace_id_callback failed"):
@@ -215,17 +217,17 @@ class WindowController:
         self._supervisor.on_other_profiler(self._counter.batch, is_recording=is_recording)
 
     def stop(self, *, has_failed: bool = False) -> None:
-        """Record nothing more; a window that is open ends here.
+        """Stop recording; an open window ends here.
 
         Args:
-            has_failed: Whether the profiler failed, which the log says already.
+            has_failed: Whether the profiler failed, which is already in the log.
         """
         self._ranges.stop()
         self.is_idle = True
         self._annotations.until_ns = time.time_ns()
         recorder, self._recorder = self._recorder, None
-        # A window that began with the end of the loop's last step holds nothing. In a loop of the program's own, nobody
-        # says that it was the last one: there nothing ran in the window, and the `with` is left in good order.
+        # A window that began with the end of the loop's last step is empty. With `step()`, it is unknown which step is
+        # the last one: then the window is empty if nothing ran in it and the `with` ends without an exception.
         begins_here = self._counter.has_stepped and self._window_first == self._counter.batch
         is_over = begins_here and not self._ranges.is_step_open
         may_be_over = begins_here and self._trace_writer.reason == "end"
@@ -267,14 +269,14 @@ class WindowController:
         )
 
     def _call_back(self, profiler: profile, job: Job) -> None:
-        """Call the program's functions, while all of the window is there."""
+        """Call the program's callbacks while the window is complete in memory."""
         callbacks, exporter = self.callbacks, self._exporter
         with self.last_window.at_hand(job):
             if callbacks.on_trace_ready is not None:
                 with self._error_log.catch("on_trace_ready failed"):
                     callbacks.on_trace_ready(exporter)
             if callbacks.on_window is not None and exporter is not None:
-                profiler.step_num = self._counter.batch  # torch's own counts those only in which it did something
+                profiler.step_num = self._counter.batch  # torch's own number counts only steps in which it was active
                 profiler.export_chrome_trace = exporter.export_chrome_trace  # type: ignore[method-assign]  # saved already
                 with self._error_log.catch("on_window failed"):
                     callbacks.on_window(profiler)

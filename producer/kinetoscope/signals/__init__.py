@@ -1,1 +1,1 @@
-"""What endangers a recording from outside: signals that end the process, and steps that hang."""
+"""Threats to a recording from outside: signals that end the process, and steps that hang."""

@@ -1,6 +1,6 @@
-"""The thread that looks after a recording from outside the training: it writes what is known so far, and listens.
+"""The background thread of a recording, which writes the journal and looks for requests.
 
-It wakes some times a second, needs some microseconds, and calls nothing of torch.profiler.
+It wakes up a few times a second for some microseconds, and calls nothing of torch.profiler.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _STOP_TIMEOUT_S = 2.0
 
 @dataclass
 class Task:
-    """What is done again and again.
+    """A periodic task.
 
     Args:
-        what: In words, for the log.
-        function: Does it. What fails ten times in a row is given up.
-        every_s: How often.
+        what: Its description, for the log.
+        function: Runs it. A task that fails ten times in a row is stopped.
+        every_s: Seconds between two runs.
     """
 
     what: str
@@ -39,7 +39,7 @@ class Task:
 
 
 class BackgroundTasks:
-    """Does tasks on a thread of its own until `end`."""
+    """Runs tasks on a separate thread until `end`."""
 
     def __init__(self, tasks: list[Task]) -> None:
         self._tasks = tasks
@@ -51,7 +51,7 @@ class BackgroundTasks:
         self._thread.start()
 
     def end(self) -> None:
-        """Stop the thread; one that hangs on a folder or a network is left behind."""
+        """Stop the thread; one that hangs on a folder or a network is abandoned."""
         self._stop.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(_STOP_TIMEOUT_S)
@@ -68,7 +68,7 @@ class BackgroundTasks:
         try:
             task.function()
             task.failures = 0
-        except Exception as error:  # noqa: BLE001  # a thread that dies would take all tasks with it
+        except Exception as error:  # noqa: BLE001  # an exception that ends the thread would end all tasks
             task.failures += 1
             gives_up = task.failures >= _MAX_FAILURES
             level = logging.WARNING if gives_up else logging.DEBUG

@@ -1,7 +1,7 @@
-"""Steps that don't end: where the training's thread stands meanwhile.
+"""Detects steps that hang, and records the call stack of the training's thread.
 
-A collective that waits for a rank that is gone ends in SIGKILL from some launcher, and then nobody can say where it
-was. So the background thread writes it down while there is time.
+A collective that waits for a rank that is gone ends with a SIGKILL from the launcher, after which the stack is lost. So
+the background thread records it while there is time.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _MAX_FRAMES = 40
 
 
 class HangDetector:
-    """Tells once of each step that takes too long.
+    """Reports each step that takes too long, once.
 
     Args:
-        note: Takes the news.
-        current_step: Returns which step began last, on the thread that makes this, and when by the clock.
-        usual_ns: Returns how long a step takes; None while that isn't known.
+        note: Receives the report.
+        current_step: Returns which step began last, on the thread that creates this object, and when on the clock.
+        usual_ns: Returns the usual duration of a step; None while it is unknown.
         clock_ns: A clock.
     """
 
@@ -42,12 +42,12 @@ class HangDetector:
         self._reported_step: int | None = None
 
     def check(self) -> None:
-        """Note where the training stands, if its step takes longer than two minutes and ten usual ones."""
+        """Report the training's stack if its step takes longer than two minutes and ten usual steps."""
         if self._elapsed_s() > max(LONGEST_S, _TIMES_USUAL * (self._usual_ns() or 0) / 1e9):
             self.report()
 
     def report(self) -> None:
-        """Note where the training stands, unless it did for this step."""
+        """Report the training's stack, unless it is reported already for this step."""
         number, elapsed_s = self._current_step()[0], self._elapsed_s()
         frame = sys._current_frames().get(self._thread)
         if self._reported_step != number and frame is not None:

@@ -1,11 +1,11 @@
-"""What happens to an open recording when a signal asks the process to end.
+"""Saves an open recording when a signal is about to end the process.
 
-By default a process dies of SIGTERM at once, and its recording with it: of all ranks, when a peer's crash makes
-torchrun end the others. Here the recording is saved first, then the signal does what it did before. A program that
-has a handler of its own comes first: it may have to write a checkpoint in the little time that is left.
+By default SIGTERM ends a process at once, and its recording is lost: on all ranks, if torchrun ends the others after
+one has crashed. Here the recording is saved first, then the signal has its usual effect. A handler of the program is
+called first: it may have to write a checkpoint in the little time left.
 
-A signal never interrupts the profiler itself: what runs between a start and an end of torch's own code has to run to
-its end, or the process crashes. It waits until that is over.
+A signal never interrupts the profiler itself: if torch's start or end is interrupted, the process crashes. The signal
+is deferred until that is over.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _RESERVED = (*_ENDING, "SIGKILL", "SIGSTOP", "SIGCHLD", "SIGSEGV", "SIGBUS", "SI
 
 
 def ending_signals(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """Return the names of the signals that end a process, as far as its launcher uses them for that.
+    """Return the names of the signals that the launcher uses to end a process.
 
-    Under SLURM no terminal closes, and SIGHUP may be what asks a job to requeue itself: Lightning installs its handler
+    Under SLURM no terminal closes, and SIGHUP may request that a job requeues itself: Lightning installs its handler
     for that only if there is none.
     """
     return tuple(name for name in _ENDING if name != "SIGHUP" or "SLURM_JOB_ID" not in environ)
 
 
 def request_signal(value: str | int) -> int:
-    """Return the number of a signal that may ask for a window.
+    """Return the number of a signal that may request a window.
 
     Args:
         value: Its name, such as `SIGUSR2`, or its number.
@@ -57,10 +57,10 @@ def request_signal(value: str | int) -> int:
 
 
 class _Forks(threading.local):
-    """Gives forked processes, such as workers of a DataLoader, the handlers that they would have without us.
+    """Restores the original handlers in forked processes, such as workers of a DataLoader.
 
-    Python forgets a signal that reaches a new process before that is set up: a worker that gets a signal at once
-    would live on. So signals are kept waiting for that long.
+    Python loses a signal that reaches a new process before it is set up: a worker that gets a signal at once would not
+    end. So signals are blocked for that long.
     """
 
     handlers: ClassVar[list[SignalHandler]] = []
@@ -68,7 +68,7 @@ class _Forks(threading.local):
     mask: set[int] | None = None
 
     def register(self) -> None:
-        """Be there at each fork from now on; Python can't take that back."""
+        """Register for all forks; Python has no way to unregister."""
         if not _Forks.is_registered and hasattr(os, "register_at_fork"):
             _Forks.is_registered = True
             os.register_at_fork(before=self._before, after_in_parent=self._after, after_in_child=self._in_child)
@@ -93,13 +93,13 @@ _forks = _Forks()
 
 
 class SignalHandler:
-    """A handler in front of the one that was there.
+    """A signal handler that is installed in front of the existing one.
 
-    Nothing is installed where the signal is ignored, or where its handler isn't Python's: it couldn't be called.
+    It isn't installed if the signal is ignored, or its handler isn't a Python function, which couldn't be called.
 
     Args:
-        number: The signal's; None where this system hasn't it.
-        handle: Is called with this handler.
+        number: The signal's number; None if this system doesn't have it.
+        handle: Called with this object.
     """
 
     def __init__(self, number: int | None, handle: Callable[[SignalHandler], None]) -> None:
@@ -109,7 +109,7 @@ class SignalHandler:
         self._frame: FrameType | None = None
 
     def install(self) -> bool:
-        """Install it, on the main thread; return whether it could be."""
+        """Install it, on the main thread; return whether that was possible."""
         if self._number is None or threading.current_thread() is not threading.main_thread():
             return False
         previous = signal.getsignal(self._number)
@@ -122,27 +122,27 @@ class SignalHandler:
         return True
 
     def remove(self) -> None:
-        """Put back what was there, unless somebody put another one in front."""
+        """Restore the earlier handler, unless another one was installed in front."""
         if self not in _forks.handlers:
             return
         _forks.handlers.remove(self)
-        with suppress(ValueError):  # not on the main thread, where nobody may change handlers
+        with suppress(ValueError):  # not on the main thread, which alone may change handlers
             if self.is_outermost:
                 signal.signal(self._number or 0, self._previous)
 
     @property
     def number(self) -> int | None:
-        """The signal's number, where this system has it."""
+        """The signal's number; None if this system doesn't have it."""
         return self._number
 
     @property
     def is_outermost(self) -> bool:
-        """Whether the system calls this one first."""
+        """Whether this handler is the installed one."""
         return self._number is not None and signal.getsignal(self._number) == self._on_signal
 
     @property
     def has_program_handler(self) -> bool:
-        """Whether the program has a handler of its own behind this one."""
+        """Whether the program has its own handler behind this one."""
         return callable(self._previous) and self._previous is not signal.default_int_handler
 
     def _on_signal(self, _number: int, frame: FrameType | None) -> None:
@@ -153,20 +153,20 @@ class SignalHandler:
             self._frame = None
 
     def raise_again(self) -> None:
-        """Let the signal come once more."""
+        """Raise the signal again."""
         if self._number is not None:
             signal.raise_signal(self._number)
 
     def pass_on(self) -> None:
-        """Call the program's own handler, if there is one."""
+        """Call the program's own handler, if it has one."""
         if callable(self._previous):
             self._previous(self._number, self._frame)
 
 
 class _Hold:
-    """Blocks, also within each other, that no signal interrupts: each comes at the end of the outermost one.
+    """A reentrant block that defers signals until the end of the outermost one.
 
-    It is entered at each recorded step, and costs a fifth of a generator's block.
+    It is entered at each recorded step, and costs a fifth of a generator-based context manager.
     """
 
     def __init__(self) -> None:
@@ -174,7 +174,7 @@ class _Hold:
         self._deferred: list[SignalHandler] = []
 
     def defer(self, handler: SignalHandler) -> bool:
-        """Whether a signal has to wait."""
+        """Whether signals are deferred."""
         if self._depth:
             self._deferred.append(handler)
         return self._depth > 0
@@ -193,12 +193,12 @@ class _Hold:
 class SignalGuard:
     """Saves what is recorded before a signal ends the process.
 
-    Python calls handlers on the main thread alone, and lets only that one install them. So nothing guards a
-    training on another thread, which alone may stop its profiler.
+    Python calls handlers on the main thread only, and lets only that thread install them. So a training on another
+    thread, which alone may stop its profiler, isn't guarded.
 
     Args:
-        save: Stops the recording and saves it; is given the reason.
-        note_signal: Takes the name of a signal that asks the process to end, where the program decides when.
+        save: Stops the recording and saves it, with a reason.
+        note_signal: Receives the name of a signal that should end the process, if the program decides when.
     """
 
     def __init__(self, save: Callable[[str], None], note_signal: Callable[[str], None]) -> None:
@@ -209,17 +209,17 @@ class SignalGuard:
         self._hold = _Hold()
 
     def begin(self) -> None:
-        """Be there from now on."""
+        """Install the handlers."""
         for handler in self._handlers:
             handler.install()
 
     def end(self) -> None:
-        """There is nothing to save any more."""
+        """Stop saving: the recording is closed."""
         for handler in self._handlers:
             handler.remove()
 
     def hold(self) -> AbstractContextManager[None]:
-        """Keep signals away from the profiler; they come when it is done."""
+        """Defer signals until the profiler is done."""
         return self._hold
 
     def _on_signal_to_end(self, handler: SignalHandler) -> None:
@@ -227,7 +227,7 @@ class SignalGuard:
             return
         reason = signal.Signals(handler.number or 0).name.lower()
         if handler.number == signal.SIGINT and not handler.has_program_handler:
-            handler.pass_on()  # KeyboardInterrupt, which goes through the Tracer's `with`
+            handler.pass_on()  # raises KeyboardInterrupt, which leaves the Tracer's `with`
         elif handler.has_program_handler or not handler.is_outermost:
             self._note_signal(reason)
             handler.pass_on()

@@ -1,9 +1,9 @@
-"""Signals that nobody answers, since the main thread is in a call that doesn't return.
+"""Reports signals that aren't handled because the main thread is in a call that doesn't return.
 
-Python runs handlers on the main thread alone, between two of its own instructions. A collective that waits for a rank
-which is gone, in gloo as in NCCL, lets none run (torch 2.13): the process outlives SIGTERM until its launcher loses
-patience and sends SIGKILL. The recording can't be saved then, as only that thread may touch it. What can be done is to
-say so while there is time: the system still writes the signal's number to a descriptor, which another thread reads.
+Python runs handlers on the main thread only, between two bytecode instructions. A collective that waits for a rank that
+is gone, in gloo as in NCCL, prevents that (torch 2.13): the process survives SIGTERM until its launcher sends SIGKILL.
+The recording can't be saved then, since only that thread may touch it. But it can be reported while there is time: the
+interpreter still writes the signal's number to a file descriptor, which another thread reads.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PATIENCE_S = 2.0
-"""After how long without an answer it is reported; launchers wait for half a minute."""
+"""After how long a signal is reported as stuck; launchers wait for half a minute."""
 
 _READ_BYTES = 1 << 12
 
 
 class StuckSignals:
-    """Tells once of each signal to end after which the process is still there. Only one can listen in a process.
+    """Reports each ending signal that the process survives, once. Only one object per process can listen.
 
     Args:
-        report: Takes the signal's name in lower case, on the thread that looks.
-        clock: Seconds.
+        report: Called with the signal's name in lower case, on the polling thread.
+        clock: Returns seconds.
     """
 
     def __init__(self, report: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
@@ -43,7 +43,7 @@ class StuckSignals:
         self._pipe: tuple[int, int] | None = None
 
     def begin(self) -> None:
-        """Listen, unless this isn't the main thread, or somebody else does, as an event loop."""
+        """Start listening, unless this isn't the main thread, or something else listens, such as an event loop."""
         if threading.current_thread() is not threading.main_thread() or os.name != "posix":
             return
         self._pipe = os.pipe()
@@ -58,14 +58,14 @@ class StuckSignals:
         _forks.register()
 
     def end(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._pipe is not None:
-            with suppress(ValueError):  # not on the main thread: then it goes on to listen, and nobody looks
+            with suppress(ValueError):  # not on the main thread: it stays installed, but isn't polled
                 self._restore()
                 self._close()
 
     def check(self) -> None:
-        """Tell of what has waited for too long."""
+        """Report signals that are pending for too long."""
         if self._pipe is None:
             return
         with suppress(BlockingIOError):
@@ -91,7 +91,7 @@ class StuckSignals:
 
 
 class _Forks:
-    """Keeps signals to forked processes, such as workers of a DataLoader, out of the training's descriptor."""
+    """Keeps signals of forked processes, such as workers of a DataLoader, out of the training's file descriptor."""
 
     listening: StuckSignals | None = None
     _is_registered = False

@@ -29,8 +29,8 @@ def document(seeds, number):
 def indented_examples(text):
     """The blocks of code of a document that has kept its indentation."""
     blocks = re.split(r"\n(?=\S)", text)
-    found = [textwrap.dedent(block.partition("\n")[2]) for block in blocks]
-    return [block for block in found if "torch.profiler.profile(\n" in block]
+    examples = [textwrap.dedent(block.partition("\n")[2]) for block in blocks]
+    return [block for block in examples if "torch.profiler.profile(\n" in block]
 
 
 def flat_examples(text):
@@ -144,9 +144,9 @@ def test_the_example_with_an_observer_of_execution(seeds, tmp_path, monkeypatch)
 def test_every_name_of_torch_s_reference_is_there(seeds):
     reference = document(seeds, 2)
     for name in re.findall(r"^`(?:class )?torch\.profiler\.([a-z]\w*(?:\.\w+)?)", reference, re.MULTILINE):
-        found = kinetoscope.profiler
+        value = kinetoscope.profiler
         for part in name.split("."):
-            found = getattr(found, part)
+            value = getattr(value, part)
     methods = re.findall(r"^`(\w+)\(", reference, re.MULTILINE)
     assert {"export_chrome_trace", "key_averages", "step"} <= set(methods)
     assert [name for name in methods if not hasattr(Tracer, name)] == []

@@ -136,13 +136,13 @@ def test_a_listener_hears_of_each_event():
 
 
 @pytest.mark.parametrize(
-    ("value", "kept"),
+    ("value", "stored"),
     [(1, 1), (2.5, 2.5), (float("nan"), None), (float("inf"), None), (True, True), ("text", None), ([1, 2], None)],
 )
-def test_a_counter_s_value_is_a_finite_number_or_none(value, kept):
+def test_a_counter_s_value_is_a_finite_number_or_none(value, stored):
     log = EventLog()
     log.add(Event(COUNTER, "c", (), 1, 1, None, {"v": value}))
-    assert log.window_events(2)["events"][0][6] == {"v": kept}
+    assert log.window_events(2)["events"][0][6] == {"v": stored}
 
 
 def test_arguments_of_any_kind_become_json():

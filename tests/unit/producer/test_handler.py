@@ -23,11 +23,11 @@ def test_a_handler_saves_the_program_s_own_profiler_s_windows(tmp_path):
             profiler.step()
     handler.close()
     assert handler.saved_traces == (tmp_path / "run" / "rank0.4.pt.trace.json.gz",)
-    told = json.loads(gzip.decompress(handler.saved_traces[0].read_bytes()))["kinetoscope"]
-    assert (told["global_rank"], told["step_last"], told["run"]) == (0, 3, "run")
-    assert told["options"]["with_flops"]
-    assert not told["options"]["record_shapes"]
-    assert told["options"]["activities"] == ["CPU"]
+    metadata = json.loads(gzip.decompress(handler.saved_traces[0].read_bytes()))["kinetoscope"]
+    assert (metadata["global_rank"], metadata["step_last"], metadata["run"]) == (0, 3, "run")
+    assert metadata["options"]["with_flops"]
+    assert not metadata["options"]["record_shapes"]
+    assert metadata["options"]["activities"] == ["CPU"]
 
 
 def test_a_handler_names_the_worker_as_it_is_told(tmp_path, log):

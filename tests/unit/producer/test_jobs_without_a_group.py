@@ -45,7 +45,7 @@ def jobs_in(run):
     return {worker: trace["job"] for (worker, _), trace in traces_in(run).items()}
 
 
-def told(run):
+def manifest_of(run):
     return json.loads((run / "run.json").read_text())
 
 
@@ -61,7 +61,9 @@ def test_two_jobs_that_meet_at_the_same_port_one_after_the_other_have_a_folder_e
     assert jobs_in(tmp_path / "run") == {"rank0": "first", "rank1": "first"}
     assert jobs_in(tmp_path / "run.1") == {"rank0": "second", "rank1": "second"}
     for name in ("run", "run.1"):
-        assert [(rank["state"], rank.get("doubt")) for rank in told(tmp_path / name)["ranks"]] == [("ended", None)] * 2
+        assert [(rank["state"], rank.get("doubt")) for rank in manifest_of(tmp_path / name)["ranks"]] == [
+            ("ended", None)
+        ] * 2
 
 
 def test_without_the_agent_s_store_ranks_meet_in_the_logdir_and_say_that_they_can_not_be_sure(tmp_path):
@@ -72,7 +74,7 @@ def test_without_the_agent_s_store_ranks_meet_in_the_logdir_and_say_that_they_ca
     assert [jobs_in(tmp_path / run) for run in runs] == [
         {f"rank{r}": job for r in (0, 1)} for job in ("first", "second")
     ]
-    doubts = [[rank["doubt"] for rank in told(tmp_path / run)["ranks"]] for run in runs]
+    doubts = [[rank["doubt"] for rank in manifest_of(tmp_path / run)["ranks"]] for run in runs]
     assert doubts[0] == [DOUBT, DOUBT]
     assert doubts[1][1] == DOUBT
     notes = list_traces([Logdir(str(tmp_path))]).notes

@@ -38,12 +38,12 @@ raise KeyError("uncaught")
 
 def traces(logdir):
     """Content of each trace by its run, worker and span."""
-    found = {}
+    traces_by_key = {}
     for path in logdir.rglob("*"):
         name = parse(path.name)
         if name is not None:
-            found[path.parent.name, name.worker, name.span] = json.loads(gzip.decompress(path.read_bytes()))
-    return found
+            traces_by_key[path.parent.name, name.worker, name.span] = json.loads(gzip.decompress(path.read_bytes()))
+    return traces_by_key
 
 
 @pytest.fixture
@@ -61,13 +61,13 @@ def test_two_ranks_record_into_one_run_that_nobody_named(tmp_path, script):
     processes = [started(path, str(rank), str(tmp_path)) for rank in range(2)]
     for process in processes:
         assert ended(process) == (0, "", "")
-    found = traces(tmp_path / "logdir")
-    (run,) = {run for run, _, _ in found}
+    traces_by_key = traces(tmp_path / "logdir")
+    (run,) = {run for run, _, _ in traces_by_key}
     # They were cut short by the end of the loop, after the process group was gone.
-    assert set(found) == {(run, "rank0", 3), (run, "rank1", 3)}
-    for (_, worker, _), trace in found.items():
-        told = trace["kinetoscope"]
-        assert (f"rank{told['global_rank']}", told["world_size"], told["run"]) == (worker, 2, run)
+    assert set(traces_by_key) == {(run, "rank0", 3), (run, "rank1", 3)}
+    for (_, worker, _), trace in traces_by_key.items():
+        metadata = trace["kinetoscope"]
+        assert (f"rank{metadata['global_rank']}", metadata["world_size"], metadata["run"]) == (worker, 2, run)
         assert any(event["name"] == "gloo:all_reduce" for event in trace["traceEvents"])
 
 
@@ -82,10 +82,10 @@ def test_a_program_that_dies_inside_an_open_recording_saves_it_and_does_not_cras
 def test_the_demo_records_all_its_processes_and_ends(tmp_path):
     code, out, err = ended(started("-m", "kinetoscope.demo", str(tmp_path), "--steps", "3", "--processes", "2"))
     assert (code, err) == (0, "")
-    found = traces(tmp_path)
-    assert {(worker, span) for _, worker, span in found} == {("rank0", 6), ("rank1", 6)}
+    traces_by_key = traces(tmp_path)
+    assert {(worker, span) for _, worker, span in traces_by_key} == {("rank0", 6), ("rank1", 6)}
     assert len(out.split()) == 2
-    for trace in found.values():
+    for trace in traces_by_key.values():
         recorded = {event["name"] for event in trace["traceEvents"]}
         assert recorded >= {
             "forward",

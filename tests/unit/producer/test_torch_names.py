@@ -38,18 +38,18 @@ def steps(trace):
 
 
 def test_a_handler_has_all_of_each_window_while_it_is_called(tmp_path, log):
-    seen = []
+    rows = []
 
     def ready(tracer):
         path = tmp_path / f"{tracer.step_num}.json"
         tracer.export_chrome_trace(path)
         averages = {row.key: row.count for row in tracer.key_averages()}
         names = {event.name for event in tracer.events()}
-        seen.append((tracer.step_num, averages["aten::relu"], "aten::relu" in names, tracer.get_trace_id()))
+        rows.append((tracer.step_num, averages["aten::relu"], "aten::relu" in names, tracer.get_trace_id()))
 
     tracer = trained(Tracer(tmp_path, run="run", schedule=TWO, on_trace_ready=ready))
-    assert [row[:3] for row in seen] == [(2, 1, True), (4, 1, True)]
-    for (step, *_, trace_id), saved in zip(seen, tracer.saved_traces, strict=True):
+    assert [row[:3] for row in rows] == [(2, 1, True), (4, 1, True)]
+    for (step, *_, trace_id), saved in zip(rows, tracer.saved_traces, strict=True):
         exported = content(tmp_path / f"{step}.json")
         assert exported == content(saved)
         assert exported["trace_id"] == trace_id

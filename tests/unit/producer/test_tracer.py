@@ -89,18 +89,18 @@ def test_a_trace_tells_how_it_came_about(tmp_path):
             with tracer.marker('é"'):
                 work()
             tracer.step()
-    told = content(*tracer.saved_traces)["kinetoscope"]
-    started, ended = told.pop("started_ns"), told.pop("ended_ns")
+    metadata = content(*tracer.saved_traces)["kinetoscope"]
+    started, ended = metadata.pop("started_ns"), metadata.pop("ended_ns")
     assert 0 < ended - started < 60e9
-    assert told.pop("pid") > 0
-    assert told.pop("host")
-    (second, second_start, second_end), (third, third_start, third_end) = told.pop("step_times_ns")
+    assert metadata.pop("pid") > 0
+    assert metadata.pop("host")
+    (second, second_start, second_end), (third, third_start, third_end) = metadata.pop("step_times_ns")
     assert (second, third) == (2, 3)
     assert started < second_start < second_end <= third_start < third_end < ended
-    progress = told.pop("progress")
+    progress = metadata.pop("progress")
     assert (progress["batch"], progress["epoch"], progress["batch_in_epoch"]) == (4, 0, 4)
-    assert told.pop("python_version")
-    assert told == {
+    assert metadata.pop("python_version")
+    assert metadata == {
         "version": kinetoscope.__version__,
         "run": "run",
         "global_rank": 0,
@@ -163,9 +163,9 @@ def test_each_window_is_a_file_named_by_the_completed_steps(tmp_path, schedule, 
     for path, span in zip(tracer.saved_traces, spans, strict=True):
         trace = content(path)
         steps = [name for name in names(trace) if name.startswith("ProfilerStep")]
-        told = trace["kinetoscope"]
-        assert steps == [f"ProfilerStep#{n}" for n in range(told["step_first"], span)]
-        assert told["step_last"] == span - 1
+        metadata = trace["kinetoscope"]
+        assert steps == [f"ProfilerStep#{n}" for n in range(metadata["step_first"], span)]
+        assert metadata["step_last"] == span - 1
     assert log() == []
 
 
@@ -245,9 +245,9 @@ def test_an_exception_in_the_loop_still_saves_the_window(tmp_path):
     tracer = Tracer(tmp_path, run="run", schedule=cyclic(wait=1, warmup=1, active=4))
     with pytest.raises(KeyError):
         training(tracer)
-    told = content(*tracer.saved_traces)["kinetoscope"]
-    assert (told["reason"], told["step_first"], told["step_last"]) == ("exception: KeyError", 2, 3)
-    assert not told["is_last_step_whole"]
+    metadata = content(*tracer.saved_traces)["kinetoscope"]
+    assert (metadata["reason"], metadata["step_first"], metadata["step_last"]) == ("exception: KeyError", 2, 3)
+    assert not metadata["is_last_step_whole"]
 
 
 def test_call_stacks_come_with_stacks(tmp_path):
@@ -361,13 +361,13 @@ def test_a_tracer_without_a_window_says_why(tmp_path, schedule, steps, message, 
 
 def test_a_logdir_that_can_not_be_written_is_reported_once(tmp_path, log):
     (tmp_path / "file").touch()
-    seen = 0
+    batches = 0
     with Tracer(tmp_path / "file", run="run", schedule=cyclic(warmup=0, active=1, repeat=3)) as tracer:
         for _ in tracer.steps(range(3)):
             work()
-            seen += 1
+            batches += 1
     first, last = (line for line in log() if not line.startswith("Waiting for "))
-    assert seen == 3
+    assert batches == 3
     assert "rank0.1.pt.trace.json.gz wasn't written" in first
     assert last == "3 recordings were lost, 0 saved."
 

@@ -54,20 +54,20 @@ def test_counters_have_composer_s_names_and_honest_values():
 def test_torch_s_memory_has_composer_s_words(monkeypatch):
     stats = {"allocated_bytes.all.current": 3 * 10**9, "reserved_bytes.all.peak": 5 * 10**9, "num_alloc_retries": 2}
     monkeypatch.setattr("kinetoscope.composer.system_profiler.allocator", lambda: (0, stats))
-    found = {
+    readings = {
         r.counter: (r.series, r.value, r.unit) for r in SystemProfiler(profile_memory=True).samples(SystemStats(1))
     }
-    assert found["memory/cuda/allocated"] == ("allocated_gb", 3.0, "GB")
-    assert found["memory/cuda/peak_reserved"] == ("peak_reserved_gb", 5.0, "GB")
-    assert found["memory/cuda/alloc_retries"] == ("alloc_retries", 2, "count")
+    assert readings["memory/cuda/allocated"] == ("allocated_gb", 3.0, "GB")
+    assert readings["memory/cuda/peak_reserved"] == ("peak_reserved_gb", 5.0, "GB")
+    assert readings["memory/cuda/alloc_retries"] == ("alloc_retries", 2, "count")
 
 
 def test_the_thread_reads_while_the_profiler_doesn_t_skip_and_ends_with_the_training():
-    seen = []
+    samples = []
 
     class Handler(TraceHandler):
         def process_counter_event(self, name, categories, timestamp, wall_clock_time_ns, values):
-            seen.append((name, int(timestamp.batch)))
+            samples.append((name, int(timestamp.batch)))
 
     actions = [ProfilerAction.ACTIVE, ProfilerAction.SKIP]
     profiler = Profiler(
@@ -80,8 +80,8 @@ def test_the_thread_reads_while_the_profiler_doesn_t_skip_and_ends_with_the_trai
         torch_prof_with_flops=False,
     )
     with State("run", profiler=profiler) as state:
-        wait_for(lambda: len(dict(seen)) == 2)
+        wait_for(lambda: len(dict(samples)) == 2)
         state.step()
-    assert {"memory/virtual", "memory/swap"} == {name for name, batch in seen if batch == 0}
+    assert {"memory/virtual", "memory/swap"} == {name for name, batch in samples if batch == 0}
     assert profiler.system_profiler._thread is not None
     assert not profiler.system_profiler._thread.is_alive()

@@ -85,12 +85,14 @@ def test_arguments_and_defaults_are_those_of_the_document():
         "with_flops": True,
         "num_traces_to_keep": -1,
     }
-    told = defaults(Profiler)
-    assert told.pop("trace_handlers") == ()
-    assert told.pop("torch_prof_memory_remote_file_name").endswith("rank{rank}.{batch}.pt.memory_trace.html")
-    torch_prof = {name.removeprefix("torch_prof_"): told.pop(name) for name in list(told) if "torch_prof" in name}
+    arguments = defaults(Profiler)
+    assert arguments.pop("trace_handlers") == ()
+    assert arguments.pop("torch_prof_memory_remote_file_name").endswith("rank{rank}.{batch}.pt.memory_trace.html")
+    torch_prof = {
+        name.removeprefix("torch_prof_"): arguments.pop(name) for name in list(arguments) if "torch_prof" in name
+    }
     assert torch_prof == {k: v for k, v in defaults(TorchProfiler).items() if k != "memory_remote_file_name"}
-    assert told == {
+    assert arguments == {
         "sys_prof_cpu": True,
         "sys_prof_memory": False,
         "sys_prof_disk": False,
@@ -182,8 +184,8 @@ def test_a_folder_that_holds_something_is_refused_before_anything_is_recorded(he
     (here / "my-run/torch_traces/deep").mkdir(parents=True)
     (here / "my-run/torch_traces/.hidden").touch()
     trained(Profiler(cyclic_schedule(active=2), **QUIET))
-    kept = content("my-run/torch_traces/rank0.3.pt.trace.json")
-    with pytest.raises(FileExistsError, match=r"holds rank0\.3\.pt\.trace\.json: choose another folder"):
+    first = content("my-run/torch_traces/rank0.3.pt.trace.json")
+    with pytest.raises(FileExistsError, match=r"contains rank0\.3\.pt\.trace\.json: choose another folder"):
         trained(Profiler(cyclic_schedule(active=2), **QUIET))
     (here / "other/torch_traces/deep").mkdir(parents=True)
     (here / "other/torch_traces/deep/file").touch()
@@ -191,7 +193,7 @@ def test_a_folder_that_holds_something_is_refused_before_anything_is_recorded(he
         trained(Profiler(cyclic_schedule(active=2), **QUIET), run_name="other")
     trained(Profiler(cyclic_schedule(active=2), torch_prof_overwrite=True, **QUIET))
     again = content("my-run/torch_traces/rank0.3.pt.trace.json")
-    assert again["kinetoscope"]["started_ns"] > kept["kinetoscope"]["started_ns"]
+    assert again["kinetoscope"]["started_ns"] > first["kinetoscope"]["started_ns"]
 
 
 def test_a_resumed_training_goes_on_counting(here):
@@ -261,8 +263,8 @@ def test_markers_and_torch_s_events_are_one_file_on_one_clock(here):
     trained(profiler, epochs=2, batches=4)
     saved = ["my-run/traces/ep0-ba3-rank0.json", "my-run/traces/ep1-ba7-rank0.json"]
     assert files("my-run/traces") == [*saved, "my-run/traces/node0.json"]
-    told = [(int(stamp.batch), path.relative_to(here).as_posix()) for stamp, (path,) in handler.saved_traces]
-    assert told == [(3, saved[0]), (7, saved[1])]
+    saved_at = [(int(stamp.batch), path.relative_to(here).as_posix()) for stamp, (path,) in handler.saved_traces]
+    assert saved_at == [(3, saved[0]), (7, saved[1])]
     for path in saved:
         events = content(path)
         begins, ends = ([e["ts"] for e in events if e["name"] == "forward" and e["ph"] == ph] for ph in "BE")
@@ -278,13 +280,13 @@ def test_markers_and_torch_s_events_are_one_file_on_one_clock(here):
         assert read(path).host_events.height > 0
 
 
-@pytest.mark.parametrize("kept", [0, 1, 2])
-def test_the_newest_whole_traces_remain_where_both_profilers_prune(here, kept):
-    handler = JSONTraceHandler(num_traces_to_keep=kept)
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_the_newest_whole_traces_remain_where_both_profilers_prune(here, count):
+    handler = JSONTraceHandler(num_traces_to_keep=count)
     every_other = lambda state: SAVE if state.timestamp.batch % 2 else SKIP  # noqa: E731
-    profiler = Profiler(every_other, handler, torch_prof_num_traces_to_keep=kept, **QUIET)
+    profiler = Profiler(every_other, handler, torch_prof_num_traces_to_keep=count, **QUIET)
     trained(profiler, batches=12)
-    newest = (8, 10, 12)[3 - kept :]
+    newest = (8, 10, 12)[3 - count :]
     assert files("my-run/traces") == [
         *sorted(f"my-run/traces/ep0-ba{batch}-rank0.json" for batch in newest),
         "my-run/traces/node0.json",
@@ -297,7 +299,7 @@ def test_the_newest_whole_traces_remain_where_both_profilers_prune(here, kept):
     assert set(files("my-run/torch_traces")) == {f"my-run/torch_traces/rank0.{b}.pt.trace.json" for b in of_torch}
     assert [path.name for path in Path("my-run").rglob(".*source*")] == []
     states = {w["span"]: w["ranks"]["0"] for w in content("my-run/torch_traces/run.json")["windows"]}
-    assert {span for span, told in states.items() if not told.get("pruned")} == set(of_torch)
+    assert {span for span, arguments in states.items() if not arguments.get("pruned")} == set(of_torch)
 
 
 def test_a_trace_that_another_profiler_deletes_or_writes_anew_is_in_the_window_that_it_was_given_to(here):

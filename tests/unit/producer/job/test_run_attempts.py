@@ -94,8 +94,8 @@ def attempt(token, began_s=0, agreed_by=""):
 
 
 def joined(logdir, own, rank, facts=DEFAULTS):
-    found, is_sure = join_attempt(logdir, facts, own, rank)
-    return found.token, is_sure
+    attempt, is_sure = join_attempt(logdir, facts, own, rank)
+    return attempt.token, is_sure
 
 
 def test_ranks_that_begin_together_meet_in_the_logdir_and_say_that_they_can_not_be_sure(tmp_path):

@@ -62,10 +62,10 @@ def test_steps_markers_and_counters_become_a_trace_on_their_own_clock(tmp_path):
     assert events["X", 'fo"rward é']["dur"] == 2000.0
     assert (events["i", "checkpoint"]["tid"], events["i", "checkpoint"]["ts"]) == (78, 5000.0)
     assert events["C", "loss"]["args"] == {"loss": 0.5}
-    told = trace["kinetoscope"]
-    assert (told["reason"], told["is_complete"], told["is_recovered"]) == ("killed", False, True)
-    assert (told["global_rank"], told["step_first"], told["step_last"]) == (3, 0, 2)
-    assert told["open_markers"] == ["epoch", "save"]
+    metadata = trace["kinetoscope"]
+    assert (metadata["reason"], metadata["is_complete"], metadata["is_recovered"]) == ("killed", False, True)
+    assert (metadata["global_rank"], metadata["step_first"], metadata["step_last"]) == (3, 0, 2)
+    assert metadata["open_markers"] == ["epoch", "save"]
     steps = kinetoscope_tb.open(result.trace).steps
     assert steps["step"].to_list() == ["0", "1", "2"]
     assert steps["total_ns"].to_list() == [9 * MS] * 3
@@ -268,7 +268,7 @@ class TestSomethingElseInTheRunsFolder:
         os.mkfifo(file)
         assert rank_statuses(tmp_path) == []
         (result,) = recover_journals(tmp_path)
-        assert "no plain file" in result.problem
+        assert "isn't a plain file" in result.problem
 
     def test_a_recorder_writes_through_no_link(self, tmp_path):
         run, mine = tmp_path / "run", tmp_path / ".bashrc"

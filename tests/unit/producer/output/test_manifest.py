@@ -18,19 +18,19 @@ def window(span, state="saved", **more):
 
 
 def test_windows_of_all_ranks_meet_by_their_span():
-    told = manifest(
+    result = manifest(
         [
             status(0, window(4, file="rank0.4.pt.trace.json.gz", bytes=9), window(8)),
             status(1, window(8, "lost", problem="No space left on device"), window(4, "partial")),
         ]
     )
-    assert (told["schema"], told["run"], told["world_size"]) == (1, "run", 2)
-    assert [(w["span"], w["step_first"], w["ended_ns"]) for w in told["windows"]] == [(4, 2, 20), (8, 2, 20)]
-    assert told["windows"][0]["ranks"] == {
+    assert (result["schema"], result["run"], result["world_size"]) == (1, "run", 2)
+    assert [(w["span"], w["step_first"], w["ended_ns"]) for w in result["windows"]] == [(4, 2, 20), (8, 2, 20)]
+    assert result["windows"][0]["ranks"] == {
         "0": {"state": "saved", "file": "rank0.4.pt.trace.json.gz", "bytes": 9},
         "1": {"state": "partial"},
     }
-    assert told["windows"][1]["ranks"]["1"] == {"state": "lost", "problem": "No space left on device"}
+    assert result["windows"][1]["ranks"]["1"] == {"state": "lost", "problem": "No space left on device"}
 
 
 @pytest.mark.parametrize(
@@ -47,37 +47,39 @@ def test_windows_of_all_ranks_meet_by_their_span():
     ids=["silent", "at work", "killed", "ended", "left out", "left others out", "left out in the warm-up"],
 )
 def test_a_rank_without_a_window_says_why(other, state, problem):
-    told = manifest([status(0, window(4)), *([other] if other else [])])
-    absent = told["windows"][0]["ranks"]["1"]
+    result = manifest([status(0, window(4)), *([other] if other else [])])
+    absent = result["windows"][0]["ranks"]["1"]
     assert absent["state"] == state
     assert absent.get("problem", "").startswith(problem or "")
-    assert told["ranks"][1]["state"] == (other["state"] if other else "silent")
+    assert result["ranks"][1]["state"] == (other["state"] if other else "silent")
 
 
 def test_ranks_that_shall_not_record_are_not_missed():
-    told = manifest([status(2, window(4), size=4, ranks=[0, 2]), status(0, window(4), size=4, ranks=[0, 2])])
-    assert told["ranks_expected"] == [0, 2]
-    assert list(told["windows"][0]["ranks"]) == ["0", "2"]
+    result = manifest([status(2, window(4), size=4, ranks=[0, 2]), status(0, window(4), size=4, ranks=[0, 2])])
+    assert result["ranks_expected"] == [0, 2]
+    assert list(result["windows"][0]["ranks"]) == ["0", "2"]
 
 
 def test_where_nobody_knows_all_ranks_that_record_each_tells_of_itself():
-    told = manifest([status(1, window(4), size=4, ranks=[1]), status(3, window(4), size=4, ranks=[3])])
-    assert told["ranks_expected"] == [1, 3]
-    assert [rank["rank"] for rank in told["ranks"]] == [1, 3]
+    result = manifest([status(1, window(4), size=4, ranks=[1]), status(3, window(4), size=4, ranks=[3])])
+    assert result["ranks_expected"] == [1, 3]
+    assert [rank["rank"] for rank in result["ranks"]] == [1, 3]
 
 
 def test_a_window_that_was_asked_of_some_ranks_misses_no_others():
-    asked = window(4, ranks=[0, 2])
-    told = manifest([status(0, asked, window(9), size=3), status(1, window(9), size=3), status(2, window(9), size=3)])
-    assert [list(w["ranks"]) for w in told["windows"]] == [["0", "2"], ["0", "1", "2"]]
-    assert told["windows"][0]["ranks"]["2"]["state"] == "missing"
-    assert told["windows"][0]["ranks"]["0"] == {"state": "saved"}
+    requested_window = window(4, ranks=[0, 2])
+    result = manifest(
+        [status(0, requested_window, window(9), size=3), status(1, window(9), size=3), status(2, window(9), size=3)]
+    )
+    assert [list(w["ranks"]) for w in result["windows"]] == [["0", "2"], ["0", "1", "2"]]
+    assert result["windows"][0]["ranks"]["2"]["state"] == "missing"
+    assert result["windows"][0]["ranks"]["0"] == {"state": "saved"}
 
 
 def test_only_the_newest_attempt_counts():
-    told = manifest([status(0, window(4)), status(1, window(2), attempt="b", started_ns=5)])
-    assert [w["span"] for w in told["windows"]] == [2]
-    assert told["windows"][0]["ranks"]["0"]["state"] == "missing"
+    result = manifest([status(0, window(4)), status(1, window(2), attempt="b", started_ns=5)])
+    assert [w["span"] for w in result["windows"]] == [2]
+    assert result["windows"][0]["ranks"]["0"]["state"] == "missing"
 
 
 def test_whoever_finishes_last_has_told_of_all(tmp_path):
@@ -94,10 +96,10 @@ def test_whoever_finishes_last_has_told_of_all(tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
-    told = json.loads((tmp_path / "run.json").read_text())
-    assert [rank["state"] for rank in told["ranks"]] == ["ended"] * 12
-    assert [len(w["ranks"]) for w in told["windows"]] == [12] * 3
-    assert all(rank["state"] == "saved" for w in told["windows"] for rank in w["ranks"].values())
+    result = json.loads((tmp_path / "run.json").read_text())
+    assert [rank["state"] for rank in result["ranks"]] == ["ended"] * 12
+    assert [len(w["ranks"]) for w in result["windows"]] == [12] * 3
+    assert all(rank["state"] == "saved" for w in result["windows"] for rank in w["ranks"].values())
     assert sorted(path.name for path in tmp_path.iterdir()) == [".work", "run.json"]
 
 

@@ -88,7 +88,7 @@ def test_a_name_that_breaks_the_file_is_repaired(text, name, place):
     assert len(names) == 3
     if "new" not in name:  # \n in a name is a line break for JSON, and nobody knows that it was none
         assert names[place] == name
-        assert damage == "the profiler wrote events that are no JSON: 1 repaired"
+        assert damage == "the profiler wrote events that aren't JSON: 1 repaired"
     assert result["traceEvents"][1]["args"] == {"External id": 1}
 
 
@@ -98,7 +98,7 @@ def test_what_can_not_be_repaired_loses_its_arguments_or_is_left_out_and_counted
     result, damage, _ = spliced(kineto(event("before"), hopeless, arguments, event("after")))
     assert [e["name"] for e in result["traceEvents"]] == ["before", "kept", "after"]
     assert "args" not in result["traceEvents"][1]
-    assert damage == "the profiler wrote events that are no JSON: 1 repaired and 1 left out"
+    assert damage == "the profiler wrote events that aren't JSON: 1 repaired and 1 left out"
     result, damage, _ = spliced(kineto(event("before"), hopeless))
     assert [e["name"] for e in result["traceEvents"]] == ["before", "left out"]
     assert "1 left out" in damage
@@ -121,10 +121,10 @@ def own(*events, **metadata):
 
 def test_own_events_come_first_with_exact_times():
     at = BASE_NS + 1_234_567_890_123_456
-    said = own(
+    program_events = own(
         ["instant", 'é"', ["io"], 3, at, None, {"step": 3}], ["counter", "loss", [], 3, at + 1, None, {"v": 0.5}]
     )
-    result, _, text = spliced(kineto(event("op")), {"pid": 7}, said)
+    result, _, text = spliced(kineto(event("op")), {"pid": 7}, program_events)
     *_, instant, counter, native = result["traceEvents"]
     assert (instant["name"], counter["name"], native["name"]) == ('é"', "loss", "op")
     exact = json.loads(text, parse_float=Decimal)["traceEvents"]

@@ -96,8 +96,12 @@ def test_any_text_can_be_shown(text):
 
 
 def test_urls_are_shown_without_their_users_at_any_depth():
-    told = {"upload": {"url": f"https://me:{S}@host/x", "tries": 2}, "problem": [f"no s3://k:{S}@bucket"], "none": None}
-    assert redacted_urls(told) == {
+    status = {
+        "upload": {"url": f"https://me:{S}@host/x", "tries": 2},
+        "problem": [f"no s3://k:{S}@bucket"],
+        "none": None,
+    }
+    assert redacted_urls(status) == {
         "upload": {"url": "https://***@host/x", "tries": 2},
         "problem": ["no s3://***@bucket"],
         "none": None,
@@ -109,9 +113,9 @@ def test_neither_run_json_nor_a_trace_holds_a_secret(tmp_path, monkeypatch):
     remote = f"memory://user:{S}@host/runs"
     with Tracer(tmp_path, run="run", remote=remote):
         pass
-    told = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert told["argv"] == ["train.py", f"remote.password={REDACTED}", "--api-key", REDACTED, "--lr", "1"]
-    ((window,),) = [window["ranks"].values() for window in told["windows"]]
+    status = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert status["argv"] == ["train.py", f"remote.password={REDACTED}", "--api-key", REDACTED, "--lr", "1"]
+    ((window,),) = [window["ranks"].values() for window in status["windows"]]
     assert window["upload"]["url"].startswith("memory://***@host/runs/run/rank0.")
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(written) > 2

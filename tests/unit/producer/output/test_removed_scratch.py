@@ -60,7 +60,7 @@ def test_a_folder_that_is_removed_between_windows_is_made_again_and_nothing_is_l
         step(tracer)
     assert {span: window["state"] for span, window in outcomes(tmp_path).items()} == dict.fromkeys((1, 2, 3), "saved")
     assert [path.name for path in tracer.saved_traces] == [f"rank0.{n}.pt.trace.json.gz" for n in (1, 2, 3)]
-    assert ["made again" in text for text in log()] == [True]
+    assert ["created again" in text for text in log()] == [True]
     assert not scratch_root().exists()
 
 
@@ -103,11 +103,11 @@ def test_a_writer_that_is_stopped_is_named_at_once_with_what_can_be_done(tmp_pat
         step(tracer)
         tracer.close(timeout_s=3)
     os.kill(writer, signal.SIGCONT)
-    said, left = log()
+    message, left = log()
     assert re.fullmatch(
-        rf"Process {writer}, which writes 1 trace, is stopped: `kill -CONT {writer}` lets it go on\. "
+        rf"Process {writer}, which writes 1 trace, is stopped: `kill -CONT {writer}` continues it\. "
         r"This process waits \d s more at most; Ctrl-C ends the wait\.",
-        said,
+        message,
     )
     assert left.startswith("1 trace is still being written")
     wait_for(lambda: outcomes(tmp_path).get(2, {}).get("state") == "saved")

@@ -68,17 +68,17 @@ def another_user_s(root):
         pytest.skip("only root may give a folder away")
 
 
-@pytest.mark.parametrize("made", [open_to_others, a_link, a_file, another_user_s])
-def test_a_root_that_others_have_prepared_is_not_used(scratch, made, log):
-    made(scratch_root())
+@pytest.mark.parametrize("make_root", [open_to_others, a_link, a_file, another_user_s])
+def test_a_root_that_others_have_prepared_is_not_used(scratch, make_root, log):
+    make_root(scratch_root())
     with pytest.raises(NotPrivate, match=r"kinetoscope-\d+"):
         spool_folders()
     spool = make_spool_folder()
     assert spool.parent != scratch_root()
     check_private(spool.parent)
     check_private(spool)
-    (said,) = log()
-    assert f"{VARIABLE}={spool.parent} kinetoscope recover" in said
+    (message,) = log()
+    assert f"{VARIABLE}={spool.parent} kinetoscope recover" in message
 
 
 def test_without_any_private_folder_there_is_no_queue(scratch, monkeypatch):

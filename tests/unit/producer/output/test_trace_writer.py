@@ -34,17 +34,17 @@ class Run:
 
 @pytest.fixture
 def trace_writer(tmp_path, monkeypatch):
-    made = []
+    writers = []
 
     def make(place=None, **destination):
         if place is not None:
             monkeypatch.setattr("kinetoscope.output.trace_writer.current_rank_info", lambda: place)
         error_log, facts = ErrorLog(), {"schedule": None}
-        made.append(TraceWriter(tmp_path, Run(), error_log, facts, Destination(**destination)))
-        return made[-1]
+        writers.append(TraceWriter(tmp_path, Run(), error_log, facts, Destination(**destination)))
+        return writers[-1]
 
     yield make
-    for each in made:
+    for each in writers:
         each.close(LIMIT_S)
 
 
@@ -57,7 +57,7 @@ def save(trace_writer, steps, export=write, **more):
     trace_writer.save(export, steps, is_whole=True, is_complete=True, **more)
 
 
-def told(tmp_path, run="run"):
+def manifest_of(tmp_path, run="run"):
     return json.loads((tmp_path / run / "run.json").read_text())
 
 
@@ -75,7 +75,7 @@ def test_ranks_never_share_a_name(trace_writer, tmp_path):
     save(each, 4)
     each.close(LIMIT_S)
     assert each.saved == [tmp_path / "run" / "traces" / "rank3.step4.pt.trace.json.gz"]
-    window = told(tmp_path)["windows"][0]["ranks"]
+    window = manifest_of(tmp_path)["windows"][0]["ranks"]
     assert (window["3"]["state"], window["0"]["state"]) == ("saved", "missing")
 
 
@@ -116,7 +116,7 @@ def test_a_window_that_was_not_exported_is_lost_with_its_reason_and_the_next_is_
     save(each, 1, export=lambda path: None)
     save(each, 2)
     each.close(LIMIT_S)
-    assert [w["ranks"]["0"]["state"] for w in told(tmp_path)["windows"]] == ["lost", "saved"]
+    assert [w["ranks"]["0"]["state"] for w in manifest_of(tmp_path)["windows"]] == ["lost", "saved"]
     assert len(log()) == 1
     assert "rank0.1.pt.trace.json.gz wasn't written: the profiler wrote nothing" in log()[0]
 
@@ -139,38 +139,38 @@ def test_without_room_for_the_raw_file_nothing_is_exported(trace_writer, monkeyp
     save(each, 2)
     each.close(LIMIT_S)
     assert exported == []
-    assert [w["ranks"]["0"]["state"] for w in told(tmp_path)["windows"]] == ["lost", "saved"]
+    assert [w["ranks"]["0"]["state"] for w in manifest_of(tmp_path)["windows"]] == ["lost", "saved"]
     assert list((tmp_path / "run" / ".work" / "scratch").iterdir()) == []
     assert "has room for its 32 MiB" in log()[0]
 
 
 def test_a_callback_hears_of_each_trace_and_may_fail(tmp_path, log):
-    seen = []
+    reports = []
 
     def on_saved(path, window):
-        seen.append((path.name, window["state"], path.exists()))
+        reports.append((path.name, window["state"], path.exists()))
         raise KeyError("callback")
 
     schedule = cyclic(warmup=0, active=1, repeat=2)
     with Tracer(tmp_path, run="run", schedule=schedule, on_saved=on_saved) as tracer:
         for _ in tracer.steps(range(2)):
             torch.ones(2)
-    assert seen == [(f"rank0.{n}.pt.trace.json.gz", "saved", True) for n in (1, 2)]
+    assert reports == [(f"rank0.{n}.pt.trace.json.gz", "saved", True) for n in (1, 2)]
     assert log() == ["on_saved failed: KeyError: 'callback'"]  # no recording was lost
 
 
 def test_news_arrive_between_two_steps(tmp_path):
-    seen = []
+    reports = []
     schedule = cyclic(warmup=0, active=1, repeat=1)
-    with Tracer(tmp_path, run="run", schedule=schedule, on_saved=lambda path, _: seen.append(path)) as tracer:
+    with Tracer(tmp_path, run="run", schedule=schedule, on_saved=lambda path, _: reports.append(path)) as tracer:
         tracer.step()
 
         def end_step():
             tracer.step()
-            return seen
+            return reports
 
         wait_for(end_step)
-    assert tracer.saved_traces == tuple(seen)
+    assert tracer.saved_traces == tuple(reports)
 
 
 def test_a_second_recording_of_a_run_is_another_attempt_unless_it_overwrites(tmp_path):
@@ -180,8 +180,8 @@ def test_a_second_recording_of_a_run_is_another_attempt_unless_it_overwrites(tmp
             tracer.step()
         paths += tracer.saved_traces
     assert [path.relative_to(tmp_path).parts[0] for path in paths] == ["run", "run.1", "run"]
-    assert told(tmp_path)["attempt"] != told(tmp_path, "run.1")["attempt"]
-    assert [w["ranks"]["0"]["state"] for w in told(tmp_path)["windows"]] == ["saved"]
+    assert manifest_of(tmp_path)["attempt"] != manifest_of(tmp_path, "run.1")["attempt"]
+    assert [w["ranks"]["0"]["state"] for w in manifest_of(tmp_path)["windows"]] == ["saved"]
 
 
 def writer_process_of(trace_writer):
@@ -195,7 +195,7 @@ def test_a_writer_process_that_is_killed_is_replaced(trace_writer, tmp_path):
         os.kill(writer_process_of(each).pid, signal.SIGKILL)
     each.close(LIMIT_S)
     assert [path.name for path in each.saved] == [f"rank0.{n}.pt.trace.json.gz" for n in (1, 2)]
-    assert told(tmp_path)["ranks"][0]["state"] == "ended"
+    assert manifest_of(tmp_path)["ranks"][0]["state"] == "ended"
 
 
 def test_polite_signals_do_not_end_a_writer_process(trace_writer, scratch):
@@ -264,7 +264,7 @@ def test_a_kill_loses_only_what_was_being_recorded_and_is_named(tmp_path, scratc
         windows = [window["ranks"]["0"]["state"] for window in manifest["windows"]]
         return manifest["ranks"][0]["state"] == "killed" and windows == ["saved"]
 
-    manifest = wait_for(lambda: told(tmp_path / "logdir"), is_right=is_settled)
+    manifest = wait_for(lambda: manifest_of(tmp_path / "logdir"), is_right=is_settled)
     assert "since step 2" in manifest["ranks"][0]["problem"]
     wait_for(lambda: not scratch_root().exists())  # torch may leave a folder of its own beside it
 
@@ -273,7 +273,7 @@ def test_the_manifest_tells_of_a_process_before_its_first_window(tmp_path):
     with Tracer(tmp_path, run="run", schedule=cyclic(wait=10, active=1)) as tracer:
         tracer.step()
         wait_for((tmp_path / "run" / "run.json").exists)
-        (rank,) = wait_for(lambda: told(tmp_path)["ranks"])
+        (rank,) = wait_for(lambda: manifest_of(tmp_path)["ranks"])
         assert rank["state"] == "recording"
         assert Path(rank["queue"]).is_dir()  # whoever finds the run finds what remains to be written
 
@@ -308,9 +308,9 @@ def test_what_could_not_be_written_is_finished_later(tmp_path, scratch):
     (tmp_path / "logdir").touch()
     code, out, err = run(tmp_path, scratch, "")
     assert (code, out) == (0, "48.0\n"), err
-    assert "What was recorded stays in" in err
+    assert "The raw recording stays in" in err
     (spool,) = spool_folders()
     (tmp_path / "logdir").unlink()
     assert [window["state"] for window in finish_spool(spool)] == ["saved", "saved"]
     assert list(scratch.iterdir()) == []
-    assert [w["ranks"]["0"]["state"] for w in told(tmp_path / "logdir")["windows"]] == ["saved", "saved"]
+    assert [w["ranks"]["0"]["state"] for w in manifest_of(tmp_path / "logdir")["windows"]] == ["saved", "saved"]

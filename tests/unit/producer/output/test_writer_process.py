@@ -231,9 +231,9 @@ def test_what_was_put_in_the_place_of_an_earlier_trace_and_what_lies_elsewhere_s
     (run / "rank0.6.pt.trace.json.gz").write_text("the program's own")
     other.write_bytes(b"1234")
     status = run / ".work" / "status" / "rank0.json"
-    said = json.loads(status.read_text())
+    value = json.loads(status.read_text())
     windows = [{"state": "saved", "file": file, "bytes": 4} for file in ("../other.gz", str(other), None)]
-    write_json(status, {**said, "windows": [*said["windows"], *windows, "no window"]})
+    write_json(status, {**value, "windows": [*value["windows"], *windows, "no window"]})
     for left in spool.jobs():
         spool.remove(left)
     work = attempt(spool, "b")
@@ -254,10 +254,10 @@ def test_a_late_writer_process_of_an_earlier_attempt_does_not_overwrite_the_late
 def test_traces_are_written_before_any_is_uploaded(put, spool, tmp_path, uploads):
     for number in range(2):
         put(number, remote=f"s3://bucket/{number}")
-    seen = []
-    SpoolWriter(spool, lambda: seen.append((len(traces(tmp_path)), len(uploads))), places=["s3://bucket"]).work()
-    assert seen[-1] == (2, 2)
-    assert (1, 0) in seen
+    counts = []
+    SpoolWriter(spool, lambda: counts.append((len(traces(tmp_path)), len(uploads))), places=["s3://bucket"]).work()
+    assert counts[-1] == (2, 2)
+    assert (1, 0) in counts
 
 
 def test_a_process_that_was_killed_is_named(spool, put, tmp_path):

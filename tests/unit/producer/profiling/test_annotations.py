@@ -26,7 +26,7 @@ class Recorded:
 
     def __init__(self, tracer):
         (path,) = tracer.saved_traces
-        self.told = content(path)["kinetoscope"]
+        self.metadata = content(path)["kinetoscope"]
         self.top = content(path)
         self.events = self.top["traceEvents"]
         self.threads = {e["tid"]: e["args"]["name"] for e in self.events if e.get("name") == "thread_name"}
@@ -101,7 +101,7 @@ def test_own_events_and_operators_lie_on_one_clock(tmp_path):
     assert after["args"] == {"step": 0}
     (counter,) = recorded.named("train", "C")
     assert counter["args"] == {"loss": 2.5, "lr": 0.1}
-    assert recorded.told["counters"] == {"train": {"unit": "nats"}}
+    assert recorded.metadata["counters"] == {"train": {"unit": "nats"}}
 
 
 def test_warm_up_belongs_to_a_window_and_what_lies_before_does_not(tmp_path):
@@ -161,7 +161,7 @@ def test_names_with_quotes_and_of_all_scripts_survive(tmp_path):
         tracer.instant(label)
         tracer.counter(label, {label: 1})
     recorded = Recorded(tracer)
-    assert recorded.told["markers"] == {label: {"label": label, "categories": ["é"]}}
+    assert recorded.metadata["markers"] == {label: {"label": label, "categories": ["é"]}}
     assert len(recorded.named(label)) == len(recorded.named(label, "i")) == 1
     assert recorded.named(label, "C")[0]["args"] == {label: 1}
 
@@ -173,9 +173,9 @@ def test_no_marker_passes_for_a_step_and_each_has_a_name_of_its_own(tmp_path):
             with tracer.marker(label), tracer.marker(label, args={"on": "a track of its own"}):
                 work()
     recorded = Recorded(tracer)
-    told = recorded.told["markers"]
-    assert sorted(marker["label"] for marker in told.values()) == sorted(labels)
-    assert {"marker ProfilerStep#7", "marker", "e", "é", "?"} <= set(told)
+    markers = recorded.metadata["markers"]
+    assert sorted(marker["label"] for marker in markers.values()) == sorted(labels)
+    assert {"marker ProfilerStep#7", "marker", "e", "é", "?"} <= set(markers)
     names = [event["name"] for event in recorded.top["traceEvents"] if event.get("cat") == "user_annotation"]
     assert [name for name in names if name.startswith("ProfilerStep")] == ["ProfilerStep#0"]  # the Tracer's
     assert {name: names.count(name) for name in ("e", "é", "?")} == {"e": 2, "é": 2, "?": 2}
@@ -193,7 +193,7 @@ def test_a_counter_takes_tensors_as_they_are_now_and_leaves_out_what_is_no_numbe
     assert [e["args"] for e in recorded.named("train", "C")] == [{"loss": 1.5, "total": 2, "unknown": None}]
     assert recorded.named("bad", "C") == []
     assert [r.getMessage() for r in caplog.records] == [
-        "Counter 'bad' was left out: a tensor of 2 elements is no number"
+        "Counter 'bad' was left out: a tensor of 2 elements isn't a number"
     ]
 
 
@@ -269,25 +269,25 @@ def test_what_can_not_say_what_it_is_costs_its_own_text_and_no_recording(tmp_pat
             tracer.counter("huge", value=10**400)
             work()
             tracer.step()
-    found = [event for path in tracer.saved_traces for event in content(path)["traceEvents"]]
-    assert [e["args"] for e in found if e.get("name") == "moment"] == [{"thing": "(Mute: KeyError)"}] * 2
-    assert [e["args"] for e in found if e.get("name") == "huge"] == [{"value": None}] * 2
+    events = [event for path in tracer.saved_traces for event in content(path)["traceEvents"]]
+    assert [e["args"] for e in events if e.get("name") == "moment"] == [{"thing": "(Mute: KeyError)"}] * 2
+    assert [e["args"] for e in events if e.get("name") == "huge"] == [{"value": None}] * 2
 
 
 def test_the_program_s_objects_are_let_go_when_no_window_can_have_them_any_more(tmp_path):
     class Thing:
         pass
 
-    held = []
+    is_alive = []
     with Tracer(tmp_path, run="run", schedule=cyclic(wait=1, warmup=0, active=1)) as tracer:
         for _ in range(4):
             thing = Thing()
             tracer.instant("moment", thing=thing)
             thing = weakref.ref(thing)
-            held.append(thing() is not None)
+            is_alive.append(thing() is not None)
             tracer.step()
-            held.append(thing() is not None)
-    assert held == [False, False, True, False, False, False, False, False]
+            is_alive.append(thing() is not None)
+    assert is_alive == [False, False, True, False, False, False, False, False]
 
 
 def test_markers_that_are_never_finished_do_not_pile_up(tmp_path, log):

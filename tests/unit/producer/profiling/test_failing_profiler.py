@@ -53,9 +53,9 @@ def assert_named_once(run, step, words, log):
     ((status,),) = [status.left_out for status in rank_statuses(run)]
     assert words in status["problem"]
     checked = CliRunner().invoke(commands, ["check", str(run)])
-    said = checked.output or str(checked.exception)
+    output = checked.output or str(checked.exception)
     assert checked.exit_code == 1
-    assert said.count(words) == 1
+    assert output.count(words) == 1
 
 
 SCHEDULES = {

@@ -35,7 +35,7 @@ def test_a_key_that_tracer_has_an_argument_for_is_refused(tmp_path, key):
         ("acc_events", "profiler='acc_events': it must be a mapping"),
         ([("acc_events", True)], "it must be a mapping"),
         ({"experimental_config": {"verbose": True}}, "experimental_config={'verbose': True}"),
-        ({"custom_trace_id_callback": "an id"}, "custom_trace_id_callback='an id' is no function"),
+        ({"custom_trace_id_callback": "an id"}, "custom_trace_id_callback='an id' isn't callable"),
     ],
 )
 def test_what_can_never_work_is_refused(tmp_path, arguments, message):

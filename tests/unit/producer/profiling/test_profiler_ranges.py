@@ -45,17 +45,17 @@ class Itt:
     """What a tool that listens to ITT is told of one thread: ranges end in the reverse order of their beginning."""
 
     def __init__(self):
-        self.open, self.told = [], []
+        self.open, self.calls = [], []
 
     def range_push(self, name):
         self.open.append(name)
-        self.told.append(("push", name))
+        self.calls.append(("push", name))
 
     def range_pop(self):
-        self.told.append(("pop", self.open.pop()))
+        self.calls.append(("pop", self.open.pop()))
 
     def mark(self, name):
-        self.told.append(("mark", name))
+        self.calls.append(("mark", name))
 
 
 def test_what_is_recorded_is_told_as_itt_ranges_that_nest(monkeypatch):
@@ -72,7 +72,7 @@ def test_what_is_recorded_is_told_as_itt_ranges_that_nest(monkeypatch):
     itt_mark('a "checkpoint"')
     ranges.end_step()
     ranges.end(inner)
-    assert itt.told == [
+    assert itt.calls == [
         ("push", "ProfilerStep#3"),
         ("push", "epreuve"),
         ("push", "inner"),
@@ -94,4 +94,4 @@ def test_a_torch_without_itt_is_told_nothing(monkeypatch):
     ranges.begin_step(0)
     ranges.end_step()
     itt_mark("now")
-    assert itt.told == []
+    assert itt.calls == []

@@ -99,11 +99,11 @@ def test_markers_counters_and_operators_lie_in_their_steps(ranks):
                 t for name in ("forward", "aten::mm") for t in times(trace, name) if begin <= t[0] and t[1] <= end
             ]
             assert len(inside) == 2
-            told = next(row for row in trace["kinetoscope"]["step_times_ns"] if row[0] == number)
+            row_of_step = next(row for row in trace["kinetoscope"]["step_times_ns"] if row[0] == number)
             offset = trace["kinetoscope"]["clock"]["offset_ns"]
             # The program's own clock brackets what the profiler recorded, to what a range's own start and end cost.
-            assert told[1] - offset <= begin + 1_000_000
-            assert told[2] - offset >= begin
+            assert row_of_step[1] - offset <= begin + 1_000_000
+            assert row_of_step[2] - offset >= begin
             counter = [e for e in trace["traceEvents"] if e.get("name") == "train" and e["args"]["step"] == number]
             at = round(counter[0]["ts"] * 1000) + trace["baseTimeNanoseconds"] - offset
             assert begin <= at <= end

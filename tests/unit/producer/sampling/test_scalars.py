@@ -60,11 +60,11 @@ def test_steps_and_windows_become_points_of_a_run(tmp_path):
             json.dumps([["s", 1, 2 * S, 3 * S, S // 4, 32, 64]]),
         ),
     )
-    found = curves(tmp_path / "run")
-    assert found["steps/duration_s"] == [(1, 0.5), (2, 0.25)]
-    assert found["steps/samples_per_s"] == [(1, 64.0), (2, 128.0)]
-    assert found["steps/tokens_per_s"] == [(2, 256.0)]
-    parts = {tag: points for tag, points in found.items() if tag.startswith("windows/")}
+    points_by_tag = curves(tmp_path / "run")
+    assert points_by_tag["steps/duration_s"] == [(1, 0.5), (2, 0.25)]
+    assert points_by_tag["steps/samples_per_s"] == [(1, 64.0), (2, 128.0)]
+    assert points_by_tag["steps/tokens_per_s"] == [(2, 256.0)]
+    parts = {tag: points for tag, points in points_by_tag.items() if tag.startswith("windows/")}
     ((step, length),) = parts.pop("windows/step_s")
     assert step == 6
     assert length > 0
@@ -73,12 +73,12 @@ def test_steps_and_windows_become_points_of_a_run(tmp_path):
 
 def test_the_training_only_notes_and_another_process_writes(tmp_path, monkeypatch):
     monkeypatch.setattr(scalars, "EVERY_S", 0.01)
-    noted = CurveSender(tmp_path / "run", deque(("s", number, 0, S + number, 2 * S, 8, None) for number in range(3)))
-    noted.close()
+    sender = CurveSender(tmp_path / "run", deque(("s", number, 0, S + number, 2 * S, 8, None) for number in range(3)))
+    sender.close()
     wait_for(lambda: (tmp_path / "run").exists() and len(curves(tmp_path / "run").get("steps/duration_s", ())) == 3)
-    found = curves(tmp_path / "run")
-    assert found["steps/duration_s"] == [(1, 2.0), (2, 2.0), (3, 2.0)]
-    assert found["steps/samples_per_s"] == [(1, 4.0), (2, 4.0), (3, 4.0)]
+    points_by_tag = curves(tmp_path / "run")
+    assert points_by_tag["steps/duration_s"] == [(1, 2.0), (2, 2.0), (3, 2.0)]
+    assert points_by_tag["steps/samples_per_s"] == [(1, 4.0), (2, 4.0), (3, 4.0)]
     assert obstacle(tmp_path / "run") == ""
 
 
@@ -105,7 +105,7 @@ def test_rank_0_writes_and_others_where_they_are_asked_to(tmp_path, monkeypatch,
 
 def test_only_rank_0_has_the_windows_taken_apart(tmp_path, monkeypatch):
     monkeypatch.setenv(scalars.SWITCH, "on")
-    noted = []
+    windows = []
 
     class Taken:
         is_closed = False
@@ -114,7 +114,7 @@ def test_only_rank_0_has_the_windows_taken_apart(tmp_path, monkeypatch):
             pass
 
         def window(self, path, steps):
-            noted.append((path, steps))
+            windows.append((path, steps))
 
     monkeypatch.setattr(scalars, "CurveSender", Taken)
     for rank in range(2):
@@ -122,7 +122,7 @@ def test_only_rank_0_has_the_windows_taken_apart(tmp_path, monkeypatch):
         each.attach(lambda is_late, rank=rank: (RankInfo(rank, 2), tmp_path), [])
         each.poll()
         each.window(tmp_path / f"rank{rank}", 5)
-    assert noted == [(tmp_path / "rank0", 5)]
+    assert windows == [(tmp_path / "rank0", 5)]
 
 
 def test_curves_of_nobody_knows_whom_are_refused(tmp_path):
@@ -133,13 +133,13 @@ def test_curves_of_nobody_knows_whom_are_refused(tmp_path):
 def test_nothing_is_written_where_another_program_writes(tmp_path):
     (tmp_path / "events.out.tfevents.1.host.1.0").touch()
     assert "another program" in obstacle(tmp_path)
-    noted = CurveSender(tmp_path, deque([("s", 0, 0, S, S, None, None)]))
-    noted.close()
+    sender = CurveSender(tmp_path, deque([("s", 0, 0, S, S, None, None)]))
+    sender.close()
     assert [path.name for path in tmp_path.iterdir()] == ["events.out.tfevents.1.host.1.0"]
 
 
 def test_a_folder_that_can_t_be_made_costs_the_curves_alone(tmp_path, caplog):
     (tmp_path / "file").touch()
-    noted = CurveSender(tmp_path / "file" / "run", deque([("s", 0, 0, S, S, None, None)]))
-    noted.close()
+    sender = CurveSender(tmp_path / "file" / "run", deque([("s", 0, 0, S, S, None, None)]))
+    sender.close()
     assert "can't be written" not in caplog.text

@@ -36,8 +36,8 @@ def proc(tmp_path):
     return tmp_path
 
 
-def told(found):
-    return {(r.counter, r.series): (r.value, r.unit, r.is_sum) for r in found}
+def by_series(readings):
+    return {(r.counter, r.series): (r.value, r.unit, r.is_sum) for r in readings}
 
 
 def test_linux_tells_what_the_machine_uses(proc):
@@ -45,17 +45,17 @@ def test_linux_tells_what_the_machine_uses(proc):
     (cpu,) = samplers.cpu(linux)
     assert (cpu.value, cpu.whole, cpu.unit) == (150, 1000, "fraction")
     assert linux.memory()["virtual"] == Memory(1000 * 1024, 600 * 1024, 1024)
-    assert told(samplers.memory(linux)) == {
+    assert by_series(samplers.memory(linux)) == {
         ("memory", "used"): (600 * 1024, "bytes", False),
         ("swap", "used"): (6 * 1024, "bytes", False),
     }
     assert linux.disks()["sda"] == Disk(1, 3, 200 * 512, 400 * 512, 5, 6, 1500)
-    disks = told(samplers.disk(linux))
+    disks = by_series(samplers.disk(linux))
     assert {name for name, _ in disks} == {"disk/sda", "disk/sda busy", "disk/nvme0n1", "disk/nvme0n1 busy"}
     assert disks["disk/sda", "read"] == (200 * 512, "bytes/s", True)
     assert disks["disk/sda", "written"] == (400 * 512, "bytes/s", True)
     assert disks["disk/sda busy", "busy"] == (1.5, "fraction", True)
-    assert told(samplers.network(linux)) == {
+    assert by_series(samplers.network(linux)) == {
         ("network/eth0", "received"): (1000, "bytes/s", True),
         ("network/eth0", "sent"): (2000, "bytes/s", True),
     }
@@ -84,8 +84,8 @@ def test_psutil_tells_the_same_where_there_is_no_proc(monkeypatch):
     here = procfs.system_stats()
     assert here.disks() == {"disk0": Disk(7, 8, 1, 2)}
     assert here.memory() == {"virtual": Memory(10, 6, 3), "swap": Memory(9, 1, 8)}
-    found = [r for what in ("cpu", "memory", "disk", "network", "process") for r in getattr(samplers, what)(here)]
-    assert {(r.counter, r.series, r.value) for r in found} == {
+    readings = [r for what in ("cpu", "memory", "disk", "network", "process") for r in getattr(samplers, what)(here)]
+    assert {(r.counter, r.series, r.value) for r in readings} == {
         ("cpu", "used", 3.0), ("memory", "used", 6), ("swap", "used", 1), ("disk/disk0", "read", 1), ("disk/disk0", "written", 2),
         ("network/en0", "received", 3), ("network/en0", "sent", 4), ("process cpu", "cores", 3.0), ("process memory", "resident", 5),
     }  # fmt: skip

@@ -79,18 +79,18 @@ def test_what_can_not_be_followed_is_refused_with_a_reason(value):
 
 def test_a_request_is_taken_once_however_many_look(tmp_path):
     write_request(tmp_path, Request(steps=7))
-    found, start = [], threading.Barrier(8)
+    requests, start = [], threading.Barrier(8)
 
     def look():
         start.wait()
-        found.append(take_request(tmp_path))
+        requests.append(take_request(tmp_path))
 
     threads = [threading.Thread(target=look) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [request.steps for request in found if request] == [7]
+    assert [request.steps for request in requests if request] == [7]
     assert list((tmp_path / WORK).iterdir()) == []
 
 

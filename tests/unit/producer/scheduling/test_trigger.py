@@ -277,19 +277,19 @@ def test_of_many_proposals_for_a_number_the_first_one_is_the_plan(tmp_path, kind
 
     store = dist.HashStore() if kind == "store" else dist.FileStore(str(tmp_path / "store"), 1)
     assert log().read(0) is None
-    said, start = [], threading.Barrier(6)
+    texts, start = [], threading.Barrier(6)
 
     def propose(index):
         start.wait()
-        said.append(log().propose(0, f"text {index}"))
+        texts.append(log().propose(0, f"text {index}"))
 
     threads = [threading.Thread(target=propose, args=(index,)) for index in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(said) == 6
-    assert set(said) == {log().read(0)}
+    assert len(texts) == 6
+    assert set(texts) == {log().read(0)}
     assert log().read(1) is None
 
 

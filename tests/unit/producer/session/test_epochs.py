@@ -12,13 +12,13 @@ from kinetoscope.progress import Progress
 
 def windows(tracer):
     """Reason, first and last step, and the steps in it, of each window."""
-    found = []
+    facts = []
     for path in tracer.saved_traces:
         trace = json.loads(gzip.decompress(path.read_bytes()))
-        told = trace["kinetoscope"]
+        metadata = trace["kinetoscope"]
         names = [e["name"] for e in trace["traceEvents"] if str(e.get("name")).startswith("ProfilerStep")]
-        found.append((told["reason"], told["step_first"], told["step_last"], sorted(names)))
-    return found
+        facts.append((metadata["reason"], metadata["step_first"], metadata["step_last"], sorted(names)))
+    return facts
 
 
 def steps(first, last):
@@ -47,9 +47,9 @@ def test_epochs_samples_and_tokens_are_counted(tmp_path):
 def test_an_epoch_s_schedule_begins_anew_and_a_window_ends_with_the_epoch(tmp_path, loader):
     with Tracer(tmp_path, run="run", schedule=cyclic(warmup=1, active=9, per="epoch")) as tracer:
         train(tracer, loader, epochs=2)
-    found = windows(tracer)
-    assert [(reason, first, last) for reason, first, last, _ in found] == [("epoch", 1, 2), ("epoch", 4, 5)]
-    assert [names[:2] for *_, names in found] == [steps(1, 2), steps(4, 5)]  # without a length a last wait follows
+    facts = windows(tracer)
+    assert [(reason, first, last) for reason, first, last, _ in facts] == [("epoch", 1, 2), ("epoch", 4, 5)]
+    assert [names[:2] for *_, names in facts] == [steps(1, 2), steps(4, 5)]  # without a length a last wait follows
 
 
 @pytest.mark.parametrize("loader", [lambda: [0, 1], lambda: iter([0, 1])], ids=["length", "no length"])
@@ -85,8 +85,8 @@ def test_a_resumed_training_numbers_its_steps_on_and_its_schedule_anew(tmp_path)
         train(tracer, lambda: [0, 1, 2], epochs=1)
     assert windows(tracer) == [("schedule", 101, 101, steps(101, 101))]
     assert tracer.saved_traces[0].name == "rank0.102.pt.trace.json.gz"
-    told = json.loads(gzip.decompress(tracer.saved_traces[0].read_bytes()))["kinetoscope"]["progress"]
-    assert (told["epoch"], told["batch_in_epoch"], told["sample"]) == (3, 12, 400)
+    metadata = json.loads(gzip.decompress(tracer.saved_traces[0].read_bytes()))["kinetoscope"]["progress"]
+    assert (metadata["epoch"], metadata["batch_in_epoch"], metadata["sample"]) == (3, 12, 400)
 
 
 def test_a_window_that_lasts_too_long_ends_at_the_next_step(tmp_path):

@@ -10,19 +10,19 @@ MOST = 10
 
 def calls(function):
     """The Python functions that a call makes."""
-    made = []
-    sys.setprofile(lambda frame, event, _: made.append(frame.f_code.co_qualname) if event == "call" else None)
+    names = []
+    sys.setprofile(lambda frame, event, _: names.append(frame.f_code.co_qualname) if event == "call" else None)
     try:
         function()
     finally:
         sys.setprofile(None)
-    return made
+    return names
 
 
 def test_a_step_that_is_not_recorded_calls_few_functions(tmp_path):
     with Tracer(tmp_path, run="run", schedule=cyclic(wait=1000)) as tracer:
         tracer.step()
-        made = min((calls(tracer.step) for _ in range(20)), key=len)  # some times a second it looks around
+        names = min((calls(tracer.step) for _ in range(20)), key=len)  # some times a second it looks around
         assert tracer.completed_steps == 21
-    assert len(made) <= MOST, made
-    assert "Supervisor.end_step" in made
+    assert len(names) <= MOST, names
+    assert "Supervisor.end_step" in names

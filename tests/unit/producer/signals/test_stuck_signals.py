@@ -15,30 +15,30 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def listening():
     """What was told, and the time that passes, of signals that are handled by doing nothing."""
     before = signal.signal(signal.SIGTERM, lambda *_: None)
-    told, now = [], [0.0]
-    signals = StuckSignals(told.append, lambda: now[0])
+    reports, now = [], [0.0]
+    signals = StuckSignals(reports.append, lambda: now[0])
     signals.begin()
-    yield signals, told, now
+    yield signals, reports, now
     signals.end()
     signal.signal(signal.SIGTERM, before)
 
 
 def test_a_signal_is_told_of_once_when_nothing_came_of_it(listening):
-    signals, told, now = listening
+    signals, reports, now = listening
     signals.check()
     for _ in range(2):
         os.kill(os.getpid(), signal.SIGTERM)
     signals.check()
     now[0] = PATIENCE_S / 2
     signals.check()
-    assert told == []
+    assert reports == []
     for now[0] in (PATIENCE_S, 3 * PATIENCE_S):
         signals.check()
-    assert told == ["sigterm"]
+    assert reports == ["sigterm"]
 
 
 def test_a_forked_process_has_signals_of_its_own(listening):
-    signals, told, now = listening
+    signals, reports, now = listening
     pid = os.fork()
     if not pid:
         signal.raise_signal(signal.SIGTERM)  # its handler does nothing
@@ -47,7 +47,7 @@ def test_a_forked_process_has_signals_of_its_own(listening):
     signals.check()
     now[0] = PATIENCE_S
     signals.check()
-    assert told == []
+    assert reports == []
 
 
 def test_who_listened_before_goes_on_to(listening):
