@@ -313,25 +313,25 @@ class Tracer:
             trace_writer.reason = supervisor.end_signal or reason
             self._controller.stop()
             supervisor.end(trace_writer.reason)
-            shortfall = self._shortfall()
-            trace_writer.end(reason=trace_writer.reason, problem=shortfall, steps_completed=self._counter.batch)
+            no_window_reason = self._no_window_reason()
+            trace_writer.end(reason=trace_writer.reason, problem=no_window_reason, steps_completed=self._counter.batch)
         supervisor.uninstall()
         trace_writer.close(timeout_s)
         with self._error_log.catch("The curves of steps couldn't be closed"):
             self._curves.close()
         self._probe.close()  # last: it may wait, and a signal may come meanwhile
-        if shortfall is not None:
-            _LOG.warning("%s.", shortfall)
+        if no_window_reason is not None:
+            _LOG.warning("%s.", no_window_reason)
         elif trace_writer.lost > 1:
             _LOG.warning("%d recordings were lost, %d saved.", trace_writer.lost, len(trace_writer.saved))
 
-    def _shortfall(self) -> str | None:
+    def _no_window_reason(self) -> str | None:
         """Return why no window was recorded although nothing failed; None if one was recorded, or something failed."""
         if self._trace_writer.recorded or self._error_log.count or self._schedule is on_request:
             return None
         if not self._selection.is_selected:
             return self._selection.empty_reason(current_rank_info())
-        return self._actions.shortfall()
+        return self._actions.no_window_reason()
 
     # Steps and epochs
 

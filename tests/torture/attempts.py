@@ -1,7 +1,7 @@
-"""A training of two ranks over gloo that torchrun starts anew when one dies, as one does in the first attempt.
+"""A training of two ranks over gloo that torchrun restarts when one dies, as one does in the first attempt.
 
-Run by torchrun as `attempts.py FOLDER`. After it trained the second time, only rank 1 is to record; then rank 0 is
-asked to, by its number.
+Run by torchrun as `attempts.py FOLDER`. After the second attempt, only rank 1 is selected to record; then a
+request names rank 0.
 """
 
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from torch.testing._internal.distributed import fake_pg  # noqa: F401  the backend that talks to nobody
+from torch.testing._internal.distributed import fake_pg  # noqa: F401  the backend without communication
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -42,7 +42,7 @@ class Job:
 
     @property
     def words(self):
-        """What it said on standard error."""
+        """Its standard error."""
         return (self.folder / "stderr").read_text()
 
     def wait_for_file(self, name, limit_s=LIMIT_S):

@@ -1,6 +1,6 @@
 """Trainings on a small disk, run as `disks.py FOLDER` where FOLDER/small is one: in a file system of this process alone.
 
-The second window finds no room beside the first one, or the profiler's file finds none in the scratch folder.
+The second window has no room next to the first one, or the profiler's file finds none in the scratch folder.
 """
 
 import sys

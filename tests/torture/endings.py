@@ -38,7 +38,7 @@ def trained(name, end, steps=8, **options):
 
 
 def ends(_tracer):
-    """The process is told to end."""
+    """The process gets SIGTERM."""
     os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -139,7 +139,7 @@ def on_a_signal_that_asks(name):
 
 
 def after_a_slow_step(name):
-    """Nothing is scheduled and nobody asks, but one step takes much longer than the others."""
+    """Nothing is scheduled or requested, but one step takes much longer than the others."""
     with Tracer(FOLDER, run=name, schedule=on_request, slow_step=3) as tracer:
         for step in range(40):
             work()

@@ -27,6 +27,6 @@ def main(queue, parent, places):
 def _is_over(queue, parent):
     try:
         state = json.loads((queue / "process.json").read_text())["state"]
-    except FileNotFoundError:  # somebody deleted the queue
+    except FileNotFoundError:  # the spool was deleted
         state = "ended"
     return os.getppid() != parent or state == "ended"

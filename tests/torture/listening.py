@@ -1,4 +1,4 @@
-"""A training of several ranks over gloo that goes on until it is ended; nothing is recorded unless somebody asks.
+"""A training of several ranks over gloo that goes on until it is ended; nothing is recorded unless requested.
 
 Run by torchrun, or alone, as `listening.py FOLDER`.
 """

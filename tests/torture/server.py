@@ -1,4 +1,4 @@
-"""Imports torch once, and forks a process for each training that it is asked for: importing takes longer than training.
+"""Imports torch once, and forks a process for each requested training: importing takes longer than training.
 
 It reads one request a line, in JSON, and answers with one line:
 
@@ -67,7 +67,7 @@ def become(folder, environ, *, is_weak):
         opened = os.open(file, flags | os.O_APPEND, 0o600)
         os.dup2(opened, descriptor)
         os.close(opened)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever starts the tests may have them ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # they may be ignored in the process that runs the tests
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
@@ -95,7 +95,7 @@ def stopped(pid, limit_s):
 
 
 def main():
-    """Answer until nobody asks any more."""
+    """Answer requests until the end of the input."""
     torch.set_num_threads(1)
     for line in sys.stdin:
         request = json.loads(line)

@@ -11,7 +11,7 @@ from support.waiting import wait_for
 JOB = Path(__file__).with_name("blocked.py")
 
 
-def test_a_rank_that_hangs_in_a_collective_says_that_it_was_told_to_end(tmp_path):
+def test_a_rank_that_hangs_in_a_collective_reports_the_signal(tmp_path):
     processes = [started(str(JOB), str(tmp_path), str(rank)) for rank in range(2)]
     run = tmp_path / "logdir" / "job"
 

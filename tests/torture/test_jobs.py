@@ -66,7 +66,7 @@ def test_a_job_that_goes_on_in_the_folder_of_one_that_was_killed_leaves_its_jour
     assert_job(second, Truth({**FIRST, **SECOND}, ranks), tmp_path / "logdir", "job")
 
 
-def test_a_run_that_was_moved_is_still_told_about_truly(server, tmp_path):
+def test_a_moved_run_is_still_reported_correctly(server, tmp_path):
     job = server.start(tmp_path, at="second window", event="SIGKILL")
     assert job.ended() == -signal.SIGKILL, job.words
     moved = tmp_path / "elsewhere" / "renamed"

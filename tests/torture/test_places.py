@@ -22,7 +22,7 @@ WHOLE = Truth({**FIRST, **SECOND}, ENDED)
 
 
 @pytest.mark.parametrize("phase", ["warmup", "window", "merging", "between", "second window"])
-def test_a_logdir_that_is_deleted_is_made_again(server, tmp_path, phase):
+def test_a_deleted_logdir_is_created_again(server, tmp_path, phase):
     job = server.start(tmp_path, at=phase, event="remove_logdir")
     assert job.ended() == 0, job.words
     if phase in ("between", "second window"):
@@ -33,7 +33,7 @@ def test_a_logdir_that_is_deleted_is_made_again(server, tmp_path, phase):
 
 @pytest.mark.parametrize("event", ["remove_scratch", "remove_scratch_itself"])
 @pytest.mark.parametrize("phase", ["warmup", "window", "between", "second window"])
-def test_a_scratch_folder_that_is_deleted_is_made_again(server, tmp_path, phase, event):
+def test_a_deleted_scratch_folder_is_created_again(server, tmp_path, phase, event):
     job = server.start(tmp_path, at=phase, event=event)
     assert job.ended() == 0, job.words
     job.scratch.mkdir(exist_ok=True)
@@ -63,7 +63,7 @@ def test_a_window_that_has_no_room_in_scratch_is_named(server, tmp_path):
     job.holds(Truth(FIRST, ENDED, lost=1, names=("rank 0", r"\b10\b", "is that disk full")))
 
 
-def test_a_window_that_has_no_room_beside_the_others_is_finished_later(server, tmp_path):
+def test_a_window_without_disk_space_is_finished_later(server, tmp_path):
     job = server.start(tmp_path, at="between", event="limit_writer_s_files")
     assert job.ended() == 0, job.words
     assert "`kinetoscope recover` tries again" in job.words
@@ -75,7 +75,7 @@ def test_a_disk_that_is_full_costs_nothing_once_it_has_room(tmp_path):
     mount = f"mount -t tmpfs -o size=128k tmpfs {shlex.quote(str(tmp_path / 'small'))}"
     inside = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"]), "sh", "-c"]
     if shutil.which("unshare") is None or subprocess.run([*inside, mount], capture_output=True, check=False).returncode:
-        pytest.skip("this system lets nobody mount a disk of a process's own")
+        pytest.skip("this system doesn't allow a process to mount its own disk")
     job = shlex.join([sys.executable, str(DISKS), str(tmp_path)])
     done = subprocess.run(
         [*inside, f"{mount} && exec {job}"], capture_output=True, text=True, env=ENVIRON, timeout=120, check=False
@@ -122,7 +122,7 @@ def test_a_logdir_that_is_a_file_costs_the_windows_and_not_the_training(server, 
     assert (tmp_path / "logdir").read_text() == "mine"
 
 
-def test_a_file_that_somebody_deletes_is_named(server, tmp_path):
+def test_a_deleted_file_is_named(server, tmp_path):
     job = server.start(tmp_path)
     assert job.ended() == 0, job.words
     (job.run / "rank0.5.pt.trace.json.gz").unlink()
@@ -130,7 +130,7 @@ def test_a_file_that_somebody_deletes_is_named(server, tmp_path):
 
 
 @pytest.mark.parametrize("event", ["SIGTERM", "SIGKILL"])
-def test_a_training_that_dies_after_its_folders_went_tells_what_it_can(server, tmp_path, event):
+def test_a_training_that_dies_after_its_folders_were_deleted_reports_what_it_can(server, tmp_path, event):
     job = server.start(tmp_path, at="second window", event=event, first="remove_scratch")
     assert job.ended() == -getattr(signal, event), job.words
     if event == "SIGTERM":

@@ -37,7 +37,7 @@ class Launched:
 
     @property
     def words(self):
-        """What they said on standard error."""
+        """Their standard error."""
         return (self.folder / "stderr").read_text()
 
     def wait_for(self, ask):
@@ -93,7 +93,7 @@ def test_when_one_rank_dies_between_two_windows_nothing_is_lost(launch):
     job.holds(Truth(FIRST, {0: Rank("dead", None, 5, recovered=5), 1: Rank("ended", PEER_DIED, 5)}))
 
 
-def test_where_a_rank_hangs_is_said_and_what_was_recorded_is_saved_when_the_job_is_ended(launch):
+def test_a_hang_is_reported_and_the_recording_saved_when_the_job_ends(launch):
     job = launch(rank=1, at="second window", event="hang")
     run = job.folder / "logdir" / "job"
     job.wait_for(run.exists)
@@ -123,7 +123,7 @@ def test_an_attempt_that_died_and_the_one_that_torchrun_starts_after_it_each_hav
     job.holds(Truth({**FIRST, **SECOND}, {rank: Rank("ended", "end", 12) for rank in range(2)}), run="job.1")
 
 
-def test_a_job_whose_launcher_is_told_to_end_saves_what_it_has(launch):
+def test_a_job_whose_launcher_gets_sigterm_saves_what_it_has(launch):
     job = launch(rank=0, at="window", event="pause")
     job.wait_for((job.folder / "paused").exists)
     job.process.send_signal(signal.SIGTERM)

@@ -48,7 +48,7 @@ def window(process, run, ranks, earlier):
 
 
 def recording(run, request, ranks):
-    """Whether so many ranks are in the window of a request; a status may still tell of an earlier window."""
+    """Whether this many ranks are in the window of a request; a status may still have an earlier window."""
     return lambda: len([s for s in rank_statuses(run) if s.is_recording and request.id in requests_of(s)]) == ranks
 
 

@@ -24,7 +24,7 @@ from kinetoscope_tb.cli.commands import main
 from support.processes import steps_of, traces_in
 
 LIMIT_S = 60
-ALLOWED = re.compile(  # what may lie below a run's folder, beside its traces
+ALLOWED = re.compile(  # what may be below a run's folder, next to its traces
     r"run\.json"
     r"|\.work(/status|/plans|/done)?"
     r"|\.work/attempt"
@@ -92,7 +92,7 @@ class Truth:
         lost: How many recordings were lost.
         names: What `check` says of them: patterns that its words must hold.
         finished: The traces that `recover` makes of what lies in the scratch folder, by rank and span.
-        deleted: Traces that were saved and deleted by somebody, by rank and span.
+        deleted: Traces that were saved and then deleted, by rank and span.
         lost_after: How many are lost for good, after `recover`.
         leaves_queue: Whether an empty queue may stay until `recover`: the launcher's signal came after the writer's end
             and before the training could clear up.
@@ -112,7 +112,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What a command said: its exit status, and its words on both streams."""
+    """The result of a command: its exit status and output."""
 
     status: int
     out: str
@@ -202,7 +202,7 @@ def assert_truth(run: Path, scratch: Path, truth: Truth) -> None:
 
 
 def assert_tidy(run: Path, scratch: Path) -> None:
-    """Nothing is left half done, neither beside the traces nor in the scratch folder."""
+    """Nothing is left unfinished, neither next to the traces nor in the scratch folder."""
     below = [path.relative_to(run).as_posix() for path in run.rglob("*")]
     odd = [name for name in below if ALLOWED.fullmatch(name) is None and parse(name) is None]
     assert odd == []
@@ -230,7 +230,7 @@ def assert_windows(run: Path, windows: dict[tuple[int, int], Window]) -> None:
 
 
 def assert_manifest(run: Path, keys: set[tuple[int, int]], truth: Truth) -> None:
-    """`run.json` calls saved what is there, or was until somebody deleted it, and nothing else."""
+    """`run.json` lists as saved exactly the traces that exist, or existed until they were deleted."""
     if truth.finished and not (run / "run.json").exists():  # everybody was killed before the first word
         return
     manifest = json.loads((run / "run.json").read_text())

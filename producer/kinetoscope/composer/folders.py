@@ -49,7 +49,7 @@ def claim_folder(template: str, state: State, *, overwrite: bool) -> Path:
     folder = Path(format_name(template, run_values(state))).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     existing = None if overwrite else first_file(folder)
-    if not overwrite and _is_bad_anywhere(is_bad_here=existing is not None):
+    if not overwrite and _is_occupied_anywhere(is_occupied_here=existing is not None):
         where = (
             f"{folder} contains {existing.relative_to(folder)}" if existing else f"{folder} isn't empty on another rank"
         )
@@ -67,21 +67,21 @@ def first_file(folder: Path) -> Path | None:
     return None
 
 
-def _is_bad_anywhere(*, is_bad_here: bool) -> bool:
+def _is_occupied_anywhere(*, is_occupied_here: bool) -> bool:
     """Whether the folder of any rank has files; waits for all ranks, since the first one to continue may write at once.
 
     The wait for a rank that never arrives ends after a timeout.
     """
     store = default_store() if is_distributed() else None
     if store is None:
-        return is_bad_here
+        return is_occupied_here
     key, size = f"kinetoscope/folder/{next(_count)}", current_rank_info().world_size
     try:
-        bad = store.add(f"{key}/bad", int(is_bad_here))
+        bad = store.add(f"{key}/bad", int(is_occupied_here))
         if store.add(f"{key}/seen", 1) >= size:
             store.set(f"{key}/all", "")
         store.wait([f"{key}/all"], _PATIENCE)
         bad = store.add(f"{key}/bad", 0)
     except RuntimeError:  # the store's server is gone, or the wait timed out
-        return is_bad_here
+        return is_occupied_here
     return bool(bad)

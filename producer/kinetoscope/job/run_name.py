@@ -76,7 +76,7 @@ class Run:
         self._started = time.strftime("%Y%m%d-%H%M%S")
         self.token = ""
         """The attempt's token, common to its processes; empty before the name is resolved."""
-        self.is_sure = True
+        self.is_certain = True
         """Whether all processes with the token certainly belong to one job."""
 
     @property
@@ -106,13 +106,13 @@ class Run:
         if not facts.text or rank_info.world_size < 2:
             return own
         with suppress(OSError, UsageError):  # then no other process can write there either, or the name exists already
-            existing, self.is_sure = join_attempt(self._logdir, facts, own, rank_info.global_rank)
+            existing, self.is_certain = join_attempt(self._logdir, facts, own, rank_info.global_rank)
             own = replace(existing, name=self._requested_name or validate_run_name(existing.name))
         if store is not None and agreed is not None:
             with suppress(ValueError, TypeError):
-                answer = store.agree(f"{key}/joined", json.dumps([asdict(own), self.is_sure]))
+                answer = store.agree(f"{key}/joined", json.dumps([asdict(own), self.is_certain]))
                 if answer is not None:
-                    attempt, self.is_sure = json.loads(answer)
+                    attempt, self.is_certain = json.loads(answer)
                     own = Attempt(**attempt)
         return own
 

@@ -137,14 +137,14 @@ def latest_of(lines: Sequence[list[Any]]) -> tuple[list[int] | None, list[tuple[
 
 
 def _is_step(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 3 and all(is_moment(number) for number in value)
+    return isinstance(value, list) and len(value) == 3 and all(is_time_ns(number) for number in value)
 
 
 def _is_news(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 3 and isinstance(value[0], str) and is_moment(value[2])
+    return isinstance(value, list) and len(value) == 3 and isinstance(value[0], str) and is_time_ns(value[2])
 
 
-def is_moment(value: object) -> bool:
+def is_time_ns(value: object) -> bool:
     """Whether a value can be a Unix time in nanoseconds, or another integer of that size."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
 
@@ -165,7 +165,7 @@ def _value(line: bytes) -> Any:
         return None
 
 
-def _set_aside(file: Path) -> None:
+def _preserve(file: Path) -> None:
     """Preserve the journal of an earlier process that was killed."""
     try:
         if has_ended(file):
@@ -197,10 +197,10 @@ class JournalWriter:
         self._news: deque[tuple[Any, ...]] = deque(maxlen=MOST_NEWS)
         self._latest: dict[str, tuple[Any, ...]] = {}  # by kind, the newest at the end
         self._step: tuple[Any, ...] | None = None
-        self._shown_open: list[str] = []
+        self._written_open: list[str] = []
         self._file: Path | None = None
         self._is_begun = False
-        self._touched = 0.0
+        self._touched_s = 0.0
         self._bytes = self._bytes_since_latest = 0
 
     def add(self, *line: Any) -> None:
@@ -241,17 +241,17 @@ class JournalWriter:
             return
         if not self._is_begun:
             make_folder_below(file.parent.parent, WORK)
-            _set_aside(file)
+            _preserve(file)
             self._begin(file)
         text = "".join(self._lines())
         now = time.monotonic()
         if text:
             self._append(file, text)
-        elif now - self._touched >= _TOUCH_S:
+        elif now - self._touched_s >= _TOUCH_S:
             touch_plain(file)
         else:
             return
-        self._touched = now
+        self._touched_s = now
 
     def close(self, reason: str) -> None:
         """Write that the recording was closed, and keep only the last step and news: there is nothing to recover.
@@ -264,7 +264,7 @@ class JournalWriter:
             return
         make_folder_below(file.parent.parent, WORK)
         if not self._is_begun:  # it ended before the first line was written
-            _set_aside(file)
+            _preserve(file)
         steps = [line[1:4] for line in list(self._waiting) if line[0] == "s"]
         self._waiting.clear()
         last = steps[-1] if steps else self._step
@@ -276,8 +276,8 @@ class JournalWriter:
 
     def _lines(self) -> list[str]:
         shown = self._open_markers()
-        if shown != self._shown_open:
-            self._shown_open = shown
+        if shown != self._written_open:
+            self._written_open = shown
             self.add("o", shown, time.time_ns())
         lines = []
         while self._waiting:

@@ -30,7 +30,7 @@ from ..output.scratch import VARIABLE, scratch_root, spool_folders
 from ..output.spool import Spool
 from ..output.writer_process import finish_spool, is_alive
 from ..untrusted_files import read_plain
-from .journal import is_moment, journal_files, latest_of, lines_of, older_file
+from .journal import is_time_ns, journal_files, latest_of, lines_of, older_file
 from .status import SILENT_S, is_valid_news, open_window, rank_statuses, read_header
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def recover_journals(run: Path, *, force: bool = False, output: Path | None = No
         try:
             journals.append(read_journal(file, older_file(file)))
         except (OSError, ValueError) as error:
-            results.append(RecoveredJournal(file, problem=f"it can't be read: {_words(error)}"))
+            results.append(RecoveredJournal(file, problem=f"it can't be read: {_error_text(error)}"))
     peers = _peers(run, journals)
     for journal in journals:
         status = alive.get((journal.head["host"], journal.head["pid"]))
@@ -195,7 +195,7 @@ def recover_journals(run: Path, *, force: bool = False, output: Path | None = No
     return results
 
 
-def _words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
@@ -220,12 +220,12 @@ def read_journal(file: Path, older: Path | None) -> Journal:
 
 def _is_whole(line: list[Any]) -> bool:
     """Whether a line is valid."""
-    if len(line) != _LINE_LENGTHS.get(line[0]) or not all(is_moment(time) for time in _times(line)):
+    if len(line) != _LINE_LENGTHS.get(line[0]) or not all(is_time_ns(time) for time in _times(line)):
         return False
     if line[0] == "s":
-        return is_moment(line[1])
+        return is_time_ns(line[1])
     if line[0] in ("m", "i"):
-        return is_moment(line[2])
+        return is_time_ns(line[2])
     if line[0] == "o":
         return isinstance(line[1], list)
     return line[0] != "n" or (isinstance(line[1], str) and is_valid_news(line[1], line[2]))
@@ -233,7 +233,7 @@ def _is_whole(line: list[Any]) -> bool:
 
 def _times(line: list[Any]) -> list[Any]:
     """Return the times in a line, in Unix time in nanoseconds."""
-    if line[0] == "m" and is_moment(line[3]) and isinstance(line[4], int):
+    if line[0] == "m" and is_time_ns(line[3]) and isinstance(line[4], int):
         return [line[3], line[3] + line[4]]
     return {"s": line[2:4], "m": line[3:5], "c": line[2:3], "l": []}.get(line[0], line[-1:])
 
@@ -267,7 +267,7 @@ class _Peers:
 
 def _peers(run: Path, journals: Sequence[Journal]) -> _Peers:
     windows = [window for status in statuses(run) for window in status["windows"]]
-    saved = [(w["step_first"], w["span"]) for w in windows if is_moment(w.get("step_first")) and is_moment(w["span"])]
+    saved = [(w["step_first"], w["span"]) for w in windows if is_time_ns(w.get("step_first")) and is_time_ns(w["span"])]
     completed: dict[int, int] = {}
     for journal in journals:
         if journal.window is not None:
@@ -288,7 +288,7 @@ def _recover(run: Path, journal: Journal, peers: _Peers, output: Path | None) ->
             journal.file.replace(journal.file.with_suffix(".recovered"))
             older_file(journal.file).unlink(missing_ok=True)
     except OSError as error:
-        return RecoveredJournal(journal.file, problem=f"{_words(error)}: {output or run}")
+        return RecoveredJournal(journal.file, problem=f"{_error_text(error)}: {output or run}")
     except (ValueError, RecursionError) as error:  # its header has values that strict JSON can't represent
         return RecoveredJournal(journal.file, problem=f"it can't be read: {error}")
     return RecoveredJournal(journal.file, target, steps=steps)
@@ -306,12 +306,12 @@ def _write_trace(folder: Path, name: TraceName, data: bytes) -> Path:
         if not os.path.lexists(path):
             replace_file(path, data, forces_to_disk=True)
             return path
-        if _holds(path, data):
+        if _has_content(path, data):
             return path
     raise AssertionError
 
 
-def _holds(path: Path, data: bytes) -> bool:
+def _has_content(path: Path, data: bytes) -> bool:
     try:
         return read_plain(path, len(data)) == data
     except OSError:
@@ -321,7 +321,7 @@ def _holds(path: Path, data: bytes) -> bool:
 def _trace(journal: Journal, base_ns: int) -> dict[str, Any]:
     head, lines = journal.head, journal.lines
     rank, pid = head["global_rank"], head["pid"]
-    tid = head["tid"] if is_moment(head.get("tid")) else pid
+    tid = head["tid"] if is_time_ns(head.get("tid")) else pid
     steps = [line for line in lines if line[0] == "s"]
     last_ns = max(time for line in lines for time in _times(line))
     # Markers that were open and not closed since ran until the last recorded time.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..output.manifest import ENDED, KEPT, KILLED, RECORDING, SAVING, statuses
 from ..output.spool import is_count
 from ..output.writer_process import is_alive
-from .journal import is_moment, recovered_journal_files
+from .journal import is_time_ns, recovered_journal_files
 from .recover import read_journal, spools_of
 from .status import rank_statuses, recover_command
 
@@ -76,7 +76,7 @@ def _unwritten(status: dict[str, Any], journal: RankStatus | None) -> list[int]:
         return []
     spans = {span for span, state in windows.items() if state == SAVING}
     if journal is not None and is_gone and status.get("state", RECORDING) == RECORDING:
-        saved = {value for kind, value, _ in journal.news if kind == "saved" and is_moment(value)}
+        saved = {value for kind, value, _ in journal.news if kind == "saved" and is_time_ns(value)}
         spans |= {span for span in saved if span not in windows and span > status.get("pruned_to", -1)}
     return sorted(spans)
 

@@ -103,7 +103,7 @@ class Spool:
         make_private(folder)
         return folder
 
-    def make_again(self) -> bool:
+    def recreate(self) -> bool:
         """Recreate the spool's folder if it was removed; return whether it was.
 
         Raises:
@@ -194,7 +194,7 @@ class Spool:
                 return None
         return descriptor
 
-    def holds(self, lock: int) -> bool:
+    def owns_lock(self, lock: int) -> bool:
         """Whether a lock belongs to the current folder: it may have been removed and recreated."""
         try:
             return os.path.samestat(os.fstat(lock), (self.folder / "lock").stat())

@@ -135,7 +135,7 @@ class TraceWriter:
     @property
     def doubt(self) -> str | None:
         """Why it isn't certain that the attempt's processes belong to one job; None if it is."""
-        return None if self._run.is_sure else DOUBT
+        return None if self._run.is_certain else DOUBT
 
     def trace_id(self, window: str) -> str:
         """Return the same window id on all ranks, in the form of torch's own, without communication.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .spool import Job
 
 
-def is_as_written(folder: Path, trace: dict[str, Any], own_paths: set[Path]) -> bool:
+def is_unchanged(folder: Path, trace: dict[str, Any], own_paths: set[Path]) -> bool:
     """Whether a trace of an earlier attempt still exists, below the run's folder and with its recorded size."""
     if not is_path(trace.get("file")):
         return False

@@ -68,7 +68,7 @@ class WriterClient:
         """
         if self._spool is None:
             self._spool = Spool(make_spool_folder())
-        elif self._spool.make_again():
+        elif self._spool.recreate():
             _LOG.warning(
                 "%s, the folder for unfinished recordings, was removed; it is created again.", self._spool.folder
             )

@@ -34,7 +34,7 @@ from .redaction import redacted_urls
 from .scratch import check_private
 from .spool import MAX_PROGRAM_EVENTS_BYTES, STATE, Job, Spool, is_count
 from .upload import is_allowed, upload
-from .window_records import check_target, death_message, is_as_written, new_window, validate_window
+from .window_records import check_target, death_message, is_unchanged, new_window, validate_window
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -70,7 +70,7 @@ class SpoolWriter:
         valid = (validate_window(window) for window in (windows if isinstance(windows, list) else ()))
         self._windows: dict[int, dict[str, Any]] = {window["window"]: window for window in valid if window}
         self._pruned_to: int = pruned_to if is_count(pruned_to) else -1
-        self._tried: set[int] = set()
+        self._attempted: set[int] = set()
         self.has_listener = True
         """Whether the program still receives outcomes, if it needs them."""
         self._reported: object = None
@@ -80,7 +80,7 @@ class SpoolWriter:
     def work(self) -> None:
         """Do all possible jobs: write all traces first, then upload. A failed job isn't retried."""
         while True:
-            jobs = [job for job in self._spool.jobs() if job.number not in self._tried]
+            jobs = [job for job in self._spool.jobs() if job.number not in self._attempted]
             for job in jobs:
                 self._windows.setdefault(job.number, new_window(job))
             if not jobs:
@@ -103,9 +103,9 @@ class SpoolWriter:
                 window |= {"state": manifest.LOST, "problem": problem}
                 window.pop("raw", None)
 
-    def try_again(self) -> None:
+    def retry(self) -> None:
         """Retry the failed jobs."""
-        self._tried.clear()
+        self._attempted.clear()
         self.work()
 
     def _run_job(self, job: Job) -> None:
@@ -120,7 +120,7 @@ class SpoolWriter:
             elif is_allowed(job.remote, self._places):
                 self._upload(job, record)
             else:
-                self._tried.add(job.number)
+                self._attempted.add(job.number)
                 record["upload"] = {"url": job.remote, "state": "waiting"}
             self._prune(Path(job.folder), job.keep)
         except Exception as error:  # noqa: BLE001  an error in one job must not prevent the others
@@ -163,7 +163,7 @@ class SpoolWriter:
         try:
             upload(path, url, overwrite=job.overwrite)
         except (SaveError, OSError) as error:
-            self._tried.add(job.number)
+            self._attempted.add(job.number)
             record["upload"] = {"url": url, "state": "failed", "problem": str(error)}
             return
         record["upload"] = {"url": url, "state": "uploaded"}
@@ -173,7 +173,7 @@ class SpoolWriter:
 
     def _on_failure(self, job: Job, record: dict[str, Any], problem: str) -> None:
         """Retain the raw file for another attempt, while there is room for it."""
-        self._tried.add(job.number)
+        self._attempted.add(job.number)
         raw = Path(job.raw)
         spooled_bytes = sum(Path(j.raw).stat().st_size for j in self._spool.jobs() if Path(j.raw).exists())
         is_hopeless = job.lost is not None or job.attempts >= _MAX_ATTEMPTS or not raw.exists()
@@ -229,7 +229,7 @@ class SpoolWriter:
 
         Only files that are still those that the attempt wrote are deleted: a file that replaced one stays.
         """
-        earlier = [each for each in self._earlier or () if is_as_written(folder, each, own)]
+        earlier = [each for each in self._earlier or () if is_unchanged(folder, each, own)]
         for each in earlier[: max(0, len(earlier) - max(0, room))]:
             (folder / each["file"]).unlink(missing_ok=True)
             earlier.remove(each)
@@ -367,7 +367,7 @@ def main(folder: str, parent: int, places: Collection[str] = ()) -> None:
             break
     is_alone = (spool.process() or {}).get("is_alone", False)
     writer.has_listener = writer.has_ended() and not is_alone and not _is_gone(parent)
-    writer.try_again()
+    writer.retry()
     writer.close(is_killed=not writer.has_ended())
     is_alone = (spool.process() or {}).get("is_alone", False)
     # A training that has reported its end waits, and cleans up.
@@ -391,7 +391,7 @@ def _is_gone(parent: int) -> bool:
 
 def _renew_lock(spool: Spool, lock: int) -> int:
     """Return the lock, or a new one if the spool was removed and created again."""
-    renewed = spool.lock() if spool.folder.is_dir() and not spool.holds(lock) else None
+    renewed = spool.lock() if spool.folder.is_dir() and not spool.owns_lock(lock) else None
     if renewed is None:
         return lock
     os.close(lock)

@@ -71,7 +71,7 @@ class Annotations:
         self.until_ns = 0
         """The end of the window that is about to be saved."""
         self._owner: tuple[int, int] | None = None
-        self._has_complained = False
+        self._has_warned = False
 
     def open(self, owner: tuple[int, int]) -> None:
         """Accept annotations from now on; `owner` is the process and the thread of the training."""
@@ -124,7 +124,7 @@ class Annotations:
             return None
         event = Event(RANGE, marker.label, marker.categories, threading.get_native_id(), time.time_ns(), 0, marker.args)
         if not self.log.begin(event):
-            self._complain(f"Marker {marker.label!r} was left out: {MAX_OPEN} are open; some are never finished.")
+            self._warn(f"Marker {marker.label!r} was left out: {MAX_OPEN} are open; some are never finished.")
             return None
         is_native = owner[1] == threading.get_ident() and marker.args is None and not _in_coroutine()
         return OpenMarker(event, self.ranges.begin(marker.label, marker.categories) if is_native else None)
@@ -160,7 +160,7 @@ class Annotations:
         try:
             args = {str(series): _snapshot(value, may_wait=self.phase in ACTIONS) for series, value in values.items()}
         except (TypeError, ValueError, RuntimeError) as error:
-            self._complain(f"Counter {name!r} was left out: {error}")
+            self._warn(f"Counter {name!r} was left out: {error}")
             return
         self.log.add(Event(COUNTER, name, (), threading.get_native_id(), time.time_ns(), None, args))
 
@@ -174,11 +174,11 @@ class Annotations:
         try:
             self.external_traces.append(json_events(trace))
         except (TypeError, ValueError) as error:
-            self._complain(f"A trace wasn't added: {error}")
+            self._warn(f"A trace wasn't added: {error}")
 
-    def _complain(self, problem: str) -> None:
-        _LOG.log(logging.DEBUG if self._has_complained else logging.WARNING, "%s", problem)
-        self._has_complained = True
+    def _warn(self, problem: str) -> None:
+        _LOG.log(logging.DEBUG if self._has_warned else logging.WARNING, "%s", problem)
+        self._has_warned = True
 
 
 def _in_coroutine() -> bool:

@@ -57,7 +57,7 @@ def is_enabled() -> bool:
     return os.environ.get(SWITCH, "").lower() not in ("off", "0", "false", "no")
 
 
-def obstacle(folder: Path) -> str:
+def folder_problem(folder: Path) -> str:
     """Return why no curves can be written into this folder; empty if they can."""
     if find_spec("tensorboard") is None:
         return "TensorBoard isn't installed"
@@ -114,7 +114,7 @@ class CurveSender:
         if not notes:
             return
         if self._process is None:
-            problem = obstacle(self._folder)
+            problem = folder_problem(self._folder)
             if problem:
                 _LOG.info("No curves of steps for TensorBoard: %s.", problem)
                 self.is_closed = True

@@ -53,9 +53,9 @@ class Plan:
         """Return the plan moved to another first step of the profiler."""
         return replace(self, first=begin + self.request.warmup)
 
-    def is_for(self, rank: int, *, is_chosen: bool) -> bool:
+    def includes_rank(self, rank: int, *, is_selected_rank: bool) -> bool:
         """Whether a rank records: one that the request names, or else one that the Tracer selects."""
-        return is_chosen if self.request.ranks is None else rank in self.request.ranks
+        return is_selected_rank if self.request.ranks is None else rank in self.request.ranks
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""

@@ -164,7 +164,7 @@ def steps_needed(schedule: Schedule | None) -> int | None:
     return next((step + 1 for step in range(1_000_000) if schedule(step).name == "RECORD_AND_SAVE"), None)
 
 
-def shortfall(schedule: Schedule | None, completed: int, *, has_stepped: bool) -> str:
+def no_window_reason(schedule: Schedule | None, completed: int, *, has_stepped: bool) -> str:
     """Return why a loop's steps led to no window; `has_stepped` if it counted steps or epochs."""
     needed = steps_needed(schedule)
     needs = "recorded none of the steps" if needed is None else f"needs {needed} steps"

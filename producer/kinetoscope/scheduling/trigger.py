@@ -90,7 +90,7 @@ class JobView(Protocol):
     def rank_and_size(self) -> tuple[int, int] | None:
         """Return this process's rank and the world size; None while they are unknown."""
 
-    def is_chosen(self) -> bool:
+    def is_selected_rank(self) -> bool:
         """Return whether this process records if a request names no ranks."""
 
     def logs(self) -> list[ConsensusLog]:
@@ -178,7 +178,7 @@ class Triggers:
 
     def _begin(self, plan: Plan, step: int, scheduled: ProfilerAction) -> ProfilerAction:
         rank_size = self._job.rank_and_size()
-        is_for_us = rank_size is None or plan.is_for(rank_size[0], is_chosen=self._job.is_chosen())
+        is_for_us = rank_size is None or plan.includes_rank(rank_size[0], is_selected_rank=self._job.is_selected_rank())
         if step >= plan.end or rank_size is None or not is_for_us:
             if is_for_us:
                 _LOG.warning("The request for steps %d to %d came too late.", plan.first, plan.end - 1)

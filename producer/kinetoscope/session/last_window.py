@@ -46,7 +46,7 @@ class LastWindow:
         self._job: Job | None = None
 
     @contextmanager
-    def at_hand(self, job: Job) -> Iterator[None]:
+    def during_callbacks(self, job: Job) -> Iterator[None]:
         """In the block, `job` is the last window, and its raw file exists."""
         self._job = job
         try:

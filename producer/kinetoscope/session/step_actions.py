@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torch.profiler import ProfilerAction
 
 from ..errors import ScheduleError
-from ..scheduling.schedule import is_per_epoch, shortfall, validate_schedule
+from ..scheduling.schedule import is_per_epoch, no_window_reason, validate_schedule
 
 if TYPE_CHECKING:
     from ..job.selection import Selection
@@ -70,6 +70,6 @@ class StepActions:
             action = self._limit.limited(action)
         return self._supervisor.action(counter.batch, action)
 
-    def shortfall(self) -> str:
+    def no_window_reason(self) -> str:
         """Return why the steps so far led to no window."""
-        return shortfall(self._schedule, self._counter.here, has_stepped=self._counter.has_stepped)
+        return no_window_reason(self._schedule, self._counter.here, has_stepped=self._counter.has_stepped)

@@ -252,7 +252,7 @@ class Supervisor:
     def _on_request_signal(self, handler: SignalHandler) -> None:
         self._triggers.signal()
         if handler.has_program_handler:
-            handler.pass_on()
+            handler.call_program_handler()
 
     def _open_journal(self, *, is_late: bool = False) -> None:
         """Open the journal as soon as run and rank are resolved."""
@@ -295,7 +295,7 @@ class _JobView:
         rank_and_folder = self._trace_writer.rank_and_folder()
         return None if rank_and_folder is None else (rank_and_folder[0].global_rank, rank_and_folder[0].world_size)
 
-    def is_chosen(self) -> bool:
+    def is_selected_rank(self) -> bool:
         return self._trace_writer.selection.is_selected
 
     def logs(self) -> list[ConsensusLog]:

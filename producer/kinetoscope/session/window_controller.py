@@ -271,7 +271,7 @@ class WindowController:
     def _call_back(self, profiler: profile, job: Job) -> None:
         """Call the program's callbacks while the window is complete in memory."""
         callbacks, exporter = self.callbacks, self._exporter
-        with self.last_window.at_hand(job):
+        with self.last_window.during_callbacks(job):
             if callbacks.on_trace_ready is not None:
                 with self._error_log.catch("on_trace_ready failed"):
                     callbacks.on_trace_ready(exporter)

@@ -157,7 +157,7 @@ class SignalHandler:
         if self._number is not None:
             signal.raise_signal(self._number)
 
-    def pass_on(self) -> None:
+    def call_program_handler(self) -> None:
         """Call the program's own handler, if it has one."""
         if callable(self._previous):
             self._previous(self._number, self._frame)
@@ -227,10 +227,10 @@ class SignalGuard:
             return
         reason = signal.Signals(handler.number or 0).name.lower()
         if handler.number == signal.SIGINT and not handler.has_program_handler:
-            handler.pass_on()  # raises KeyboardInterrupt, which leaves the Tracer's `with`
+            handler.call_program_handler()  # raises KeyboardInterrupt, which leaves the Tracer's `with`
         elif handler.has_program_handler or not handler.is_outermost:
             self._note_signal(reason)
-            handler.pass_on()
+            handler.call_program_handler()
         else:
             self._save(reason)
             handler.remove()

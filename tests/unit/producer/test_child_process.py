@@ -14,6 +14,6 @@ print(len(detached), detached[0].poll())
 """
 
 
-def test_nobody_complains_at_exit_of_a_process_that_was_left_alone():
+def test_a_detached_process_causes_no_warning_at_exit():
     done = subprocess.run([sys.executable, "-X", "dev", "-c", LEAVES], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("1 None\n", "")

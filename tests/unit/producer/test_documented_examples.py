@@ -27,7 +27,7 @@ def document(seeds, number):
 
 
 def indented_examples(text):
-    """The blocks of code of a document that has kept its indentation."""
+    """The code blocks of a document, by indentation."""
     blocks = re.split(r"\n(?=\S)", text)
     examples = [textwrap.dedent(block.partition("\n")[2]) for block in blocks]
     return [block for block in examples if "torch.profiler.profile(\n" in block]

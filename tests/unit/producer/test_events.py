@@ -23,7 +23,7 @@ def phase(events, letter):
     return [e for e in events if e["ph"] == letter]
 
 
-def test_a_range_lies_on_a_track_of_its_own_beside_its_thread():
+def test_a_range_is_on_a_separate_track_next_to_its_thread():
     events = written([Event(RANGE, 'é"', ("a", "b"), 11, AT, 5, {"k": 1})], threads={"11": "loader"})
     (slice_,) = phase(events, "X")
     assert slice_["name"] == 'é"'
@@ -41,7 +41,7 @@ def test_instants_and_counters_lie_on_their_thread():
     assert (counter["tid"], counter["args"]) == (11, {"a": 1.5, "b": None})
 
 
-def test_what_the_profiler_recorded_is_not_told_twice():
+def test_a_range_that_the_profiler_recorded_is_not_written_twice():
     assert written([Event(NATIVE, "forward", (), 11, AT, 5)]) == []
 
 

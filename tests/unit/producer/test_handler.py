@@ -30,7 +30,7 @@ def test_a_handler_saves_the_program_s_own_profiler_s_windows(tmp_path):
     assert metadata["options"]["activities"] == ["CPU"]
 
 
-def test_a_handler_names_the_worker_as_it_is_told(tmp_path, log):
+def test_a_handler_uses_the_given_worker_name(tmp_path, log):
     handler = trace_handler(tmp_path, run="run", worker="{trainer}")
     with profile(on_trace_ready=handler):
         work()

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks")
 
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory):
-    """Where all the jobs recorded; none of them crashed, and each got what it asked for."""
+    """Where all the jobs recorded; none of them crashed, and each recorded what it should."""
     folder = tmp_path_factory.mktemp("threads")
     done = subprocess.run(
         [sys.executable, str(JOB), str(folder)], capture_output=True, text=True, env=ENVIRON, timeout=300

@@ -56,7 +56,7 @@ def script(tmp_path):
     return write
 
 
-def test_two_ranks_record_into_one_run_that_nobody_named(tmp_path, script):
+def test_two_ranks_record_into_one_unnamed_run(tmp_path, script):
     path = script(RANK)
     processes = [started(path, str(rank), str(tmp_path)) for rank in range(2)]
     for process in processes:

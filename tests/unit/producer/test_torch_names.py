@@ -82,7 +82,7 @@ def test_the_last_window_can_be_exported_between_windows_and_after_the_last(tmp_
     assert log() == []
 
 
-def test_what_can_not_be_exported_is_said_in_the_log(tmp_path, log):
+def test_a_failed_export_is_logged(tmp_path, log):
     with Tracer(tmp_path, run="run", schedule=cyclic(wait=9)) as tracer:
         tracer.export_chrome_trace(tmp_path / "none.json")
     assert "didn't write" in log()[0]
@@ -151,7 +151,7 @@ def test_trace_ids_can_be_changed_between_windows(tmp_path):
     assert traces[:2] == ["first", "second"]
     assert len(traces[2]) == 32
     assert ids == ["first", "first", "second", "second", traces[2], traces[2]]
-    with pytest.raises(UsageError, match="no function"):
+    with pytest.raises(UsageError, match="isn't callable"):
         tracer.set_custom_trace_id_callback("third")
 
 

@@ -82,7 +82,7 @@ def test_without_a_schedule_everything_is_one_window(tmp_path, log):
     assert log() == []
 
 
-def test_a_trace_tells_how_it_came_about(tmp_path):
+def test_a_trace_has_metadata_about_its_recording(tmp_path):
     schedule = cyclic(wait=1, warmup=1, active=2)
     with Tracer(tmp_path, run="run", schedule=schedule, profile_memory=True, system=()) as tracer:
         for _ in range(4):
@@ -399,7 +399,7 @@ def test_a_step_that_ends_in_an_optimizer_s_hook_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("keeps", [False, True])
-def test_a_window_s_events_are_freed_beside_the_training(tmp_path, keeps):
+def test_a_window_s_events_are_freed_on_another_thread(tmp_path, keeps):
     threads = []
 
     class Event:

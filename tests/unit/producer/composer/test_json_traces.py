@@ -190,7 +190,7 @@ def test_copies_go_where_the_job_says(tmp_path):
         assert (tmp_path / "bucket" / name).read_text() == (tmp_path / "run" / original).read_text()
 
 
-def test_what_goes_wrong_is_said(tmp_path):
+def test_errors_are_reported(tmp_path):
     (tmp_path / "file").touch()
     (problem,) = run_job(job(tmp_path / "file"))
     assert "file/ba1-rank0.json" in problem

@@ -130,7 +130,7 @@ def test_there_is_one_marker_of_a_name_and_later_calls_change_what_they_say(trai
     assert own(notes) == ["m+1b", "m.1", "m={'x': 1}", "m-1b"]
 
 
-def test_moments_at_both_ends_where_they_are_asked_for(training):
+def test_instants_at_both_ends_if_requested(training):
     profiler, _, notes = training(ACTIVE)
     with profiler.marker("m", record_instant_on_start=True, record_instant_on_finish=True):
         pass

@@ -1,4 +1,4 @@
-"""Composer's schedule, which counts anew in each epoch."""
+"""Composer's schedule, which restarts in each epoch."""
 
 import pytest
 import torch

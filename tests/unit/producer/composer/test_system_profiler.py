@@ -46,9 +46,9 @@ def test_counters_have_composer_s_names_and_honest_values():
         ("network/eth0/kb_sent", {"kb_sent_per_s": 6.0}, "kB/s"),
         ("network/eth0/kb_recv", {"kb_recv_per_s": 0.0}, "kB/s"),
     ]
-    anew = {name for name, *_ in reader.counters(SystemStats(2), rates, 4 * S)}  # what has shrunk has no rate
-    assert {"memory/virtual", "disk/sda/write_count"} <= anew
-    assert anew.isdisjoint({"cpu", "disk/sda/read_count", "disk/sda/read_bytes", "network/eth0/kb_sent"})
+    after_reset = {name for name, *_ in reader.counters(SystemStats(2), rates, 4 * S)}  # what has shrunk has no rate
+    assert {"memory/virtual", "disk/sda/write_count"} <= after_reset
+    assert after_reset.isdisjoint({"cpu", "disk/sda/read_count", "disk/sda/read_bytes", "network/eth0/kb_sent"})
 
 
 def test_torch_s_memory_has_composer_s_words(monkeypatch):

@@ -141,7 +141,7 @@ def test_the_oldest_traces_go_and_the_list_has_those_that_stay(here):
     assert [int(stamp.batch) for stamp, _ in profiler.torch_profiler.saved_traces] == [6, 8]
 
 
-def test_copies_are_made_and_then_nothing_need_stay(here):
+def test_traces_are_copied_and_then_none_needs_to_stay(here):
     profiler = Profiler(
         cyclic_schedule(active=2, repeat=2),
         torch_prof_remote_file_name="/{run_name}/{epoch}/rank{rank}.{batch}.json",
@@ -219,7 +219,7 @@ def test_all_options_off_is_a_profiler_of_markers_alone():
 def test_a_picture_of_the_memory_needs_all_that_it_shows(here):
     with pytest.raises(ValueError, match="torch_prof_record_shapes=True, torch_prof_with_stack=True"):
         Profiler(cyclic_schedule(), torch_prof_memory_filename="m.html", **QUIET)
-    with pytest.raises(ValueError, match=r"ends in \.html"):
+    with pytest.raises(ValueError, match=r"end in \.html"):
         TorchProfiler(memory_filename="m.json", record_shapes=True, with_stack=True)
     with pytest.raises(ValueError, match="record_shapes=True, with_stack=True"):
         TorchProfiler(memory_filename="m.html")
@@ -302,7 +302,7 @@ def test_the_newest_whole_traces_remain_where_both_profilers_prune(here, count):
     assert {span for span, arguments in states.items() if not arguments.get("pruned")} == set(of_torch)
 
 
-def test_a_trace_that_another_profiler_deletes_or_writes_anew_is_in_the_window_that_it_was_given_to(here):
+def test_a_trace_that_another_profiler_deletes_or_rewrites_is_still_in_its_window(here):
     handler = JSONTraceHandler()
     options = {f"torch_prof_{name}": False for name in ("profile_memory", "with_flops")}
     profiler = Profiler(cyclic_schedule(warmup=0, active=1, repeat=2), handler, **options, **QUIET)

@@ -3,7 +3,7 @@ import sys
 
 from kinetoscope.job.mesh import coordinates, current_coordinates
 
-# torch's own backend that talks to nobody: one process is rank 6 of 8.
+# torch's own backend without communication: one process is rank 6 of 8.
 JOB = """
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh

@@ -47,7 +47,7 @@ def test_traces_of_others_are_left_alone_and_other_files_are_no_traces(tmp_path)
     assert claim_folder(tmp_path, "old", "b", overwrite=True) == "old"
 
 
-def test_a_folder_that_can_not_be_made_is_an_error(tmp_path):
+def test_a_folder_that_can_not_be_created_is_an_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
         claim_folder(tmp_path / "file", "run", "a")
@@ -72,7 +72,7 @@ def test_torchrun_within_slurm_says_what_both_do():
     assert not launcher_facts({"SLURM_JOB_ID": "7"}, 0).is_unique  # a batch script may start several
 
 
-def test_two_jobs_that_torchrun_calls_none_are_told_apart_by_its_folder_on_one_machine():
+def test_two_jobs_that_torchrun_names_none_are_distinguished_by_its_folder_on_one_machine():
     def facts(folder, rank, size="2"):
         file = f"/tmp/torchelastic_a/{folder}/attempt_0/{rank}/error.json"
         more = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": size, "TORCHELASTIC_ERROR_FILE": file}
@@ -94,8 +94,8 @@ def attempt(token, began_s=0, agreed_by=""):
 
 
 def joined(logdir, own, rank, facts=DEFAULTS):
-    attempt, is_sure = join_attempt(logdir, facts, own, rank)
-    return attempt.token, is_sure
+    attempt, is_certain = join_attempt(logdir, facts, own, rank)
+    return attempt.token, is_certain
 
 
 def test_ranks_that_begin_together_meet_in_the_logdir_and_say_that_they_can_not_be_sure(tmp_path):
@@ -112,7 +112,7 @@ def test_a_job_that_begins_later_or_has_the_rank_already_is_another_one(tmp_path
     assert joined(tmp_path, attempt("its other rank", 2), 1) == ("again", False)
 
 
-def test_whoever_reaches_no_store_joins_those_who_did_and_they_are_sure(tmp_path):
+def test_a_rank_without_a_store_joins_those_with_one_which_are_certain(tmp_path):
     assert joined(tmp_path, attempt("agreed", 0, "group"), 0) == ("agreed", True)
     assert joined(tmp_path, attempt("agreed", 1, "group"), 1) == ("agreed", True)
     assert joined(tmp_path, attempt("own", 1), 2) == ("agreed", False)
@@ -133,7 +133,7 @@ def test_where_a_launcher_s_words_are_of_one_attempt_alone_all_is_sure(tmp_path)
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "null", '{"name": 1}', '{"name": "a", "token": "b", "started_ns": "c"}']
 )
-def test_a_record_that_nobody_can_read_is_passed_over(tmp_path, text):
+def test_an_unreadable_record_is_ignored(tmp_path, text):
     joined(tmp_path, attempt("a"), 0)
     (record,) = tmp_path.glob(".kinetoscope/*.0/attempt")
     record.write_text(text)

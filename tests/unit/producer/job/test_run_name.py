@@ -32,7 +32,7 @@ OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM
         ({"RANK": "1"}, RankInfo(0, 1)),
     ],
 )
-def test_a_launcher_s_variables_tell_the_place(environ, rank_info):
+def test_ranks_come_from_a_launcher_s_variables(environ, rank_info):
     assert rank_info_from(environ) == rank_info
 
 
@@ -141,14 +141,14 @@ def test_a_rank_whose_store_died_joins_the_folder_of_its_job(tmp_path, monkeypat
         monkeypatch.setattr(run_name, "_count", iter([0]))
         monkeypatch.setattr(run_name.time, "strftime", lambda _, rank=rank: f"20260101-00000{rank}")
         run = Run(requested, tmp_path)
-        runs.append((run.name, run.token, run.is_sure))
+        runs.append((run.name, run.token, run.is_certain))
     assert len({(name, token) for name, token, _ in runs}) == 1
     assert runs[lost][2] is False
     if lost:
         assert runs[0][2] is True
 
 
-def test_torch_distributed_tells_the_place(tmp_path, monkeypatch):
+def test_ranks_come_from_torch_distributed(tmp_path, monkeypatch):
     for name, value in TORCHRUN.items():
         monkeypatch.setenv(name, value)
     assert current_rank_info() == RankInfo(5, 8, 1, 2)
@@ -159,7 +159,7 @@ def test_torch_distributed_tells_the_place(tmp_path, monkeypatch):
         dist.destroy_process_group()
 
 
-def test_a_name_that_leads_out_of_the_logdir_is_nobody_s(tmp_path, monkeypatch):
+def test_a_name_that_leads_out_of_the_logdir_is_refused(tmp_path, monkeypatch):
     for name in (*LAUNCHED, "TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_USE_AGENT_STORE"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {**TORCHRUN, "TORCHELASTIC_RUN_ID": "none"}.items():

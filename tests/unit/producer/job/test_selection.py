@@ -1,4 +1,4 @@
-"""Which ranks record, without processes and with torch's backend that talks to nobody."""
+"""Which ranks record, without processes and with torch's backend without communication."""
 
 import subprocess
 import sys
@@ -57,11 +57,11 @@ def test_what_names_no_ranks_is_refused(tmp_path, ranks):
 
 @pytest.mark.parametrize(("ranks", "readers"), [(None, [0, 4]), ("2-3,6", [0, 2, 4, 6]), ("0,5", [0, 4, 5])], ids=repr)
 def test_a_machine_s_own_counters_are_read_by_its_first_rank_that_records(launched, ranks, readers):
-    # The first of all reads them too, for a window that is asked of it.
+    # The first of all reads them too, for a window that is requested of it.
     assert [rank for rank in range(8) if Selection(ranks).is_first_of_node(launched(rank))] == readers
 
 
-def test_machines_whose_ranks_are_dealt_out_in_turn_tell_only_of_themselves(launched, monkeypatch):
+def test_machines_with_interleaved_ranks_report_only_themselves(launched, monkeypatch):
     launched(1)
     dealt = RankInfo(1, 8, 0, 1)  # the first of the second machine
     for name, value in zip(LAUNCHER, (1, 8, 0, 4, 1), strict=True):
@@ -69,7 +69,7 @@ def test_machines_whose_ranks_are_dealt_out_in_turn_tell_only_of_themselves(laun
     assert Selection("per-node").selected_ranks(dealt) == [1]
 
 
-def test_a_choice_of_nobody_is_said(tmp_path, log):
+def test_an_empty_selection_is_reported(tmp_path, log):
     with Tracer(tmp_path, run="run", ranks="8-15") as tracer:
         tracer.step()
     assert log() == ["0 windows: ranks='8-15', and the job has no such rank."]

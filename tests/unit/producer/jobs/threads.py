@@ -1,4 +1,4 @@
-"""Trainings beside which the program profiles on another thread, each in a forked process; prints how each ended.
+"""Trainings during which the program profiles on another thread, each in a forked process; prints how each ended.
 
 Run as `threads.py FOLDER`. torch is imported once; what a process records lies in FOLDER, in a run of its own name.
 """
@@ -21,7 +21,7 @@ FOLDER = Path(sys.argv[1])
 
 
 class Other(threading.Thread):
-    """A thread that profiles from its start until it is told to end."""
+    """A thread that profiles from its start until `may_end` is set."""
 
     def __init__(self, name):
         super().__init__()

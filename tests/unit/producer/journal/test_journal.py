@@ -72,7 +72,7 @@ def test_steps_markers_and_counters_become_a_trace_on_their_own_clock(tmp_path):
     assert recover_journals(tmp_path) == []
 
 
-def test_a_trace_that_is_there_is_kept(tmp_path):
+def test_an_existing_trace_stays(tmp_path):
     written(tmp_path)
     (tmp_path / "rank3.3.pt.trace.json.gz").write_bytes(b"saved whole")
     result, _ = the_trace(tmp_path)
@@ -152,7 +152,7 @@ def test_a_recording_that_was_closed_leaves_nothing_to_recover(tmp_path):
     assert (status.state, status.reason, status.listens, status.completed) == ("ended", "end", False, 3)
 
 
-def test_what_ended_still_tells_its_last_step_and_news(tmp_path):
+def test_an_ended_journal_still_has_the_last_step_and_news(tmp_path):
     journal_path = JournalWriter({"version": "1"}, list)
     journal_path.open(tmp_path, 3, FACTS)
     for number in range(30):
@@ -165,7 +165,7 @@ def test_what_ended_still_tells_its_last_step_and_news(tmp_path):
     assert [left["step"] for left in status.left_out] == list(range(10, 30))
 
 
-def test_a_job_that_starts_anew_keeps_what_the_killed_one_left(tmp_path):
+def test_a_job_that_restarts_preserves_the_journal_of_the_killed_one(tmp_path):
     written(tmp_path, steps=5)
     written(tmp_path, steps=2, facts={**FACTS, "pid": os.getpid()})
     alive, left = sorted(recover_journals(tmp_path), key=lambda result: bool(result.trace))
@@ -229,7 +229,7 @@ def test_counters_do_not_hide_the_last_step_nor_where_it_hangs(tmp_path, monkeyp
     assert trace["kinetoscope"]["hanging"]["step"] == 40
 
 
-def test_what_is_told_again_stays_small_however_much_is_told(tmp_path):
+def test_the_repeated_news_stay_small_however_many_there_are(tmp_path):
     journal_path = JournalWriter({"version": "1"}, list)
     journal_path.open(tmp_path, 3, FACTS)
     for number in range(30):
@@ -246,7 +246,7 @@ def test_what_is_told_again_stays_small_however_much_is_told(tmp_path):
     assert status.is_recording
 
 
-def test_a_sidecar_that_is_removed_while_it_is_written_begins_anew(tmp_path):
+def test_a_journal_that_is_removed_while_it_is_written_starts_again(tmp_path):
     journal_path = JournalWriter({"version": "1"}, list)
     journal_path.open(tmp_path, 3, FACTS)
     journal_path.add("s", 6, BASE, BASE + MS)
@@ -262,7 +262,7 @@ def test_a_sidecar_that_is_removed_while_it_is_written_begins_anew(tmp_path):
 class TestSomethingElseInTheRunsFolder:
     """Links and pipes in the place of files that the recorder writes."""
 
-    def test_a_pipe_holds_nobody(self, tmp_path):
+    def test_a_pipe_blocks_no_reader(self, tmp_path):
         file = written(tmp_path)
         file.unlink()
         os.mkfifo(file)

@@ -1,4 +1,4 @@
-"""Run folders from somebody else: what they name is never written, deleted, copied or waited for."""
+"""Run folders of other users: files that they name are never written, deleted, copied or waited for."""
 
 import json
 import os
@@ -109,7 +109,7 @@ def put(spool, run, **changed):
 
 
 def outside(home):
-    """Jobs that name a file outside the queue and the run, with what is said of each."""
+    """Jobs that name a file outside the queue and the run, with the message about each."""
     return {
         "raw": ({"raw": str(home / "thesis.txt"), "lost": "gone"}, "thesis.txt"),
         "folder": ({"folder": str(home), "file": ".bashrc", "overwrite": True}, str(home)),
@@ -176,7 +176,7 @@ def test_pruning_deletes_nothing_that_lies_elsewhere(tmp_path, mine, spool, keep
     assert contents(mine) == before
 
 
-def test_a_copy_is_made_only_where_the_user_says(tmp_path, spool):
+def test_copies_go_only_where_the_user_allows(tmp_path, spool):
     goal = tmp_path / "bucket" / "run" / "a.gz"
     put(spool, tmp_path / "run", remote=goal.as_uri())
     for places in ([], ["s3://bucket"], [(tmp_path / "buck").as_uri()], [f"{goal.as_uri()}/below"]):
@@ -228,9 +228,9 @@ def place(kind, file, mine):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes and links")
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder", "huge"])
 class TestInThePlaceOfAFile:
-    """A link to a file of the user, a pipe that nobody writes to, a folder, or a file of 8 GiB."""
+    """A link to a file of the user, a pipe without a writer, a folder, or a file of 8 GiB."""
 
-    def test_a_request_is_refused_once_and_tells_nothing_of_the_file(self, tmp_path, mine, kind):
+    def test_a_request_is_refused_once_and_reveals_nothing_of_the_file(self, tmp_path, mine, kind):
         run = tmp_path / "run"
         place(kind, run / ".work" / "trace", mine)
         before = contents(mine)
@@ -256,18 +256,18 @@ class TestInThePlaceOfAFile:
             assert claim_folder(tmp_path, "run", "token", overwrite=True) == "run"
         assert contents(mine) == before
 
-    def test_the_mark_of_an_attempt_holds_nobody(self, tmp_path, mine, kind):
+    def test_the_token_of_an_attempt_blocks_no_reader(self, tmp_path, mine, kind):
         place(kind, tmp_path / "run" / ".work" / "attempt", mine)
         with pytest.raises(OSError, match=r"plain file|symbolic|KiB|directory"):
             claim_folder(tmp_path, "run", "token")
 
-    def test_a_plan_holds_nobody(self, tmp_path, mine, kind):
+    def test_a_plan_blocks_no_reader(self, tmp_path, mine, kind):
         log = FolderLog(tmp_path / "plans", "key")
         place(kind, tmp_path / "plans" / "key.0.json", mine)
         with pytest.raises(OSError, match=r"plain file|symbolic|KiB|directory"):
             log.read(0)
 
-    def test_a_status_is_passed_over_and_the_manifest_written_anew(self, tmp_path, mine, kind):
+    def test_an_unusable_status_is_ignored_and_the_manifest_rewritten(self, tmp_path, mine, kind):
         run = tmp_path / "run"
         place(kind, run / ".work" / "status" / "rank1.json", mine)
         place(kind, run / "run.json", mine)

@@ -61,7 +61,7 @@ def test_a_full_disk_leaves_nothing_behind_and_keeps_the_older_file(tmp_path, ra
     assert raw.exists()
 
 
-def test_a_name_that_is_taken_gets_a_number_unless_it_may_be_overwritten(tmp_path, raw):
+def test_an_existing_name_gets_a_number_unless_it_may_be_overwritten(tmp_path, raw):
     target = tmp_path / "rank0.3.pt.trace.json.gz"
     names = [commit_trace(raw, target, {})[0].name for _ in range(3)]
     assert names == [target.name, "rank0~2.3.pt.trace.json.gz", "rank0~3.3.pt.trace.json.gz"]
@@ -86,6 +86,6 @@ def test_what_a_writer_left_that_was_killed_goes_when_the_next_one_writes(raw, t
     target = tmp_path / "logdir" / "rank0.3.pt.trace.json.gz"
     target.parent.mkdir()
     partial_file(target, "queue").write_text("half of it")
-    partial_file(target, "another").write_text("somebody else's")
+    partial_file(target, "another").write_text("another process's")
     commit_trace(raw, target, {})
     assert everything_below(target.parent) == [partial_file(target, "another").name, target.name]

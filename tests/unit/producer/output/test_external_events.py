@@ -69,7 +69,7 @@ def test_what_is_no_event_or_no_number_does_no_harm(tmp_path):
     (tmp_path / "empty.json").write_text("")
     events, unreadable = parsed([str(tmp_path / name) for name in ("odd.json", "empty.json", "none.json")])
     assert [event["args"] for event in events] == [{"x": None}]
-    assert [problem.partition(": ")[2][:16] for problem in unreadable] == ["it holds no even", "[Errno 2] No suc"]
+    assert [problem.partition(": ")[2][:16] for problem in unreadable] == ["it has no events", "[Errno 2] No suc"]
     for events in ([{"name": "no phase"}], [3], [span(dur=float("nan"))]):
         with pytest.raises((TypeError, ValueError)):
             json_events(events)

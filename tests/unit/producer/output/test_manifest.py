@@ -60,13 +60,13 @@ def test_ranks_that_shall_not_record_are_not_missed():
     assert list(result["windows"][0]["ranks"]) == ["0", "2"]
 
 
-def test_where_nobody_knows_all_ranks_that_record_each_tells_of_itself():
+def test_if_the_recording_ranks_are_unknown_each_reports_itself():
     result = manifest([status(1, window(4), size=4, ranks=[1]), status(3, window(4), size=4, ranks=[3])])
     assert result["ranks_expected"] == [1, 3]
     assert [rank["rank"] for rank in result["ranks"]] == [1, 3]
 
 
-def test_a_window_that_was_asked_of_some_ranks_misses_no_others():
+def test_a_window_requested_of_some_ranks_misses_no_others():
     requested_window = window(4, ranks=[0, 2])
     result = manifest(
         [status(0, requested_window, window(9), size=3), status(1, window(9), size=3), status(2, window(9), size=3)]
@@ -82,7 +82,7 @@ def test_only_the_newest_attempt_counts():
     assert result["windows"][0]["ranks"]["0"]["state"] == "missing"
 
 
-def test_whoever_finishes_last_has_told_of_all(tmp_path):
+def test_the_last_process_to_finish_has_compiled_all(tmp_path):
     ranks = range(12)
     barrier = threading.Barrier(len(ranks))
 

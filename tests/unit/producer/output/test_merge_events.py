@@ -86,7 +86,7 @@ def test_a_name_that_breaks_the_file_is_repaired(text, name, place):
     result, damage, _ = spliced(kineto(*events))
     names = [e["name"] for e in result["traceEvents"]]
     assert len(names) == 3
-    if "new" not in name:  # \n in a name is a line break for JSON, and nobody knows that it was none
+    if "new" not in name:  # \n in a name is a line break for JSON, so it can't be recognized as text
         assert names[place] == name
         assert damage == "the profiler wrote events that aren't JSON: 1 repaired"
     assert result["traceEvents"][1]["args"] == {"External id": 1}

@@ -27,7 +27,7 @@ def test_gz_is_appended_once():
     assert gz_name("a.json") == gz_name(gz_name("a.json")) == "a.json.gz"
 
 
-def test_variables_are_found_and_unmatched_braces_refused():
+def test_variables_are_listed_and_unmatched_braces_refused():
     assert variables(TRACE) == {"rank", "batch"}
     with pytest.raises(ValueError, match=r"brace|expected"):
         variables("rank{rank")

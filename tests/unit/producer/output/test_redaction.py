@@ -1,4 +1,4 @@
-"""No secret of a program's arguments or URLs is in what a run tells of itself."""
+"""No secret of a program's arguments or URLs is in a run's metadata."""
 
 import json
 import sys

@@ -48,7 +48,7 @@ def remove(folder):
 
 
 @pytest.mark.parametrize("removed", ["root", "queue"])
-def test_a_folder_that_is_removed_between_windows_is_made_again_and_nothing_is_lost(tmp_path, removed, log):
+def test_a_folder_removed_between_windows_is_created_again_and_nothing_is_lost(tmp_path, removed, log):
     with recorder(tmp_path, windows=3) as tracer:
         step(tracer)
         wait_for(lambda: len(tracer.saved_traces) == 1)
@@ -80,7 +80,7 @@ def test_a_recording_that_is_removed_with_the_folder_is_the_only_one_that_is_los
     assert sum("A recording was lost" in text for text in log()) == 1
 
 
-def test_what_was_kept_for_later_and_is_removed_is_lost(tmp_path):
+def test_a_raw_file_retained_for_later_is_lost_if_removed(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "rank0.1.pt.trace.json.gz").mkdir()  # nothing can be put in its place
     with recorder(tmp_path, windows=2) as tracer:

@@ -1,4 +1,4 @@
-"""The folder in which recordings lie until they are traces: this user's own, and nobody else's."""
+"""The folder of unfinished recordings, which is private to this user."""
 
 import os
 import stat
@@ -101,7 +101,7 @@ def test_a_queue_that_others_may_enter_is_passed_over():
     assert spool_folders() == [spool]
 
 
-def test_a_folder_for_raw_files_in_the_run_is_made_for_this_user_alone(tmp_path):
+def test_a_folder_for_raw_files_in_the_run_is_private(tmp_path):
     spool = Spool(make_spool_folder())
     folder = spool.make_in_run(tmp_path)
     assert mode(folder) == 0o700

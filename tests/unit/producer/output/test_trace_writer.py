@@ -29,7 +29,7 @@ class Run:
     """A run whose name is settled."""
 
     def __init__(self, name="run"):
-        self.name, self.token, self.is_sure = name, "token", True
+        self.name, self.token, self.is_certain = name, "token", True
 
 
 @pytest.fixture
@@ -266,16 +266,16 @@ def test_a_kill_loses_only_what_was_being_recorded_and_is_named(tmp_path, scratc
 
     manifest = wait_for(lambda: manifest_of(tmp_path / "logdir"), is_right=is_settled)
     assert "since step 2" in manifest["ranks"][0]["problem"]
-    wait_for(lambda: not scratch_root().exists())  # torch may leave a folder of its own beside it
+    wait_for(lambda: not scratch_root().exists())  # torch may leave its own folder next to it
 
 
-def test_the_manifest_tells_of_a_process_before_its_first_window(tmp_path):
+def test_the_manifest_has_a_process_before_its_first_window(tmp_path):
     with Tracer(tmp_path, run="run", schedule=cyclic(wait=10, active=1)) as tracer:
         tracer.step()
         wait_for((tmp_path / "run" / "run.json").exists)
         (rank,) = wait_for(lambda: manifest_of(tmp_path)["ranks"])
         assert rank["state"] == "recording"
-        assert Path(rank["queue"]).is_dir()  # whoever finds the run finds what remains to be written
+        assert Path(rank["queue"]).is_dir()  # the run's status names the spool with the remaining jobs
 
 
 def test_a_signal_to_the_whole_group_saves_what_was_recorded_and_marks_it(tmp_path, scratch):

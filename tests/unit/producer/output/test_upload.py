@@ -94,7 +94,7 @@ def test_the_training_does_not_wait_for_a_slow_place(s3, tmp_path, scratch):
     wait_for(lambda: len(names(s3)) == 3 and not list(scratch.iterdir()))
 
 
-def test_a_place_that_fails_is_asked_again_with_growing_pauses(s3, tmp_path, monkeypatch):
+def test_a_failed_upload_is_retried_with_growing_pauses(s3, tmp_path, monkeypatch):
     pauses, failures = [], iter([500, 503])
     monkeypatch.setattr("kinetoscope.output.upload.time.sleep", pauses.append)
     monkeypatch.setattr("s3fs.core.S3FileSystem.retries", 1)
@@ -116,7 +116,7 @@ def test_what_is_there_stays_unless_it_may_be_overwritten(s3, tmp_path):
     for text in ("first", "second"):
         path.write_text(text)
         if text == "second":
-            with pytest.raises(SaveError, match="there already"):
+            with pytest.raises(SaveError, match="exists already"):
                 upload(path, "s3://bucket/trace", overwrite=False)
             upload(path, "s3://bucket/trace", overwrite=True)
         else:
@@ -124,7 +124,7 @@ def test_what_is_there_stays_unless_it_may_be_overwritten(s3, tmp_path):
     assert s3.client.get_object(Bucket="bucket", Key="trace")["Body"].read() == b"second"
 
 
-def test_a_place_that_never_answers_is_given_up(tmp_path, monkeypatch):
+def test_an_upload_without_an_answer_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_LEAST_LIMIT_S", 0.05)
     monkeypatch.setattr(module, "_put", lambda *_, **__: threading.Event().wait(5))
     path = tmp_path / "file"

@@ -95,7 +95,7 @@ def test_a_window_that_was_lost_already_is_named_with_its_reason(spool, put, tmp
     assert states(tmp_path)[0][1]["problem"] == "the profiler wrote nothing"
 
 
-def test_a_raw_file_that_is_no_trace_is_kept_and_the_next_window_is_saved(spool, put, tmp_path):
+def test_a_raw_file_that_is_no_trace_is_retained_and_the_next_window_saved(spool, put, tmp_path):
     (spool.folder / "0000.raw.json").write_text("x")
     job = put(0)
     (spool.folder / "0000.raw.json").write_text("nothing")
@@ -131,7 +131,7 @@ def test_what_a_full_disk_refused_is_written_when_there_is_room(spool, put, tmp_
     assert traces(tmp_path) == ["rank0.3.pt.trace.json.gz"]
 
 
-def test_raw_files_that_nobody_can_write_do_not_fill_the_disk(spool, put, tmp_path, monkeypatch):
+def test_raw_files_that_can_not_be_written_as_traces_do_not_fill_the_disk(spool, put, tmp_path, monkeypatch):
     (tmp_path / "run").write_text("not a folder")
     monkeypatch.setattr(writer_process, "MAX_SPOOLED_BYTES", int(2.5 * len(TRACE)))
     for number in range(3):
@@ -163,7 +163,7 @@ def test_a_job_that_kills_its_writer_process_is_given_up(spool, put, tmp_path):
     ],
     ids=["all", "two", "one, uploaded", "none, uploaded", "one, but uploads fail"],
 )
-def test_the_newest_are_kept_and_none_goes_before_it_is_elsewhere(put, spool, tmp_path, uploads, keep, remote, left):
+def test_the_newest_stay_and_none_is_deleted_before_it_is_copied(put, spool, tmp_path, uploads, keep, remote, left):
     for number in range(4):
         put(number, keep=keep, remote=remote and remote.format(number))
         SpoolWriter(spool, places=["s3://bucket/", "s3://refuses"]).work()
@@ -179,9 +179,7 @@ def test_the_newest_are_kept_and_none_goes_before_it_is_elsewhere(put, spool, tm
         assert [url for _, url in uploads] == [f"s3://bucket/trace{number}" for number in range(4)]
 
 
-def test_windows_that_were_deleted_long_ago_are_told_of_no_more_and_nobody_calls_them_missing(
-    spool, put, tmp_path, monkeypatch
-):
+def test_windows_deleted_long_ago_are_dropped_from_the_records_and_not_missing(spool, put, tmp_path, monkeypatch):
     monkeypatch.setattr(writer_process, "MAX_PRUNED_RECORDS", 2)
     process = json.loads((spool.folder / PROCESS).read_text())
     write_json(spool.folder / PROCESS, {**process, "world_size": 2})
@@ -203,14 +201,14 @@ def test_windows_that_were_deleted_long_ago_are_told_of_no_more_and_nobody_calls
 
 
 def attempt(spool, name, **facts):
-    """Let the queue be of another attempt of the rank, which is told to overwrite."""
+    """Let the queue be of another attempt of the rank, with overwrite=True."""
     process = json.loads((spool.folder / PROCESS).read_text())
     write_json(spool.folder / PROCESS, {**process, "attempt": name, "started_ns": ord(name), **facts})
     (spool.folder / "state.json").unlink(missing_ok=True)
     return SpoolWriter(spool)
 
 
-def test_traces_of_earlier_attempts_in_the_folder_count_among_those_that_are_kept(spool, put, tmp_path):
+def test_traces_of_earlier_attempts_in_the_folder_count_for_keep(spool, put, tmp_path):
     run = tmp_path / "run"
     for name, spans in (("a", [3, 6, 9]), ("b", [9, 12]), ("c", [15])):
         work = attempt(spool, name)

@@ -44,7 +44,7 @@ def left_out(run):
 
 
 def assert_named_once(run, step, words, log):
-    """A loss is named once wherever somebody looks."""
+    """A loss is reported once in each place."""
     assert [text for text in log() if words in text] == log()
     assert len(log()) == 1
     ((known_step, problem),) = left_out(run)
@@ -82,7 +82,7 @@ def test_a_device_that_is_not_there_costs_the_recording_alone(tmp_path, name, lo
 
 
 class Observer:
-    """An execution trace observer that fails where it is told to."""
+    """An execution trace observer that fails in one method."""
 
     def __init__(self, fails):
         self.fails = fails
@@ -113,7 +113,7 @@ def test_an_observer_that_fails_does_not_reach_the_training(tmp_path, name, fail
 
 @pytest.mark.parametrize("method", ["_prepare_trace", "_start_trace", "__exit__"])
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_whatever_torch_raises_does_not_reach_the_training(tmp_path, name, method, monkeypatch, log):
+def test_an_exception_of_torch_does_not_reach_the_training(tmp_path, name, method, monkeypatch, log):
     schedule, _ = SCHEDULES[name]
     real = getattr(autograd_profiler.profile, method)
 
@@ -207,7 +207,7 @@ def test_a_profiler_that_can_not_begin_is_not_in_the_way_for_ever(tmp_path, log)
     assert [path.name for path in tracer.saved_traces] == ["rank0.4.pt.trace.json.gz"]
 
 
-def test_itt_that_another_thread_emits_is_none_of_ours(tmp_path, log):
+def test_itt_of_another_thread_is_ignored(tmp_path, log):
     def emitting():
         def elsewhere():
             with autograd_profiler.emit_itt():
@@ -252,7 +252,7 @@ def test_arguments_that_can_never_work_are_refused_at_once(tmp_path, argument, v
         Tracer(tmp_path, **{argument: value})
 
 
-def test_a_trace_id_that_can_not_be_made_is_replaced(tmp_path, log):
+def test_a_failing_trace_id_callback_is_replaced(tmp_path, log):
     tracer = Tracer(tmp_path, run="run", profiler={"custom_trace_id_callback": lambda: 1 / 0})
     assert trained(tracer) == STEPS * 16
     assert len(content(*tracer.saved_traces)["trace_id"]) == 32

@@ -42,7 +42,7 @@ def test_names_stay_as_readable_as_they_can(label, recorded):
 
 
 class Itt:
-    """What a tool that listens to ITT is told of one thread: ranges end in the reverse order of their beginning."""
+    """The ITT calls of one thread, as a tool gets them: ranges end in the reverse order of their begin."""
 
     def __init__(self):
         self.open, self.calls = [], []
@@ -58,7 +58,7 @@ class Itt:
         self.calls.append(("mark", name))
 
 
-def test_what_is_recorded_is_told_as_itt_ranges_that_nest(monkeypatch):
+def test_recorded_ranges_are_nested_itt_ranges(monkeypatch):
     itt = Itt()
     monkeypatch.setattr(profiler_ranges, "itt", itt)
     monkeypatch.setattr(profiler_ranges, "_HAS_ITT", True)
@@ -85,7 +85,7 @@ def test_what_is_recorded_is_told_as_itt_ranges_that_nest(monkeypatch):
     ]
 
 
-def test_a_torch_without_itt_is_told_nothing(monkeypatch):
+def test_a_torch_without_itt_gets_no_calls(monkeypatch):
     itt = Itt()
     monkeypatch.setattr(profiler_ranges, "itt", itt)
     monkeypatch.setattr(profiler_ranges, "_HAS_ITT", False)

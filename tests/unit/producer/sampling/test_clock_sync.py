@@ -34,7 +34,7 @@ def store():
     return distributed.TCPStore("127.0.0.1", 0, None, True, timedelta(seconds=60), wait_for_workers=False)
 
 
-def test_two_clocks_are_told_apart_over_a_store(store):
+def test_two_clocks_are_compared_over_a_store(store):
     shift = 5_000_000_000
     prefixed = distributed.PrefixStore("job", store)
     here, there = connection(prefixed), connection(prefixed)

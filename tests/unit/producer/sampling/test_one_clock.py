@@ -1,4 +1,4 @@
-"""Markers, counters, steps and operators of two ranks lie on one clock, to within the error that the files tell."""
+"""Markers, counters, steps and operators of two ranks are on one clock, to within the error in the files."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ from kinetoscope import Tracer, cyclic
 
 rank, folder = int(sys.argv[1]), Path(sys.argv[2])
 torch.set_num_threads(1)
-kinetoscope.sampling.clock_sync.boot_id = lambda: f"machine {rank}"  # both run here, but shall have to measure
+kinetoscope.sampling.clock_sync.boot_id = lambda: f"machine {rank}"  # both run here, but must measure
 port = folder / "port"
 if rank == 0:
     store = dist.TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)

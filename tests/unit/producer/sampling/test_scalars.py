@@ -1,4 +1,4 @@
-"""Curves beside the traces: what TensorBoard reads is what the training did."""
+"""Curves next to the traces: TensorBoard reads what the training did."""
 
 import io
 import json
@@ -13,7 +13,7 @@ from kinetoscope import Tracer, UsageError
 from kinetoscope.job.rank_info import RankInfo
 from kinetoscope.sampling import scalar_writer, scalars
 from kinetoscope.sampling.scalar_writer import step_values, window_values, write
-from kinetoscope.sampling.scalars import CurveSender, obstacle
+from kinetoscope.sampling.scalars import CurveSender, folder_problem
 from support.waiting import wait_for
 
 S = 10**9
@@ -79,7 +79,7 @@ def test_the_training_only_notes_and_another_process_writes(tmp_path, monkeypatc
     points_by_tag = curves(tmp_path / "run")
     assert points_by_tag["steps/duration_s"] == [(1, 2.0), (2, 2.0), (3, 2.0)]
     assert points_by_tag["steps/samples_per_s"] == [(1, 4.0), (2, 4.0), (3, 4.0)]
-    assert obstacle(tmp_path / "run") == ""
+    assert folder_problem(tmp_path / "run") == ""
 
 
 def test_a_training_that_goes_on_in_the_folder_goes_on_with_the_curve_where_its_checkpoint_was(tmp_path, monkeypatch):
@@ -93,7 +93,7 @@ def test_a_training_that_goes_on_in_the_folder_goes_on_with_the_curve_where_its_
     ("rank", "enabled", "folder"),
     [(0, True, "run"), (0, "all", "run"), (3, "all", "run/rank3"), (3, True, None), (0, False, None)],
 )
-def test_rank_0_writes_and_others_where_they_are_asked_to(tmp_path, monkeypatch, rank, enabled, folder):
+def test_rank_0_writes_and_others_if_requested(tmp_path, monkeypatch, rank, enabled, folder):
     monkeypatch.setenv(scalars.SWITCH, "on")
     begun = []
     monkeypatch.setattr(scalars, "CurveSender", lambda folder, notes: begun.append((folder, notes)))
@@ -103,11 +103,11 @@ def test_rank_0_writes_and_others_where_they_are_asked_to(tmp_path, monkeypatch,
     assert [path.relative_to(tmp_path).as_posix() for path, _ in begun] == ([] if folder is None else [folder])
 
 
-def test_only_rank_0_has_the_windows_taken_apart(tmp_path, monkeypatch):
+def test_only_rank_0_writes_breakdowns_of_windows(tmp_path, monkeypatch):
     monkeypatch.setenv(scalars.SWITCH, "on")
     windows = []
 
-    class Taken:
+    class FakeSender:
         is_closed = False
 
         def __init__(self, *_):
@@ -116,7 +116,7 @@ def test_only_rank_0_has_the_windows_taken_apart(tmp_path, monkeypatch):
         def window(self, path, steps):
             windows.append((path, steps))
 
-    monkeypatch.setattr(scalars, "CurveSender", Taken)
+    monkeypatch.setattr(scalars, "CurveSender", FakeSender)
     for rank in range(2):
         each = scalars.Curves(enabled="all")
         each.attach(lambda is_late, rank=rank: (RankInfo(rank, 2), tmp_path), [])
@@ -125,20 +125,20 @@ def test_only_rank_0_has_the_windows_taken_apart(tmp_path, monkeypatch):
     assert windows == [(tmp_path / "rank0", 5)]
 
 
-def test_curves_of_nobody_knows_whom_are_refused(tmp_path):
+def test_curves_of_unknown_ranks_are_refused(tmp_path):
     with pytest.raises(UsageError, match="scalars='each'"):
         Tracer(tmp_path, scalars="each")
 
 
 def test_nothing_is_written_where_another_program_writes(tmp_path):
     (tmp_path / "events.out.tfevents.1.host.1.0").touch()
-    assert "another program" in obstacle(tmp_path)
+    assert "another program" in folder_problem(tmp_path)
     sender = CurveSender(tmp_path, deque([("s", 0, 0, S, S, None, None)]))
     sender.close()
     assert [path.name for path in tmp_path.iterdir()] == ["events.out.tfevents.1.host.1.0"]
 
 
-def test_a_folder_that_can_t_be_made_costs_the_curves_alone(tmp_path, caplog):
+def test_a_folder_that_can_t_be_created_costs_only_the_curves(tmp_path, caplog):
     (tmp_path / "file").touch()
     sender = CurveSender(tmp_path / "file" / "run", deque([("s", 0, 0, S, S, None, None)]))
     sender.close()

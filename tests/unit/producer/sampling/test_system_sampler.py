@@ -40,7 +40,7 @@ def by_series(readings):
     return {(r.counter, r.series): (r.value, r.unit, r.is_sum) for r in readings}
 
 
-def test_linux_tells_what_the_machine_uses(proc):
+def test_linux_reports_what_the_machine_uses(proc):
     linux = ProcFs(proc)
     (cpu,) = samplers.cpu(linux)
     assert (cpu.value, cpu.whole, cpu.unit) == (150, 1000, "fraction")
@@ -61,7 +61,7 @@ def test_linux_tells_what_the_machine_uses(proc):
     }
 
 
-def test_psutil_tells_the_same_where_there_is_no_proc(monkeypatch):
+def test_psutil_reports_the_same_without_proc(monkeypatch):
     io = SimpleNamespace(read_count=7, write_count=8, read_bytes=1, write_bytes=2, bytes_recv=3, bytes_sent=4)
 
     class Times(tuple):
@@ -98,7 +98,7 @@ def test_without_either_the_gpu_s_counters_are_left(monkeypatch):
     assert list(_sources(("cpu",), is_first=True)) == []
 
 
-def test_the_driver_tells_of_the_gpu_what_it_can(monkeypatch):
+def test_the_driver_reports_what_it_can(monkeypatch):
     class NVMLError(Exception):
         pass
 
@@ -192,7 +192,7 @@ def test_counters_that_there_are_not_are_refused(tmp_path, wrong):
         Tracer(tmp_path, **wrong)
 
 
-def test_nothing_is_read_where_nothing_is_asked_for(tmp_path):
+def test_nothing_is_read_if_nothing_is_requested(tmp_path):
     assert set(KINDS) == {"cpu", "memory", "disk", "network", "process", "gpu"}
     with Tracer(tmp_path, run="run", system=()) as tracer:
         torch.ones(2).relu()

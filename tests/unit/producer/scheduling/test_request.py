@@ -77,7 +77,7 @@ def test_what_can_not_be_followed_is_refused_with_a_reason(value):
         request_from_json(value)
 
 
-def test_a_request_is_taken_once_however_many_look(tmp_path):
+def test_one_of_many_readers_gets_a_request(tmp_path):
     write_request(tmp_path, Request(steps=7))
     requests, start = [], threading.Barrier(8)
 
@@ -94,7 +94,7 @@ def test_a_request_is_taken_once_however_many_look(tmp_path):
     assert list((tmp_path / WORK).iterdir()) == []
 
 
-def test_what_is_no_request_is_taken_away_too(tmp_path):
+def test_an_invalid_request_is_removed_too(tmp_path):
     for text in ("{", "x" * (MOST_BYTES + 1)):
         write_request(tmp_path, Request()).write_text(text)
         with pytest.raises(UsageError):
@@ -133,11 +133,11 @@ def test_no_signal_asks_for_a_window_unless_it_is_named(tmp_path):
     assert [signal.getsignal(number) for number in numbers] == before
 
 
-def test_a_signal_that_the_process_ignores_is_not_taken(tmp_path, log):
+def test_a_signal_that_the_process_ignores_stays_ignored(tmp_path, log):
     before = signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     try:
         with Tracer(tmp_path, run="run", signal="SIGUSR2"):
             assert signal.getsignal(signal.SIGUSR2) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGUSR2, before)
-    assert "asks for no window" in log()[0]
+    assert "doesn't request a window" in log()[0]

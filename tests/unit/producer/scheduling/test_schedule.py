@@ -49,12 +49,12 @@ def test_a_schedule_that_makes_no_sense_is_refused_by_name(wrong):
         cyclic(**wrong)
 
 
-def test_a_schedule_of_the_program_is_not_asked_ahead():
-    assert steps_needed(lambda step: pytest.fail("asked")) is None
+def test_a_schedule_of_the_program_is_not_called_in_advance():
+    assert steps_needed(lambda step: pytest.fail("called")) is None
     assert steps_needed(None) is None
 
 
-def test_a_trace_can_tell_its_schedule():
+def test_a_schedule_is_described_for_the_trace():
     numbers = {"wait": 1, "warmup": 2, "active": 3, "repeat": 4, "skip_first": 5}
     assert describe_schedule(Cyclic(**numbers)) == {**numbers, "skip_first_wait": False, "per": "run"}
     assert describe_schedule(None) is None

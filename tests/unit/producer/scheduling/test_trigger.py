@@ -35,7 +35,7 @@ class Shared:
 
 
 class Rank:
-    """One process: its triggers, its steps, and what the profiler was told in each."""
+    """One process: its triggers, its steps, and the profiler's action in each."""
 
     def __init__(self, rank=0, size=1, log=None, schedule=on_request, step_s=1.0, is_chosen_one=True):
         self.is_chosen_one = is_chosen_one
@@ -46,7 +46,7 @@ class Rank:
     def rank_and_size(self):
         return self.rank_info
 
-    def is_chosen(self):
+    def is_selected_rank(self):
         return self.is_chosen_one
 
     def logs(self):
@@ -167,7 +167,9 @@ def test_the_step_to_begin_with_can_be_chosen_and_rounded_up():
     ahead=st.lists(st.integers(0, 1), min_size=5, max_size=5),
     order=st.permutations(range(5)),
 )
-def test_all_ranks_record_the_same_steps_whoever_asks(size, steps, warmup, asked_by, asked_at, schedule, ahead, order):
+def test_all_ranks_record_the_same_steps_for_any_requester(
+    size, steps, warmup, asked_by, asked_at, schedule, ahead, order
+):
     log = Shared()
     ranks = [Rank(rank, size, log, schedule) for rank in range(size)]
     for rank, more in zip(ranks, ahead, strict=False):
@@ -217,7 +219,7 @@ def test_a_rank_that_learns_of_a_plan_too_late_says_so_and_takes_the_next_one():
     assert recorded(rank.actions) == [25]
 
 
-def test_ranks_that_are_not_asked_record_nothing():
+def test_ranks_that_a_request_does_not_name_record_nothing():
     log = Shared()
     ranks = [Rank(rank, 2, log) for rank in range(2)]
     log.propose(0, Plan(5, Request(steps=2, ranks=(1,))).to_text())
@@ -240,7 +242,7 @@ def test_what_is_no_plan_is_left_out():
     assert recorded(rank.actions) == [4]
 
 
-def test_a_request_that_makes_no_sense_is_told_to_those_who_watch():
+def test_an_invalid_request_is_in_the_news():
     rank = Rank()
     rank.waiting.append(UsageError("no steps"))
     rank.triggers.poll()

@@ -44,7 +44,7 @@ def test_epochs_samples_and_tokens_are_counted(tmp_path):
 
 
 @pytest.mark.parametrize("loader", [lambda: [0, 1, 2], lambda: iter([0, 1, 2])], ids=["length", "no length"])
-def test_an_epoch_s_schedule_begins_anew_and_a_window_ends_with_the_epoch(tmp_path, loader):
+def test_an_epoch_s_schedule_restarts_and_a_window_ends_with_the_epoch(tmp_path, loader):
     with Tracer(tmp_path, run="run", schedule=cyclic(warmup=1, active=9, per="epoch")) as tracer:
         train(tracer, loader, epochs=2)
     facts = windows(tracer)
@@ -62,7 +62,7 @@ def test_windows_of_epochs_that_follow_each_other_are_apart_and_none_is_empty(tm
     ]
 
 
-def test_a_hand_written_loop_tells_its_epochs(tmp_path):
+def test_a_hand_written_loop_counts_its_epochs(tmp_path):
     with Tracer(tmp_path, run="run", schedule=cyclic(wait=1, warmup=0, active=9, per="epoch")) as tracer:
         for _ in range(2):
             for _ in range(3):
@@ -79,7 +79,7 @@ def test_a_window_of_the_run_goes_on_over_epochs(tmp_path):
     assert windows(tracer) == [("schedule", 2, 4, steps(2, 4))]
 
 
-def test_a_resumed_training_numbers_its_steps_on_and_its_schedule_anew(tmp_path):
+def test_a_resumed_training_continues_its_step_numbers_and_restarts_its_schedule(tmp_path):
     start = Progress(epoch=3, batch=100, batch_in_epoch=10, sample=400, sample_in_epoch=40)
     with Tracer(tmp_path, run="run", schedule=cyclic(warmup=1, active=1), progress=start) as tracer:
         train(tracer, lambda: [0, 1, 2], epochs=1)

@@ -1,4 +1,4 @@
-"""What a step outside a window costs, told by the functions that it calls: times mean nothing on a busy machine."""
+"""The cost of a step outside a window, as the number of functions it calls: times vary on a busy machine."""
 
 import sys
 

@@ -3,7 +3,7 @@ import threading
 from kinetoscope.signals.hang_detector import LONGEST_S, HangDetector
 
 
-def test_where_a_step_stands_that_takes_too_long_is_told_once():
+def test_the_stack_of_a_step_that_hangs_is_reported_once():
     now, current_step, news = [0.0], [(0, 0)], []
     hang = HangDetector(
         lambda kind, value: news.append((kind, value)),

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
 @pytest.fixture
 def listening():
-    """What was told, and the time that passes, of signals that are handled by doing nothing."""
+    """The reports about signals whose handlers do nothing, and a clock."""
     before = signal.signal(signal.SIGTERM, lambda *_: None)
     reports, now = [], [0.0]
     signals = StuckSignals(reports.append, lambda: now[0])
@@ -23,7 +23,7 @@ def listening():
     signal.signal(signal.SIGTERM, before)
 
 
-def test_a_signal_is_told_of_once_when_nothing_came_of_it(listening):
+def test_a_signal_without_effect_is_reported_once(listening):
     signals, reports, now = listening
     signals.check()
     for _ in range(2):
