@@ -1,4 +1,4 @@
-"""Docstrings that people read: what a row of a table is, what a command does; also under `python -OO`."""
+"""Docstrings that users read, of tables and commands; they work under `python -OO` too."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 ARE_LEFT_OUT = sys.flags.optimize > 1
-"""Whether Python has left all docstrings out, as with -OO."""
+"""Whether Python has removed all docstrings, as with -OO."""
 
 
 def docstring(documented: type | Callable[..., Any]) -> str:
-    """The docstring of a class or function, from its source if Python has left it out; empty if there is none."""
+    """The docstring of a class or function, from its source if Python removed it; empty if there is none."""
     text = documented.__doc__
     if text is None and ARE_LEFT_OUT:
         text = _in_source(documented)
@@ -27,4 +27,4 @@ def _in_source(documented: type | Callable[..., Any]) -> str | None:
     except (OSError, TypeError, SyntaxError, ValueError):  # no source, as in an archive of compiled files
         return None
     is_documented = isinstance(node, (ast.ClassDef, ast.FunctionDef))
-    return ast.get_docstring(node) if is_documented else None  # type: ignore[arg-type]  # as was just asked
+    return ast.get_docstring(node) if is_documented else None  # type: ignore[arg-type]  # checked above

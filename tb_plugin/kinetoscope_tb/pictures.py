@@ -1,4 +1,4 @@
-"""The pictures that a table can be drawn as: which of its columns make which part of the picture."""
+"""The pictures that a table can be drawn as, and the columns for each part of a picture."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True)
 class Tree:
-    """Rows that lie in one another, as a flame graph above the folding rows.
+    """Nested rows, as a flame graph above the collapsible rows.
 
     Args:
-        parent: The ID column with the row number (0-based, in the answer) of the enclosing row; null at a root.
-        widths: The columns that may give the boxes their widths, beside the table's weight.
+        parent: The ID column with the row number (0-based, in the answer) of the parent row; null at a root.
+        widths: The columns that the boxes' widths can show, besides the table's weight.
     """
 
     kind: ClassVar = "tree"
@@ -26,8 +26,8 @@ class Lines:
 
     Args:
         values: The numeric columns.
-        series: The columns that split the rows into lines of their own.
-        marks: The text column that says which rows are marked, and with what words.
+        series: The columns that split the rows into lines.
+        marks: The text column with the labels of marked rows.
     """
 
     kind: ClassVar = "lines"
@@ -38,11 +38,11 @@ class Lines:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """A cell for each row, as dark as the table's weight, or another number that is chosen.
+    """A cell for each row; its darkness shows the table's weight, or another selected number.
 
     Args:
-        down: The column whose values are the lines.
-        across: The column whose values are the columns.
+        down: The column whose values are the lines of cells.
+        across: The column whose values are the columns of cells.
     """
 
     kind: ClassVar = "heatmap"
@@ -57,7 +57,7 @@ class Histogram:
     Args:
         lower: The column of the bins' lower edges.
         upper: The column of their upper edges.
-        heights: The columns that are drawn, each in a histogram of its own.
+        heights: The columns to draw, one histogram each.
     """
 
     kind: ClassVar = "histogram"
@@ -68,7 +68,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Bars:
-    """The largest rows, each column in a chart of its own.
+    """The largest rows, one chart per column.
 
     Args:
         lengths: The columns.
@@ -82,12 +82,12 @@ Picture = Tree | Lines | Heatmap | Histogram | Bars
 
 
 def parent_column(picture: Picture | None) -> str | None:
-    """The column with the number of the enclosing row, if the rows are a tree."""
+    """The column with the row number of the parent row, if the rows are a tree."""
     return picture.parent if isinstance(picture, Tree) else None
 
 
 def charted_columns(picture: Picture | None) -> tuple[str, ...]:
-    """The columns of which the largest rows, or all bins, are drawn."""
+    """The columns whose largest rows, or all bins, are drawn."""
     return picture.lengths if isinstance(picture, Bars) else picture.heights if isinstance(picture, Histogram) else ()
 
 

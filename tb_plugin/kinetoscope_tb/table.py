@@ -1,7 +1,7 @@
-"""What a table is: named columns, each with a kind and a definition.
+"""Tables: named columns, each with a kind and a definition.
 
-The kind of a column fixes its dtype, its unit and the suffix of its name; a wrong suffix fails at import.
-The definition is written once, here in Python: tooltips, the command line and docs/metrics.md print it.
+The kind of a column determines its dtype, its unit and the suffix of its name; a wrong suffix fails at import.
+Definitions are written only here: tooltips, the command line and docs/metrics.md print them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .pictures import Bars, Heatmap, Histogram, Lines, Picture, Tree
 
 @dataclass(frozen=True)
 class Kind:
-    """How a column is stored and what its values mean."""
+    """Storage and meaning of a column's values."""
 
     name: str
     dtype: pl.DataType
@@ -25,8 +25,8 @@ class Kind:
 
 
 TEXT = Kind("text", pl.String())
-STACK = Kind("stack", pl.String())  # frames, the innermost first, one a line
-PROSE = Kind("prose", pl.String())  # sentences, which are read whole; what is in `ticks` is code
+STACK = Kind("stack", pl.String())  # frames, the innermost first, one per line
+PROSE = Kind("prose", pl.String())  # sentences, shown in full; text in `backticks` is code
 BOOL = Kind("bool", pl.Boolean())
 ID = Kind("id", pl.Int64())  # a number that names something: a device, a stream
 COUNT = Kind("count", pl.Int64())
@@ -34,7 +34,7 @@ NUMBER = Kind("number", pl.Float64())  # a ratio that may exceed 1, such as bloc
 INSTANT = Kind("instant", pl.Int64(), "_ns")  # since the trace's origin
 DURATION = Kind("duration", pl.Int64(), "_ns")
 BYTES = Kind("bytes", pl.Int64(), "_bytes")
-FRACTION = Kind("fraction", pl.Float64(), "_frac")  # 0 to 1, never per cent
+FRACTION = Kind("fraction", pl.Float64(), "_frac")  # 0 to 1, not percent
 BYTE_RATE = Kind("byte_rate", pl.Float64(), "_bytes_per_s")
 FLOP = Kind("flop", pl.Int64(), "_flop")  # operations on floating-point (or integer) numbers; a multiply-add is two
 FLOP_RATE = Kind("flop_rate", pl.Float64(), "_flop_per_s")
@@ -59,9 +59,9 @@ class Column:
 
     @property
     def adds_up(self) -> bool:
-        """Whether it is an amount: that of two steps together is the sum of both, so it can be told per step.
+        """Whether it is an amount: the value of two steps together is the sum of both, so it has a value per step.
 
-        Counts, durations and bytes are, unless their name says that they are a mean, an extreme or such.
+        Counts, durations and bytes add up, unless their name says that they are a mean, an extreme or similar.
         """
         if self._adds_up is not None:
             return self._adds_up
@@ -69,10 +69,10 @@ class Column:
 
 
 class Table:
-    """Base of every table that a view returns. A subclass says in its docstring what one row is.
+    """Base of every table that a view returns. A subclass's docstring says what the table shows.
 
-    `key` names the columns that make a row the same row in another trace, `weight` the column that says which rows
-    matter, `picture` what the rows are drawn as.
+    `key`: the columns that identify a row in another trace; `weight`: the column that ranks rows by importance;
+    `picture`: how the rows are drawn.
     """
 
     columns: ClassVar[tuple[Column, ...]]
@@ -82,7 +82,7 @@ class Table:
 
     def __init_subclass__(cls) -> None:
         if not docstring(cls) and not ARE_LEFT_OUT:
-            raise TypeError(f"{cls.__name__} must say in its docstring what one row is")
+            raise TypeError(f"{cls.__name__} needs a docstring that says what the table shows")
         cls.columns = tuple(c for base in reversed(cls.__mro__) for c in vars(base).values() if isinstance(c, Column))
         for column in cls.columns:
             _check_name(cls.__name__, column)
@@ -112,14 +112,14 @@ def _check_picture(table: type[Table]) -> None:
     if unknown := named - set(kinds):
         raise TypeError(f"{name} has no column {', '.join(sorted(unknown))}")
     if wordy := [n for n in amounts if kinds[n] not in NUMERIC]:
-        raise TypeError(f"{name}.{wordy[0]} is no amount that can be drawn")
+        raise TypeError(f"{name}.{wordy[0]} isn't a number, so it can't be drawn")
     match picture:
         case Tree() if kinds[picture.parent] is not ID:
-            raise TypeError(f"{name}.{picture.parent} must be an ID: it holds the row number of the enclosing row")
+            raise TypeError(f"{name}.{picture.parent} must be an ID: the row number of the parent row")
         case Lines() if INSTANT not in kinds.values():
             raise TypeError(f"{name} has lines, but no INSTANT to draw them over")
         case Lines() if picture.marks and kinds[picture.marks] is not TEXT:
-            raise TypeError(f"{name}.{picture.marks} must be a TEXT: it says what the marked rows are")
+            raise TypeError(f"{name}.{picture.marks} must be a TEXT: the labels of marked rows")
         case Heatmap() if not ({picture.down, picture.across} <= set(table.key) and table.weight):
             raise TypeError(f"{name}'s heat map must be of columns of the key, and needs a weight")
         case Histogram() if kinds[picture.lower] is not kinds[picture.upper]:
@@ -127,7 +127,7 @@ def _check_picture(table: type[Table]) -> None:
 
 
 def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(the columns whose amounts are drawn, the others that the picture needs)."""
+    """(the columns whose amounts are drawn, the other columns of the picture)."""
     match picture:
         case Tree(parent, widths):
             return widths, (parent,)

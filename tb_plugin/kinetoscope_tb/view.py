@@ -1,4 +1,4 @@
-"""What a view is: a pure function of a trace that returns a table, and the words that the page needs to offer it."""
+"""Views: pure functions of a trace that return a table, with the descriptions that the page needs."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ Scope = Literal["recording", "span", "run"]
 
 
 _BASE = ("base_run", "base_worker", "base_span")
-# What else a question or a command holds.
+# Other parameters of queries and commands.
 _RESERVED = {*_BASE, "view", "run", "worker", "span", "path", "form", "format", "columns"}
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 
 class Recorded(Protocol):
-    """What a view is a function of: a Trace, or the Ranks of a run."""
+    """The input of a view: a Trace, or the Ranks of a run."""
 
     def holds(self, part: str, /) -> bool:
         """Whether that part isn't empty."""
 
 
 class Shared(Protocol):
-    """What several views of a trace begin with."""
+    """An intermediate result that several views of a trace share."""
 
     @property
     def held_bytes(self) -> int:
-        """How much memory it takes."""
+        """Memory that it uses."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One keyword-only argument of a view; it chooses rows, never columns.
+    """One keyword-only argument of a view; it selects rows, never columns.
 
-    A `choice` takes one of `choices` (the default first). A `number` and a `text` have none, and choose nothing unless
-    they are given.
+    A `choice` takes one of `choices` (the default first). A `number` and a `text` have no choices and no effect unless
+    given.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Parameter:
         """Return the argument that `value` stands for.
 
         Raises:
-            BadParameter: It is no such choice, or no integer.
+            BadParameter: It isn't one of the choices, or not an integer.
         """
         if self.kind == "choice" and value not in self.choices:
             raise BadParameter(f"{self.name}={value!r} is not possible; choose one of {', '.join(self.choices)}.")
@@ -71,7 +71,7 @@ class Parameter:
 def _parameter(view: str, argument: inspect.Parameter, hint: Any) -> Parameter:
     name, default = argument.name, argument.default
     if name in _RESERVED:
-        raise TypeError(f"{view}({name}=): every question has a {name!r} already; call the parameter something else")
+        raise TypeError(f"{view}({name}=): every query has a parameter {name!r}; choose another name")
     if get_origin(hint) is Literal:
         return Parameter(name, "choice", (default, *(v for v in get_args(hint) if v != default)))
     if default is None and hint in (int | None, str | None):
@@ -84,7 +84,7 @@ class Listed:
     """In the list of views.
 
     Args:
-        label: What Group By calls it, if it has variants.
+        label: Its label under Group By, if it has variants.
     """
 
     kind: ClassVar = "listed"
@@ -93,7 +93,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Variant:
-    """Under Group By of a view that it splits further, and under the label there."""
+    """Under Group By of the view that it refines, with this label."""
 
     kind: ClassVar = "variant"
     of: str
@@ -110,7 +110,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Detail:
-    """In an opened row of a view or of its variants: called with the row's key columns that it has parameters for."""
+    """In an opened row of a view or its variants; key columns of the row fill parameters of the same names."""
 
     kind: ClassVar = "detail"
     of: str
@@ -121,15 +121,15 @@ Place = Listed | Variant | Part | Detail
 
 @dataclass(frozen=True)
 class Slices:
-    """Which events of the trace a row of a view stands for: the timeline shows them.
+    """The events of the trace behind a row of a view, which the timeline shows as slices.
 
     Args:
-        events: The resolver, a pure function of the trace and the values of the table's key columns. It knows no
-            timeline; the timeline knows which slice each event is.
+        events: The resolver, a pure function of the trace and the values of the table's key columns. The timeline maps
+            the events to slices.
         are_highlighted: Whether the page highlights them when it opens a row in the timeline; else it only goes to the
             row's time.
         except_kind: Rows with this value in the column `kind` have none, since they sum up the rest of a table.
-        category: The category of all of them, if they have one name and that is what the view's filter finds.
+        category: The category of all of them, if they have one name and the view's filter matches it.
         panel: The panel of the timeline that lists the rows too.
     """
 
@@ -140,7 +140,7 @@ class Slices:
     panel: Literal["gaps"] | None = None
 
     def describe(self) -> dict[str, Any]:
-        """What a client needs to ask for the slices of a row, as JSON values."""
+        """What a client needs to request the slices of a row, as JSON values."""
         return {
             "are_highlighted": self.are_highlighted,
             "except_kind": self.except_kind,
@@ -151,13 +151,13 @@ class Slices:
 
 @dataclass(frozen=True)
 class RowTime:
-    """The columns that say when a row was: a moment, or a time with a length or an end.
+    """The columns with the time of a row: an instant, or an interval with a length or an end.
 
     Args:
-        begin: The instant at which it begins.
-        length: How long it lasts; a row without a value has no time.
-        end: The instant at which it ends; without a value the row is a moment.
-        worker: In whose recording the times are, if not in that which is open.
+        begin: The start of the row.
+        length: The duration; a row without a value has no time.
+        end: The end; without a value the row is an instant.
+        worker: The worker whose trace has these times, if not the open one.
     """
 
     begin: str
@@ -166,20 +166,20 @@ class RowTime:
     worker: str | None = None
 
     def kinds(self) -> list[tuple[str, Kind]]:
-        """The columns, each with the kind that it must be of."""
+        """The columns, each with its required kind."""
         named = ((self.begin, INSTANT), (self.length, DURATION), (self.end, INSTANT), (self.worker, TEXT))
         return [(name, kind) for name, kind in named if name is not None]
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Rows that point to the rows of another view; the timeline shows these.
+    """Columns that point to rows of another view, which the timeline shows.
 
     Args:
         view: The column with the id of that view.
-        filter: The column with what to filter it by; missing where all of it is meant.
-        rule: The column with the rule that found them.
-        categories: For rules that are about one category of slices as a whole, that category.
+        filter: The column with the filter of that view; missing if it is the whole view.
+        rule: The column with the rule.
+        categories: The category of slices for each rule that is about one category as a whole.
     """
 
     view: str
@@ -195,24 +195,24 @@ class View:
     Args:
         run: The function: `run(trace, *, parameter=...)` returns the frame; beyond one recording `run(ranks, …)`.
         table: The frame's schema and definitions.
-        title: What the page calls it.
-        group: The heading that it stands under.
+        title: Its title on the page.
+        group: Its heading on the page.
         needs: The part of the trace that must not be empty; None if any trace will do.
-        hint: What to say when there is nothing to show: usually the recording option that would have filled the part.
-        place: Where the page draws it.
-        within: What it looks at when it is asked about some steps alone, as comparing does: the `rows` that belong to
-            them, or whatever is active in their `windows` (for what is measured along the time axis). A view of the
-            whole `recording` can't be asked that, nor can one whose rows are `steps` or `moments`.
-        slices: Which events of the trace a row stands for; None where rows stand for none, such as facts of the whole
-            recording, moments and amounts of memory.
-        time: When a row was, in the time of the timeline; None where that isn't known.
-        reference: The columns that point to rows of another view; None where none do.
-        shows_path: Whether the timeline draws the critical path when a row is opened in it.
+        hint: The message for an empty view: usually the recording option that would have filled it.
+        place: Where the page shows it.
+        within: How it is restricted to some steps, for comparisons: to the `rows` that belong to them, or to
+            everything that is active in their `windows` (for measures along the time axis). A view of the whole
+            `recording` can't be restricted, nor can one whose rows are `steps` or `moments`.
+        slices: The events of the trace behind a row; None if rows have no events, such as facts of the whole trace,
+            instants and amounts of memory.
+        time: The time of a row on the timeline; None if rows have none.
+        reference: The columns that point to rows of another view; None if there are none.
+        shows_path: Whether the timeline draws the critical path when it shows a row.
         shortcut: The letter that opens the view on the page after `g`; by default the page takes a free one.
-        shares: Makes what the function and those of other views begin with; whoever computes several views of a trace
-            at the same time has it made first, once. It keeps what it made with the trace.
-        scope: What it is a function of: one `recording` (a Trace), or Ranks: all workers' recordings of the same
-            `span`, or every recording of the `run`.
+        shares: Computes the intermediate result that the view shares with others, and caches it with the trace. Code
+            that computes several views of a trace at the same time calls it first, once.
+        scope: Its input: one `recording` (a Trace), or Ranks: all workers' recordings of the same `span`, or every
+            recording of the `run`.
     """
 
     run: Callable[..., pl.DataFrame]
@@ -234,13 +234,13 @@ class View:
     def __post_init__(self) -> None:
         kinds = {c.name: c.kind for c in self.table.columns}
         if self.slices and not self.table.key:
-            raise TypeError(f"{self.id} has slices, but no key that says which row's")
+            raise TypeError(f"{self.id} has slices, but no key that identifies a row")
         if self.slices and self.slices.except_kind and kinds.get("kind") is not TEXT:
-            raise TypeError(f"{self.id} has no column 'kind', which except_kind={self.slices.except_kind!r} needs")
+            raise TypeError(f"{self.id} has no column 'kind', which except_kind={self.slices.except_kind!r} requires")
         wrong = self.time and [(name, kind) for name, kind in self.time.kinds() if kinds.get(name) is not kind]
         if wrong:
             raise TypeError(
-                f"{self.id} has no column {wrong[0][0]!r} of the kind {wrong[0][1].name}, which time= names"
+                f"{self.id} has no column {wrong[0][0]!r} of the kind {wrong[0][1].name}, as time= requires"
             )
 
     @property
@@ -261,22 +261,22 @@ class View:
         Raises:
             BadParameter: A name or a value that the view doesn't take.
         """
-        known = {p.name: p for p in self.parameters}
+        parameters = {p.name: p for p in self.parameters}
         for name in query:
-            if name not in known:
-                takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            if name not in parameters:
+                takes = f"it takes {', '.join(parameters)}" if parameters else "it takes none"
                 raise BadParameter(f"The view {self.id!r} has no parameter {name!r}; {takes}.")
-        return {name: known[name].parsed(value) for name, value in query.items()}
+        return {name: parameters[name].parsed(value) for name, value in query.items()}
 
     def is_missing(self, recorded: Recorded) -> bool:
-        """Whether the trace, or the run, lacks what the view needs."""
+        """Whether the trace, or the run, lacks the data that the view needs."""
         return self.needs is not None and not recorded.holds(self.needs)
 
     @property
     def comparable_columns(self) -> list[str]:
-        """The columns that can be compared with another recording: neither a part of the key nor a point in time.
+        """The columns that can be compared with another trace: neither part of the key nor an instant.
 
-        There are none where rows aren't the same things in another recording.
+        Empty if rows have no counterpart in another trace.
         """
         if self.scope != "recording" or self.within == "moments" or isinstance(self.place, Detail):
             return []
@@ -284,13 +284,13 @@ class View:
         return [c.name for c in self.table.columns if c.name not in left_out and c.kind not in (INSTANT, ID)]
 
     def events_of_row(self, trace: Any, values: Mapping[str, Any]) -> Events:
-        """The events that a row stands for, by the values of its key columns; a missing one is None."""
+        """The events behind a row, by the values of its key columns; a missing one is None."""
         if self.slices is None:
-            raise TypeError(f"The view {self.id!r} doesn't say which events its rows stand for")
+            raise TypeError(f"The view {self.id!r} has no slices")
         return self.slices.events(trace, {name: values.get(name) for name in self.table.key})
 
     def describe(self) -> dict[str, Any]:
-        """All that a client needs to offer and draw the view, as JSON values."""
+        """Everything that a client needs to offer and draw the view, as JSON values."""
         table = self.table
         return {
             "id": self.id,

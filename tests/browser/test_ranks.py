@@ -81,8 +81,10 @@ def test_the_path_across_ranks_lies_on_the_straggler_and_leads_to_its_timeline(p
         f"{many}{ENTRY}{address(view='path_across_ranks', run='run', worker='rank0', span='1', **{'set.by': 'rank'})}"
     )
     expect(page.locator("tr.row").first).to_contain_text("rank4", timeout=60_000)
-    expect(page.get_by_label("The path by rank and step", exact=True).locator(".heat")).to_be_visible(timeout=60_000)
-    part = page.get_by_label("Stretches of the path across ranks", exact=True).first
+    expect(page.get_by_label("Critical path by rank and step", exact=True).locator(".heat")).to_be_visible(
+        timeout=60_000
+    )
+    part = page.get_by_label("Path across ranks by segment", exact=True).first
     segment = part.locator("tr.row").filter(has_text="rank4").first
     expect(segment).to_contain_text("computation", timeout=60_000)
     segment.click()

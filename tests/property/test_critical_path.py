@@ -35,7 +35,7 @@ def test_unchanged_delays_give_the_recorded_times(builder):
 
 @few
 @given(builders())
-def test_the_stretches_of_a_path_follow_each_other_through_the_whole_step(builder):
+def test_the_segments_of_a_path_follow_each_other_through_the_whole_step(builder):
     trace = builder.build()
     path = critical_path(trace, Graph.of(trace))
     for number, step in enumerate(trace.steps.rows(named=True)):
@@ -80,7 +80,7 @@ def test_a_path_turns_where_a_slow_search_turns(builder):
     for number, step in enumerate(trace.steps.rows(named=True)):
         turns = slow_path(graph, graph.nodes.step_ends.start + number, step["start_ns"])
         own = path.filter(pl.col("step") == number)
-        assert {*own["start_ns"], *own["end_ns"]} <= set(turns)  # stretches of the same are one
+        assert {*own["start_ns"], *own["end_ns"]} <= set(turns)  # segments of the same are one
 
 
 def is_named(trace, places, name):

@@ -35,7 +35,7 @@ def test_what_became_of_each_call(builder):
         same_stream = (pl.col("stream") == first["stream"]) & (pl.col("device") == first["device"])
         before = spans(device.filter(same_stream & (pl.col("row") < first["row"])))
         expected = oracle.launch_outcome(spans(trace.launches)[call], spans(mine)[0], before)
-        assert (found["delay_ns"], found["found_empty"]) == expected
+        assert (found["delay_ns"], found["hit_empty_queue"]) == expected
 
 
 @few

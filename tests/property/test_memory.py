@@ -53,7 +53,7 @@ def written(history, *, has_totals=True):
 
 
 def ends(found):
-    rows = found.select("fate", "size_bytes", "taken_ns", "gone_ns").rows()
+    rows = found.select("fate", "size_bytes", "allocated_ns", "released_ns").rows()
     return sorted((FATES[fate], size, taken, gone) for fate, size, taken, gone in rows)
 
 

@@ -137,10 +137,10 @@ def test_a_path_is_as_long_as_the_longest_way_and_as_the_step(program):
     paths = Paths.of(run_of(program))
     whole = max(longest(program, rank, NONE) for rank in range(len(program.ahead)))
     assert paths.steps["total_ns"].to_list() == [whole]
-    assert paths.stretches["dur_ns"].sum() == whole
-    assert PARTS.index("before the step") not in paths.stretches["part"].to_list()
-    each = paths.stretches.group_by("number").agg(pl.col("dur_ns").sum(), pl.col("stretch_ns").first())
-    assert each["dur_ns"].equals(each["stretch_ns"].rename("dur_ns"))
+    assert paths.segments["dur_ns"].sum() == whole
+    assert PARTS.index("before the step") not in paths.segments["part"].to_list()
+    each = paths.segments.group_by("number").agg(pl.col("dur_ns").sum(), pl.col("segment_ns").first())
+    assert each["dur_ns"].equals(each["segment_ns"].rename("dur_ns"))
 
 
 @few
@@ -149,13 +149,13 @@ def test_a_path_follows_what_each_rank_waited_for(program):
     paths = Paths.of(run_of(program))
     _, over, _ = program.laid_out()
     at = 0
-    for row in paths.stretches.unique("number", maintain_order=True).rows(named=True):
+    for row in paths.segments.unique("number", maintain_order=True).rows(named=True):
         assert row["start_ns"] - program.ahead[row["member"]] == at
-        at += row["stretch_ns"]
+        at += row["segment_ns"]
         if row["part"] == PARTS.index("transfer"):
             call = paths.merged_graph.ranks.calls.row(row["since"], named=True)
             assert at == over[call["nth"]]
-            assert row["stretch_ns"] == program.moves[call["nth"]]
+            assert row["segment_ns"] == program.moves[call["nth"]]
 
 
 @few
@@ -166,7 +166,7 @@ def test_what_would_be_saved_is_what_the_faster_ranks_take_less(program, percent
     rank = data.draw(st.sampled_from([None, *range(len(program.ahead))]))
     part = data.draw(st.sampled_from([None, *USED]))
     less = lambda r, p: percent * (rank in (None, r)) * (part in (None, p))  # noqa: E731
-    assert paths.saved_in_legs(part, rank, percent).tolist() == [whole - max(program.laid_out(less)[2])]
+    assert paths.saved_in_segments(part, rank, percent).tolist() == [whole - max(program.laid_out(less)[2])]
     chosen = data.draw(st.integers(0, len(program.who) - 1))
     calls = (paths.merged_graph.ranks.calls["nth"] == chosen).to_numpy()
     faster = program.laid_out(less_data=lambda c: percent * (c == chosen))
@@ -180,5 +180,5 @@ def test_the_rows_of_each_view_of_a_path_add_up_to_the_step(program):
     whole = max(program.laid_out()[2])
     for by in ("part", "rank", "rank and part", "collective"):
         assert RUN_VIEWS["path_across_ranks"].run(run, by=by)["path_ns"].sum() == whole
-    assert RUN_VIEWS["path_across_ranks_stretches"].run(run)["dur_ns"].sum() == whole
-    assert np.isclose(RUN_VIEWS["path_across_ranks_stretches"].run(run)["share_frac"].sum(), 1 if whole else 0)
+    assert RUN_VIEWS["path_across_ranks_segments"].run(run)["dur_ns"].sum() == whole
+    assert np.isclose(RUN_VIEWS["path_across_ranks_segments"].run(run)["share_frac"].sum(), 1 if whole else 0)

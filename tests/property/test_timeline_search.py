@@ -18,7 +18,7 @@ from support.strategies import builders
 
 TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
 UNCOUNTED = {"steps", "gpus", "exposed_time", "idle", "gaps", "graphs"}
-UNCOUNTED |= {"critical_path", "critical_path_names", "critical_path_stretches"}
+UNCOUNTED |= {"critical_path", "critical_path_names", "critical_path_segments"}
 COUNTS = dict.fromkeys({view.id for view in VIEWS.values() if view.slices} - UNCOUNTED, "calls")
 COUNTS |= {"launch_durations": "launching_calls", "graphs": None, "memory_events": None, "memory_by_operator": None}
 ROWS = 25  # of each view that are looked at

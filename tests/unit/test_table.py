@@ -51,8 +51,8 @@ def test_a_key_names_a_column():
             name = Column(TEXT, "Name.")
 
 
-def test_a_table_says_what_a_row_is():
-    with pytest.raises(TypeError, match="what one row is"):
+def test_a_table_says_what_it_shows():
+    with pytest.raises(TypeError, match="what the table shows"):
 
         class Wrong(Table):
             pass
@@ -102,13 +102,13 @@ class Columns(Table):
     [
         (Tree("above"), "no column above"),
         (Tree("calls"), "must be an ID"),
-        (Tree("row", widths=("name",)), "no amount"),
-        (Lines(("name",)), "no amount"),
+        (Tree("row", widths=("name",)), "isn't a number"),
+        (Lines(("name",)), "isn't a number"),
         (Lines(("calls",), series=("stream",)), "no column stream"),
         (Lines(("calls",), marks="row"), "must be a TEXT"),
         (Histogram("self_ns", "calls", heights=("calls",)), "of one kind"),
         (Heatmap("row", "name"), "of the key"),
-        (Bars(("name",)), "no amount"),
+        (Bars(("name",)), "isn't a number"),
     ],
 )
 def test_a_picture_is_of_columns_that_can_be_drawn(picture, problem):

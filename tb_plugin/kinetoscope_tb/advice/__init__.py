@@ -1,13 +1,13 @@
-"""Advice: what costs time in the steps, what shows it, and what to do about it.
+"""Advice: what costs time in the steps, the evidence, and what to do about it.
 
-host        data, synchronising calls, late launches, small operators, the optimizer, asking for memory
-device      copies and communication that nothing hides, DataParallel, small kernels, memory that is nearly full
-precision   matrix work that could use tensor cores
+host        data loading, synchronizing calls, late launches, small operators, the optimizer, allocation
+device      exposed copies and communication, DataParallel, small kernels, nearly full memory
+precision   matmuls that could use tensor cores
 recording   the profiler's own cost, pauses of Python
 
-Each rule looks at the steps that count (the complete ones) and speaks only of what recurs: of a share of the mean step
-that is also larger than the error of that mean. Idle time that the host is to blame for is split between the rules, so
-no two of them claim the same; a saving is the most that the cause could give back. What isn't known gives no advice.
+Each rule looks at the counted (complete) steps and reports only costs that recur: a share of the mean step that is
+larger than the standard error of that mean. Idle time caused by the host is split between the rules, so that no two of
+them claim the same time; a saving is an upper bound. Rules without enough data report `Unknown`, not advice.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ __all__ = ["CATEGORIES", "NOTHING", "Advice", "Facts", "advice"]
 
 NOTHING = "nothing_to_fix"
 CATEGORIES = {"communication": "Communication", "copies": "Memcpy", "data_loading": "DataLoader"}
-"""The category of the slices that a rule is about as a whole."""
-_MOSTLY = 0.85  # with less computation there is a cause, known or not
+"""Rules about a whole category of slices, and that category."""
+_MOSTLY = 0.85  # with less computation there must be a cause, known or not
 _RULES = (
     host.data_loading,
     host.synchronising,
@@ -46,26 +46,26 @@ _RULES = (
 
 
 def advice(facts: Facts) -> list[Advice]:
-    """What to do, the largest part of the step first; then what isn't a matter of time, then what is in order."""
+    """Advice about the largest part of the step first, then what isn't about time; last, what needs no attention."""
     if not facts.step_ns:
         return []
-    said = [each for rule in _RULES for each in rule(facts)]
-    found = [s for s in said if isinstance(s, Advice)]
-    found.sort(key=lambda a: -a.weight_ns)
-    return [*found, _rest(facts, said)]
+    results = [each for rule in _RULES for each in rule(facts)]
+    ranked = [s for s in results if isinstance(s, Advice)]
+    ranked.sort(key=lambda a: -a.weight_ns)
+    return [*ranked, _rest(facts, results)]
 
 
-def _rest(facts: Facts, said: Sequence[Advice | Cleared | Unknown]) -> Advice:
-    """What was looked at and is in order, and what this recording can't tell."""
-    cleared = [s for s in said if isinstance(s, Cleared)]
-    unknown = [s for s in said if isinstance(s, Unknown)]
+def _rest(facts: Facts, results: Sequence[Advice | Cleared | Unknown]) -> Advice:
+    """What is fine, and what is unknown."""
+    cleared = [s for s in results if isinstance(s, Cleared)]
+    unknown = [s for s in results if isinstance(s, Unknown)]
     evidence = f"Of {facts.unit}: " + ", ".join(c.evidence for c in cleared) + "." if cleared else ""
-    evidence += "".join(f" It can't be told {u.topic}: {u.reason}." for u in unknown)
-    topics = text.listed([c.topic for c in cleared]) if cleared else "what was looked at"
+    evidence += "".join(f" Unknown: {u.topic} ({u.reason})." for u in unknown)
+    topics = text.listed([c.topic for c in cleared]) if cleared else "what was checked"
     return Advice(
         NOTHING,
-        f"Nothing to fix in {topics}." if len(said) > len(cleared) + len(unknown) else _verdict(facts),
-        evidence.strip() or "Nothing was recorded that these rules look at.",
+        f"Nothing to fix in {topics}." if len(results) > len(cleared) + len(unknown) else _verdict(facts),
+        evidence.strip() or "The trace has no data for these rules.",
         "Nothing.",
         None,
         "medium" if unknown else "high",
@@ -74,11 +74,11 @@ def _rest(facts: Facts, said: Sequence[Advice | Cleared | Unknown]) -> Advice:
 
 
 def _verdict(facts: Facts) -> str:
-    """The answer when no rule found anything."""
+    """The title if no rule gave advice."""
     if facts.hides_device:
-        return "Nothing can be told of the device: its work wasn't recorded."
+        return "The trace has no GPU events, so nothing is known about the GPU."
     if not facts.has_device and facts.trace.ops.is_empty():
-        return "Nothing can be told: neither operators nor work of a device were recorded."
+        return "The trace has neither operators nor GPU events."
     if not facts.has_device:
         part = facts.share(facts.mean(facts.parts["CPU Exec"]))
         return f"Nothing stands out: operators run on the CPU for {text.percent(part)} of {facts.unit}."

@@ -1,4 +1,4 @@
-"""What a rule may say."""
+"""The results of rules."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ Confidence = Literal["high", "medium", "low", "cannot_tell"]
 
 @dataclass(frozen=True)
 class Advice:
-    """A cause of lost time, with what shows it and what to do about it.
+    """A cause of lost time, with evidence and what to do about it.
 
     Args:
         rule: Its id.
-        title: What was found, as one plain sentence.
-        evidence: The numbers that show it, in words.
+        title: The problem, as one plain sentence.
+        evidence: The numbers behind it, in words.
         action: What to do.
-        saving_ns: The most that it could save per step: a union of exposed time, so never more than the step. None
-            where it isn't a matter of time, or nothing bounds it.
-        confidence: high: measured; medium: measured, with a cause that is likely; low: an estimate; cannot_tell: the
-            time is measured, and the recording doesn't say what it is due to.
-        view: Id of the view that holds the rows which show it.
-        filter: What to filter that view by.
-        size_ns: How much of the step it is about, where that isn't what it could save.
+        saving_ns: Upper bound on the saving per step: a union of exposed time, so never more than the step. None if
+            it isn't about time, or has no bound.
+        confidence: high: measured; medium: measured, with a likely cause; low: an estimate; cannot_tell: the time
+            is measured, but not its cause.
+        view: Id of the view with the rows behind it.
+        filter: Filter for that view.
+        size_ns: How much of the step it is about, if that isn't what it could save.
     """
 
     rule: str
@@ -44,11 +44,11 @@ class Advice:
 
 @dataclass(frozen=True)
 class Cleared:
-    """Something that was looked at and costs too little to act on.
+    """Something that was checked and costs too little to act on.
 
     Args:
-        topic: What was looked at: a word or two.
-        evidence: What it costs, in words.
+        topic: What was checked, in a word or two.
+        evidence: Its cost, in words.
     """
 
     topic: str
@@ -57,11 +57,11 @@ class Cleared:
 
 @dataclass(frozen=True)
 class Unknown:
-    """Something that this recording can't tell.
+    """Something that is unknown from this trace.
 
     Args:
-        topic: What can't be told.
-        reason: Why, and what recording would tell it.
+        topic: What is unknown.
+        reason: Why, and what to record to know it.
     """
 
     topic: str

@@ -1,7 +1,7 @@
-"""Matrix work in full precision on devices that have units for less: tensor cores of NVIDIA, matrix cores of AMD.
+"""Matmuls in full precision on devices with units for lower precision: NVIDIA's tensor cores, AMD's matrix cores.
 
-Nothing is said where it isn't known. On CDNA, float products run on matrix cores too, at an eighth of the rate of
-bfloat16 (MI300X: 163 and 1307 TFLOP/s), so all of them count there; on NVIDIA's devices only what runs outside.
+There is no advice without enough data. On CDNA, float matmuls run on matrix cores too, at an eighth of the rate of
+bfloat16 (MI300X: 163 and 1307 TFLOP/s), so all of them count; on NVIDIA, only those outside tensor cores.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from .facts import Facts
 from .model import Advice, Cleared, Unknown
 
 FASTER = 3.0
-"""The most that whole models gain from mixed precision (NVIDIA's own figures say 1.5 to 5.5 on V100 and 1.3 to 2.5 on
+"""Upper bound on the speedup of whole models by mixed precision (NVIDIA measured 1.5 to 5.5 on V100 and 1.3 to 2.5 on
 A100; pytorch.org/blog/accelerating-training-on-nvidia-gpus-with-pytorch-automatic-mixed-precision)."""
 
-_MOST_UNKNOWN = 0.2  # of the kernel time: with more, what runs is not known well enough
+_MOST_UNKNOWN = 0.2  # of the kernel time: with more, too little is known
 _MATRIX_KERNEL = re.compile(
     r"Cijk_|gemm|matmul|scudnn|fprop|dgrad|wgrad|winograd|implicit_convolve|convolve_common|conv\w*_kernel|fmha",
     re.IGNORECASE,
@@ -42,13 +42,13 @@ _CDNA_3 = (9, 4)  # gfx940 and later; gfx900 to gfx90a all say 9.0, and the firs
 
 @dataclass(frozen=True)
 class _Units:
-    """The units of a device that multiply matrices.
+    """The matrix units of a device.
 
     Args:
-        name: What its maker calls them; empty: it has none.
-        evidence: What tells that it has them.
-        has_tf32: Whether they take floats, at less precision, where the program allows it.
-        is_slow_in_float: Whether they take floats as they are, at a fraction of the rate.
+        name: The vendor's name for them; empty: it has none.
+        evidence: How it is known that the device has them.
+        has_tf32: Whether they run floats at lower precision if the program allows it.
+        is_slow_in_float: Whether they run floats at full precision, at a fraction of the rate.
     """
 
     name: str
@@ -61,12 +61,12 @@ _NONE = _Units("")
 
 
 def mixed_precision(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
-    """Products and convolutions of float tensors that don't run as fast as the device multiplies matrices."""
+    """Matmuls and convolutions of float tensors that don't run at the device's full rate."""
     if facts.kernels.is_empty():
         return
     units = _matrix_units(facts)
     if units is None:
-        yield Unknown("whether the device has tensor or matrix cores", "the recording doesn't say which device it is")
+        yield Unknown("whether the device has tensor or matrix cores", "the trace doesn't identify the device")
         return
     if not units.name:
         return
@@ -75,37 +75,36 @@ def mixed_precision(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     unknown = int(kernels.filter(pl.col("tensor_cores") == "unknown")["dur_ns"].sum())
     if unknown > _MOST_UNKNOWN * total:
         part = text.percent(unknown / total)
-        yield Unknown(f"whether {units.name} are used", f"{part} of the kernel time is in kernels not known by name")
+        yield Unknown(f"whether {units.name} are used", f"{part} of the kernel time is in kernels with unknown names")
         return
     in_float, untyped = _in_float(facts, kernels, units)
     hidden = int(kernels.filter(pl.Series(untyped))["dur_ns"].sum())
     if hidden > _MOST_UNKNOWN * total:
         part = text.percent(hidden / total)
-        yield Unknown("in which precision products run", f"{part} of the kernel time is in products of unknown inputs")
+        yield Unknown("the precision of matmuls", f"{part} of the kernel time is in matmuls of unknown inputs")
         return
     rows = kernels.filter(pl.Series(in_float))
     running = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     lengths = (running * (1 - 1 / FASTER)).astype(np.int64)
     if not facts.is_worth(lengths):
         outside = "" if units.is_slow_in_float else f" without {units.name}"
-        yield Cleared("precision", f"{facts.percent(facts.mean(running))} in float products{outside}")
+        yield Cleared("precision", f"{facts.percent(facts.mean(running))} in float matmuls{outside}")
         return
-    yield _slow_products(facts, units, rows, lengths)
+    yield _slow_matmuls(facts, units, rows, running, lengths)
 
 
-def _slow_products(facts: Facts, units: _Units, rows: pl.DataFrame, lengths: Ints) -> Advice:
-    """What to say of these kernels, which `lengths` per step could be saved of."""
+def _slow_matmuls(facts: Facts, units: _Units, rows: pl.DataFrame, running: Ints, lengths: Ints) -> Advice:
+    """Advice for these kernels, which are `running` for that long per step; `lengths` could be saved."""
     total = int(facts.kernels["dur_ns"].sum())
-    running = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
-    products = "Float products and convolutions" + ("" if units.is_slow_in_float else f" without {units.name}")
+    matmuls = "Float matmuls and convolutions" + ("" if units.is_slow_in_float else f" without {units.name}")
     used = float(facts.kernels.filter(pl.col("tensor_cores") == "yes")["dur_ns"].sum()) / max(total, 1)
-    faster = "multiply shorter numbers several times as fast" if units.is_slow_in_float else "has them"
+    faster = "run lower precision several times as fast" if units.is_slow_in_float else "has them"
     return Advice(
         "mixed_precision",
-        f"{products} take {facts.percent(facts.mean(running))} of {facts.every}.",
+        f"{matmuls} take {facts.percent(facts.mean(running))} of {facts.every}.",
         f"{100 * rows['dur_ns'].sum() / max(total, 1):.0f} % of kernel time is in them, {100 * used:.0f} % uses "
         f"{units.name}; {'these' if units.is_slow_in_float else 'the device'} {faster} ({units.evidence}). "
-        f"The saving assumes that they become {FASTER:.0f} times as fast, which few models reach.",
+        f"The saving assumes a {FASTER:.0f}× speedup, which few models reach.",
         _remedy(units, is_training=facts.is_training),
         facts.mean(lengths),
         "medium",
@@ -127,7 +126,7 @@ def _remedy(units: _Units, *, is_training: bool) -> str:
 
 
 def channels_last(facts: Facts) -> Iterator[Advice]:
-    """Kernels that only turn the layout of images for tensor cores."""
+    """Kernels that only change the memory layout of images for tensor cores."""
     kernels = facts.kernels
     rows = kernels.filter(
         pl.Series(map_categories(kernels["name"], lambda name: bool(_LAYOUT.search(name)), missing=False))
@@ -138,9 +137,9 @@ def channels_last(facts: Facts) -> Iterator[Advice]:
     saving = facts.mean(lengths)
     yield Advice(
         "channels_last",
-        f"Turning images from one memory layout to another takes {facts.percent(saving)} of {facts.every}.",
+        f"Changing the memory layout of images takes {facts.percent(saving)} of {facts.every}.",
         f"{text.digits(rows.height / facts.count)} kernels {facts.per} do nothing else, for {text.time(saving)}"
-        f"{facts.recurs(lengths)}: convolutions on tensor cores want channels last, the tensors have them first.",
+        f"{facts.recurs(lengths)}: convolutions on tensor cores need channels last, but the tensors have them first.",
         "`model.to(memory_format=torch.channels_last)`, and the same for the images.",
         saving,
         "high",
@@ -150,10 +149,10 @@ def channels_last(facts: Facts) -> Iterator[Advice]:
 
 
 def _matrix_units(facts: Facts) -> _Units | None:
-    """What all devices that ran kernels have to multiply matrices; None if it isn't known of each."""
+    """The weakest matrix units among the devices that ran kernels; None if those of any device are unknown."""
     devices = Devices.of(facts.trace.meta)
     runs_hip = bool(facts.trace.launches["name"].unique().cast(pl.String).str.starts_with("hip").any())
-    found: list[_Units] = []
+    units_of_devices: list[_Units] = []
     for (device,), kernels in facts.kernels.group_by("device"):
         properties = devices.facts(int(device))
         capability = _numbers(properties.compute_capability)
@@ -166,8 +165,8 @@ def _matrix_units(facts: Facts) -> _Units | None:
             units = _of_nvidia(capability)
         if units is None:
             return None
-        found.append(units)
-    return min(found, key=lambda units: (bool(units.name), units.has_tf32), default=None)
+        units_of_devices.append(units)
+    return min(units_of_devices, key=lambda units: (bool(units.name), units.has_tf32), default=None)
 
 
 def _numbers(capability: str | None) -> tuple[int, int] | None:
@@ -180,14 +179,14 @@ def _numbers(capability: str | None) -> tuple[int, int] | None:
 def _of_nvidia(capability: tuple[int, int] | None) -> _Units | None:
     if capability is None:
         return None
-    said = f"compute capability {capability[0]}.{capability[1]}"
-    return _Units("tensor cores", said, has_tf32=capability >= _AMPERE) if capability >= _VOLTA else _NONE
+    evidence = f"compute capability {capability[0]}.{capability[1]}"
+    return _Units("tensor cores", evidence, has_tf32=capability >= _AMPERE) if capability >= _VOLTA else _NONE
 
 
 def _of_amd(name: str, capability: tuple[int, int] | None, *, uses_them: bool) -> _Units | None:
-    """CDNA has matrix cores. Its name tells it, or its number, or else a kernel that says of itself that it uses them.
+    """CDNA has matrix cores: known from its name, its capability, or a kernel that uses them by name.
 
-    Of RDNA, and of what may be older than CDNA, nothing is said.
+    None for RDNA, and for devices that may be older than CDNA.
     """
     if capability is not None and capability[0] > _CDNA_3[0]:
         return _NONE
@@ -201,9 +200,9 @@ def _multiplies_matrices(kernel: str) -> bool:
 
 
 def _in_float(facts: Facts, kernels: pl.DataFrame, units: _Units) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which kernels multiply matrices of floats at a low rate, and which may: of these no input types are known.
+    """(kernels that multiply float matrices at a low rate, kernels that may do so: with unknown input types).
 
-    A product outside tensor cores is one of floats where no types were recorded; on units that take floats it isn't.
+    Without recorded types, a matmul outside tensor cores counts as float; on units that run floats it is unknown.
     """
     host = facts.trace.host_events
     op = kernels["op"].to_numpy()
@@ -218,6 +217,6 @@ def _in_float(facts: Facts, kernels: pl.DataFrame, units: _Units) -> tuple[NDArr
 
 
 def _is_float(types: str) -> bool:
-    """Whether a list of input types, as the file spells it, holds 32-bit floats and no shorter ones."""
-    found = set(re.findall(r'"([^"]+)"', types))
-    return "float" in found and not found & {"c10::Half", "c10::BFloat16", "half", "bfloat16"}
+    """Whether a list of input types, as in the file, has 32-bit floats and no shorter ones."""
+    dtypes = set(re.findall(r'"([^"]+)"', types))
+    return "float" in dtypes and not dtypes & {"c10::Half", "c10::BFloat16", "half", "bfloat16"}

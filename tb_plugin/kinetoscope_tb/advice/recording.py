@@ -1,4 +1,4 @@
-"""What the recording itself cost, and pauses of Python's own."""
+"""The cost of recording, and pauses of Python."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from . import text
 from .facts import Facts
 from .model import Advice
 
-_TOO_LARGE = 0.10  # of the steps: times of the host aren't to be believed then
+_TOO_LARGE = 0.10  # of the steps: then host times are unreliable
 _COLLECTS = re.compile(r"Python GC|built-in (?:method|function) collect|\bgc\.collect|\bgc\.py")
 _STARTS_WORKERS = re.compile(r"torch/utils/data/dataloader\.py\(\d+\): (?:_get_iterator|__iter__)$")
 
 
 def profiler(facts: Facts) -> Iterator[Advice]:
-    """The profiler and the driver were busy with themselves for much of the steps."""
+    """The profiler and the driver took much of the steps for recording."""
     rows = facts.trace.others
     rows = rows.filter((pl.col("category").cast(pl.String).str.to_lowercase() == "overhead") & (pl.col("dur_ns") > 0))
     lengths = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
@@ -32,10 +32,10 @@ def profiler(facts: Facts) -> Iterator[Advice]:
     names = rows.group_by(pl.col("name").cast(pl.String)).agg(pl.col("dur_ns").sum()).sort("dur_ns", descending=True)
     yield Advice(
         "profiler_overhead",
-        f"Recording took {facts.percent(cost)} of {facts.every}: times of the host can't be believed.",
+        f"Recording took {facts.percent(cost)} of {facts.every}, so host times are unreliable.",
         f"{facts.part(cost)} went to {text.listed(names['name'].head(3).to_list())}, "
-        "which the profiler or the driver did for the recording.",
-        "Record fewer steps, after more warm-up, with fewer options; then look again.",
+        "work of the profiler or the driver for the recording.",
+        "Record fewer steps, after more warm-up, with fewer options; then check again.",
         None,
         "high",
         "health",
@@ -47,7 +47,7 @@ def _has(pattern: re.Pattern[str], name: str) -> bool:
 
 
 def pauses(facts: Facts) -> Iterator[Advice]:
-    """Garbage collection, and workers of the DataLoader that are started anew; Python frames tell of both."""
+    """Garbage collection, and restarts of the DataLoader's workers, from Python frames."""
     trace = facts.trace
     calls = trace.python_calls
     for rule, pattern, what, action in (
@@ -64,11 +64,11 @@ def pauses(facts: Facts) -> Iterator[Advice]:
             "Keep the workers between epochs: `DataLoader(…, persistent_workers=True)`.",
         ),
     ):
-        found = [
+        active = [
             intervals_of(frame, map_categories(frame["name"], partial(_has, pattern)))
             for frame in (calls, trace.others)
         ]
-        lengths = sum((length_within(part, facts.windows.start, facts.windows.end) for part in found), np.int64(0))
+        lengths = sum((length_within(part, facts.windows.start, facts.windows.end) for part in active), np.int64(0))
         if facts.has_device:
             lengths = np.minimum(lengths, facts.late.host + facts.late.loading)
         lengths = np.asarray(lengths)

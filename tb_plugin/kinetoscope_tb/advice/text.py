@@ -1,10 +1,10 @@
-"""Numbers as a sentence says them: few digits and a unit, shares in per cent."""
+"""Numbers for sentences: few digits with a unit, shares in percent."""
 
 from __future__ import annotations
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _SHARES = {1 / 4: "A quarter", 1 / 3: "A third", 1 / 2: "Half", 2 / 3: "Two thirds", 3 / 4: "Three quarters"}
-_NEAR = 0.01  # so near a share is called by its name
+_NEAR = 0.01  # maximum distance from a share to use its name
 
 
 def time(ns: float) -> str:
@@ -21,7 +21,7 @@ def digits(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Such as 33.4 %; what isn't all of it is never called 100 %."""
+    """Such as 33.4 %; only a whole is 100 %."""
     return f"{100 * share if share >= 1 else min(100 * share, 99.9):.1f} %"
 
 

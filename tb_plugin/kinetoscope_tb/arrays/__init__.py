@@ -1,9 +1,9 @@
-"""Algorithms on arrays that know nothing of traces.
+"""Algorithms on arrays, without any knowledge of traces.
 
-gather           values by row number or name, for a whole column at once; NONE, the row number of no row
+gather           values by row number or name, for a whole column at once; NONE, the missing row number
 intervals        half-open intervals: union, intersection, length
-nesting          which range of a thread lies in which
-downsample       curves, reduced to what a picture can show (M4)
-jit              the one way in which functions are compiled (numba)
-private_folders  where compiled code may lie: folders that only this user can write to
+nesting          which range of a thread is nested in which
+downsample       curves with fewer points that look the same (M4)
+jit              compiling functions with numba
+private_folders  folders for compiled code that only this user can write to
 """

@@ -1,4 +1,4 @@
-"""Curves of steps, reduced to what a picture can show."""
+"""Step curves with fewer points that look the same in a chart."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ CORNERS_PER_SLICE = 4
 
 
 def corners(at: NDArray[np.int64], value: NDArray[Any], most: int) -> NDArray[np.int64]:
-    """Return the places of at most `most` points, in order, that draw the same picture as all of them.
+    """Return the indices of at most `most` points, in order, that draw the same curve as all of them.
 
-    The time is cut into slices, and of each slice the first, the lowest, the highest and the last point stay (the M4
-    aggregation of Jugel and others, VLDB 2014). What stays is as recorded: nothing is averaged, so no peak is lost.
+    Time is divided into slices, and each slice keeps its first, lowest, highest and last point (M4 aggregation, Jugel
+    et al., VLDB 2014). Nothing is averaged, so no peak is lost.
 
     Args:
         at: When the curve takes each value, in order.
-        value: What it takes, and holds until the next.
+        value: The values; each holds until the next point.
         most: At least CORNERS_PER_SLICE.
     """
     if at.size <= most:

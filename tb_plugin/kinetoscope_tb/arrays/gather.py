@@ -1,4 +1,4 @@
-"""From a name or an id to what is known of it, for a whole column at once."""
+"""Lookups by name, id or row number for a whole column at once."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 NONE = -1
-"""A row number that points to no row; a missing number of any integer column."""
+"""The missing row number, and the missing value of any integer column."""
 
-_TABLE_AT_LEAST, _TABLE_PER_VALUE = 1 << 16, 16  # a larger table takes longer than sorting
+_TABLE_AT_LEAST, _TABLE_PER_VALUE = 1 << 16, 16  # beyond this, sorting is faster than a table
 
 
 def map_categories(names: pl.Series, answer: Callable[[str], Any], *, missing: Any = False) -> NDArray[Any]:
-    """Return `answer(name)` for each row of an enum column, asking once per name that occurs."""
+    """Return `answer(name)` for each row of an enum column, computed once per name that occurs."""
     codes = names.to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()
     texts = names.dtype.categories.to_list()  # type: ignore[attr-defined]
     used = np.zeros(len(texts), bool)
@@ -32,7 +32,7 @@ def texts(names: pl.Series, rows: NDArray[Any]) -> pl.Series:
 
 
 def rows_by_id(ids: NDArray[np.int64], queries: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return for each wanted id the first row that has it, or NONE; negative ids have no row."""
+    """Return the first row with each queried id, or NONE; negative ids have no row."""
     real = np.flatnonzero(ids >= 0)
     if not real.size or not queries.size:
         return np.full(queries.size, NONE, np.int32)
@@ -49,7 +49,7 @@ def gather(values: NDArray[Any], rows: NDArray[np.int32], missing: Any = NONE) -
 
 
 def factorize(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return (the values that occur, in order; the place of each value among them); no value is negative."""
+    """Return (the distinct values in order, the index of each value among them); no value is negative."""
     most = int(values.max(initial=0)) + 1
     if most > max(_TABLE_AT_LEAST, _TABLE_PER_VALUE * values.size):
         return np.unique(values, return_inverse=True)
@@ -59,12 +59,12 @@ def factorize(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any
 
 
 def fraction(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
-    """`part` ÷ `whole`; missing where there is no whole."""
+    """`part` ÷ `whole`; missing where `whole` is 0."""
     return pl.when(whole > 0).then(part / whole)
 
 
 def scatter_add(place: NDArray[np.int32], value: NDArray[Any], size: int) -> NDArray[np.int64]:
-    """The sum of the values of each place; NONE is no place."""
+    """The sum of the values of each place; values at NONE are left out."""
     total = np.zeros(size, np.int64)
     real = place >= 0
     np.add.at(total, place[real], value[real])

@@ -1,6 +1,6 @@
 """Half-open intervals [start, end) on one axis, as pairs of int64 arrays.
 
-A *union* is sorted and disjoint. Lengths are exact integers: nothing here adds durations that may overlap.
+A *union* is sorted and disjoint. Lengths are exact integers and never count overlapping durations twice.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def length_within(united: Intervals, start: Ints, end: Ints) -> Ints:
 
 
 def exclusive_lengths(groups: Sequence[Intervals], start: Ints, end: Ints) -> list[Ints]:
-    """How long each group is the first that is active, per window; the last entry is what no group covers.
+    """How long each group is the first active one, per window; the last entry is the time that no group covers.
 
-    The entries of a window add up to its length exactly: entry k is the length of the union of the groups up to k, less
-    that of the groups before k.
+    The entries of a window add up to its length exactly: entry k is the length of the union of the groups up to k minus
+    the length of the union of the groups before k.
     """
     lengths: list[Ints] = []
     united = merge([])
@@ -69,17 +69,17 @@ def exclusive_lengths(groups: Sequence[Intervals], start: Ints, end: Ints) -> li
 
 
 def capped_integral(start: Ints, end: Ints, height: NDArray[np.float64], cap: float, window: tuple[int, int]) -> float:
-    """The integral over a window of min(sum of the heights of the intervals that are open, cap), in ns × height."""
+    """The integral over a window of min(sum of the heights of the open intervals, cap), in ns × height."""
     before, after = capped_integrals(start, end, height, cap, np.array(window, np.int64))
     return float(after - before)
 
 
 def capped_integrals(start: Ints, end: Ints, height: NDArray[np.float64], cap: float, at: Ints) -> NDArray[np.float64]:
-    """The same integral up to each of some instants in order, from the first of them on."""
+    """The same integral from the first of some sorted instants up to each of them."""
     start, end = np.clip(start, at[0], at[-1]), np.clip(end, at[0], at[-1])
     real = (end > start) & (height > 0)
     start, end, height = start[real], end[real], height[real]
-    turns = np.concatenate([start, end, at])  # the instants themselves change nothing, and are where the sum is read
+    turns = np.concatenate([start, end, at])  # the instants change no level: the sum is read there
     order = np.argsort(turns, kind="stable")
     level = np.cumsum(np.concatenate([height, -height, np.zeros(at.size)])[order])
     sums = np.concatenate([np.zeros(1), np.cumsum(np.clip(level[:-1], 0.0, cap) * np.diff(turns[order]))])

@@ -1,7 +1,7 @@
-"""The one way in which functions are compiled: by numba, to run without Python's global lock.
+"""Compiling functions with numba, to run without the GIL.
 
-Compiled code is cached beside the sources or in the user's cache folder, wherever numba may write, else among the
-temporary files. Where nothing can be written at all, each process compiles anew.
+Compiled code is cached next to the sources or in the user's cache folder, wherever numba can write, else in the
+temporary folder. If nothing is writable, each process compiles again.
 
 A compiled function is annotated with `Array`, `Arrays`, `Bool` and int: numba looks at the values, mypy at the callers.
 """
@@ -27,43 +27,43 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 logger = logging.getLogger(__name__)
 
-_lock = threading.Lock()  # the folder is a setting of numba, for a moment
+_lock = threading.Lock()  # the cache folder is a global setting of numba
 _reported: set[str] = set()
 
 
 def compiled(function: Function, **options: Any) -> Function:
-    """The function, compiled at its first call; `options` are numba's, in addition to the usual ones."""
+    """The function, compiled at its first call; `options` are passed to numba."""
     options = {"nogil": True, **options}
     with _lock:
         try:
             return _compile(function, cache=True, **options)
-        except RuntimeError:  # numba may write nowhere
+        except RuntimeError:  # numba can write nowhere
             pass
         return _compile_elsewhere(function, options)
 
 
 def _compile_elsewhere(function: Function, options: dict[str, Any]) -> Function:
-    """The function, cached among the temporary files if that is possible."""
+    """The function, cached in the temporary folder if possible."""
     settings: Any = config
     folder, before = temporary_folder(), settings.CACHE_DIR
     if folder is not None:
         settings.CACHE_DIR = str(folder / "compiled")
         try:
-            made = _compile(function, cache=True, **options)
+            dispatcher = _compile(function, cache=True, **options)
         except RuntimeError:
             pass
         else:
-            _report_once(f"is kept in {folder}")
-            return made
+            _report_once(f"is cached in {folder}")
+            return dispatcher
         finally:
             settings.CACHE_DIR = before
-    _report_once("isn't kept, so each start compiles anew, for a minute")
+    _report_once("isn't cached, so each start compiles again, for a minute")
     return _compile(function, **options)
 
 
 def _compile(function: Function, **options: Any) -> Function:
-    made: Function = njit(**options)(function)
-    return made
+    dispatcher: Function = njit(**options)(function)
+    return dispatcher
 
 
 def _report_once(where: str) -> None:

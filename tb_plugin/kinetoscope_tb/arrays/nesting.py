@@ -1,10 +1,10 @@
-"""Nesting by time on one thread: which range lies in which.
+"""Nesting by time on one thread: which range is nested in which.
 
-What is compiled here avoids whole-array expressions: numba takes seconds to compile the errors that those might raise.
+Compiled functions here avoid whole-array expressions: numba takes seconds to compile the errors that those might raise.
 
-Rows come in the order thread, start, longest first, place in the file. A range lies in another that is open when it
-begins and that ends no earlier. Ranges that only touch are siblings, and so is a range that begins in another and
-outlasts it: it becomes a sibling of that other, and is counted.
+Rows are sorted by thread, start, duration (longest first) and place in the file. A range is nested in another that is
+open when it begins and that ends no earlier. Ranges that only touch are siblings. A range that begins in another and
+outlasts it becomes its sibling and counts as a partial overlap.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def innermost(thread: Array, start: Array, end: Array, at_thread: Array, at: Arr
 
     Both sides are sorted by thread, then time. A range is open from its start up to, not including, its end.
     """
-    found = np.empty(at.size, np.int32)
+    rows = np.empty(at.size, np.int32)
     above = np.empty(start.size + 1, np.int32)
     top = 0
     row = 0
@@ -62,8 +62,8 @@ def innermost(thread: Array, start: Array, end: Array, at_thread: Array, at: Arr
             row += 1
         while top and end[above[top - 1]] <= at[q]:
             top -= 1
-        found[q] = above[top - 1] if top else NONE
-    return found
+        rows[q] = above[top - 1] if top else NONE
+    return rows
 
 
 @compiled
@@ -77,14 +77,14 @@ def self_times(
     call_start: Array,
     call_end: Array,
 ) -> Array:
-    """Return each range's time without its direct children and without the runtime calls made directly in it.
+    """Return each range's time without its direct children and the runtime calls made directly in it.
 
     Siblings that overlap and calls inside calls are counted once, so no self time is negative and, on one thread, the
     self times and the calls add up to the time that any range is open.
     """
     n = start.size
     alone = np.empty(n, np.int64)
-    reached = np.empty(n, np.int64)  # up to where the children, then the calls, seen so far cover a range
+    reached = np.empty(n, np.int64)  # up to where the children, then the calls, cover a range so far
     for i in range(n):
         alone[i] = end[i] - start[i]
         reached[i] = start[i]
@@ -118,19 +118,19 @@ def self_times(
 
 @compiled
 def nearest(is_match: Array, parent: Array) -> Array:
-    """Return for each row the row itself if it is wanted, else its nearest wanted ancestor, or -1."""
-    found = np.empty(parent.size, np.int32)
+    """Return for each row the row itself if it matches, else its nearest matching ancestor, or -1."""
+    rows = np.empty(parent.size, np.int32)
     for i in range(parent.size):
         if is_match[i]:
-            found[i] = i
+            rows[i] = i
         else:
-            found[i] = found[parent[i]] if parent[i] >= 0 else NONE
-    return found
+            rows[i] = rows[parent[i]] if parent[i] >= 0 else NONE
+    return rows
 
 
 @compiled
 def add_up(parent: Array, values: Array) -> Array:
-    """Return each row's value with those of all its descendants; parents come before their children."""
+    """Return the sum of each row's value and its descendants' values; parents come before their children."""
     total = np.empty(values.size, values.dtype)
     for i in range(values.size):
         total[i] = values[i]
@@ -142,8 +142,8 @@ def add_up(parent: Array, values: Array) -> Array:
 
 @compiled
 def nearest_alike(parent: Array, code: Array, codes: int) -> Array:
-    """Return for each row its nearest ancestor of the same code, or -1; a code of -1 is none. There are `codes`."""
-    found = np.full(parent.size, NONE, np.int32)
+    """Return for each row its nearest ancestor with the same code, or -1; rows with code -1 have none."""
+    ancestor = np.full(parent.size, NONE, np.int32)
     innermost_of = np.full(codes, NONE, np.int32)  # the innermost open row of each code
     above = np.empty(parent.size, np.int32)
     top = 0
@@ -152,24 +152,24 @@ def nearest_alike(parent: Array, code: Array, codes: int) -> Array:
             top -= 1
             closed = above[top]
             if code[closed] >= 0:
-                innermost_of[code[closed]] = found[closed]
+                innermost_of[code[closed]] = ancestor[closed]
         if code[i] >= 0:
-            found[i] = innermost_of[code[i]]
+            ancestor[i] = innermost_of[code[i]]
             innermost_of[code[i]] = i
         above[top] = i
         top += 1
-    return found
+    return ancestor
 
 
 @compiled
 def repeats(parent: Array, name: Array, is_op: Array, call_host: Array) -> Array:
-    """Return whether each row is an operator and the only child of one of its name, with no runtime call beside it.
+    """Return whether each row is an operator and the only child of one of its name, without sibling runtime calls.
 
-    Such a row is its parent's call seen twice (a dispatcher's redispatch); torch's key_averages() drops it too
+    Such a row is its parent's call recorded twice (the dispatcher's redispatch); torch's key_averages() drops it too
     (_remove_dup_nodes in torch/autograd/profiler_util.py). Torch also drops an operator in an annotation of its name,
     and its time with it; here it stays. `call_host` is the row that each runtime call was made directly in, or -1.
     """
-    inside = np.zeros(parent.size, np.int32)  # how many ranges and calls are made directly in each row
+    inside = np.zeros(parent.size, np.int32)  # number of ranges and calls made directly in each row
     for i in range(parent.size):
         if parent[i] >= 0:
             inside[parent[i]] += 1

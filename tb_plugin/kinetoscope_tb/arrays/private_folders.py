@@ -1,4 +1,4 @@
-"""Folders in which nobody but this user can put anything: what lies there is read back, and compiled code even run."""
+"""Folders that only this user can write to, since files in them are read back and compiled code is even run."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def privacy_problem(folder: Path) -> str:
-    """Why others could put something into a folder; empty if they can't.
+    """Why others could write to a folder; empty if they can't.
 
     Raises:
-        OSError: There is no such folder, or it can't be looked at.
+        OSError: The folder doesn't exist, or isn't accessible.
     """
     info = folder.lstat()
     if not hasattr(os, "geteuid"):  # Windows: a user's folders are the user's
@@ -37,15 +37,15 @@ def privacy_problem(folder: Path) -> str:
 
 
 def is_mine(info: os.stat_result) -> bool:
-    """Whether a file belongs to this process's user; True where files don't say."""
+    """Whether a file belongs to this process's user; True where files have no owner."""
     return not hasattr(os, "geteuid") or info.st_uid == os.geteuid()
 
 
 @lru_cache(maxsize=1)
 def temporary_folder() -> Path | None:
-    """This user's folder among the temporary files: the same one next time, unless another user has its name.
+    """This user's folder in the temporary folder: the same one in each process, unless another user took its name.
 
-    Where that is so, it is a new one, which goes with the process. None if nothing can be written there.
+    Then it is a new one that is removed with the process. None if the temporary folder isn't writable.
     """
     try:
         parent = Path(tempfile.gettempdir())

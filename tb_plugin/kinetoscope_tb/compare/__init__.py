@@ -1,18 +1,19 @@
-"""Any keyed view of two traces, row beside row: base, new, their difference, and whether it is more than noise.
+"""Compares a keyed view of two traces row by row: base, new, their difference, and whether it exceeds noise.
 
-Rows are joined on the view's key (in a tree: on the path from its root), and a row of one side only is kept. Where both
-recordings mark steps, amounts are told per step: what the counted steps hold, divided by their number. Counted are the
-complete steps, or all if none is complete; what lies outside them is left out. Means, extremes, shares and ratios are
-those of the counted steps together, undivided. Without marked steps on either side, whole recordings are compared.
+Rows are joined on the view's key (in a tree: on the path from its root); rows of only one side are included. If both
+traces mark steps, amounts are per step: the sum over the counted steps divided by their number. Counted are the
+complete steps, or all if none is complete; everything outside them is left out. Means, extremes, shares and ratios are
+those of the counted steps together, undivided. If a side doesn't mark steps, whole traces are compared.
 
-Noise is what the steps differ by among themselves, within the two recordings. Another recording of the same code can
-differ by more: clocks, neighbours and temperatures change too.
+Noise is the variation between the steps of each trace. Another trace of the same code can differ by more: clocks,
+other jobs and temperatures change too.
 
 comparison  the joined table
-sides       what a view says of the steps of one trace, and how they spread
-statistics  how far means of few steps differ by chance
-tree_paths  rows of a tree by the way that leads to them
-rules       what may not change, for continuous integration
+sides       the view of one trace's steps, and their spread
+statistics  how much means of few steps differ by chance
+tree_paths  rows of a tree by their path
+rules       limits on changes, for continuous integration
+table       the schema of a comparison
 """
 
 from .comparison import Basis, Comparison, compare

@@ -1,4 +1,4 @@
-"""The joined table: one row is a row of either side, with base, new and what lies between them."""
+"""The joined table: one row is a row of either side, with base, new and their difference."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _ROUNDED = (DURATION, BYTES, FLOP)
 
 @dataclass(frozen=True)
 class Basis:
-    """What the values of both sides are of.
+    """The steps that the values of both sides refer to.
 
     Args:
         why_not: Why amounts aren't divided by the number of counted steps; empty if they are.
-        base_steps: How many steps of the base are counted.
-        new_steps: How many of the new side.
-        base_samples: How many of them the noise is estimated from; 0 if it isn't.
-        new_samples: The same of the new side.
+        base_steps: Number of counted steps of the base.
+        new_steps: Number of counted steps of the new side.
+        base_samples: Number of steps that the noise is estimated from; 0 if it isn't.
+        new_samples: The same for the new side.
         is_base_missing: Whether the base lacks what the view needs.
-        is_new_missing: Whether the new side does.
+        is_new_missing: Whether the new side lacks it.
     """
 
     why_not: str
@@ -53,13 +53,13 @@ class Basis:
     def words(self) -> str:
         """One or two sentences."""
         if self.is_per_step:
-            counted = f"Per step: of {_steps(self.base_steps)} in the base and {_steps(self.new_steps)} in the new."
+            counted = f"Per step: {_steps(self.base_steps)} of the base and {_steps(self.new_steps)} of the new trace."
         else:
             counted = f"Not per step: {self.why_not}."
         if max(self.base_samples, self.new_samples) < 2:
-            return f"{counted} Noise is unknown: it takes two steps to see how they differ."
+            return f"{counted} Noise is unknown: estimating it takes two steps."
         sampled = f"{self.base_samples} and {self.new_samples} steps"
-        return f"{counted} Noise is what {sampled} differ by among themselves (Welch, 99 %)."
+        return f"{counted} Noise is the variation within these: {sampled} (Welch's test, 99 %)."
 
 
 def _steps(count: int) -> str:
@@ -71,11 +71,11 @@ class Comparison:
     """A view of two traces side by side.
 
     Args:
-        view: What is compared.
+        view: The compared view.
         columns: The compared columns, the first of which orders the rows.
-        table: The schema of the frame, made for this comparison.
-        frame: The biggest change first.
-        basis: What the values are of.
+        table: The schema of the frame, created for this comparison.
+        frame: The rows, largest change first.
+        basis: The steps that the values refer to.
     """
 
     view: View
@@ -93,16 +93,16 @@ def compare(
     arguments: Mapping[str, Any] | None = None,
     columns: Sequence[str] = (),
 ) -> Comparison:
-    """The view of `new` beside that of `base`.
+    """Compare a view of `new` with the same view of `base`.
 
     Args:
-        view: What to compare.
-        base: What is compared with.
-        new: What changed.
+        view: The view to compare.
+        base: The trace to compare with.
+        new: The trace that may have changed.
         arguments: Of the view, for both sides.
-        columns: Names of columns to compare; by default the weight and the first count, or all numbers where there is
-            no weight, or all texts where there are no numbers. A weight that neither trace has, such as device time
-            without a device, gives way to the charted column that one has.
+        columns: Names of columns to compare; by default the weight and the first count, or all numbers without a
+            weight, or all texts without numbers. If neither trace has the weight, such as device time without a
+            device, the first charted column that one of them has is used instead.
 
     Raises:
         BadParameter: The view can't be compared, or has no such column to compare.
@@ -132,7 +132,7 @@ def compare(
 
 def _chosen(view: View, names: Sequence[str]) -> list[Column]:
     if not view.comparable_columns:
-        raise BadParameter(f"The view {view.id!r} can't be compared: its rows are of one recording alone.")
+        raise BadParameter(f"The view {view.id!r} can't be compared: its rows don't occur in other traces.")
     possible = view.comparable_columns
     for name in names:
         if name not in possible:
@@ -146,7 +146,7 @@ def _chosen(view: View, names: Sequence[str]) -> list[Column]:
 
 
 def _instead(view: View, chosen: Sequence[Column], sides: Sequence[Side]) -> str:
-    """What to compare instead of a weight of which both sides have nothing; empty if there is no need, or no other."""
+    """The column to compare instead of a weight without values on both sides; empty if none is needed, or exists."""
     holds = chosen and any(one.frame[chosen[0].name].is_not_null().any() or one.frame.is_empty() for one in sides)
     others = [
         name
@@ -157,7 +157,7 @@ def _instead(view: View, chosen: Sequence[Column], sides: Sequence[Side]) -> str
 
 
 def _paired(sides: Sequence[Side]) -> list[Side]:
-    """Sides whose rows are steps, the n-th beside the n-th: two recordings seldom number their steps alike."""
+    """Sides whose rows are steps, paired by their order: two traces seldom have the same step numbers."""
     names = [one.frame["step"].to_list() for one in sides]
     most = max(map(len, names))
     padded = [[*some, *[None] * (most - len(some))] for some in names]
@@ -176,12 +176,12 @@ def _paired(sides: Sequence[Side]) -> list[Side]:
 
 
 def _joined(view: View, sides: Sequence[Side], columns: Sequence[Column]) -> pl.DataFrame:
-    """Key, `only_in`, and per side the values and the spread of each column."""
+    """Key, `only_in`, and each column's values and spread per side."""
     ids, keys = identity(view), shown_names(view.table)
     frames = []
     for name, one in zip(("base", "new"), sides, strict=True):
         frame = one.frame.select(
-            *dict.fromkeys([*ids, *keys]), *(_told(c).alias(f"{name}_{c.name}") for c in columns)
+            *dict.fromkeys([*ids, *keys]), *(_comparable_value(c).alias(f"{name}_{c.name}") for c in columns)
         ).with_columns(pl.lit(value=True).alias(f"is in {name}"))
         if one.spread is not None:
             spread = one.spread.rename({c: f"{name} {c}" for c in one.spread.columns if c not in ids})
@@ -195,8 +195,8 @@ def _joined(view: View, sides: Sequence[Side], columns: Sequence[Column]) -> pl.
     return joined.with_columns(*both, only)
 
 
-def _told(column: Column) -> pl.Expr:
-    """The column, an answer as a word: the name of a bool can't begin with `base_`."""
+def _comparable_value(column: Column) -> pl.Expr:
+    """The column, with bools as text: the name of a bool column can't begin with `base_`."""
     value = pl.col(column.name)
     if column.kind is not BOOL:
         return value
@@ -204,7 +204,7 @@ def _told(column: Column) -> pl.Expr:
 
 
 def _part(column: Column, joined: pl.DataFrame, sides: Sequence[Side], *, is_per_step: bool) -> list[pl.Series]:
-    """The columns of the comparison that tell of one column of the view."""
+    """The columns of the comparison for one column of the view."""
     base, new = (joined[f"{name}_{column.name}"] for name in ("base", "new"))
     if column.kind not in NUMERIC:
         changed = base.ne_missing(new)
@@ -227,7 +227,7 @@ def _part(column: Column, joined: pl.DataFrame, sides: Sequence[Side], *, is_per
 
 
 def _with_zero(column: Column, values: pl.Series, joined: pl.DataFrame, one: Side) -> pl.Series:
-    """Values with 0 for an amount whose row isn't there, unless the recording doesn't have the amount at all."""
+    """Values with 0 for amounts of missing rows, unless the trace doesn't have the amount at all."""
     is_recorded = not one.is_missing and (one.frame.is_empty() or one.frame[column.name].count() > 0)
     if not (column.adds_up and is_recorded):
         return values
@@ -236,12 +236,12 @@ def _with_zero(column: Column, values: pl.Series, joined: pl.DataFrame, one: Sid
 
 
 def _noise(column: Column, joined: pl.DataFrame, sides: Sequence[Side]) -> pl.Series:
-    """The margin within which a difference is noise; null where it isn't known."""
+    """The margin within which a difference is noise; null if unknown."""
     if any(one.spread is None for one in sides):
         return pl.Series("noise", [None] * joined.height, dtype=pl.Float64)
     spreads = []
     for name, one in zip(("base", "new"), sides, strict=True):
-        # An amount that is in no step is 0 in each of them.
+        # An amount that occurs in no step is 0 in each of them.
         nothing, none = (0.0, one.samples) if column.adds_up else (np.nan, 0)
         number = joined[f"{name} n {column.name}"].cast(pl.Float64).fill_null(none).to_numpy()
         variance = joined[f"{name} var {column.name}"].cast(pl.Float64).fill_null(nothing).to_numpy()
@@ -268,7 +268,7 @@ def _as_kind(values: pl.Expr, column: Column) -> pl.Expr:
 
 
 def _ordered(view: View, frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
-    """The biggest change of the first column first; what isn't known last."""
+    """The largest change of the first column first; unknown changes last."""
     first = columns[0]
     key = [
         name

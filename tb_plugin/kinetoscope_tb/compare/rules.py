@@ -1,14 +1,14 @@
-"""What may not change: `step>5%`, `operators.device_self_ns>10%`, `aten::mm>1ms`.
+"""Limits on changes: `step>5%`, `operators.device_self_ns>10%`, `aten::mm>1ms`.
 
     RULE     = SUBJECT (">" | "<") LIMIT ("and" LIMIT)*
     SUBJECT  = "step" | VIEW | VIEW "." COLUMN | VIEW "[" ROW "]" | VIEW "." COLUMN "[" ROW "]" | ROW
     LIMIT    = NUMBER ("%" | "ns" | "us" | "µs" | "ms" | "s" | "B" | "KiB" | "MiB" | "GiB" | "pp" | "")
 
-`>` is broken by a growth beyond the limit, `<` by a loss beyond it; with several limits, by what is beyond each.
-`%` is per cent of the base, `pp` percentage points of a share. `step` is the average step. VIEW is any view of the
-catalogue, COLUMN one of its columns (its weight if not given), ROW the key of a row (all rows if not given), its parts
-joined by " · "; a ROW alone is one of the view that is compared. The last `>` or `<` that a limit follows is the
-comparison, so names of C++ kernels need no quotes.
+An increase beyond the limit breaks `>`, a decrease beyond it breaks `<`; with several limits, all must be exceeded.
+`%` is percent of the base, `pp` percentage points of a share. `step` is the average step. VIEW is any view, COLUMN one
+of its columns (default: its weight), ROW the key of a row (default: all rows), its parts joined by " · "; a ROW alone
+refers to the compared view. The last `>` or `<` before a limit is the comparison, so names of C++ kernels need no
+quotes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ JOINT = " · "  # between the parts of a row's key
 
 @dataclass(frozen=True)
 class Limit:
-    """How far a value may go: by `amount` in the column's own unit, or by that share of the base."""
+    """How much a value may change: `amount` in the column's unit, or that share of the base."""
 
     amount: float
     is_relative: bool
@@ -54,15 +54,15 @@ class Limit:
 
 @dataclass(frozen=True)
 class Rule:
-    """What may not change by more than the limits.
+    """A limit on the change of a column.
 
     Args:
-        text: As it was written.
+        text: The rule as written.
         view: The view's id.
         column: Name of the column; the view's weight if empty.
         row: Key of the row, or None for all.
-        grows: Whether growth breaks it, or loss.
-        limits: All of which must be passed.
+        grows: Whether an increase breaks it, or a decrease.
+        limits: It is broken if all of these are exceeded.
     """
 
     text: str
@@ -75,14 +75,14 @@ class Rule:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a rule.
+    """The result of a rule.
 
     Args:
         rule: The rule.
-        column: The column that it is about.
-        names: What to call the rows that break it.
+        column: The column that it applies to.
+        names: Names of the rows that break it.
         broken: These rows of the comparison.
-        in_noise: How many more would break it, but for noise.
+        in_noise: Number of further rows that exceed the limits only within noise.
     """
 
     rule: Rule
@@ -93,20 +93,20 @@ class Verdict:
 
 
 def parse_rule(text: str, views: Mapping[str, View], default: str) -> Rule:
-    """The rule that a text states; a row alone is one of the `default` view.
+    """Parse a rule; a row alone refers to the `default` view.
 
     Raises:
-        BadParameter: It is no rule, or names a column that can't be compared.
+        BadParameter: It isn't a rule, or names a column that can't be compared.
     """
-    found = _RULE.fullmatch(text)
-    if not found:
+    match = _RULE.fullmatch(text)
+    if not match:
         raise BadParameter(
-            f"{text!r} is no rule. A rule is a subject, > or <, and a limit, such as step>5%, "
+            f"{text!r} isn't a rule. A rule is a subject, > or <, and a limit, such as step>5%, "
             "operators.device_self_ns>10% or aten::mm>1ms."
         )
-    subject = found["subject"]
+    subject = match["subject"]
     named = _SUBJECT.fullmatch(subject)
-    grows, limits = found["sign"] == ">", tuple(_limit(part) for part in re.split(r"\s+and\s+", found["limits"]))
+    grows, limits = match["sign"] == ">", tuple(_limit(part) for part in re.split(r"\s+and\s+", match["limits"]))
     if subject == "step":
         return _checked(Rule(text, "overview", "mean_ns", "Step", grows, limits), views["overview"])
     if named and named["view"] in views:
@@ -116,7 +116,7 @@ def parse_rule(text: str, views: Mapping[str, View], default: str) -> Rule:
 
 
 def _limit(text: str) -> Limit:
-    number, unit = re.fullmatch(r"([\d.]+)\s*(.*)", text.strip()).groups()  # type: ignore[union-attr]  # _RULE saw it
+    number, unit = re.fullmatch(r"([\d.]+)\s*(.*)", text.strip()).groups()  # type: ignore[union-attr]  # _RULE matched it
     if unit == "%":
         return Limit(float(number) / 100, is_relative=True, kind=None)
     factor, kind = _UNITS[unit]
@@ -135,7 +135,7 @@ def _checked(rule: Rule, view: View) -> Rule:
 
 
 def compared_column(rule: Rule, view: View) -> Column:
-    """The column that the rule is about.
+    """The column that the rule applies to.
 
     Raises:
         BadParameter: There is none.
@@ -148,7 +148,7 @@ def compared_column(rule: Rule, view: View) -> Column:
 
 
 def judge(rule: Rule, comparison: Comparison, *, ignores_noise: bool) -> Verdict:
-    """What comes of the rule; a difference that is noise breaks none, one of unknown noise does.
+    """Check the rule; a difference within noise doesn't break it, one with unknown noise does.
 
     Raises:
         NotFound: Neither side has the row.
@@ -166,7 +166,7 @@ def judge(rule: Rule, comparison: Comparison, *, ignores_noise: bool) -> Verdict
 
 
 def row_names(comparison: Comparison, rows: pl.DataFrame) -> pl.Series:
-    """What to call each of some rows of a comparison: its key."""
+    """Names of rows of a comparison: their keys."""
     key = [pl.col(name).cast(pl.String) for name in comparison.table.key]
     return rows.select(pl.concat_str(key, separator=JOINT, ignore_nulls=True)).to_series()
 

@@ -1,4 +1,4 @@
-"""What a view says of the counted steps of one trace, and how the steps differ among themselves."""
+"""The view of the counted steps of one trace, and the variation between the steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..trace import Trace
 from ..view import View
 from .tree_paths import PATH, with_path
 
-MOST_SAMPLES = 16  # steps that the noise is estimated from, spread evenly over the recording
+MOST_SAMPLES = 16  # steps that the noise is estimated from, evenly spaced
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class Side:
     Args:
         frame: The view of the counted steps, amounts divided by their number if values are per step.
         spread: Per row the variance (`var …`) and number (`n …`) of the values of the sampled steps, per column;
-            None where steps can't be told apart.
-        steps: How many steps are counted.
-        samples: How many of them the spread is taken from.
-        averaged: Of how many steps each value is the mean.
+            None without separate steps.
+        steps: Number of counted steps.
+        samples: Number of steps that the spread is estimated from.
+        averaged: Number of steps that each value is the mean of.
         is_missing: Whether the trace lacks what the view needs.
     """
 
@@ -47,7 +47,7 @@ def identity(view: View) -> list[str]:
 
 
 def side(view: View, trace: Trace, arguments: Mapping[str, Any], columns: Sequence[Column], *, per_step: bool) -> Side:
-    """One side; `per_step` only where both recordings mark steps and the view can be asked about some of them."""
+    """One side; `per_step` only if both traces mark steps and the view can be restricted to some of them."""
     counted = counted_steps(trace)
     numeric = [column for column in columns if column.kind in NUMERIC]
     if view.within == "steps":
@@ -60,21 +60,21 @@ def side(view: View, trace: Trace, arguments: Mapping[str, Any], columns: Sequen
     amounts = [column.name for column in numeric if column.adds_up]
     frame = _frame(view, whole, arguments).with_columns(pl.col(amounts) / len(counted))
     places = np.linspace(0, len(counted) - 1, min(len(counted), MOST_SAMPLES)).round().astype(int).tolist()
-    some = _part(view, whole, places)  # first all sampled steps: each single one is then looked for in few rows
+    some = _part(view, whole, places)  # all sampled steps first, so that each single one is selected from few rows
     samples = [_frame(view, _part(view, some, [place]), arguments) for place in range(len(places))]
     spread = _spread(samples, identity(view), numeric)
     return Side(frame, spread, len(counted), len(samples), len(counted), view.is_missing(trace))
 
 
 def why_not_per_step(view: View, base: Trace, new: Trace) -> str:
-    """Why values can't be told per step; empty if they can."""
+    """Why values aren't per step; empty if they can be."""
     if view.within == "steps":
         return "each row is a step"
     if view.within not in ("rows", "windows"):
-        return "this view is of whole recordings"
-    lacking = [name for name, trace in (("base", base), ("new", new)) if not has_steps(trace)]
-    sides = {1: f"the {''.join(lacking)} recording marks no steps", 2: "neither recording marks steps"}
-    return sides.get(len(lacking), "")
+        return "this view covers whole recordings"
+    stepless = [name for name, trace in (("base", base), ("new", new)) if not has_steps(trace)]
+    reasons = {1: f"the {''.join(stepless)} recording marks no steps", 2: "neither recording marks steps"}
+    return reasons.get(len(stepless), "")
 
 
 def _part(view: View, trace: Trace, steps: Sequence[int]) -> Trace:
@@ -90,7 +90,7 @@ def _frame(view: View, trace: Trace, arguments: Mapping[str, Any]) -> pl.DataFra
 def _spread(samples: Sequence[pl.DataFrame], ids: list[str], columns: Sequence[Column]) -> pl.DataFrame:
     """Variance and number of the values of each row over the sampled steps.
 
-    In a step in which the row isn't there, an amount is 0 and anything else has no value.
+    In a step without the row, an amount is 0 and anything else has no value.
     """
     names = [column.name for column in columns]
     rows = pl.concat([sample.select(*ids, *names) for sample in samples])
@@ -117,7 +117,7 @@ def _number(value: pl.Expr, column: Column, steps: int) -> pl.Expr:
 
 
 def _spread_of_rows(frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
-    """Where each row is a step: how the rows differ among themselves, the same for each."""
+    """If each row is a step: the variation between the rows, the same for each row."""
     return frame.select(
         *frame.columns[:1],
         *(pl.col(c.name).cast(pl.Float64).var().alias(f"var {c.name}") for c in columns),

@@ -1,9 +1,9 @@
-"""How far the means of a few steps differ by chance: Welch's test, at 99 %.
+"""How much the means of a few steps differ by chance: Welch's test, at 99 %.
 
 The standard error of the difference of two means is sqrt(s₁²/n₁ + s₂²/n₂), with s the standard deviation of the values
-of the steps and n their number. Times the 99.5 % quantile of Student's t it is a margin within which 99 of 100 pairs
-of recordings without any difference lie (B. L. Welch, Biometrika 34, 1947, for unequal variances; the degrees of
-freedom are Satterthwaite's). Where only one side has several steps, its spread stands for both.
+of the steps and n their number. Times the 99.5 % quantile of Student's t it is the margin that contains 99 of 100 pairs
+of traces without a real difference (B. L. Welch, Biometrika 34, 1947, for unequal variances; the degrees of freedom
+are Satterthwaite's). If only one side has several steps, its variance is used for both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _QUANTILE = np.array([*_FEW, 3.055, 2.947, 2.845, 2.750, 2.704, 2.660, 2.617, 2.
 
 @dataclass(frozen=True)
 class Spread:
-    """Of each row: the variance of its values in the sampled steps, how many those are, and of how many the mean is."""
+    """Per row: the variance of its values in the sampled steps, the number of samples, and of the mean's steps."""
 
     variance: Floats
     samples: Floats
@@ -31,23 +31,23 @@ class Spread:
 
 
 def quantile(freedom: Floats) -> Floats:
-    """Student's t for two-sided 99 %; between rows of the table its logarithm is linear in 1 / freedom."""
-    found: Floats = np.exp(np.interp(-1 / freedom, -1 / _FREEDOM, np.log(_QUANTILE)))
-    return found
+    """Student's t for two-sided 99 %; its logarithm is interpolated linearly in 1 / freedom."""
+    quantiles: Floats = np.exp(np.interp(-1 / freedom, -1 / _FREEDOM, np.log(_QUANTILE)))
+    return quantiles
 
 
 def margin(base: Spread, new: Spread) -> Floats:
-    """Within what the difference of the means is noise, per row; NaN where no side has two steps to tell."""
+    """The margin within which the difference of the means is noise, per row; NaN if no side has two steps."""
     with np.errstate(divide="ignore", invalid="ignore"):
         base_freedom, new_freedom = base.samples - 1, new.samples - 1
         base_variance = np.where(base_freedom >= 1, base.variance, new.variance)
         new_variance = np.where(new_freedom >= 1, new.variance, base.variance)
-        # The borrowed variance is no second piece of evidence: its side adds nothing to the degrees of freedom.
+        # The borrowed variance adds no evidence: its side adds nothing to the degrees of freedom.
         base_error, new_error = base_variance / base.steps, new_variance / new.steps
         error = base_error + new_error
-        known = np.maximum(base_freedom, new_freedom)
+        larger_freedom = np.maximum(base_freedom, new_freedom)
         both = error**2 / (base_error**2 / base_freedom + new_error**2 / new_freedom)
-        freedom = np.where(np.minimum(base_freedom, new_freedom) >= 1, both, known)
-        found = np.where(error > 0, quantile(np.maximum(freedom, 1)) * np.sqrt(error), 0.0)
-        is_told = (known >= 1) & (base.steps > 0) & (new.steps > 0)
-        return np.where(is_told, found, np.nan)
+        freedom = np.where(np.minimum(base_freedom, new_freedom) >= 1, both, larger_freedom)
+        margins = np.where(error > 0, quantile(np.maximum(freedom, 1)) * np.sqrt(error), 0.0)
+        is_estimable = (larger_freedom >= 1) & (base.steps > 0) & (new.steps > 0)
+        return np.where(is_estimable, margins, np.nan)

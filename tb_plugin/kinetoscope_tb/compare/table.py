@@ -1,4 +1,4 @@
-"""The schema of a comparison, made from that of the view."""
+"""The schema of a comparison, derived from the view's."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def compared_table(view: View, columns: Sequence[Column], *, is_per_step: bool) 
     for column in columns:
         parts |= _parts(column, is_per_step=is_per_step)
     if parent:
-        parts[parent] = Column(ID, "Row of this table that is around this one; missing at a root.")
+        parts[parent] = Column(ID, "Parent row in this table; missing at a root.")
     first = columns[0]
     weight = f"delta_{first.name}" if first.kind in NUMERIC else None
     drawn = {"key": tuple(keys), "weight": weight, "picture": Tree(parent) if parent else None}
-    words = f"One row is a row of “{view.title}” in either of two recordings, the base and the new."
+    words = f"How the rows of “{view.title}” differ between two recordings, the base and the new."
     return type(f"Compared{table.__name__}", (Table,), {"__doc__": words, **parts, **drawn})
 
 
@@ -44,16 +44,16 @@ def _parts(column: Column, *, is_per_step: bool) -> dict[str, object]:
     return {
         f"base_{name}": Column(kind, f"In the base: {doc}{per}"),
         f"new_{name}": Column(kind, f"In the new: {doc}{per}"),
-        f"delta_{name}": Column(kind, "New − base; an amount whose row one side doesn't have is 0 there."),
-        f"{name}_ratio": Column(NUMBER, "New / base; missing where the base is 0 or isn't there."),
+        f"delta_{name}": Column(kind, "New − base; a row that one side lacks counts as 0 there."),
+        f"{name}_ratio": Column(NUMBER, "New / base; missing if the base is 0 or missing."),
         f"noise_{name}": Column(
             _error_kind(kind),
-            "A difference up to this is noise: two recordings without any change differ by less in 99 of 100 cases, by "
-            "the spread of their steps (Welch's test). Missing where no side has two steps.",
+            "A difference up to this is noise: without any change, two recordings differ by less in 99 of 100 cases, "
+            "given the spread of their steps (Welch's test). Missing if no side has two steps.",
         ),
         f"{name}_verdict": Column(
             TEXT,
-            "same: no difference. noise: no more than the steps differ by. real: more than that. unknown: can't say.",
+            "same: no difference. noise: within the spread of the steps. real: beyond it. unknown: not enough data.",
         ),
     }
 

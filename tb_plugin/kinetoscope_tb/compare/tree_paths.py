@@ -1,4 +1,4 @@
-"""Rows of a tree by the way that leads to them, so that the same place of two trees is the same row."""
+"""Rows of a tree by their path from the root, so that the same place in two trees is the same row."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 from ..pictures import parent_column
 from ..table import ID, TEXT, Table
 
-PATH = "path of the row"  # no column of a table is called so
+PATH = "path of the row"  # no table has a column of this name
 
 
 def labels(table: type[Table]) -> list[str]:
-    """The key columns that say what a row of a tree is; numbers of rows and of objects differ between recordings."""
+    """The key columns that identify a row of a tree; numbers of rows and of objects differ between traces."""
     kinds = {c.name: c.kind for c in table.columns}
     return [name for name in table.key if kinds[name] is not ID]
 
 
 def shown_names(table: type[Table]) -> list[str]:
-    """The columns that say to people which row it is: the key; in a tree, whose key may be a number, all texts."""
+    """The columns that show which row it is: the key; in a tree, whose key may be a number, all texts."""
     if not parent_column(table.picture):
         return list(table.key)
     own = labels(table)
@@ -27,17 +27,17 @@ def shown_names(table: type[Table]) -> list[str]:
 
 
 def _parent_column(table: type[Table]) -> str:
-    """The column with the row number of the enclosing row, of a table whose rows are a tree."""
+    """The column with the row number of the parent row, of a table whose rows are a tree."""
     column = parent_column(table.picture)
     if column is None:
-        raise TypeError(f"The rows of {table.__name__} are no tree")
+        raise TypeError(f"The rows of {table.__name__} aren't a tree")
     return column
 
 
 def with_path(frame: pl.DataFrame, table: type[Table]) -> pl.DataFrame:
-    """The frame of a tree with a number for each row that the same labels from the root down give in any frame.
+    """Add a hash of the labels from the root down, which is the same in any frame.
 
-    Of siblings with the same labels the first is one row, the second another.
+    Siblings with the same labels are distinguished by their order.
     """
     column = _parent_column(table)
     parent = frame[column].fill_null(-1).to_numpy()
@@ -57,13 +57,13 @@ def with_path(frame: pl.DataFrame, table: type[Table]) -> pl.DataFrame:
 
 
 def _mixed(above: NDArray[np.uint64], own: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A number that depends on both and on their order."""
+    """A hash of both that depends on their order."""
     mixed: NDArray[np.uint64] = (above * np.uint64(0x9E3779B97F4A7C15)) ^ own ^ (above >> np.uint64(29))
     return mixed
 
 
 def parents(joined: pl.DataFrame, sides: list[tuple[pl.DataFrame, type[Table]]]) -> pl.Series:
-    """The row of the joined frame that is around each row, by way of the sides' own parents; null at a root."""
+    """The row number of each row's parent in the joined frame, from the sides' own parents; null at a root."""
     above = pl.concat(
         frame.select(
             PATH,
@@ -72,5 +72,5 @@ def parents(joined: pl.DataFrame, sides: list[tuple[pl.DataFrame, type[Table]]])
         for frame, table in sides
     ).unique(PATH, keep="first")
     rows = joined.select(pl.col(PATH).alias("above")).with_row_index("row")
-    found = joined.select(PATH).join(above, on=PATH, how="left", maintain_order="left")
-    return found.join(rows, on="above", how="left", maintain_order="left")["row"].cast(pl.Int64)
+    parent_paths = joined.select(PATH).join(above, on=PATH, how="left", maintain_order="left")
+    return parent_paths.join(rows, on="above", how="left", maintain_order="left")["row"].cast(pl.Int64)

@@ -1,8 +1,8 @@
 """The instants at which a host thread begins or ends something: between two of them it does one thing.
 
-Points come in the order of threads and time. Of ranges and calls that meet at an instant, what ends there ends before
-what begins; a range without a duration ends after it began. Partial overlaps do no harm: the innermost is what began
-last of all that is open.
+Boundaries are sorted by thread and time. Where ranges and calls meet at an instant, ends come before starts; a range
+without a duration ends after it began. Partial overlaps do no harm: the innermost range is the open one that began
+last.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class HostBoundaries:
-    """The points of all threads, and what each thread does after them.
+    """The boundaries of all threads, and what each thread does after them.
 
     A *range* here is a row of host_events, or the number of all host events plus a row of launches.
 
     Attributes:
-        time: Of each point; likewise `thread` and `inner`: the innermost range open after it, or NONE.
-        start: For each range the point where it begins; likewise `end`.
-        first: For each thread its first point; one more entry says where the last thread's end.
+        time: Of each boundary; likewise `thread` and `inner`: the innermost range open after it, or NONE.
+        start: For each range the boundary where it begins; likewise `end`.
+        first: For each thread its first boundary, and the number of boundaries at the end.
     """
 
     time: Ints
@@ -43,7 +43,7 @@ class HostBoundaries:
 
     @classmethod
     def of(cls, trace: Trace) -> HostBoundaries:
-        """Return the points of a trace."""
+        """Return the boundaries of a trace."""
         columns = [_columns(trace.host_events), _columns(trace.launches)]
         order = interleaved(*columns[0], *columns[1])
         thread, start, end = (np.concatenate(pair) for pair in zip(*columns, strict=True))
@@ -56,14 +56,14 @@ class HostBoundaries:
         return cls(time, on, inner, begins, stops, first)
 
     def last_before(self, thread: NDArray[Any], at: Ints) -> Rows:
-        """The last point of a thread that is no later than an instant, or NONE."""
-        found = np.full(at.size, NONE, np.int32)
+        """The last boundary of a thread that is no later than an instant, or NONE."""
+        points = np.full(at.size, NONE, np.int32)
         for one in np.unique(thread[thread >= 0]):
             first, last = self.first[one], self.first[one + 1]
             these = np.flatnonzero(thread == one)
             place = np.searchsorted(self.time[first:last], at[these], "right") - 1
-            found[these] = np.where(place >= 0, first + place, NONE)
-        return found
+            points[these] = np.where(place >= 0, first + place, NONE)
+        return points
 
 
 def _columns(frame: Any) -> tuple[Rows, Ints, Ints]:
@@ -83,7 +83,7 @@ def _points(
     begins = np.empty(n, np.int32)
     stops = np.empty(n, np.int32)
     is_open = np.zeros(n, np.bool_)
-    above = np.empty(n, np.int32)  # what is or was open, the outermost first
+    above = np.empty(n, np.int32)  # stack of ranges that are or were open, the outermost first
     top = 0
     i = 0
     j = 0

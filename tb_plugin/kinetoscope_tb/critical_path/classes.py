@@ -1,4 +1,4 @@
-"""What the time on a path went to: a class for each stretch between two nodes."""
+"""What the time on a path went to: the class of the time between two nodes."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ CLASSES = (
     "host communication",
     "operator",
     "runtime call",
-    "synchronisation",
+    "synchronization",
     "between operators",
 )
 COMPUTATION, COMMUNICATION, COPY, LAUNCH, BETWEEN_ROWS, UNEXPLAINED = range(6)
-LOADING, HOST_COMMUNICATION, OPERATOR, CALL, SYNCHRONISATION, BETWEEN = range(6, 12)
+LOADING, HOST_COMMUNICATION, OPERATOR, CALL, SYNCHRONIZATION, BETWEEN = range(6, 12)
 ON_DEVICE = range(6)
-"""The classes of a device's time; all others are the host's."""
+"""The classes of device time; all others are host time."""
 
 
 def range_classes(trace: Trace) -> Codes:
-    """The class of a thread's time in which each range is the innermost one; a range is as HostPoints says.
+    """The class of a thread's time while each range is the innermost one; ranges are numbered as in HostBoundaries.
 
-    Whatever lies in data loading belongs to it, and an operator in a communication to that.
+    Everything inside data loading is data loading, and operators inside a communication are communication.
     """
     host, calls = trace.host_events, trace.launches
     parent = host["parent"].to_numpy()
 
     def within(names: object) -> NDArray[np.bool_]:
-        known = map_categories(host["name"], names).astype(bool)  # type: ignore[arg-type]
-        inside: NDArray[np.bool_] = nearest(known, parent) >= 0
+        is_match = map_categories(host["name"], names).astype(bool)  # type: ignore[arg-type]
+        inside: NDArray[np.bool_] = nearest(is_match, parent) >= 0
         return inside
 
     loads, communicates = within(is_data_loading), within(is_communication_range)
@@ -55,7 +55,7 @@ def range_classes(trace: Trace) -> Codes:
     ranges = np.select([loads, communicates, in_op], [LOADING, HOST_COMMUNICATION, OPERATOR], default=BETWEEN)
     waits = map_categories(calls["name"], synchronises).astype(bool)
     loading = gather(loads, calls["host"].to_numpy(), missing=False)
-    called = np.select([loading, waits], [LOADING, SYNCHRONISATION], default=CALL)
+    called = np.select([loading, waits], [LOADING, SYNCHRONIZATION], default=CALL)
     return np.concatenate([ranges, called]).astype(np.int8)
 
 
@@ -68,35 +68,35 @@ def row_classes(trace: Trace) -> Codes:
 
 
 def own_classes(trace: Trace, graph: Graph) -> Codes:
-    """The class of each node's own delay: for a point, of what its thread did before it."""
+    """The class of each node's own delay; for a boundary, of what its thread did before it."""
     nodes = graph.nodes
-    found = np.full(nodes.time.size, BETWEEN, np.int8)
+    classes = np.full(nodes.time.size, BETWEEN, np.int8)
     inner, _ = inner_before(graph)
-    found[: inner.size] = gather(range_classes(trace), inner, missing=BETWEEN)
+    classes[: inner.size] = gather(range_classes(trace), inner, missing=BETWEEN)
     edge = graph.driving_edge[nodes.starts]
     kind = np.where(edge >= 0, graph.kind[np.maximum(edge, 0)], NONE) if graph.kind.size else edge
     in_call = np.isin(kind, IN_CALLS)
     since = nodes.time[graph.predecessor[edge]]
     is_long = (edge < 0) | (nodes.time[nodes.starts] - since > QUEUED_NS)
-    found[nodes.starts] = np.select(
+    classes[nodes.starts] = np.select(
         [in_call, is_long, kind == Kind.LAUNCH], [CALL, UNEXPLAINED, LAUNCH], default=BETWEEN_ROWS
     )
-    found[nodes.ends] = row_classes(trace)
-    return found
+    classes[nodes.ends] = row_classes(trace)
+    return classes
 
 
 def inner_before(graph: Graph) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """For each point the innermost range that was open before it, or NONE, and on which thread.
+    """For each boundary the innermost range that was open before it, or NONE, and its thread.
 
-    That is the point's own thread; or, where it begins what another one gave it, that other one, from then on.
+    That is the boundary's own thread or, if it begins work that another thread handed over, that other thread.
     """
     boundaries = graph.nodes.boundaries
     thread, inner = boundaries.thread.copy(), np.full(boundaries.inner.size, NONE, np.int32)
     inner[1:] = boundaries.inner[:-1]
     inner[boundaries.first[:-1][np.diff(boundaries.first) > 0]] = NONE
     edge = graph.driving_edge[: inner.size]
-    given = np.flatnonzero(edge >= 0)
-    given = given[graph.kind[edge[given]] == Kind.HAND_OVER]
-    giver = graph.predecessor[edge[given]]
-    inner[given], thread[given] = boundaries.inner[giver], boundaries.thread[giver]
+    forked = np.flatnonzero(edge >= 0)
+    forked = forked[graph.kind[edge[forked]] == Kind.FORK]
+    forker = graph.predecessor[edge[forked]]
+    inner[forked], thread[forked] = boundaries.inner[forker], boundaries.thread[forker]
     return inner, thread

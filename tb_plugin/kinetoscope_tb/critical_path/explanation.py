@@ -1,4 +1,4 @@
-"""All that explains the times of a recording, made once: its graph, its critical paths, and what if."""
+"""Graph, critical paths and what-if of a trace, computed once."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .what_if import WhatIf
 
 @dataclass(frozen=True)
 class Explanation:
-    """What several views of a recording begin with.
+    """What several views of a trace share.
 
     Attributes:
-        graph: What waits for what.
+        graph: The graph of waits.
         path: The critical paths of all steps: PATH.
-        what_if: The recording, to be laid out anew.
+        what_if: Estimates of step times if some work were faster.
     """
 
     graph: Graph
@@ -33,7 +33,7 @@ class Explanation:
 
     @classmethod
     def of(cls, trace: Trace) -> Explanation:
-        """Return that of a trace: made at the first call, remembered as long as there is the trace."""
+        """Return the explanation of a trace: computed at the first call and cached as long as the trace exists."""
         explanation = _memo.find(trace)
         if explanation is None:
             graph = Graph.of(trace)
@@ -44,30 +44,30 @@ class Explanation:
 
     @property
     def held_bytes(self) -> int:
-        """How much memory it takes."""
+        """Memory that it uses."""
         holders: tuple[Any, ...] = (self.graph, self.graph.nodes, self.graph.nodes.boundaries, self.what_if)
         arrays = [value for one in holders for value in vars(one).values() if isinstance(value, np.ndarray)]
         return sum(array.nbytes for array in arrays) + int(self.path.estimated_size())
 
 
 class _Memo:
-    """Explanations by trace, without keeping any trace alive: a dictionary with weak keys, compared by identity.
+    """Explanations by trace: a dictionary with weak keys that are compared by identity.
 
-    `WeakKeyDictionary` compares by equality, which frames don't have.
+    `WeakKeyDictionary` compares keys by equality, which frames don't support.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a trace may go while this thread holds it
+        self._lock = threading.RLock()  # a trace may be garbage-collected while this thread holds it
         self._explanations: dict[int, tuple[ref[Trace], Explanation]] = {}
 
     def find(self, trace: Trace) -> Explanation | None:
-        """That of a trace, if it was added."""
+        """The explanation of a trace, if it is cached."""
         with self._lock:
             of, explanation = self._explanations.get(id(trace), (None, None))
             return explanation if of is not None and of() is trace else None
 
     def add(self, trace: Trace, explanation: Explanation) -> None:
-        """Remember that of a trace until the trace goes."""
+        """Cache the explanation of a trace until the trace is garbage-collected."""
         key = id(trace)
 
         def forget(of: ref[Trace]) -> None:

@@ -1,16 +1,16 @@
-"""The graph of a recording: its instants, what each had to wait for, and what lay between.
+"""The graph of a trace: its instants, what each waits for, and the delays in between.
 
-Nodes are the points of the host's threads, and the starts and ends of the device's rows and of the steps. A node
-happens when the last of what it waits for is over, and then after an own delay:
+Nodes are the boundaries of the host's threads, and the starts and ends of the device's rows and of the steps. A node
+happens its own delay after the last of its predecessors:
 
-    time(node) = max(time(before) + lag over all that it waits for) + own(node)
+    time(node) = max(time(predecessor) + lag over all edges to the node) + own(node)
 
-The own delays are chosen so that this gives the recorded times exactly. So the graph explains the recording whole, and
-another delay gives the times that would follow from it. A node that waits for nothing stays at its recorded time.
+The own delays are chosen so that this gives the recorded times exactly. Replacing delays gives the times that would
+follow from them. A node without predecessors stays at its recorded time.
 
-A row of a stream that had nothing to run begins LAUNCH's lag after its launch, one that was queued begins STREAM's lag
-after the row before: both are the medians of this recording, at most QUEUED_NS. What a row began later than that is its
-own delay. A row that began while its launching call was going on (CALL) could not begin earlier: all of that is lag.
+A row on an empty stream begins LAUNCH's lag after its launch, a queued row begins STREAM's lag after the previous row;
+both lags are the medians of this trace, at most QUEUED_NS. The rest of a row's delay is its own. A row that began
+before its launching call returned (CALL) could not begin earlier: all of its delay is lag.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..trace import Trace
 from .boundaries import HostBoundaries
 from .edges import Edges, Kind
 from .nodes import Nodes
-from .stream_edges import event_edges, launching_points, moments, stream_order, wait_call_edges
+from .stream_edges import coincidence_edges, event_edges, launch_boundaries, stream_order, wait_call_edges
 from .streams import Streams
 from .sync_edges import sync_edges
 from .thread_edges import busy_ranges, fork_edges, join_edges, main_thread
@@ -37,7 +37,7 @@ from .thread_edges import busy_ranges, fork_edges, join_edges, main_thread
 Ints = NDArray[np.int64]
 _NEVER = np.iinfo(np.int64).min // 2
 _BY_LAUNCH = (Kind.LAUNCH, Kind.CALL, Kind.COPY_CALL)
-_TYPICAL = (  # the waits whose lag is a median: of rows that wait for no event, the others being over for so long
+_TYPICAL = (  # kind with a median lag (of rows that wait for no event), competing kinds, how long these must be over
     (Kind.LAUNCH, (Kind.STREAM,), 0),
     (Kind.COPY_CALL, (Kind.STREAM,), 0),
     (Kind.STREAM, _BY_LAUNCH, QUEUED_NS),
@@ -46,13 +46,13 @@ _TYPICAL = (  # the waits whose lag is a median: of rows that wait for no event,
 
 @dataclass(frozen=True)
 class Graph:
-    """What waits for what.
+    """Nodes and edges, in compressed sparse row format.
 
     Attributes:
         nodes: The instants.
         own: Each node's own delay.
-        first: For each node its first edge in `predecessor`, `lag` and `kind`; one more entry says where the last ends.
-        predecessor: The node that is waited for; likewise how long that takes at least, and what kind of wait it is.
+        first: For each node its first edge in `predecessor`, `lag` and `kind`, and the number of edges at the end.
+        predecessor: The node that each edge comes from; likewise `lag`, its least duration, and `kind`, its Kind.
     """
 
     nodes: Nodes
@@ -67,8 +67,8 @@ class Graph:
         """Build the graph of a trace."""
         nodes, streams = Nodes.of(trace), Streams.of_trace(trace)
         edges = _edges(trace, nodes, streams)
-        late = moments(trace, streams, _arrivals(edges, nodes.time)[nodes.starts])
-        edges = Edges.joined([edges, nodes.possible(nodes.between_rows(late, Kind.MOMENT))])
+        late = coincidence_edges(trace, streams, _arrivals(edges, nodes.time)[nodes.starts])
+        edges = Edges.joined([edges, nodes.possible(nodes.between_rows(late, Kind.COINCIDENCE))])
         edges = edges.select(np.argsort(edges.successor, kind="stable"))
         first = np.searchsorted(edges.successor, np.arange(nodes.time.size + 1))
         own = nodes.time - _arrivals(edges, nodes.time)
@@ -76,47 +76,47 @@ class Graph:
 
     @cached_property
     def driving_edge(self) -> Ints:
-        """For each node the edge that it waited for longest, or NONE; of two the one that was over later."""
-        found: Ints = _driving_edges(self.first, self.predecessor, self.lag, self.nodes.time)
-        return found
+        """For each node the edge that it waited for longest, or NONE; of equals the one whose predecessor is later."""
+        edges: Ints = _driving_edges(self.first, self.predecessor, self.lag, self.nodes.time)
+        return edges
 
     def times(self, own: Ints, lag: Ints, starts: Ints) -> Ints:
-        """When each node would happen with these delays and lags, if the steps began when they did.
+        """When each node would happen with these delays and lags, if each step began at its recorded time.
 
-        Each step is laid out alone: what was over when it began stays where it was.
+        Steps are simulated separately: nodes before a step's start keep their times.
         """
         nodes = self.nodes
         step = np.searchsorted(starts, nodes.time, "left") - 1
         since = np.where(step >= 0, starts[step], np.iinfo(np.int64).max)
-        found: Ints = _times(nodes.order, self.first, self.predecessor, lag, nodes.time, own, since)
-        return found
+        simulated: Ints = _times(nodes.order, self.first, self.predecessor, lag, nodes.time, own, since)
+        return simulated
 
 
 def _edges(trace: Trace, nodes: Nodes, streams: Streams) -> Edges:
     boundaries = nodes.boundaries
     row = np.arange(nodes.rows)
     start, end = row + nodes.starts.start, row + nodes.ends.start
-    launched, kinds = launching_points(trace, boundaries)
+    launched, kinds = launch_boundaries(trace, boundaries)
     is_busy = busy_ranges(trace)
     parts = [
-        Edges.of(start, end, Kind.ITSELF),
+        Edges.of(start, end, Kind.SEQUENCE),
         _chains(boundaries),
         Edges.of(launched, start, kinds),
         nodes.between_rows((row.astype(np.int32), stream_order(streams, nodes.rows)), Kind.STREAM),
         nodes.between_rows(event_edges(trace, streams), Kind.EVENT),
         nodes.between_rows(wait_call_edges(trace, streams), Kind.WAIT_CALL),
-        Edges.of(*fork_edges(trace, boundaries, is_busy)[::-1], Kind.HAND_OVER),
+        Edges.of(*fork_edges(trace, boundaries, is_busy)[::-1], Kind.FORK),
         Edges.of(*join_edges(trace, boundaries, is_busy)[::-1], Kind.JOIN),
         *_of_steps(trace, nodes),
     ]
-    for found in sync_edges(trace, streams):
-        predecessor = np.where(found.at_start, start[found.row], end[found.row])
-        parts.append(Edges.of(predecessor, boundaries.end[found.call + trace.host_events.height], found.kind))
+    for waits in sync_edges(trace, streams):
+        predecessor = np.where(waits.at_start, start[waits.row], end[waits.row])
+        parts.append(Edges.of(predecessor, boundaries.end[waits.call + trace.host_events.height], waits.kind))
     return _with_lags(nodes.possible(Edges.joined(parts)), nodes.time)
 
 
 def _of_steps(trace: Trace, nodes: Nodes) -> list[Edges]:
-    """A step ends with its host interval and its device rows; the one step of a recording without steps, with all."""
+    """A step ends with its host interval and its device rows; the only step of a trace without steps, with all rows."""
     steps, boundaries = trace.steps, nodes.boundaries
     ends, starts = (np.arange(part.start, part.stop) for part in (nodes.step_ends, nodes.step_starts))
     step = trace.device_events["step"].to_numpy()
@@ -138,11 +138,11 @@ def _of_steps(trace: Trace, nodes: Nodes) -> list[Edges]:
 
 def _chains(boundaries: HostBoundaries) -> Edges:
     predecessor = np.flatnonzero(boundaries.thread[:-1] == boundaries.thread[1:])
-    return Edges.of(predecessor, predecessor + 1, Kind.ITSELF)
+    return Edges.of(predecessor, predecessor + 1, Kind.SEQUENCE)
 
 
 def _with_lags(edges: Edges, time: Ints) -> Edges:
-    """The edges with the lags of launches and of streams, none longer than it took."""
+    """The edges with the lags of launches and of streams, none longer than recorded."""
     took = time[edges.successor] - time[edges.predecessor]
     lag = np.where(edges.kind == Kind.CALL, took, 0)
     reached = {}
@@ -161,7 +161,7 @@ def _with_lags(edges: Edges, time: Ints) -> Edges:
 
 
 def _arrivals(edges: Edges, time: Ints) -> Ints:
-    """When all that each node waits for was over; its own time if it waits for nothing."""
+    """When all predecessors of each node were over; its own time if it has none."""
     arrival = np.full(time.size, _NEVER)
     np.maximum.at(arrival, edges.successor, time[edges.predecessor] + edges.lag)
     return np.where(arrival == _NEVER, time, arrival)
@@ -169,31 +169,31 @@ def _arrivals(edges: Edges, time: Ints) -> Ints:
 
 @compiled
 def _driving_edges(first: Array, predecessor: Array, lag: Array, time: Array) -> Array:
-    found = np.empty(time.size, np.int64)
+    edges = np.empty(time.size, np.int64)
     for v in range(time.size):
-        found[v] = NONE
+        edges[v] = NONE
         for e in range(first[v], first[v + 1]):
-            if found[v] < 0:
-                found[v] = e
+            if edges[v] < 0:
+                edges[v] = e
                 continue
-            best = found[v]
+            best = edges[v]
             ahead = time[predecessor[e]] + lag[e] - time[predecessor[best]] - lag[best]
             if ahead > 0 or (ahead == 0 and time[predecessor[e]] > time[predecessor[best]]):
-                found[v] = e
-    return found
+                edges[v] = e
+    return edges
 
 
 @compiled
 def _times(order: Array, first: Array, predecessor: Array, lag: Array, time: Array, own: Array, since: Array) -> Array:
-    found = np.empty(time.size, np.int64)
+    times = np.empty(time.size, np.int64)
     for k in range(order.size):
         v = order[k]
-        found[v] = time[v]
+        times[v] = time[v]
         if time[v] <= since[v] or first[v] == first[v + 1]:
             continue
         reached = _NEVER
         for e in range(first[v], first[v + 1]):
             u = predecessor[e]
-            reached = max(reached, (found[u] if time[u] > since[v] else time[u]) + lag[e])
-        found[v] = reached + own[v]
-    return found
+            reached = max(reached, (times[u] if time[u] > since[v] else time[u]) + lag[e])
+        times[v] = reached + own[v]
+    return times

@@ -1,6 +1,6 @@
-"""What the nodes' own delays and the stretches of a path are called: kernels, operators, calls, annotations.
+"""Names of the nodes' own delays and of path segments: kernels, operators, calls, annotations.
 
-Names are numbers here, equal where the texts are, since there are as many as there are nodes.
+Names are numbers here, equal for equal texts, since there are as many as there are nodes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .graph import Graph
 Rows = NDArray[np.int32]
 
 NAMELESS = "nothing recorded"
-"""What is said of a place that has no name."""
+"""The name of a place without a name."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Places:
 
     @classmethod
     def of_path(cls, path: pl.DataFrame) -> Places:
-        """Return the places of the stretches of a path."""
+        """Return the places of the segments of a path."""
         return cls(*(path[column].to_numpy() for column in ("host_event", "launch", "device_event")))
 
     @classmethod
@@ -58,11 +58,11 @@ class Places:
 
 @dataclass(frozen=True)
 class Names:
-    """What can be told by name.
+    """The names in a trace, as numbers.
 
     Attributes:
-        texts: What the numbers stand for.
-        event: The number of each host event's name; likewise of each call's and of each device row's.
+        texts: The name of each number.
+        event: The number of each host event's name; likewise for calls and device rows.
         loader: For each host event the data loading around it, or NONE; likewise the innermost operator.
         launching: For each device row the operator that launched it, or NONE.
     """
@@ -79,11 +79,11 @@ class Names:
     def of(cls, trace: Trace) -> Names:
         """Return the names of a trace."""
         hosts, frames = trace.host_events, (trace.host_events, trace.launches, trace.device_events)
-        known = [frame["name"].dtype.categories for frame in frames]  # type: ignore[attr-defined]
-        texts, number = np.unique(pl.concat(known).to_numpy(), return_inverse=True)
+        categories_of_frames = [frame["name"].dtype.categories for frame in frames]  # type: ignore[attr-defined]
+        texts, number = np.unique(pl.concat(categories_of_frames).to_numpy(), return_inverse=True)
         codes: list[Rows] = []
         first = 0
-        for frame, categories in zip(frames, known, strict=True):
+        for frame, categories in zip(frames, categories_of_frames, strict=True):
             of_text = number[first : first + categories.len()].astype(np.int32)
             codes.append(gather(of_text, frame["name"].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()))
             first += categories.len()
@@ -95,19 +95,19 @@ class Names:
         return cls(listed, event, call, row, loader, op, trace.device_events["op"].to_numpy())
 
     def named(self, places: Places) -> Rows:
-        """What runs, or which row waits to run; NONE where nothing was recorded."""
+        """Name of what runs, or of the row that waits to run; NONE where nothing was recorded."""
         of_row, of_loader = gather(self.row, places.row), gather(self.event, gather(self.loader, places.event))
         of_call, of_event = gather(self.call, places.call), gather(self.event, places.event)
-        found: Rows = np.select(
+        numbers: Rows = np.select(
             [places.row >= 0, of_loader >= 0, places.call >= 0], [of_row, of_loader, of_call], of_event
         )
-        return found
+        return numbers
 
     def operators(self, places: Places) -> Rows:
-        """The innermost operator around it, or the one that launched the row; NONE if none is known."""
+        """Name of the innermost operator around each place, or of the one that launched the row; NONE if unknown."""
         op = np.where(places.row >= 0, gather(self.launching, places.row), gather(self.op, places.event))
-        found: Rows = gather(self.event, op.astype(np.int32))
-        return found
+        numbers: Rows = gather(self.event, op.astype(np.int32))
+        return numbers
 
     def text(self, numbers: Rows) -> pl.Series:
         """The texts of some numbers; null for NONE."""

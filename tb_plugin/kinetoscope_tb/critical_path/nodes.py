@@ -1,4 +1,4 @@
-"""The instants of a recording: when threads begin or end something, and when rows of devices and steps start or end."""
+"""The nodes of the graph: boundaries of threads, and starts and ends of device rows and of steps."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Ints = NDArray[np.int64]
 class Nodes:
     """All nodes of a graph.
 
-    A node is a number: first come the points of the host, then the starts of the device's rows and their ends, then the
-    starts of the steps' windows and their ends.
+    A node is a number: first come the boundaries of the host, then the starts of the device rows and their ends, then
+    the ends of the steps' windows and their starts.
 
     Attributes:
-        boundaries: Those of the host.
-        rows: How many rows the device has.
-        steps: How many steps there are.
+        boundaries: Of the host's threads.
+        rows: Number of device rows.
+        steps: Number of steps.
         time: When each node happened.
-        order: The nodes, each after all that it may have to wait for.
+        order: The nodes in topological order: each after everything that it may wait for.
     """
 
     boundaries: HostBoundaries
@@ -41,8 +41,8 @@ class Nodes:
     def of(cls, trace: Trace) -> Nodes:
         """Return the nodes of a trace.
 
-        At one instant rows end before threads go on, and these go on before rows start; what ends without having lasted
-        ends after that, and steps last of all.
+        At one instant rows end before threads continue, and threads continue before rows start; rows without a duration
+        end after that, and steps last.
         """
         boundaries = HostBoundaries.of(trace)
         start, dur = trace.device_events["start_ns"].to_numpy(), trace.device_events["dur_ns"].to_numpy()
@@ -67,7 +67,7 @@ class Nodes:
 
     @property
     def ends(self) -> slice:
-        """The nodes at which they end."""
+        """The nodes at which the device's rows end."""
         return self._part(2)
 
     @property
@@ -77,18 +77,18 @@ class Nodes:
 
     @property
     def step_starts(self) -> slice:
-        """The nodes at which they start."""
+        """The nodes at which the steps' windows start."""
         return self._part(4)
 
-    def between_rows(self, found: tuple[Rows, Rows], kind: Kind) -> Edges:
-        """Rows that wait, and the rows whose ends they wait for."""
-        successor, predecessor = (np.asarray(side, np.int64) for side in found)
+    def between_rows(self, pairs: tuple[Rows, Rows], kind: Kind) -> Edges:
+        """Edges from (rows that wait, rows whose ends they wait for)."""
+        successor, predecessor = (np.asarray(side, np.int64) for side in pairs)
         return Edges.of(
             np.where(predecessor >= 0, predecessor + self.ends.start, NONE), successor + self.starts.start, kind
         )
 
     def possible(self, edges: Edges) -> Edges:
-        """Only the pairs of which the one that is waited for comes first."""
+        """Only the edges whose predecessor comes first."""
         place = np.empty(self.order.size, np.int64)
         place[self.order] = np.arange(self.order.size)
         return edges.select(place[edges.predecessor] < place[edges.successor])

@@ -1,6 +1,6 @@
-"""The critical path of a step: back from its end, always to what was waited for longest.
+"""The critical path of a step: back from its end along the driving edges, the longest waits.
 
-The stretches of a path follow each other without a gap, from the start of the step's window to its end, so they add up
+The segments of a path follow each other without a gap, from the start of the step's window to its end, so they add up
 to the step's time exactly.
 """
 
@@ -25,14 +25,14 @@ PATH = {
     "step": pl.Int32,  # a row of `steps`
     "start_ns": pl.Int64,
     "end_ns": pl.Int64,
-    "class": pl.Int8,  # a place in CLASSES
+    "class": pl.Int8,  # an index of CLASSES
     "kind": pl.Int8,  # a Kind: why it could not begin earlier
     "host_event": pl.Int32,  # the innermost range of the thread, or NONE
     "launch": pl.Int32,  # the innermost call of the thread, or the call that launched the row, or NONE
     "device_event": pl.Int32,  # the row that runs, or that waits, or NONE
     "thread": pl.Int32,  # the host thread, or NONE: the time is a device's
 }
-"""One row is one stretch of a step's path. Order: step, time."""
+"""One row is one segment of a step's path. Order: step, time."""
 
 
 def critical_path(trace: Trace, graph: Graph, parts: NDArray[np.int8] | None = None) -> pl.DataFrame:
@@ -45,21 +45,21 @@ def critical_path(trace: Trace, graph: Graph, parts: NDArray[np.int8] | None = N
 def trace_back(
     trace: Trace, graph: Graph, target: Ints, starts: Ints, ends: Ints, parts: NDArray[np.int8] | None = None
 ) -> pl.DataFrame:
-    """Ways back from some nodes, always to what was waited for longest: PATH, whose `step` is the place of the node.
+    """Paths back from some nodes along the driving edges: PATH, whose `step` is the index of the target.
 
     Args:
         trace: The trace.
         graph: Its graph.
-        target: The nodes.
-        starts: From when each way is told; it has no gap, also where nothing is known that was waited for.
-        ends: Until when; no later than its node happened.
+        target: The nodes to start from.
+        starts: Start of each path; it has no gap, even where no predecessor is known.
+        ends: End of each path; no later than its node.
         parts: The nodes' own_classes, if they are known.
     """
-    found = _walked(graph.driving_edge, graph.predecessor, graph.nodes.time, target, starts, ends)
-    node, edge, start, step = (column[::-1] for column in found)
+    columns_reversed = _walk_back(graph.driving_edge, graph.predecessor, graph.nodes.time, target, starts, ends)
+    node, edge, start, step = (column[::-1] for column in columns_reversed)
     end = ends[step]
     end[:-1] = np.where(step[:-1] == step[1:], start[1:], end[:-1])
-    kind = gather(graph.kind, edge, missing=Kind.ITSELF)
+    kind = gather(graph.kind, edge, missing=Kind.SEQUENCE)
     columns = {
         "step": step,
         "start_ns": start,
@@ -68,11 +68,11 @@ def trace_back(
         "kind": kind,
         **_whereabouts(trace, graph, node, kind),
     }
-    return pl.DataFrame(_merged(columns), schema=PATH)
+    return pl.DataFrame(_merge_equal_neighbors(columns), schema=PATH)
 
 
 def _whereabouts(trace: Trace, graph: Graph, node: Ints, kind: NDArray[np.int8]) -> dict[str, NDArray[np.int32]]:
-    """What happens in the stretch before each node, and where."""
+    """The events in which the segment before each node runs."""
     starts, ends, boundaries = graph.nodes.starts, graph.nodes.ends, graph.nodes.boundaries
     hosts = trace.host_events.height
     point = np.where(node < boundaries.time.size, node, NONE)
@@ -94,8 +94,8 @@ def _whereabouts(trace: Trace, graph: Graph, node: Ints, kind: NDArray[np.int8])
     }
 
 
-def _merged(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Stretches of the same, one right after the other, as one; they come in order."""
+def _merge_equal_neighbors(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Merge consecutive segments of the same events and class; they come in order."""
     is_first = np.ones(columns["step"].size, bool)
     if not is_first.size:
         return columns
@@ -107,10 +107,10 @@ def _merged(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 
 @compiled
-def _walked(
+def _walk_back(
     driving_edge: Array, predecessor: Array, time: Array, target: Array, start: Array, end: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Return (node, edge that led to it, start, way) of each stretch; the last one of the last way first."""
+    """Return (node, edge that led to it, start, path) of each segment; the last one of the last path first."""
     size = 1024
     node = np.empty(size, np.int64)
     edge = np.empty(size, np.int64)
@@ -126,7 +126,7 @@ def _walked(
             reached = max(time[u], start[s]) if u >= 0 else start[s]
             if reached < at:
                 if count == size:
-                    node, edge, begin, step = _grown(node), _grown(edge), _grown(begin), _grown(step)
+                    node, edge, begin, step = _doubled(node), _doubled(edge), _doubled(begin), _doubled(step)
                     size *= 2
                 node[count] = v
                 edge[count] = e
@@ -139,7 +139,7 @@ def _walked(
 
 
 @compiled
-def _grown(values: Array) -> Array:
+def _doubled(values: Array) -> Array:
     larger = np.empty(2 * values.size, np.int64)
     for i in range(values.size):
         larger[i] = values[i]

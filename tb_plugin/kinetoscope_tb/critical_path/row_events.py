@@ -1,4 +1,4 @@
-"""The events that a row of one of the critical path's views stands for."""
+"""The events behind a row of the critical path's views."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .names import NAMELESS, Names, Places
 
 
 def path_events(trace: Trace, key: Key) -> Events:
-    """What the stretches of a row run in; of waits, what waited.
+    """The events in which the segments of a row run; for waits, the event that waited.
 
-    The key has some of step, start_ns, part and name; without a step the complete steps are meant.
+    The key has some of step, start_ns, part and name; without a step, all complete steps count.
     """
     path = Explanation.of(trace).path.filter(_predicates(trace, key))
     places = Places.of_path(path)

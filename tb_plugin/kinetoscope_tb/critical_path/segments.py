@@ -1,12 +1,11 @@
-"""The graph of a recording, reduced to what happens between its sync points with other workers.
+"""The graph of a trace, reduced to segments between its sync points with other workers.
 
-At a *sync point*, a collective as this worker takes part in it, others decide when it is over. So a step consists of
-*segments*: each leads from the end of a sync point, or the begin of the step, to the start of a sync point, or the end
-of the step, always along what has to be done or waited for there. Of all ways between two ends only the longest stays,
-and of the ends at which a segment may begin the MOST_ENDS that were over last: they become critical when something gets
-faster.
+At a *sync point*, this worker's part of a collective, other workers decide when it ends. So a step consists of
+*segments*: longest paths in the graph from the end of a sync point, or the start of the step, to the start of a sync
+point, or the end of the step. Of all paths between two ends only the longest is stored, and for each target only the
+MOST_ENDS sources that were over last: these become critical when something gets faster.
 
-What was over when a step's window began is its begin, as for the critical path of one worker.
+Everything before the start of a step's window counts as its start, as for the critical path of one worker.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ MOST_ENDS = 4
 SEGMENTS: dict[str, Any] = {
     "step": pl.Int32,  # a row of `steps`
     "sync_point": pl.Int32,  # at whose start it ends, or NONE: at the step's end
-    "since": pl.Int32,  # the sync point at whose end it begins, or NONE: at the step's begin
-    "slack_ns": pl.Int64,  # how long before what it ends at it was over; 0: it is what was waited for
-    "spent_ns": pl.Array(pl.Int64, len(CLASSES)),  # what it consists of: a length for each of CLASSES
+    "since": pl.Int32,  # the sync point at whose end it begins, or NONE: at the step's start
+    "slack_ns": pl.Int64,  # how long before its target it was over; 0: the target waited for it
+    "spent_ns": pl.Array(pl.Int64, len(CLASSES)),  # its length by class, as in CLASSES
 }
-"""One row is one segment. Order: steps' ends, then sync points, each in order; of each what was over last first."""
+"""One row is one segment. Order: steps' ends, then sync points, each in order; for each the least slack first."""
 
 
 def segments(trace: Trace, graph: Graph, start: Ints, end: Ints) -> pl.DataFrame:
@@ -43,8 +42,8 @@ def segments(trace: Trace, graph: Graph, start: Ints, end: Ints) -> pl.DataFrame
     Args:
         trace: The trace.
         graph: Its graph.
-        start: Of each sync point the node at which it starts, or NONE.
-        end: Likewise the one at which it ends.
+        start: The node at which each sync point starts, or NONE.
+        end: The node at which it ends, or NONE.
     """
     nodes = graph.nodes
     begin, stop = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
@@ -53,7 +52,7 @@ def segments(trace: Trace, graph: Graph, start: Ints, end: Ints) -> pl.DataFrame
     ended_by = np.full(nodes.time.size, NONE, np.int32)
     ended_by[end[end >= 0]] = np.flatnonzero(end >= 0)
     times = nodes.order, graph.first, graph.predecessor, graph.lag, nodes.time, graph.own, graph.driving_edge
-    since, over, parent = _ways(*times, window, begin, ended_by, MOST_ENDS)
+    since, over, parent = _longest_paths(*times, window, begin, ended_by, MOST_ENDS)
     sync_point = np.flatnonzero((start >= 0) & (window[start] >= 0))
     targets = np.concatenate([np.arange(nodes.step_ends.start, nodes.step_ends.stop), start[sync_point]])
     named = np.concatenate([np.full(trace.steps.height, NONE), sync_point])
@@ -84,22 +83,22 @@ def _spent(
     window: NDArray[np.int32],
     ended_by: NDArray[np.int32],
 ) -> NDArray[np.int64]:
-    """Of some ways how much of each class they consist of: [way, class]."""
+    """The time of each class on some paths: [path, class]."""
     nodes = graph.nodes
-    kept = _on_the_way(nodes.order, way, parent, MOST_ENDS)
+    reachable = _ancestors(nodes.order, way, parent, MOST_ENDS)
     number = np.full(over.size, NONE, np.int32)
-    number[kept] = np.arange(kept.size, dtype=np.int32)
-    node, above = kept // MOST_ENDS, parent[kept]
+    number[reachable] = np.arange(reachable.size, dtype=np.int32)
+    node, above = reachable // MOST_ENDS, parent[reachable]
     begun = trace.steps["start_ns"].to_numpy()[window[node]]
-    taken = over[kept] - np.where(above >= 0, over[np.maximum(above, 0)], begun)
-    taken[(above < 0) & (ended_by[node] >= 0)] = 0
+    duration = over[reachable] - np.where(above >= 0, over[np.maximum(above, 0)], begun)
+    duration[(above < 0) & (ended_by[node] >= 0)] = 0
     part, parents = own_classes(trace, graph)[node], np.where(above >= 0, number[np.maximum(above, 0)], NONE)
-    found: Ints = _summed(part, taken, parents, number[way], len(CLASSES))
-    return found
+    lengths: Ints = _sum_by_class(part, duration, parents, number[way], len(CLASSES))
+    return lengths
 
 
 @compiled
-def _ways(
+def _longest_paths(
     order: Array,
     first: Array,
     predecessor: Array,
@@ -112,9 +111,9 @@ def _ways(
     ended_by: Array,
     most: int,
 ) -> tuple[Array, Array, Array]:
-    """Of each node in a window the ends that it is reached from, by when, and by way of which node's which end.
+    """For each node in a window: source, arrival and predecessor of its longest paths from up to `most` sources.
 
-    A way is a node × `most` + a place; the first place is that of what was waited for. Free ones are over at _NEVER.
+    A path has the number node × `most` + slot; the first slot is that of the driving edge. Free slots arrive at _NEVER.
     """
     since = np.full((time.size, most), NONE, np.int32)
     over = np.full((time.size, most), _NEVER, np.int64)
@@ -129,7 +128,7 @@ def _ways(
             continue
         if driving_edge[v] < 0:
             over[v, 0] = time[v]
-        for i in range(first[v], first[v + 1] + 1):  # what was waited for comes first, so it stays of those as late
+        for i in range(first[v], first[v + 1] + 1):  # the driving edge comes first, so it wins a tie
             e = driving_edge[v] if i == first[v] else i - 1
             if e < 0:
                 break
@@ -137,17 +136,17 @@ def _ways(
             took = lag[e] + own[v]
             if window[u] != w:
                 if time[u] + took > begin[w]:
-                    _enter(since[v], over[v], parent[v], NONE, time[u] + took, NONE)
+                    _store_path(since[v], over[v], parent[v], NONE, time[u] + took, NONE)
                 continue
             for j in range(most):
                 if over[u, j] > _NEVER:
-                    _enter(since[v], over[v], parent[v], since[u, j], over[u, j] + took, u * most + j)
+                    _store_path(since[v], over[v], parent[v], since[u, j], over[u, j] + took, u * most + j)
     return since, over, parent
 
 
 @compiled
-def _enter(since: Array, over: Array, parent: Array, source: int, at: int, way: int) -> None:
-    """Note that a node is reached from an end by an instant, if it isn't later from there, and there is room."""
+def _store_path(since: Array, over: Array, parent: Array, source: int, at: int, way: int) -> None:
+    """Store a path from a source if it arrives later than the stored one, or than the earliest of all slots."""
     place = 0
     for j in range(over.size):
         if over[j] > _NEVER and since[j] == source:
@@ -160,39 +159,39 @@ def _enter(since: Array, over: Array, parent: Array, source: int, at: int, way: 
 
 
 @compiled
-def _on_the_way(order: Array, way: Array, parent: Array, most: int) -> Array:
-    """All ways that some ways lead over, themselves too; each after what it came by."""
-    is_kept = np.zeros(parent.size, np.bool_)
+def _ancestors(order: Array, way: Array, parent: Array, most: int) -> Array:
+    """Some paths with all their predecessors, each after its own, in topological order."""
+    is_reachable = np.zeros(parent.size, np.bool_)
     for k in range(way.size):
-        is_kept[way[k]] = True
+        is_reachable[way[k]] = True
     count = 0
     for k in range(order.size - 1, -1, -1):
         for j in range(most):
             i = order[k] * most + j
-            if is_kept[i]:
+            if is_reachable[i]:
                 count += 1
                 if parent[i] >= 0:
-                    is_kept[parent[i]] = True
-    found = np.empty(count, np.int64)
+                    is_reachable[parent[i]] = True
+    reachable = np.empty(count, np.int64)
     at = 0
     for k in range(order.size):
         for j in range(most):
             i = order[k] * most + j
-            if is_kept[i]:
-                found[at] = i
+            if is_reachable[i]:
+                reachable[at] = i
                 at += 1
-    return found
+    return reachable
 
 
 @compiled
-def _summed(part: Array, taken: Array, parent: Array, places: Array, classes: int) -> Array:
-    """Of the wanted places what was taken there and by all their parents, which come before them, for each class."""
-    found = np.empty((places.size, classes), np.int64)
+def _sum_by_class(part: Array, duration: Array, parent: Array, places: Array, classes: int) -> Array:
+    """For each class, the duration summed over each requested path and its predecessors, which come before it."""
+    sums = np.empty((places.size, classes), np.int64)
     so_far = np.empty(part.size, np.int64)
     for c in range(classes):
         for k in range(part.size):
             above = so_far[parent[k]] if parent[k] >= 0 else 0
-            so_far[k] = above + (taken[k] if part[k] == c else 0)
+            so_far[k] = above + (duration[k] if part[k] == c else 0)
         for i in range(places.size):
-            found[i, c] = so_far[places[i]]
-    return found
+            sums[i, c] = so_far[places[i]]
+    return sums

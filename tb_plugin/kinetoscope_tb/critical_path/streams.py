@@ -1,4 +1,4 @@
-"""The rows of each stream in the order in which it runs them, with when each was launched."""
+"""The rows of each stream in execution order, with their launch times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rows = NDArray[np.int32]
 Ints = NDArray[np.int64]
 
 
-MOST_STREAMS = 256  # that are held against each other; no program is known that uses as many
+MOST_STREAMS = 256  # that are compared with each other; no known program uses as many
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Stream:
         number: Of the stream.
         rows: In the order of their start.
         start: When each began; likewise `end`.
-        launched: When the call that launched it began, or when it began itself if no call is known; never earlier than
-            that of the row before, since a stream runs in the order of launch.
-        ended: When it and all before it had ended.
-        last: The place in `rows` of the one whose end that is.
+        launched: When the launching call of each row began, or the row itself if no call is known; never earlier than
+            that of the previous row, since a stream runs in launch order.
+        ended: When each row and all before it had ended.
+        last: The index in `rows` of the row whose end that is.
     """
 
     device: int
@@ -43,14 +43,14 @@ class Stream:
     last: Ints
 
     def last_ended(self, launched_before: Ints, by: Ints) -> tuple[Rows, NDArray[np.bool_]]:
-        """Return of the rows launched before an instant the one that ended last, but no later than `by`.
+        """Return the row that ended last of those launched before an instant and ended by another one, `by`.
 
-        The second array says whether all that was launched before had ended by then.
+        The second array says whether all rows launched before had ended by then.
         """
-        known = np.searchsorted(self.launched, launched_before, "left")
-        place = np.minimum(known, np.searchsorted(self.ended, by, "right")) - 1
-        found = np.where(place >= 0, self.rows[self.last[np.maximum(place, 0)]], NONE)
-        return found.astype(np.int32), place == known - 1
+        launched_count = np.searchsorted(self.launched, launched_before, "left")
+        place = np.minimum(launched_count, np.searchsorted(self.ended, by, "right")) - 1
+        rows = np.where(place >= 0, self.rows[self.last[np.maximum(place, 0)]], NONE)
+        return rows.astype(np.int32), place == launched_count - 1
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Streams:
     """All streams of a worker.
 
     Attributes:
-        streams: In order of device and number.
-        of: For each row of device_events the place of its stream among them.
+        streams: Sorted by device and number.
+        of: For each row of device_events the index of its stream in `streams`.
     """
 
     streams: list[Stream]
@@ -67,9 +67,9 @@ class Streams:
 
     @property
     def busiest(self) -> list[tuple[int, Stream]]:
-        """Their places and themselves, in order: all, or the MOST_STREAMS with most rows.
+        """(index, stream) in order: all, or the MOST_STREAMS with the most rows.
 
-        Where each of many calls is held against each stream, the work grows with the product.
+        Comparing every call with every stream takes time proportional to the product.
         """
         if len(self.streams) <= MOST_STREAMS:
             return list(enumerate(self.streams))

@@ -1,8 +1,8 @@
 """Which calls wait for the device, and for which of its rows.
 
-Where the recording tells the stream or the event of a wait (cuda_sync rows), that is followed. Else the times tell: a
-call that waits returns soon after what it waited for, so that is the row, among those launched before, that ended last
-before the call did. A call that waits for a whole device or its context waits for the last row of every stream.
+If the trace has the stream or the event of a wait (cuda_sync rows), that is used. Otherwise it is inferred: a waiting
+call returns soon after what it waited for, so that is the row, among those launched before, that ended last before the
+call returned. A call that waits for a whole device or its context waits for the last row of every stream.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Rows = NDArray[np.int32]
 Ints = NDArray[np.int64]
 _ALL = re.compile(r"(?:Device|Ctx|Context)Synchronize")
 FULL_QUEUE = 1000
-"""Rows of a stream that are queued when a launch has to wait for room; CUDA's queues hold 1024 (measured by HTA)."""
+"""Queued rows of a stream from which on a launch waits for room; CUDA's queues hold 1024 (measured by HTA)."""
 
 
 @dataclass(frozen=True)
 class CallWaits:
-    """Calls (rows of launches) that return after rows of device_events, and how that is known.
+    """Calls (rows of launches) that return after rows of device_events, and the kind of wait.
 
-    `at_start` says that the row's start frees the call, not its end.
+    `at_start`: the call returns at the row's start, not its end.
     """
 
     call: Rows
@@ -43,7 +43,7 @@ class CallWaits:
 
     @classmethod
     def of(cls, call: NDArray[Any], row: NDArray[Any], kind: Kind, *, at_start: bool = False) -> CallWaits:
-        """Return the pairs of which the row is known."""
+        """Return the pairs with a known row."""
         real = row >= 0
         n = int(real.sum())
         return cls(
@@ -54,7 +54,7 @@ class CallWaits:
 def sync_edges(trace: Trace, streams: Streams) -> list[CallWaits]:
     """All calls that wait for rows."""
     own, has_own = _own_copies(trace)
-    return [own, *_synchronising(trace, streams, has_own), *_full_queues(trace, streams)]
+    return [own, *_sync_calls(trace, streams, has_own), *_full_queues(trace, streams)]
 
 
 def _calls(trace: Trace) -> tuple[Ints, Ints]:
@@ -63,7 +63,7 @@ def _calls(trace: Trace) -> tuple[Ints, Ints]:
 
 
 def _own_copies(trace: Trace) -> tuple[CallWaits, NDArray[np.bool_]]:
-    """Calls that copy and return after their own copy has ended: synchronous ones, and those of pageable memory."""
+    """Calls that return after their own copy has ended: synchronous copies, and copies of pageable memory."""
     calls, device = trace.launches, trace.device_events
     launch = device["launch"].to_numpy()
     ended = device["start_ns"].to_numpy() + device["dur_ns"].to_numpy()
@@ -75,21 +75,21 @@ def _own_copies(trace: Trace) -> tuple[CallWaits, NDArray[np.bool_]]:
     return CallWaits.of(launch[row], row, Kind.SYNC), has_own
 
 
-def _synchronising(trace: Trace, streams: Streams, has_own: NDArray[np.bool_]) -> list[CallWaits]:
+def _sync_calls(trace: Trace, streams: Streams, has_own: NDArray[np.bool_]) -> list[CallWaits]:
     calls = trace.launches
     start, end = _calls(trace)
     waits = map_categories(calls["name"], synchronises).astype(bool) & ~has_own
     for_all = map_categories(calls["name"], lambda name: bool(_ALL.search(name))).astype(bool) & waits
-    told = _told_streams(trace)
+    targets = _sync_targets(trace)
     takes_memory = map_categories(calls["name"], allocates).astype(bool) & (end - start > QUEUED_NS)
-    found = []
+    waits_for_rows = []
     call = np.flatnonzero(waits | takes_memory)
     latest = np.full(call.size, NONE, np.int32)
     ended = trace.device_events["start_ns"].to_numpy() + trace.device_events["dur_ns"].to_numpy()
     for _, stream in streams.busiest:
-        row, is_all = stream.last_ended(_since(told, call, start), end[call])
-        row = np.where(is_all & _may_wait_for(stream, told, call), row, NONE)
-        found.append(CallWaits.of(call[for_all[call]], row[for_all[call]], Kind.SYNC))
+        row, is_all = stream.last_ended(_since(targets, call, start), end[call])
+        row = np.where(is_all & _may_wait_for(stream, targets, call), row, NONE)
+        waits_for_rows.append(CallWaits.of(call[for_all[call]], row[for_all[call]], Kind.SYNC))
         is_later = (row >= 0) & ((latest < 0) | (gather(ended, row) > gather(ended, latest)))
         latest = np.where(is_later, row, latest)
     is_sure = waits[call] & ~for_all[call]
@@ -97,19 +97,19 @@ def _synchronising(trace: Trace, streams: Streams, has_own: NDArray[np.bool_]) -
         takes_memory[call] & (end[call] - gather(ended, latest) <= QUEUED_NS) & (gather(ended, latest) > start[call])
     )
     chosen = np.where(is_sure | just_now, latest, NONE)
-    return [*found, CallWaits.of(call, chosen, Kind.SYNC)]
+    return [*waits_for_rows, CallWaits.of(call, chosen, Kind.SYNC)]
 
 
 @dataclass(frozen=True)
-class _Told:
-    """What cuda_sync rows say of calls: device and stream that a call waits for, and since when what counts."""
+class _SyncTargets:
+    """What each call waits for, from cuda_sync rows: device, stream, and the time of the event's record."""
 
     device: Ints
     stream: Ints
     since: Ints
 
 
-def _told_streams(trace: Trace) -> _Told:
+def _sync_targets(trace: Trace) -> _SyncTargets:
     calls = trace.launches
     number = calls["correlation"].to_numpy()
     start, _ = _calls(trace)
@@ -123,27 +123,27 @@ def _told_streams(trace: Trace) -> _Told:
         device[call[real]], stream[call[real]] = rows["device"].to_numpy()[real], rows[column].to_numpy()[real]
         if name == "Event Sync":
             since[call[real]] = gather(start, record)[real]
-    return _Told(device, stream, since)
+    return _SyncTargets(device, stream, since)
 
 
-def _since(told: _Told, call: Ints, start: Ints) -> Ints:
-    """Before when a row must have been launched for a call to wait for it: the call's start, or its event's record."""
-    since = told.since[call]
+def _since(targets: _SyncTargets, call: Ints, start: Ints) -> Ints:
+    """Latest launch time of rows that a call waits for: the call's start, or its event's record."""
+    since = targets.since[call]
     return np.where((since >= 0) & (since <= start[call]), since, start[call])
 
 
-def _may_wait_for(stream: Stream, told: _Told, call: Ints) -> NDArray[np.bool_]:
-    number = told.stream[call]
-    may: NDArray[np.bool_] = (number < 0) | ((number == stream.number) & (told.device[call] == stream.device))
+def _may_wait_for(stream: Stream, targets: _SyncTargets, call: Ints) -> NDArray[np.bool_]:
+    number = targets.stream[call]
+    may: NDArray[np.bool_] = (number < 0) | ((number == stream.number) & (targets.device[call] == stream.device))
     return may
 
 
 def _full_queues(trace: Trace, streams: Streams) -> list[CallWaits]:
-    """Launches that had to wait for room in the stream's queue: they return when the device takes a row from it."""
+    """Launches that waited for room in the stream's queue: they return when the device takes a row from it."""
     _, end = _calls(trace)
     start = trace.launches["start_ns"].to_numpy()
     launch = trace.device_events["launch"].to_numpy()
-    found = []
+    waits = []
     for stream in streams.streams:
         called = launch[stream.rows]
         begun = np.searchsorted(stream.start, gather(start, called), "right")
@@ -153,5 +153,5 @@ def _full_queues(trace: Trace, streams: Streams) -> list[CallWaits]:
         is_slow = (freed >= 0) & (end[call] - start[call] > QUEUED_NS)
         freed = np.where(is_slow & (stream.start[np.maximum(freed, 0)] > start[call]), freed, NONE)
         row = np.where(freed >= 0, stream.rows[np.maximum(freed, 0)], NONE)
-        found.append(CallWaits.of(call, row, Kind.FULL_QUEUE, at_start=True))
-    return found
+        waits.append(CallWaits.of(call, row, Kind.FULL_QUEUE, at_start=True))
+    return waits

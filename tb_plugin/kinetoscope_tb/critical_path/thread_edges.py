@@ -1,15 +1,15 @@
-"""What threads wait for in each other; no row of a recording says it, so it follows from what threads do and when.
+"""Waits between threads; traces don't record them, so they are inferred from what threads do and when.
 
-* A thread that had nothing to do begins when another one gives it work: one that communicates, when a collective was
-  begun elsewhere (c10d), any other, when the main thread came to where it is then.
-* A thread goes on when another one has finished: the main thread after all of the backward pass, which runs on a thread
-  of autograd's; any thread at most WAKE_NS after another thread's communication, if it did nothing itself meanwhile.
+* A quiet thread begins work when another one hands it over: a communicating thread, when another thread began a
+  collective (c10d); any other thread, when the main thread reached its current boundary.
+* A thread resumes when another one has finished: the main thread after the whole backward pass, which runs on an
+  autograd thread; any thread at most WAKE_NS after another thread's communication, if it was quiet meanwhile.
 
-Nothing else is taken for a wait: threads that watch or log (NCCL's watchdog asks for events all the time) end something
+Nothing else counts as a wait: threads that watch or log (NCCL's watchdog queries events all the time) end something
 whenever another one begins something.
 
 A thread is *quiet* while no operator, no call and no data loading is open on it. Python alone is quiet too: it may run
-or wait, and only what follows tells which.
+or wait, and only what follows shows which.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Rows = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
 WAKE_NS = 100_000
-"""How long a thread may take to go on after what it waited for: after 45 of the 48 collectives of our samples the next
-operator or annotation of the main thread begins or ends within 57 µs."""
+"""The longest delay until a thread resumes after what it waited for: after 45 of the 48 collectives in our samples the
+next operator or annotation of the main thread begins or ends within 57 µs."""
 IDLE_NS = 20_000
-"""A shorter pause of a thread is no sign that it waited for another one to give it work."""
+"""A shorter pause of a thread doesn't mean that it waited for work."""
 
 
 def main_thread(trace: Trace) -> int:
@@ -49,7 +49,7 @@ def main_thread(trace: Trace) -> int:
 
 
 def busy_ranges(trace: Trace) -> Bools:
-    """Of each range, whether a thread in which it is the innermost one is busy, and not quiet."""
+    """For each range, whether a thread is busy, not quiet, while it is the innermost range."""
     host = trace.host_events
     works = (host["kind"] == "operator").to_numpy() | map_categories(host["name"], is_data_loading).astype(bool)
     works |= map_categories(host["name"], is_communication_range).astype(bool)
@@ -60,14 +60,14 @@ def busy_ranges(trace: Trace) -> Bools:
 def autograd_threads(trace: Trace) -> Bools:
     """Which threads run backward operators of forward operators of other threads."""
     host = trace.host_events
-    found = np.zeros(trace.threads.height, bool)
+    is_autograd = np.zeros(trace.threads.height, bool)
     engine = map_categories(host["name"], lambda name: name.startswith("autograd::engine::")).astype(bool)
-    found[host["thread"].to_numpy()[engine | (host["fwd_thread"].to_numpy() > 0)]] = True
-    return found
+    is_autograd[host["thread"].to_numpy()[engine | (host["fwd_thread"].to_numpy() > 0)]] = True
+    return is_autograd
 
 
 def fork_edges(trace: Trace, boundaries: HostBoundaries, is_busy: Bools) -> tuple[Rows, Rows]:
-    """Points at which a thread begins what it was given, and the points of other threads that gave it."""
+    """Boundaries at which a thread begins work from another thread, and the boundaries of those threads."""
     main = main_thread(trace)
     is_work = np.append(is_busy, np.False_)[boundaries.inner]
     idle = np.flatnonzero(~is_work[:-1] & is_work[1:] & (boundaries.thread[:-1] == boundaries.thread[1:])) + 1
@@ -81,7 +81,7 @@ def fork_edges(trace: Trace, boundaries: HostBoundaries, is_busy: Bools) -> tupl
 
 
 def _communications_begun(trace: Trace, boundaries: HostBoundaries, begins: NDArray[np.int64]) -> Rows:
-    """For each point that begins a communication, the last point then of the thread that began one last, or NONE."""
+    """For each boundary that begins a communication, the last boundary of the thread that began one last, or NONE."""
     host = trace.host_events
     communicates = map_categories(host["name"], is_communication_range).astype(bool)
     started = np.flatnonzero(communicates)
@@ -91,28 +91,28 @@ def _communications_begun(trace: Trace, boundaries: HostBoundaries, begins: NDAr
     inner = boundaries.inner[begins]
     is_one = np.append(communicates, np.zeros(trace.launches.height + 1, bool))[inner]
     thread = host["thread"].to_numpy()[started]
-    giver = _last_elsewhere(at, thread, boundaries.time[begins], boundaries.thread[begins])
-    giver = np.where(is_one, giver, NONE)
-    return boundaries.last_before(giver, boundaries.time[begins])
+    starter = _last_elsewhere(at, thread, boundaries.time[begins], boundaries.thread[begins])
+    starter = np.where(is_one, starter, NONE)
+    return boundaries.last_before(starter, boundaries.time[begins])
 
 
 def join_edges(trace: Trace, boundaries: HostBoundaries, is_busy: Bools) -> tuple[Rows, Rows]:
-    """Points at which a thread goes on, and the points of other threads at which what it waited for was over."""
+    """Boundaries at which a thread resumes, and the boundaries of other threads at which its wait was over."""
     host = trace.host_events
     is_work = np.append(is_busy, np.False_)[boundaries.inner]
-    goes_on = np.flatnonzero(~is_work[:-1] & (boundaries.thread[:-1] == boundaries.thread[1:])) + 1
+    resumes = np.flatnonzero(~is_work[:-1] & (boundaries.thread[:-1] == boundaries.thread[1:])) + 1
     is_backward = autograd_threads(trace)[boundaries.thread]
     over = _ends_of_work(boundaries, is_work)
     communicates = map_categories(host["name"], is_communication_range).astype(bool)
     over = np.union1d(over[is_backward[over]], boundaries.end[np.flatnonzero(communicates)])
     over = over[np.argsort(boundaries.time[over], kind="stable")]
-    found = _joined(boundaries.time, boundaries.thread, goes_on, over, is_backward, main_thread(trace), WAKE_NS)
-    real = found >= 0
-    return goes_on[real].astype(np.int32), found[real]
+    ends = _last_end_before(boundaries.time, boundaries.thread, resumes, over, is_backward, main_thread(trace), WAKE_NS)
+    real = ends >= 0
+    return resumes[real].astype(np.int32), ends[real]
 
 
 def _ends_of_work(boundaries: HostBoundaries, is_work: Bools) -> NDArray[np.int64]:
-    """The points at which a thread's work ends, and it is quiet for IDLE_NS or for good."""
+    """The boundaries at which a thread's work ends, and it is quiet for IDLE_NS or for good."""
     ends = ~is_work
     ends[1:] &= is_work[:-1]
     ends[:1] = False
@@ -120,14 +120,14 @@ def _ends_of_work(boundaries: HostBoundaries, is_work: Bools) -> NDArray[np.int6
     following = np.minimum(at + 1, boundaries.time.size - 1)
     is_last = (following == at) | (boundaries.thread[following] != boundaries.thread[at])
     rests = is_last | (boundaries.time[following] - boundaries.time[at] > IDLE_NS)
-    found: NDArray[np.int64] = at[rests]
-    return found
+    points: NDArray[np.int64] = at[rests]
+    return points
 
 
 @compiled
 def _last_elsewhere(at: Array, thread: Array, when: Array, own: Array) -> Array:
     """For each instant the thread, other than its own, of the last of `at` (sorted) that is no later, or -1."""
-    found = np.empty(when.size, np.int32)
+    threads = np.empty(when.size, np.int32)
     for q in range(when.size):
         low, high = 0, at.size
         while low < high:
@@ -139,19 +139,19 @@ def _last_elsewhere(at: Array, thread: Array, when: Array, own: Array) -> Array:
         k = low - 1
         while k >= 0 and thread[k] == own[q]:
             k -= 1
-        found[q] = thread[k] if k >= 0 else NONE
-    return found
+        threads[q] = thread[k] if k >= 0 else NONE
+    return threads
 
 
 @compiled
-def _joined(
-    time: Array, thread: Array, goes_on: Array, over: Array, is_backward: Array, main: int, wake_ns: int
+def _last_end_before(
+    time: Array, thread: Array, resumes: Array, over: Array, is_backward: Array, main: int, wake_ns: int
 ) -> Array:
-    """For each point that goes on after a quiet stretch the last end on another thread in that stretch, or -1."""
-    found = np.empty(goes_on.size, np.int32)
-    for q in range(goes_on.size):
-        p = goes_on[q]
-        found[q] = NONE
+    """For each boundary that ends a quiet period, the last end of work on another thread in that period, or -1."""
+    ends = np.empty(resumes.size, np.int32)
+    for q in range(resumes.size):
+        p = resumes[q]
+        ends[q] = NONE
         low, high = 0, over.size
         while low < high:
             middle = (low + high) // 2
@@ -164,7 +164,7 @@ def _joined(
             e = over[k]
             backward = thread[p] == main and is_backward[e]
             if thread[e] != thread[p] and (backward or time[p] - time[e] <= wake_ns):
-                found[q] = e
+                ends[q] = e
                 break
             k -= 1
-    return found
+    return ends

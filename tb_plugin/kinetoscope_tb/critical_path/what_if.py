@@ -1,9 +1,9 @@
-"""What if: how long the steps would take if some of their work were faster, by the graph.
+"""What if: how long the steps would take if some of their work were faster, by simulating the graph.
 
-Each step is laid out anew with shorter delays; nothing else changes: the same work is done in the same order on the
-same threads and streams, and waits for the same things. So other paths become critical by themselves, and what is
-hidden behind other work saves nothing. What was over when the step began stays where it was, so no step gets longer.
-A path that was critical is shortened by no more than the share of what lies on it within the step.
+Each step is simulated with shorter delays; nothing else changes: the same work runs in the same order on the same
+threads and streams, and waits for the same things. So other paths become critical by themselves, and shortening work
+that is hidden behind other work saves nothing. Nodes before the step's start keep their times, so no step gets longer.
+A critical path is shortened by no more than the given share of the work on it within the step.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ LAGS = {
 
 @dataclass(frozen=True)
 class WhatIf:
-    """A recording that can be laid out anew.
+    """A trace whose steps can be simulated with other delays.
 
     Attributes:
         graph: Its graph.
         starts: When each step's window begins.
-        recorded: How long each step's window is.
+        recorded: Length of each step's window.
         part: The class of each node's own delay.
         lag_part: The class of each edge's lag, or NONE.
-        after: The node that each edge leads to.
+        successor: The node that each edge leads to.
     """
 
     graph: Graph
@@ -48,19 +48,19 @@ class WhatIf:
     recorded: Ints
     part: NDArray[np.int8]
     lag_part: NDArray[np.int8]
-    after: Ints
+    successor: Ints
 
     @classmethod
     def of(cls, trace: Trace, graph: Graph, parts: NDArray[np.int8] | None = None) -> WhatIf:
-        """Return the recording as it is; `parts` are the nodes' own_classes, if they are known."""
+        """Return the what-if of a trace; `parts` are the nodes' own_classes, if they are known."""
         start, end = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
         part_of_kind = np.array([LAGS.get(kind, NONE) for kind in Kind], np.int8)
-        after = np.repeat(np.arange(graph.nodes.time.size), np.diff(graph.first))
+        successor = np.repeat(np.arange(graph.nodes.time.size), np.diff(graph.first))
         own = own_classes(trace, graph) if parts is None else parts
-        return cls(graph, start, end - start, own, part_of_kind[graph.kind], after)
+        return cls(graph, start, end - start, own, part_of_kind[graph.kind], successor)
 
     def delays(self) -> Ints:
-        """How long each node's own delay is, with the lag of what it waited for longest, as on a path."""
+        """Each node's own delay plus the lag of its driving edge, as on a path."""
         delay, edge = self.graph.own.copy(), self.graph.driving_edge
         waits = np.flatnonzero(edge >= 0)
         delay[waits] += self.graph.lag[edge[waits]]
@@ -75,7 +75,7 @@ class WhatIf:
         graph = self.graph
         if not nodes.any():
             return np.zeros_like(self.recorded)
-        edges = nodes[self.after] & (self.lag_part == self.part[self.after])
+        edges = nodes[self.successor] & (self.lag_part == self.part[self.successor])
         times = graph.times(_less(graph.own, nodes, percent), _less(graph.lag, edges, percent), self.starts)
         earlier = (graph.nodes.time - times)[graph.nodes.step_ends]
         saved: Ints = np.minimum(earlier, self.recorded)

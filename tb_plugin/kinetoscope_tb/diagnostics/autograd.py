@@ -1,4 +1,4 @@
-"""Autograd's sequence numbers: by them a backward operator is tied to its forward operator."""
+"""Autograd's sequence numbers, which link a backward operator to its forward operator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BACKWARD = "autograd::engine::evaluate_function: "
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     """Torch's validator: no two different backward operators have one sequence number.
 
-    Numbers are counted per forward thread, so they are told apart by it.
+    Each forward thread counts its own numbers.
     """
     host = trace.host_events
     is_backward = map_categories(host["name"], lambda name: name.startswith(_BACKWARD))
@@ -28,7 +28,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "backward_shares_sequence",
             shared.height,
-            "Different backward operators have the same sequence number: which forward operator they belong to can't "
-            "be told, so their time may be shown at the wrong module. Their own times are right.",
+            "Different backward operators have the same sequence number, so their forward operators are ambiguous, and "
+            "their time may be shown at the wrong module. Their own times are right.",
             int(shared["offset"].min()),  # type: ignore[arg-type]  # it isn't empty
         )

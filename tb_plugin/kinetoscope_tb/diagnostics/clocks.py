@@ -11,13 +11,13 @@ import polars as pl
 from ..trace import Diagnostic, Trace
 
 _JITTER_NS = 1_000  # kineto converts device clocks to the host's; less than this is its own error
-_MANY = 0.1  # of the linked device rows: so many are early by an offset, not by chance
+_MANY = 0.1  # of the linked device rows: more than this are early because of a clock offset, not by chance
 _FAR_NS = 10**9
 _EARLIEST_YEAR, _LATEST_YEAR = 2016, 2100
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
-    """What is wrong with times."""
+    """Problems with times."""
     yield from _early_device_rows(trace)
     yield from _far_events(trace)
     yield from _base_time(trace)
@@ -25,8 +25,8 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "bare_fractions",
             1,
-            "Times were written without the zeros after the point, as builds of torch from March 2024 did (kineto "
-            "c4357a90 repaired it): each time may be wrong by up to 1 µs. Record again with a released torch.",
+            "Times lack the zeros after the decimal point, as in builds of torch from March 2024 (fixed by kineto "
+            "c4357a90): each time may be wrong by up to 1 µs. Record again with a released torch.",
         )
 
 
@@ -44,14 +44,14 @@ def _early_device_rows(trace: Trace) -> Iterator[Diagnostic]:
     is_jitter = most < _JITTER_NS
     words = f"Device rows begin up to {_us(most)} (usually {_us(usual)}) before the call that launched them. "
     if is_jitter:
-        words += "So little is the error of converting the device's clock to the host's."
+        words += "This is within the error of converting the device's clock to the host's."
     elif count > _MANY * linked.height and count > 1:
         words += (
-            f"So many can't be chance: the device's clock is at least {_us(float(np.percentile(early, 99)))} behind "
+            f"That many aren't chance: the device's clock is at least {_us(float(np.percentile(early, 99)))} behind "
             "the host's. Durations are right; gaps between host and device are wrong by that offset."
         )
     else:
-        words += "Only a few do: single times of host or device are wrong. Durations are right."
+        words += "There are only a few: single times of host or device are wrong. Durations are right."
     first = int(linked["offset"].to_numpy()[is_early].min())
     yield Diagnostic("device_before_launch", count, words, first, level="note" if is_jitter else "warning")
 
@@ -68,8 +68,8 @@ def _far_events(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "far_from_window",
             far,
-            f"Events lie far outside the {_us(end - begin)} that were recorded: their clock was wrong, or they come "
-            "from another recording. They stretch every picture of time, and the step `all` if steps weren't marked.",
+            f"Events are far outside the {_us(end - begin)} that were recorded: their clock was wrong, or they come "
+            "from another recording. They stretch the time axis, and the step `all` if no steps were marked.",
             min(first),
         )
 
@@ -82,11 +82,11 @@ def _base_time(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "clock_not_set",
             1,
-            f"By its own clock the trace is of the year {year}. Times within it are right, but it can't be laid beside "
-            "other ranks' traces, and the date it shows is wrong. Set the machine's clock.",
+            f"According to its clock the trace is from the year {year}. Times within it are right, but it can't be "
+            "aligned with other ranks' traces, and its date is wrong. Set the machine's clock.",
         )
 
 
 def _us(ns: float) -> str:
-    """A time in the unit that suits it."""
+    """A time in a suitable unit."""
     return f"{ns / 1e3:.3g} µs" if ns < 1e6 else f"{ns / 1e6:.3g} ms" if ns < 1e9 else f"{ns / 1e9:.3g} s"

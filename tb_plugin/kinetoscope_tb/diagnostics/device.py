@@ -19,7 +19,7 @@ _CPU = 0  # c10's number of that type of device
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
-    """What is missing between host and device."""
+    """Missing links between host and device."""
     if trace.device_events.is_empty():
         yield from _without_device_rows(trace)
         return
@@ -34,9 +34,9 @@ def _without_device_rows(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "device_not_recorded",
             calls,
-            "Calls launched kernels, but not one row of a device was recorded: all times here are the host's. The "
-            "vendor's tracing library gave nothing: another profiler may hold the device, the driver may forbid it to "
-            "users (on NVIDIA, NVreg_RestrictProfilingToAdminUsers=0 allows it), or nothing ran before the end.",
+            "Calls launched kernels, but no device events were recorded: all times here are the host's. The vendor's "
+            "tracing library returned nothing: another profiler may use the device, the driver may not permit it "
+            "(on NVIDIA, NVreg_RestrictProfilingToAdminUsers=0 does), or nothing ran before the end.",
         )
         return
     on_device = int((trace.memory["device_type"] > _CPU).sum())
@@ -44,21 +44,21 @@ def _without_device_rows(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "device_off",
             on_device,
-            "Memory of a device was taken or released, but neither calls to it nor its work were recorded: all times "
-            "here are the host's. Add the device to the profiler's activities, such as ProfilerActivity.CUDA.",
+            "Device memory was allocated or released, but neither runtime calls nor device work were recorded: all "
+            "times here are the host's. Add the device to the profiler's activities, such as ProfilerActivity.CUDA.",
         )
 
 
 def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
     device = trace.device_events
-    lone = device.filter((pl.col("launch") < 0) & (pl.col("op") < 0))  # old writers name the operator, not the call
+    lone = device.filter((pl.col("launch") < 0) & (pl.col("op") < 0))  # old writers link the operator, not the call
     if lone.is_empty():
         return
     if trace.launches.is_empty():
         yield Diagnostic(
             "launches_not_recorded",
             lone.height,
-            "No call to the device was recorded, so its work belongs to no operator and no step. Record with "
+            "No runtime calls were recorded, so device work belongs to no operator and no step. Record with "
             "ProfilerActivity.CPU and the device's activity together.",
         )
         return
@@ -70,23 +70,23 @@ def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "device_rows_without_correlation",
             unlinked.height,
-            "Device rows don't say which call launched them. They count in every total, for no operator and no step.",
+            "Device rows have no link to their launching call. They count in totals, but for no operator and no step.",
             int(unlinked["offset"].min()),  # type: ignore[arg-type]  # it isn't empty
         )
     if before:
         yield Diagnostic(
             "device_rows_from_before",
             before,
-            "Device work that was launched before the recording began and ran into it. It counts in every total, for "
-            "no operator and no step.",
+            "Device work was launched before the recording began and ran into it. It counts in totals, but for no "
+            "operator and no step.",
             level="note",
         )
     if linked.height - before:
         yield Diagnostic(
             "device_rows_without_launch",
             linked.height - before,
-            "The call that launched them is missing, though calls around it were recorded: the profiler lost it, or "
-            "the file was cut. They count in every total, for no operator and no step.",
+            "Device rows lack their launching call, though calls around it were recorded: the profiler lost it, or "
+            "the file was cut. They count in totals, but for no operator and no step.",
         )
 
 
@@ -106,7 +106,7 @@ def _launched_without_rows(trace: Trace) -> Iterator[Diagnostic]:
             "kernels_lost",
             int(lost.sum()),
             "Kernels were launched, between others that were recorded, but have no device row: the profiler's buffers "
-            "overflowed. Device times are too low by what they took. Record fewer steps at a time.",
+            "overflowed. Device times are too low by their durations. Record fewer steps at a time.",
             int(launches["offset"].to_numpy()[lost].min()),
             level="loss",
         )
@@ -126,19 +126,19 @@ def _outside_operators(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "launches_outside_operators",
             rows,
-            "Device rows launched while no operator was open, by code that calls the device itself or replays a graph; "
-            "operator tables show their time as unattributed.",
+            "Device rows were launched outside any operator, by code that calls the runtime directly or replays a "
+            "graph; operator tables show their time as unattributed.",
             level="note",
         )
 
 
 def _launches_kernel(trace: Trace) -> NDArray[np.bool_]:
-    """Which calls launch one kernel. Copies, fills and graphs may rightly have no row of their own."""
+    """Which calls launch one kernel. Copies, fills and graphs may have no row of their own."""
     return map_categories(trace.launches["name"], lambda name: bool(_LAUNCHES_KERNEL.match(name)))
 
 
 def _captured(launches: pl.DataFrame) -> NDArray[np.bool_]:
-    """Which calls were made while a graph was captured: they launch nothing then."""
+    """Which calls were made during graph capture, when they launch nothing."""
     start = launches["start_ns"].to_numpy()
     begins = np.sort(start[map_categories(launches["name"], lambda name: "StreamBeginCapture" in name)])
     ends = np.sort(start[map_categories(launches["name"], lambda name: "StreamEndCapture" in name)])

@@ -1,16 +1,50 @@
-"""Ranks, as far as one file knows them."""
+"""The worker's rank, and the metadata of collectives."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+import polars as pl
+
 from ..arrays.gather import map_categories
 from ..names.kernels import is_communication_range
 from ..trace import Diagnostic, Trace
 
+_CALL = "record_param_comms"
+
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
-    """Contradictions about the worker's place in its job."""
+    """Collectives without metadata; missing or contradictory ranks."""
+    yield from _incomplete_metadata(trace)
+    yield from _rank(trace)
+
+
+def _incomplete_metadata(trace: Trace) -> Iterator[Diagnostic]:
+    """Each call of a collective has its name, its type, its sizes and the size of its group."""
+    host = trace.host_events
+    calls = np.flatnonzero(map_categories(host["name"], lambda name: name == _CALL))
+    complete = trace.collectives.filter(
+        pl.col("name").is_not_null()
+        & pl.col("dtype").is_not_null()
+        & (pl.col("in_elements") >= 0)
+        & (pl.col("out_elements") >= 0)
+        & (pl.col("group_size") >= 0)
+    )
+    incomplete = calls[~np.isin(calls, complete["host_event"].to_numpy())]
+    if incomplete.size:
+        yield Diagnostic(
+            "collectives_without_metadata",
+            int(incomplete.size),
+            "Calls of collectives lack their name, type, sizes or group, so their bandwidth is unknown, and ranks can "
+            "only be matched by order. Torch writes them since 2.2.",
+            int(host["offset"].to_numpy()[incomplete].min()),
+            "note",
+        )
+
+
+def _rank(trace: Trace) -> Iterator[Diagnostic]:
+    """Missing or contradictory ranks."""
     rank, world = trace.meta.rank, trace.meta.world_size
     communication = int(trace.device_events["is_communication"].sum())
     communication += int(map_categories(trace.host_events["name"], is_communication_range).sum())
@@ -18,13 +52,13 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "rank_unknown",
             1,
-            "This worker talks to others, but the file doesn't say which rank it is, so only its name tells. Start the "
-            "profiler after torch.distributed.init_process_group, which makes it write the rank.",
+            "This worker communicates with others, but its file has no rank, so the rank comes from its name. Start "
+            "the profiler after torch.distributed.init_process_group, so that it writes the rank.",
             level="note",
         )
     if rank is not None and world is not None and not 0 <= rank < world:
         yield Diagnostic(
             "rank_impossible",
             1,
-            f"The file says rank {rank} of {world}, which can't be: what is shown per rank may be mixed up.",
+            f"The file says rank {rank} of {world}, which is impossible: numbers per rank may be mixed up.",
         )

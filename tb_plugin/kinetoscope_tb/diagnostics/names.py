@@ -13,7 +13,7 @@ _LOST = ("unknown", "")
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
-    """Rows of the host that are called `unknown`, or nothing."""
+    """Host rows with the name `unknown`, or an empty one."""
     frames = (trace.host_events, trace.python_calls)
     offsets = [f["offset"].to_numpy()[map_categories(f["name"], lambda n: n in _LOST, missing=True)] for f in frames]
     lost = np.concatenate(offsets)
@@ -21,7 +21,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "names_lost",
             int(lost.size),
-            "The profiler wrote `unknown` or nothing instead of a name; since torch 2.7 it does so for each name with "
-            "a character outside ASCII (kineto 7ae1ce85). Use plain letters in record_function and in names of files.",
+            "The profiler wrote `unknown` or nothing instead of a name; since torch 2.7 it does so for every name with "
+            "a non-ASCII character (kineto 7ae1ce85). Use ASCII in record_function and in file names.",
             int(lost.min()),
         )

@@ -13,25 +13,25 @@ from ..trace import Diagnostic, Trace
 
 _NOTICEABLE = 0.01  # of the recording
 _ADVICE = {  # by the names that kineto gives (c2bbbdd4 added the last four)
-    "Buffer Flush": "The vendor's library hands over full buffers: record fewer steps at a time.",
+    "Buffer Flush": "The vendor's library flushes full buffers: record fewer steps at a time.",
     "Driver Compiler": "The driver compiles kernels for this device: warm up for more steps before recording.",
     "Runtime Triggered Module Loading": "Kernels are loaded when first used: warm up for more steps before recording.",
     "Lazy Function Loading": "Kernels are loaded when first used: warm up for more steps before recording.",
     "Command Buffer Full": "The device's queue was full, so the host waited: the program is ahead of its device.",
-    "Activity Buffer Request": "The vendor's library asks for memory to record into: record fewer steps at a time.",
+    "Activity Buffer Request": "The vendor's library requests recording buffers: record fewer steps at a time.",
     "Instrumentation": "Recording itself: fewer options and fewer steps cost less.",
     "Resource": "Recording itself: fewer options and fewer steps cost less.",
 }
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
-    """Whether it is a recording at all, overhead, then options."""
+    """Recovery, overhead, then options."""
     if trace.meta.producer.get("is_recovered") is True:
         yield Diagnostic(
             "recovered",
             1,
-            "The process was killed, so this is no recording: steps, markers and counters come from what it had "
-            "written down until then. Operators and kernels are lost.",
+            "The process was killed, so this trace was recovered from its journal: it has steps, markers and counters. "
+            "Operators and kernels are lost.",
         )
     yield from _overhead(trace)
     yield from _profiler_in_steps(trace)
@@ -39,7 +39,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "operators_off",
             1,
-            "No operator was recorded, so nothing can be told of the model's own code. Add ProfilerActivity.CPU to "
+            "No operators were recorded, so nothing is known about the model's own code. Add ProfilerActivity.CPU to "
             "the profiler's activities.",
             level="note",
         )
@@ -62,7 +62,7 @@ def _overhead(trace: Trace) -> Iterator[Diagnostic]:
     costs.sort(reverse=True)
     listed = ", ".join(f"{name} {100 * cost / length:.1f} % ({count}×)" for cost, name, count in costs)
     words = f"The profiler and the driver were busy for {100 * spent / length:.1f} % of the recording: {listed}. "
-    words += f"Host times include what it cost. {_ADVICE.get(costs[0][1], '')}"
+    words += f"Host times include the cost of profiling. {_ADVICE.get(costs[0][1], '')}"
     yield Diagnostic("profiler_overhead", rows.height, words.strip(), int(rows["offset"].min()))  # type: ignore[arg-type]
 
 
@@ -76,14 +76,13 @@ def _profiler_in_steps(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "profiler_in_steps",
             own.height,
-            f"The profiler's own Python code takes {100 * spent / length:.1f} % of the steps; it is in the host's "
-            "times.",
+            f"The profiler's own Python code takes {100 * spent / length:.1f} % of the steps; host times include it.",
             level="note",
         )
 
 
 def _options(trace: Trace) -> Iterator[Diagnostic]:
-    """Options that were off: what they would have recorded isn't there. Before torch 2.0 only that tells."""
+    """Options that were off, judging by missing events: torch before 2.0 doesn't write options."""
     has_shapes = trace.ops["input_shapes"].null_count() < trace.ops.height
     options = (
         ("shapes_off", "record_shapes", "Input shapes", has_shapes or trace.ops.is_empty(), ""),
@@ -94,7 +93,7 @@ def _options(trace: Trace) -> Iterator[Diagnostic]:
         if is_there:
             continue
         if trace.meta.has_option(option):
-            words = f"{option}=True was set, yet nothing of that kind is in the file; nothing of it can be shown."
+            words = f"{option}=True was set, but the file has no such events, so views that need them are empty."
             yield Diagnostic(rule.replace("_off", "_empty"), 1, words, level="note")
         else:
             yield Diagnostic(rule, 1, f"{what} were not recorded; {option}=True records them{cost}.", level="note")

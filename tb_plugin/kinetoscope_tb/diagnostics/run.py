@@ -1,4 +1,4 @@
-"""What is missing or odd in a run of many ranks."""
+"""Problems of a run of many ranks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..trace import Diagnostic
 
 
 def diagnose_run(ranks: Ranks) -> Iterator[Diagnostic]:
-    """Everything that changes what the run's numbers mean."""
+    """Everything that affects the run's numbers."""
     yield from _of_members(ranks)
     yield from _of_absent(ranks)
     yield from _of_steps(ranks)
@@ -23,62 +23,62 @@ def diagnose_run(ranks: Ranks) -> Iterator[Diagnostic]:
 
 def _of_members(ranks: Ranks) -> Iterator[Diagnostic]:
     if ranks.notes:
-        told = " ".join(ranks.notes[:3])
+        examples = " ".join(ranks.notes[:3])
         yield Diagnostic(
             "summaries_unused",
             len(ranks.notes),
-            f"Summaries beside the recordings can't be used, so these are read. {told} Make them anew: "
+            f"Summaries stored next to the traces are unusable, so the traces are read. {examples} Rebuild them: "
             "kinetoscope index --beside.",
             level="note",
         )
     broken = [member for member in ranks.members if member.summary is None]
     if broken:
-        told = "; ".join(f"{member.worker}: {member.problem}" for member in broken[:3])
-        yield Diagnostic("broken_recordings", len(broken), f"Recordings can't be used. {told}", level="loss")
-    taken = Counter(ranks.workers.select("rank", "place").rows())
-    doubles = sorted({rank for (rank, _), count in taken.items() if count > 1})
+        examples = "; ".join(f"{member.worker}: {member.problem}" for member in broken[:3])
+        yield Diagnostic("broken_recordings", len(broken), f"Traces are unusable. {examples}", level="loss")
+    counts = Counter(ranks.workers.select("rank", "place").rows())
+    doubles = sorted({rank for (rank, _), count in counts.items() if count > 1})
     if doubles:
         yield Diagnostic(
             "rank_twice",
             len(doubles),
-            f"More than one worker says that it is rank {spelled(doubles)}: recordings of several jobs may be in one "
-            "folder, or each thinks that it is alone. Give each job a folder of its own.",
+            f"More than one worker claims to be rank {spelled(doubles)}: traces of several jobs may be in one folder, "
+            "or each worker recorded without its process group. Use a separate folder for each job.",
         )
-    untold = [i for i, summary in ranks.readable if summary.facts.get("rank") is None]
-    if untold and len(ranks.members) > 1:
+    without_rank = [i for i, summary in ranks.readable if summary.facts.get("rank") is None]
+    if without_rank and len(ranks.members) > 1:
         yield Diagnostic(
             "rank_untold",
-            len(untold),
-            "Recordings don't tell their rank, so it is taken from the worker's name, or its place in the list. Start "
-            "the profiler after torch.distributed.init_process_group.",
+            len(without_rank),
+            "Traces have no rank, so it comes from the worker's name, or its place in the list. Start the profiler "
+            "after torch.distributed.init_process_group.",
             level="note",
         )
 
 
 def _of_absent(ranks: Ranks) -> Iterator[Diagnostic]:
-    """Ranks without a recording."""
+    """Ranks without a trace."""
     missing = ranks.missing_ranks
     if missing:
         yield Diagnostic(
             "missing_ranks",
             len(missing),
-            f"There are no recordings of ranks {spelled(missing)}. That others wait for them is seen, why they are "
-            "late is not; of their groups' collectives, the transfer is taken to be at most that of others like them.",
+            f"There are no traces of ranks {spelled(missing)}. Waits for them are visible, but not why they are late; "
+            "for collectives of their groups, the transfer is assumed to be at most that of comparable ones.",
             level="loss",
         )
-    unasked = sorted({*ranks.absent_ranks} - {*missing})
-    if unasked:
+    not_chosen = sorted({*ranks.absent_ranks} - {*missing})
+    if not_chosen:
         yield Diagnostic(
             "ranks_not_chosen",
-            len(unasked),
-            f"The program chose not to record ranks {spelled(unasked)}. Of their groups' collectives, waits are the "
-            "least that they can have been.",
+            len(not_chosen),
+            f"The program chose not to record ranks {spelled(not_chosen)}. For collectives of their groups, waits are "
+            "lower bounds.",
             level="note",
         )
 
 
 def _of_steps(ranks: Ranks) -> Iterator[Diagnostic]:
-    """Steps that not all ranks have."""
+    """Steps that some ranks lack."""
     steps = ranks.steps
     readable = steps.group_by("place").agg(all_members=pl.col("member").n_unique())
     partly = (steps.group_by("place", "step").agg(members=pl.col("member").n_unique()).join(readable, "place")).filter(
@@ -100,8 +100,8 @@ def _of_calls(ranks: Ranks) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "transfers_lost",
             lost.height,
-            "Of some collectives the host's call was recorded, and no kernel. They have no times, and their waits "
-            f"are told without that rank (rank {spelled(lost['rank'].to_list())}).",
+            "Some collectives have a recorded host call, but no kernel. They have no times, and waits are estimated "
+            f"without that rank (rank {spelled(lost['rank'].to_list())}).",
             level="loss",
         )
     if len(ranks.readable) > 1:
@@ -111,20 +111,20 @@ def _of_calls(ranks: Ranks) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 "calls_alone",
                 alone.height,
-                f"Calls were found on no other rank, or can't be told apart ({kinds}): others' recordings lack them, "
-                "or their number in a step differs between ranks. Their waits aren't known. Torch 2.12 numbers them.",
+                f"Calls have no match on other ranks, or an ambiguous one ({kinds}): other traces lack them, or their "
+                "number in a step differs between ranks. Their waits are unknown. Torch 2.12 numbers them.",
             )
     unknown = calls.filter(pl.col("group") < 0)
     if unknown.height:
         yield Diagnostic(
             "group_unknown",
             unknown.height,
-            "The process group of some calls isn't told, and the job has several, so they are matched with nobody's.",
+            "The process group of some calls is unknown, and the job has several, so these calls aren't matched.",
         )
 
 
 def _lost(calls: pl.DataFrame) -> pl.DataFrame:
-    """Calls without times; but for sends and receives that one kernel does together (batch_isend_irecv)."""
+    """Calls without times, except sends and receives that share one kernel (batch_isend_irecv)."""
     together = calls.filter((pl.col("kind") == "send_recv") & (pl.col("dur_ns") >= 0)).select("member", "step")
     untimed = calls.filter(pl.col("dur_ns") < 0)
     is_pair = pl.col("kind").is_in(PEER_TO_PEER)

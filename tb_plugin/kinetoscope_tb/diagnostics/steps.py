@@ -10,7 +10,7 @@ from ..trace import Diagnostic, Trace
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
-    """What is to know of the steps."""
+    """Problems of the steps."""
     steps = trace.steps
     if steps["name"][0] == "all":
         yield Diagnostic(
@@ -25,32 +25,32 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "no_complete_step",
             cut,
-            "The recording cut off every step, so averages are over incomplete ones. Record more than one step: raise "
+            "The recording cut off every step, so averages cover incomplete steps. Record more than one step: increase "
             "`active` of torch.profiler.schedule.",
         )
     elif cut:
         yield Diagnostic(
-            "incomplete_steps", cut, "Steps that the recording cut off; averages leave them out.", level="note"
+            "incomplete_steps", cut, "The recording cut off these steps; averages leave them out.", level="note"
         )
     idle = int((steps["device_rows"] == 0).sum()) if trace.device_events.height else 0
     if idle:
         yield Diagnostic(
             "steps_without_device_work",
             idle,
-            "Steps that launched nothing on a device, while others did or the device was busy otherwise.",
+            "Some steps launched no device work, though other steps did, or the device was busy otherwise.",
             level="note",
         )
     yield from _numbers(trace)
 
 
 def _numbers(trace: Trace) -> Iterator[Diagnostic]:
-    """Numbers of steps that follow one another in time but not by one."""
+    """Consecutive steps whose numbers aren't consecutive."""
     numbers = np.array([int(name) for name in trace.steps["name"] if name.isdecimal()], np.int64)
     jumps = int((np.diff(numbers) != 1).sum())
     if jumps:
         yield Diagnostic(
             "steps_not_consecutive",
             jumps,
-            "Numbers of steps jump or repeat: steps between were not recorded, or the profiler was started again.",
+            "Step numbers jump or repeat: steps in between weren't recorded, or the profiler was restarted.",
             level="note",
         )

@@ -1,4 +1,4 @@
-"""Waits on devices' axes, as torch's validator looks at them."""
+"""Stream and event waits, as torch's validator checks them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FOR_EVENTS = ("Stream Wait Event", "Event Sync")
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
-    """Waits that don't say for what, that wait for the future, or that begin before what they wait for ended."""
+    """Waits without a target, for a later record, or that overlap with what they wait for."""
     if trace.syncs.is_empty():
         return
     yield from _waits_for_events(trace)
@@ -22,15 +22,15 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
 
 
 def _waits_for_events(trace: Trace) -> Iterator[Diagnostic]:
-    """A wait for an event names the call that recorded it, and that call lies in the past."""
+    """A wait for an event names the call that recorded it, and that call came earlier."""
     waits = trace.syncs.filter(pl.col("sync_kind").cast(pl.String).is_in(_FOR_EVENTS))
     unnamed = waits.filter(pl.col("wait_on_record") < 0)
     if unnamed.height:
         yield Diagnostic(
             "waits_without_record",
             unnamed.height,
-            "Waits for an event don't say which call recorded it, so what one stream waited for in another can't be "
-            "followed. Torch before 2.12 often leaves it out (kineto f689d8ad).",
+            "Waits for an event don't name the call that recorded it, so waits between streams can't be resolved. "
+            "Torch before 2.12 often leaves it out (kineto f689d8ad).",
             int(unnamed["offset"].min()),  # type: ignore[arg-type]  # it isn't empty
             "note",
         )
@@ -45,8 +45,8 @@ def _waits_for_events(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "waits_for_lost_record",
             int(lost.sum()),
-            "Waits name a call that recorded an event, but it isn't in the trace, mostly since it came before the "
-            "recording: what they waited for can't be followed.",
+            "Waits name a call that recorded an event, but the call isn't in the trace, usually because it came before "
+            "the recording: what they waited for is unknown.",
             int(named["offset"].to_numpy()[lost].min()),
             "note",
         )
@@ -55,8 +55,8 @@ def _waits_for_events(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "waits_for_later_record",
             int(later.sum()),
-            "Waits name a call that recorded their event only afterwards: meant is the event's record before it. "
-            "Torch before 2.13 writes the last one (kineto 23b5bb57).",
+            "Waits name a call that recorded their event only afterwards; the previous record is meant. Torch before "
+            "2.13 writes the last one (kineto 23b5bb57).",
             int(named["offset"].to_numpy()[later].min()),
             "note",
         )
@@ -80,8 +80,8 @@ def _waits_for_streams(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "sync_overlaps_kernel",
             running.height,
-            f"Waits for a stream begin up to {most / 1e3:.3g} µs before its last kernel has ended. The device's row of "
-            "such a wait is drawn too long; kernels and steps are right.",
+            f"Waits for a stream begin up to {most / 1e3:.3g} µs before its last kernel has ended. The device rows of "
+            "these waits are too long; kernels and steps are right.",
             int(running["offset"].min()),  # type: ignore[arg-type]
             "note",
         )

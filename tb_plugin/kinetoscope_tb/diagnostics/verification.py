@@ -1,6 +1,6 @@
-"""Whether a run's traces are whole: each file by itself, and all ranks of a span together.
+"""Checks that a run's traces are complete: each file by itself, and all ranks of a span together.
 
-A file is judged by the rules of `checks`; what only several files can tell is judged here.
+Each file is checked by `diagnose`; checks across files are here.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from ..trace import Diagnostic, Trace
 from . import diagnose
 
 _MOST_LISTED = 8
-_CLOCKS_DIFFER_NS = 10_000_000  # by that much, machines that ask a time server
+_CLOCKS_DIFFER_NS = 10_000_000  # clock error of machines that use a time server
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is to be said of one file.
+    """The result for one file.
 
     Args:
         file: The trace.
-        problem: Why it can't be read; empty if it can.
-        diagnostics: Losses and warnings; notes change no number and are left out.
-        rank: Its rank, if it says so.
-        world_size: How many ranks its job has, if it says so.
-        ranks: Which of them were to record, as far as it knows; None for all.
-        is_recovered: Whether it was made of what a killed process had written down, and is no recording.
-        window_ns: Unix times of the recording's first and last moment, by rank 0's clock where the recorder measured
-            the difference; None if it can't be read.
+        problem: Why it is unreadable; empty if it is readable.
+        diagnostics: Losses and warnings; notes affect no numbers and are left out.
+        rank: Its rank, if the file has it.
+        world_size: Number of ranks of its job, if the file has it.
+        ranks: The ranks that should record, as far as the file knows; None for all.
+        is_recovered: Whether it was recovered from the journal of a killed process.
+        window_ns: Unix times of the recording's start and end, on rank 0's clock if the recorder measured the offset;
+            None if it is unreadable.
     """
 
     file: TraceFile
@@ -47,7 +47,7 @@ class Verdict:
 
     @property
     def state(self) -> Literal["ok", "warning", "loss", "unreadable"]:
-        """The worst that is to be said."""
+        """The worst level of its diagnostics."""
         if self.problem:
             return "unreadable"
         levels = {diagnostic.level for diagnostic in self.diagnostics}
@@ -55,7 +55,7 @@ class Verdict:
 
 
 def verdict(file: TraceFile, trace: Trace | KinetoscopeError) -> Verdict:
-    """Judge one file, given its trace or why there is none."""
+    """Check one file, given its trace or the error of reading it."""
     if isinstance(trace, KinetoscopeError):
         return Verdict(file, problem=str(trace))
     zero, (start, end) = trace.common_origin_ns, trace.window
@@ -71,18 +71,20 @@ def verdict(file: TraceFile, trace: Trace | KinetoscopeError) -> Verdict:
 
 
 def run_problems(verdicts: Sequence[Verdict]) -> list[str]:
-    """What is wrong with the files of one run together, in words."""
+    """Problems across the files of one run, in words."""
     spans: dict[str, list[Verdict]] = defaultdict(list)
     places: Counter[str] = Counter()
     for one in verdicts:
         places[one.file.worker] += 1
-        # Spans that are times are never the same on two ranks: the first of each belong together, and so on.
+        # Spans named by time differ between ranks: the first spans of all ranks belong together, and so on.
         spans[f"no. {places[one.file.worker]}" if is_time(one.file.span) else one.file.span].append(one)
     sizes = sorted({one.world_size for one in verdicts if one.world_size is not None})
     problems = []
     if len(sizes) > 1:
         shown = ", ".join(map(str, sizes))
-        problems.append(f"The files say that the job has {shown} ranks: traces of different jobs are in one run.")
+        problems.append(
+            f"The files disagree on the number of ranks ({shown}): traces of different jobs are in one run."
+        )
     size = sizes[0] if len(sizes) == 1 else None
     for span, group in spans.items():
         if not all(one.is_recovered for one in group):
@@ -95,10 +97,14 @@ def _span_problems(group: Sequence[Verdict], size: int | None) -> Iterator[str]:
     recorded = Counter(one.rank for one in group if one.rank is not None and not one.is_recovered)
     twice = sorted(rank for rank, count in recorded.items() if count > 1)
     if twice:
-        yield f"more than one file says that it is {_listed(twice)}."
+        yield f"more than one file claims to be {_listed(twice)}."
     if size is not None and len(ranks) == len(group):
-        told = [one.ranks for one in group]
-        expected = set(range(size)) if None in told else {rank for known in told for rank in known or ()}
+        recording_ranks = [one.ranks for one in group]
+        expected = (
+            set(range(size))
+            if None in recording_ranks
+            else {rank for listed in recording_ranks for rank in listed or ()}
+        )
         missing = sorted(expected - set(ranks))
         if missing:
             yield f"of {len(expected)} ranks {len(missing)} left no trace: {_listed(missing)}."

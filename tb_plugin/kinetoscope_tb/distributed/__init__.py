@@ -1,11 +1,11 @@
-"""Runs of many ranks: what is stored of each recording, and what follows from all of them together.
+"""Runs of many ranks: a summary of each trace, and what follows from all of them together.
 
 model           the columns of a `Summary`
 summary         a trace as a summary; from: activity, process_groups, collectives
 validation      whether a summary can be used
 run             summaries side by side: `Ranks`
 collectives     calls, sizes, matching, waits, traffic
-clocks          how far the ranks' clocks are apart
+clocks          offsets between the ranks' clocks
 imbalance       stragglers, slow links
 path            the critical path across ranks
 """

@@ -1,4 +1,4 @@
-"""When a worker computes and when it communicates, be it on devices or on the host alone."""
+"""When a worker computes and when it communicates, on devices or on the host alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..trace import Trace
 def computing(trace: Trace) -> Intervals:
     """When it computes: kernels that don't communicate; without any device work, operators that don't.
 
-    Annotations and Python don't count: a training step lies inside some of them from begin to end, waiting included.
+    Annotations and Python don't count: some of them cover a whole training step, including its waits.
     """
     device, host = trace.device_events, trace.host_events
     if device.height:

@@ -1,6 +1,6 @@
-"""What is kept of each recording of a run: all that views of many ranks need, a thousandth of the trace.
+"""The summary of one trace of a run: all that views of many ranks need, a thousandth of the trace's size.
 
-Times are ns since the origin of the recording, and NONE (-1) is a missing number, as in `trace.model`.
+Times are ns since the origin of the trace, and NONE (-1) is a missing number, as in `trace.model`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ STEPS = {
     "exposed_communication_ns": pl.Int64,
     "exposed_copies_ns": pl.Int64,
     "idle_ns": pl.Int64,
-    "communication_ns": pl.Int64,  # all of it, hidden or not
-    "dataloader_ns": pl.Int64,  # of the worker's breakdown: seen only where nothing else runs
+    "communication_ns": pl.Int64,  # exposed or not
+    "dataloader_ns": pl.Int64,  # of the worker's breakdown: only while nothing else runs
     "is_complete": pl.Boolean,
 }
 """One row is one step; computation + exposed communication + exposed copies + idle = total."""
@@ -33,24 +33,24 @@ CALLS = {
     "nth": pl.Int64,  # number of the collective in its group, from the metadata
     "bytes": pl.Int64,  # of the message
     "dtype": pl.String,
-    "peer": pl.Int64,  # the other rank of a send or recv, over the whole job
-    "start_ns": pl.Int64,  # of what moves the data: kernels, or the host range of a backend without any
+    "peer": pl.Int64,  # global rank of the other end of a send or recv
+    "start_ns": pl.Int64,  # of the transfer: kernels, or the host range of a backend without any
     "dur_ns": pl.Int64,  # NONE: only the host's call was recorded
-    "exposed_ns": pl.Int64,  # of it, while nothing computes
+    "exposed_ns": pl.Int64,  # the part of it while nothing computes
     "step": pl.Int32,  # row of `steps`, or NONE
     "offset": pl.Int64,  # of its event in the file
 }
 """One row is one collective, or transfer between two ranks, as this rank took part in it. Order: begin of the call."""
 
 GROUPS = {
-    "name": pl.String,  # the process group's; null where the file tells none
+    "name": pl.String,  # of the process group; null if the file has none
     "description": pl.String,
     "size": pl.Int64,
     "ranks": pl.String,  # such as 0-7 or 0,8,16; null: unknown
 }
 
 TRAFFIC = {"peer": pl.Int64, "kind": pl.String, "bytes": pl.Int64, "calls": pl.Int64}
-"""One row is what this rank sent to another one by one kind of call that tells the receiver."""
+"""One row is the data that this rank sent to another one by one kind of call with a known receiver."""
 
 FRAMES: Mapping[str, dict[str, Any]] = {
     "steps": STEPS,
@@ -64,7 +64,7 @@ FRAMES: Mapping[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Summary:
-    """What is kept of one recording.
+    """The summary of one trace.
 
     Args:
         facts: JSON values: rank, world_size, impossible, origin_ns, window, host, devices (names), backend, has_clock …

@@ -1,4 +1,4 @@
-"""The process groups of one recording: which ranks each holds."""
+"""The process groups of one trace, and the ranks in each."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .model import GROUPS
 
 
 class Groups:
-    """The groups of a recording, numbered as they occur.
+    """The groups of a trace, numbered as they occur.
 
-    Where the metadata doesn't name the group of a call, it is the only one that the job has; the whole job, if the file
-    doesn't tell of groups at all; unknown, if there are several.
+    If the metadata doesn't name the group of a call, it is the job's only group; the whole job, if the file has no
+    groups at all; unknown, if there are several.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -38,19 +38,19 @@ class Groups:
         """The frame GROUPS."""
         return pl.DataFrame(list(self._rows), schema=GROUPS, orient="row")
 
-    def of(self, trace: Trace, said: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The row of each call's group, or NONE; `said` are rows of trace.collectives, or NONE."""
+    def of(self, trace: Trace, metadata: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The row of each call's group, or NONE; `metadata` are rows of trace.collectives, or NONE."""
         columns = ("group", "group_description", "group_ranks")
-        told = pl.DataFrame({name: texts(trace.collectives[name], said) for name in columns}).with_columns(
-            size=pl.Series(np.where(said >= 0, trace.collectives["group_size"].to_numpy()[said], NONE))
+        described = pl.DataFrame({name: texts(trace.collectives[name], metadata) for name in columns}).with_columns(
+            size=pl.Series(np.where(metadata >= 0, trace.collectives["group_size"].to_numpy()[metadata], NONE))
             if trace.collectives.height
             else pl.lit(NONE, pl.Int64)
         )
-        distinct = told.unique(maintain_order=True)
+        distinct = described.unique(maintain_order=True)
         numbers = pl.Series([self._number(*row) for row in distinct.rows()], dtype=pl.Int32)
-        joined = told.join(
+        joined = described.join(
             distinct.with_columns(number=numbers),
-            told.columns,
+            described.columns,
             "left",
             maintain_order="left",
             nulls_equal=True,
@@ -63,22 +63,22 @@ class Groups:
         config = self._by_name.get(name, {})
         size = size if size >= 0 else _whole(config.get("pg_size"))
         ranks = _ranks(config.get("ranks")) or _ranks(_json(listed)) or self._everyone(size)
-        said = description or config.get("pg_desc")
-        return self._row(name, str(said) if said is not None else None, size, ranks)
+        label = description or config.get("pg_desc")
+        return self._row(name, str(label) if label is not None else None, size, ranks)
 
     @cached_property
     def _only(self) -> int:
-        """The group of a call that doesn't name it."""
-        known = {(spelled(_ranks(group.get("ranks"))), _whole(group.get("pg_size"))): group for group in self._config}
-        if len(known) > 1:
+        """The group of calls without a group name."""
+        configs = {(spelled(_ranks(group.get("ranks"))), _whole(group.get("pg_size"))): group for group in self._config}
+        if len(configs) > 1:
             return NONE
-        size = next((size for _, size in known), NONE)
+        size = next((size for _, size in configs), NONE)
         size = size if size >= 0 else (self._world if self._world is not None else NONE)
-        ranks = next((_ranks(group.get("ranks")) for group in known.values()), []) or self._everyone(size)
+        ranks = next((_ranks(group.get("ranks")) for group in configs.values()), []) or self._everyone(size)
         return self._row(None, None, size, ranks)
 
     def _everyone(self, size: int) -> range:
-        """All ranks, if the group is that large: torch leaves the list of the default group empty at times."""
+        """All ranks, if the group is that large: torch sometimes leaves the list of the default group empty."""
         return range(size if size == self._world and 0 < size <= MOST_RANKS else 0)
 
     def _row(self, name: str | None, description: str | None, size: int, ranks: Sequence[int]) -> int:
@@ -95,7 +95,7 @@ def _listed(value: Any) -> list[Any]:
 def _json(text: str | None) -> Any:
     try:
         return json.loads(text or "")
-    except (ValueError, RecursionError):  # cut after 30 ranks, with an ellipsis in between
+    except (ValueError, RecursionError):  # torch cuts long lists after 30 ranks, with an ellipsis
         return None
 
 
@@ -104,13 +104,13 @@ def _whole(value: Any) -> int:
 
 
 def _ranks(value: Any) -> list[int]:
-    """The ranks that a file lists; none if it isn't a list of ranks."""
+    """A list of ranks from a file; empty if it isn't one."""
     listed = value if isinstance(value, list) else []
     return listed if all(0 <= _whole(rank) < MOST_RANKS for rank in listed) else []
 
 
 def spelled(ranks: Iterable[int]) -> str | None:
-    """Ranks as people write them: 0-3,8; None for none. Evenly spread ones as 0-56/8: from, to, in steps of 8."""
+    """Ranks as a short text: 0-3,8; None for none. Evenly spaced ones as 0-56/8: from, to, stride."""
     if isinstance(ranks, range) and len(ranks) > 2 and ranks.step == 1:
         return f"{ranks[0]}-{ranks[-1]}"
     listed = sorted(set(ranks))
@@ -132,7 +132,7 @@ _PART = re.compile(r"(\d+)(?:-(\d+))?(?:/(\d+))?")
 
 @dataclass(frozen=True)
 class RankSet:
-    """The ranks that `GROUPS` spells, in order; those of a range aren't listed until somebody asks for each."""
+    """The ranks of a text in `GROUPS`, in order; ranges are only expanded on iteration."""
 
     ranges: tuple[range, ...]
 
@@ -146,7 +146,7 @@ class RankSet:
         return sum(map(len, self.ranges))
 
     def among(self, ranks: AbstractSet[int]) -> list[int]:
-        """Return those that are among the given ones, looking at as few of either as possible."""
+        """Return the ranks that are also in `ranks`, iterating over the smaller set."""
         if len(self.ranges) == 1 and len(self) > len(ranks):
             return sorted(rank for rank in ranks if rank in self.ranges[0])
         return [rank for rank in self if rank in ranks]
@@ -156,7 +156,7 @@ class RankSet:
 
 
 def group_label(name: str | None, description: str | None, size: int, ranks: str | None) -> str:
-    """What people call a group: its description or name, and its ranks."""
-    said = description if description and description != "undefined" else name
+    """The label of a group: its description or name, and its ranks."""
+    label = description if description and description != "undefined" else name
     who = f"ranks {ranks}" if ranks else (f"{size} ranks" if size >= 0 else "ranks unknown")
-    return f"{said} · {who}" if said else who
+    return f"{label} · {who}" if label else who

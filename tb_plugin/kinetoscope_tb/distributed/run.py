@@ -1,4 +1,4 @@
-"""The recordings of a run side by side, with what is worked out of all of them together, once."""
+"""The summaries of a run side by side, with everything that is computed from all of them, once."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from .collectives.waits import waited
 from .model import CALLS, GROUPS, STEPS, TRAFFIC, Summary
 from .process_groups import group_label
 
-_MOST_RANKS = 1 << 17  # that are looked for; a larger job than any so far
+_MOST_RANKS = 1 << 17  # that missing ranks are searched in; no job is larger so far
 _LAST_NUMBER = re.compile(r"(\d+)\D*$")
 _HOST_AND_PROCESS = re.compile(r"(?P<host>.+)_\d+$")
 
 
 @dataclass(frozen=True)
 class Member:
-    """One recording of a run, and its summary, or why there is none.
+    """One trace of a run with its summary, or the reason why it has none.
 
     Args:
         worker: Its worker's name.
-        span: Its name among those of the worker.
-        place: Which of the worker's recordings it is: those of the same place are of the same time.
-        summary: What is kept of it; None if it can't be read.
-        problem: Why it can't be.
+        span: Its span's name.
+        place: Index of the span: traces with the same place were recorded at the same time.
+        summary: Its summary; None if the trace is unreadable.
+        problem: Why it is unreadable.
     """
 
     worker: str
@@ -49,13 +49,13 @@ class Member:
 
 @dataclass(frozen=True)
 class Ranks:
-    """Recordings of a run. `member` in each frame is a place in `members`.
+    """The traces of a run. `member` in each frame is an index of `members`.
 
     Args:
         run: Its name.
-        members: In the order of the page; those that can't be read too.
-        place: Of the recordings that were asked for, where the members are of several.
-        notes: What is to be told of how the summaries were found.
+        members: In the order of the page, including unreadable ones.
+        place: Of the requested span, if the members are of several.
+        notes: Problems with stored summaries.
     """
 
     run: str
@@ -64,7 +64,7 @@ class Ranks:
     notes: tuple[str, ...] = ()
 
     def holds(self, part: str) -> bool:
-        """Whether there is any row of `steps`, `calls`, `matches` or `traffic`; `several`: whether two can be read."""
+        """Whether `steps`, `calls`, `matches` or `traffic` has any row; `several`: whether two workers are readable."""
         if part == "several":
             return len({self.members[i].worker for i, _ in self.readable}) > 1
         frame: pl.DataFrame = getattr(self, part)
@@ -72,14 +72,14 @@ class Ranks:
 
     @cached_property
     def readable(self) -> tuple[tuple[int, Summary], ...]:
-        """The members with a summary, with their places."""
+        """The members with a summary, with their indices."""
         return tuple((i, member.summary) for i, member in enumerate(self.members) if member.summary is not None)
 
     @cached_property
     def workers(self) -> pl.DataFrame:
         """One row per member: member, worker, span, place, rank, host, device, origin_ns, world_size; null: unknown.
 
-        Where no recording tells its rank, the number at the end of the worker's name counts, else its place.
+        Without a rank in the trace, it is the number at the end of the worker's name, or else the worker's index.
         """
         facts = [{} if member.summary is None else member.summary.facts for member in self.members]
         ranks = _ranks([member.worker for member in self.members], [fact.get("rank") for fact in facts])
@@ -108,14 +108,14 @@ class Ranks:
 
     @cached_property
     def _groups_and_numbers(self) -> tuple[pl.DataFrame, list[pl.Series]]:
-        """The groups of all members, each once, and of each readable member the new numbers of its own."""
-        known: dict[tuple[Any, ...], int] = {}
+        """The distinct groups of all members, and for each readable member the new numbers of its groups."""
+        number_of: dict[tuple[Any, ...], int] = {}
         described: list[tuple[Any, ...]] = []
         numbers = []
         for _, summary in self.readable:
             of_mine = []
             for name, description, size, ranks in summary.groups.rows():
-                number = known.setdefault((name, size, ranks), len(known))
+                number = number_of.setdefault((name, size, ranks), len(number_of))
                 if number == len(described):
                     described.append((name, description, size, ranks))
                 of_mine.append(number)
@@ -129,15 +129,17 @@ class Ranks:
 
     @cached_property
     def group_labels(self) -> pl.DataFrame:
-        """Of each group its number, `group`, and what people call it, `label`; two of the same label are numbered."""
+        """Number (`group`) and `label` of each group; equal labels are numbered."""
         labels = [group_label(*row) for row in self.groups.rows()]
-        seen: Counter[str] = Counter()
-        taken = Counter(labels)
-        told = []
+        nth: Counter[str] = Counter()
+        counts = Counter(labels)
+        unique_labels = []
         for label in labels:
-            seen[label] += 1
-            told.append(label if taken[label] == 1 else f"{label} ({seen[label]})")
-        return pl.DataFrame({"group": range(len(told)), "label": told}, schema={"group": pl.Int32, "label": pl.String})
+            nth[label] += 1
+            unique_labels.append(label if counts[label] == 1 else f"{label} ({nth[label]})")
+        return pl.DataFrame(
+            {"group": range(len(unique_labels)), "label": unique_labels}, schema={"group": pl.Int32, "label": pl.String}
+        )
 
     @cached_property
     def calls(self) -> pl.DataFrame:
@@ -190,9 +192,9 @@ class Ranks:
 
     def on_one_clock(self, rows: pl.DataFrame, column: str) -> pl.Series:
         """Instants of rows with a `member`, each on its own clock, on the clock of the first member."""
-        told = rows.select("member", column).join(self.clocks, "member", "left", maintain_order="left")
+        with_clocks = rows.select("member", column).join(self.clocks, "member", "left", maintain_order="left")
         away = (pl.col(column) - pl.col("middle_ns")).cast(pl.Float64)
-        return told.select(
+        return with_clocks.select(
             pl.col(column) + pl.col("shift_ns") + (pl.col("drift") * away).round().cast(pl.Int64)
         ).to_series()
 
@@ -203,18 +205,18 @@ class Ranks:
 
     @cached_property
     def absent_ranks(self) -> list[int]:
-        """The ranks of the job of which there is no recording."""
+        """The ranks of the job without a trace."""
         size = max((size for size in self.workers["world_size"].to_list() if size is not None), default=0)
         there = set(self.workers["rank"].to_list())
         return [rank for rank in range(min(size, _MOST_RANKS)) if rank not in there]
 
     @cached_property
     def missing_ranks(self) -> list[int]:
-        """Those of `absent_ranks` that were to record, by what the recordings say."""
-        told = [summary.facts.get("ranks") for _, summary in self.readable]
-        if not told or not all(isinstance(known, list) for known in told):
+        """The ranks of `absent_ranks` that should have recorded, according to the traces."""
+        recording_ranks = [summary.facts.get("ranks") for _, summary in self.readable]
+        if not recording_ranks or not all(isinstance(listed, list) for listed in recording_ranks):
             return self.absent_ranks
-        chosen = {rank for known in told for rank in known or ()}
+        chosen = {rank for listed in recording_ranks for rank in listed or ()}
         return [rank for rank in self.absent_ranks if rank in chosen]
 
     def _sizes(self, group: NDArray[np.int32]) -> pl.Series:
@@ -222,7 +224,7 @@ class Ranks:
         return pl.Series(gather(sizes, group), dtype=pl.Int64)
 
     def _stacked(self, frames: Sequence[pl.DataFrame], schema: Mapping[str, Any]) -> pl.DataFrame:
-        """The frames of the readable members below each other, with whose they are."""
+        """The frames of the readable members concatenated, with `member` and `place`."""
         heights = [frame.height for frame in frames]
         member = np.repeat(np.array([i for i, _ in self.readable], np.int32), heights)
         place = np.array([one.place for one in self.members] or [0], np.int32)[member]
@@ -232,7 +234,7 @@ class Ranks:
 
 
 def _before(heights: Sequence[int]) -> NDArray[np.int64]:
-    """How many rows lie above each of some frames below each other."""
+    """Number of rows before each of several concatenated frames."""
     return np.cumsum([0, *heights])[:-1]
 
 
@@ -241,7 +243,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _host(worker: str, fact: Any) -> str | None:
-    """The machine, as the producer tells it, or as torch's names of workers do: host_process."""
+    """The host name, from the recorder, or from torch's worker names: host_process."""
     if isinstance(fact.get("host"), str):
         return str(fact["host"])
     named = _HOST_AND_PROCESS.match(worker)
@@ -255,14 +257,14 @@ def _devices(fact: Any) -> str | None:
     return ", ".join(f"{number}: {name}" if name else str(number) for number, name in devices)
 
 
-def _ranks(workers: Sequence[str], told: Sequence[Any]) -> list[int]:
-    """Each recording's rank: as the file tells it; else by the worker's name if that tells all apart, or its place."""
-    known = [_whole(rank) for rank in told]
+def _ranks(workers: Sequence[str], reported: Sequence[Any]) -> list[int]:
+    """Each trace's rank: from the file, else from the worker's name if all numbers differ, else the worker's index."""
+    valid = [_whole(rank) for rank in reported]
     names = list(dict.fromkeys(workers))
     numbers = {name: int(match[1]) for name in names if (match := _LAST_NUMBER.search(name)) and len(match[1]) < 7}
     by_name = numbers if len(set(numbers.values())) == len(names) else {name: i for i, name in enumerate(names)}
-    of_worker = {worker: rank for worker, rank in zip(workers, known, strict=True) if rank is not None}
+    of_worker = {worker: rank for worker, rank in zip(workers, valid, strict=True) if rank is not None}
     return [
         rank if rank is not None else of_worker.get(worker, by_name[worker])
-        for worker, rank in zip(workers, known, strict=True)
+        for worker, rank in zip(workers, valid, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""One recording as a `Summary`."""
+"""Summarizes a trace for views of many ranks."""
 
 from __future__ import annotations
 
@@ -22,19 +22,24 @@ from .path.sync_points import SyncPoints
 from .process_groups import Groups
 
 _FACTS = ("host", "local_rank", "node_rank", "local_world_size", "mesh", "clock", "launcher")
-"""What the producer says of its process that views of many ranks show."""
+"""The recorder's facts about its process that views of many ranks show."""
 
 
 def summary(trace: Trace) -> Summary:
-    """What is kept of a recording."""
+    """The summary of a trace."""
     groups = Groups(trace)
-    found = CallRows.of(trace)
-    rows = calls(trace, found, groups)
+    call_rows = CallRows.of(trace)
+    rows = calls(trace, call_rows, groups)
     every = np.arange(trace.collectives.height, dtype=np.int32)
-    of_said = pl.Series(groups.of(trace, every), dtype=pl.Int32)
+    metadata_groups = pl.Series(groups.of(trace, every), dtype=pl.Int32)
     frame = groups.frame()
     return Summary(
-        _facts(trace), _steps(trace), rows, frame, traffic(trace, frame, of_said, rows), _segments(trace, found)
+        _facts(trace),
+        _steps(trace),
+        rows,
+        frame,
+        traffic(trace, frame, metadata_groups, rows),
+        _segments(trace, call_rows),
     )
 
 
@@ -56,10 +61,10 @@ def _facts(trace: Trace) -> dict[str, Any]:
     }
 
 
-def _segments(trace: Trace, found: CallRows) -> pl.DataFrame:
+def _segments(trace: Trace, call_rows: CallRows) -> pl.DataFrame:
     """The frame SEGMENTS: the sync points are the calls."""
     graph = Graph.of(trace)
-    sync_points = SyncPoints.of(graph, found)
+    sync_points = SyncPoints.of(graph, call_rows)
     return segments(trace, graph, sync_points.start, sync_points.end)
 
 

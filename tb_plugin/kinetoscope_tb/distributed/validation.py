@@ -1,7 +1,7 @@
-"""Whether a summary can be used: it may come from anybody who can write to a logdir, or of a recording with odd values.
+"""Validates a summary: anybody who can write to a logdir may have written it, and traces may have odd values.
 
-Views of many ranks hold all recordings against each other, so one that says impossible things would break the views of
-all. What is let through here can be added up and compared in 64 bits.
+Views of many ranks combine all traces, so impossible values in one would break the views of all. Values that pass can
+be added and compared in 64 bits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..trace.meta import MOST_RANKS, clock_offset
 from .model import FRAMES, Summary
 
 LARGEST_NS = 1 << 60  # 36 years
-_ORIGINS = -LARGEST_NS, 1 << 62  # of Unix times; the difference of two has 63 bits
+_ORIGIN_RANGE = -LARGEST_NS, 1 << 62  # of Unix times; the difference of two fits in 63 bits
 _LARGEST = {
     "bytes": 1 << 50,
     "calls": 1 << 50,
@@ -40,7 +40,7 @@ _POINTERS = {
 
 
 def problem_of(summary: Summary) -> str:
-    """Why a summary can't be used; empty if it can."""
+    """Why a summary is unusable; empty if it is valid."""
     return next(_problems(summary), "")
 
 
@@ -57,19 +57,19 @@ def _problems(summary: Summary) -> Iterator[str]:
 
 def _of_facts(facts: Any) -> Iterator[str]:
     if not isinstance(facts, dict):
-        yield "it says nothing of the recording"
+        yield "it doesn't describe the trace"
         return
     origin, window, ranks = facts.get("origin_ns"), facts.get("window"), facts.get("ranks")
-    for told in facts.get("impossible") or ():
-        yield str(told)
-    if not _is_whole(origin, *_ORIGINS):
+    for problem in facts.get("impossible") or ():
+        yield str(problem)
+    if not _is_whole(origin, *_ORIGIN_RANGE):
         yield f"its clock began at {_shown(origin)} ns"
     if facts.get("rank") is not None and not _is_whole(facts["rank"], 0, MOST_RANKS - 1):
         yield f"its rank is {_shown(facts['rank'])}"
     if facts.get("world_size") is not None and not _is_whole(facts["world_size"], 1, MOST_RANKS):
         yield f"the size of its job is {_shown(facts['world_size'])}"
     if ranks is not None and not (isinstance(ranks, list) and len(ranks) <= MOST_RANKS and all(map(_is_rank, ranks))):
-        yield "the ranks that were to record are none"
+        yield "its list of recording ranks is invalid"
     if window is not None and not (isinstance(window, list) and len(window) == 2 and all(map(_is_time, window))):
         yield f"it was recorded at {_shown(window)} ns"
     clock = clock_offset(facts.get("clock"))
@@ -77,7 +77,7 @@ def _of_facts(facts: Any) -> Iterator[str]:
         yield f"its clock is {clock[0]} ns ahead"
     devices = facts.get("devices")
     if not (isinstance(devices, list) and all(map(_is_device, devices))):
-        yield "its devices are none"
+        yield "its list of devices is invalid"
     for name in ("backend", "host"):
         if not isinstance(facts.get(name), str | None):
             yield f"its {name} is {_shown(facts[name])}"
@@ -97,11 +97,11 @@ def _of_column(frame: str, column: pl.Series, summary: Summary) -> Iterator[str]
     most = getattr(summary, target).height - 1 if target is not None else _LARGEST.get(name, LARGEST_NS)
     low, high = int(values.min()), int(values.max())
     if low < (-most if name in _SIGNED else least) or high > most:
-        yield f"its {frame} hold {high if high > most else low} as {name}"
+        yield f"its {frame} have {high if high > most else low} as {name}"
 
 
 def _count(spelled: str) -> int:
-    """How many ranks a text names that `GROUPS` holds; 0 if it is no such text."""
+    """Number of ranks in a text of `GROUPS`; 0 if the text is invalid."""
     parts = [_RANKS.fullmatch(part) for part in spelled.split(",")]
     if not all(parts):
         return 0
@@ -131,5 +131,5 @@ def _is_whole(value: Any, least: int, most: int) -> bool:
 
 
 def _shown(value: Any) -> str:
-    """A value of any kind in few letters."""
+    """A short text for any value."""
     return "too large a number" if isinstance(value, int) and abs(value) >= 1 << 200 else ascii(value)[:40]

@@ -1,4 +1,4 @@
-"""What names mean: of kernels, calls, collectives, operators and devices. Nothing here reads a trace.
+"""The meaning of names: kernels, calls, collectives, operators and devices. Nothing here reads a trace.
 
 kernels       communication, data loading and steps, by name
 calls         which runtime and driver calls synchronize, allocate or copy

@@ -1,4 +1,4 @@
-"""What the name of a runtime or driver call says: whether it waits for a device, or takes or copies memory."""
+"""Classifies runtime and driver calls by name: which synchronize, allocate or copy."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def synchronises(name: str) -> bool:
 
 
 def allocates(name: str) -> bool:
-    """Whether a call of this name takes memory from a device or gives it back, past every caching allocator."""
+    """Whether a call of this name allocates or frees device memory, bypassing any caching allocator."""
     return bool(_ALLOCATES.match(name))
 
 
 def copies_memory(name: str) -> bool:
-    """Whether a call of this name copies memory; with memory of the host it may return only when that is done."""
+    """Whether a call of this name copies memory; if host memory takes part, it may return only when the copy ends."""
     return "memcpy" in name.lower()
 
 

@@ -1,6 +1,6 @@
-"""What kind of collective a call is, how many bytes it moves, and how often each byte crosses the wire.
+"""Kinds of collectives, their message sizes and bus factors.
 
-Torch, NCCL and the custom kernels spell the same operation in many ways. Here each has one name.
+Torch, NCCL and custom kernels spell the same operation in many ways. Here each has one name.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 UNKNOWN = "other"
-SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
-"""None of its ranks can end before the last one has begun."""
+SYNCHRONIZING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
+"""No rank can leave before the last rank has entered."""
 
 PEER_TO_PEER = ("send", "recv")
 
 NOT_A_CALL = re.compile(r"_?(?:wait|init|startcoalescing|endcoalescing|start_coalescing|end_coalescing|coalesced)$")
-"""Names in the metadata of calls that move nothing themselves."""
+"""Names in the metadata of calls that move no data themselves."""
 
 _EXPERT_PARALLEL = r"deepep|dpskep|hybridep|uccl|mooncake|nixlep|mori|\bep(?=dispatch|combine)|\ba2a|moea2a"
 _UNNAMED = re.compile(r"\(anonymous namespace\)::|<unnamed>::")
@@ -50,7 +50,7 @@ _SIZED = re.compile(r"u?int(?P<bits>8|16|32|64)|float(?P<tiny>[48])|bits?(?P<raw
 def kind_of(name: str) -> str:
     """The operation that a name stands for: `_allgather_base`, `nccl:all_gather` and NCCL's kernels are `all_gather`.
 
-    NCCL runs all-to-alls, sends and receives by the same kernel, SendRecv: what it does is known from its call alone.
+    NCCL runs all-to-alls, sends and receives with the same kernel, SendRecv: only its call tells which one it is.
     """
     plain = _UNNAMED.sub("", name.lower()).split("(")[0].replace("_", "").replace("::", "").replace("-", "")
     return next((kind for kind, pattern in _KINDS if pattern.search(plain)), UNKNOWN)
@@ -66,18 +66,18 @@ def element_bytes(dtype: str) -> int | None:
     plain = plain.replace("c10::", "")
     if plain in _BYTES:
         return _BYTES[plain]
-    found = _SIZED.match(plain)
-    if not found:
+    match = _SIZED.match(plain)
+    if not match:
         return None
-    bits = found["bits"] or found["raw"] or found["pair"]
+    bits = match["bits"] or match["raw"] or match["pair"]
     return int(bits) // 8 if bits else 1
 
 
 def message_bytes(kind: str, in_bytes: int, out_bytes: int) -> int:
-    """The size that bandwidths are told of, as nccl-tests counts it: the larger of both sides, which holds all ranks'.
+    """The message size that bandwidths refer to, as in nccl-tests: the larger of input and output.
 
-    https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md: of an all-gather what comes out, of a
-    reduce-scatter what goes in, of all others both are alike. -1: unknown.
+    https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md: the output of an all-gather, the input of a
+    reduce-scatter; for all others both are equal. -1: unknown.
     """
     return in_bytes if kind in ("reduce_scatter", "scatter") and in_bytes >= 0 else max(in_bytes, out_bytes)
 
@@ -86,5 +86,5 @@ _ONE_LESS: Mapping[str, int] = {"all_reduce": 2, "all_gather": 1, "reduce_scatte
 
 
 def bus_factor(kind: str, ranks: int) -> float:
-    """Bus bandwidth ÷ algorithm bandwidth: which share of the message each rank's link has to carry (nccl-tests)."""
+    """Bus bandwidth ÷ algorithm bandwidth: the share of the message that each rank's link carries (nccl-tests)."""
     return _ONE_LESS[kind] * (ranks - 1) / ranks if kind in _ONE_LESS and ranks > 0 else 1.0

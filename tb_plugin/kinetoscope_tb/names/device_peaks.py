@@ -1,9 +1,9 @@
-"""What devices can do at most: dense operations per second by number format, and bytes per second of their memory.
+"""Peak performance of devices: dense operations per second by number format, and memory bandwidth.
 
-The numbers are the makers' own, at boost clock and without structured sparsity; a device under its power limit never
-reaches them. A trace names the device as its driver does, so a name is the key; the number of multiprocessors must fit
-too, since a part of a device (MIG, a partition of an MI300X) has the name of the whole. What isn't in the table is
-unknown, and no share of a peak is said of it.
+The numbers are the vendors', at boost clock and without structured sparsity; a device at its power limit never reaches
+them. Devices are looked up by the name that the driver reports. The number of multiprocessors must fit too, since a
+partition of a device (MIG, a partition of an MI300X) has the name of the whole. Devices that aren't in the table have
+no known peak.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TABLE_VERSION = 1
 
 _GIB = 2**30
 _FORMATS = ("fp64", "fp64_matrix", "fp32", "fp32_matrix", "fp16", "bf16", "fp8", "int8")
-"""`_matrix`: on tensor or matrix cores, which is TF32 for NVIDIA's and Intel's fp32. The last four always are."""
+"""`_matrix`: on tensor or matrix cores; for fp32 on NVIDIA and Intel that is TF32. The last four always run there."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class DevicePeaks:
     """The peaks of one device.
 
     Args:
-        name: Pattern of the whole name, without the maker's.
+        name: Pattern of the full name, without the vendor's name.
         multiprocessors: How many it has; None: not checked.
         bandwidth: Bytes per second of its memory.
-        flop_per_s: Peak by number format; a format that isn't in it is unknown, or emulated.
-        source: Where the maker says so.
-        largest_memory: In bytes, where one name stands for several sizes that differ in bandwidth.
+        flop_per_s: Peak by number format; missing formats are unknown or emulated.
+        source: The vendor's document.
+        largest_memory: In bytes, if one name stands for several sizes that differ in bandwidth.
     """
 
     name: str
@@ -43,7 +43,7 @@ class DevicePeaks:
 def _row(
     name: str, multiprocessors: int | None, gb_per_s: float, tera: str, source: str, largest_gib: int | None = None
 ) -> DevicePeaks:
-    """`tera`: 10^12 operations per second for each of _FORMATS, "-" where the maker says none."""
+    """`tera`: 10^12 operations per second for each of _FORMATS, "-" where the vendor gives none."""
     listed = zip(_FORMATS, tera.split(), strict=True)
     peaks = {key: float(round(float(text) * 1e12)) for key, text in listed if text != "-"}
     largest = None if largest_gib is None else largest_gib * _GIB
@@ -89,7 +89,7 @@ PEAKS = (
     _row(r"GB200", None, 8000, "40 40 80 1250 2500 2500 5000 5000", "NVIDIA Blackwell technical brief, GB200"),
     _row(r"B300 SXM6 AC", 148, 8000, "1.25 1.25 75 1125 2250 2250 4500 -", "NVIDIA HGX B300 specifications"),
     _row(r"GB300", None, 8000, "1.3 1.3 80 1250 2500 2500 5000 -", "NVIDIA GB300 NVL72 specifications"),
-    # GeForce halves matrix products that add up in fp32, which PyTorch's do
+    # GeForce runs matrix products that accumulate in fp32, as PyTorch's do, at half rate
     _row(r"GeForce RTX 2080 Ti", 68, 616, "- - 13.4 - 53.8 - - 215.2", "NVIDIA Turing whitepaper"),
     _row(r"GeForce RTX 3080", 68, 760, "- - 29.8 29.8 59.5 59.5 - 238", "NVIDIA GA102 whitepaper", largest_gib=10),
     _row(r"GeForce RTX 3090", 82, 936, "- - 35.6 35.6 71 71 - 284", "NVIDIA GA102 whitepaper"),
@@ -118,17 +118,17 @@ PEAKS = (
         "Intel Data Center GPU Max technical overview", largest_gib=128,
     ),
 )  # fmt: skip
-"""The first row that fits a device holds."""
+"""The first row that fits a device is used."""
 
 _MAKER = re.compile(r"^(?:NVIDIA|Tesla|Quadro|AMD|Instinct|Intel\(R\)|\s)+")
 
 
 def device_peaks(name: str, multiprocessors: int | None = None, memory: int | None = None) -> DevicePeaks | None:
-    """Return the peaks of a device by its driver's name, or None.
+    """Return the peaks of a device by the name that its driver reports, or None.
 
     Args:
         name: As in the trace's deviceProperties.
-        multiprocessors: How many the trace says that it has (NVIDIA's SMs, AMD's CUs); None if it doesn't.
+        multiprocessors: Number of NVIDIA's SMs or AMD's CUs; None if the trace doesn't say.
         memory: Bytes of its memory, likewise.
     """
     bare = _MAKER.sub("", name).strip()

@@ -1,7 +1,7 @@
-"""What a name says of its work: communication, data loading, a step. What it says of tensor cores: tensor_cores.py.
+"""Recognizes communication, data loading and steps by name (tensor cores: tensor_cores.py).
 
 Names are the only evidence that every trace has. Each table below is a list of patterns;
-tests/unit/test_kernel_names.py holds a real name for each of them.
+tests/unit/names/test_kernels.py holds a real name for each of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COMMUNICATION_RULES = (  # the first that fits; a namespace ends in "::", or in
     ("HCCL", r"\bhccl | \bhcom_"),
     ("torchcomms", r"(?<![a-z_])comms(?:::|\d)pipes | \bctran:: | \bdda(?:AllReduce|AllGather|ReduceScatter|AllToAll)"),
     ("MSCCL++", r"(?<![a-z_])mscclpp(?:::|\d)(?!\w*mega_?moe) | allreduce_LL_[12]node"),
-    # Only what moves data: the layout, a scan of counts and the permutation of tokens are work of one device.
+    # Only kernels that move data: the layout, the scan of counts and the permutation of tokens are local work.
     ("DeepEP", r"(?<![a-z_])(?:deep_ep|dpsk(?:::|\d)ep)(?:::|\d)(?!.*get_dispatch_layout)"),
     ("HybridEP", r"(?<![a-z_])hybrid_ep(?:::|\d)(?:device_sync|dispatch|combine)_kernel"),
     ("UCCL", r"(?<![a-z_])uccl(?:::|\d)int(?:er|ra)node"),
@@ -60,13 +60,13 @@ _QUEUED = re.compile(r"\b(?:nccl|rccl|xccl|hccl)(?![a-z])")
 
 
 def operator_of(name: str) -> str:
-    """The operator's name without its overload: aten::sum of aten::sum.dim_IntList."""
-    found = _OVERLOAD.match(name)
-    return found[1] if found else name
+    """The operator's name without its overload: aten::sum for aten::sum.dim_IntList."""
+    match = _OVERLOAD.match(name)
+    return match[1] if match else name
 
 
 def communication_rule(name: str) -> str | None:
-    """The library or family whose kernels have such names, of those that move data between ranks; None: no other."""
+    """The communication library whose kernels have such names; None if the name doesn't match any."""
     return next((rule for rule, pattern in _COMMUNICATION_KERNELS if pattern.search(name)), None)
 
 
@@ -81,14 +81,14 @@ def is_communication_range(name: str) -> bool:
 
 
 def is_backend_range(name: str) -> bool:
-    """Whether an annotation of this name is a backend's own, around one collective: nccl:all_reduce."""
+    """Whether an annotation of this name is a backend's annotation of one collective, such as nccl:all_reduce."""
     return bool(_BACKEND_RANGE.match(name))
 
 
 def is_queued_communication(text: str) -> bool:
-    """Whether the name of a host range, or the name of a backend, is of one that puts its work into a device's queue.
+    """Whether a host range, or a backend, with this name only enqueues its work on a device.
 
-    Then the host's range, such as nccl:all_reduce, is over before the data moves, and doesn't tell how long that takes.
+    Then the host range, such as nccl:all_reduce, ends before the data moves, and its length isn't the transfer's.
     """
     return bool(_QUEUED.search(text))
 

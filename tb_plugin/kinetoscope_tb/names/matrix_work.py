@@ -1,8 +1,8 @@
-"""How many operations an operator's call takes, and how many bytes it must move, by what is recorded of its inputs.
+"""FLOPs and bytes of an operator's call, from the recorded shapes of its inputs.
 
-A multiplication with an addition counts as two operations. Bytes are the least that can be: each input and output once,
-as if caches were perfect. What isn't recorded is told, never guessed. The formulas for products, convolutions and
-attention are those of torch.utils.flop_counter, but for causal attention, which counts the pairs that are attended to.
+A multiply-add counts as two operations. Bytes are the minimum: each input and output once, as if caches were perfect.
+Missing information raises `Unknown` with a reason; nothing is guessed. The formulas for matmuls, convolutions and
+attention are those of torch.utils.flop_counter, except that causal attention counts only the pairs attended to.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 
 NO_SHAPES = "Shapes weren't recorded; record_shapes=True records them."
 NO_VALUES = "Stride and padding weren't recorded; torch 2.1 and later record them with record_shapes=True."
-NO_MASK = "Which gradients were asked for wasn't recorded; torch 2.1 and later record it with record_shapes=True."
+NO_MASK = "The required gradients weren't recorded; torch 2.1 and later record them with record_shapes=True."
 ODD_SHAPES = "The recorded shapes don't fit the operator."
 _MOST_FLOP = _MOST_BYTES = 2**50  # of one call: beyond it shapes are damage
 _CODE = re.compile(r"[0-9]{1,9}")
@@ -40,7 +40,7 @@ _SCALAR_TYPE_BYTES = {5: 2, 6: 4, 7: 8, 15: 2, 23: 1, 24: 1}  # c10::ScalarType 
 
 
 class Unknown(Exception):
-    """What is recorded doesn't tell the work; the message says why."""
+    """The work of the call isn't known; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class MatrixWork:
 
     Args:
         flop: Operations.
-        moved_bytes: The least that must be read and written; None if the size of the result's numbers is unknown.
-        dtype: Number format of the inputs, such as bf16; None if it isn't known or counted.
+        moved_bytes: The minimum that must be read and written; None if the size of the output's elements is unknown.
+        dtype: Number format of the inputs, such as bf16; None if it is unknown or not in the table.
     """
 
     flop: int
@@ -60,7 +60,7 @@ class MatrixWork:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What is recorded of a call's inputs, by place."""
+    """The recorded inputs of a call, by position."""
 
     shapes: Sequence[Any]
     types: Sequence[Any]
@@ -70,17 +70,17 @@ class Inputs:
         """A tensor's sizes.
 
         Raises:
-            Unknown: There is none, or it has another number of dimensions.
+            Unknown: It isn't recorded, or has another number of dimensions.
         """
-        found = self.shapes[place] if place < len(self.shapes) else []
-        if not found or not isinstance(found, list) or not all(isinstance(n, int) and n >= 0 for n in found):
+        sizes = self.shapes[place] if place < len(self.shapes) else []
+        if not sizes or not isinstance(sizes, list) or not all(isinstance(n, int) and n >= 0 for n in sizes):
             raise Unknown(ODD_SHAPES)
-        if dimensions and len(found) not in dimensions:
+        if dimensions and len(sizes) not in dimensions:
             raise Unknown(ODD_SHAPES)
-        return tuple(found)
+        return tuple(sizes)
 
     def value(self, place: int, otherwise: str) -> Any:
-        """A number, a truth or a list that was passed.
+        """A number, bool or list argument.
 
         Raises:
             Unknown: It isn't recorded; the message is `otherwise`.
@@ -92,15 +92,15 @@ class Inputs:
             raise Unknown(otherwise) from None
 
     def format(self, place: int) -> tuple[str | None, int | None]:
-        """Number format and bytes of a tensor's numbers."""
+        """Number format and bytes per element of a tensor."""
         return DTYPES.get(str(self.types[place]) if place < len(self.types) else "", (None, None))
 
 
 def matrix_work(name: str, shapes: str | None, types: str | None, values: str | None) -> MatrixWork:
-    """Return the work of a call of an operator of FORMULAS; the texts are as the trace spells them.
+    """Return the work of a call of an operator of FORMULAS; the texts are as in the trace.
 
     Raises:
-        Unknown: The trace doesn't tell it; the message says why.
+        Unknown: It can't be computed; the message says why.
     """
     if shapes is None:
         raise Unknown(NO_SHAPES)
@@ -112,34 +112,34 @@ def matrix_work(name: str, shapes: str | None, types: str | None, values: str | 
 
 def _listed(text: str | None) -> list[Any]:
     try:
-        found = json.loads(text or "[]")
+        value = json.loads(text or "[]")
     except (ValueError, RecursionError):
         raise Unknown(ODD_SHAPES) from None
-    return found if isinstance(found, list) else []
+    return value if isinstance(value, list) else []
 
 
 def _work(inputs: Inputs, place: int, flop: int, numbers: int, written: int = 0, size: int | None = None) -> MatrixWork:
-    """`numbers` are of the format at `place`; `written` ones have `size` bytes, or the same if it is None."""
+    """`numbers` elements have the format of the input at `place`; `written` elements have `size` bytes, or the same."""
     dtype, each = inputs.format(place)
     moved = None if each is None else numbers * each + written * (each if size is None else size)
     return MatrixWork(flop, moved, dtype)
 
 
-def _product(first: int, second: int, *, beside: int | None = None) -> Callable[[Inputs], MatrixWork]:
-    """[…, n, k] × […, k, m], with what is added `beside`, if that is a tensor."""
+def _matmul(first: int, second: int, *, addend: int | None = None) -> Callable[[Inputs], MatrixWork]:
+    """[…, n, k] × […, k, m], plus the input at place `addend`, if given."""
 
     def work(inputs: Inputs) -> MatrixWork:
         a, b = inputs.shape(first, (2, 3)), inputs.shape(second, (2, 3))
         if a[:-2] != b[:-2] or a[-1] != b[-2]:
             raise Unknown(ODD_SHAPES)
         out = math.prod(a[:-1]) * b[-1]
-        added = math.prod(inputs.shape(beside)) if beside is not None else 0
+        added = math.prod(inputs.shape(addend)) if addend is not None else 0
         return _work(inputs, first, 2 * out * a[-1], math.prod(a) + math.prod(b) + out + added)
 
     return work
 
 
-def _vector(first: int, second: int) -> Callable[[Inputs], MatrixWork]:
+def _matvec(first: int, second: int) -> Callable[[Inputs], MatrixWork]:
     def work(inputs: Inputs) -> MatrixWork:
         (n, k), (length,) = inputs.shape(first, (2,)), inputs.shape(second, (1,))
         if k != length:
@@ -159,7 +159,7 @@ def _linear(inputs: Inputs) -> MatrixWork:
 
 
 def _other_output(output: int | None) -> Callable[[Inputs], MatrixWork]:
-    """A product of narrow numbers whose result is of another type: the value at `output`, or int32 if it is None."""
+    """A low-precision matmul with another output type: the value at `output`, or int32 if `output` is None."""
 
     def work(inputs: Inputs) -> MatrixWork:
         (n, k), (k2, m) = inputs.shape(0, (2,)), inputs.shape(1, (2,))
@@ -177,19 +177,19 @@ def _other_output(output: int | None) -> Callable[[Inputs], MatrixWork]:
 
 
 def _grouped(inputs: Inputs) -> MatrixWork:
-    """Rows of [n, k] each belong to one of the groups of [g, k, m]; other forms split k or have a group per matrix."""
+    """Each row of [n, k] belongs to one of the groups of [g, k, m]; other forms split k or have a group per matrix."""
     a, b = inputs.shape(0, (2, 3)), inputs.shape(1, (2, 3))
     if a[-1] != b[-2] or (len(a) == len(b) == 3 and a[0] != b[0]):
         raise Unknown(ODD_SHAPES)
     rows = math.prod(a[:-1])
     flop = 2 * rows * a[-1] * b[-1]
-    if len(a) == len(b) == 2:  # k is split among groups whose number isn't a shape's
+    if len(a) == len(b) == 2:  # k is split among groups, and no shape has their number
         return MatrixWork(flop, None, inputs.format(0)[0])
     return _work(inputs, 0, flop, math.prod(a) + math.prod(b) + rows * b[-1])
 
 
 def _convolved(x: Shape, w: Shape, out: Sequence[int], *, is_transposed: bool) -> int:
-    """Operations of a convolution; `out` is its output's sizes behind batch and channels."""
+    """Operations of a convolution; `out` are the output's spatial sizes."""
     each = 2 * x[0] * math.prod(w)
     return each * math.prod(x[2:] if is_transposed else out)
 
@@ -240,9 +240,9 @@ def _convolution_backward(inputs: Inputs) -> MatrixWork:
 
 
 def _attention(query: int, causal: Callable[[Inputs], int], *, backward: bool) -> Callable[[Inputs], MatrixWork]:
-    """Attention over [batch, heads, length, size]; `causal` tells the place of is_causal.
+    """Attention over [batch, heads, length, size]; `causal` returns the position of is_causal.
 
-    Forward are two products; backward five, since the scores are computed anew.
+    Forward takes two matmuls; backward takes five, since it recomputes the scores.
     """
 
     def work(inputs: Inputs) -> MatrixWork:
@@ -260,7 +260,7 @@ def _attention(query: int, causal: Callable[[Inputs], int], *, backward: bool) -
 
 
 def _pairs(queries: int, keys: int, *, is_causal: bool) -> int:
-    """How many keys all queries attend to; causal: the first query to the first key alone, as PyTorch aligns them."""
+    """Number of (query, key) pairs; causal: the first query attends only to the first key, as PyTorch aligns them."""
     if not is_causal:
         return queries * keys
     square = min(queries, keys)
@@ -272,22 +272,22 @@ def _at(place: int) -> Callable[[Inputs], int]:
 
 
 def _cudnn_causal(inputs: Inputs) -> int:
-    """In torch 2.4 dropout_p follows value; later attn_bias and compute_log_sumexp stand between."""
+    """In torch 2.4 dropout_p follows value; later versions have attn_bias and compute_log_sumexp in between."""
     return 6 if len(inputs.types) > 7 else 4
 
 
 _SDPA = "aten::_scaled_dot_product_"
 FORMULAS: dict[str, Callable[[Inputs], MatrixWork]] = {
-    "aten::mm": _product(0, 1),
-    "aten::bmm": _product(0, 1),
-    "aten::addmm": _product(1, 2, beside=0),
-    "aten::addmm_": _product(1, 2, beside=0),
-    "aten::_addmm_activation": _product(1, 2, beside=0),
-    "aten::baddbmm": _product(1, 2, beside=0),
-    "aten::baddbmm_": _product(1, 2, beside=0),
-    "aten::mv": _vector(0, 1),
-    "aten::addmv": _vector(1, 2),
-    "aten::addmv_": _vector(1, 2),
+    "aten::mm": _matmul(0, 1),
+    "aten::bmm": _matmul(0, 1),
+    "aten::addmm": _matmul(1, 2, addend=0),
+    "aten::addmm_": _matmul(1, 2, addend=0),
+    "aten::_addmm_activation": _matmul(1, 2, addend=0),
+    "aten::baddbmm": _matmul(1, 2, addend=0),
+    "aten::baddbmm_": _matmul(1, 2, addend=0),
+    "aten::mv": _matvec(0, 1),
+    "aten::addmv": _matvec(1, 2),
+    "aten::addmv_": _matvec(1, 2),
     "aten::mkldnn_linear": _linear,
     "aten::_int_mm": _other_output(None),
     "aten::_scaled_mm": _other_output(6),
@@ -304,4 +304,4 @@ FORMULAS: dict[str, Callable[[Inputs], MatrixWork]] = {
     f"{_SDPA}efficient_attention_backward": _attention(1, _at(11), backward=True),
     f"{_SDPA}cudnn_attention_backward": _attention(1, _at(14), backward=True),
 }
-"""By operator. Those that only call others, such as matmul, einsum and linear, have none: what they call has."""
+"""By operator. Composite operators, such as matmul, einsum and linear, have no formula: the operators they call do."""

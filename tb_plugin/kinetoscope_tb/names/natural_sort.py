@@ -1,11 +1,11 @@
-"""Names in the order in which people count: rank2 before rank10."""
+"""Natural sort order of names: rank2 before rank10."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 
-_MOST_REMEMBERED = 1 << 14
+_CACHE_SIZE = 1 << 14
 _PART = re.compile(r"(?P<sign>^-(?=[0-9]))?0*(?P<number>[0-9]+)|(?P<text>[^0-9]+)")
 _NEGATIVE, _NUMBER, _TEXT = range(3)
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")
@@ -13,9 +13,9 @@ _COMPLEMENT = str.maketrans("0123456789", "9876543210")
 Key = tuple[tuple[int, int, str], ...]
 
 
-@lru_cache(_MOST_REMEMBERED)
+@lru_cache(_CACHE_SIZE)
 def natural_key(name: str) -> Key:
-    """Sort key in which numbers count by their value, of any length and before texts, and case doesn't matter.
+    """Sort key that orders numbers by value and before text, and ignores case.
 
     A minus at the very beginning is a sign; anywhere else it separates.
     """

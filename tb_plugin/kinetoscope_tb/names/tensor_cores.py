@@ -1,8 +1,8 @@
-"""Tensor cores, by name: which kernels use them, and which operators could.
+"""Which kernels use tensor cores, and which operators could, by name.
 
-No trace says whether a kernel ran on tensor cores (NVIDIA), matrix cores (AMD) or XMX (Intel); its name often does. The
-answer has three values, since silence is no "no": a kernel that no pattern knows is unknown, and counts for neither.
-Whoever changes a pattern raises the version; tests/unit/test_tensor_cores.py holds a real name for each of them.
+No trace records whether a kernel ran on tensor cores (NVIDIA), matrix cores (AMD) or XMX (Intel), but its name often
+shows it. A kernel that matches no pattern is "unknown" and counts neither as "yes" nor as "no". Raise TABLE_VERSION
+when you change a pattern; tests/unit/names/test_tensor_cores.py holds a real name for each of them.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ Answer = Literal["yes", "no", "unknown"]
 
 TABLE_VERSION = 3
 
-BESIDE = (
-    # parts of a library's attention or matrix product that multiply no matrices themselves
+NO_MATH = (
+    # parts of a library's attention or matmul that multiply no matrices themselves
     r"flash_(?:fwd_splitkv_combine|bwd_(?:dot_do_o|convert_d|clear_d))",
     r"FlashAttn(?:FwdCombine|Bwd(?:Preprocess|Postprocess))",
     r"cudnn::fusion::(?:compute_dot_do_o|convert_dq)",
     r"fmha_cutlass[FB]_(?:f32_\w*sm[57]|f16_\w*sm5)",  # before Ampere in float, before Volta in half: no MMA for it
-    r"ReduceSplitK|splitKreduce|_PostGSU\d*\b",  # sum what the parts of a product found
+    r"ReduceSplitK|splitKreduce|_PostGSU\d*\b",  # sum the partial products
     r"compute\w*OffsetsKernel",
-    r"deep_gemm::(?:transpose|smxx_)",  # lay out and clear
+    r"deep_gemm::(?:transpose|smxx_)",  # change the layout, or clear
     r"(?:Batch|Single)DecodeWith\w+Kernel",  # FlashInfer: one query is no matrix
     r"paged_attention_v[12]_kernel|paged_attention_\w*reduce_kernel",
     r"gemv|gemmSN_|gemmk1_|kgemm_4bit_inference_naive|dot_kernel",
     r"_ffma_|simt_[sdcz]gemm",
 )
-"""Names that stay "no" whatever else they hold."""
+"""Names that are "no" whatever else they contain."""
 
 USES = (
     r"(?:^|_)[a-z]{1,2}(?:884|1688|16816|16832|161616|8816|168256)(?=[a-z])",  # the MMA's shape: s16816gemm, i8816cudnn
@@ -56,7 +56,7 @@ USES = (
     r"igemm_(?:fwd|bwd|wrw)_gtcx",  # MIOpen: "x" is xdlops
     r"^attn_fwd(?:\.kd)?$|^bwd_kernel_(?:dk_dv|dq|fuse)",  # AOTriton, PyTorch's attention on ROCm
 )
-"""Names that say of themselves that matrices are multiplied by the units for it."""
+"""Names that show the use of tensor cores."""
 
 NEVER = (
     r"^Mem(?:cpy|set)\b|__amd_rocclr|^(?:Fill|Copy)Buffer",
@@ -71,7 +71,7 @@ NEVER = (
     r"epilogue::impl::globalKernel|scal_kernel|reduce_1Block_kernel|naive_conv_|im2col|col2im|moe_align_block",
     r"fbgemm_gpu::(?:_offsets|permute)|split_embedding_|bounds_check_indices|linearize_index",
 )
-"""Names, and families of names, of which no kernel multiplies matrices on such units."""
+"""Names of kernels that never use tensor cores."""
 
 MOVES = (
     r"elementwise|pointwise|softmax|norm|reduce_kernel|(?:fill|copy)_(?:async_)?kernel|nchwToNhwc|nhwcToNchw",
@@ -79,7 +79,7 @@ MOVES = (
     r"\bbn_(?:fw|bw)|rope_|rotary|topk|sort|routing|bitmatrix|act_and_mul|silu|gelu|swiglu|reshape_and_cache",
     r"store_kvcache|to_dense_representation|dequant|quantize",
 )
-"""Words for work on single numbers; they decide only where no word for a product stands beside them."""
+"""Words for elementwise work and data movement; they decide only if no word for a matmul is in the name too."""
 
 PRODUCTS = r"gemm|matmul|_mm_|conv(?!ert)|attn|attention|(?<!a)mma|mha|moe(?!.?sort)|sdpa|triton_tem"
 
@@ -97,21 +97,21 @@ MATRIX_OPS = (
     r"(?:Addmm|Mm|Bmm|Baddbmm|Addbmm|Linear|Convolution\w*|CudnnConvolution|ScaledDotProduct\w*)Backward\d*",
     r"flash_attn\w*::\w*(?:fwd|forward|bwd|backward)\w*|xformers\w*::\w*attention\w*",
 )
-"""Operators that multiply matrices: given a fitting dtype and shape, tensor cores can do it."""
+"""Operators that multiply matrices: with a suitable dtype and shape, tensor cores can run them."""
 
 
 def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
 
 
-_BESIDE, _USES, _NEVER = map(_any_of, (BESIDE, USES, NEVER))
+_NO_MATH, _USES, _NEVER = map(_any_of, (NO_MATH, USES, NEVER))
 _MOVES, _PRODUCTS = (re.compile(_any_of(p).pattern, re.IGNORECASE) for p in (MOVES, (PRODUCTS,)))
-_MATRIX_OPS = re.compile(rf"(?:{_any_of(MATRIX_OPS).pattern})(?:\.\w+)?")  # the overload behind it: aten::mm.out
+_MATRIX_OPS = re.compile(rf"(?:{_any_of(MATRIX_OPS).pattern})(?:\.\w+)?")  # with an overload: aten::mm.out
 
 
 def tensor_cores(name: str) -> Answer:
-    """Whether a kernel of this name uses tensor (or matrix) cores; unknown is an answer."""
-    if _BESIDE.search(name):
+    """Whether a kernel of this name uses tensor (or matrix) cores: yes, no or unknown."""
+    if _NO_MATH.search(name):
         return "no"
     if _USES.search(name):
         return "yes"
@@ -121,5 +121,5 @@ def tensor_cores(name: str) -> Answer:
 
 
 def is_matrix_op(name: str) -> bool:
-    """Whether an operator of this name can run on tensor cores, given a fitting dtype and shape."""
+    """Whether an operator of this name can run on tensor cores with a suitable dtype and shape."""
     return bool(_MATRIX_OPS.fullmatch(name))

@@ -1,9 +1,10 @@
-"""The trace: what one worker did in one span, as columns.
+"""The trace of one worker and one span, as columns.
 
-model     the columns and what they mean; `Trace`, `Diagnostic`
-meta      what the file says beside its events
-assemble  recorded columns → a `Trace` with its derived columns: nesting, links, steps
-steps     from when to when each step lasts
+model        the columns and their meaning; `Trace`, `Diagnostic`
+meta         the metadata of the file
+assemble     recorded columns → a `Trace` with its derived columns: nesting, links, steps
+steps        when each step begins and ends
+row_filters  rows of a trace by their values
 """
 
 from .model import Diagnostic, Trace

@@ -1,4 +1,4 @@
-"""From what was recorded to a `Trace`: nesting, links from device work back to operators, steps."""
+"""Builds a `Trace` from recorded columns: nesting, links from device work to operators, steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Rows = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Parts:
-    """What the reader found.
+    """The recorded columns, as the reader returns them.
 
     Args:
         path: The file, as the user knows it.
@@ -31,9 +31,9 @@ class Parts:
         threads: The host threads that have rows (model.THREADS).
         frames: One frame per key of model.COLLECTED, the collectives and the counters, with their recorded columns, in
             their order.
-        arrows: Arrows from operators to device rows, in files that have no correlations: offsets of the device row
+        arrows: Arrows from operators to device rows, in files without correlations: offsets of the device row
             (`device`) and of the flow that begins the arrow (`begin`).
-        meta: What the file says beside its events.
+        meta: The metadata of the file.
         diagnostics: What was repaired or lost while reading.
     """
 
@@ -107,7 +107,7 @@ def _nested(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 
 
 def _tied(collectives: pl.DataFrame, host: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
-    """Add the rows of host and device that lie at the offsets of what is known of collectives."""
+    """Add the rows of host and device at the offsets of the collectives' metadata."""
     at = collectives["offset"].to_numpy()
     return collectives.with_columns(
         host_event=rows_by_id(host["offset"].to_numpy(), at), device_event=rows_by_id(device["offset"].to_numpy(), at)
@@ -117,15 +117,15 @@ def _tied(collectives: pl.DataFrame, host: pl.DataFrame, device: pl.DataFrame) -
 def _overlaps(count: int, kind: str) -> tuple[Diagnostic, ...]:
     if not count:
         return ()
-    said = (
+    consequence = (
         "Ranges of one thread begin inside another and outlast it; they are shown side by side, not nested, "
         "so self times around them are approximate."
     )
-    return (Diagnostic(f"{kind}_overlap", count, said),)
+    return (Diagnostic(f"{kind}_overlap", count, consequence),)
 
 
 def _with_calls(host: pl.DataFrame, ranges: Columns, launches: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Add the launching range and operator of each call, and what follows for the ranges: self time and repeats."""
+    """Add the launching range and operator of each call, and the ranges' self times and repeats that follow from it."""
     calls = Columns.of(launches)
     parent = host["parent"].to_numpy()
     inside = innermost(ranges.thread, ranges.start, ranges.end, calls.thread, calls.start)
@@ -142,8 +142,8 @@ def _with_calls(host: pl.DataFrame, ranges: Columns, launches: pl.DataFrame) -> 
 def _self_times(host: pl.DataFrame, ranges: Columns, calls: Columns, inside: Rows) -> NDArray[np.int64]:
     """Each range's own time, as torch's key_averages() has it; a backend's annotation has none in another range.
 
-    torch marks what a backend leaves open for each collective (nccl:all_reduce) as asynchronous, and then takes it for
-    nobody's child: its time is that of the range around it (_populate_cpu_children in torch/autograd/profiler_util.py).
+    torch marks a backend's annotation of a collective (nccl:all_reduce) as asynchronous and gives it no parent: its
+    time counts for the range around it (_populate_cpu_children in torch/autograd/profiler_util.py).
     """
     parent = host["parent"].to_numpy()
     is_backend = (host["kind"] == "annotation").to_numpy() & map_categories(host["name"], is_backend_range).astype(bool)
@@ -159,7 +159,7 @@ def _self_times(host: pl.DataFrame, ranges: Columns, calls: Columns, inside: Row
 
 
 def _operator_codes(names: pl.Series) -> NDArray[np.int64]:
-    """A number per operator, the same for all its overloads, which `capture_overload_names` tells apart."""
+    """A number per operator, the same for all its overloads, which `capture_overload_names` records."""
     codes: dict[str, int] = {}
     numbers: NDArray[np.int64] = map_categories(
         names, lambda name: codes.setdefault(operator_of(name), len(codes)), missing=-1
@@ -172,7 +172,7 @@ def _op_by_external_id(
 ) -> Rows:
     """The operator that a call's External id names, if its range covers the call; else NONE.
 
-    Torch 1.12 to 2.2 wrote the call's own correlation there, which is some operator's id by accident: hence the cover.
+    Torch 1.12 to 2.2 wrote the call's own correlation there, which may be another operator's id: hence the check.
     """
     ids = np.where(is_op, host["external_id"].to_numpy(), NONE)
     row = rows_by_id(ids, launches["external_id"].to_numpy())
@@ -181,18 +181,18 @@ def _op_by_external_id(
 
 
 def _with_op(memory: pl.DataFrame, host: pl.DataFrame, ranges: Columns) -> pl.DataFrame:
-    """Add the innermost operator that was open when memory was taken or released."""
+    """Add the innermost operator that was open when memory was allocated or released."""
     order = memory.select(pl.arg_sort_by("thread", "start_ns")).to_series().to_numpy()
     rows = Columns.of(memory.select("thread", "start_ns")[order])
-    found = innermost(ranges.thread, ranges.start, ranges.end, rows.thread, rows.start)
-    op = np.empty(found.size, np.int32)
+    inside = innermost(ranges.thread, ranges.start, ranges.end, rows.thread, rows.start)
+    op = np.empty(inside.size, np.int32)
     is_op = (host["kind"] == "operator").to_numpy()
-    op[order] = gather(nearest(is_op, host["parent"].to_numpy()), found)
+    op[order] = gather(nearest(is_op, host["parent"].to_numpy()), inside)
     return memory.with_columns(op=op)
 
 
 def _classified(device: pl.DataFrame, host: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
-    """Add what tells that a row moves data between ranks, and whether it uses tensor cores."""
+    """Add whether and by which rule a row is communication, and whether it uses tensor cores."""
     rule = _communication_rules(device, host, launches)
     answers = ANSWERS.categories.to_list()
     uses = map_categories(
@@ -228,7 +228,7 @@ def _communication_rules(device: pl.DataFrame, host: pl.DataFrame, launches: pl.
 def _with_launch(device: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
     """Add the call that launched each device row, by correlation (one call may launch many), and its operator.
 
-    ROCm wrote no correlation before torch 2.4; External id is the call's own number there, on both rows.
+    ROCm wrote no correlation before torch 2.4; there both rows have the call's number as External id.
     """
     has_none = launches["correlation"].max() == device["correlation"].max() == NONE
     number = "external_id" if has_none else "correlation"
@@ -239,10 +239,10 @@ def _with_launch(device: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
 def _with_op_by_arrow(
     device: pl.DataFrame, arrows: pl.DataFrame, flows: pl.DataFrame, host: pl.DataFrame, ranges: Columns
 ) -> pl.DataFrame:
-    """Add the operator of device rows without a call, where an arrow tells it.
+    """Add the operator of device rows without a call, by the arrow that leads to them.
 
     Of ranges that began together it is the last one before the arrow in the file: the autograd profiler's exporter
-    writes each range's arrows right behind it. Elsewhere it is the innermost one that was open.
+    writes each range's arrows right after it. Elsewhere it is the innermost open operator.
     """
     begins = arrows.join(flows.select("thread", "start_ns", begin="offset"), "begin").sort("thread", "start_ns")
     at = Columns.of(begins)
@@ -252,19 +252,18 @@ def _with_op_by_arrow(
     is_together = (gather(ranges.start, written) == at.start) & (gather(ranges.thread, written) == at.thread)
     inside = np.where(is_together, written, innermost(ranges.thread, ranges.start, ranges.end, at.thread, at.start))
     op = gather(nearest((host["kind"] == "operator").to_numpy(), host["parent"].to_numpy()), inside.astype(np.int32))
-    told = begins.select("device", told=pl.Series(op)).unique("device", keep="first")
-    rows = device.select("op", "launch", device="offset").join(told, "device", "left", maintain_order="left")
-    return device.with_columns(
-        op=rows.select(pl.when(pl.col("launch") < 0).then(pl.col("told").fill_null(NONE)).otherwise("op")).to_series()
-    )
+    op_of_device = begins.select("device", linked=pl.Series(op)).unique("device", keep="first")
+    rows = device.select("op", "launch", device="offset").join(op_of_device, "device", "left", maintain_order="left")
+    merged = pl.when(pl.col("launch") < 0).then(pl.col("linked").fill_null(NONE)).otherwise("op")
+    return device.with_columns(op=rows.select(merged).to_series())
 
 
 def _with_steps(
     steps: HostSteps, host: pl.DataFrame, launches: pl.DataFrame, device: pl.DataFrame
 ) -> tuple[pl.DataFrame, ...]:
-    """Add the step of each row: host rows by where they lie, device rows by where they were launched.
+    """Add the step of each row: for host rows by their time, for device rows by their launch.
 
-    That is the call, or the operator where no call is known.
+    The launch is the call, or the operator if no call is known.
     """
     ranges, calls = Columns.of(host), Columns.of(launches)
     range_step, call_step = steps.holding(ranges.start, ranges.end), steps.holding(calls.start, calls.end)

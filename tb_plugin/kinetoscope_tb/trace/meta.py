@@ -1,4 +1,4 @@
-"""What a trace's file says beside its events: about the recording, the job and the machine."""
+"""The metadata of a trace's file: about the recording, the job and the machine."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class WriterFingerprint:
-    """Details of the text that tell who wrote it, found in samples of it.
+    """Features of the file that identify its writer, from samples of the text.
 
     Args:
         keys: Keys of the events and of their arguments.
-        categories: Categories of events and arrows, as they are spelt.
-        forms: Ways of writing; reader/writer_fingerprint.py names them.
+        categories: Categories of events and arrows, as spelled in the file.
+        forms: Formatting features; see reader/writer_fingerprint.py.
     """
 
     keys: frozenset[str] = frozenset()
@@ -26,23 +26,22 @@ MOST_RANKS = 1 << 20
 """No job has more; a larger number is damage."""
 
 
-def clock_offset(told: Any) -> tuple[int, int] | None:
+def clock_offset(value: Any) -> tuple[int, int] | None:
     """The offset of a clock and its error in ns, as our recorder writes them; None for anything else."""
-    values = [told.get(key) for key in ("offset_ns", "error_ns")] if isinstance(told, Mapping) else []
+    values = [value.get(key) for key in ("offset_ns", "error_ns")] if isinstance(value, Mapping) else []
     numbers = [v for v in values if isinstance(v, int) and not isinstance(v, bool) and abs(v) < 2**62]
     return (numbers[0], numbers[1]) if len(numbers) == 2 else None
 
 
 @dataclass(frozen=True)
 class Meta:
-    """What the file says beside its events.
+    """The metadata of the file.
 
     Args:
         top: The top-level keys as JSON values, without traceEvents.
-        events: How many events the file holds.
+        events: Number of events in the file.
         fingerprint: Of the writer.
-        impossible: What it says of the worker's place in its job or of its clock that can't be, in words. The keys
-            themselves are null.
+        impossible: Descriptions of impossible values of the rank or the clock. The keys themselves are null.
     """
 
     top: Mapping[str, Any] = field(default_factory=dict)
@@ -56,14 +55,14 @@ class Meta:
 
     @property
     def producer(self) -> Mapping[str, Any]:
-        """What our own recorder wrote about the recording; empty for other writers."""
+        """Metadata that our recorder wrote; empty for other writers."""
         return self._mapping("kinetoscope")
 
     @property
     def clock(self) -> tuple[int, int] | None:
-        """How far the file's clock is ahead of that of the run's reference, and by how much that may be wrong, in ns.
+        """Offset of the file's clock from the run's reference clock (positive: ahead) and its error, in ns.
 
-        None where our recorder hasn't measured it.
+        None unless our recorder measured it.
         """
         return clock_offset(self.producer.get("clock"))
 
@@ -80,7 +79,7 @@ class Meta:
 
     @property
     def world_size(self) -> int | None:
-        """How many workers the job has, if the file says so."""
+        """Number of workers in the job, if the file has it."""
         for value in (self.producer.get("world_size"), self.distributed.get("world_size")):
             if isinstance(value, int) and not isinstance(value, bool):
                 return value
@@ -88,20 +87,20 @@ class Meta:
 
     @property
     def ranks(self) -> tuple[int, ...] | None:
-        """The ranks of which our recorder knew that they record this window, too; None if it doesn't tell of any."""
-        told = self.producer.get("ranks")
-        if not isinstance(told, list):
+        """The ranks that record this window, as far as our recorder knew; None if it wrote none."""
+        listed = self.producer.get("ranks")
+        if not isinstance(listed, list):
             return None
-        return tuple(rank for rank in told if isinstance(rank, int) and not isinstance(rank, bool))
+        return tuple(rank for rank in listed if isinstance(rank, int) and not isinstance(rank, bool))
 
     def has_option(self, name: str) -> bool:
-        """Whether the file says that an option of the profiler was on; torch before 2.0 says nothing of them."""
+        """Whether an option of the profiler was on, according to the file; torch before 2.0 doesn't write options."""
         options = self.producer.get("options")
         return bool(self.top.get(name) or (isinstance(options, Mapping) and options.get(name)))
 
     @property
     def rank(self) -> int | None:
-        """The worker's global rank, if the file says so."""
+        """The worker's global rank, if the file has it."""
         for value in (self.producer.get("global_rank"), self.distributed.get("rank"), self.top.get("global_rank")):
             if isinstance(value, int) and not isinstance(value, bool):
                 return value

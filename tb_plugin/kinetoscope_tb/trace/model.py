@@ -1,4 +1,4 @@
-"""The columns of a trace, and what they mean.
+"""The columns of a trace and their meaning.
 
 A `Trace` is frozen: the reader fills the recorded columns, `assemble` adds the derived ones, and nothing changes
 afterwards. Rules that hold in every frame:
@@ -20,20 +20,20 @@ from ..names.kernels import is_communication_range
 from ..names.matrix_work import FORMULAS
 from .meta import Meta
 
-LIGHTNING = "[pl]"  # how the annotations begin that PyTorch Lightning makes of its hooks and modules
+LIGHTNING = "[pl]"  # prefix of PyTorch Lightning's annotations of hooks and modules
 
 HOST_KINDS = pl.Enum(["operator", "annotation"])
 LAUNCH_KINDS = pl.Enum(["runtime", "driver"])
 DEVICE_KINDS = pl.Enum(["kernel", "memcpy", "memset"])
 ANSWERS = pl.Enum(["yes", "no", "unknown"])
 METADATA_RULE, CALL_RULE = "collective metadata", "launched by a collective"
-"""Rules of `communication_rule` that look at something else than the name."""
+"""Values of `communication_rule` that don't come from the name."""
 
-# Where an event lies in the file: what the details pane needs to show all of it.
+# Where an event is in the file: the details pane reads it there.
 PLACE = {"offset": pl.Int64, "length": pl.Int32}
 
 THREADS = {"pid": pl.String, "tid": pl.String, "process": pl.String, "name": pl.String}
-"""One row is one (pid, tid) pair that has rows; `process` and `name` are what the trace calls them, or null."""
+"""One row is one (pid, tid) pair that has rows; `process` and `name` are their names in the trace, or null."""
 
 HOST_EVENTS = {
     "name": pl.Enum,
@@ -46,15 +46,15 @@ HOST_EVENTS = {
     "fwd_thread": pl.Int64,  # of a backward operator: the thread of its forward operator
     "input_shapes": pl.Enum,  # as the file spells them
     "input_types": pl.Enum,
-    "concrete_inputs": pl.Enum,  # values of the inputs that are no tensors; of operators that multiply matrices alone
+    "concrete_inputs": pl.Enum,  # values of non-tensor inputs; only of operators that multiply matrices
     "call_stack": pl.Enum,
     "is_finished": pl.Boolean,  # false: the recording ended inside it
     **PLACE,
     # derived
-    "parent": pl.Int32,  # the range right around this one on its thread
+    "parent": pl.Int32,  # the innermost range around this one on its thread
     "depth": pl.Int16,
     "self_ns": pl.Int64,  # without direct children and runtime calls made directly
-    "is_repeat": pl.Boolean,  # the only child of a range of the same name: the same call seen twice
+    "is_repeat": pl.Boolean,  # the only child of a range of the same name: the same call recorded twice
     "step": pl.Int32,  # index into `steps`
 }
 """One row is one range on a host thread: an operator or an annotation. Order: thread, start, longest first, file."""
@@ -71,7 +71,7 @@ LAUNCHES = {
     # derived
     "host": pl.Int32,  # the innermost host event open when it began
     "op": pl.Int32,  # the innermost operator open when it began: a row of host_events
-    "step": pl.Int32,  # the step whose host interval it lies in wholly
+    "step": pl.Int32,  # the step whose host interval contains it
 }
 """One row is one runtime or driver call on a host thread. Order: thread, start, longest first, file."""
 
@@ -102,7 +102,7 @@ DEVICE_EVENTS = {
     "launch": pl.Int32,  # the call with the same correlation: a row of launches
     "op": pl.Int32,  # the operator that launched it: a row of host_events
     "is_communication": pl.Boolean,
-    "communication_rule": pl.Enum,  # what tells that it is; null where nothing does
+    "communication_rule": pl.Enum,  # the evidence that it is communication; null if it isn't
     "tensor_cores": ANSWERS,
     "step": pl.Int32,  # the step of its launch, or of its operator where no call is known
 }
@@ -115,7 +115,7 @@ MEMORY = {
     "device_type": pl.Int32,  # c10's number: 0 CPU, 1 CUDA, 12 XPU, 20 PrivateUse1
     "device": pl.Int32,
     "address": pl.Int64,
-    "bytes": pl.Int64,  # negative: released
+    "bytes": pl.Int64,  # negative: a release
     "total_allocated": pl.Int64,
     "total_reserved": pl.Int64,
     **PLACE,
@@ -164,7 +164,7 @@ SYNCS = {
     "event_id": pl.Int64,
     **PLACE,
 }
-"""One row is one wait of or for a stream, or one recorded event: on a device's axis, no work. Order: start, file."""
+"""One row is one wait of or for a stream, or one recorded event; it is not device work. Order: start, file."""
 
 COLLECTIVES = {
     "offset": pl.Int64,  # of its event in the file
@@ -187,7 +187,7 @@ COLLECTIVES = {
     "host_event": pl.Int32,  # its operator: a row of host_events, or NONE
     "device_event": pl.Int32,  # its kernel: a row of device_events, or NONE
 }
-"""One row is what one operator or kernel says of its collective (kineto 8378f0d5). Order: file."""
+"""One row is the metadata of one operator's or kernel's collective (kineto 8378f0d5). Order: file."""
 
 OTHERS = {
     "name": pl.Enum,
@@ -199,14 +199,14 @@ OTHERS = {
     **PLACE,
 }
 """One row is anything else with a time: overhead, spans, device copies of annotations, unknown
-categories. None of it is work. Order: start, file."""
+categories. None of it counts as work. Order: start, file."""
 
 COUNTERS = {
     "name": pl.Enum,
     "series": pl.Enum,
-    "process": pl.Enum,  # the pid that the counter belongs to
+    "process": pl.Enum,  # pid of the counter
     "start_ns": pl.Int64,
-    "value": pl.Float64,  # from then on; NaN: not known
+    "value": pl.Float64,  # from then on; NaN: unknown
     "offset": pl.Int64,  # of its event in the file
 }
 """One row is one number of an event of phase C. Order: process, name, series, start, file."""
@@ -220,7 +220,7 @@ STEPS = {
     "is_complete": pl.Boolean,
     "device_rows": pl.Int64,  # device events launched in it
 }
-"""One row is one step; the window is [start_ns, end_ns). trace/steps.py says how it follows."""
+"""One row is one step; the window is [start_ns, end_ns), as trace/steps.py defines it."""
 
 COLLECTED = {
     "host_events": HOST_EVENTS,
@@ -232,18 +232,30 @@ COLLECTED = {
     "syncs": SYNCS,
     "others": OTHERS,
 }
-"""The frames that the reader fills; the columns marked `derived` are what `assemble` adds."""
+"""The frames that the reader fills; `assemble` adds the columns marked `derived`."""
+
+POINTERS = {
+    "host_events": {"thread": "threads", "parent": "host_events", "step": "steps"},
+    "launches": {"thread": "threads", "host": "host_events", "op": "host_events", "step": "steps"},
+    "device_events": {"launch": "launches", "op": "host_events", "step": "steps"},
+    "memory": {"thread": "threads", "op": "host_events"},
+    "python_calls": {"thread": "threads", "parent": "python_calls"},
+    "flows": {"thread": "threads"},
+    "collectives": {"host_event": "host_events", "device_event": "device_events"},
+    "others": {"thread": "threads"},
+}
+"""Columns of each frame with row numbers of another frame, or NONE. A parent's row comes before its children's."""
 
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """Something about the recording or the file that changes what its numbers mean.
+    """A problem of the recording or the file that affects its numbers.
 
     Args:
         rule: Its id, such as `truncated`.
-        count: How many rows or places it concerns.
-        consequence: In words: what it means for the numbers, and what to do if anything can be done.
-        first_offset: The first byte of the (decompressed) file that it concerns, if it is a place in the file.
+        count: How many rows or places it affects.
+        consequence: What it means for the numbers, and what to do about it, in words.
+        first_offset: The first affected byte of the (decompressed) file, if it is a place in the file.
         level: note (good to know), warning (some numbers are off or missing), loss (data is gone).
     """
 
@@ -260,7 +272,7 @@ class Trace:
 
     Args:
         path: The file it was read from, as the user knows it.
-        origin_ns: Unix time of the origin, in nanoseconds, where the writer used that clock.
+        origin_ns: Unix time of the origin, in nanoseconds, if the writer used that clock.
         window: Start and end of the recording, in nanoseconds since the origin.
     """
 
@@ -284,7 +296,7 @@ class Trace:
 
     @property
     def common_origin_ns(self) -> int:
-        """Unix time of the origin by the clock of the run's reference, as far as it is known: the same on all ranks."""
+        """Unix time of the origin on the run's reference clock, if known: comparable across ranks."""
         return self.origin_ns - (self.meta.clock or (0, 0))[0]
 
     @property
@@ -294,17 +306,17 @@ class Trace:
 
     @property
     def kernels(self) -> pl.DataFrame:
-        """The device events that are kernels, communication among them: a copy, which may be large."""
+        """The device events that are kernels, including communication: a copy, which may be large."""
         return self.device_events.filter(pl.col("kind") == "kernel")
 
     def holds(self, part: str) -> bool:
         """Whether a frame, or `ops` or `kernels`, has any row.
 
-        `communication`: whether the device or the host communicates with other ranks;
-        `stacks`: whether anything tells the Python calls around an operator; `modules`: around which modules' calls;
-        `work`: any range or call of the host or row of a device; `copies`: any device row that is no kernel;
+        `communication`: device or host communication with other ranks;
+        `stacks`: Python calls around operators; `modules`: calls of modules;
+        `work`: any host range, call or device row; `copies`: any device row that isn't a kernel;
         `graphs`: any launch of a CUDA or HIP graph;
-        `matrix_work`: any operator whose operations can be counted.
+        `matrix_work`: any operator whose FLOPs can be counted.
         """
         if part == "communication":
             ranges = self.host_events["name"].unique().cast(pl.String).to_list()

@@ -1,4 +1,4 @@
-"""Rows of a trace's frames by the values in them: what a row of a view is resolved to."""
+"""Rows of a trace's frames by their values, to resolve rows of a view to events."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .model import Trace
 Key = Mapping[str, Any]
 """The values of the key columns of a view's row; None where a value is missing."""
 Events = Mapping[str, NDArray[np.integer]]
-"""Rows of a trace's frames by the name of the frame; a negative row is none."""
+"""Row numbers by the name of the trace's frame; negative numbers are ignored."""
 
 
 def is_equal(values: pl.Series, value: Any) -> NDArray[np.bool_]:
-    """Whether each value is this one; none is None."""
+    """Whether each value equals `value`; nothing equals None."""
     if value is None:
         return np.zeros(values.len(), bool)
-    # As an expression, which also compares with a number that is too large for the column.
+    # An expression can also compare with a number that is too large for the column.
     return values.to_frame("value").select(pl.col("value") == pl.lit(value))["value"].fill_null(value=False).to_numpy()
 
 
 def rows_where(frame: pl.DataFrame, **values: Any) -> NDArray[np.int32]:
-    """The rows of a frame that have these values; None is a missing one, which a number has as NONE."""
+    """The rows of a frame with these values; None matches missing values, which are NONE in integer columns."""
     predicates = [pl.lit(value=True)]
     for name, value in values.items():
         is_text = isinstance(frame.schema[name], pl.Enum)
@@ -41,13 +41,13 @@ def rows_where(frame: pl.DataFrame, **values: Any) -> NDArray[np.int32]:
 
 
 def has_op(trace: Trace, frame: pl.DataFrame, name: str | None) -> NDArray[np.bool_]:
-    """Of each row whether its operator has this name; None: whether its operator is unknown."""
+    """Whether each row's operator has this name; None: whether its operator is unknown."""
     op = frame["op"].to_numpy()
     return op < 0 if name is None else (texts(trace.host_events["name"], op) == name).fill_null(value=False).to_numpy()
 
 
 def device_work(trace: Trace, key: Key) -> Events:
-    """The work of a device, or of one of its streams; with a step, what overlaps the step's window."""
+    """The work of a device, or of one of its streams; with a step, only rows that overlap its window."""
     place = {name: key[name] for name in ("device", "stream") if key.get(name) is not None}
     rows, events = rows_where(trace.device_events, **place), trace.device_events
     if key.get("step") not in (None, "all"):

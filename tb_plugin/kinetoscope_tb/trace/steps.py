@@ -1,7 +1,7 @@
-"""Steps: from when to when each lasts, and which of them the recording cut off.
+"""Steps: when each begins and ends, and which of them the recording cut off.
 
-The host says when a step begins and ends (ProfilerStep#N); its device work goes on behind. So a step's window ends with
-the work that was launched inside it, and begins no earlier than the window before it ended.
+The host marks when a step begins and ends (ProfilerStep#N), and its device work may run later. So a step's window ends
+with the work that was launched inside it, and begins no earlier than the previous window ended.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from .model import STEPS
 
 Ints = NDArray[np.int64]
 _ROWS_AT_ONCE = 1 << 18
-FEWEST_DEVICE_ROWS = 0.8  # of the step before: with fewer, the last step's device work was cut off
+FEWEST_DEVICE_ROWS = 0.8  # × those of the previous step: with fewer, the last step's device work was cut off
 
 
 @dataclass(frozen=True)
 class HostSteps:
-    """What the host says of the steps, in order of time; `names` is ("all",) where it says nothing."""
+    """The steps that the host marked, in order of time; `names` is ("all",) if none were marked."""
 
     names: tuple[str, ...]
     start: Ints
@@ -31,14 +31,14 @@ class HostSteps:
     is_cut: NDArray[np.bool_]
 
     def holding(self, start: Ints, end: Ints) -> NDArray[np.int32]:
-        """Return for each range the step whose host interval it lies in wholly, or NONE."""
-        found = np.empty(start.size, np.int32)
-        for first in range(0, start.size, _ROWS_AT_ONCE):  # else the arrays in between outweigh the columns
+        """Return for each range the step whose host interval contains it, or NONE."""
+        steps = np.empty(start.size, np.int32)
+        for first in range(0, start.size, _ROWS_AT_ONCE):  # bounds the memory of temporary arrays
             some = slice(first, first + _ROWS_AT_ONCE)
             step = (np.searchsorted(self.start, start[some], "right") - 1).astype(np.int32)
             inside = (step >= 0) & (end[some] <= gather(self.end, step, NONE))
-            found[some] = np.where(inside, step, NONE)
-        return found
+            steps[some] = np.where(inside, step, NONE)
+        return steps
 
 
 def host_steps(host: pl.DataFrame, everything: tuple[int, int], window_end: int | None) -> HostSteps:
@@ -47,7 +47,7 @@ def host_steps(host: pl.DataFrame, everything: tuple[int, int], window_end: int 
     Args:
         host: Host events with name, kind, thread, start_ns, dur_ns, is_finished.
         everything: Start of the earliest and end of the latest operator, annotation, runtime call or device row.
-        window_end: End of the recording, where the file says it.
+        window_end: End of the recording, if the file has it.
     """
     is_step = map_categories(host["name"], lambda name: step_number(name) is not None)
     rows = host.filter(pl.Series(is_step) & (pl.col("kind") == "annotation"))
@@ -69,7 +69,7 @@ def step_windows(steps: HostSteps, device: pl.DataFrame, launched: Ints) -> pl.D
     """Return the steps frame (model.STEPS).
 
     Args:
-        steps: What the host says.
+        steps: The marked steps.
         device: Device events with device, stream, start_ns, dur_ns, and the step that launched each, or NONE.
         launched: When the call that launched each of them began, or NONE.
     """
@@ -85,7 +85,7 @@ def step_windows(steps: HostSteps, device: pl.DataFrame, launched: Ints) -> pl.D
     for i in range(n):
         start[i] = max(steps.start[i], reached)
         end[i] = reached = max(steps.end[i], last[i], start[i])
-    columns = (steps.names, steps.start, steps.end, start, end, ~steps.is_cut & ~_lacks_device_work(rows), rows)
+    columns = (steps.names, steps.start, steps.end, start, end, ~steps.is_cut & ~_is_missing_device_work(rows), rows)
     return pl.DataFrame(dict(zip(STEPS, columns, strict=True)), schema=STEPS)
 
 
@@ -104,12 +104,12 @@ def _tail_end(device: pl.DataFrame, launched: Ints, begin: int) -> int:
     return int(ends.max(initial=begin))
 
 
-def _lacks_device_work(rows: Ints) -> NDArray[np.bool_]:
+def _is_missing_device_work(rows: Ints) -> NDArray[np.bool_]:
     """Which of the last steps have no device work, or too little, because the recording ended before it ran."""
-    lacking = np.zeros(rows.size, bool)
+    is_missing = np.zeros(rows.size, bool)
     with_work = np.flatnonzero(rows)
     if with_work.size:
         last = with_work[-1]
-        lacking[last + 1 :] = True
-        lacking[last] = last > 0 and rows[last] < FEWEST_DEVICE_ROWS * rows[last - 1]
-    return lacking
+        is_missing[last + 1 :] = True
+        is_missing[last] = last > 0 and rows[last] < FEWEST_DEVICE_ROWS * rows[last - 1]
+    return is_missing

@@ -1,9 +1,9 @@
-"""The views, in the order of the page. To add one: write a module in a folder below, and name it in a list.
+"""The views, in the order of the page. To add one: write a module in a folder below, and add its name to a list here.
 
 overview, host, device, memory   functions of one trace
-distributed                      functions of all recordings of a span or a run
+distributed                      functions of all traces of a span or a run
 
-Then `make docs` and `make golden` write what is made from it. All else reads what its `VIEW` says.
+Then `make docs` and `make golden` regenerate what depends on it. Everything else reads its `VIEW`.
 """
 
 from importlib import import_module
@@ -12,7 +12,11 @@ from ..view import View
 
 
 def _views(*modules: str) -> dict[str, View]:
-    """The view that each module defines, by its id."""
+    """The view of each module, by its id.
+
+    Modules are listed by name, not imported by statements: import statements are sorted, so the order of the page would
+    need a second list, and a new view a second line. Loading isn't lazy: all views are imported with this package.
+    """
     views: list[View] = [import_module(f".{module}", __name__).VIEW for module in modules]
     return {view.id: view for view in views}
 
@@ -23,7 +27,7 @@ VIEWS = _views(
     "overview.steps",
     "overview.critical_path",
     "overview.critical_path_names",
-    "overview.critical_path_stretches",
+    "overview.critical_path_segments",
     "overview.environment",
     "overview.health",
     "host.operators",
@@ -60,7 +64,7 @@ RUN_VIEWS = _views(
     "distributed.stragglers",
     "distributed.path_across_ranks",
     "distributed.path_by_rank",
-    "distributed.path_across_ranks_stretches",
+    "distributed.path_across_ranks_segments",
     "distributed.communication",
     "distributed.links",
     "distributed.collectives",
@@ -70,6 +74,6 @@ RUN_VIEWS = _views(
     "distributed.clocks",
     "distributed.run_health",
 )
-"""What is a function of all recordings of a span or a run, instead of one."""
+"""Views of all traces of a span or a run, not of one trace."""
 
 EVERY_VIEW = {**VIEWS, **RUN_VIEWS}

@@ -50,7 +50,7 @@ def test_without_a_place_of_its_own_code_is_kept_among_the_temporary_files(insta
     temporary.mkdir()
     first, second = run(installed, temporary), run(installed, temporary)
     assert (first.stdout, second.stdout) == ("[0, 0] 0\n", "[0, 0] 1\n"), first.stderr
-    assert first.stderr.count("so compiled code is kept in") == 1
+    assert first.stderr.count("so compiled code is cached in") == 1
     (folder,) = temporary.iterdir()
     assert folder.stat().st_mode & 0o777 == 0o700
     assert next(folder.rglob("*.nbi"), None)
@@ -60,7 +60,7 @@ def test_without_a_place_of_its_own_code_is_kept_among_the_temporary_files(insta
 def test_where_nothing_can_be_written_at_all_it_works_all_the_same(installed, tmp_path):
     found = run(installed, tmp_path, NOWHERE)
     assert found.stdout == "[0, 0] 0\n", found.stderr
-    assert found.stderr.count("each start compiles anew") == 1
+    assert found.stderr.count("each start compiles again") == 1
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Rules: what they mean, what breaks them, and what is no rule."""
+"""Rules: what they mean, what breaks them, and what isn't a rule."""
 
 import pytest
 
@@ -41,9 +41,9 @@ def test_a_rule_names_a_view_a_column_a_row_and_limits(text, expected):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("step", "is no rule"),
-        ("step>fast", "is no rule"),
-        (">5%", "is no rule"),
+        ("step", "isn't a rule"),
+        ("step>fast", "isn't a rule"),
+        (">5%", "isn't a rule"),
         ("step>5MiB", "mean_ns is a duration; give the limit in its unit or in %"),
         ("operators.device_self_ns>5", "give the limit in its unit"),
         ("operators.nothing>5%", "name a column of 'operators'"),

@@ -7,15 +7,15 @@ import polars as pl
 from kinetoscope_tb.critical_path import sync_edges
 from kinetoscope_tb.views.overview.critical_path import critical_path
 from kinetoscope_tb.views.overview.critical_path_names import critical_path_names
-from kinetoscope_tb.views.overview.critical_path_stretches import critical_path_stretches
+from kinetoscope_tb.views.overview.critical_path_segments import critical_path_segments
 from support.build import TraceBuilder, same
 
 US = 1_000
 
 
 def path(builder):
-    """(part, name, start, duration) of each stretch, in order of time."""
-    found = critical_path_stretches(builder.build()).sort("step", "start_ns")
+    """(part, name, start, duration) of each segment, in order of time."""
+    found = critical_path_segments(builder.build()).sort("step", "start_ns")
     return found.select("part", "name", pl.col("start_ns") // US, pl.col("dur_ns") // US).rows()
 
 
@@ -47,20 +47,20 @@ def test_a_step_without_a_device_is_what_its_thread_does():
     ]
 
 
-def test_a_stretch_names_the_python_call_that_lasts_all_of_it():
+def test_a_segment_names_the_python_call_that_lasts_all_of_it():
     builder = built(
         ("op", "aten::mm", 30, 10), ("python", "train.py(1): loop", 0, 100), ("python", "a.py(2): f", 5, 20)
     )
     us(builder, "python", "b.py(3): g", 45, 55)
-    stretches = critical_path_stretches(builder.build()).sort("start_ns")
+    segments = critical_path_segments(builder.build()).sort("start_ns")
     calls = ["train.py(1): loop", "train.py(1): loop", "train.py(1): loop"]
-    assert stretches["python"].to_list() == calls
-    assert stretches["name"].to_list() == ["ProfilerStep#1", "aten::mm", "ProfilerStep#1"]
+    assert segments["python"].to_list() == calls
+    assert segments["name"].to_list() == ["ProfilerStep#1", "aten::mm", "ProfilerStep#1"]
     with_outer = built(
         ("python", "train.py(1): loop", 0, 100), ("python", "b.py(3): g", 10, 80), ("op", "aten::mm", 30, 10)
     )
     with_outer.annotation("part", 10 * US, 60 * US)
-    assert critical_path_stretches(with_outer.build()).sort("start_ns")["python"].to_list()[1:4] == ["b.py(3): g"] * 3
+    assert critical_path_segments(with_outer.build()).sort("start_ns")["python"].to_list()[1:4] == ["b.py(3): g"] * 3
 
 
 def test_a_device_that_is_behind_is_followed_back_to_the_launch_that_it_waited_for():
@@ -97,7 +97,7 @@ def test_the_host_waits_in_a_call_until_the_device_has_finished():
     assert path(builder)[2:] == [
         ("launch latency", "a", 15, 5),
         ("computation", "a", 20, 60),
-        ("synchronisation", "cudaStreamSynchronize", 80, 5),
+        ("synchronization", "cudaStreamSynchronize", 80, 5),
         ("between operators", "ProfilerStep#1", 85, 15),
     ]
 
@@ -118,13 +118,13 @@ def test_a_stream_that_was_told_to_wait_follows_the_other_one():
         ("launch", 24, 4, 2),
         ("kernel", "ncclDevKernel_AllReduce", 109, 60, 2, {"stream": 20}),
     )
-    stretches = critical_path_stretches(builder.build()).sort("start_ns")
+    segments = critical_path_segments(builder.build()).sort("start_ns")
     assert path(builder)[3:] == [
         ("computation", "a", 16, 90),
         ("between rows", "ncclDevKernel_AllReduce", 106, 3),
         ("device communication", "ncclDevKernel_AllReduce", 109, 60),
     ]
-    assert stretches["is_inferred"].to_list() == [False] * 4 + [True, False]
+    assert segments["is_inferred"].to_list() == [False] * 4 + [True, False]
 
 
 def test_a_row_that_began_just_when_another_stream_s_ended_waited_for_it():
@@ -176,7 +176,7 @@ def test_a_launch_that_finds_its_stream_s_queue_full_waits_for_the_device():
     for number, at in ((1, 3), (2, 50), (3, 97)):
         us(builder, "kernel", f"k{number}", at, 46 if number < 3 else 1, number)
     with patch.object(sync_edges, "FULL_QUEUE", 1):
-        waited = critical_path_stretches(builder.build()).filter(pl.col("reason") == "the stream's queue was full")
+        waited = critical_path_segments(builder.build()).filter(pl.col("reason") == "the stream's queue was full")
     assert waited.select("name", pl.col("start_ns") // US).rows() == [("cudaLaunchKernel", 50)]
 
 
@@ -185,7 +185,7 @@ def test_parts_of_steps_and_what_they_would_save():
     same(
         critical_path(builder.build(), percent="50"),
         """
-        step  part               place   path_ns  mean_ns  stretches  saved_ns
+        step  part               place   path_ns  mean_ns  segments  saved_ns
         all   computation        device  105000   105000   1          20000
         all   between operators  host    10000    10000    1          5000
         all   runtime call       host    5000     5000     1          2500

@@ -26,10 +26,10 @@ def test_a_run_with_every_rank_has_no_problem():
     ("verdicts", "words"),
     [
         ([a_verdict(1, size=4), a_verdict(2, size=4)], "Span 5: of 4 ranks 2 left no trace: rank 0, rank 3."),
-        ([a_verdict(0), a_verdict(0), a_verdict(1)], "Span 5: more than one file says that it is rank 0."),
+        ([a_verdict(0), a_verdict(0), a_verdict(1)], "Span 5: more than one file claims to be rank 0."),
         (
             [a_verdict(0, size=2), a_verdict(1, size=4)],
-            "The files say that the job has 2, 4 ranks: traces of different jobs are in one run.",
+            "The files disagree on the number of ranks (2, 4): traces of different jobs are in one run.",
         ),
         (
             [a_verdict(0), a_verdict(1, base_ns=1_700_000_004 * S)],

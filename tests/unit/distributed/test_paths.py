@@ -19,7 +19,7 @@ def path(run, **given):
 
 def adds_up(run):
     paths = Paths.of(run)
-    each = paths.stretches.group_by("step").agg(pl.col("dur_ns").sum())
+    each = paths.segments.group_by("step").agg(pl.col("dur_ns").sum())
     return dict(each.rows()) == dict(enumerate(paths.steps["total_ns"]))
 
 
@@ -35,7 +35,7 @@ def test_the_straggler_carries_the_path_and_speeding_it_up_saves_until_the_next_
 def test_the_picture_of_ranks_and_steps_holds_all_of_the_path_but_its_transfers():
     run = run_of(simulated(Truth(late={(2, None): 5_000_000}, missing=(1,))))
     paths, frame = Paths.of(run), RUN_VIEWS["path_by_rank"].run(run)
-    of_all = paths.stretches.filter(pl.col("part") == PARTS.index("transfer"))["dur_ns"].sum()
+    of_all = paths.segments.filter(pl.col("part") == PARTS.index("transfer"))["dur_ns"].sum()
     assert frame["path_ns"].sum() + of_all == paths.steps["total_ns"].sum()
     assert frame.height == 3 * 6
     assert frame.filter(pl.col("path_frac") > 0.8)["worker"].to_list() == ["rank2"] * 6
@@ -45,7 +45,7 @@ def test_the_picture_of_ranks_and_steps_holds_all_of_the_path_but_its_transfers(
 def test_those_who_wait_for_the_straggler_would_save_nothing():
     run = run_of(simulated(Truth(late={(2, None): 5_000_000})))
     paths = Paths.of(run)
-    assert [int(paths.saved_in_legs(None, rank, 100).max()) for rank in (0, 1, 3)] == [0, 0, 0]
+    assert [int(paths.saved_in_segments(None, rank, 100).max()) for rank in (0, 1, 3)] == [0, 0, 0]
 
 
 def test_a_slow_link_is_transfer_of_its_group():
@@ -61,7 +61,7 @@ def test_a_slow_link_is_transfer_of_its_group():
 def test_a_late_rank_of_another_group_is_followed_over_two_collectives():
     groups = (("tp", (0, 1)), ("dp", (1, 2)))
     run = run_of(simulated(Truth(ranks=3, groups=groups, late={(0, None): 8_000_000}, noise=0.0, jitter_ns=0)))
-    frame = RUN_VIEWS["path_across_ranks_stretches"].run(run, step="0")
+    frame = RUN_VIEWS["path_across_ranks_segments"].run(run, step="0")
     told = frame.filter(pl.col("part") != "before the step").select("worker", "part", "until").rows()
     assert told == [
         ("rank0", "computation", "all_reduce #0, tp · ranks 0-1"),
@@ -144,7 +144,7 @@ def of_a_pipeline(rank, ahead, since=1.0):
 def test_a_receive_leads_to_the_rank_that_sends_late():
     members = [Member(f"rank{r}", "1", 0, of_a_pipeline(r, ahead)) for r, ahead in enumerate((0, 700_000))]
     run = Ranks("r", tuple(members))
-    frame = RUN_VIEWS["path_across_ranks_stretches"].run(run, step="2")
+    frame = RUN_VIEWS["path_across_ranks_segments"].run(run, step="2")
     assert frame.select("worker", "part", "dur_ns").rows() == [
         ("rank0", "computation", 8 * MS),
         ("rank1", "transfer", 1_500_000),
@@ -152,13 +152,13 @@ def test_a_receive_leads_to_the_rank_that_sends_late():
         ("rank0", "transfer", MS),
     ]
     paths = Paths.of(run)
-    assert paths.saved_in_legs(0, 0, 50).tolist() == [4 * MS] * 4  # the receive began at 1 ms
-    assert paths.saved_in_legs(0, 0, 100).tolist() == [7 * MS] * 4
+    assert paths.saved_in_segments(0, 0, 50).tolist() == [4 * MS] * 4  # the receive began at 1 ms
+    assert paths.saved_in_segments(0, 0, 100).tolist() == [7 * MS] * 4
 
 
 def test_a_receive_that_began_after_its_send_stays_where_it_is():
     run = Ranks("r", tuple(Member(f"rank{r}", "1", 0, of_a_pipeline(r, 0, since=8.5)) for r in range(2)))
-    frame = RUN_VIEWS["path_across_ranks_stretches"].run(run, step="2")
+    frame = RUN_VIEWS["path_across_ranks_segments"].run(run, step="2")
     assert frame.select("worker", "part", "dur_ns").rows()[:2] == [
         ("rank1", "computation", 8_500_000),
         ("rank1", "collective", MS),

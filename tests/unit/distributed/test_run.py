@@ -265,9 +265,9 @@ def test_a_real_run_agrees_with_an_obvious_recomputation():
         + run.steps["idle_ns"]
     ).to_list() == run.steps["total_ns"].to_list()
     paths = Paths.of(run)
-    assert paths.steps["total_ns"].to_list() == [paths.stretches["dur_ns"].sum()]
-    each = paths.stretches.unique("number", maintain_order=True)
+    assert paths.steps["total_ns"].to_list() == [paths.segments["dur_ns"].sum()]
+    each = paths.segments.unique("number", maintain_order=True)
     late = each.filter(pl.col("part") == PARTS.index("before the step"))
     begins = run.on_one_clock(run.steps, "start_ns")
     waited = begins[late["member"][0]] - begins[paths.steps["member"][0]]
-    assert abs(late["stretch_ns"][0] - waited) < 100_000  # clocks are told, stretches are counted
+    assert abs(late["segment_ns"][0] - waited) < 100_000  # clocks are told, segments are counted

@@ -18,8 +18,8 @@ def test_the_straggler_is_named_with_how_much_how_often_and_who_waits():
     assert row["title"] == "Rank 2 is slow: each step waits 5 ms for it."
     assert row["evidence"] == (
         "Without waiting it takes 16.7 ms for a step, the others typically 11.7 ms; in 6 of 6 steps it exceeds them by "
-        "more than 333.6 µs, the threshold. Of the typical difference 5 ms is computation. For it 3 ranks typically "
-        "wait 5 ms per step."
+        "more than 333.6 µs, the threshold. Of the typical difference 5 ms is computation. 3 ranks typically wait "
+        "5 ms per step for it."
     )
     assert row["saving_ns"] == 5_000_000
     assert abs(row["saving_frac"] - 5 / 16.678) < 1e-3
@@ -31,19 +31,19 @@ def test_a_straggler_that_is_one_in_each_recording_is_said_to_be():
     (row,) = said(Ranks("r", tuple(members)))
     assert row["filter"] == "rank1"
     assert "in 15 of 15 steps" in row["evidence"]
-    assert "It is so in 3 of 3 recordings." in row["evidence"]
+    assert "This holds in 3 of 3 traces." in row["evidence"]
 
 
 def test_single_slow_steps_are_no_slow_rank():
     (row,) = said(run_of(simulated(Truth(ranks=8, steps=10, late={(3, 4): 6_000_000}))))
     assert row["rule"] == "slow_at_times"
-    assert row["title"] == "No rank is slow all the time; rank 3 stands out in 1 step."
+    assert row["title"] == "No rank is slow all the time; rank 3 is slow in 1 step."
 
 
 def test_missing_ranks_and_too_few_steps_are_said():
     (row,) = said(run_of(simulated(Truth(ranks=4, missing=(3,)))))
     assert row["rule"] == "no_straggler"
-    assert row["evidence"].endswith("Of rank 3 there is no recording: whether it is slow isn't known.")
+    assert row["evidence"].endswith("Rank 3 has no trace and may be slow too.")
     assert said(run_of(simulated(Truth(ranks=2, steps=2))))[0]["rule"] == "unknown"
 
 

@@ -165,7 +165,7 @@ def test_ranks_that_were_not_to_record_are_not_missing():
     rows = RUN_VIEWS["run_health"].run(run).select("rule", "level", "count").rows()
     assert rows == [("missing_ranks", "loss", 1), ("ranks_not_chosen", "note", 2)]
     problems = dict(RUN_VIEWS["topology"].run(run).select("rank", "problem").rows())
-    assert problems[3] == "There is no recording of it."
+    assert problems[3] == "It has no trace."
     assert problems[1] == problems[4] == "The program chose not to record it."
 
 

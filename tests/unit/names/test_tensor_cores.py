@@ -381,7 +381,7 @@ def test_kernels_whose_name_tells_nothing(name):
     ("pattern", "names"),
     [
         *((part, YES) for part in parts(table.USES)),
-        *((part, NO) for part in parts([*table.BESIDE, *table.NEVER])),
+        *((part, NO) for part in parts([*table.NO_MATH, *table.NEVER])),
         *((f"(?i:{part})", NO) for part in parts(table.MOVES)),
         *((f"(?i:{part})", UNKNOWN) for part in parts([table.PRODUCTS])),
     ],

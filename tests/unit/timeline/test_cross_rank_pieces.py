@@ -57,7 +57,7 @@ def fail_unless_whole(run, stretches, pieces):
     Of a segment that began before the step did, summaries tell its parts as a whole alone.
     """
     paths = Paths.of(run)
-    parts = paths.stretches.with_columns(stretch=pl.struct("step", "number").rle_id().cast(pl.Int64))
+    parts = paths.segments.with_columns(stretch=pl.struct("step", "number").rle_id().cast(pl.Int64))
     merged_graph, rows = paths.merged_graph, paths.steps["row"]
     assert [piece["first"] for piece in pieces] == [piece["last"] for piece in pieces]
     checked = 0
@@ -134,7 +134,7 @@ def test_what_the_path_lacks_is_said():
     unread = [Member(f"rank{rank}", "1", 0, None, "it is no trace.") for rank in (9, 10, 11, 12, 13)]
     broken = Ranks("r", (*run.members, *unread))
     assert PathSegments.of(broken).notes[0] == "rank9 is left out: it is no trace."
-    assert PathSegments.of(broken).notes[3] == "2 more are left out: Run health says why."
+    assert PathSegments.of(broken).notes[3] == "2 more are left out; see Run health."
     assert stretches.member("rank2", "1") == 1
     assert PathSegments.of(broken).member("rank9", "1") is None
 

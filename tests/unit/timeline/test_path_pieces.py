@@ -64,7 +64,7 @@ def test_short_ones_of_a_thread_are_told_as_the_longest_of_them(drawn):
             {"view": "critical_path_names", "name": "aten::mm", "part": "all"},
             ["aten::mm", "cudaLaunchKernel", "gemm"],
         ),
-        ({"view": "critical_path_stretches", "step": "1", "start_ns": 10}, ["aten::mm"]),
+        ({"view": "critical_path_segments", "step": "1", "start_ns": 10}, ["aten::mm"]),
     ],
 )
 def test_rows_of_the_path_s_views_lead_to_what_they_run_in(built, row, names):

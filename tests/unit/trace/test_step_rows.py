@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from kinetoscope_tb.measures.time.step_subset import POINTERS, counted_steps, has_steps, rows_of_steps, windows_of_steps
+from kinetoscope_tb.measures.time.step_subset import counted_steps, has_steps, rows_of_steps, windows_of_steps
 from kinetoscope_tb.trace import model
 from support.build import TraceBuilder
 
@@ -75,6 +75,6 @@ def test_counted_are_the_complete_steps_or_all():
 
 
 def test_every_column_that_points_to_a_row_is_known():
-    pointing = {"parent", "step", "host", "op", "launch", "host_event", "device_event"}
+    pointing = {"thread", "parent", "step", "host", "op", "launch", "host_event", "device_event"}
     for name, columns in {**model.COLLECTED, "collectives": model.COLLECTIVES}.items():
-        assert set(POINTERS.get(name, {})) == pointing & set(columns), name
+        assert set(model.POINTERS.get(name, {})) == pointing & set(columns), name

@@ -45,7 +45,7 @@ def test_a_product_of_a_matrix_with_few_columns_is_bound_by_memory():
     [
         (TENSOR, "tf32", 494.7e12, None),
         (PLAIN, "fp32", 66.9e12, None),
-        (SILENT, "fp32", None, "Its kernels' names don't say whether they use tensor cores"),
+        (SILENT, "fp32", None, "Whether its kernels use tensor cores"),
     ],
 )
 def test_the_peak_of_float_is_that_of_the_units_in_use(kernel, dtype, peak, said):
@@ -111,7 +111,7 @@ def test_a_product_of_narrow_numbers_may_have_a_wider_result():
     assert (found["dtype"], found["work_bytes"]) == ("fp8", 16 * 32 + 32 * 8 + 2 * 16 * 8)
     found = row(recorded("aten::_scaled_mm", [[16, 32], [32, 8]], ["c10::Float8_e4m3fn"] * 2))
     assert found["work_bytes"] is None
-    assert found["why_unknown"] == "The size of its result's numbers isn't recorded."
+    assert found["why_unknown"] == "The number format of its output isn't recorded."
     assert found["achieved_flop_per_s"] == 2 * 16 * 32 * 8 * 1e6
 
 
@@ -124,7 +124,7 @@ def test_a_product_of_narrow_numbers_may_have_a_wider_result():
         ("aten::mm", [[], [4, 5]], None, "The recorded shapes don't fit"),
         ("aten::mm", [[2**40, 2**40], [2**40, 2**40]], None, "The recorded shapes don't fit"),
         ("aten::convolution", [X, W, [8]], None, "Stride and padding weren't recorded"),
-        ("aten::convolution_backward", [OUT, X, W], None, "Which gradients were asked for wasn't recorded"),
+        ("aten::convolution_backward", [OUT, X, W], None, "The required gradients weren't recorded"),
         (f"{SDPA}flash_attention", [Q, Q, Q], None, "Whether attention was causal wasn't recorded."),
     ],
 )
@@ -147,7 +147,7 @@ def test_a_recording_of_the_host_has_its_time_and_no_peak():
         operator_efficiency(TraceBuilder().op("aten::mm", 0, 512, **args).build()),
         """
         name      device  calls  time_ns  achieved_flop_per_s  roof_frac  why_unknown
-        aten::mm  -       1      512      2000000000.0         -          It ran on the host, of which no peak is known.
+        aten::mm  -       1      512      2000000000.0         -          It ran on the host, whose peak is unknown.
         """,
     )
 
@@ -160,7 +160,7 @@ def test_calls_whose_kernels_were_lost_stand_apart():
         """
         device  calls  time_ns  achieved_flop_per_s  why_unknown
         0       1      1000     1024000000.0         -
-        -       1      -        -                    Its calls launched nothing on a device that was recorded.
+        -       1      -        -                    Its calls launched no recorded device work.
         """,
     )
 

@@ -1,1 +1,1 @@
-"""Clocks of ranks: estimated from the ends of collectives (estimate), and the offset that all views use (offsets)."""
+"""Clocks of ranks: estimates from the ends of collectives (estimate), and the offsets that all views use (offsets)."""

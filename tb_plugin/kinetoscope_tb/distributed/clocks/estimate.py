@@ -1,14 +1,13 @@
-"""How far the clocks of ranks are apart, told from collectives that end on all of their ranks at about the same time.
+"""Offsets between the clocks of ranks, estimated from collectives that end on all ranks at about the same time.
 
-Each rank's time t is t + shift (+ drift × t) on the common axis; each collective c ends there at one unknown time. The
-shifts that leave the least between both are found by least squares, over and over with less weight for ends that stay
-far off (Tukey's biweight), so that some collectives which end raggedly move nothing. The collectives' own ends are
-eliminated, so what is solved is as large as the number of clocks; and it is solved by conjugate gradients, which never
-write down the equations: of a thousand ranks that takes a moment.
+Each rank's time t is t + shift (+ drift × t) on the common axis; each collective ends there at one unknown time. The
+shifts are found by iteratively reweighted least squares with less weight for outliers (Tukey's biweight), so that
+collectives with ragged ends have no influence. The collectives' own ends are eliminated, so there are as many unknowns
+as clocks; conjugate gradients solve them without storing the matrix: a thousand ranks take a moment.
 
-Collectives that run on the host (gloo) end when the system lets a thread run, milliseconds apart: there ranks of one
-machine are taken to share its clock, and only machines are set against each other. Ranks that no chain of collectives
-ties together are put beside each other by their wall clocks.
+Collectives on the host (gloo) end when the system schedules a thread, milliseconds apart: there, ranks of one machine
+are assumed to share its clock, and only machines are compared. Ranks that no chain of collectives connects are aligned
+by their wall clocks.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...names.collectives import SYNCHRONISING
+from ...names.collectives import SYNCHRONIZING
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -32,7 +31,7 @@ MOST_ENDS = 1 << 20
 _ROUNDS = 8
 _TUKEY = 4.685  # × the scale: 95 % as good as plain least squares on Gaussian noise
 _LITTLE = 1e-10
-_EXACT = 1e-11  # of what is left to solve
+_EXACT = 1e-11  # of the initial residual
 _STANDS_OUT = 5.0  # standard errors of a slope
 _SCALE = 1.4826  # from the median of absolute deviations to a standard deviation
 
@@ -41,16 +40,16 @@ CLOCKS = {
     "shift_ns": pl.Int64,  # to add to its times, for the axis of the first member
     "drift": pl.Float64,  # how much its clock runs slow: ns per ns, around `middle_ns`
     "middle_ns": pl.Int64,  # of its own times
-    "collectives": pl.Int64,  # how many told it
-    "residual_ns": pl.Float64,  # the median distance of its ends from the common ones; null: no collective tells
+    "collectives": pl.Int64,  # number of collectives in the estimate
+    "residual_ns": pl.Float64,  # the median distance of its ends from the common ones; null: no collectives
     "error_ns": pl.Float64,  # three standard errors of the shift
-    "island": pl.Int32,  # members of one are tied together by collectives
+    "island": pl.Int32,  # members of one are connected by collectives
 }
 
 
 @dataclass(frozen=True)
 class _Ends:
-    """Ends of collectives: by which clock, of which collective, and when in its time; of each collective its group."""
+    """Ends of collectives: the clock, the collective and the clock's time of each; and the group of each collective."""
 
     clock: Rows
     match: Rows
@@ -60,12 +59,12 @@ class _Ends:
 
     @property
     def matches(self) -> int:
-        """How many collectives."""
+        """Number of collectives."""
         return self.group.size
 
     @cached_property
     def sync_points(self) -> tuple[Rows, Rows, Rows]:
-        """(clock, collective) of each pair that there is, once, and of each end which one it is."""
+        """(clock, collective) of each pair that occurs, and the pair's number of each end."""
         pairs, of_end = np.unique(self.match * max(1, self.clocks) + self.clock, return_inverse=True)
         match, clock = np.divmod(pairs, max(1, self.clocks))
         return clock, match, of_end
@@ -82,7 +81,7 @@ class _Ends:
 
 @dataclass(frozen=True)
 class _Fit:
-    """Shifts, drifts, three standard errors of each shift, and how far each end is from its collective's common one."""
+    """Shifts, drifts, three standard errors of each shift, and each end's distance from its collective's common end."""
 
     shift: Floats
     drift: Floats
@@ -96,7 +95,7 @@ def clocks(calls: pl.DataFrame, origin_ns: Sequence[int], machine: Sequence[str 
     Args:
         calls: CALLS with `member` and `match`.
         origin_ns: Unix time of each member's origin.
-        machine: Whose clock each member is known to share; None: it has one of its own.
+        machine: Name of the machine whose clock each member shares; None: it has its own clock.
     """
     unit, base = _units(origin_ns, machine)
     member, ends = _ends(calls, unit, base)
@@ -104,7 +103,7 @@ def clocks(calls: pl.DataFrame, origin_ns: Sequence[int], machine: Sequence[str 
     fit = _fit(ends, island)
     wall = np.array([origin - origin_ns[0] for origin in origin_ns], np.int64)
     first = np.full(ends.clocks, len(origin_ns))
-    np.minimum.at(first, unit, np.arange(unit.size))  # the member whose times are those of the clock
+    np.minimum.at(first, unit, np.arange(unit.size))  # the member whose times the clock has
     residuals = pl.DataFrame({"member": member, "residual": np.abs(fit.residual)})
     spread = residuals.group_by("member").agg(
         collectives=pl.len().cast(pl.Int64), residual_ns=pl.col("residual").median()
@@ -119,14 +118,14 @@ def clocks(calls: pl.DataFrame, origin_ns: Sequence[int], machine: Sequence[str 
             "island": first[island[unit]],
         }
     )
-    told = members.join(spread, "member", "left", maintain_order="left").with_columns(
+    estimates = members.join(spread, "member", "left", maintain_order="left").with_columns(
         pl.col("collectives").fill_null(0)
     )
-    return told.select(*CLOCKS).cast(pl.Schema(CLOCKS))
+    return estimates.select(*CLOCKS).cast(pl.Schema(CLOCKS))
 
 
 def _units(origin_ns: Sequence[int], machine: Sequence[str | None]) -> tuple[Rows, Rows]:
-    """(the number of each member's clock, what to add to its times for those of the first member of that clock)."""
+    """(the number of each member's clock, the offset of its times from the first member of that clock)."""
     first: dict[object, int] = {}
     keys = [name if name is not None else member for member, name in enumerate(machine)]
     firsts = [first.setdefault(key, member) for member, key in enumerate(keys)]
@@ -136,28 +135,28 @@ def _units(origin_ns: Sequence[int], machine: Sequence[str | None]) -> tuple[Row
 
 
 def _ends(calls: pl.DataFrame, unit: Rows, base: Rows) -> tuple[Rows, _Ends]:
-    """(whose each is, the ends of synchronising collectives): not more than are solved in a moment, evenly by group."""
+    """(member of each end, the ends of synchronizing collectives): at most MOST_ENDS, evenly sampled by group."""
     units = int(unit.max(initial=-1)) + 1
-    known = calls.filter(
-        pl.col("match").is_not_null() & (pl.col("dur_ns") >= 0) & pl.col("kind").is_in(SYNCHRONISING)
+    timed = calls.filter(
+        pl.col("match").is_not_null() & (pl.col("dur_ns") >= 0) & pl.col("kind").is_in(SYNCHRONIZING)
     ).filter(pl.len().over("match") > 1)
-    if known.height > MOST_ENDS:
-        every = known.group_by("match").agg(pl.col("group").first(), size=pl.len()).sort("group", "match")
+    if timed.height > MOST_ENDS:
+        every = timed.group_by("match").agg(pl.col("group").first(), size=pl.len()).sort("group", "match")
         share = MOST_ENDS // every["group"].n_unique()
         nth, count = pl.int_range(pl.len()).over("group"), pl.len().over("group")
         most = pl.max_horizontal(4, share // pl.col("size").max().over("group"))
-        kept = every.filter((count <= most) | ((nth * most) // count != ((nth - 1) * most) // count))
-        known = known.join(kept, "match", "semi", maintain_order="left")
-    number = known["match"].rank("dense").cast(pl.Int64).to_numpy() - 1
-    member = known["member"].cast(pl.Int64).to_numpy()
-    at = ((known["start_ns"] + known["dur_ns"]).to_numpy() + base[member]).astype(np.float64)
+        sampled = every.filter((count <= most) | ((nth * most) // count != ((nth - 1) * most) // count))
+        timed = timed.join(sampled, "match", "semi", maintain_order="left")
+    number = timed["match"].rank("dense").cast(pl.Int64).to_numpy() - 1
+    member = timed["member"].cast(pl.Int64).to_numpy()
+    at = ((timed["start_ns"] + timed["dur_ns"]).to_numpy() + base[member]).astype(np.float64)
     group = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
-    group[number] = known["group"].to_numpy()
+    group[number] = timed["group"].to_numpy()
     return member, _Ends(unit[member], number, at, group, units)
 
 
 def _islands(ends: _Ends) -> Rows:
-    """Of each clock the first one that a chain of collectives ties it to, itself if there is none."""
+    """For each clock the first one that a chain of collectives connects it to (connected components)."""
     label = np.arange(ends.clocks)
     while ends.matches:
         of_match = np.full(ends.matches, ends.clocks)
@@ -171,7 +170,7 @@ def _islands(ends: _Ends) -> Rows:
 
 
 def _fit(ends: _Ends, island: Rows) -> _Fit:
-    """Shifts relative to the first clock of each island, and drifts where they stand out of the noise."""
+    """Shifts relative to the first clock of each island, and significant drifts."""
     weight, one = np.ones(ends.at.size), np.ones(ends.at.size)
     away = ends.at - ends.middle[ends.clock]
     shift, drift, residual = np.zeros(ends.clocks), np.zeros(ends.clocks), np.zeros(ends.at.size)
@@ -181,7 +180,7 @@ def _fit(ends: _Ends, island: Rows) -> _Fit:
         shift = shift + _solved(ends, at, weight, one, island)
         residual = _residual(ends, ends.at + drift[ends.clock] * away + shift[ends.clock], weight)
         scale = max(1.0, _SCALE * float(np.median(np.abs(residual))))
-        if turn < _ROUNDS // 2:  # least absolute deviations first: a few wild ends don't lead astray
+        if turn < _ROUNDS // 2:  # least absolute deviations first, which outliers hardly affect
             weight = 1 / np.maximum(np.abs(residual), scale / 4)
             weight /= weight.max()
         else:
@@ -194,7 +193,7 @@ def _fit(ends: _Ends, island: Rows) -> _Fit:
 
 
 def _solved(ends: _Ends, at: Floats, weight: Floats, lever: Floats, island: Rows) -> Floats:
-    """By weighted least squares, what times the lever to add to each clock's times; 0 for the first of an island.
+    """The weighted least-squares coefficient of the lever for each clock; 0 for the first of an island.
 
     The lever is 1 for shifts, and the time from the middle for drifts.
     """
@@ -205,14 +204,14 @@ def _solved(ends: _Ends, at: Floats, weight: Floats, lever: Floats, island: Rows
 
 @dataclass(frozen=True)
 class _Equations:
-    """The normal equations without the collectives' own ends: own × what is asked for − what its collectives take.
+    """The normal equations with the collectives' own ends eliminated (Schur complement).
 
     Attributes:
-        ends: Of which.
-        own: Of each clock the weight of its ends.
-        pull: Of each sync point of a clock with a collective its weight ÷ the root of the collective's.
+        ends: The ends of collectives.
+        own: The weight of each clock's ends.
+        pull: For each pair of clock and collective its weight ÷ the root of the collective's weight.
         diagonal: Of the equations.
-        is_free: Whether a clock is moved; else others are told by it, or nothing tells it.
+        is_free: Whether a clock is an unknown; others are references, or have no data.
     """
 
     ends: _Ends
@@ -223,7 +222,7 @@ class _Equations:
 
     @classmethod
     def of(cls, ends: _Ends, weight: Floats, lever: Floats, island: Rows) -> _Equations:
-        """Return those of ends with these weights."""
+        """Return the equations of ends with these weights."""
         clock, match, of_end = ends.sync_points
         total = np.maximum(np.bincount(ends.match, weight, ends.matches), 1e-12)
         own: NDArray[Any] = np.bincount(ends.clock, weight * lever * lever, ends.clocks)
@@ -233,22 +232,21 @@ class _Equations:
         return cls(ends, own, pull, diagonal, is_free)
 
     def times(self, values: Floats) -> Floats:
-        """The left side; a little is added to the diagonal.
+        """The product of matrix and vector; a little is added to the diagonal.
 
-        So clocks whose every tie got no weight stay where they are. What that takes from the others the next round
-        adds.
+        So clocks whose ends all have no weight stay where they are. The next iteration corrects the effect on others.
         """
         clock, match, _ = self.ends.sync_points
-        taken = np.bincount(match, self.pull * values[clock], self.ends.matches)
+        collective_sums = np.bincount(match, self.pull * values[clock], self.ends.matches)
         left = (self.own + _LITTLE * self.diagonal) * values - np.bincount(
-            clock, self.pull * taken[match], self.ends.clocks
+            clock, self.pull * collective_sums[match], self.ends.clocks
         )
         return np.where(self.is_free, left, 0.0)
 
     def solved(self, right: Floats) -> Floats:
-        """What the equations hold for, by conjugate gradients scaled by the diagonal; 0 for clocks that aren't free."""
+        """The solution, by conjugate gradients preconditioned with the diagonal; 0 for clocks that aren't free."""
         scale = np.where(self.is_free, 1 / np.where(self.is_free, self.diagonal, 1.0), 0.0)
-        found, rest = np.zeros(right.size), np.where(self.is_free, right, 0.0)
+        solution, rest = np.zeros(right.size), np.where(self.is_free, right, 0.0)
         step = scale * rest
         size = enough = float(rest @ step)
         enough *= _EXACT**2
@@ -257,15 +255,15 @@ class _Equations:
                 break
             along = self.times(step)
             length = size / float(step @ along)
-            found += length * step
+            solution += length * step
             rest -= length * along
             scaled = scale * rest
             size, before = float(rest @ scaled), size
             step = scaled + size / before * step
-        return found
+        return solution
 
     def spread(self) -> Floats:
-        """The root of the inverse's diagonal, for clocks that are free; NaN for others."""
+        """The square root of the inverse's diagonal for free clocks; NaN for others."""
         clock, match, _ = self.ends.sync_points
         normal: NDArray[Any] = np.diag(self.own + _LITTLE * self.diagonal)
         group = self.ends.group[match]
@@ -276,9 +274,9 @@ class _Equations:
             pulls = np.zeros((first.size, clocks.size))
             pulls[row, column] = self.pull[rows]
             normal[np.ix_(clocks, clocks)] -= pulls.T @ pulls
-        free, found = np.flatnonzero(self.is_free), np.full(self.own.size, np.nan)
-        found[free] = np.sqrt(np.maximum(np.diag(np.linalg.inv(normal[np.ix_(free, free)])), 0))
-        return found
+        free, spreads = np.flatnonzero(self.is_free), np.full(self.own.size, np.nan)
+        spreads[free] = np.sqrt(np.maximum(np.diag(np.linalg.inv(normal[np.ix_(free, free)])), 0))
+        return spreads
 
 
 def _common(ends: _Ends, at: Floats, weight: Floats) -> Floats:
@@ -293,10 +291,10 @@ def _residual(ends: _Ends, at: Floats, weight: Floats) -> Floats:
 
 
 def _errors(ends: _Ends, residual: Floats, weight: Floats, island: Rows) -> Floats:
-    """Three standard errors of each shift against the first clock of its island; NaN where nothing tells.
+    """Three standard errors of each shift against the first clock of its island; NaN if unknown.
 
-    That is the square root of the inverse's diagonal, times the spread of the ends, for as many ends as are left when
-    each collective and each clock has taken one.
+    That is the square root of the inverse's diagonal times the spread of the ends, with one degree of freedom less for
+    each collective and each free clock.
     """
     equations = _Equations.of(ends, weight, np.ones(ends.at.size), island)
     freedom = ends.at.size - ends.matches - int(equations.is_free.sum())
@@ -308,7 +306,7 @@ def _errors(ends: _Ends, residual: Floats, weight: Floats, island: Rows) -> Floa
 
 
 def _standing_out(ends: _Ends, away: Floats, drift: Floats, weight: Floats, scale: float) -> Floats:
-    """The drifts that stand out of the noise; 0 for others."""
+    """The significant drifts; 0 for others."""
     lever = np.bincount(ends.clock, weight * away * away, ends.clocks)
     counts = np.bincount(ends.clock, weight > 0, ends.clocks)
     return np.where((np.abs(drift) * np.sqrt(lever) > _STANDS_OUT * scale) & (counts >= FEWEST_FOR_DRIFT), drift, 0.0)

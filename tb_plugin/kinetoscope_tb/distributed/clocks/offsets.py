@@ -1,7 +1,7 @@
-"""How far each clock is from the first one's, how sure that is, and who says so: the one answer that all views use.
+"""Offset of each clock from the first one, with error and source, as all views use it.
 
-A measurement of the recorder counts before what collectives tell. A rank without one that meets measured ranks in
-collectives is put beside them by these, wherever that chain of ranks lies. What nothing ties has its wall clock.
+A measurement of the recorder takes precedence over estimates from collectives. A rank without one is aligned with the
+measured ranks by the collectives that connect them. A rank without either has its wall clock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ REFERENCE, MEASURED, COLLECTIVES, WALL_CLOCK = "reference", "measurement", "coll
 OFFSETS = {
     **CLOCKS,  # shift_ns and error_ns are those of the source
     "source": pl.String,
-    "differs_ns": pl.Int64,  # how much later collectives put a measured one than its measurement; null: they tell none
+    "differs_ns": pl.Int64,  # estimate from collectives − measurement; null: without both
 }
 
 
@@ -30,7 +30,7 @@ def offsets(
     Args:
         estimate: CLOCKS.
         origin_ns: Unix time of each member's origin, by its own clock.
-        measured: Of each member how far its clock is ahead of the run's reference, and by how much that may be wrong.
+        measured: For each member the offset of its clock from the run's reference (positive: ahead), and its error.
     """
     shift, island = estimate["shift_ns"].to_numpy().copy(), estimate["island"].to_numpy()
     error = estimate["error_ns"].fill_null(np.nan).to_numpy().copy()
@@ -42,16 +42,16 @@ def offsets(
     if is_measured.sum() > 1:
         ahead, wrong = np.array([one or (0, 0) for one in measured], np.int64).T
         common = np.array(origin_ns, np.int64) - ahead  # of each origin, by the reference's clock
-        known = common + _zero(shift, common, island, is_measured, origin_ns)
+        shift_measured = common + _zero(shift, common, island, is_measured, origin_ns)
         for first in np.unique(island[is_measured]):
             mine = island == first
             both = mine & is_measured
-            moved = int(np.median(known[both] - shift[both]))
+            moved = int(np.median(shift_measured[both] - shift[both]))
             shift[mine] += moved
-            differs[both & is_tied] = (shift - known)[both & is_tied]
+            differs[both & is_tied] = (shift - shift_measured)[both & is_tied]
             error[mine] += np.median(wrong[both])
             source[mine & is_tied] = COLLECTIVES
-        shift[is_measured], source[is_measured] = known[is_measured], MEASURED
+        shift[is_measured], source[is_measured] = shift_measured[is_measured], MEASURED
         error[is_measured] = wrong[is_measured] + (wrong[0] if is_measured[0] else 0)
         error[0] = 0.0 if is_measured[0] else error[0]
     rows = estimate.with_columns(
@@ -66,8 +66,8 @@ def offsets(
 def _zero(
     shift: np.ndarray, common: np.ndarray, island: np.ndarray, is_measured: np.ndarray, origin_ns: Sequence[int]
 ) -> int:
-    """What is to be added to times by the reference's clock for those of the first member."""
+    """The offset from times on the reference clock to times of the first member."""
     if is_measured[0]:
         return int(-common[0])
-    beside = (island == island[0]) & is_measured
-    return int(np.median((shift - common)[beside])) if beside.any() else -origin_ns[0]
+    is_connected = (island == island[0]) & is_measured
+    return int(np.median((shift - common)[is_connected])) if is_connected.any() else -origin_ns[0]

@@ -1,13 +1,13 @@
 """Which calls of different ranks are the same collective.
 
-By group and number where the metadata tells both. Else by group, kind, size and order: over the whole recording if all
-ranks made as many such calls in the same steps, else step by step. Where a rank made more or fewer of them in a step
-than most, one of its rows is lost and nobody can tell which: its calls of that kind in that step stay alone, and the
-others are matched without it.
+By group and sequence number if the metadata has both. Otherwise by group, kind, size and order: over the whole trace if
+all ranks made as many such calls in the same steps, else step by step. If a rank made more or fewer of them in a step
+than most ranks, one of its rows is lost and it is unknown which: its calls of that kind in that step stay unmatched,
+and the others are matched without it.
 
-Sends are matched with receives by their two ranks. Torch counts a rank's sends and receives together, group by group,
-so both ends have the same number only where both ranks do as many of them: in groups of two, and in rings. Where that
-is so in every step of which no row is lost, they are matched by number; else in order within a step.
+Sends are matched with receives by their two ranks. Torch numbers a rank's sends and receives together, group by group,
+so both ends have the same number only if both ranks make equally many of them: in groups of two, and in rings. If that
+holds in every step without lost rows, they are matched by number; else in order within a step.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ MATCHES = {
     "group": pl.Int32,
     "nth": pl.Int64,
     "bytes": pl.Int64,  # the mean over its ranks
-    "size": pl.Int64,  # how many ranks take part in it; NONE: unknown
-    "members": pl.UInt32,  # how many of them were recorded
+    "size": pl.Int64,  # number of ranks that take part; NONE: unknown
+    "members": pl.UInt32,  # number of recorded ranks
 }
 
 _KEY = ("place", "group", "kind", "number", "within")
 
 
 def matched(calls: pl.DataFrame) -> pl.DataFrame:
-    """Add `match` to the calls: the same number for the same collective, null for a call that is alone.
+    """Add `match` to the calls: the same number for the same collective, null for an unmatched call.
 
     Args:
         calls: CALLS with `member`, `rank`, `place` and `step_name`; rows of a member in order.
@@ -68,19 +68,19 @@ def _by_order(rows: pl.DataFrame) -> pl.DataFrame:
         calls=pl.len(), steps=pl.col("step_name").drop_nulls().unique().sort().str.join(",")
     )
     same = counts.group_by(alike).agg(is_same=(pl.col("calls").n_unique() == 1) & (pl.col("steps").n_unique() == 1))
-    known = rows.join(same, alike, "left", maintain_order="left", nulls_equal=True)
-    whole = known.filter("is_same").select(
+    counted = rows.join(same, alike, "left", maintain_order="left", nulls_equal=True)
+    whole = counted.filter("is_same").select(
         "row",
         "member",
         *_KEY[:3],
         number=pl.concat_str(pl.lit("="), pl.col("bytes_key").cast(pl.String)),
         within=pl.int_range(pl.len()).over(*alike, "member"),
     )
-    return pl.concat([whole, _by_step(known.filter(~pl.col("is_same")), alike)])
+    return pl.concat([whole, _by_step(counted.filter(~pl.col("is_same")), alike)])
 
 
 def _by_step(rows: pl.DataFrame, alike: list[str]) -> pl.DataFrame:
-    """Keys of calls that not all ranks made as often; those of ranks that deviate from most in a step have none."""
+    """Keys of calls whose counts differ between ranks; in each step, ranks with a minority count have none."""
     in_step = [*alike, "step_name"]
     rows = rows.filter(pl.col("step_name").is_not_null())
     counts = rows.group_by(*in_step, "member").agg(calls=pl.len())
@@ -102,7 +102,7 @@ def _by_step(rows: pl.DataFrame, alike: list[str]) -> pl.DataFrame:
 
 
 def _pairs(rows: pl.DataFrame) -> pl.DataFrame:
-    """Keys of sends and receives: whoever sends to whom, by number or in order."""
+    """Keys of sends and receives: sender and receiver, by number or in order."""
     is_send = pl.col("kind") == "send"
     ends = rows.filter(pl.col("peer") >= 0).with_columns(
         pair=pl.concat_str(
@@ -111,9 +111,9 @@ def _pairs(rows: pl.DataFrame) -> pl.DataFrame:
             pl.when(is_send).then("peer").otherwise("rank"),
         )
     )
-    told = _told_by_number(ends, is_send)
-    numbered = ends.join(told, _PAIR, "semi", nulls_equal=True, maintain_order="left")
-    ordered = ends.join(told, _PAIR, "anti", nulls_equal=True, maintain_order="left")
+    pairs_by_number = _pairs_with_equal_numbers(ends, is_send)
+    numbered = ends.join(pairs_by_number, _PAIR, "semi", nulls_equal=True, maintain_order="left")
+    ordered = ends.join(pairs_by_number, _PAIR, "anti", nulls_equal=True, maintain_order="left")
     return pl.concat(
         [
             numbered.select(
@@ -133,8 +133,8 @@ def _pairs(rows: pl.DataFrame) -> pl.DataFrame:
 _PAIR = ["place", "group", "pair"]
 
 
-def _told_by_number(ends: pl.DataFrame, is_send: pl.Expr) -> pl.DataFrame:
-    """The pairs whose sends and receives have the same numbers in every step in which both made as many."""
+def _pairs_with_equal_numbers(ends: pl.DataFrame, is_send: pl.Expr) -> pl.DataFrame:
+    """The pairs whose sends and receives have the same numbers in every step with equally many of both."""
     sent, came = (pl.col("nth").filter(side).sort().cast(pl.String).str.join(",") for side in (is_send, ~is_send))
     steps = (
         ends.filter(pl.col("step_name").is_not_null())
@@ -148,16 +148,16 @@ def _told_by_number(ends: pl.DataFrame, is_send: pl.Expr) -> pl.DataFrame:
     return (
         steps.group_by(_PAIR)
         .agg(
-            is_told=pl.col("is_whole").any() & (pl.col("is_same") | ~pl.col("is_whole")).all(),
+            has_equal_numbers=pl.col("is_whole").any() & (pl.col("is_same") | ~pl.col("is_whole")).all(),
             least=pl.col("least").min(),
         )
-        .filter(pl.col("is_told") & (pl.col("least") >= 0))
+        .filter(pl.col("has_equal_numbers") & (pl.col("least") >= 0))
         .select(_PAIR)
     )
 
 
 def _pairs_by_step(ends: pl.DataFrame, is_send: pl.Expr) -> pl.DataFrame:
-    """Keys of sends and receives in order, in steps in which both sides made as many."""
+    """Keys of sends and receives in order, in steps with equally many of both."""
     ends = ends.filter(pl.col("step_name").is_not_null())
     alike = [*_PAIR, "step_name"]
     both = (

@@ -1,4 +1,4 @@
-"""How many bytes collectives move: from the metadata, else from the shapes recorded of an operator's inputs."""
+"""Bytes that collectives move, from the metadata or from the recorded shapes of an operator's inputs."""
 
 from __future__ import annotations
 
@@ -20,27 +20,28 @@ _MOST = 1 << 50  # bytes or numbers: more is damage
 
 
 def sizes_of(
-    trace: Trace, said: NDArray[np.int32], named: NDArray[np.int32], kinds: pl.Series
+    trace: Trace, metadata: NDArray[np.int32], named: NDArray[np.int32], kinds: pl.Series
 ) -> tuple[Ints, Ints, Ints, pl.Series]:
-    """(bytes in, bytes out, bytes of the message, type of the numbers) of each call; -1 and None are unknown.
+    """(bytes in, bytes out, bytes of the message, dtype) of each call; -1 and None are unknown.
 
     Args:
-        trace: Where they are.
-        said: What the metadata says of each call: rows of trace.collectives, or NONE.
+        trace: The trace.
+        metadata: Metadata of each call: rows of trace.collectives, or NONE.
         named: Its range: rows of host_events, or NONE.
-        kinds: What each does.
+        kinds: The operation of each call.
     """
-    dtype = texts(trace.collectives["dtype"], said)
+    dtype = texts(trace.collectives["dtype"], metadata)
     element = _elements(dtype)
     from_metadata = [
-        _bytes(gather(trace.collectives[side].to_numpy(), said), element) for side in ("in_elements", "out_elements")
+        _bytes(gather(trace.collectives[side].to_numpy(), metadata), element)
+        for side in ("in_elements", "out_elements")
     ]
     shapes = texts(trace.host_events["input_shapes"], named)
     types = texts(trace.host_events["input_types"], named)
     inputs, first = _of_inputs(shapes, types)
-    known = from_metadata[0] >= 0
-    into = np.where(known, from_metadata[0], inputs)
-    out = np.where(known, from_metadata[1], NONE)
+    has_metadata = from_metadata[0] >= 0
+    into = np.where(has_metadata, from_metadata[0], inputs)
+    out = np.where(has_metadata, from_metadata[1], NONE)
     pairs = pl.DataFrame({"kind": kinds, "into": into, "out": out})
     distinct = pairs.unique()
     message = distinct.with_columns(
@@ -51,9 +52,9 @@ def sizes_of(
 
 
 def _elements(dtype: pl.Series) -> Ints:
-    """Bytes of one number, or NONE."""
-    known = {text: NONE if (size := element_bytes(text)) is None else size for text in dtype.drop_nulls().unique()}
-    return _mapped(dtype, known, NONE).to_numpy()
+    """Bytes per element, or NONE."""
+    sizes = {text: NONE if (size := element_bytes(text)) is None else size for text in dtype.drop_nulls().unique()}
+    return _mapped(dtype, sizes, NONE).to_numpy()
 
 
 def _mapped(values: pl.Series, by: Mapping[str, int], missing: int) -> pl.Series:
@@ -64,18 +65,18 @@ def _mapped(values: pl.Series, by: Mapping[str, int], missing: int) -> pl.Series
 
 
 def _bytes(elements: Ints, each: Ints) -> Ints:
-    known = (elements >= 0) & (each > 0) & (elements < _MOST // np.maximum(each, 1))
-    return np.where(known, elements * each, NONE)
+    is_known = (elements >= 0) & (each > 0) & (elements < _MOST // np.maximum(each, 1))
+    return np.where(is_known, elements * each, NONE)
 
 
 def _of_inputs(shapes: pl.Series, types: pl.Series) -> tuple[Ints, pl.Series]:
-    """(bytes of the first input, the type of its numbers) of each call, once per text that occurs."""
+    """(bytes of the first input, its dtype) of each call, computed once per distinct text."""
     pairs = pl.DataFrame({"shapes": shapes, "types": types})
     distinct = pairs.unique()
-    found = [_input_bytes(*row) for row in distinct.rows()]
+    sizes_and_dtypes = [_input_bytes(*row) for row in distinct.rows()]
     table = distinct.with_columns(
-        size=pl.Series([size for size, _ in found], dtype=pl.Int64),
-        first=pl.Series([dtype for _, dtype in found], dtype=pl.String),
+        size=pl.Series([size for size, _ in sizes_and_dtypes], dtype=pl.Int64),
+        first=pl.Series([dtype for _, dtype in sizes_and_dtypes], dtype=pl.String),
     )
     joined = pairs.join(table, ["shapes", "types"], "left", maintain_order="left", nulls_equal=True)
     return joined["size"].to_numpy(), joined["first"]

@@ -1,6 +1,6 @@
-"""What a rank sends to each other rank, as far as its calls tell the receiver: transfers and all-to-alls.
+"""Bytes that a rank sends to each other rank, from calls with known receivers: sends and all-to-alls.
 
-Which way a ring or a tree takes is the library's own matter, so of an all-reduce nothing is told.
+The library decides which path data takes in a ring or a tree, so all-reduces and the like are left out.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def traffic(trace: Trace, groups: pl.DataFrame, group: pl.Series, calls: pl.Data
     """The frame TRAFFIC.
 
     Args:
-        trace: The recording.
+        trace: The trace.
         groups: GROUPS.
-        group: Of each row of trace.collectives the row of its group, or NONE.
+        group: The group's row of each row of trace.collectives, or NONE.
         calls: CALLS, for the sends.
     """
     parts = [_sends(calls), *_all_to_alls(trace, groups, group)]
@@ -41,41 +41,41 @@ def traffic(trace: Trace, groups: pl.DataFrame, group: pl.Series, calls: pl.Data
 
 
 def _sends(calls: pl.DataFrame) -> pl.DataFrame:
-    known = calls.filter((pl.col("kind") == "send") & (pl.col("peer") >= 0) & (pl.col("bytes") >= 0))
-    return known.select("peer", "kind", "bytes", calls=pl.lit(1, pl.Int64))
+    sends = calls.filter((pl.col("kind") == "send") & (pl.col("peer") >= 0) & (pl.col("bytes") >= 0))
+    return sends.select("peer", "kind", "bytes", calls=pl.lit(1, pl.Int64))
 
 
 def _all_to_alls(trace: Trace, groups: pl.DataFrame, group: pl.Series) -> list[pl.DataFrame]:
-    """One frame per distinct all-to-all: what went to whom, times how often it was called."""
-    said = trace.collectives
+    """One frame per distinct all-to-all: bytes to each peer, times the number of calls."""
+    metadata = trace.collectives
     rows = pl.DataFrame(
         {
-            "name": said["name"].cast(pl.String),
-            "dtype": said["dtype"].cast(pl.String),
-            "elements": said["in_elements"],
-            "split": said["in_split"].cast(pl.String),
+            "name": metadata["name"].cast(pl.String),
+            "dtype": metadata["dtype"].cast(pl.String),
+            "elements": metadata["in_elements"],
+            "split": metadata["in_split"].cast(pl.String),
             "group": group,
         }
-    ).filter((said["host_event"] >= 0) & said["name"].is_not_null())
+    ).filter((metadata["host_event"] >= 0) & metadata["name"].is_not_null())
     distinct = rows.group_by(rows.columns).len()
     listed = [RankSet.of(spelled) for spelled in groups["ranks"]]
-    found = []
+    frames = []
     for name, dtype, elements, split, number, count in distinct.rows():
         if kind_of(name) != "all_to_all" or number < 0:
             continue
         sent, each = _split(elements, split, listed[number]), element_bytes(dtype or "")
         if sent and each:
             peers, numbers = np.array(list(sent)), np.array(list(sent.values()), np.int64)
-            found.append(
+            frames.append(
                 pl.DataFrame({"peer": peers, "bytes": numbers * each * count}).select(
                     "peer", pl.lit("all_to_all").alias("kind"), "bytes", calls=pl.lit(count, pl.Int64)
                 )
             )
-    return found
+    return frames
 
 
 def _split(elements: int, split: str | None, ranks: RankSet) -> dict[int, int]:
-    """How many numbers go to each rank; empty if that isn't told. Without sizes of the parts all are alike."""
+    """Number of elements for each rank; empty if unknown. Without split sizes all parts are equal."""
     if not ranks or len(ranks) > MOST_PEERS:
         return {}
     if not (split or "").strip("[] "):
@@ -89,6 +89,6 @@ def _split(elements: int, split: str | None, ranks: RankSet) -> dict[int, int]:
     fits = isinstance(parts, list) and len(parts) == len(ranks) and all(isinstance(part, int) for part in parts)
     if not fits or not sum(parts):
         return {}
-    # Parts are counted along the first dimension, elements in numbers.
+    # Split sizes count along the first dimension, elements over all dimensions.
     each, rest = divmod(max(elements, 0), sum(parts))
     return {} if rest else {rank: part * each for rank, part in zip(ranks, parts, strict=True)}

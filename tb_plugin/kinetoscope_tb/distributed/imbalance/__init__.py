@@ -1,7 +1,7 @@
-"""Which rank or link is slow, and whether noise explains it.
+"""Which rank or link is slow, beyond what noise explains.
 
 step_times  each rank's steps: own work and waiting
 stragglers  slow ranks, and who waits for them
 links       groups and pairs that move the same data more slowly
-statistics  what noise explains
+statistics  how much noise explains
 """

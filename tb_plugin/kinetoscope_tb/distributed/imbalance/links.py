@@ -1,17 +1,17 @@
-"""Slow links: which group of ranks, or which pair, moves the same data more slowly than others like it.
+"""Slow links: which group of ranks, or which pair, moves the same data more slowly than comparable ones.
 
-Only like is compared with like: the same operation on messages of one size, in groups of as many ranks that lie as far
-apart (neighbours share a machine and its links, far ones a network), on as many machines where these are known; and
-transfers of one size between ranks as far apart. A link's typical transfer is the median over its calls, of which
-none is a wait: it is the time of the rank that came last. The link is slow if that exceeds the median of the others by
-more than the threshold, the largest of
+Comparable are: the same operation on messages of one size, in groups with as many ranks, with the same stride (close
+ranks share a machine and its links, distant ones a network), on as many machines if these are known; and transfers of
+one size between ranks with the same distance. A link's typical transfer is the median over its calls, of the rank that
+came last, so it contains no wait. The link is slow if that exceeds the median of the others by more than the threshold,
+the largest of
 
 * 10 %;
-* what noise reaches on any link in one run of a hundred: the spread of transfers from call to call, of a median over
-  the calls, times Student's quantile;
-* as many times the spread of the typical transfers over the links, from FEW_LINKS links on.
+* what noise reaches on any link in one of a hundred runs: the spread of transfers from call to call, as the standard
+  error of a median, times Student's quantile;
+* the same quantile times the spread of the typical transfers over the links, from FEW_LINKS links on.
 
-All of this is on logarithms: links differ by factors.
+All of this uses logarithms, since links differ by factors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .stragglers import excess
 
 Floats = NDArray[np.float64]
 
-FALSE_ALARMS = 0.01  # in how many runs noise alone may name any link
+FALSE_ALARMS = 0.01  # share of runs in which noise alone may name a link
 LEAST_FRAC = 0.1
 FEWEST_CALLS, FEW_LINKS = 3, 8
 SLOW, ALIKE = "slow", "like others"
@@ -46,7 +46,7 @@ LINKS = {
     "transfer_ns": pl.Int64,  # median
     "others_ns": pl.Int64,  # the median of the others' medians
     "slower_frac": pl.Float64,  # transfer ÷ that of the others − 1
-    "threshold_frac": pl.Float64,  # from which on it is slow
+    "threshold_frac": pl.Float64,  # above this it is slow
     "verdict": pl.String,
 }
 _LINK = ["kind", "group", "sender", "receiver", "bytes"]
@@ -54,14 +54,14 @@ _ALIKE = ["kind", "bytes", "size", "stride", "hosts"]
 
 
 def links(ranks: Ranks) -> pl.DataFrame:
-    """The frame LINKS: those that can be compared with another one; in no order."""
+    """The frame LINKS: all comparable links; in no order."""
     moved = pl.concat([_collectives(ranks), _transfers(ranks)])
     enough = moved.filter((pl.col("transfer_ns") > 0) & (pl.len().over(_LINK) >= FEWEST_CALLS))
     comparable = enough.filter(pl.struct(_LINK).n_unique().over(_ALIKE) > 1)
     tests = comparable.select(_LINK).n_unique() if comparable.height else 0
     parts = comparable.partition_by(_ALIKE, maintain_order=True) if comparable.height else []
-    found = [_judged(part, tests) for part in parts]
-    return pl.concat([pl.DataFrame(schema=LINKS), *found])
+    judgments = [_judge(part, tests) for part in parts]
+    return pl.concat([pl.DataFrame(schema=LINKS), *judgments])
 
 
 def _collectives(ranks: Ranks) -> pl.DataFrame:
@@ -80,19 +80,19 @@ def _collectives(ranks: Ranks) -> pl.DataFrame:
         },
         schema={"group": pl.Int32, "size": pl.Int64, "stride": pl.Int64, "hosts": pl.Int64},
     )
-    known = once.filter(pl.col("bytes") >= 0).join(about, "group", "left", maintain_order="left")
+    sized = once.filter(pl.col("bytes") >= 0).join(about, "group", "left", maintain_order="left")
     none = pl.lit(NONE, pl.Int64)
-    return known.select("kind", "group", *_no_pair(none), "bytes", "transfer_ns", "size", "stride", "hosts")
+    return sized.select("kind", "group", *_no_pair(none), "bytes", "transfer_ns", "size", "stride", "hosts")
 
 
 def _stride(ranks: RankSet) -> int:
-    """How far apart the first two are, or NONE."""
+    """Distance of the first two ranks, or NONE."""
     first = [*islice(ranks, 2)]
     return first[1] - first[0] if len(first) > 1 else NONE
 
 
 def _hosts(ranks: RankSet, host: Mapping[int, str]) -> int:
-    """On how many machines they are; 0 if that isn't known of all."""
+    """Number of machines that the ranks are on; 0 if any is unknown."""
     if len(ranks) > len(host) or not all(rank in host for rank in ranks):
         return 0
     return len({host[rank] for rank in ranks})
@@ -103,7 +103,7 @@ def _no_pair(none: pl.Expr) -> list[pl.Expr]:
 
 
 def _transfers(ranks: Ranks) -> pl.DataFrame:
-    """One row per send that was matched with its receive, in order: the shorter of both parts waited for nobody."""
+    """One row per matched send and receive, in order: the shorter one didn't wait."""
     host = ranks.workers.select("rank", "host").drop_nulls().unique("rank")
     is_send = pl.col("kind") == "send"
     pairs = (
@@ -139,17 +139,17 @@ def _transfers(ranks: Ranks) -> pl.DataFrame:
     )
 
 
-def _judged(rows: pl.DataFrame, tests: int) -> pl.DataFrame:
-    """LINKS of calls that are alike."""
+def _judge(rows: pl.DataFrame, tests: int) -> pl.DataFrame:
+    """LINKS of comparable calls."""
     numbered = rows.with_columns(link=pl.struct(_LINK).rank("dense") - 1, nth=pl.int_range(pl.len()).over(_LINK))
     values = np.full((int(numbered["link"].max()) + 1, int(numbered["nth"].max()) + 1), np.nan)  # type: ignore[arg-type]
     values[numbered["link"].to_numpy(), numbered["nth"].to_numpy()] = np.log(numbered["transfer_ns"].to_numpy())
     typical = np.nanmedian(values, axis=1)
     threshold = _thresholds(values, typical, tests)
     over = excess(typical[:, None])[:, 0]
-    told = numbered.group_by("link").agg(pl.col(_LINK).first(), calls=pl.len()).sort("link")
+    typical_calls = numbered.group_by("link").agg(pl.col(_LINK).first(), calls=pl.len()).sort("link")
     return (
-        told.with_columns(
+        typical_calls.with_columns(
             transfer_ns=pl.Series(np.round(np.exp(typical))),
             others_ns=pl.Series(np.round(np.exp(typical - over))),
             slower_frac=pl.Series(np.expm1(over)),
@@ -162,14 +162,14 @@ def _judged(rows: pl.DataFrame, tests: int) -> pl.DataFrame:
 
 
 def _thresholds(values: Floats, typical: Floats, tests: int) -> Floats:
-    """Of each link the excess, as a logarithm, beyond which noise is no explanation."""
+    """The excess of each link, as a logarithm, that noise doesn't explain."""
     spread, freedom = spread_of(values)
     calls = np.sum(~np.isnan(values), axis=1)
-    of_others = np.sqrt(1 + 1 / (typical.size - 1))  # their median is told from as noisy calls
-    noise = quantile(FALSE_ALARMS / tests, freedom) * OF_MEDIAN * of_others * spread / np.sqrt(calls)
-    among = 0.0
+    of_others = np.sqrt(1 + 1 / (typical.size - 1))  # the median of the others is as noisy
+    from_calls = quantile(FALSE_ALARMS / tests, freedom) * OF_MEDIAN * of_others * spread / np.sqrt(calls)
+    from_links = 0.0
     if typical.size >= FEW_LINKS:
         apart = SPREAD * float(np.median(np.abs(typical - np.median(typical))))
-        among = quantile(FALSE_ALARMS / tests, EFFICIENCY * typical.size) * apart
-    found: Floats = np.maximum(np.maximum(noise, among), np.log1p(LEAST_FRAC))
-    return found
+        from_links = quantile(FALSE_ALARMS / tests, EFFICIENCY * typical.size) * apart
+    thresholds: Floats = np.maximum(np.maximum(from_calls, from_links), np.log1p(LEAST_FRAC))
+    return thresholds

@@ -1,4 +1,4 @@
-"""What noise reaches: how much values spread from one to the next, and how far it carries any of many of them."""
+"""How much noise explains: the spread of values from one to the next, and Student's quantile for many of them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-FEW_TO_COUNT = 16  # degrees of freedom below which medians say too little
+FEW_TO_COUNT = 16  # degrees of freedom below which medians are too uncertain
 SPREAD = 1.4826  # from the median of absolute deviations to a standard deviation
 OF_MEDIAN = 1.2533  # standard error of a median ÷ that of a mean
 EFFICIENCY = 0.37  # of the median absolute deviation
 
 
 def spread_of(over: Floats) -> tuple[float, float]:
-    """(the standard deviation of values from one to the next of the same line, its degrees of freedom).
+    """(the standard deviation of values from one to the next in the same row, its degrees of freedom).
 
-    Told by the median change from one to the next, which knows nothing of the lines' typical values; unless there are
-    so few that a median would say nothing. Of two lines of excesses, what one exceeds the other falls short of, so they
-    count as one.
+    Estimated from the median absolute change, which doesn't depend on the rows' typical values; for few values from
+    their variance. The excesses of two ranks mirror each other, so two rows count as one.
 
     Args:
-        over: [line, number]: such as the excess of each rank in each step; NaN where there is none.
+        over: [row, number]: such as the excess of each rank in each step; NaN where there is none.
     """
     ranks, steps = over.shape
     freedom = (ranks if ranks > 2 else 1) * (steps - 1)
@@ -35,7 +34,7 @@ def spread_of(over: Floats) -> tuple[float, float]:
 
 
 def quantile(tail: float, freedom: float) -> float:
-    """Student's t beyond which lies `tail`, by the expansion of Cornish and Fisher (Abramowitz and Stegun 26.7.5)."""
+    """Student's t with upper tail probability `tail`, by the Cornish-Fisher expansion (Abramowitz & Stegun 26.7.5)."""
     z = NormalDist().inv_cdf(1 - tail)
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96

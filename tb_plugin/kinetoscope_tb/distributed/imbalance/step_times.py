@@ -1,48 +1,48 @@
-"""Each rank's steps, with what of each was waiting for other ranks: the matrix of ranks and steps."""
+"""Step times of each rank, split into own time and waiting for other ranks."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from ...names.collectives import SYNCHRONISING
+from ...names.collectives import SYNCHRONIZING
 from ..run import Ranks
 
 PARTS = ("computation_ns", "transfer_ns", "copies_ns", "dataloader_ns", "idle_ns")
-"""What a rank's own time in a step consists of; they add up to it."""
+"""The parts of a rank's own time in a step; they add up to it."""
 
 
 def step_rows(ranks: Ranks) -> pl.DataFrame:
-    """STEPS with `member`, `rank`, `worker`, `span`, and what of each step is whose.
+    """STEPS with `member`, `rank`, `worker`, `span`, and own and waiting time.
 
     `overlap_ns`: communication that computation hides; `wait_ns`: exposed time in which the rank waited in collectives
-    for others to come, null where collectives ran and of none the wait can be told; `own_ns`: the step without it.
+    for other ranks, null if collectives ran and the wait of none is known; `own_ns`: the step without the wait.
     """
     waits = _waits(ranks)
     steps = ranks.steps.with_columns(index=pl.int_range(pl.len(), dtype=pl.Int32).over("member"))
-    told = steps.join(waits, ["member", "index"], "left", maintain_order="left").join(
+    named = steps.join(waits, ["member", "index"], "left", maintain_order="left").join(
         ranks.workers.select("member", "rank", "worker", "span"), "member", "left", maintain_order="left"
     )
     wait = pl.min_horizontal("wait_ns", "exposed_communication_ns")
-    return told.with_columns(
+    return named.with_columns(
         overlap_ns=pl.col("communication_ns") - pl.col("exposed_communication_ns"),
-        wait_ns=pl.when(pl.col("untold").fill_null(0) > 0).then(wait).otherwise(wait.fill_null(0)),
+        wait_ns=pl.when(pl.col("unestimated").fill_null(0) > 0).then(wait).otherwise(wait.fill_null(0)),
     ).with_columns(own_ns=pl.col("total_ns") - pl.col("wait_ns"))
 
 
 def _waits(ranks: Ranks) -> pl.DataFrame:
-    """Per member and step the exposed wait, null if none is told, and how many calls it should be told of and isn't."""
+    """Per member and step the exposed wait, null if unknown, and the number of calls with an unknown wait."""
     return (
-        ranks.calls.filter((pl.col("step") >= 0) & pl.col("kind").is_in(SYNCHRONISING))
+        ranks.calls.filter((pl.col("step") >= 0) & pl.col("kind").is_in(SYNCHRONIZING))
         .group_by("member", index="step")
         .agg(
             wait_ns=pl.when(pl.col("exposed_wait_ns").is_not_null().any()).then(pl.col("exposed_wait_ns").sum()),
-            untold=pl.col("exposed_wait_ns").is_null().sum(),
+            unestimated=pl.col("exposed_wait_ns").is_null().sum(),
         )
     )
 
 
 def own_parts(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with PARTS of their own time; those whose wait isn't known are left out."""
+    """The rows with PARTS of their own time; those with an unknown wait are left out."""
     idle, copies = pl.col("idle_ns"), pl.col("exposed_copies_ns")
     loading = pl.min_horizontal("dataloader_ns", idle)
     return rows.filter(pl.col("wait_ns").is_not_null()).with_columns(

@@ -1,21 +1,22 @@
-"""Who is slow, and who waits for whom; nobody, where noise explains it.
+"""Which ranks are slow, beyond what noise explains, and which wait for them.
 
-What counts is a rank's own time in a step: the step without the exposed time in which it waited for others. In a
-synchronous training all steps are as long as that of the slowest rank; the slowest waits least. A rank that waits for
-a slow one in one group and so comes late to the next is no culprit: its own time is like that of the others.
+The measure is a rank's own time in a step: the step without the exposed time in which it waited for others. In
+synchronous training all steps are as long as that of the slowest rank, and the slowest waits least. A rank that waits
+for a slow one in one group and so comes late to the next isn't slow: its own time is like that of the others.
 
-Per step, a rank's excess is its own time less the median of the other ranks' own times. Its typical excess is the
+In each step, a rank's excess is its own time minus the median of the other ranks' own times. Its typical excess is the
 median over the steps. It is a straggler if that exceeds the threshold, the largest of
 
 * 2 % of the median step: less isn't worth a search;
-* what noise reaches in one run of a hundred on any of its ranks: the spread of excesses from step to step (1.4826 ×
-  the median absolute change ÷ √2, which single steps don't move; of few steps the standard deviation), of a median over
-  the steps, times Student's quantile for as many degrees of freedom as that spread has (37 % of those of a standard
-  deviation, if told by medians);
-* as many times the spread of the typical excesses over the ranks, from FEW_RANKS ranks on: some ranks are always a bit
-  slower than others.
+* what noise reaches on any rank in one of a hundred runs: the spread of excesses from step to step (1.4826 × the median
+  absolute change ÷ √2, which outliers don't affect; for few steps the standard deviation), as the standard error of a
+  median, times Student's quantile for the degrees of freedom of that spread (37 % of those of a standard deviation if
+  estimated by medians);
+* the same quantile times the spread of the typical excesses over the ranks, from FEW_RANKS ranks on: some ranks are
+  always a bit slower than others.
 
-A step of a rank stands out alone if its excess exceeds what noise reaches in any step of any rank, and 5 % of the step.
+A single step of a rank is an outlier if its excess exceeds what noise reaches in any step of any rank, and 5 % of the
+step.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from .step_times import PARTS, own_parts
 
 Floats = NDArray[np.float64]
 
-FALSE_ALARMS = 0.01  # in how many runs noise alone may name anybody
+FALSE_ALARMS = 0.01  # share of runs in which noise alone may name a rank
 LEAST_FRAC, LEAST_ONCE_FRAC = 0.02, 0.05
 FEW_RANKS = 8
 FEWEST_STEPS = 3
@@ -51,16 +52,16 @@ VERDICTS = {
     "excess_ns": pl.Int64,  # median; negative: faster than the others
     "slow_steps": pl.Int64,  # whose excess exceeds the threshold
     "threshold_ns": pl.Int64,
-    "cost_ns": pl.Int64,  # how much it outlasts the slowest rank that is no straggler, on average
+    "cost_ns": pl.Int64,  # mean time beyond the slowest rank that isn't a straggler
     "verdict": pl.String,
     "cause": pl.String,
-    "part_ns": pl.Int64,  # how much of the excess is the cause's
+    "part_ns": pl.Int64,  # the cause's part of the excess
 }
 
 
 @dataclass(frozen=True)
 class _Matrix:
-    """Own times [rank, step] of one place; NaN where a rank has no such step."""
+    """Own times [rank, step]; NaN where a rank has no such step."""
 
     members: list[int]
     own: Floats
@@ -70,19 +71,21 @@ class _Matrix:
 
 
 def verdicts(rows: pl.DataFrame) -> pl.DataFrame:
-    """The frame VERDICTS of ranks' step rows; without two ranks and three steps that can be compared it is empty.
+    """The frame VERDICTS of ranks' step rows; empty without two comparable ranks and three steps.
 
-    Recordings of several places are judged together: their steps are more steps of the same workers. `member` is that
-    of the worker's first recording.
+    Traces of several places are judged together: their steps are more steps of the same workers. `member` is the
+    worker's first trace.
     """
-    known = own_parts(rows.filter("is_complete"))
-    first = known.group_by("worker").agg(first=pl.col("member").min())
-    known = known.join(first, "worker").with_columns(column=pl.struct("place", "step").rank("dense") - 1)
-    shared = known.filter(pl.len().over("column") > 1)
+    rows_with_wait = own_parts(rows.filter("is_complete"))
+    first = rows_with_wait.group_by("worker").agg(first=pl.col("member").min())
+    rows_with_wait = rows_with_wait.join(first, "worker").with_columns(
+        column=pl.struct("place", "step").rank("dense") - 1
+    )
+    shared = rows_with_wait.filter(pl.len().over("column") > 1)
     matrix = _matrix(shared)
     if len(matrix.members) < 2 or matrix.own.shape[1] < FEWEST_STEPS:
         return pl.DataFrame(schema=VERDICTS)
-    return _judged(matrix)
+    return _judge(matrix)
 
 
 def _matrix(rows: pl.DataFrame) -> _Matrix:
@@ -101,7 +104,7 @@ def _matrix(rows: pl.DataFrame) -> _Matrix:
 
 
 def excess(own: Floats) -> Floats:
-    """[rank, step] less the median of the other ranks in that step."""
+    """[rank, step] minus the median of the other ranks in that step."""
     ranks = own.shape[0]
     order = np.sort(own, axis=0)  # NaN last
     count = np.sum(~np.isnan(own), axis=0)
@@ -118,7 +121,7 @@ def excess(own: Floats) -> Floats:
     return np.where(count[None, :] > 1, own - median, np.nan)
 
 
-def _judged(matrix: _Matrix) -> pl.DataFrame:
+def _judge(matrix: _Matrix) -> pl.DataFrame:
     over = excess(matrix.own)
     typical = np.nanmedian(over, axis=1)
     steps = np.sum(~np.isnan(over), axis=1)
@@ -152,7 +155,7 @@ def _judged(matrix: _Matrix) -> pl.DataFrame:
 
 
 def _thresholds(over: Floats, typical: Floats, step_ns: float) -> tuple[float, float]:
-    """(the typical excess, the excess of one step) beyond which noise is no explanation."""
+    """(the typical excess, the excess of one step) that noise doesn't explain."""
     ranks, steps = over.shape
     spread, freedom = spread_of(over)
     of_ranks = 0.0
@@ -168,7 +171,7 @@ def _thresholds(over: Floats, typical: Floats, step_ns: float) -> tuple[float, f
 def _causes(
     matrix: _Matrix, is_slow: NDArray[np.bool_], stands_out: NDArray[np.bool_]
 ) -> tuple[list[str | None], list[int | None]]:
-    """The part of the own time that exceeds that of the others most, and by how much, in the slow steps."""
+    """In the slow steps, the part of the own time with the largest excess, and that excess."""
     over = {name: excess(values) for name, values in matrix.parts.items()}
     causes: list[str | None] = []
     parts: list[int | None] = []

@@ -1,9 +1,9 @@
-"""The graphs of all ranks as one: segments of each rank between its calls, and calls that are one collective on all.
+"""The graphs of all ranks as one: segments of each rank between its calls, and calls that are one collective.
 
-A collective begins to move data when the last of its ranks has come, and ends on all of them together. So what decides
-on a rank's call is the start of the call of the rank that came last; who that is and how long the others waited is
-told without clocks (`waits`). A receive waits until its send has begun: that takes clocks, and is told where it is more
-than they may be wrong. A call of which it isn't known decides for itself: its time is its own.
+A collective begins to move data when the last rank has entered it, and ends on all ranks together. So a rank's call
+depends on the start of the last rank's call; which rank that is, and how long the others waited, is known without
+clocks (`waits`). A receive waits until its send has begun: that takes clocks, and counts only beyond their errors. A
+call with an unknown wait depends only on its own rank.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..run import Ranks
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-NOISE = 3  # × the median distance of ends from the common ones
+NOISE_FACTOR = 3  # × the median distance of ends from the common ends
 _NEVER = np.iinfo(np.int64).min // 2
 
 
@@ -30,17 +30,16 @@ class MergedGraph:
     """Calls, steps and segments of all ranks side by side: rows of `calls`, `steps` and `segments` of Ranks.
 
     Attributes:
-        ranks: Whose.
+        ranks: The traces.
         start: When each call began, on its rank's clock.
-        dur: How long each call lasted.
-        wait: How much of it was waiting for the last rank; 0 where that isn't told.
-        noise: A shorter wait is none.
-        is_split: Whether the wait is told, and all ranks of the group are there.
-        last: For each call that of the rank that came last, or itself.
-        unit: Calls of one collective have the same number; the numbers are in such an order that what decides comes
-            before what it decides on.
-        since: The call that each segment begins with, or NONE; likewise `early`, `spent` [segment, class] and `member`.
-        of_call: For each call its first segment; one more entry says where the last one's end.
+        dur: Duration of each call.
+        wait: The part of it that was waiting for the last rank; 0 if unknown.
+        noise: Shorter waits count as none.
+        is_split: Whether the wait is known, and all ranks of the group were recorded.
+        last: For each call the call of the rank that came last, or itself.
+        unit: Calls of one collective have the same number; the numbers are in topological order.
+        since: The call that each segment begins with, or NONE; likewise `slack`, `spent` [segment, class] and `member`.
+        of_call: For each call its first segment, and the number of segments at the end.
         of_step: Likewise for each step.
     """
 
@@ -53,7 +52,7 @@ class MergedGraph:
     last: Ints
     unit: Ints
     since: Ints
-    early: Ints
+    slack: Ints
     spent: Ints
     member: Ints
     of_call: Ints
@@ -61,7 +60,7 @@ class MergedGraph:
 
     @classmethod
     def of(cls, ranks: Ranks) -> MergedGraph:
-        """Return the graphs of a run, of the recordings that are side by side."""
+        """Return the merged graph of a run."""
         segments = ranks.segments.with_columns(nth=pl.int_range(pl.len()))
         segments = segments.sort(pl.col("sync_point") >= 0, pl.col("sync_point"), "step", "nth")
         since, sync_point, step = (
@@ -83,7 +82,7 @@ class MergedGraph:
             last=np.where(is_one, calls["last"].to_numpy(), np.arange(wait.size)),
             unit=unit,
             since=since,
-            early=segments["slack_ns"].to_numpy(),
+            slack=segments["slack_ns"].to_numpy(),
             spent=segments["spent_ns"].to_numpy(),
             member=segments["member"].to_numpy().astype(np.int64),
             of_call=of_call,
@@ -97,39 +96,39 @@ class MergedGraph:
 
     @cached_property
     def length(self) -> Ints:
-        """How long each segment is."""
+        """Length of each segment."""
         length: Ints = self.spent.sum(axis=1)
         return length
 
     def shift_of_steps(self, saved: Ints, cut: Ints) -> Ints:
-        """By how much each rank's steps would end later, if segments took less by `saved` and data in calls by `cut`.
+        """How much later each rank's steps would end if segments took `saved` less, and transfers in calls `cut` less.
 
-        Each step is laid out anew alone: whatever was over when it began stays where it was. A collective begins to
-        move data when the last of its ranks has come then, be it the one that came last or another one.
+        Steps are simulated separately: everything before a step's start keeps its time. A collective begins to move
+        data when the last rank enters it in the simulation, which may be another one than recorded.
         """
         step = np.repeat(np.arange(self.of_step.size - 1), np.diff(self.of_step))
         window = np.concatenate([step, self._step_of_calls()[self.target[self.of_call[0] :]]])
         own = (self.since >= 0) & (self._step_of_calls()[self.since] == window)
         since = np.where(own, self.since, NONE)
         order = np.argsort(self.unit, kind="stable")
-        ends: Ints = _shifted(order, self.unit, self.of_call, since, self.early + saved, self.wait, cut)
-        found: Ints = _latest(self.of_step, since, self.early + saved, ends)
-        return found
+        ends: Ints = _shifted(order, self.unit, self.of_call, since, self.slack + saved, self.wait, cut)
+        shifts: Ints = _latest(self.of_step, since, self.slack + saved, ends)
+        return shifts
 
     def _step_of_calls(self) -> Ints:
-        """The step in whose window each call starts, as its segments say; NONE where it has none."""
-        found = np.full(self.dur.size + 1, NONE, np.int64)
+        """The step in whose window each call starts, from its segments; NONE if it has none."""
+        steps = np.full(self.dur.size + 1, NONE, np.int64)
         segments = self.ranks.segments.filter(pl.col("sync_point") >= 0)
-        found[segments["sync_point"].to_numpy()] = segments["step"].to_numpy()
-        return found
+        steps[segments["sync_point"].to_numpy()] = segments["step"].to_numpy()
+        return steps
 
 
 def _split(ranks: Ranks) -> pl.DataFrame:
-    """The calls with `match` (NONE: decides for itself), `wait_ns`, `last`, `noise` and `is_whole`; in order."""
+    """The calls with `match` (NONE: independent), `wait_ns`, `last`, `noise` and `is_whole`; in order."""
     clocks = ranks.clocks.select("member", "error_ns", residual=pl.col("residual_ns").fill_null(0.0))
     sizes = ranks.matches.select("match", is_whole=(pl.col("size") < 0) | (pl.col("members") >= pl.col("size")))
     calls = ranks.calls.with_row_index("row").join(clocks, "member", "left", maintain_order="left")
-    calls = calls.with_columns(noise=(NOISE * pl.col("residual").max().over("match")).round())
+    calls = calls.with_columns(noise=(NOISE_FACTOR * pl.col("residual").max().over("match")).round())
     calls = _received(calls.with_columns(at=ranks.on_one_clock(calls, "start_ns")))
     calls = calls.with_columns(match=pl.when(pl.col("wait_ns").is_not_null()).then("match"))
     calls = calls.join(sizes, "match", "left", maintain_order="left")
@@ -148,7 +147,7 @@ def _split(ranks: Ranks) -> pl.DataFrame:
 
 
 def _received(calls: pl.DataFrame) -> pl.DataFrame:
-    """The calls with the wait of receives whose send began later, beyond the clocks' errors; that of the send is 0."""
+    """The calls with the wait of receives whose send began later by more than the clocks' errors; the send's is 0."""
     is_send, is_recv = pl.col("kind") == "send", pl.col("kind") == "recv"
     is_pair = pl.col("match").is_not_null() & (is_send | is_recv) & (pl.col("dur_ns") >= 0)
     sure = pl.col("error_ns").filter(is_pair).sum() + pl.col("noise").max()
@@ -156,15 +155,15 @@ def _received(calls: pl.DataFrame) -> pl.DataFrame:
         pl.col("error_ns").filter(is_recv & is_pair).count() == 1
     )
     late = pl.col("at").filter(is_send).first() - pl.col("at").filter(is_recv).first()
-    told = pl.when((has_both & (late > sure)).over("match") & is_pair).then(late.over("match"))
-    wait = pl.when(told.is_not_null()).then(pl.when(is_recv).then(pl.min_horizontal(told, "dur_ns")).otherwise(0))
+    delay = pl.when((has_both & (late > sure)).over("match") & is_pair).then(late.over("match"))
+    wait = pl.when(delay.is_not_null()).then(pl.when(is_recv).then(pl.min_horizontal(delay, "dur_ns")).otherwise(0))
     return calls.with_columns(wait_ns=pl.coalesce("wait_ns", wait))
 
 
 def _units(match: Ints, since: Ints, of_call: Ints) -> tuple[Ints, Bools]:
-    """(the unit of each call, whether it is one with others).
+    """(the unit of each call, whether it has several calls).
 
-    Calls that were matched across each other, so that each would decide on the other, decide for themselves.
+    Calls that were matched in contradictory order, which would make a cycle, become independent.
     """
     match = match.copy()
     while True:
@@ -181,10 +180,10 @@ def _units(match: Ints, since: Ints, of_call: Ints) -> tuple[Ints, Bools]:
 
 @compiled
 def _order(unit: Array, since: Array, of_call: Array) -> Array:
-    """For each unit its place in an order in which all that decides on it comes before it, or -1 if there is none."""
+    """For each unit its place in topological order (Kahn's algorithm), or -1 if it is on or behind a cycle."""
     units = unit.max() + 1 if unit.size else 0
     waits = np.zeros(units, np.int64)
-    first = np.zeros(units + 1, np.int64)  # of the units that each one decides on
+    first = np.zeros(units + 1, np.int64)  # first successor of each unit
     for c in range(unit.size):
         for segment in range(of_call[c], of_call[c + 1]):
             if since[segment] >= 0:
@@ -217,8 +216,8 @@ def _order(unit: Array, since: Array, of_call: Array) -> Array:
 
 
 @compiled
-def _shifted(order: Array, unit: Array, of_call: Array, since: Array, early: Array, wait: Array, cut: Array) -> Array:
-    """By how much each call would end later; `order` are the calls in the order of their units."""
+def _shifted(order: Array, unit: Array, of_call: Array, since: Array, slack: Array, wait: Array, cut: Array) -> Array:
+    """How much later each call would end; `order` are the calls in the order of their units."""
     ends = np.zeros(order.size, np.int64)
     i = 0
     while i < order.size:
@@ -229,7 +228,7 @@ def _shifted(order: Array, unit: Array, of_call: Array, since: Array, early: Arr
             start = 0 if of_call[c] == of_call[c + 1] else _NEVER
             for segment in range(of_call[c], of_call[c + 1]):
                 before = ends[since[segment]] if since[segment] >= 0 else 0
-                start = max(start, before - early[segment])
+                start = max(start, before - slack[segment])
             begins = max(begins, start - wait[c])
             stop += 1
         for k in range(i, stop):
@@ -239,12 +238,12 @@ def _shifted(order: Array, unit: Array, of_call: Array, since: Array, early: Arr
 
 
 @compiled
-def _latest(of_step: Array, since: Array, early: Array, ends: Array) -> Array:
-    """By how much each step would end later; a step without a segment stays where it is."""
-    found = np.zeros(of_step.size - 1, np.int64)
-    for s in range(found.size):
+def _latest(of_step: Array, since: Array, slack: Array, ends: Array) -> Array:
+    """How much later each step would end; a step without a segment keeps its time."""
+    shifts = np.zeros(of_step.size - 1, np.int64)
+    for s in range(shifts.size):
         for segment in range(of_step[s], of_step[s + 1]):
             before = ends[since[segment]] if since[segment] >= 0 else 0
-            at = before - early[segment]
-            found[s] = at if segment == of_step[s] else max(found[s], at)
-    return found
+            at = before - slack[segment]
+            shifts[s] = at if segment == of_step[s] else max(shifts[s], at)
+    return shifts

@@ -1,4 +1,4 @@
-"""The stretches of the paths across ranks, to be looked up by worker and by time, in words."""
+"""The segments of the paths across ranks, by worker and time, with descriptions of their ends."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from ..run import Ranks
 from .paths import BEFORE, Paths
 
 Ints = NDArray[np.int64]
-MOST_TOLD = 3  # recordings that can't be read
+MOST_LISTED = 3  # unreadable traces
 
-STRETCHES = {
+SEGMENTS = {
     "member": pl.Int64,
     "step": pl.String,
-    "part": pl.Int64,  # a place in PARTS; of a stretch of several the first one
-    "start_ns": pl.Int64,  # on its clock
+    "part": pl.Int64,  # an index of PARTS; the first one if it has several
+    "start_ns": pl.Int64,  # on its member's clock
     "dur_ns": pl.Int64,
-    "call": pl.Int64,  # of its member the call that begins when it ends, or that it lies in; NONE: the step's end
-    "own_step": pl.Int64,  # of its member the step that ends when it does; NONE: another call does
+    "call": pl.Int64,  # the member's call that begins when it ends, or that contains it; NONE: the step's end
+    "own_step": pl.Int64,  # the member's step that ends when it does; NONE: it ends with a call
     "since": pl.String,  # in words; null before the step
     "until": pl.String,
     "at_ns": pl.Int64,  # when it starts on the clock of the first member
 }
-"""One row is one stretch. Order: that of the path, one step after the other."""
+"""One row is one segment. Order: along the path, step by step."""
 
 
 @dataclass(frozen=True, eq=False)
 class PathSegments:
-    """The paths of all steps of a span; one is as good as another only if it is the same one.
+    """The paths of all steps of a span; compared by identity.
 
     Attributes:
-        ranks: Whose.
-        frame: STRETCHES.
+        ranks: The traces.
+        frame: SEGMENTS.
     """
 
     ranks: Ranks
@@ -44,36 +44,36 @@ class PathSegments:
 
     @classmethod
     def of(cls, ranks: Ranks) -> PathSegments:
-        """Return the stretches of a span."""
+        """Return the segments of a span."""
         paths = Paths.of(ranks)
-        rows = paths.stretches.unique(["step", "number"], keep="first", maintain_order=True)
+        rows = paths.segments.unique(["step", "number"], keep="first", maintain_order=True)
         member, until = rows["member"].to_numpy(), rows["until"].to_numpy()
         step = rows["step"].to_numpy()
         ended = np.where(until < 0, paths.steps["row"].to_numpy().astype(np.int64)[step], until)
         own = ended - np.where(until < 0, _first(ranks.steps, member), _first(ranks.calls, member))
-        told = ends_in_words(rows, ranks)
+        ends = ends_in_words(rows, ranks)
         at = ranks.on_one_clock(rows.select(pl.col("member").cast(pl.Int32), "start_ns"), "start_ns")
         frame = rows.select(
             "member",
             pl.Series("step", paths.steps["step"].gather(rows["step"])),
             "part",
             "start_ns",
-            dur_ns="stretch_ns",
+            dur_ns="segment_ns",
             call=pl.Series(np.where(until < 0, until, own)),
             own_step=pl.Series(np.where(until < 0, own, -1)),
-            since=told["since"],
-            until=told["until"],
+            since=ends["since"],
+            until=ends["until"],
             at_ns=at,
         )
-        return cls(ranks, frame.cast(STRETCHES))  # type: ignore[arg-type]
+        return cls(ranks, frame.cast(SEGMENTS))  # type: ignore[arg-type]
 
     def member(self, worker: str, span: str) -> int | None:
-        """Which of the recordings is that of a worker's span; None if it isn't among them, or can't be read."""
-        found = [i for i, _ in self.ranks.readable if self.ranks.members[i].worker == worker]
-        return next((i for i in found if self.ranks.members[i].span == span), None)
+        """The member of a worker's span; None if there is none, or its trace is unreadable."""
+        members = [i for i, _ in self.ranks.readable if self.ranks.members[i].worker == worker]
+        return next((i for i in members if self.ranks.members[i].span == span), None)
 
     def shares(self, member: int, from_ns: int, to_ns: int) -> list[dict[str, Any]]:
-        """Of each worker how long the path lies on it in a range of a member's time, transfers too; longest first."""
+        """Time of the path on each worker in a range of a member's time, including transfers; longest first."""
         clock = self.ranks.clocks.row(member, named=True)
         start = _on_clock(self.frame["at_ns"].to_numpy(), clock)
         inside = np.minimum(start + self.frame["dur_ns"].to_numpy(), to_ns) - np.maximum(start, from_ns)
@@ -85,11 +85,11 @@ class PathSegments:
 
     @property
     def notes(self) -> list[str]:
-        """What the paths lack, since recordings are missing."""
+        """What the paths can't cover because traces are missing."""
         unread = [one for one in self.ranks.members if one.summary is None]
-        broken = [f"{one.worker} is left out: {one.problem}" for one in unread[:MOST_TOLD]]
+        broken = [f"{one.worker} is left out: {one.problem}" for one in unread[:MOST_LISTED]]
         if more := len(unread) - len(broken):
-            broken.append(f"{more} more {'is' if more == 1 else 'are'} left out: Run health says why.")
+            broken.append(f"{more} more {'is' if more == 1 else 'are'} left out; see Run health.")
         absent = self.ranks.missing_ranks
         if not absent:
             return broken
@@ -99,14 +99,14 @@ class PathSegments:
 
 
 def ends_in_words(rows: pl.DataFrame, ranks: Ranks) -> pl.DataFrame:
-    """What rows of PATH begin and end with: `since`, null before the step, and `until`."""
+    """Descriptions of the start and end of rows of PATH: `since`, null before the step, and `until`."""
     texts = _call_texts(ranks)
-    told = rows.select("part", "since", "until")
+    ends = rows.select("part", "since", "until")
     for side in ("since", "until"):
         named = texts.rename({"call": side, "text": f"{side}_text"})
-        told = told.join(named, side, "left", maintain_order="left")
+        ends = ends.join(named, side, "left", maintain_order="left")
     is_before = pl.col("part") == BEFORE
-    return told.select(
+    return ends.select(
         since=pl.when(~is_before).then(pl.col("since_text").fill_null("the step begins")),
         until=pl.when(is_before)
         .then(pl.lit("the step begins"))
@@ -115,7 +115,7 @@ def ends_in_words(rows: pl.DataFrame, ranks: Ranks) -> pl.DataFrame:
 
 
 def _call_texts(ranks: Ranks) -> pl.DataFrame:
-    """What to call each call."""
+    """A description of each call."""
     rows = ranks.calls.select("kind", "group", "nth").join(ranks.group_labels, "group", "left", maintain_order="left")
     number = pl.when(pl.col("nth") >= 0).then(pl.concat_str(pl.lit(" #"), "nth")).otherwise(pl.lit(""))
     text = pl.concat_str("kind", number, pl.lit(", "), pl.col("label").fill_null("unknown group"))
@@ -123,12 +123,12 @@ def _call_texts(ranks: Ranks) -> pl.DataFrame:
 
 
 def _first(frame: pl.DataFrame, member: Ints) -> Ints:
-    """The first row of each member in a frame of all, whose rows are in their order."""
+    """The first row of each member in a frame that is sorted by member."""
     return np.searchsorted(frame["member"].to_numpy(), member).astype(np.int64)
 
 
 def _on_clock(at: Ints, clock: dict[str, Any]) -> Ints:
-    """Instants on the first member's clock, on that of a member of which a row of OFFSETS tells."""
+    """Converts instants on the first member's clock to the clock of the member of a row of OFFSETS."""
     away = at - clock["shift_ns"] - clock["middle_ns"]
     there: Ints = clock["middle_ns"] + np.round(away / (1 + clock["drift"])).astype(np.int64)
     return there

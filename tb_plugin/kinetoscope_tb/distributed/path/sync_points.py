@@ -1,4 +1,4 @@
-"""Where a recording's calls begin and end in its graph, and what was recorded of them."""
+"""Where a trace's collectives begin and end in its graph, and their events."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Rows = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class SyncPoints:
-    """The calls of a recording, in the order of CALLS.
+    """The calls of a trace, in the order of CALLS.
 
     Attributes:
-        start: The node at which each begins to move data, or NONE where the recording doesn't tell.
-        end: Likewise the one at which it has.
+        start: The node at which the transfer of each begins, or NONE if unknown.
+        end: The node at which it ends, likewise.
         row: The row of device_events that it ends with, or NONE.
-        event: The row of host_events that it begins and ends with, if that is no device row, or NONE.
+        event: The row of host_events that it begins and ends with, if it has no device row, or NONE.
     """
 
     start: Ints
@@ -32,10 +32,10 @@ class SyncPoints:
     event: Rows
 
     @classmethod
-    def of(cls, graph: Graph, found: CallRows) -> SyncPoints:
-        """Return where calls lie in a graph."""
+    def of(cls, graph: Graph, calls: CallRows) -> SyncPoints:
+        """Return the sync points of calls in a graph."""
         nodes, points = graph.nodes, graph.nodes.boundaries
-        on_device = found.kernel >= 0
-        start = np.where(on_device, found.kernel + nodes.starts.start, gather(points.start, found.timed))
-        end = np.where(on_device, found.last + nodes.ends.start, gather(points.end, found.timed))
-        return cls(start.astype(np.int64), end.astype(np.int64), found.last, found.timed)
+        on_device = calls.kernel >= 0
+        start = np.where(on_device, calls.kernel + nodes.starts.start, gather(points.start, calls.timed))
+        end = np.where(on_device, calls.last + nodes.ends.start, gather(points.end, calls.timed))
+        return cls(start.astype(np.int64), end.astype(np.int64), calls.last, calls.timed)

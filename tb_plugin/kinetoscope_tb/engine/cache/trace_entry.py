@@ -15,7 +15,7 @@ import polars as pl
 
 from ...arrays.gather import NONE
 from ...trace import Trace, model
-from ...trace.pointers import POINTERS
+from ...trace.model import POINTERS
 from .columns import Read, Reader, Writer, read_head
 from .values import BrokenEntry, mapping
 

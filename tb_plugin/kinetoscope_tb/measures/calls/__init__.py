@@ -1,4 +1,4 @@
-"""Calls, and what each cost the host and the device.
+"""Calls and their host and device costs.
 
 op_calls         of operators                     kernel_calls     of kernels
 launch_outcomes  of the runtime and the driver    graph_launches   of CUDA and HIP graphs

@@ -1,10 +1,10 @@
-"""Which forward operator each backward operator belongs to.
+"""The forward operator of each backward operator.
 
-Autograd numbers the nodes of its graph per thread. An operator of the forward pass carries the number that the next
-node will get, so of all that carry the same one on a thread the last to begin made the node; the operator that later
-runs the node carries the number too, and the logical number of the forward thread, which is none of the trace's threads
-(pytorch, torch/csrc/profiler/collection.cpp and torch/csrc/autograd/engine.cpp). Kineto draws the same link as an arrow
-`fwdbwd`, `forward_backward` before torch 2.0; where there is one it decides, since it names the threads.
+Autograd numbers the nodes of its graph per thread. An operator of the forward pass has the number that the next node
+will get, so of all with the same number on a thread, the last one to begin created the node. The operator that later
+runs the node has the number too, and the logical number of the forward thread, which isn't a thread id of the trace
+(pytorch, torch/csrc/profiler/collection.cpp and torch/csrc/autograd/engine.cpp). Kineto writes the same link as an
+arrow `fwdbwd`, `forward_backward` before torch 2.0; arrows take precedence, since they name the threads.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _RUNS_NODE = "autograd::engine::evaluate_function"
 
 
 def forward_ops(trace: Trace) -> Rows:
-    """For each host event the operator of the forward pass that it is the backward of, or NONE.
+    """For each host event its forward operator, if it is a backward operator, or NONE.
 
-    What accumulates a gradient has no number. It is run right after the node that made the gradient (the engine's queue
-    puts it first), and belongs to the same forward operator.
+    Operators that accumulate gradients have no number. They run right after the node that computed the gradient (first
+    in the engine's queue), and belong to the same forward operator.
     """
     host = trace.host_events
     ops = host.select("name", "kind", "thread", "start_ns", "sequence", "fwd_thread", "parent").with_row_index("row")
     ops = ops.filter(pl.col("kind") == "operator")
-    found = np.full(host.height, NONE, np.int32)
+    forward = np.full(host.height, NONE, np.int32)
     for links in (_by_number(ops), _by_arrow(trace.flows, ops)):
-        found[links["row"].to_numpy()] = links["forward"].to_numpy()
-    _follow_up(ops, found)
-    return found
+        forward[links["row"].to_numpy()] = links["forward"].to_numpy()
+    _follow_up(ops, forward)
+    return forward
 
 
 def _by_arrow(flows: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
-    """(row, forward): an arrow goes from the innermost operator that begins with it to the outermost one."""
+    """(row, forward): an arrow leads from the innermost operator at its start to the outermost one at its end."""
     arrows = flows.filter(pl.col("category").cast(pl.String).is_in(ARROWS))
     place = ["thread", "start_ns"]
     begun = ops.select(*place, "row").join(arrows.select(place), on=place, how="semi").group_by(place)
@@ -52,17 +52,17 @@ def _by_arrow(flows: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
 def _by_number(ops: pl.DataFrame) -> pl.DataFrame:
     """(row, forward) by number of the node and thread.
 
-    A logical thread is the trace's thread on which most of its numbers are found in time.
+    A logical thread is the trace's thread with the most matching numbers before.
     """
     numbered = ops.filter(pl.col("sequence") >= 0)
     is_backward = pl.col("fwd_thread") > 0
-    made = (
+    forward_runs = (
         numbered.filter(~is_backward)
         .group_by("thread", "sequence", maintain_order=True)
         .agg(forward=pl.col("row").last(), made_ns=pl.col("start_ns").last())
     )
     runs = numbered.filter(is_backward).select("row", "sequence", "fwd_thread", "start_ns")
-    pairs = runs.join(made, on="sequence").filter(pl.col("made_ns") <= pl.col("start_ns"))
+    pairs = runs.join(forward_runs, on="sequence").filter(pl.col("made_ns") <= pl.col("start_ns"))
     votes = (
         pairs.group_by("fwd_thread", "thread")
         .len()
@@ -71,15 +71,15 @@ def _by_number(ops: pl.DataFrame) -> pl.DataFrame:
     return pairs.join(votes.unique("fwd_thread", keep="first"), on=["fwd_thread", "thread"]).select("row", "forward")
 
 
-def _follow_up(ops: pl.DataFrame, found: Rows) -> None:
-    """Fill in what accumulates gradients, after the node that ran right before it under the same range."""
+def _follow_up(ops: pl.DataFrame, forward_of: Rows) -> None:
+    """Fill in operators that accumulate gradients from the node that ran right before them in the same range."""
     is_run = map_categories(ops["name"], lambda name: name.startswith(_RUNS_NODE) or name.endswith(_ACCUMULATES))
     rows = ops["row"].to_numpy()
-    nodes = ops.filter(pl.Series(is_run | (found[rows] >= 0), dtype=pl.Boolean))
+    nodes = ops.filter(pl.Series(is_run | (forward_of[rows] >= 0), dtype=pl.Boolean))
     accumulates = map_categories(nodes["name"], lambda name: name.endswith(_ACCUMULATES))
-    forward = pl.Series(found[nodes["row"].to_numpy()])
-    told = nodes.select("row", "thread", "parent").with_columns(
+    forward = pl.Series(forward_of[nodes["row"].to_numpy()])
+    links = nodes.select("row", "thread", "parent").with_columns(
         forward=pl.when(pl.Series(accumulates, dtype=pl.Boolean) & (forward < 0)).then(None).otherwise(forward)
     )
-    told = told.with_columns(pl.col("forward").forward_fill().over("thread", "parent")).drop_nulls("forward")
-    found[told["row"].to_numpy()] = told["forward"].to_numpy()
+    links = links.with_columns(pl.col("forward").forward_fill().over("thread", "parent")).drop_nulls("forward")
+    forward_of[links["row"].to_numpy()] = links["forward"].to_numpy()

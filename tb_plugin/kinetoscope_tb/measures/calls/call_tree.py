@@ -1,9 +1,9 @@
-"""Calls of one kind in calls of another, merged over all their calls into one tree by path.
+"""Trees of calls of several kinds, with all calls of the same path merged into one node.
 
-Modules, Python functions and operators are recorded in different frames; `CallForest` lays two of them on one axis per
-thread, and `merged` makes all calls with the same path of names one node.
+Modules, Python functions and operators are recorded in different frames; `CallForest` merges two of them into one
+axis per thread, and `merged` makes all calls with the same path of names one node.
 
-What is compiled here avoids whole-array expressions: numba takes seconds to compile the errors that those might raise.
+Compiled functions here avoid whole-array expressions: numba takes seconds to compile the errors that those might raise.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class CallForest:
 
     Attributes:
         row: The row of python_calls, or the number of all python calls plus the row of host_events.
-        python_calls: How many python calls the trace has: lower numbers in `row` are theirs.
-        thread: Of each row here; likewise its start, its end and `parent`, the row here that it lies in, or NONE.
+        python_calls: Number of Python calls in the trace: lower numbers in `row` are theirs.
+        thread: Of each row here; likewise its start, its end and `parent`, the row here around it, or NONE.
     """
 
     row: Rows
@@ -44,7 +44,7 @@ class CallForest:
 
     @classmethod
     def of(cls, trace: Trace, python: Rows, host: Rows) -> CallForest:
-        """The forest of some rows of both frames, each in its order; of two alike, Python is around the operator."""
+        """The forest of some rows of both frames, each in order; with equal times, Python is around the operator."""
         first, second = trace.python_calls[python], trace.host_events[host]
         columns = [_columns(first), _columns(second)]
         order = interleaved(*columns[0], *columns[1])
@@ -65,27 +65,27 @@ class CallForest:
 
     @cached_property
     def self_ns(self) -> Ints:
-        """Each row's time outside of all that lies in it."""
+        """Each row's time without its children."""
         no_rows, no_times = np.empty(0, np.int32), np.empty(0, np.int64)
         own: Ints = self_times(self.thread, self.start, self.end, self.parent, no_rows, no_rows, no_times, no_times)
         return own
 
     def at(self, thread: Rows, start: Ints) -> Rows:
         """The innermost row open on a thread at a time, or NONE; sorted by thread, then time."""
-        found: Rows = innermost(self.thread, self.start, self.end, thread, start)
-        return found
+        rows: Rows = innermost(self.thread, self.start, self.end, thread, start)
+        return rows
 
     def holding_host_rows(self, count: int) -> Rows:
         """For each of `count` host events its row here, or NONE."""
-        found = np.full(count, NONE, np.int32)
+        rows = np.full(count, NONE, np.int32)
         host = self.host
-        found[host[host >= 0]] = np.flatnonzero(host >= 0)
-        return found
+        rows[host[host >= 0]] = np.flatnonzero(host >= 0)
+        return rows
 
     def launching(self, trace: Trace) -> Rows:
-        """For each device row the innermost row here that was open when it was launched, or NONE.
+        """For each device row the innermost row here that was open at its launch, or NONE.
 
-        Where its call isn't known, or lies in no row, it is the operator that the trace knows to have launched it.
+        Without a known call, or with a call outside all rows, it is the operator that launched it.
         """
         calls, device = trace.launches, trace.device_events
         inside = self.at(calls["thread"].to_numpy(), calls["start_ns"].to_numpy())
@@ -101,12 +101,12 @@ def _columns(frame: pl.DataFrame) -> tuple[Rows, Ints, Ints]:
 
 @dataclass(frozen=True)
 class MergedTree:
-    """All calls with the same path are one node; a node comes after the one that it lies in.
+    """All calls with the same path are one node; a node comes after its parent.
 
     Attributes:
         node: Of each call.
         parent: Of each node, or NONE.
-        code: Of each node: what it is called.
+        code: Of each node: the number of its name.
     """
 
     node: Rows
@@ -114,18 +114,18 @@ class MergedTree:
     code: Rows
 
     def sums(self, node: Rows, value: NDArray[Any] | None = None) -> Ints:
-        """The sum of the values that belong to each node, or how many do; NONE is no node."""
+        """The sum of each node's values, or their number; values at NONE are left out."""
         return scatter_add(node, np.ones(node.size, np.int64) if value is None else value, self.parent.size)
 
     def with_inner(self, own: Ints) -> Ints:
-        """Each node's value with those of all nodes in it."""
+        """The sum of each node's value and its descendants' values."""
         total: Ints = add_up(self.parent, own)
         return total
 
     def preorder(self, weight: NDArray[Any] | None = None) -> Rows:
-        """The nodes, each followed by all that lie in it; of siblings the heaviest first, else as they came.
+        """The nodes, each followed by its descendants; siblings by descending weight, or in order.
 
-        No node weighs less than one that lies in it.
+        No node weighs less than its children.
         """
         by_weight = np.arange(self.parent.size) if weight is None else np.argsort(-weight, kind="stable")
         order: Rows = laid_out(self.parent, by_weight)
@@ -136,10 +136,10 @@ def merged(parent: Rows, code: Rows, root: Rows | None = None) -> MergedTree:
     """Merge calls, outer ones first, into a tree of names.
 
     Args:
-        parent: Of each call, the call that it lies in, or NONE.
-        code: What it is called; NONE: it is no node of its own, and belongs to the one around it.
-        root: Of each call, the node that it hangs below if it lies in none, or NONE; the tree begins with these nodes,
-            whose own code is their number.
+        parent: The parent of each call, or NONE.
+        code: The number of its name; NONE: it has no node, and belongs to its parent's.
+        root: The root node of each call without a parent, or NONE; the tree begins with these nodes, whose code is
+            their number.
     """
     if root is None:
         root = np.full(parent.size, NONE, np.int32)
@@ -150,12 +150,12 @@ def merged(parent: Rows, code: Rows, root: Rows | None = None) -> MergedTree:
 
 @compiled
 def paths(parent: Array, code: Array, root: Array, roots: int) -> tuple[Array, Array, Array]:
-    """Return (node of each call, parent of each node, code of each node); `merged` says what they mean."""
+    """Return (node of each call, parent of each node, code of each node), as in `merged`."""
     n = parent.size
     slots = 16
     while slots < 2 * n:
         slots *= 2
-    table = np.empty(slots, np.int32)  # open addressing: the node at the hash of (parent, code), or a place behind it
+    table = np.empty(slots, np.int32)  # hash table with open addressing: nodes by (parent, code)
     for i in range(slots):
         table[i] = NONE
     above = np.empty(n + roots, np.int32)
@@ -185,7 +185,7 @@ def paths(parent: Array, code: Array, root: Array, roots: int) -> tuple[Array, A
 
 @compiled
 def laid_out(parent: Array, order: Array) -> Array:
-    """Return the nodes in preorder; `order` has each node after its parent, and siblings as they are to stand."""
+    """Return the nodes in preorder; `order` has each node after its parent, and siblings in the requested order."""
     n = parent.size
     size = np.ones(n, np.int32)
     for i in range(n - 1, -1, -1):
@@ -210,7 +210,7 @@ def laid_out(parent: Array, order: Array) -> Array:
 
 @compiled
 def outermost(parent: Array, order: Array, group: Array, groups: int) -> Array:
-    """Return whether each node lies in no other of its group; `order` is the preorder."""
+    """Return whether each node has no ancestor of its group; `order` is the preorder."""
     n = parent.size
     result = np.empty(n, np.bool_)
     around = np.empty(n, np.int32)  # the nodes that are open, outermost first
@@ -232,9 +232,9 @@ def outermost(parent: Array, order: Array, group: Array, groups: int) -> Array:
 def interleaved(
     thread: Array, start: Array, end: Array, other_thread: Array, other_start: Array, other_end: Array
 ) -> Array:
-    """Return the order of both lists together: thread, start, longest first, the first list before the other.
+    """Return the merged order of both lists: thread, start, longest first, the first list before the other.
 
-    Both come in this order; the other list's numbers go on where the first one's end.
+    Both are sorted like this; the other list's numbers follow the first one's.
     """
     n, m = start.size, other_start.size
     order = np.empty(n + m, np.int32)

@@ -1,8 +1,8 @@
 """Launches of CUDA and HIP graphs: one call, many kernels.
 
-All rows of a launch carry its correlation, so it is known as a whole in every trace. Which graph it was is recorded
-since torch 2.12 alone (kineto 1a72dcae); elsewhere launches that ran the same kernels in the same order on one device
-are taken for the same graph.
+All rows of a launch have its correlation, so launches are known in every trace. The graph's id is recorded since torch
+2.12 (kineto 1a72dcae); without it, launches that ran the same kernels in the same order on one device count as the same
+graph.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ LAUNCH = ("launch", "correlation", "device")
 def graph_launches(trace: Trace) -> pl.DataFrame:
     """Return one row per graph launch and device, in order of their start.
 
-    Columns: launch and correlation (those of its rows), graph (its number, or "#1", "#2" … by first launch where none
-    is recorded), device, op (a row of host_events, or NONE), first_kernel, rows (kernels, copies and fills), device_ns
-    (the sum of their durations), span_ns (from the first one's start to the last one's end), gap_ns (how much of that
-    none of them ran).
+    Columns: launch and correlation (those of its rows), graph (its number, or "#1", "#2" … by first launch if not
+    recorded), device, op (a row of host_events, or NONE), first_kernel, rows (kernels, copies and fills), device_ns
+    (the sum of their durations), span_ns (from the first start to the last end), gap_ns (the part of that in which none
+    of them ran).
     """
     end = pl.col("start_ns") + pl.col("dur_ns")
     nth = pl.int_range(pl.len()).over(LAUNCH)

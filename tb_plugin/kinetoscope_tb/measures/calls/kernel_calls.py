@@ -1,7 +1,7 @@
-"""Kernels: device code that was run, and how long its calls took.
+"""Kernels and the duration of their calls.
 
 A kernel's total is the sum of its calls. Calls on different streams may overlap, so totals can add up to more than the
-step. Copies and fills are no kernels.
+step. Copies and fills aren't kernels.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...trace.model import Trace
 
 
 class KernelCosts(Table):
-    """One row is some calls of kernels, and what they cost."""
+    """Costs of kernel calls."""
 
     calls = Column(COUNT, "How often it ran.")
     total_ns = Column(DURATION, "Sum of the durations of its calls.")
@@ -27,27 +27,27 @@ class KernelCosts(Table):
         f"(table of names, version {TABLE_VERSION}).",
     )
     mean_blocks_per_sm = Column(
-        NUMBER, "Blocks per multiprocessor, averaged over its calls by their duration; missing if none says."
+        NUMBER, "Blocks per multiprocessor, mean over its calls weighted by duration; missing if not recorded."
     )
     mean_occupancy_frac = Column(
         FRACTION,
         "Share of a multiprocessor's threads that a launch can keep there, estimated by the profiler from the launch's "
-        "block size, registers, shared memory and number of blocks, and not measured; averaged over its calls by their "
-        "duration, missing if none says.",
+        "block size, registers, shared memory and number of blocks, not measured; mean over its calls weighted by "
+        "duration, missing if not recorded.",
     )
     is_communication = Column(BOOL, "Whether it moves data between ranks; then it never counts as computation.")
     communication_rule = Column(
         TEXT,
-        "What tells that it does: the library or family whose kernels have such names; `collective metadata` in its "
-        "own arguments; or `launched by a collective`, whose range on the host launched it directly. Missing where "
-        "nothing tells it.",
+        "Evidence that it is communication: the library whose kernels have such names; `collective metadata` in its "
+        "own arguments; or `launched by a collective`, whose range on the host launched it directly. Missing for other "
+        "kernels.",
     )
 
 
 def kernel_table(trace: Trace, by: list[pl.Expr], texts: tuple[str, ...] = ()) -> pl.DataFrame:
     """Sum the kernels' calls over groups, the longest total first.
 
-    Columns: `by`, those of KernelCosts, then `texts` as the first call of the group says them.
+    Columns: `by`, those of KernelCosts, then `texts` from the first call of the group.
     """
     rows = trace.kernels
     names = [expression.meta.output_name() for expression in by]
@@ -76,7 +76,7 @@ def kernel_table(trace: Trace, by: list[pl.Expr], texts: tuple[str, ...] = ()) -
 
 
 def _weighted(name: str) -> pl.Expr:
-    """Mean by duration of the calls that have the value; calls of no length count if there are only such."""
-    known = pl.col(name).is_not_nan()
-    value, weight = pl.col(name).filter(known), pl.col("dur_ns").filter(known)
+    """Mean, weighted by duration, over calls that have the value; unweighted if all durations are 0."""
+    is_known = pl.col(name).is_not_nan()
+    value, weight = pl.col(name).filter(is_known), pl.col("dur_ns").filter(is_known)
     return pl.when(weight.sum() > 0).then((value * weight).sum() / weight.sum()).otherwise(value.mean())

@@ -1,8 +1,8 @@
-"""Calls of operators whose work can be counted, by all that it depends on, with the time that they took.
+"""Calls of operators with known FLOPs, by inputs, with their times.
 
-A call inside another such call isn't counted by itself: a convolution may run as a product. But of calls of one name
-inside each other the innermost counts: under autocast it alone has the types that the work was done in. What other
-operators do inside one counts for it.
+A call inside another such call isn't counted by itself: a convolution may run as a matmul. But of nested calls with the
+same name the innermost counts: under autocast only it has the types of the actual work. Work of other operators inside
+a call counts for it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ ARGUMENTS = ("name", "input_shapes", "input_types", "concrete_inputs")
 def matrix_calls(trace: Trace) -> pl.DataFrame:
     """Return one row per operator, inputs and device.
 
-    Columns: those of ARGUMENTS as texts; device (null: it launched nothing that was recorded), calls, time_ns (device
-    time of all that it launched; host time where the whole recording has no devices), tensor_ns and unknown_ns (device
-    time in kernels that use tensor cores, and in those of which it isn't known).
+    Columns: those of ARGUMENTS as texts; device (null: it launched no recorded work), calls, time_ns (device time of
+    all that it launched; host time if the whole trace has no devices), tensor_ns and unknown_ns (device time in kernels
+    that use tensor cores, and in kernels for which that is unknown).
     """
     return (
         each_matrix_call(trace)
@@ -35,7 +35,7 @@ def matrix_calls(trace: Trace) -> pl.DataFrame:
 
 
 def each_matrix_call(trace: Trace) -> pl.DataFrame:
-    """Return one row per call with its `row` in host_events; other columns as above, times being its own."""
+    """Return one row per call with its `row` in host_events; other columns as above."""
     host, device = trace.host_events, trace.device_events
     parent = host["parent"].to_numpy()
     counted = map_categories(host["name"], lambda name: name in FORMULAS).astype(bool)
@@ -58,14 +58,14 @@ def _chosen(
     parent: np.ndarray[tuple[int], np.dtype[np.int32]],
     name: np.ndarray[tuple[int], np.dtype[np.uint32]],
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The rows that count: inside no counted one of another name, and around none of their own."""
+    """The rows that count: not inside a counted row of another name, and not around one of the same name."""
     rows = np.flatnonzero(counted)
     above = gather(nearest(counted, parent), parent)[rows]
-    known = above >= 0
+    has_outer = above >= 0
     is_same = np.zeros(rows.size, bool)
-    is_same[known] = name[above[known]] == name[rows[known]]
+    is_same[has_outer] = name[above[has_outer]] == name[rows[has_outer]]
     is_inside = np.zeros(parent.size, bool)
-    is_inside[rows] = known & ~is_same
+    is_inside[rows] = has_outer & ~is_same
     same, outer = rows[is_same], above[is_same]
     _inherit(is_inside, same, outer)
     is_around = np.zeros(parent.size, bool)
@@ -75,7 +75,7 @@ def _chosen(
 
 @compiled
 def _inherit(is_inside: Array, rows: Array, outer: Array) -> None:
-    """Give each row what holds of the one around it; outer ones come first."""
+    """Copy each row's flag from the row around it; outer rows come first."""
     for i in range(rows.size):
         is_inside[rows[i]] = is_inside[outer[i]]
 

@@ -1,8 +1,8 @@
-"""Which module the work of host and device belongs to, forward and backward.
+"""The module that host and device work belongs to, forward and backward.
 
-A module's call is a python call with a module id, or one of Lightning's `[pl]` annotations. Work belongs to the
+A module's call is a Python call with a module id, or one of Lightning's `[pl]` annotations. Work belongs to the
 innermost module that was open on its thread; backward work belongs to the module of its forward operator
-(`measures/calls/backward.py`), wherever it runs. What belongs to no module stays in the sums, under NONE.
+(`measures/calls/backward.py`), wherever it runs. Work outside all modules is in the sums, under NONE.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from .backward import forward_ops
 from .call_tree import CallForest, Ints, MergedTree, Rows, merged
 
 WITHIN = " / "
-LONGEST_PATH = 4096  # characters: else the paths of modules in modules grow with the square of their number
+LONGEST_PATH = 4096  # characters: else the total length of nested paths grows quadratically
 _MODULE = "nn.Module: "
 _LIGHTNING_MODULE = re.compile(r"\[pl\]\[module\](?P<type>[^:]*): (?P<path>.*)", re.DOTALL)
 _LIGHTNING_PREFIX = re.compile(r"\[pl\](\[profile\]|\[module\])?")
 _INSTANCE = re.compile(r"_\d+$")
-_GRADIENTS_OF_GRADIENTS = 3  # how often backward work may itself have been differentiated
+_GRADIENTS_OF_GRADIENTS = 3  # maximum order of differentiation
 
 
 class ModuleName(NamedTuple):
-    """What a call says of its module: what to show, the class unless it is a hook, the path in the model if known."""
+    """A module's name to show, its class (None: a hook), and its path in the model, if known."""
 
     shown: str
     of_class: str | None
@@ -78,17 +78,17 @@ class ModuleCalls:
         return cls(tree, names, calls, forest, node, is_backward, named.is_module)
 
     def paths(self) -> list[str]:
-        """Of each node: what the modules around it are called, from the outermost, and itself.
+        """The path of each node: the names of the modules around it, from the outermost, and its own.
 
-        Around modules that are nested so deeply that their path is longer than LONGEST_PATH stands its hash.
+        An outer path longer than LONGEST_PATH is replaced by its hash.
         """
-        found = list[str]()
+        texts = list[str]()
         for name, around in zip(self.names, self.tree.parent.tolist(), strict=True):
-            outer = found[around] + WITHIN if around >= 0 else ""
+            outer = texts[around] + WITHIN if around >= 0 else ""
             if len(outer) > LONGEST_PATH:
                 outer = f"…{blake2b(outer.encode('utf-8', 'replace'), digest_size=8).hexdigest()}{WITHIN}"
-            found.append(outer + name.shown)
-        return found
+            texts.append(outer + name.shown)
+        return texts
 
     def of_rows(self, rows: Rows) -> tuple[Rows, NDArray[np.bool_]]:
         """(module, whether it is backward work) of rows of the forest, which may be NONE."""
@@ -99,7 +99,7 @@ class ModuleCalls:
         return self.of_rows(self.forest.holding_host_rows(trace.host_events.height))
 
     def events_of(self, is_chosen: list[bool]) -> Events:
-        """The calls of some nodes; a hook that repeats what the call around it says is no call of its own."""
+        """The calls of some nodes; a hook that repeats the call around it doesn't count as a call."""
         forest, node = self.forest, self.tree.node
         rows = self.is_module & (gather(node, forest.parent) != node)
         rows &= gather(np.array(is_chosen, bool), node, missing=False)
@@ -109,10 +109,10 @@ class ModuleCalls:
 
 @dataclass(frozen=True)
 class _Named:
-    """What the rows of a forest are called, as numbers.
+    """The names of a forest's rows, as numbers.
 
     Attributes:
-        code: Of each row: the place of its name, or NONE if it is no node of its own.
+        code: Index of each row's name, or NONE if it has no node.
         is_module: Whether it is a module's call.
         names: The names.
     """
@@ -140,7 +140,7 @@ class _Named:
 
 
 def _python_names(calls: pl.DataFrame) -> tuple[list[ModuleName], Rows]:
-    """(The names that occur, the place of each call's): a name that several modules have gets the module's number."""
+    """(The names, the index of each call's): a name of several modules gets the module's number."""
     calls = calls.select(pl.col("name").cast(pl.String), "module_id")
     kinds = calls.unique(maintain_order=True).with_row_index("code")
     ambiguous = set(kinds["name"].filter(kinds["name"].is_duplicated()))
@@ -153,7 +153,7 @@ def _python_names(calls: pl.DataFrame) -> tuple[list[ModuleName], Rows]:
 
 
 def _hook_name(text: str) -> ModuleName:
-    """What Lightning's annotation says: `[pl][module]package.Class: path` or `[pl][profile]hook`."""
+    """Parse Lightning's annotation: `[pl][module]package.Class: path` or `[pl][profile]hook`."""
     if module := _LIGHTNING_MODULE.fullmatch(text):
         of_class = module["type"].rpartition(".")[2]
         return ModuleName(f"{of_class}: {module['path']}", of_class, module["path"])
@@ -161,7 +161,7 @@ def _hook_name(text: str) -> ModuleName:
 
 
 def _repeating_hooks(forest: CallForest, hooks: Ints, code: Rows, names: list[ModuleName]) -> Ints:
-    """The hooks that say again what the python call right around them says: the same module is called."""
+    """The hooks that repeat the Python call right around them: both are the same module."""
     if not hooks.size:
         return hooks
     classes = np.array([name.of_class or "" for name in names] + [""])

@@ -1,4 +1,4 @@
-"""What modules cost: host and device time of the modules of `module_calls.py`, and how a table shows it."""
+"""Host and device time of the modules of `module_calls.py`, and its table columns."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ UNATTRIBUTED = "[unattributed]"
 
 
 class ModuleCosts(Table):
-    """One row is some modules, and what they cost."""
+    """Costs of modules."""
 
-    calls = Column(COUNT, "How often it was called.")
+    calls = Column(COUNT, "Number of calls.")
     operators = Column(COUNT, "Operators that it called itself in the forward pass, not those inside other operators.")
-    device_self_ns = Column(DURATION, "Device time that it launched, but not the modules in it, forward and backward.")
-    device_total_ns = Column(DURATION, "Device time that it and the modules in it launched, forward and backward.")
-    host_self_ns = Column(DURATION, "Host time in it, but not in the modules in it, forward and backward.")
-    host_total_ns = Column(DURATION, "Host time in it and the modules in it, forward and backward.")
+    device_self_ns = Column(DURATION, "Device time that it launched without nested modules, forward and backward.")
+    device_total_ns = Column(DURATION, "Device time that it and nested modules launched, forward and backward.")
+    host_self_ns = Column(DURATION, "Host time in it without nested modules, forward and backward.")
+    host_total_ns = Column(DURATION, "Host time in it and nested modules, forward and backward.")
     python_self_ns = Column(DURATION, "Part of its host self time in which no operator ran: Python itself.")
     forward_device_ns = Column(DURATION, "Part of its device total time that was launched in its calls.")
     backward_device_ns = Column(
@@ -41,14 +41,14 @@ class ModuleCosts(Table):
 
 @dataclass(frozen=True)
 class ModuleTimes:
-    """What each module cost by itself, without the modules in it; one more place at the end is for no module.
+    """Costs of each module without nested modules; the last entry is for work outside modules.
 
     Attributes:
         forward_host: Host time in its calls, in ns; `backward_host` that of its operators' backward.
         python: The part of `forward_host` in which no operator ran.
         forward_device: Device time launched in its calls, `backward_device` by its operators' backward; both are None
             if the trace has no device row.
-        unattributed: Device time that no module and no known operator launched; it is in no other number.
+        unattributed: Device time that no module and no known operator launched; no other number includes it.
         operators: Operators that it called itself in the forward pass.
     """
 
@@ -61,43 +61,43 @@ class ModuleTimes:
     operators: Ints
 
     @classmethod
-    def of(cls, trace: Trace, found: ModuleCalls) -> ModuleTimes:
+    def of(cls, trace: Trace, modules: ModuleCalls) -> ModuleTimes:
         """The sums over all calls."""
-        forest, own = found.forest, found.forest.self_ns
-        is_called = ~found.is_module & ~found.is_backward & gather(found.is_module, forest.parent, missing=True)
+        forest, own = modules.forest, modules.forest.self_ns
+        is_called = ~modules.is_module & ~modules.is_backward & gather(modules.is_module, forest.parent, missing=True)
         forward_device = backward_device = None
         unattributed = 0
         if trace.device_events.height:
             launching, dur = forest.launching(trace), trace.device_events["dur_ns"].to_numpy()
-            node, is_backward = found.of_rows(launching)
+            node, is_backward = modules.of_rows(launching)
             unattributed = int(dur[launching < 0].sum())
-            forward_device = _per_module(found, node, dur * ((launching >= 0) & ~is_backward))
-            backward_device = _per_module(found, node, dur * is_backward)
+            forward_device = _per_module(modules, node, dur * ((launching >= 0) & ~is_backward))
+            backward_device = _per_module(modules, node, dur * is_backward)
         return cls(
-            _per_module(found, found.node, own * ~found.is_backward),
-            _per_module(found, found.node, own * found.is_backward),
-            _per_module(found, found.node, own * found.is_module),
+            _per_module(modules, modules.node, own * ~modules.is_backward),
+            _per_module(modules, modules.node, own * modules.is_backward),
+            _per_module(modules, modules.node, own * modules.is_module),
             forward_device,
             backward_device,
             unattributed,
-            _per_module(found, found.node, is_called),
+            _per_module(modules, modules.node, is_called),
         )
 
 
-def _per_module(found: ModuleCalls, node: Rows, value: NDArray[Any]) -> Ints:
-    """The sum for each module, and last that of what is in none."""
-    outside = found.calls.size
+def _per_module(modules: ModuleCalls, node: Rows, value: NDArray[Any]) -> Ints:
+    """The sum for each module, and last the sum outside modules."""
+    outside = modules.calls.size
     return scatter_add(np.where(node == NONE, np.int32(outside), node), value, outside + 1)
 
 
 def module_amounts(
     times: ModuleTimes, total: Callable[[Ints], Ints], own: Callable[[Ints], Ints]
 ) -> dict[str, NDArray[Any]]:
-    """The columns of ModuleCosts but the calls, from what each module cost by itself.
+    """The columns of ModuleCosts except the calls.
 
     Args:
-        times: What each module cost by itself.
-        total: From amounts of each module to totals of each row, with the modules inside.
+        times: Costs of each module without nested modules.
+        total: From amounts of each module to totals of each row, with nested modules.
         own: From amounts of each module to those of each row.
     """
     columns = {"operators": own(times.operators[:-1]), "python_self_ns": own(times.python[:-1])}
@@ -111,7 +111,7 @@ def module_amounts(
 
 
 def rest_rows(times: ModuleTimes) -> list[dict[str, str | int | None]]:
-    """The rows of what belongs to no module: name and columns of ModuleCosts; what would be empty is left out."""
+    """The rows for work outside modules: name and columns of ModuleCosts; empty rows are left out."""
     device = None if times.forward_device is None else int(times.forward_device[-1])
     host, operators = int(times.forward_host[-1]), int(times.operators[-1])
     rows: list[dict[str, str | int | None]] = []

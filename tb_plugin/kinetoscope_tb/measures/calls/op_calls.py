@@ -1,7 +1,7 @@
-"""Calls of operators: what each one cost the host and the device, itself and with all that it called.
+"""Calls of operators and their host and device costs, self and total.
 
-A call that only wraps one call of the same name is one call (`is_repeat`); what the inner one did itself counts for the
-outer one. Device time and memory belong to the innermost operator that was open when they were asked for.
+A call that only wraps one call of the same name is one call (`is_repeat`); the inner one's own work counts for the
+outer one. Device time and memory belong to the innermost operator that was open at their launch or allocation.
 """
 
 from __future__ import annotations
@@ -27,62 +27,62 @@ TENSOR_CORES = ("tc_eligible", "tc_self_frac", "tc_total_frac")
 
 
 class OpName(Table):
-    """One row is one operator; `[unattributed]` is device time that no recorded operator launched."""
+    """Which operators use host and device time; `[unattributed]` is device time that no recorded operator launched."""
 
     name = Column(TEXT, "Name of the operator.")
 
 
 class OpShapes(Table):
-    """One row is one combination of input shapes."""
+    """Input shapes of operators."""
 
     input_shapes = Column(TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.")
 
 
 class OpCosts(Table):
-    """One row is some calls of operators, and what they cost."""
+    """Costs of operator calls."""
 
-    calls = Column(COUNT, "How often it was called; a call that only wraps a call of the same name counts once.")
+    calls = Column(COUNT, "Number of calls; a call that only wraps a call of the same name counts once.")
     device_self_ns = Column(DURATION, "Device time of the kernels, copies and fills that it launched itself.")
     device_total_ns = Column(
         DURATION,
-        "Device time that it and all operators inside it launched. Of calls of one operator in each other the "
+        "Device time that it and all nested operators launched. Of nested calls of the same operator only the "
         "innermost counts, so that nothing counts twice.",
     )
     launches = Column(COUNT, "Runtime and driver calls that it made itself and that launched device work.")
     mean_launch_delay_ns = Column(
         DURATION,
-        "Mean time from the end of such a call to the start of its work, of those after which the stream had no other "
-        "work left: behind other work a delay is waiting in the queue, and no loss. Work that starts before the call "
+        "Mean time from the end of such a call to the start of its work, over calls after which the stream had no "
+        "other work: after other work a delay is waiting in the queue, not a loss. Work that starts before the call "
         "returns counts as 0. Missing if there is none.",
     )
     host_self_ns = Column(
         DURATION,
-        "Host time in it, without the operators, annotations and runtime calls that it made directly. What a backend "
-        "annotates in it (nccl:all_reduce) is its own, as in torch's key_averages().",
+        "Host time in it, without the operators, annotations and runtime calls that it made directly. A backend's "
+        "annotations in it (nccl:all_reduce) count as its own time, as in torch's key_averages().",
     )
     host_total_ns = Column(DURATION, "Host time from its start to its end, summed over its calls.")
-    tc_eligible = Column(BOOL, "Whether any call could use tensor cores: it, or something in it, multiplies matrices.")
+    tc_eligible = Column(BOOL, "Whether any call could use tensor cores: it, or an operator in it, is a matmul.")
     tc_self_frac = Column(
         FRACTION,
-        "Share of its device self time in kernels known to use tensor cores, among those of which it is known.",
+        "Share of its device self time in kernels that use tensor cores, among kernels for which this is known.",
     )
     tc_total_frac = Column(
         FRACTION,
-        "Share of its device total time in kernels known to use tensor cores, among those of which it is known.",
+        "Share of its device total time in kernels that use tensor cores, among kernels for which this is known.",
     )
-    host_self_bytes = Column(BYTES, "Host memory that it took less what it released, without operators inside it.")
-    host_total_bytes = Column(BYTES, "Host memory that it and the operators inside it took less what they released.")
-    device_self_bytes = Column(BYTES, "Device memory that it took less what it released, without operators inside it.")
-    device_total_bytes = Column(
-        BYTES, "Device memory that it and the operators inside it took less what they released."
+    host_self_bytes = Column(BYTES, "Host memory that it allocated minus what it released, without nested operators.")
+    host_total_bytes = Column(BYTES, "Host memory that it and nested operators allocated minus what they released.")
+    device_self_bytes = Column(
+        BYTES, "Device memory that it allocated minus what it released, without nested operators."
     )
+    device_total_bytes = Column(BYTES, "Device memory that it and nested operators allocated minus what they released.")
 
 
 def operator_table(trace: Trace, by: list[str]) -> pl.DataFrame:
     """Sum calls over groups; the largest device self time, then host self time, first.
 
-    Columns: `by` as texts, then those of OpCosts; device time and memory are null unless they were recorded. Device
-    time without an operator has a row of its own.
+    Columns: `by` as texts, then those of OpCosts; device time and memory are null unless recorded. Device time without
+    an operator has its own row.
     """
     calls = Calls(trace, by)
     rows = pl.DataFrame(
@@ -104,11 +104,11 @@ def operator_table(trace: Trace, by: list[str]) -> pl.DataFrame:
 
 
 class Calls:
-    """Which group each host row counts for. Sums are made one column at a time, since there may be millions of rows.
+    """The group that each host row counts for. Sums take one column at a time, since there may be millions of rows.
 
     Attributes:
-        group: Of each host row that is a call, its group; NONE for annotations and repeats.
-        own_group: Of each host row, the group that its own time counts for: that of the call that it repeats.
+        group: The group of each host row that is a call; NONE for annotations and repeats.
+        own_group: The group that each host row's own time counts for: that of the call that it repeats.
         first: A row of each group.
         parent: Of each host row.
     """
@@ -136,11 +136,11 @@ class Calls:
         return scatter_add(gather(self.own_group, row), value, self.first.size)
 
     def with_inner(self, row: NDArray[np.int32], value: NDArray[Any]) -> NDArray[np.int64]:
-        """The same, with what belongs to all rows inside each call."""
+        """The same, including the values of all rows inside each call."""
         return self.sums(add_up(self.parent, scatter_add(row, value, self.parent.size)))
 
     def with_inner_once(self, row: NDArray[np.int32], value: NDArray[Any]) -> NDArray[np.int64]:
-        """The same; what calls of one operator in each other have both is the innermost one's."""
+        """The same; values in nested calls of the same operator count only for the innermost."""
         whole = add_up(self.parent, scatter_add(row, value, self.parent.size))
         return self.sums(whole - scatter_add(self._outer, whole, self.parent.size))
 
@@ -155,7 +155,7 @@ def operator_rows(trace: Trace, **values: Any) -> NDArray[np.int32]:
 
 
 def operator_events(trace: Trace, key: Key) -> Events:
-    """What a row with this key counts: calls of the operator, or the device work of which no operator is known."""
+    """The events behind a row with this key: calls of the operator, or the device work without a known operator."""
     if key["name"] == UNATTRIBUTED:
         return {"device_events": rows_where(trace.device_events, op=None)}
     return {"host_events": operator_rows(trace, **key)}
@@ -170,21 +170,21 @@ def _host_times(trace: Trace, calls: Calls) -> dict[str, Any]:
 
 
 def _device_times(trace: Trace, calls: Calls) -> dict[str, Any]:
-    """Of a recording without devices nothing is known: a zero would say that no time was spent."""
+    """Missing, not zero, for traces without device events."""
     device = trace.device_events
     if device.is_empty():
         return dict.fromkeys((*DEVICE_TIMES, *TENSOR_CORES))
     op, dur = device["op"].to_numpy(), device["dur_ns"].to_numpy()
     uses = (device["tensor_cores"] == "yes").to_numpy()
-    known = (device["tensor_cores"] != "unknown").to_numpy()
+    is_known = (device["tensor_cores"] != "unknown").to_numpy()
     eligible = scatter_add(op, uses, calls.parent.size) + map_categories(trace.host_events["name"], is_matrix_op)
     return {
         "device_self_ns": calls.own(op, dur),
         "device_total_ns": calls.with_inner_once(op, dur),
         **_launches(trace, calls),
         "tc_eligible": calls.sums(add_up(calls.parent, eligible)) > 0,
-        "tc_self_frac": _fractions(calls.own(op, dur * uses), calls.own(op, dur * known)),
-        "tc_total_frac": _fractions(calls.with_inner_once(op, dur * uses), calls.with_inner_once(op, dur * known)),
+        "tc_self_frac": _fractions(calls.own(op, dur * uses), calls.own(op, dur * is_known)),
+        "tc_total_frac": _fractions(calls.with_inner_once(op, dur * uses), calls.with_inner_once(op, dur * is_known)),
     }
 
 
@@ -192,9 +192,9 @@ def _launches(trace: Trace, calls: Calls) -> dict[str, Any]:
     outcomes = launch_outcomes(trace)
     op = trace.launches["op"].to_numpy()
     has_work = (outcomes["device_rows"] > 0).to_numpy()
-    found_empty = has_work & outcomes["found_empty"].to_numpy()
-    delay = outcomes["delay_ns"].fill_null(0).to_numpy() * found_empty
-    sums, counts = pl.Series(calls.own(op, delay)), pl.Series(calls.own(op, found_empty))
+    hit_empty_queue = has_work & outcomes["hit_empty_queue"].to_numpy()
+    delay = outcomes["delay_ns"].fill_null(0).to_numpy() * hit_empty_queue
+    sums, counts = pl.Series(calls.own(op, delay)), pl.Series(calls.own(op, hit_empty_queue))
     mean = pl.when(counts > 0).then((sums / counts).round().fill_nan(None).cast(pl.Int64))
     return {"launches": calls.own(op, has_work), "mean_launch_delay_ns": pl.select(mean).to_series()}
 
@@ -204,7 +204,7 @@ def _fractions(part: NDArray[np.int64], whole: NDArray[np.int64]) -> pl.Series:
 
 
 def _memory(trace: Trace, calls: Calls) -> dict[str, Any]:
-    """What was taken of each kind of memory; null where the recording has nothing of the kind."""
+    """Allocated minus released memory of each kind; null if the trace has none of the kind."""
     memory = trace.memory.filter(pl.col("name") != OUT_OF_MEMORY)
     op, size = memory["op"].to_numpy(), memory["bytes"].to_numpy()
     on_host = memory["device_type"].to_numpy() == CPU

@@ -1,7 +1,7 @@
-"""Allocations: each piece of memory that was taken, with its release, its lifetime and who asked for it.
+"""Allocations with their releases, lifetimes and requesting operators.
 
-A release belongs to the last allocation of its address on its device. What is unmatched is kept and told apart, since
-a recording sees a part of a process: `FATES` says how.
+A release belongs to the last allocation of its address on its device. Since a trace covers only a part of a process,
+some allocations and releases have no match: `FATES` lists the cases.
 """
 
 from __future__ import annotations
@@ -19,78 +19,80 @@ from ...trace.model import Trace
 from .levels import DeviceMemory
 
 FATES = (
-    "released",  # both ends were recorded
+    "released",  # allocation and release were recorded
     "never released",  # no release was recorded up to the end
     "address reused",  # another allocation has the address: the release was not recorded
-    "allocated earlier",  # only the release was recorded: before the recording, or unseen
+    "allocated earlier",  # only the release was recorded: the allocation was earlier, or not recorded
     "no address",  # records have no address (torch before 1.10): allocations and releases can't be matched
-    "out of memory",  # a request that the device had no memory for
+    "out of memory",  # a failed request
 )
-RELEASED, KEPT, RETAKEN, OLDER, UNTOLD, FAILED = range(len(FATES))
+RELEASED, ALIVE, REUSED, EARLIER, NO_ADDRESS, FAILED = range(len(FATES))
 
 _ALLOCATORS = ("aten::empty", "aten::new_empty", "aten::resize_")
 
 SCHEMA = {
     "device": pl.String,  # its name
-    "fate": pl.Int8,  # a place in FATES
+    "fate": pl.Int8,  # an index of FATES
     "size_bytes": pl.Int64,
-    "at_ns": pl.Int64,  # when the record was made that tells of it, of two the first
-    "taken_ns": pl.Int64,
-    "gone_ns": pl.Int64,  # released; of what was retaken, when that happened at the latest
-    "row": pl.Int64,  # that record: a row of `trace.memory`
-    "taken": pl.Int64,  # the record's place among those of the device
-    "gone": pl.Int64,
+    "at_ns": pl.Int64,  # time of its first record
+    "allocated_ns": pl.Int64,
+    "released_ns": pl.Int64,  # of its release; if its address was reused, the latest possible time
+    "row": pl.Int64,  # its first record: a row of `trace.memory`
+    "allocated": pl.Int64,  # index of the record among those of the device
+    "released": pl.Int64,
 }
-"""One row is one piece of memory, unmatched release or failed request; NONE where an end is unknown. Order: device,
-then the record that tells of it."""
+"""One row is one allocation, unmatched release or failed request; NONE where an end is unknown. Order: device, then
+first record."""
 
 
 def allocations(memories: Iterable[DeviceMemory]) -> pl.DataFrame:
-    """The allocations of some devices, as `SCHEMA` describes them; records of no bytes tell of none."""
+    """The allocations of some devices, as SCHEMA; records of 0 bytes are ignored."""
     return pl.concat([pl.DataFrame(schema=SCHEMA), *map(_of_device, memories)])
 
 
 def _of_device(memory: DeviceMemory) -> pl.DataFrame:
     change = memory.change_bytes
-    is_told = memory.address != NONE
-    known = np.flatnonzero(is_told)
-    by_address = known[np.argsort(memory.address[known], kind="stable")]
-    other, is_retaken = _pairs(memory.address, memory.time_ns, change, by_address)
+    has_address = memory.address != NONE
+    addressed = np.flatnonzero(has_address)
+    by_address = addressed[np.argsort(memory.address[addressed], kind="stable")]
+    other, is_reused = _pairs(memory.address, memory.time_ns, change, by_address)
     fate = np.select(
-        [memory.is_failure, ~is_told, change < 0, is_retaken, other >= 0],
-        [FAILED, UNTOLD, OLDER, RETAKEN, RELEASED],
-        default=KEPT,
+        [memory.is_failure, ~has_address, change < 0, is_reused, other >= 0],
+        [FAILED, NO_ADDRESS, EARLIER, REUSED, RELEASED],
+        default=ALIVE,
     )
     tells = memory.is_failure | (change > 0) | ((change < 0) & (other < 0))
     place = np.flatnonzero(tells)
-    taken = np.where(change[place] > 0, place, NONE)
-    gone = np.where(change[place] < 0, place, other[place])
+    allocated = np.where(change[place] > 0, place, NONE)
+    released = np.where(change[place] < 0, place, other[place])
     return pl.DataFrame(
         {
             "device": pl.repeat(memory.name, place.size, dtype=pl.String, eager=True),
             "fate": fate[place],
-            "size_bytes": np.where(memory.is_failure, memory.asked_bytes, np.abs(change))[place],
+            "size_bytes": np.where(memory.is_failure, memory.requested_bytes, np.abs(change))[place],
             "at_ns": memory.time_ns[place],
-            "taken_ns": gather(memory.time_ns, taken),
-            "gone_ns": gather(memory.time_ns, gone),
+            "allocated_ns": gather(memory.time_ns, allocated),
+            "released_ns": gather(memory.time_ns, released),
             "row": memory.row[place],
-            "taken": taken,
-            "gone": gone,
+            "allocated": allocated,
+            "released": released,
         },
         schema=SCHEMA,
     )
 
 
-def alive_at(found: pl.DataFrame, record: int) -> pl.DataFrame:
-    """Which allocations of one device were there after a record of it; -1: none of the recording."""
-    gone = pl.col("gone")
-    return found.filter((pl.col("taken") >= 0) & (pl.col("taken") <= record) & ((gone < 0) | (gone > record)))
+def alive_at(pieces: pl.DataFrame, record: int) -> pl.DataFrame:
+    """The allocations of one device that were alive after a record of it; -1: before its first record."""
+    released = pl.col("released")
+    return pieces.filter(
+        (pl.col("allocated") >= 0) & (pl.col("allocated") <= record) & ((released < 0) | (released > record))
+    )
 
 
 def askers(trace: Trace) -> NDArray[np.int32]:
-    """For each host event the operator that asked for the memory taken in it, or NONE: a row of host_events.
+    """For each host event the operator that requested the memory allocated in it, or NONE: a row of host_events.
 
-    That is the innermost operator, or what called it where it is one that only allocates, such as aten::empty.
+    That is the innermost operator, or its caller if it only allocates, such as aten::empty.
     """
     host = trace.host_events
     parent = host["parent"].to_numpy()
@@ -104,34 +106,34 @@ def askers(trace: Trace) -> NDArray[np.int32]:
 
 @compiled
 def _pairs(address: Array, time: Array, change: Array, order: Array) -> tuple[Array, Array]:
-    """For each record the place of its other end, and whether an allocation ends by another's at its address.
+    """For each record the index of its other end, and whether another allocation reuses its address.
 
-    `order` sorts the records by address, then as they come.
+    `order` sorts the records by address, then by time.
     """
     other = np.full(address.size, NONE, np.int64)
-    is_retaken = np.zeros(address.size, np.bool_)
-    held = NONE
+    is_reused = np.zeros(address.size, np.bool_)
+    open_record = NONE
     for k in range(order.size):
         record = order[k]
         if k and address[record] != address[order[k - 1]]:
-            held = NONE
+            open_record = NONE
         following = order[k + 1] if k + 1 < order.size else record
         if (
             change[record] > 0
-            and held >= 0
+            and open_record >= 0
             and change[following] < 0
             and address[following] == address[record]
             and time[following] == time[record]
         ):
-            order[k], order[k + 1] = following, record  # another thread's release, which the file tells later
+            order[k], order[k + 1] = following, record  # another thread's release, which the file has later
             record = following
         if change[record] > 0:
-            if held >= 0:
-                other[held] = record
-                is_retaken[held] = True
-            held = record
-        elif change[record] < 0 and held >= 0:
-            other[held] = record
-            other[record] = held
-            held = NONE
-    return other, is_retaken
+            if open_record >= 0:
+                other[open_record] = record
+                is_reused[open_record] = True
+            open_record = record
+        elif change[record] < 0 and open_record >= 0:
+            other[open_record] = record
+            other[record] = open_record
+            open_record = NONE
+    return other, is_reused

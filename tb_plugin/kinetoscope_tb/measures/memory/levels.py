@@ -1,8 +1,8 @@
-"""Levels of memory: how much each device had allocated and reserved after each record, and when most of it.
+"""Memory levels: how much each device had allocated and reserved after each record, and the peak.
 
-A record tells what was taken (or, below 0, released) and, since torch 1.10, the totals afterwards. The totals are the
-allocator's own. On the host they are a count that begins with the process and sees only what is taken while a profiler
-records memory, and what was released unseen stays in it (ProfiledCPUMemoryReporter in c10/core/CPUAllocator.cpp).
+A record has the allocated (or, if negative, released) bytes and, since torch 1.10, the totals afterwards, from the
+allocator itself. On the host the total starts with the process, counts only allocations made while a profiler records
+memory, and includes memory whose release wasn't recorded (ProfiledCPUMemoryReporter in c10/core/CPUAllocator.cpp).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...trace.model import Trace
 
 OUT_OF_MEMORY = "[OutOfMemory]"
 CPU = 0  # c10's number of the device type
-_LOOK_AHEAD = 64  # among how many records of one instant the next one is looked for
+_LOOK_AHEAD = 64  # number of records with the same time among which the next one is searched
 
 _TYPES = {  # by c10's number (c10/core/DeviceType.h), as torch.device spells those that have memory of their own
     0: "cpu",
@@ -38,12 +38,12 @@ Ints = NDArray[np.int64]
 
 
 class OfDevice(Table):
-    """One row is of one device."""
+    """Values of one device."""
 
     device = Column(TEXT, "Device as torch names it; cpu is the host.")
 
 
-IS_RELATIVE = "Whether the trace has no totals: allocated memory is the change since the recording began."
+IS_RELATIVE = "Whether the trace has no totals, so that allocated memory is the change since the recording began."
 HINT = "No memory was recorded. Pass profile_memory=True to the profiler."
 
 
@@ -52,19 +52,19 @@ class DeviceMemory:
     """The records of one device's memory in order; all arrays are as long as there are records.
 
     Args:
-        name: As torch spells a device: cuda:0; cpu for the host.
+        name: As torch writes it: cuda:0; cpu for the host.
         device_type: c10's number.
         device: Its index; 0 for the host.
         row: The record's row of `trace.memory`.
-        time_ns: When.
-        address: Where; NONE where it isn't told.
-        change_bytes: What was taken, or released if below 0; 0 where a request failed.
-        asked_bytes: The same, but for a failed request what was asked for.
-        is_failure: Whether it is a request that failed (out of memory).
-        allocated_bytes: The level after it.
-        reserved_bytes: What the allocator held of the device after it; NONE where it isn't known.
+        time_ns: Time of each record.
+        address: Address; NONE if not recorded.
+        change_bytes: Allocated bytes, or released if negative; 0 if a request failed.
+        requested_bytes: The same, but for a failed request the requested size.
+        is_failure: Whether it is a failed request (out of memory).
+        allocated_bytes: The allocated level after it.
+        reserved_bytes: The reserved level after it; NONE if unknown.
         before_bytes: The allocated level before the first record.
-        is_relative: Whether no record tells a total: the levels are changes since the recording began.
+        is_relative: Whether no record has a total, so that the levels are changes since the recording began.
     """
 
     name: str
@@ -74,7 +74,7 @@ class DeviceMemory:
     time_ns: Ints
     address: Ints
     change_bytes: Ints
-    asked_bytes: Ints
+    requested_bytes: Ints
     is_failure: NDArray[np.bool_]
     allocated_bytes: Ints
     reserved_bytes: Ints
@@ -88,13 +88,13 @@ class DeviceMemory:
         return slice(first, max(first, last))
 
     def level_before(self, record: int) -> int:
-        """The allocated level that a record found."""
+        """The allocated level before a record."""
         return int(self.allocated_bytes[record - 1]) if record else self.before_bytes
 
     def peak(self, from_ns: int | None = None, to_ns: int | None = None) -> int:
-        """The first record after which the most was allocated; -1 if that was before the first record.
+        """The first record with the highest allocated level; -1 if that was before the first record.
 
-        In a range that may be a record before it, whose level the range begins with.
+        For a range it may be the record before it, whose level the range begins with.
         """
         inside = self.within(from_ns, to_ns)
         levels = self.allocated_bytes[inside]
@@ -108,13 +108,13 @@ def device_memories(trace: Trace, device: str | None = None) -> list[DeviceMemor
     index = pl.when(pl.col("device_type") == CPU).then(0).otherwise(pl.col("device").clip(lower_bound=0))
     rows = trace.memory.with_row_index("row").with_columns(device=index)
     groups = rows.group_by("device_type", "device", maintain_order=True)
-    found = [_memory(int(kind), int(place), records) for (kind, place), records in groups]
-    matches = [memory for memory in found if device in (None, memory.name)]
+    memories = [_memory(int(kind), int(place), records) for (kind, place), records in groups]
+    matches = [memory for memory in memories if device in (None, memory.name)]
     return sorted(matches, key=lambda memory: (memory.device_type == CPU, memory.device_type, memory.device))
 
 
 def device_name(device_type: int, device: int) -> str:
-    """Such as cuda:0; a type that c10 doesn't know keeps its number."""
+    """Such as cuda:0; an unknown type is shown by its number."""
     kind = _TYPES.get(device_type, f"type {device_type}")
     return kind if device_type == CPU else f"{kind}:{device}"
 
@@ -137,7 +137,7 @@ def _memory(device_type: int, device: int, rows: pl.DataFrame) -> DeviceMemory:
         time_ns=time,
         address=np.where(address == 0, NONE, address),
         change_bytes=change,
-        asked_bytes=rows["bytes"].to_numpy()[order],
+        requested_bytes=rows["bytes"].to_numpy()[order],
         is_failure=is_failure[order],
         allocated_bytes=allocated,
         reserved_bytes=reserved if (reserved > 0).any() else np.full(reserved.size, NONE, np.int64),
@@ -147,20 +147,20 @@ def _memory(device_type: int, device: int, rows: pl.DataFrame) -> DeviceMemory:
 
 
 def _levels(change: Ints, total: Ints) -> tuple[Ints, int]:
-    """Levels after each record, and before the first; a total that is missing follows from its neighbours."""
-    known = np.flatnonzero(total >= 0)
+    """Levels after each record, and before the first; missing totals are computed from their neighbors."""
+    has_total = np.flatnonzero(total >= 0)
     since = np.cumsum(change)
-    last = known[np.maximum(np.searchsorted(known, np.arange(total.size), "right") - 1, 0)]
+    last = has_total[np.maximum(np.searchsorted(has_total, np.arange(total.size), "right") - 1, 0)]
     levels = total[last] + since - since[last]
     return levels, int(levels[0] - change[0])
 
 
 @compiled
 def _chained(time: Array, thread: Array, change: Array, total: Array) -> Array:
-    """The order of the records: by time; of one instant, the next record is one that found the level left before it.
+    """The order of the records: by time; at equal times, each record's previous total matches the one before it.
 
-    Records of several threads come in the file thread by thread, and clocks of microseconds give many one instant.
-    Those of one thread keep their order. Where none fits, the order is the file's.
+    The file has records of several threads thread by thread, and with microsecond clocks many have equal times.
+    Records of one thread keep their order. If none matches, the order is the file's.
     """
     order = np.arange(time.size)
     for i in range(1, time.size):

@@ -1,1 +1,1 @@
-"""Python: frames of calls (frames), their paths from the thread down (paths), stacks of operators (call_stacks)."""
+"""Python: names of frames (frames), call paths from the thread down (paths), call stacks of operators (call_stacks)."""

@@ -1,8 +1,7 @@
-"""Call stacks of host events: from where in the program each was called.
+"""Call stacks of host events: the place in the program that called each.
 
 The frames are those that torch wrote with the operator, or with the one around it, or else the Python calls around it
-on its thread. Backward work, which the program calls as a whole, has the frames of its forward operator, unless it
-calls Python itself.
+on its thread. Backward operators have the frames of their forward operator, unless they call Python themselves.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ class Stacks:
     """The stack of each host event as a number; `texts` has the frames.
 
     Attributes:
-        number: Twice the place of the stack, plus one if it is that of the forward operator; NONE if there is none.
-        written: The stacks that the file has as texts: the first places.
-        tree: The paths of Python calls: the places behind them.
-        functions: What the nodes of the tree are called.
+        number: Twice the index of the stack, plus one if it is the forward operator's; NONE if there is none.
+        written: The stacks that the file has as text: the first indices.
+        tree: The paths of Python calls: the indices after them.
+        functions: Names of the nodes of the tree.
     """
 
     number: Rows
@@ -65,7 +64,7 @@ class Stacks:
 
 
 def _written(stacks: pl.Series) -> tuple[Rows, list[str]]:
-    """(The place of each row's `Call stack`, or NONE; the distinct ones as frames); a text without any is no stack."""
+    """(index of each row's `Call stack`, or NONE; the distinct stacks as frames); empty texts have no stack."""
     codes, texts = functions(stacks)
     frames = [SEPARATOR.join(frames_of_text(text)) for text in texts]
     is_known = np.array([bool(text) for text in frames] + [False])

@@ -1,7 +1,7 @@
-"""What Python calls are called: the frames of torch's stacks.
+"""Names of Python calls: the frames of torch's stacks.
 
-A frame is `file.py(12): function`, `<built-in function len>` or `nn.Module: Linear_0`. Some built-in ones carry the
-address of their object, which differs from call to call and is left out.
+A frame is `file.py(12): function`, `<built-in function len>` or `nn.Module: Linear_0`. Some built-in frames contain the
+address of their object, which differs from call to call and is removed.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ..calls.call_tree import MergedTree, Rows
 
 _ADDRESS = r" at 0x[0-9a-fA-F]+"
 _FRAME = r"^(?s)(?P<file>.*)\((?P<line>\d{1,9})\): (?P<function>.*)$"
-MOST_FRAMES = 1000  # of one stack: Python's own limit; a text of each frame and all around it grows with their square
+MOST_FRAMES = 1000  # of one stack: Python's own recursion limit
 OUTER = "[more frames]"
 SEPARATOR = "\n"  # between the frames of a stack, the innermost of which comes first
 
 
 def functions(names: pl.Series) -> tuple[Rows, list[str]]:
-    """(The place of each call's function, the functions): names without addresses; NONE where there is no name."""
+    """(index of each call's function, the functions): names without addresses; NONE if there is no name."""
     texts = names.dtype.categories.str.replace_all(_ADDRESS, "")  # type: ignore[attr-defined]
     distinct = texts.unique(maintain_order=True)
     places = texts.replace_strict(distinct, pl.Series(range(distinct.len())), return_dtype=pl.Int32)
@@ -30,12 +30,12 @@ def functions(names: pl.Series) -> tuple[Rows, list[str]]:
 
 
 def frames_of_text(text: str) -> list[str]:
-    """The frames of a `Call stack` as torch writes it, the innermost first; each ends with a semicolon."""
+    """The frames of a `Call stack` as torch writes it: innermost first, each ending with a semicolon."""
     return [frame.strip() for frame in text.split(";") if frame.strip()]
 
 
 def parsed(frames: pl.Series) -> pl.DataFrame:
-    """Columns `function`, `file` and `line`; without a place in a file the function is the whole frame."""
+    """Columns `function`, `file` and `line`; without a file the function is the whole frame."""
     parts = frames.to_frame("frame").select("frame", at=pl.col("frame").str.extract_groups(_FRAME))
     return parts.select(
         function=pl.coalesce(pl.col("at").struct.field("function"), "frame"),
@@ -45,7 +45,7 @@ def parsed(frames: pl.Series) -> pl.DataFrame:
 
 
 def stack_texts(tree: MergedTree, functions: list[str], nodes: Rows) -> list[str]:
-    """The frames from each node out to its root, joined; of more than MOST_FRAMES the innermost."""
+    """The frames from each node to its root, joined; at most the MOST_FRAMES innermost."""
     texts = []
     for node in nodes:
         frames: list[str] = []

@@ -1,7 +1,6 @@
-"""Python calls by the path of their callers, operators among them: from every thread that ran Python down.
+"""Python calls and operators by their call path, from each thread that ran Python down.
 
-All calls along the same path are one node. A path has a number of its own, the same in every trace in which something
-is called so.
+All calls with the same path are one node. A path's number is a hash, the same in every trace.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from ...trace.model import Trace
 from ..calls.call_tree import CallForest, MergedTree, Rows, merged
 from .frames import functions
 
-SMALLER = "[smaller calls]"  # callees that are put together
-ELSEWHERE = "[elsewhere]"  # work that was launched outside of all paths
+SMALLER = "[smaller calls]"  # small callees, combined
+ELSEWHERE = "[elsewhere]"  # work that was launched outside all paths
 
 
 @dataclass(frozen=True)
@@ -28,12 +27,12 @@ class PythonPaths:
 
     Attributes:
         forest: The calls of Python and of operators.
-        root: Of each of them the node of its thread.
-        is_call: Whether it is a call of its node; what isn't belongs to the call around it.
+        root: The node of each call's thread.
+        is_call: Whether it is a call of its node; others belong to the call around them.
         tree: One node per path; its first nodes are the threads.
-        tids: Of those.
-        texts: By code, what a node is called; the last one is SMALLER, which no call is.
-        kinds: By code, what it is: thread, function, module, operator, rest.
+        tids: Of the threads.
+        texts: The name of each code; the last one is SMALLER, which no call has.
+        kinds: The kind of each code: thread, function, module, operator, rest.
     """
 
     forest: CallForest
@@ -58,39 +57,39 @@ class PythonPaths:
 
 
 class PathNumbers:
-    """Numbers of the paths of a tree; by code, `texts` and `kinds` tell all that is called."""
+    """Numbers of the paths of a tree; `texts` and `kinds` are the name and kind of each code."""
 
     def __init__(self, tree: MergedTree, texts: list[str], kinds: list[str]) -> None:
         self._parent, self._code = tree.parent.tolist(), tree.code.tolist()
         self._texts, self._kinds = texts, kinds
-        self._known = dict[int, bytes]()
+        self._digests = dict[int, bytes]()
 
     def of(self, node: int) -> str:
         """The number of a node's path."""
         way = [node]
-        while way[-1] not in self._known and self._parent[way[-1]] >= 0:
+        while way[-1] not in self._digests and self._parent[way[-1]] >= 0:
             way.append(self._parent[way[-1]])
         for step in reversed(way):
-            if step not in self._known:
+            if step not in self._digests:
                 caller, code = self._parent[step], self._code[step]
-                around = self._known[caller] if caller >= 0 else str(step).encode()
+                around = self._digests[caller] if caller >= 0 else str(step).encode()
                 name = f"{self._kinds[code]} {self._texts[code]}"
-                self._known[step] = blake2b(around + name.encode(), digest_size=8).digest()
-        return self._known[node].hex()
+                self._digests[step] = blake2b(around + name.encode(), digest_size=8).digest()
+        return self._digests[node].hex()
 
 
 def _threads(trace: Trace, thread: str | None) -> tuple[pl.Series, Rows]:
-    """(The threads that ran Python and are wanted, in order; the rows of their calls)."""
+    """(The selected threads that ran Python, in order; the rows of their calls)."""
     ran = trace.python_calls["thread"]
     matches = trace.threads.with_row_index("row").filter(True if thread is None else pl.col("tid") == thread)["row"]
-    is_wanted = ran.is_in(matches.cast(pl.Int32).implode())
-    return ran.filter(is_wanted).unique().sort(), np.flatnonzero(is_wanted.to_numpy()).astype(np.int32)
+    is_selected = ran.is_in(matches.cast(pl.Int32).implode())
+    return ran.filter(is_selected).unique().sort(), np.flatnonzero(is_selected.to_numpy()).astype(np.int32)
 
 
 def _codes(trace: Trace, forest: CallForest, threads: pl.Series, operators: str) -> tuple[Rows, list[str], list[str]]:
-    """(Of each call what it is called, or NONE if it is no node; by code the text; by code the kind).
+    """(the code of each call, or NONE if it has no node; the text of each code; the kind of each code).
 
-    The first codes are the threads, as `merged` wants them.
+    The first codes are the threads, as `merged` requires.
     """
     names = trace.threads[threads].select(pl.coalesce("name", pl.format("thread {}", "tid"))).to_series().to_list()
     place, texts = functions(trace.python_calls["name"])
@@ -113,5 +112,5 @@ def _codes(trace: Trace, forest: CallForest, threads: pl.Series, operators: str)
 
 
 def _beginning_at(code: Rows, first: int) -> Rows:
-    """The codes, beginning at `first`; NONE stays NONE."""
+    """The codes shifted to begin at `first`; NONE stays NONE."""
     return np.where(code >= 0, code + np.int32(first), NONE).astype(np.int32)

@@ -1,1 +1,1 @@
-"""What the file says of the machine (device_properties), and which torch wrote it (torch_version)."""
+"""The machine's devices (device_properties), and the torch version that wrote the file (torch_version)."""

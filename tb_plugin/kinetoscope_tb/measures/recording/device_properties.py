@@ -1,4 +1,4 @@
-"""Devices as their driver describes them in the trace's deviceProperties."""
+"""Properties of devices from the trace's deviceProperties, as the driver reports them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from ...trace.meta import Meta
 
-_FEWEST_THREADS = 1024  # that a multiprocessor holds; a smaller number is something else
+_FEWEST_THREADS = 1024  # of any multiprocessor; a smaller number is something else
 
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """What the trace says of one device; None where it says nothing."""
+    """Properties of one device; None where the trace has none."""
 
     index: int
     name: str | None = None
@@ -28,11 +28,11 @@ class DeviceFacts:
 
 @dataclass(frozen=True)
 class Devices:
-    """All devices that a trace says something of.
+    """The devices in a trace's metadata.
 
     Args:
-        listed: The facts by index, of two of one index the first.
-        alike: What is true of each, if all that are listed are alike.
+        listed: Facts by index; the first of several with the same index.
+        alike: The common facts, if all listed devices are of one kind.
     """
 
     listed: Mapping[int, DeviceFacts]
@@ -46,10 +46,10 @@ class Devices:
         return cls({facts.index: facts for facts in reversed(listed)}, listed[0] if is_one_kind else None)
 
     def facts(self, index: int) -> DeviceFacts:
-        """What is said of the device with this index in the device rows.
+        """Facts about the device with this index in the device rows.
 
-        ROCm may number devices otherwise in its rows than in its properties: where the index isn't listed, and all
-        devices that are listed are alike, it is one of them.
+        ROCm may number devices differently in rows and in properties: if the index isn't listed, and all listed devices
+        are of one kind, it is one of them.
         """
         if index in self.listed:
             return self.listed[index]

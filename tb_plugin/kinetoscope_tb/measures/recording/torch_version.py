@@ -1,9 +1,9 @@
-"""Which torch wrote a trace that doesn't say so: about, from what its release brought to the format or took from it.
+"""Estimates the torch version that wrote a trace, from format features that its release added or removed.
 
-No trace names its torch. What each release changed is in kineto's and torch's history; the commits stand beside the
-tables. A mark that only later releases write bounds the release from below, and that is certain. What bounds it from
-above is weaker, since files get written anew, cut and mixed: a form that was given up, something missing where it
-belongs, a recording from before a release was begun. So it never goes below what is certain.
+Torch doesn't write its version into traces. What each release changed is in kineto's and torch's history; the tables
+cite the commits. A feature that only later releases write is a certain lower bound. Upper bounds are weaker, since
+files get rewritten, cut and mixed: a removed feature, a missing one, a recording date before a release. So the upper
+bound never goes below the lower one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import polars as pl
 
 from ...trace.model import Trace
 
-_BEGUN = {  # release → date of the kineto that it was built with, or the start of the range if it isn't known exactly
+_BEGUN = {  # release → date of the kineto that it was built with, or the start of the range if not known exactly
     "1.8": "2021-02-01", "1.9": "2021-05-26", "1.10": "2021-08-31", "1.11": "2021-11-12", "1.12": "2022-04-08",
     "1.13": "2022-06-19", "2.0": "2023-02-02", "2.1": "2023-08-08", "2.2": "2023-10-31", "2.3": "2024-01-18",
     "2.4": "2024-05-24", "2.5": "2024-08-07", "2.6": "2024-11-08", "2.7": "2025-02-13", "2.8": "2025-06-16",
@@ -24,7 +24,7 @@ _BEGUN = {  # release → date of the kineto that it was built with, or the star
 _RELEASES = tuple(_BEGUN)
 _CREDIBLE_CLOCK_NS = 1_577_836_800 * 10**9  # 2020: a clock before it was never set
 
-_SINCE = {  # marks that this release was the first to write
+_SINCE = {  # features that this release was the first to write
     "1.9": {"key:blocks per SM", "key:Input Dims", "key:Module Hierarchy", "top:deviceProperties", "cat:cpu_op"},
     "1.10": {"cat:async_gpu", "cat:forward_backward", "top:distributedInfo"},  # kineto 7fbf128f
     "1.11": {"cat:python_function", "key:Python id"},  # b5bb62d2
@@ -69,7 +69,7 @@ _SINCE = {  # marks that this release was the first to write
     },  # 094d3c1d, d636a941
     "later": {"key:hsa_queue", "cat:hardware_counters", "cat:xpu_sync"},  # 1d43601b, e8f56bd8, 8285e5bf
 }  # fmt: skip
-_UNTIL = {  # marks that this release was the last to write
+_UNTIL = {  # features that this release was the last to write
     "1.8": {"key:Input dims", "cat:User"},
     "1.9": {"cat:Operator", "cat:async", "form:text_tid", "key:theoretical occupancy %"},  # 6f9c0eef, d492d29e
     "1.11": {"cat:Kernel", "cat:Memcpy", "cat:Memset", "cat:Runtime", "cat:async_gpu", "key:external id"},  # 1679e50e
@@ -83,7 +83,7 @@ _UNTIL = {  # marks that this release was the last to write
     "2.7": {"form:base_last", "cat:mtia_workloadd"},
     "2.11": {"form:one_line", "top:INFO"},  # c51fcfea, 502c5136
 }  # fmt: skip
-_UNTIL_WITHOUT = (  # where these are and that is missing, this release was the last
+_UNTIL_WITHOUT = (  # if these features are present and that one is missing, this release was the last
     ({"cat:async_cpu_to_gpu", "cat:cpu_op"}, "key:Profiler Event Index", "1.12"),
     ({"cat:async_cpu_to_gpu", "cat:kernel"}, "top:deviceProperties", "1.12"),  # lost until 955fa148
     ({"key:Ev Idx", "key:Input Dims"}, "key:Concrete Inputs", "2.0"),
@@ -94,24 +94,24 @@ _UNTIL_WITHOUT = (  # where these are and that is missing, this release was the 
     ({"key:registers per thread", "top:baseTimeNanoseconds"}, "key:limitingFactors", "2.11"),
 )
 _CALLED_AT = {1534: "2.3", 1743: "2.6", 1755: "2.7", 1779: "2.9", 1780: "2.10", 1783: "2.11", 1782: "2.13"}
-"""Line of nn.Module._call_impl in torch/nn/modules/module.py; with stacks, it is in every call of a module."""
+"""Line of nn.Module._call_impl in torch/nn/modules/module.py; with stacks, every call of a module has it."""
 
 _AUTOGRAD, _ASCEND = "torch's autograd profiler without kineto", "torch_npu"
 _OTHER_WRITERS = (_AUTOGRAD, _ASCEND)
-"""What kineto's history says nothing of."""
+"""Writers outside kineto's history."""
 
 
 def torch_version(trace: Trace) -> str | None:
-    """What our own recorder wrote, or else "≈ …" by the marks of the file; None if they tell nothing."""
-    said = trace.meta.producer.get("torch_version")
-    if said:
-        return str(said)
+    """The version that our recorder wrote, or else "≈ …" from the file's features; None if unknown."""
+    recorded_version = trace.meta.producer.get("torch_version")
+    if recorded_version:
+        return str(recorded_version)
     if writer(trace) in _OTHER_WRITERS:
         return None
     release = _by_source_line(trace)
     if release:
         return f"≈ {release}"
-    first, last = _range_of(_marks(trace), _begun_by(trace.origin_ns))
+    first, last = _range_of(_features(trace), _begun_by(trace.origin_ns))
     if (first, last) == (_RELEASES[0], _RELEASES[-1]):
         return None
     if last == _RELEASES[-1]:
@@ -120,13 +120,13 @@ def torch_version(trace: Trace) -> str | None:
 
 
 def writer(trace: Trace) -> str | None:
-    """What wrote the file, where that isn't torch's usual exporter; None if nothing tells."""
-    marks = _marks(trace)
-    if "key:copy kind" in marks:
+    """The writer of the file, if it isn't torch's usual exporter; None if unknown."""
+    features = _features(trace)
+    if "key:copy kind" in features:
         return "torch's CUPTI monitor"
-    if "cat:async_npu" in marks:
+    if "cat:async_npu" in features:
         return _ASCEND
-    if "form:memory_range" in marks or {"form:compact", "form:base_first", "cat:Trace"} <= marks:
+    if "form:memory_range" in features or {"form:compact", "form:base_first", "cat:Trace"} <= features:
         return "torch's exporter in Python (use_python_export)"
     if trace.path.endswith((".annotated.json", ".annotated.json.gz")):
         return "torch.cuda._annotate_cuda_graph_trace"
@@ -136,8 +136,8 @@ def writer(trace: Trace) -> str | None:
     return "kineto on demand" if "libkineto_activities_" in name else None
 
 
-def _marks(trace: Trace) -> set[str]:
-    """All marks of the file, each with its sort before a colon."""
+def _features(trace: Trace) -> set[str]:
+    """All features of the file, each with its kind before a colon."""
     meta, others = trace.meta, trace.others
     cost = others.filter(pl.col("category").cast(pl.String) == "overhead")["name"]
     categories = {
@@ -155,27 +155,27 @@ def _marks(trace: Trace) -> set[str]:
         "overhead": _texts(cost),
         "name": _texts(trace.memory["name"]),
     }
-    marks = {f"{sort}:{name}" for sort, names in sorts.items() for name in names}
-    return marks - {"top:deviceProperties"} if not meta.devices else marks
+    features = {f"{sort}:{name}" for sort, names in sorts.items() for name in names}
+    return features - {"top:deviceProperties"} if not meta.devices else features
 
 
-def _range_of(marks: set[str], begun: str) -> tuple[str, str]:
-    """(first, last) release that fits the marks; `begun`: the newest that was begun when it was recorded."""
+def _range_of(features: set[str], begun: str) -> tuple[str, str]:
+    """(first, last) release that fits the features; `begun`: the newest one at the time of the recording."""
     place = _RELEASES.index
-    first = max((place(release) for release, names in _SINCE.items() if names & marks), default=0)
-    if {"cat:cpu_op", "cat:Kernel"} <= marks and "form:text_tid" not in marks:
-        first = max(first, place("1.10"))  # 031f2dee: until then threads were texts
-    if "top:host_name" in marks and "form:one_line" not in marks:
-        first = max(first, place("2.12"))  # 628e1d0f; some add it by themselves
-    lasts = [place(release) for release, names in _UNTIL.items() if names & marks]
-    lasts += [place(release) for here, gone, release in _UNTIL_WITHOUT if here <= marks and gone not in marks]
+    first = max((place(release) for release, names in _SINCE.items() if names & features), default=0)
+    if {"cat:cpu_op", "cat:Kernel"} <= features and "form:text_tid" not in features:
+        first = max(first, place("1.10"))  # 031f2dee: before, thread ids were strings
+    if "top:host_name" in features and "form:one_line" not in features:
+        first = max(first, place("2.12"))  # 628e1d0f; some writers add it themselves
+    lasts = [place(release) for release, names in _UNTIL.items() if names & features]
+    lasts += [place(release) for here, gone, release in _UNTIL_WITHOUT if here <= features and gone not in features]
     if first or lasts:
         lasts.append(place(begun))
     return _RELEASES[first], _RELEASES[max(first, min(lasts, default=len(_RELEASES) - 1))]
 
 
 def _begun_by(origin_ns: int) -> str:
-    """The newest release that was begun at a time; the newest of all if that is no credible time."""
+    """The newest release at a time; the newest of all if the time isn't credible."""
     if origin_ns < _CREDIBLE_CLOCK_NS:
         return _RELEASES[-1]
     day = f"{datetime.fromtimestamp(origin_ns / 1e9, timezone.utc):%Y-%m-%d}"
@@ -183,7 +183,7 @@ def _begun_by(origin_ns: int) -> str:
 
 
 def _by_source_line(trace: Trace) -> str | None:
-    """The release whose source has the line at which modules are called."""
+    """The release whose source calls modules at the recorded line."""
     calls = trace.python_calls["name"].dtype.categories  # type: ignore[attr-defined]
     lines = calls.str.extract(r"torch/nn/modules/module\.py\((\d+)\): _call_impl$").drop_nulls().unique()
     return _CALLED_AT.get(int(lines[0])) if lines.len() == 1 else None

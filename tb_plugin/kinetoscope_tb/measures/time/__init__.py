@@ -1,9 +1,9 @@
 """Where time goes.
 
-breakdown      what the time of a step went to, each instant counted once
+breakdown      the time of a step by category, each instant counted once
 exposure       communication and copies that no computation hides
-idle           gaps of streams and devices, and why each lasted
-queues         how much was launched and hadn't begun
+idle           gaps of streams and devices, and their causes
+queues         launched work that hasn't begun
 duration_bins  histograms of durations
-step_subset    a trace as if only some of its steps had been recorded
+step_subset    a trace restricted to some of its steps
 """

@@ -1,7 +1,7 @@
-"""The breakdown of a step: what its time went to, each instant counted once.
+"""The breakdown of a step: its time by category, each instant counted once.
 
 Each instant belongs to the first category of CATEGORIES that is active then, over all threads and devices of the
-worker; the last category is what is left. So the categories of a step add up to its length, to the nanosecond.
+worker; the last category is the rest. So the categories of a step add up to its length, to the nanosecond.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CATEGORIES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoa
 
 
 def intervals_of(frame: pl.DataFrame, where: NDArray[np.bool_] | None = None) -> Intervals:
-    """The instants at which any row of a frame is active, or any of the rows `where` something holds."""
+    """The times at which any row of a frame is active, or any of its rows selected by `where`."""
     start, dur = frame["start_ns"].to_numpy(), frame["dur_ns"].to_numpy()
     if where is not None:
         start, dur = start[where], dur[where]
@@ -27,7 +27,7 @@ def intervals_of(frame: pl.DataFrame, where: NDArray[np.bool_] | None = None) ->
 
 
 def activities(trace: Trace) -> dict[str, Intervals]:
-    """When each category but Other is active, overlaps included."""
+    """When each category except Other is active, including overlaps."""
     device, host = trace.device_events, trace.host_events
     is_communication = device["is_communication"].to_numpy()
     on_device = {

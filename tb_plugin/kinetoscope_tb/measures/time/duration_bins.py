@@ -1,4 +1,4 @@
-"""Histograms of durations: how many fall between 0, 0.1, 0.2, 0.5, 1, 2, 5, 10 … µs."""
+"""Histograms of durations with the edges 0, 0.1, 0.2, 0.5, 1, 2, 5, 10 … µs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ EDGES = np.array([0, *(step * 10**power for power in range(2, 18) for step in (1
 
 
 def binned(values: Mapping[str, Ints], sums: Mapping[str, Ints] | None = None) -> pl.DataFrame:
-    """Return from_ns, to_ns (exclusive), and how many values of each name fall between, from the first bin in use on.
+    """Return from_ns, to_ns (exclusive), and the number of values of each name, from the first to the last used bin.
 
     Args:
-        values: Durations by the name of the column that counts them; none is negative.
+        values: Non-negative durations by the name of the column that counts them.
         sums: The same by the name of the column that adds them up.
     """
     adding = sums or {}
@@ -35,7 +35,7 @@ def binned(values: Mapping[str, Ints], sums: Mapping[str, Ints] | None = None) -
 
 
 def is_in_bin(durations: pl.Series, from_ns: int | None) -> NDArray[np.bool_]:
-    """Whether each duration falls into the bin that begins there."""
+    """Whether each duration is in the bin that begins at `from_ns`."""
     place = int(np.searchsorted(EDGES, -1 if from_ns is None else from_ns))
     if place >= EDGES.size - 1 or EDGES[place] != from_ns:
         return np.zeros(durations.len(), bool)

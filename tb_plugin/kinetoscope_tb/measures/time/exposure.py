@@ -1,4 +1,4 @@
-"""Exposed time: what of communication and copies no computation hides, and what is left as idle.
+"""Exposed time: communication and copies that no computation hides, and the remaining idle time.
 
 Within a window, per device or over all devices of the worker: computation + exposed communication + exposed copies +
 idle = the window. Computation is kernels that don't communicate; copies are copies and fills.
@@ -17,7 +17,7 @@ PARTS = ("computation", "exposed communication", "exposed copies", "idle")
 
 
 def exposure(trace: Trace, rows: Rows, windows: Windows) -> dict[str, Ints]:
-    """How long each of PARTS lasts per window, and `communication`: all of it, hidden or not; for these device rows."""
+    """Time of each of PARTS per window, and `communication`: all of it, hidden or not; for these device rows."""
     device = trace.device_events[rows]
     communicates = device["is_communication"].to_numpy()
     computes = (device["kind"] == "kernel").to_numpy() & ~communicates

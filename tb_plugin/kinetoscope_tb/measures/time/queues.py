@@ -1,8 +1,8 @@
-"""Queues of streams: how much was launched and hadn't begun yet.
+"""Queues of streams: launched work that hasn't begun yet.
 
 A stream's queue grows by one when the call that launches a row begins, and shrinks by one when the row begins on the
-device; a call that launches many rows (a graph) adds them all at once. Rows whose call isn't known never queued, as far
-as is known; rows that begin before their call (clocks of host and device differ by a little) waited for no time.
+device; a call that launches many rows (a graph) adds them all at once. Rows with an unknown call, and rows that begin
+before their call (because of clock errors), don't count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .idle import axes
 
 
 def queue_lengths(trace: Trace) -> list[tuple[int, int, Ints, Ints]]:
-    """Return (device, stream, instants, length from each instant on) per stream that has launches; no two are alike."""
+    """Return (device, stream, instants, queue length from each instant on) per stream that has launches."""
     rows = trace.device_events
     start = rows["start_ns"].to_numpy()
     launched = gather(trace.launches["start_ns"].to_numpy(), rows["launch"].to_numpy())
@@ -32,7 +32,7 @@ def queue_lengths(trace: Trace) -> list[tuple[int, int, Ints, Ints]]:
 
 @compiled
 def _counted(joins: Array, leaves: Array) -> tuple[Array, Array]:
-    """Return when the number that joined and haven't left changes, and what it is from then on; both come sorted."""
+    """Return the instants at which the number of queued rows changes, and the new numbers; both inputs are sorted."""
     at = np.empty(joins.size + leaves.size, np.int64)
     length = np.empty(joins.size + leaves.size, np.int64)
     joined = left = size = 0

@@ -1,9 +1,8 @@
-"""A trace as if only some of its steps had been recorded: what a view says of these steps alone.
+"""A trace restricted to some of its steps, so that views can be computed for these steps alone.
 
-`rows_of_steps` keeps the rows that belong to the steps: host rows that lie in their host intervals, device rows that
-were launched there (or, where no launch is known, began in their windows). `windows_of_steps` keeps every row that is
-active in the steps' windows, whichever step it belongs to. Both keep what the file says of itself, its findings among
-it.
+`rows_of_steps` selects the rows that belong to the steps: host rows inside their host intervals, device rows that were
+launched there (or, without a known launch, began in their windows). `windows_of_steps` selects every row that is active
+in the steps' windows, whichever step it belongs to. Both retain the file's metadata and diagnostics.
 """
 
 from __future__ import annotations
@@ -17,29 +16,21 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather
 from ...arrays.nesting import nearest
-from ...trace.model import Trace
+from ...trace.model import POINTERS, Trace
 
 Mask = NDArray[np.bool_]
 
-POINTERS = {  # frame: its columns that hold rows of another frame
-    "host_events": {"parent": "host_events", "step": "steps"},
-    "launches": {"host": "host_events", "op": "host_events", "step": "steps"},
-    "device_events": {"launch": "launches", "op": "host_events", "step": "steps"},
-    "memory": {"op": "host_events"},
-    "python_calls": {"parent": "python_calls"},
-    "collectives": {"host_event": "host_events", "device_event": "device_events"},
-}
 _TIMED = ("host_events", "launches", "device_events", "memory", "python_calls", "flows", "syncs", "others")
 _ON_DEVICES = ("device_events", "syncs")
 
 
 def has_steps(trace: Trace) -> bool:
-    """Whether the recording marks steps."""
+    """Whether the trace marks steps."""
     return trace.steps["name"].to_list() != ["all"]
 
 
 def counted_steps(trace: Trace) -> list[int]:
-    """The steps that averages are made of: the complete ones, or all if none is complete."""
+    """The steps that averages cover: the complete ones, or all if none is complete."""
     complete = np.flatnonzero(trace.steps["is_complete"].to_numpy())
     return [int(step) for step in (complete if complete.size else range(trace.steps.height))]
 
@@ -51,7 +42,7 @@ def rows_of_steps(trace: Trace, steps: Sequence[int]) -> Trace:
     chosen = np.zeros(trace.steps.height, bool)
     chosen[list(steps)] = True
     masks = {name: _belongs(trace, name, chosen) for name in _TIMED}
-    return _kept(trace, {**masks, "steps": chosen})
+    return _select_rows(trace, {**masks, "steps": chosen})
 
 
 def windows_of_steps(trace: Trace, steps: Sequence[int]) -> Trace:
@@ -66,7 +57,7 @@ def windows_of_steps(trace: Trace, steps: Sequence[int]) -> Trace:
         start, end = _times(getattr(trace, name))
         after = np.searchsorted(ends, start, "right")  # the first window that ends after the row begins
         masks[name] = (after < ends.size) & (np.maximum(end, start + 1) > gather(starts, after.clip(0, ends.size - 1)))
-    return _kept(trace, {**masks, "steps": chosen})
+    return _select_rows(trace, {**masks, "steps": chosen})
 
 
 def _times(frame: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -75,7 +66,7 @@ def _times(frame: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _belongs(trace: Trace, name: str, chosen: Mask) -> Mask:
-    """Which rows of a frame belong to the steps: by the step that they were given, else by the time they began."""
+    """Which rows of a frame belong to the steps: by their step column, or else by their start."""
     frame = getattr(trace, name)
     if name in ("host_events", "launches"):
         return gather(chosen, frame["step"].to_numpy(), missing=False)
@@ -86,14 +77,14 @@ def _belongs(trace: Trace, name: str, chosen: Mask) -> Mask:
     reached = end if name == "python_calls" else start + 1
     step = np.where((step >= 0) & (reached <= gather(ends, step, NONE)), step, NONE).astype(np.int32)
     if name == "device_events":
-        given = frame["step"].to_numpy()
-        is_linked = (given >= 0) | (frame["launch"].to_numpy() >= 0)  # launched between the steps: it belongs to none
-        step = np.where(is_linked, given, step)
+        own_step = frame["step"].to_numpy()
+        is_linked = (own_step >= 0) | (frame["launch"].to_numpy() >= 0)  # launches between steps belong to none
+        step = np.where(is_linked, own_step, step)
     return gather(chosen, step, missing=False)
 
 
-def _kept(trace: Trace, masks: dict[str, Mask]) -> Trace:
-    """The trace with these rows of each frame; what points to a row that is gone points nowhere."""
+def _select_rows(trace: Trace, masks: dict[str, Mask]) -> Trace:
+    """The trace with the selected rows of each frame; pointers to dropped rows become NONE."""
     collectives = trace.collectives
     masks["collectives"] = gather(masks["host_events"], collectives["host_event"].to_numpy(), missing=False) | gather(
         masks["device_events"], collectives["device_event"].to_numpy(), missing=False
@@ -105,6 +96,7 @@ def _kept(trace: Trace, masks: dict[str, Mask]) -> Trace:
         pointers = {
             column: gather(places[target], frame[column].to_numpy()[mask])
             for column, target in POINTERS.get(name, {}).items()
+            if target in places
         }
         if "depth" in frame.columns:
             pointers["depth"] = _depths(frame, mask)
@@ -113,9 +105,9 @@ def _kept(trace: Trace, masks: dict[str, Mask]) -> Trace:
 
 
 def _depths(frame: pl.DataFrame, mask: Mask) -> NDArray[np.int16]:
-    """How deep the kept rows lie in each other."""
+    """Nesting depths of the selected rows."""
     parent, depth = frame["parent"].to_numpy(), frame["depth"].to_numpy()
     is_root = mask & ~gather(mask, parent, missing=False)
     root = nearest(is_root, parent)[mask]
-    found: NDArray[np.int16] = (depth[mask] - gather(depth, root, 0)).astype(np.int16)
-    return found
+    depths: NDArray[np.int16] = (depth[mask] - gather(depth, root, 0)).astype(np.int16)
+    return depths

@@ -96,7 +96,7 @@ def _pieces(trace: Trace, graph: Graph, rows: pl.DataFrame, worker: str) -> pl.D
         "start_ns": start[alone],
         "end_ns": end[alone],
         "class": part[alone],
-        "kind": np.full(alone.size, Kind.ITSELF),
+        "kind": np.full(alone.size, Kind.SEQUENCE),
         "host_event": event,
         "launch": np.full(alone.size, NONE),
         "device_event": gather(sync_points.row, call),

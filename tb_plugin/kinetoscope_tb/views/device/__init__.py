@@ -1,1 +1,1 @@
-"""Views of devices: kernels, copies, graphs, efficiency, idle time."""
+"""Views of GPUs: kernels, copies, graphs, efficiency, idle time."""

@@ -1,7 +1,7 @@
-"""Copies and fills: how much memory was moved between where, and how fast.
+"""Copies and fills: how much memory was moved from where to where, and how fast.
 
-Rates are recomputed from bytes and durations; torch 2.4 and 2.5 recorded wrong ones (kineto b5c85daa). A copy that a
-kernel makes (`aten::copy_` on one device often does) is a kernel, and not here.
+Rates are recomputed from bytes and durations; torch 2.4 and 2.5 recorded wrong ones (kineto b5c85daa). A copy by a
+kernel (as `aten::copy_` on one device often runs) is a kernel, and not here.
 """
 
 from __future__ import annotations
@@ -20,64 +20,66 @@ _IN_WORDS = {"HostToDevice": "HtoD", "DeviceToHost": "DtoH", "DeviceToDevice": "
 
 
 class Copies(Table):
-    """One row is the copies of one sort on one device; `fill` is memory set to one value."""
+    """Which copies and fills ran, and how fast; `fill` is memory set to one value."""
 
     key, weight = ("name", "device", "from_device", "to_device"), "total_ns"
     picture = Bars(("total_ns", "moved_bytes"))
 
-    name = Column(TEXT, "What the profiler calls it.")
+    name = Column(TEXT, "Name that the profiler gives it.")
     direction = Column(
         TEXT,
-        "HtoD, DtoH, DtoD, HtoH, PtoP (between devices) and so on, or fill; missing if its name says none.",
+        "HtoD, DtoH, DtoD, HtoH, PtoP (between devices) and so on, or fill; missing if the name doesn't say.",
     )
-    source = Column(TEXT, "Memory that is read, as its name says: Pageable, Pinned, Device, Managed, Array, Unknown.")
+    source = Column(
+        TEXT, "Memory that is read, according to its name: Pageable, Pinned, Device, Managed, Array, Unknown."
+    )
     target = Column(TEXT, "Memory that is written, likewise.")
     is_pageable = Column(
-        BOOL, "Whether host memory took part that isn't pinned, so that the driver copies twice; missing if unknown."
+        BOOL, "Whether unpinned host memory took part, so that the driver copies twice; missing if unknown."
     )
-    device = Column(ID, "Device that did it.")
-    from_device = Column(ID, "Between devices: the one that is read; missing if it isn't recorded.")
-    to_device = Column(ID, "Between devices: the one that is written; missing if it isn't recorded.")
-    calls = Column(COUNT, "How often it was done.")
+    device = Column(ID, "Device that ran it.")
+    from_device = Column(ID, "Between devices: the one that is read; missing if not recorded.")
+    to_device = Column(ID, "Between devices: the one that is written; missing if not recorded.")
+    calls = Column(COUNT, "Number of copies or fills.")
     moved_bytes = Column(BYTES, "Sum of their sizes; missing if none is recorded.")
-    mean_bytes = Column(BYTES, "Mean size of those that say it, rounded.")
+    mean_bytes = Column(BYTES, "Mean size of those with a recorded size, rounded.")
     total_ns = Column(DURATION, "Sum of their durations.")
     mean_ns = Column(DURATION, "Total / calls, rounded to the nanosecond.")
     max_ns = Column(DURATION, "Longest one.")
-    moved_bytes_per_s = Column(BYTE_RATE, "Bytes per second while they ran, of those that say their size.")
+    moved_bytes_per_s = Column(BYTE_RATE, "Bytes per second while they ran, of those with a recorded size.")
 
 
 def copies(trace: Trace) -> pl.DataFrame:
     """Copies and fills by total time, the longest first."""
     by = ("name", "device", "from_device", "to_device")
     size, dur = pl.col("bytes"), pl.col("dur_ns")
-    known = size >= 0
+    has_size = size >= 0
     rows = trace.device_events.filter(pl.col("kind") != "kernel").group_by(by)
     table = rows.agg(
         pl.col("kind").first() == "memset",
         pl.len().cast(pl.Int64).alias("calls"),
-        pl.when(known.any()).then(size.filter(known).sum()).alias("moved_bytes"),
-        size.filter(known).mean().round().cast(pl.Int64).alias("mean_bytes"),
+        pl.when(has_size.any()).then(size.filter(has_size).sum()).alias("moved_bytes"),
+        size.filter(has_size).mean().round().cast(pl.Int64).alias("mean_bytes"),
         dur.sum().alias("total_ns"),
         dur.mean().round().cast(pl.Int64).alias("mean_ns"),
         dur.max().alias("max_ns"),
-        dur.filter(known).sum().alias("timed_ns"),
+        dur.filter(has_size).sum().alias("timed_ns"),
     )
     table = table.with_columns(
         pl.col("name").cast(pl.String),
         *(pl.when(pl.col(n) >= 0).then(pl.col(n)).cast(pl.Int64).alias(n) for n in by[1:]),
         moved_bytes_per_s=pl.when(pl.col("timed_ns") > 0).then(pl.col("moved_bytes") / pl.col("timed_ns") * 1e9),
-    ).with_columns(*_told_by_name())
+    ).with_columns(*_parsed_name())
     names = list(Copies.schema())
     return Copies.of(table.select(names).sort("total_ns", *by, descending=[True, *(False for _ in by)]))
 
 
-def _told_by_name() -> list[pl.Expr]:
-    """Direction and both ends; kineto writes "Memcpy HtoD (Pageable -> Device)", roctracer "CopyHostToDevice"."""
+def _parsed_name() -> list[pl.Expr]:
+    """Direction, source and target; kineto writes "Memcpy HtoD (Pageable -> Device)", roctracer "CopyHostToDevice"."""
     name = pl.col("name")
     in_words = pl.coalesce(
         name.str.extract(_ROUTE),
-        *(pl.when(name.str.contains(words, literal=True)).then(pl.lit(said)) for words, said in _IN_WORDS.items()),
+        *(pl.when(name.str.contains(words, literal=True)).then(pl.lit(route)) for words, route in _IN_WORDS.items()),
     )
     source, target = (
         name.str.extract(_ENDS, group).str.replace("Pagable", "Pageable") for group in (1, 2)

@@ -1,8 +1,7 @@
-"""Exposed time: what of a device's time goes to computation, and what of communication and copies it doesn't hide.
+"""Exposed time: how much of a device's time is computation, and communication and copies that it doesn't hide.
 
-The parts are counted in this order, each instant once: computation + exposed communication + exposed copies + idle =
-the window. Only exposed time makes a step longer; yet exposed is not the same as blocking: what computes next may wait
-for something else.
+Each instant counts once, in this order: computation + exposed communication + exposed copies + idle = the window. Only
+exposed time makes a step longer; yet exposed doesn't mean blocking: the next computation may wait for something else.
 """
 
 from __future__ import annotations
@@ -21,27 +20,27 @@ from ...view import Part, Slices, View
 
 
 class ExposedTime(Table):
-    """One row is one device in all steps or in one; computation, exposed time and idle add up to the window."""
+    """How much communication and copying was exposed, in all steps or in one; all parts add up to the window."""
 
     key, weight = ("device", "step"), "exposed_communication_ns"
 
     device = Column(ID, "Index of the device.")
     step = Column(TEXT, "Number of the step; `all` from the start of the first to the end of the last.")
-    window_ns = Column(DURATION, "Length of the step, or of all of them and what lies between.")
-    computation_ns = Column(DURATION, "A kernel runs that is not communication.")
-    exposed_communication_ns = Column(DURATION, "The device communicates with others, and doesn't compute.")
-    exposed_copies_ns = Column(DURATION, "It copies or fills memory, and neither computes nor communicates.")
-    idle_ns = Column(DURATION, "Nothing runs on it.")
+    window_ns = Column(DURATION, "Length of the step, or of all steps including the time between them.")
+    computation_ns = Column(DURATION, "Time with a running kernel that isn't communication.")
+    exposed_communication_ns = Column(DURATION, "Time with communication, but no computation.")
+    exposed_copies_ns = Column(DURATION, "Time with copies or fills, but neither computation nor communication.")
+    idle_ns = Column(DURATION, "Time in which nothing runs on the device.")
     computation_frac = Column(FRACTION, "Computation / window.")
-    communication_ns = Column(DURATION, "It communicates, whatever else runs.")
-    overlap_ns = Column(DURATION, "It communicates and computes at the same time.")
-    overlap_frac = Column(FRACTION, "Overlap / communication: the hidden share of it; missing if there is none.")
+    communication_ns = Column(DURATION, "Time with communication, whatever else runs.")
+    overlap_ns = Column(DURATION, "Time with both communication and computation.")
+    overlap_frac = Column(FRACTION, "Overlap / communication: the hidden share; missing without communication.")
 
 
 def exposed_time(trace: Trace, *, per: Literal["recording", "step"] = "recording") -> pl.DataFrame:
     """Devices by index, then steps in order."""
     windows = Windows.of(trace, each=per == "step")
-    found = []
+    frames = []
     for device, _, own in axes(trace, "device"):
         computation, communication, copies, idle, whole = exposure(trace, own, windows).values()
         columns = {
@@ -54,8 +53,8 @@ def exposed_time(trace: Trace, *, per: Literal["recording", "step"] = "recording
             "communication_ns": whole,
             "overlap_ns": whole - communication,
         }
-        found.append(pl.DataFrame(columns).with_columns(device=pl.lit(device, dtype=pl.Int64)))
-    rows = (pl.concat(found) if found else pl.DataFrame(schema=ExposedTime.schema())).with_columns(
+        frames.append(pl.DataFrame(columns).with_columns(device=pl.lit(device, dtype=pl.Int64)))
+    rows = (pl.concat(frames) if frames else pl.DataFrame(schema=ExposedTime.schema())).with_columns(
         computation_frac=fraction(pl.col("computation_ns"), pl.col("window_ns")),
         overlap_frac=fraction(pl.col("overlap_ns"), pl.col("communication_ns")),
     )

@@ -1,7 +1,7 @@
-"""GPU activity over time: how busy each device was in each part of the time, from the first step to the last.
+"""GPU activity over time: how busy each device was, from the first step to the last.
 
 The same two measures as in `gpus`, whose numbers are the means of these, weighted by the parts' lengths. A part that is
-half busy may be one long kernel or a thousand short ones.
+half busy may have one long kernel or a thousand short ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PARTS = 240
 
 
 class GpuActivity(Table):
-    """One row is one of 240 equal parts of the time on one device; a last row is where they end.
+    """How busy each device was in each of 240 equal parts of the time; the last row marks the end.
 
     A narrower range of time has 240 parts of its own.
     """

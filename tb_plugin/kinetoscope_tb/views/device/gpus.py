@@ -1,7 +1,7 @@
 """GPUs: how busy each device was from the first step's start to the last step's end.
 
-Utilisation asks whether anything ran, SM efficiency how much of the device it could occupy, occupancy how full the busy
-parts were. A device can be 100 % utilised by kernels that each use one of its hundred multiprocessors.
+Utilization is whether anything ran, SM efficiency how many multiprocessors had work, occupancy how full the busy ones
+were. A device can be 100 % utilized by kernels that each use one of its hundred multiprocessors.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from ...view import Slices, View
 
 
 class Gpus(Table):
-    """One row is one device that ran kernels, copies or fills."""
+    """How busy and how full each device was."""
 
     key, weight = ("device",), "device_total_ns"
 
     device = Column(ID, "Index of the device.")
-    name = Column(TEXT, "Name that the driver gives it.")
+    name = Column(TEXT, "Name that the driver reports.")
     utilization_frac = Column(
         FRACTION,
         "Share of the time from the first step's start to the last one's end in which at least one kernel ran; missing "
-        "where none was recorded.",
+        "if none was recorded.",
     )
     sm_efficiency_frac = Column(
         FRACTION,
@@ -46,24 +46,24 @@ class Gpus(Table):
     )
     tc_time_frac = Column(
         FRACTION,
-        "Share of kernel time, from the first step's start to the last one's end, in kernels known to use tensor or "
-        "matrix cores, among the kernels of which it is known.",
+        "Share of kernel time, from the first step's start to the last one's end, in kernels that use tensor or "
+        "matrix cores, among kernels for which this is known.",
     )
     kernel_total_ns = Column(DURATION, "Sum of the durations of its kernels, outside the steps too.")
     device_total_ns = Column(DURATION, "The same with copies and fills.")
     memory_bytes = Column(BYTES, "Size of its memory.", adds_up=False)
     compute_capability = Column(TEXT, "Major and minor version of its architecture.")
-    multiprocessors = Column(COUNT, "How many multiprocessors (NVIDIA) or compute units (AMD) it has.", adds_up=False)
-    threads_per_sm = Column(COUNT, "Most threads that one of them holds at a time.", adds_up=False)
-    registers_per_sm = Column(COUNT, "Registers of one of them, of 32 bits.", adds_up=False)
-    shared_memory_per_sm_bytes = Column(BYTES, "Shared memory of one of them.", adds_up=False)
-    warp_size = Column(COUNT, "Threads that run in step.", adds_up=False)
+    multiprocessors = Column(COUNT, "Number of multiprocessors (NVIDIA) or compute units (AMD).", adds_up=False)
+    threads_per_sm = Column(COUNT, "Maximum number of resident threads per multiprocessor.", adds_up=False)
+    registers_per_sm = Column(COUNT, "32-bit registers per multiprocessor.", adds_up=False)
+    shared_memory_per_sm_bytes = Column(BYTES, "Shared memory per multiprocessor.", adds_up=False)
+    warp_size = Column(COUNT, "Threads per warp.", adds_up=False)
     peak_half_flop_per_s = Column(
         FLOP_RATE,
-        f"What it can do in bf16, or in fp16 if it has no bf16 (table of devices, version {TABLE_VERSION}).",
+        f"Peak in bf16, or in fp16 without bf16 (table of devices, version {TABLE_VERSION}).",
     )
-    peak_fp32_flop_per_s = Column(FLOP_RATE, "What it can do in fp32 without tensor cores, likewise.")
-    peak_bytes_per_s = Column(BYTE_RATE, "What its memory can move, likewise.")
+    peak_fp32_flop_per_s = Column(FLOP_RATE, "Peak in fp32 without tensor cores, likewise.")
+    peak_bytes_per_s = Column(BYTE_RATE, "Peak memory bandwidth, likewise.")
 
 
 def gpus(trace: Trace) -> pl.DataFrame:
@@ -79,13 +79,13 @@ def gpus(trace: Trace) -> pl.DataFrame:
 
 def _described(facts: DeviceFacts) -> dict[str, Any]:
     peaks = facts.name and device_peaks(facts.name, facts.multiprocessors, facts.memory_bytes)
-    told = {name: value for name, value in asdict(facts).items() if name != "index"}
+    properties = {name: value for name, value in asdict(facts).items() if name != "index"}
     if not peaks:
-        return {"device": facts.index, **told}
+        return {"device": facts.index, **properties}
     rates = peaks.flop_per_s
     return {
         "device": facts.index,
-        **told,
+        **properties,
         "peak_half_flop_per_s": rates.get("bf16", rates.get("fp16")),
         "peak_fp32_flop_per_s": rates.get("fp32"),
         "peak_bytes_per_s": peaks.bandwidth,
@@ -104,7 +104,7 @@ def _measured(kernels: pl.DataFrame, window: tuple[int, int]) -> dict[str, float
     inside = (end - start).astype(float)
     length = window[1] - window[0]
     blocks, occupancy = kernels["blocks_per_sm"].to_numpy(), kernels["occupancy_frac"].to_numpy()
-    uses, known = (kernels["tensor_cores"] == "yes").to_numpy(), (kernels["tensor_cores"] != "unknown").to_numpy()
+    uses, is_known = (kernels["tensor_cores"] == "yes").to_numpy(), (kernels["tensor_cores"] != "unknown").to_numpy()
     running, ending = intervals_of(kernels)
     busy = float(np.sum(np.clip(ending, *window) - np.clip(running, *window)))
     filled = capped_integral(start, end, np.nan_to_num(blocks), 1.0, window)
@@ -112,7 +112,7 @@ def _measured(kernels: pl.DataFrame, window: tuple[int, int]) -> dict[str, float
         "utilization_frac": _ratio(busy, length) if kernels.height else None,
         "sm_efficiency_frac": _ratio(filled, length) if np.isfinite(blocks).any() else None,
         "occupancy_frac": _ratio(np.nansum(occupancy * inside), inside[np.isfinite(occupancy)].sum()),
-        "tc_time_frac": _ratio(inside[uses].sum(), inside[known].sum()),
+        "tc_time_frac": _ratio(inside[uses].sum(), inside[is_known].sum()),
     }
 
 
@@ -126,7 +126,7 @@ VIEW = View(
     title="GPUs",
     group="Device",
     needs="device_events",
-    hint="No work of a device was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
+    hint="No GPU events were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     within="windows",
     slices=Slices(device_work),
 )

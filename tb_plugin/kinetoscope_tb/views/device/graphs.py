@@ -1,7 +1,7 @@
-"""Graphs: CUDA and HIP graphs that were launched as a whole, and how full the device was inside them.
+"""Graphs: launches of CUDA and HIP graphs, and how full the device was inside them.
 
-A graph's kernels belong to the operator that was open at its launch; the operators that were open when it was captured
-aren't in the recording of a replay. Gaps inside a graph are the device's own: no host can be late for them.
+A graph's kernels belong to the operator that was open at its launch; the trace of a replay doesn't have the operators
+of the capture. Gaps inside a graph are the device's own: the host doesn't cause them.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from ...view import Slices, View
 
 
 class Graphs(Table):
-    """One row is one graph, launched by one operator on one device."""
+    """Which CUDA or HIP graphs were launched, and how much time is idle inside them."""
 
     key, weight = ("graph", "op", "device"), "device_total_ns"
     picture = Bars(("device_total_ns",))
 
     graph = Column(
         TEXT,
-        "Number that CUDA gave it (torch 2.12 and later record it); #1, #2 … where none is recorded: "
-        "then launches that ran the same kernels in the same order count as one graph.",
+        "CUDA's number of it (torch 2.12 and later record it); #1, #2 … if not recorded: then launches that ran the "
+        "same kernels in the same order count as one graph.",
     )
     op = Column(TEXT, "Innermost operator that was open when it was launched; missing if none is known.")
     device = Column(ID, "Device that ran it.")
-    first_kernel = Column(TEXT, "What its first launch began with.")
-    launches = Column(COUNT, "How often it was launched.")
+    first_kernel = Column(TEXT, "First kernel, copy or fill of its first launch.")
+    launches = Column(COUNT, "Number of launches.")
     mean_rows = Column(NUMBER, "Kernels, copies and fills per launch.")
     device_total_ns = Column(DURATION, "Sum of the durations of all its kernels, copies and fills.")
     mean_span_ns = Column(DURATION, "Mean time from the first start to the last end of a launch, rounded.")
-    max_span_ns = Column(DURATION, "The longest of those.")
+    max_span_ns = Column(DURATION, "The longest such time.")
     gap_ns = Column(
-        DURATION, "Time between the first start and the last end in which nothing of it ran, over all launches."
+        DURATION, "Time between the first start and the last end in which none of its work ran, over all launches."
     )
     gap_frac = Column(FRACTION, "Share of the gaps in that time.")
 
@@ -66,7 +66,7 @@ def graphs(trace: Trace) -> pl.DataFrame:
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
-    """The work that the launches of the graph did on the device."""
+    """The device work of the graph's launches."""
     launched = graph_launches(trace)
     of_graph = is_equal(launched["graph"], key["graph"]) & is_equal(launched["device"], key["device"])
     chosen = launched.filter(pl.Series(of_graph & has_op(trace, launched, key["op"])))

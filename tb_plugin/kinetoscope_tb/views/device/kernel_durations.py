@@ -1,7 +1,7 @@
-"""How long kernels last: short ones cost more to launch than they compute, so many of them keep a device waiting.
+"""How long kernels last: launching a short kernel takes longer than running it, so many of them keep a device waiting.
 
-It counts kernels, not copies or fills. Nothing here says that a kernel is too short for its work; it says where the
-time of a device goes: a hundred thousand kernels of 2 µs, or a hundred of 2 ms.
+It counts kernels, not copies or fills, and shows where the time of a device goes: a hundred thousand kernels of 2 µs,
+or a hundred of 2 ms. It doesn't show whether a kernel is too short for its work.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ...view import Part, Slices, View
 
 
 class KernelDurations(Table):
-    """One row is the kernels that last from one duration to another."""
+    """How many kernels last how long."""
 
     key, weight = ("from_ns",), "total_ns"
     picture = Histogram("from_ns", "to_ns", heights=("calls", "total_ns"))
 
-    from_ns = Column(DURATION, "They last at least this long.", adds_up=False)
-    to_ns = Column(DURATION, "They last less than this.", adds_up=False)
-    calls = Column(COUNT, "How many kernels do.")
+    from_ns = Column(DURATION, "Shortest duration in this bin.", adds_up=False)
+    to_ns = Column(DURATION, "Durations in this bin are shorter than this.", adds_up=False)
+    calls = Column(COUNT, "Number of kernels.")
     total_ns = Column(DURATION, "Sum of their durations.")
     calls_up_to_here_frac = Column(FRACTION, "Share of all kernels that are shorter than this row's upper end.")
     total_up_to_here_frac = Column(FRACTION, "Share of all kernel time in kernels shorter than this row's upper end.")
@@ -38,7 +38,7 @@ def kernel_durations(trace: Trace) -> pl.DataFrame:
     names = ("calls_up_to_here_frac", "total_up_to_here_frac")
     shares = [
         pl.when(share.is_finite()).then(share).alias(name) for share, name in zip(counted, names, strict=True)
-    ]  # kernels that all last no time have no shares of it
+    ]  # no shares if all durations are 0
     return KernelDurations.of(binned({"calls": durations}, {"total_ns": durations}).with_columns(shares))
 
 

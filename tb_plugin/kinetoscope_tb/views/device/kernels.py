@@ -1,4 +1,4 @@
-"""Kernels: which device code took the time."""
+"""Kernels: which kernels took the GPU's time."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ...view import Listed, Slices, View
 
 
 class _Name(Table):
-    """One row is one kernel."""
+    """Names of kernels."""
 
     name = Column(TEXT, "Symbol of the kernel as the driver gives it.")
 
 
 class Kernels(KernelCosts, _Name):
-    """One row is one kernel; copies and fills are not among them."""
+    """Which kernels use the GPU's time; copies and fills are not included."""
 
     key, weight = ("name",), "total_ns"
     picture = Bars(("total_ns",))

@@ -1,4 +1,4 @@
-"""Kernels by launching operator and launch properties: who asked for a kernel, and in which shape it ran."""
+"""Kernels by launching operator and launch properties."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...view import Slices, Variant, View
 
 
 class _Properties(Table):
-    """One row is one kernel, launched by one operator in one way."""
+    """Kernels with their operators and launch properties."""
 
     name = Column(TEXT, "Symbol of the kernel as the driver gives it.")
     op = Column(TEXT, "Innermost operator that was open when the kernel was launched; missing if none is known.")
@@ -21,11 +21,11 @@ class _Properties(Table):
     block = Column(TEXT, "Threads per block in x, y and z.")
     registers_per_thread = Column(COUNT, "Registers that each thread uses.")
     shared_memory_bytes = Column(BYTES, "Shared memory that each block uses.")
-    occupancy_limiter = Column(TEXT, "What keeps more blocks from a multiprocessor; torch 2.12 and later record it.")
+    occupancy_limiter = Column(TEXT, "What limits the blocks per multiprocessor; torch 2.12 and later record it.")
 
 
 class KernelsByOp(KernelCosts, _Properties):
-    """One row is one kernel, launched by one operator with one set of launch properties."""
+    """Which kernels use the GPU's time, by launching operator and launch properties."""
 
     key, weight = ("name", "op", "grid", "block", "registers_per_thread", "shared_memory_bytes"), "total_ns"
     picture = Bars(("total_ns",))
@@ -35,17 +35,17 @@ def kernels_by_op(trace: Trace) -> pl.DataFrame:
     """Kernels, operators and properties by total time, the longest first."""
     names = trace.host_events["name"].cast(pl.String)
     launched_by = pl.lit(names.gather(trace.kernels["op"].replace(-1, None)).alias("op"))
-    known = [
+    launch_sizes = [
         pl.when(pl.col(n) >= 0).then(pl.col(n)).cast(pl.Int64).alias(n)
         for n in ("registers_per_thread", "shared_memory_bytes")
     ]
     texts = [pl.col(n) for n in ("grid", "block")]
-    rows = kernel_table(trace, [pl.col("name"), launched_by, *texts, *known], ("occupancy_limiter",))
+    rows = kernel_table(trace, [pl.col("name"), launched_by, *texts, *launch_sizes], ("occupancy_limiter",))
     return KernelsByOp.of(rows.select(KernelsByOp.schema().names()))
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
-    """The kernel's executions that the operator launched in this way."""
+    """The kernel's executions with this operator and these launch properties."""
     own = {name: value for name, value in key.items() if name != "op"}
     rows = rows_where(trace.device_events, kind="kernel", **own)
     return {"device_events": rows[has_op(trace, trace.device_events[rows], key["op"])]}

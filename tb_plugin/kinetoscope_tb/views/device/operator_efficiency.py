@@ -1,8 +1,8 @@
-"""Operator efficiency: how near products, convolutions and attention come to what the device can do.
+"""Operator efficiency: how close matmuls, convolutions and attention come to the device's limits.
 
-A roofline: an operator can run no faster than its operations at the device's peak, nor than its bytes at the memory's;
-the larger of the two times is its roof. Work is counted from the recorded shapes, never measured, and bytes are the
-least that must move. So a share far below the roof says that there is room, not what fills it.
+A roofline model: an operator can run no faster than its FLOPs at the device's peak, nor than its bytes at peak memory
+bandwidth; the larger of the two times is its roof. Work is computed from the recorded shapes, not measured, and bytes
+are the minimum. So a share far below the roof shows potential, not its cause.
 """
 
 from __future__ import annotations
@@ -21,44 +21,42 @@ from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
 from ...view import Slices, View
 
-NO_DEVICE = "Its calls launched nothing on a device that was recorded."
+NO_DEVICE = "Its calls launched no recorded device work."
 NO_TIME = "Its calls took no measurable time."
-NO_DTYPE = "Its numbers are of a format that isn't counted here."
-NO_BYTES = "The size of its result's numbers isn't recorded."
-HOST = "It ran on the host, of which no peak is known."
-WHICH_UNIT = "Its kernels' names don't say whether they use tensor cores, so which peak holds isn't known."
+NO_DTYPE = "Its number format has no known size."
+NO_BYTES = "The number format of its output isn't recorded."
+HOST = "It ran on the host, whose peak is unknown."
+WHICH_UNIT = "Whether its kernels use tensor cores is unknown from their names, so the applicable peak is unknown."
 
 
 class OperatorEfficiency(Table):
-    """One row is one operator with one combination of inputs on one device."""
+    """How close matmuls, convolutions and attention come to the limits of the device, by inputs."""
 
     key, weight = ("name", "input_shapes", "input_types", "input_values", "device"), "time_ns"
     picture = Bars(("time_ns",))
 
-    name = Column(TEXT, "Name of the operator that has the shapes; what matmul or einsum call is counted there.")
+    name = Column(TEXT, "Name of the operator with the shapes; what matmul or einsum call counts by itself.")
     input_shapes = Column(TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.")
-    dtype = Column(TEXT, "Number format: tf32 where float inputs ran on tensor cores, else that of the inputs.")
-    calls = Column(COUNT, "How often it was called.")
-    time_ns = Column(
-        DURATION, "Device time of all that its calls launched; in a recording without devices, their host time."
-    )
+    dtype = Column(TEXT, "Number format: tf32 if float inputs ran on tensor cores, else that of the inputs.")
+    calls = Column(COUNT, "Number of calls.")
+    time_ns = Column(DURATION, "Device time that its calls launched; in a trace without devices, their host time.")
     roof_frac = Column(
         FRACTION,
-        "Time at the roof / time taken: 1 is all that the device can do. Above it, what was read lay in caches.",
+        "Time at the roof / actual time: 1 is the device's limit. Above 1, inputs were read from caches.",
     )
-    bound_by = Column(TEXT, "What the roof is for its intensity: compute or memory.")
-    achieved_flop_per_s = Column(FLOP_RATE, "Operations of all calls / their time.")
-    achieved_bytes_per_s = Column(BYTE_RATE, "Those bytes of all calls / their time.")
-    intensity = Column(NUMBER, "Operations per byte of that.")
-    work_flop = Column(FLOP, "Operations of one call: a multiplication with an addition are two.")
-    work_bytes = Column(BYTES, "The least that one call must read and write: inputs and result once.", adds_up=False)
+    bound_by = Column(TEXT, "The limit at its intensity: compute or memory.")
+    achieved_flop_per_s = Column(FLOP_RATE, "FLOPs of all calls / their time.")
+    achieved_bytes_per_s = Column(BYTE_RATE, "Minimum bytes of all calls / their time.")
+    intensity = Column(NUMBER, "FLOPs per byte.")
+    work_flop = Column(FLOP, "FLOPs of one call; a multiply-add counts as two.")
+    work_bytes = Column(BYTES, "Minimum bytes that one call reads and writes: inputs and output once.", adds_up=False)
     peak_flop_per_s = Column(
-        FLOP_RATE, f"What the device can do in this format (table of devices, version {TABLE_VERSION})."
+        FLOP_RATE, f"The device's peak in this format (table of devices, version {TABLE_VERSION})."
     )
-    peak_bytes_per_s = Column(BYTE_RATE, "What the device's memory can move.")
+    peak_bytes_per_s = Column(BYTE_RATE, "The device's peak memory bandwidth.")
     device = Column(ID, "Device that it ran on; missing on the host.")
-    why_unknown = Column(TEXT, "Why something is missing.")
-    input_values = Column(TEXT, "Values of its inputs that are no tensors, such as stride; missing if not recorded.")
+    why_unknown = Column(TEXT, "Why a value is missing.")
+    input_values = Column(TEXT, "Values of its non-tensor inputs, such as stride; missing if not recorded.")
     input_types = Column(TEXT, "Types of its inputs.")
 
 
@@ -91,12 +89,12 @@ def _row(call: dict[str, Any], device: DeviceFacts | None, trace: Trace) -> dict
     if is_on_host:
         reasons.append(HOST)
     elif call["device"] is not None and work.dtype is not None:
-        peaks, said = _peaks(device)
-        reasons += said
+        peaks, missing = _peaks(device)
+        reasons += missing
         if peaks is not None:
-            roof, said = _roof(peaks, work, row["time_ns"], call)
+            roof, missing = _roof(peaks, work, row["time_ns"], call)
             row |= roof
-            reasons += said
+            reasons += missing
     return {"dtype": work.dtype, **row, "why_unknown": " ".join(reasons) or None}
 
 
@@ -121,23 +119,23 @@ def _peaks(device: DeviceFacts | None) -> tuple[DevicePeaks | None, list[str]]:
 def _roof(
     peaks: DevicePeaks, work: MatrixWork, time_ns: int | None, call: dict[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
-    """What the device can do for this work, and why if it isn't known."""
-    found: dict[str, Any] = {"peak_bytes_per_s": peaks.bandwidth}
+    """The device's limits for this work, and why any is unknown."""
+    roof: dict[str, Any] = {"peak_bytes_per_s": peaks.bandwidth}
     key = str(work.dtype)
     if f"{key}_matrix" in peaks.flop_per_s:
         if not call["tensor_ns"] and call["unknown_ns"]:
-            return found, [WHICH_UNIT]
+            return roof, [WHICH_UNIT]
         key += "_matrix" if call["tensor_ns"] else ""
     peak = peaks.flop_per_s.get(key)
     if peak is None:
-        return found, [f"No peak of this device in {work.dtype} is known."]
-    found |= {"peak_flop_per_s": peak, "dtype": _FORMAT_NAMES.get(key, work.dtype)}
+        return roof, [f"No peak of this device in {work.dtype} is known."]
+    roof |= {"peak_flop_per_s": peak, "dtype": _FORMAT_NAMES.get(key, work.dtype)}
     if work.moved_bytes is None:
-        return found, []
+        return roof, []
     compute_ns, memory_ns = work.flop / peak * 1e9, work.moved_bytes / peaks.bandwidth * 1e9
-    found["bound_by"] = "compute" if compute_ns >= memory_ns else "memory"
-    found["roof_frac"] = call["calls"] * max(compute_ns, memory_ns) / time_ns if time_ns else None
-    return found, []
+    roof["bound_by"] = "compute" if compute_ns >= memory_ns else "memory"
+    roof["roof_frac"] = call["calls"] * max(compute_ns, memory_ns) / time_ns if time_ns else None
+    return roof, []
 
 
 _FORMAT_NAMES = {"fp32_matrix": "tf32", "fp64_matrix": "fp64"}
@@ -159,7 +157,7 @@ VIEW = View(
     title="Operator efficiency",
     group="Device",
     needs="matrix_work",
-    hint="No products, convolutions or attention were recorded. They need ProfilerActivity.CPU among the "
+    hint="No matmuls, convolutions or attention were recorded. They need ProfilerActivity.CPU among the "
     "activities, and record_shapes=True for their sizes.",
     slices=Slices(events_of_row),
 )

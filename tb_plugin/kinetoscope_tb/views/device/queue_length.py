@@ -1,8 +1,8 @@
-"""Queue length: how much of each stream's work was launched and hadn't begun yet.
+"""Queue length: the work of each stream that was launched and hasn't begun yet.
 
-While it stays above 0 the host is ahead and the device never waits for it. Calls count from when they begin, rows until
-they begin; the one that runs is no longer in the queue. A call that launches a whole graph adds all of its rows at
-once. Drivers let about a thousand rows queue: at such a length the host waits for the device.
+While it stays above 0 the host is ahead and the device never waits for it. Rows count from the start of their launching
+call until they begin to run. A call that launches a whole graph adds all of its rows at once. Drivers let about a
+thousand rows queue: at that length the host waits for the device.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from ...table import COUNT, ID, INSTANT, Column, Table
 from ...trace import Trace
 from ...view import Part, RowTime, View
 
-MOST_POINTS = 4_000  # of a stream: more than there are pixels, four per slice of time
+MOST_POINTS = 4_000  # per stream: four per slice of time, more than there are pixels
 
 
 class QueueLength(Table):
-    """One row is one change of a stream's queue; where there are very many, those that a picture can show."""
+    """How many launches wait in each stream's queue; if there are very many changes, those that a chart can show."""
 
     key = ("device", "stream", "at_ns")
     picture = Lines(("queued",), series=("device", "stream"))
 
     device = Column(ID, "Index of the device.")
     stream = Column(ID, "Number of the stream.")
-    at_ns = Column(INSTANT, "From when on.")
+    at_ns = Column(INSTANT, "When the length changes.")
     queued = Column(COUNT, "Kernels, copies and fills of the stream that were launched and haven't begun.")
 
 
 def queue_length(
     trace: Trace, *, device: int | None = None, from_ns: int | None = None, to_ns: int | None = None
 ) -> pl.DataFrame:
-    """Streams in order, then time; with from_ns or to_ns the part of it, from the length that it begins with."""
-    found = []
+    """Streams in order, then time; with from_ns or to_ns, only that range, including the length at its start."""
+    frames = []
     for index, stream, at, queued in queue_lengths(trace):
         if device not in (None, index):
             continue
         at, queued = _within(at, queued, from_ns, to_ns)
-        kept = corners(at, queued, MOST_POINTS)
-        columns = (np.full(kept.size, index), np.full(kept.size, stream), at[kept], queued[kept])
-        found.append(pl.DataFrame(dict(zip(QueueLength.schema(), columns, strict=True))))
-    return QueueLength.of(pl.concat(found) if found else pl.DataFrame(schema=QueueLength.schema()))
+        drawn = corners(at, queued, MOST_POINTS)
+        columns = (np.full(drawn.size, index), np.full(drawn.size, stream), at[drawn], queued[drawn])
+        frames.append(pl.DataFrame(dict(zip(QueueLength.schema(), columns, strict=True))))
+    return QueueLength.of(pl.concat(frames) if frames else pl.DataFrame(schema=QueueLength.schema()))
 
 
 def _within(
@@ -65,7 +65,7 @@ VIEW = View(
     group="Device",
     within="moments",
     needs="device_events",
-    hint="No device row is tied to the call that launched it. Record ProfilerActivity.CPU and the device's together.",
+    hint="No GPU event is linked to its launch. Record ProfilerActivity.CPU together with the device's activity.",
     place=Part("idle"),
     time=RowTime("at_ns"),
 )

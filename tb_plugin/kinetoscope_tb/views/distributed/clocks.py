@@ -1,7 +1,7 @@
-"""Clocks: how far the ranks' clocks are apart, as the recorder measured it, or the ends of their collectives tell.
+"""Clocks: offsets between the ranks' clocks, measured by the recorder or estimated from the ends of collectives.
 
-A collective ends on all of its ranks at about the same time. So the shifts of clocks that put the ends above each other
-best tell how far the clocks are apart, and how far the ends then still are says how good that is.
+A collective ends on all of its ranks at about the same time. So the shifts that align these ends best are the offsets
+between the clocks, and the remaining differences are their error.
 """
 
 from __future__ import annotations
@@ -15,42 +15,40 @@ from ...view import View
 
 
 class Clocks(Table):
-    """One row is one rank."""
+    """How far the ranks' clocks differ, and with which error."""
 
     key, weight = ("worker",), "residual_ns"
 
     worker = Column(TEXT, "The worker's name.")
-    rank = Column(ID, "Its rank over the whole job.")
-    host = Column(TEXT, "The machine, where it is known.")
+    rank = Column(ID, "Its global rank.")
+    host = Column(TEXT, "Host name; missing if unknown.")
     told_by = Column(
         TEXT,
-        "`measurement`: the recorder's own, while the job ran; `collectives`: their ends; `reference`: the others are "
-        "told against it; `wall clock`: nothing ties it to the others, or it has the clock of the reference's machine, "
-        "so its own time of day counts.",
+        "Source of the offset. `measurement`: by the recorder, while the job ran; `collectives`: from their ends; "
+        "`reference`: the offsets are relative to it; `wall clock`: nothing connects it to the others, or it shares "
+        "the reference's machine, so its own time of day is used.",
     )
     ahead_ns = Column(
         DURATION,
-        "How much its clock is ahead of the reference's, in the middle of the recording; negative: it is behind.",
+        "Offset of its clock from the reference's in the middle of the trace; positive: ahead, negative: behind.",
     )
-    drift = Column(NUMBER, "How many ns it gains on the reference's clock per second, where that stands out of noise.")
-    error_ns = Column(
-        DURATION, "By how much that may be wrong: as measured, or three standard errors of what collectives tell."
-    )
-    residual_ns = Column(DURATION, "The median distance of the ends of its collectives from the common ones.")
+    drift = Column(NUMBER, "How many ns it gains on the reference's clock per second, if that is beyond noise.")
+    error_ns = Column(DURATION, "Error: as measured, or three standard errors of the estimate from collectives.")
+    residual_ns = Column(DURATION, "Median distance of the ends of its collectives from the common ends.")
     differs_ns = Column(
         DURATION,
-        "How much further ahead than measured collectives put it; beyond both errors one of them is wrong: the clock "
-        "was set, or drifted, after it was measured. Negative: less far ahead.",
+        "Estimate from collectives − measurement of a measured clock. If it is beyond both errors, one of them is "
+        "wrong: the clock was set, or drifted, after the measurement.",
     )
-    collectives = Column(COUNT, "How many collectives tell it.")
+    collectives = Column(COUNT, "Number of collectives that the estimate uses.")
 
 
 def clocks(ranks: Ranks) -> pl.DataFrame:
     """Ranks in order."""
-    told = ranks.clocks.join(ranks.workers, "member", maintain_order="left")
+    named = ranks.clocks.join(ranks.workers, "member", maintain_order="left")
     origin = ranks.workers["origin_ns"].to_list()
     first = origin[0] if origin else 0
-    rows = told.with_columns(
+    rows = named.with_columns(
         ahead_ns=pl.col("origin_ns") - first - pl.col("shift_ns"),
         told_by=pl.col("source"),
         drift=-pl.col("drift") * 1e9,
@@ -70,5 +68,5 @@ VIEW = View(
     scope="span",
     within="recording",
     needs="several",
-    hint="Clocks can be held against each other from two ranks on. Record several ranks of a run.",
+    hint="Comparing clocks needs at least two ranks. Record several ranks of a run.",
 )

@@ -1,7 +1,7 @@
-"""Collectives: each one on all of its ranks, how long it moved data, who came last and how long the others waited.
+"""Collectives: how long each one moved data, which rank came last and how long the others waited.
 
-The rank whose part is the shortest came last: nobody leaves before it has come. Its duration is the transfer; what the
-others took longer they waited. The skew is how long the first one was there before the last.
+The rank with the shortest part came last: no rank leaves before it has entered. Its duration is the transfer; the rest
+of the others' durations is their wait. The skew is the time between the arrivals of the first and the last rank.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from ...view import View
 
 
 class Collectives(Table):
-    """One row is one collective, or transfer between two ranks, that was found on several ranks."""
+    """Every collective and transfer that was matched across ranks."""
 
     key, weight = ("number",), "total_wait_ns"
 
-    number = Column(ID, "Its number here, in order of time on the first rank.")
+    number = Column(ID, "Its number in this table, in order of time on the first rank.")
     step = Column(TEXT, "The step in which it was called; missing between steps.")
-    operation = Column(TEXT, "What it does; `transfer` is a send with its receive.")
+    operation = Column(TEXT, "Operation; `transfer` is a send with its receive.")
     group = Column(TEXT, "The process group and its ranks.")
-    sequence = Column(ID, "Its number in the group, where the recording tells; the same on all ranks.")
-    message_bytes = Column(BYTES, "Size of its message; where ranks differ, the mean.")
-    ranks = Column(COUNT, "On how many ranks it was found.")
-    missing = Column(COUNT, "How many ranks of the group have no row of it; missing if the group's size isn't known.")
-    transfer_ns = Column(DURATION, "From when the last rank came until it was done; missing where it can't be told.")
-    max_wait_ns = Column(DURATION, "How long the first rank waited for the last: the skew.")
-    mean_wait_ns = Column(DURATION, "How long a rank waited for the last, on average.")
+    sequence = Column(ID, "Its sequence number in the group, if recorded; the same on all ranks.")
+    message_bytes = Column(BYTES, "Size of its message; the mean if ranks differ.")
+    ranks = Column(COUNT, "Number of ranks with an event for it.")
+    missing = Column(COUNT, "Ranks of the group without an event for it; missing if the size of the group is unknown.")
+    transfer_ns = Column(DURATION, "Time from the arrival of the last rank to the end; missing if unknown.")
+    max_wait_ns = Column(DURATION, "Time that the first rank waited for the last: the skew.")
+    mean_wait_ns = Column(DURATION, "Mean time that a rank waited for the last.")
     total_wait_ns = Column(DURATION, "Sum of the waits over its ranks.")
-    last = Column(TEXT, "The worker that came last; missing if two or more did.")
+    last = Column(TEXT, "The worker that came last; missing if several did.")
     first = Column(TEXT, "The worker that came first and waited longest.")
 
 
@@ -39,7 +39,7 @@ def collectives(ranks: Ranks) -> pl.DataFrame:
     worker = ranks.workers["worker"]
     calls = ranks.calls.filter(pl.col("match").is_not_null() & pl.col("wait_ns").is_not_null())
     is_last = pl.col("wait_ns") == 0
-    told = calls.group_by("match").agg(
+    waits = calls.group_by("match").agg(
         transfer_ns=pl.col("transfer_ns").first(),
         max_wait_ns=pl.col("wait_ns").max(),
         mean_wait_ns=pl.col("wait_ns").mean().round(),
@@ -48,7 +48,7 @@ def collectives(ranks: Ranks) -> pl.DataFrame:
         first=pl.when(pl.col("wait_ns").max() > 0).then(pl.col("member").sort_by("wait_ns").last()),
     )
     rows = (
-        ranks.matches.join(told, "match", "left", maintain_order="left")
+        ranks.matches.join(waits, "match", "left", maintain_order="left")
         .join(ranks.group_labels, "group", "left", maintain_order="left")
         .with_columns(
             number=pl.col("match"),
@@ -74,5 +74,5 @@ VIEW = View(
     scope="span",
     within="moments",
     needs="matches",
-    hint="No collective was found on two ranks. Record several ranks of a run at the same time.",
+    hint="No collective was matched across ranks. Record several ranks of a run at the same time.",
 )

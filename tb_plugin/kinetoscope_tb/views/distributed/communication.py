@@ -1,9 +1,9 @@
-"""Communication: which collectives ran, in which groups, of which sizes, how long they moved data and how long waited.
+"""Communication: collectives by group and size, how long they moved data and how long they waited.
 
-A collective lasts on each rank from when that rank came to it: so its mean duration tells more of who is late than of
-the network. The transfer, from when the last rank came, is what bandwidth is told of: algorithm bandwidth is message ÷
-transfer; bus bandwidth corrects it for how much each link has to carry, as nccl-tests does, so that it can be held
-against what the link can do.
+On each rank a collective lasts from when that rank enters it, so its mean duration depends more on late ranks than on
+the network. Bandwidths refer to the transfer, which begins when the last rank enters: algorithm bandwidth is message ÷
+transfer; bus bandwidth corrects it for the data that each link carries, as nccl-tests does, so that it can be compared
+with the link's peak.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from ...view import View
 
 
 class Communication(Table):
-    """One row is one kind of operation in one group with messages of one size, over all recorded ranks."""
+    """Time and bandwidth of communication, by operation, group and message size, over all recorded ranks."""
 
     key, weight = ("operation", "group", "message_bytes"), "total_ns"
 
-    operation = Column(TEXT, "What is done: all_reduce, all_gather, send …; `other` where the names don't tell.")
-    group = Column(TEXT, "The process group and its ranks; `unknown` where the recording doesn't tell which it is.")
+    operation = Column(TEXT, "Operation: all_reduce, all_gather, send …; `other` if the names don't say.")
+    group = Column(TEXT, "The process group and its ranks; `unknown` if the trace doesn't say.")
     message_bytes = Column(
-        BYTES, "Size of one message: of an all-gather what comes out, of a reduce-scatter what goes in.", adds_up=False
+        BYTES, "Size of one message: the output of an all-gather, the input of a reduce-scatter.", adds_up=False
     )
-    calls = Column(COUNT, "How often the recorded ranks took part, all counted.")
-    ranks = Column(COUNT, "How many recorded ranks took part.", adds_up=False)
-    lost = Column(COUNT, "Calls of which the host was recorded and the transfer was not; they have no times.")
-    unmatched = Column(COUNT, "Calls that no other rank's recording has, or that can't be told apart from others.")
+    calls = Column(COUNT, "Number of calls on all recorded ranks.")
+    ranks = Column(COUNT, "Number of recorded ranks that took part.", adds_up=False)
+    lost = Column(COUNT, "Calls recorded on the host only, without the transfer; they have no times.")
+    unmatched = Column(COUNT, "Calls without a match on other ranks, or with an ambiguous one.")
     total_ns = Column(DURATION, "Sum of their durations over all ranks.")
-    mean_ns = Column(DURATION, "Mean duration on a rank, waiting included.")
-    mean_transfer_ns = Column(DURATION, "Mean time from when the last rank came; missing where it can't be told.")
+    mean_ns = Column(DURATION, "Mean duration on a rank, including waits.")
+    mean_transfer_ns = Column(DURATION, "Mean time from the arrival of the last rank; missing if unknown.")
     mean_wait_ns = Column(DURATION, "Mean time that a rank waited for the last one; transfer + wait = duration.")
     algorithm_bytes_per_s = Column(BYTE_RATE, "Bytes of the messages ÷ transfer.")
     bus_bytes_per_s = Column(BYTE_RATE, "Algorithm bandwidth × the share of the message that each link carries.")
     is_transfer_known = Column(
-        BOOL, "Whether the bandwidths are of transfers; else of whole durations, so they are at least this."
+        BOOL, "Whether the bandwidths refer to transfers; else they refer to whole durations and are lower bounds."
     )
 
 
 def communication(ranks: Ranks) -> pl.DataFrame:
-    """The rows that took most time first."""
+    """The longest total time first."""
     is_known = pl.col("transfer_ns").is_not_null()
     is_timed = pl.col("dur_ns") >= 0
     moving = (
@@ -76,7 +76,7 @@ def communication(ranks: Ranks) -> pl.DataFrame:
 
 
 def _bus_factors(rows: pl.DataFrame) -> pl.Series:
-    """Of each row; missing where the size of the group isn't known."""
+    """The bus factor of each row; missing if the size of the group is unknown."""
     factors = [
         None if size is None or size < 1 else bus_factor(kind, size)
         for kind, size in rows.select("operation", "size").rows()
@@ -92,5 +92,5 @@ VIEW = View(
     scope="span",
     within="recording",
     needs="calls",
-    hint="No collective was recorded. Record ranks that talk to others; on GPUs with ProfilerActivity.CUDA.",
+    hint="No collectives were recorded. Record ranks that communicate; on GPUs, pass ProfilerActivity.CUDA.",
 )

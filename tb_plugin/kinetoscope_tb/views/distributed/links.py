@@ -1,8 +1,8 @@
-"""Links: which group or pair of ranks moves the same data more slowly than others like it, beyond what noise explains.
+"""Links: which group or pair of ranks moves the same data more slowly than comparable ones, beyond noise.
 
-Compared are groups of as many ranks that lie as far apart, on the same operation with messages of one size, and pairs
-of ranks that send each other messages of one size. Of each the typical transfer counts, which no rank's being late
-makes longer. A slow link is a cable, a switch, a network card, or neighbours who use the same ones.
+Comparable are groups with the same number of ranks and the same stride, for the same operation with messages of one
+size, and pairs of ranks that send messages of one size. The measure is the typical transfer, which late ranks don't
+make longer. Slow links have a bad cable, switch or network card, or share these with other jobs.
 """
 
 from __future__ import annotations
@@ -17,30 +17,28 @@ from ...view import View
 
 
 class Links(Table):
-    """One row is what one group, or one pair, moves by one operation in messages of one size; slow ones first."""
+    """Which groups or pairs of ranks move data slowly, by operation and message size; slow ones first."""
 
     key, weight = ("link", "operation", "message_bytes"), "transfer_ns"
 
-    link = Column(TEXT, "The process group and its ranks, or the rank that sends and the one that receives.")
-    operation = Column(TEXT, "What is done; `transfer` is a send with its receive.")
+    link = Column(TEXT, "The process group and its ranks, or the sending and the receiving rank.")
+    operation = Column(TEXT, "Operation; `transfer` is a send with its receive.")
     message_bytes = Column(BYTES, "Size of one message.", adds_up=False)
-    verdict = Column(TEXT, "`slow`: slower than others like it by more than the threshold; else `like others`.")
-    slower_frac = Column(
-        FRACTION, "By how much its typical transfer is longer than that of the others; negative: it is faster."
-    )
+    verdict = Column(TEXT, "`slow`: slower than comparable links by more than the threshold; else `like others`.")
+    slower_frac = Column(FRACTION, "How much longer its typical transfer is than that of the others; negative: faster.")
     threshold_frac = Column(
-        FRACTION, "From where on it is called slow: 10 %, or what noise reaches on any link in one run of a hundred."
+        FRACTION, "Threshold for a slow link: 10 %, or what noise reaches on any link in one of a hundred runs."
     )
     transfer_ns = Column(
-        DURATION, "Its typical transfer, the median over its calls: no waiting for late ranks in it.", adds_up=False
+        DURATION, "Its typical transfer, the median over its calls, without waits for late ranks.", adds_up=False
     )
     others_ns = Column(DURATION, "The median of the typical transfers of the others.", adds_up=False)
     algorithm_bytes_per_s = Column(BYTE_RATE, "Message ÷ typical transfer.")
-    calls = Column(COUNT, "Of how many calls the transfer is known.")
+    calls = Column(COUNT, "Number of calls with a known transfer.")
 
 
 def links(ranks: Ranks) -> pl.DataFrame:
-    """Slow ones first, then by how much they are slower."""
+    """Slow ones first, then by decreasing slowness."""
     group = ranks.group_labels.select("group", "label")
     pair = pl.concat_str(pl.lit("rank "), "sender", pl.lit(" → rank "), "receiver")
     rows = (
@@ -66,6 +64,6 @@ VIEW = View(
     scope="span",
     within="recording",
     needs="matches",
-    hint="Links can be compared where several groups, or pairs, of ranks do the same with messages of one size, three "
-    "times or more. Record all ranks, for several steps.",
+    hint="Comparing links needs several groups, or pairs, of ranks that run the same operation with messages of one "
+    "size at least three times. Record all ranks, for several steps.",
 )

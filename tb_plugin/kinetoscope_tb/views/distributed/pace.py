@@ -1,7 +1,7 @@
-"""Pace: how far ranks are behind the first one when each step begins, on one clock.
+"""Pace: how far each rank is behind the first one when a step begins, on one clock.
 
-Ranks that meet in collectives can't fall behind for long. What shows here is who comes late to a step, again and again
-or once, and whether ranks drift apart where nothing holds them together.
+Ranks with common collectives can't fall behind for long. This view shows which ranks begin steps late, often or once,
+and whether ranks without common collectives drift apart.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ MOST_CURVES = 16
 
 
 class Pace(Table):
-    """One row is the begin of one step on one rank; of many ranks only those that are behind most are there."""
+    """When each rank begins each step; with many ranks, only those that are furthest behind."""
 
     key = ("worker", "step")
     picture = Lines(("behind_ns",), series=("worker",))
 
     start_ns = Column(INSTANT, "When the step begins on the rank, on the clock of the first one.")
     worker = Column(TEXT, "The worker's name.")
-    rank = Column(ID, "Its rank over the whole job.")
+    rank = Column(ID, "Its global rank.")
     step = Column(TEXT, "Number of the step.")
-    behind_ns = Column(DURATION, "How long after the first rank.")
+    behind_ns = Column(DURATION, "Delay after the first rank.")
 
 
 def pace(ranks: Ranks) -> pl.DataFrame:
-    """Worker by worker in order of time: the sixteen that are behind most."""
+    """Worker by worker in order of time: the sixteen that are furthest behind."""
     aligned = ranks.steps.with_columns(start_ns=ranks.on_one_clock(ranks.steps, "start_ns")).join(
         ranks.workers.select("member", "worker", "rank"), "member"
     )
     rows = aligned.with_columns(behind_ns=pl.col("start_ns") - pl.col("start_ns").min().over("step"))
     late = rows.group_by("worker").agg(pl.col("behind_ns").sum(), pl.col("rank").first())
     shown = late.sort("behind_ns", "rank", descending=[True, False]).head(MOST_CURVES)
-    kept = rows.join(shown.select("worker"), "worker", "semi").sort("rank", "worker", "start_ns")
-    return Pace.of(kept.select(Pace.schema().names()).cast(Pace.schema()))
+    curves = rows.join(shown.select("worker"), "worker", "semi").sort("rank", "worker", "start_ns")
+    return Pace.of(curves.select(Pace.schema().names()).cast(Pace.schema()))
 
 
 VIEW = View(
@@ -49,5 +49,5 @@ VIEW = View(
     scope="span",
     within="moments",
     needs="several",
-    hint="It takes two ranks to see who is behind. Record several ranks of a run.",
+    hint="Not enough data: record at least two ranks of a run.",
 )

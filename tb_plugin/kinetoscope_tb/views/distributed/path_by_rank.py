@@ -1,6 +1,6 @@
-"""Critical path by rank and step: on whom the path of each step lies, as a picture of ranks and steps.
+"""Critical path by rank and step: which rank the path of each step is on, as a heat map.
 
-How the path is found is said with the critical path across ranks.
+The view of the critical path across ranks explains the path.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from ...view import Part, RowTime, View
 
 
 class PathByRank(Table):
-    """One row is one step of one rank; a step's rows and its transfers add up to the step of the last rank."""
+    """Which rank the path is on in each step; the rows and transfers of a step add up to the step of the last rank."""
 
     key, weight = ("worker", "step"), "path_ns"
     picture = Heatmap("worker", "step")
 
     worker = Column(TEXT, "The worker's name.")
-    rank = Column(ID, "Its rank over the whole job.")
+    rank = Column(ID, "Its global rank.")
     step = Column(TEXT, "Number of the step.")
-    path_ns = Column(DURATION, "How much of the step's path lies on it: its own work, without moving data.")
+    path_ns = Column(DURATION, "Time of the path on this rank: its own work, without transfers.")
     path_frac = Column(FRACTION, "The same / the step of the rank that ends it last.")
-    part = Column(TEXT, "What most of that is, as in the critical path across ranks; missing if it is not on the path.")
-    start_ns = Column(INSTANT, "When the step begins in the worker's own recording.")
+    part = Column(TEXT, "Its largest part, as in the critical path across ranks; missing if it isn't on the path.")
+    start_ns = Column(INSTANT, "When the step begins, in the worker's own trace.")
     total_ns = Column(DURATION, "Length of the step's window on this rank.", adds_up=False)
 
 
@@ -39,7 +39,7 @@ def path_by_rank(ranks: Ranks) -> pl.DataFrame:
         .with_row_index("place")
         .with_columns(pl.col("place").cast(pl.Int64))
     )
-    own = paths.stretches.filter(pl.col("part") != TRANSFER).group_by("step", "member", "part")
+    own = paths.segments.filter(pl.col("part") != TRANSFER).group_by("step", "member", "part")
     parts = own.agg(path_ns=pl.col("dur_ns").sum()).sort("path_ns", "part", descending=[True, False])
     on_path = (
         parts.group_by("step", "member", maintain_order=True)
@@ -56,19 +56,19 @@ def path_by_rank(ranks: Ranks) -> pl.DataFrame:
         .sort("rank", "worker", "start_ns", maintain_order=True)
     )
     texts = pl.Series([None if part is None else PARTS[part] for part in rows["part"]], dtype=pl.String)
-    told = rows.with_columns(path_frac=fraction(pl.col("path_ns"), pl.col("whole")), part=texts)
-    return PathByRank.of(told.select(PathByRank.schema().names()).cast(PathByRank.schema()))
+    frame = rows.with_columns(path_frac=fraction(pl.col("path_ns"), pl.col("whole")), part=texts)
+    return PathByRank.of(frame.select(PathByRank.schema().names()).cast(PathByRank.schema()))
 
 
 VIEW = View(
     path_by_rank,
     table=PathByRank,
-    title="The path by rank and step",
+    title="Critical path by rank and step",
     group="Run",
     scope="span",
     within="recording",
     needs="several",
-    hint="It takes two ranks for a path across them. Record several ranks of a run at the same time.",
+    hint="A path across ranks needs at least two ranks. Record several ranks of a run at the same time.",
     place=Part("path_across_ranks"),
     time=RowTime("start_ns", length="total_ns", worker="worker"),
     shows_path=True,

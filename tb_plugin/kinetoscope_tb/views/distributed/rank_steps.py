@@ -1,7 +1,7 @@
-"""Ranks and steps: how long each rank took for each step, and what of it was its own work, what waiting for others.
+"""Ranks and steps: how long each step took on each rank, split into own work and waiting for other ranks.
 
-In a synchronous training all ranks' steps last as long as those of the slowest, so their lengths tell nobody. What
-tells is the rank's own time: the step without the time in which it waited, exposed, for others to come to a collective.
+In synchronous training all ranks' steps are as long as the slowest rank's, so their lengths don't show which rank is
+slow. The rank's own time does: the step without the exposed time in which it waited for other ranks in collectives.
 """
 
 from __future__ import annotations
@@ -16,27 +16,25 @@ from ...view import RowTime, View
 
 
 class RankSteps(Table):
-    """One row is one step of one rank; computation, exposed communication, exposed copies and idle add up to it."""
+    """Where each rank's step time went; computation, exposed communication, exposed copies and idle add up."""
 
     key, weight = ("worker", "step"), "own_ns"
     picture = Heatmap("worker", "step")
 
     worker = Column(TEXT, "The worker's name.")
-    rank = Column(ID, "Its rank over the whole job, as the recording or the worker's name tells.")
+    rank = Column(ID, "Its rank in the whole job, from the trace or the name of the worker.")
     step = Column(TEXT, "Number of the step; `all` if no steps were marked.")
-    start_ns = Column(INSTANT, "When the step begins in the worker's own recording.")
+    start_ns = Column(INSTANT, "When the step begins, in the worker's own trace.")
     total_ns = Column(DURATION, "Length of the step's window.")
-    own_ns = Column(DURATION, "The step without the wait: what the rank itself took.")
+    own_ns = Column(DURATION, "The step without the wait: the rank's own time.")
     wait_ns = Column(
-        DURATION,
-        "Waiting for other ranks to come to a collective, while nothing computes here; missing where that can't be "
-        "told.",
+        DURATION, "Waiting for other ranks at a collective, while nothing computes here; missing if unknown."
     )
-    computation_ns = Column(DURATION, "A kernel runs that is not communication; on a CPU, an operator.")
+    computation_ns = Column(DURATION, "Time with a running kernel that isn't communication; on a CPU, an operator.")
     overlap_ns = Column(DURATION, "Communication that computation hides.")
-    exposed_communication_ns = Column(DURATION, "Communication while nothing computes; the wait is a part of it.")
+    exposed_communication_ns = Column(DURATION, "Communication while nothing computes, including the wait.")
     exposed_copies_ns = Column(DURATION, "Copies and fills that neither computation nor communication hides.")
-    idle_ns = Column(DURATION, "Neither computes, communicates nor copies.")
+    idle_ns = Column(DURATION, "Time without computation, communication and copies.")
     dataloader_ns = Column(DURATION, "Waiting for a batch of a DataLoader while nothing else runs.")
     is_complete = Column(BOOL, "Whether all of the step was recorded.")
 
@@ -55,6 +53,6 @@ VIEW = View(
     scope="span",
     within="recording",
     needs="steps",
-    hint="No recording of this run can be read; the list of what is wrong is in Run health.",
+    hint="No trace of this run can be read. Run health lists the problems.",
     time=RowTime("start_ns", length="total_ns", worker="worker"),
 )

@@ -1,4 +1,4 @@
-"""Run health: what is missing or odd in a run of many ranks, and what that does to its numbers."""
+"""Run health: problems of a run of many ranks, and their effect on its numbers."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ...view import View
 
 
 class RunHealth(Table):
-    """One row is one thing that changes what the run's numbers mean; none is the best answer."""
+    """What is wrong with the run's traces, and what that means for the numbers."""
 
     key = ("rule",)
 
     rule = Column(TEXT, "Its id.")
     level = Column(TEXT, "note: good to know; warning: some numbers are off or missing; loss: data is gone.")
-    count = Column(COUNT, "How many ranks, recordings or calls it concerns.")
-    consequence = Column(PROSE, "What it means, and what to do if anything can be done.")
+    count = Column(COUNT, "Number of affected ranks, traces or calls.")
+    consequence = Column(PROSE, "Consequence, and what to do if anything helps.")
 
 
 def run_health(ranks: Ranks) -> pl.DataFrame:
     """The worst first."""
     order = ("loss", "warning", "note")
-    found = sorted(diagnose_run(ranks), key=lambda finding: order.index(finding.level))
-    rows = [(finding.rule, finding.level, finding.count, finding.consequence) for finding in found]
+    diagnostics = sorted(diagnose_run(ranks), key=lambda diagnostic: order.index(diagnostic.level))
+    rows = [(diagnostic.rule, diagnostic.level, diagnostic.count, diagnostic.consequence) for diagnostic in diagnostics]
     return RunHealth.of(pl.DataFrame(rows, schema=RunHealth.schema(), orient="row"))
 
 
@@ -36,5 +36,5 @@ VIEW = View(
     group="Run",
     scope="span",
     within="recording",
-    hint="Nothing is missing, and nothing odd was found.",
+    hint="No problems found.",
 )

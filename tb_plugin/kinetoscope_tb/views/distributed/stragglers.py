@@ -1,8 +1,8 @@
-"""Stragglers: which rank is slow itself, which ones wait for it, and whether noise explains it all.
+"""Stragglers: which rank is slow, which ranks wait for it, and whether noise explains the difference.
 
-A rank's own time in a step is the step without its exposed wait for others; its excess is that less the median of the
+A rank's own time in a step is the step without its exposed wait for others; its excess is that minus the median of the
 other ranks. It is a straggler if its typical excess is beyond the threshold: more than 2 % of a step, and more than
-noise alone reaches on any rank in one run of a hundred. Whoever comes late because it waited elsewhere is no straggler.
+noise alone reaches on any rank in one of a hundred runs. A rank that is late because it waited elsewhere isn't one.
 """
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ from ...view import View
 
 
 class Stragglers(Table):
-    """One row is one rank, the slowest first."""
+    """Which ranks are slow and which wait, slowest first."""
 
     key, weight = ("worker",), "excess_ns"
 
     worker = Column(TEXT, "The worker's name.")
-    rank = Column(ID, "Its rank over the whole job.")
-    host = Column(TEXT, "The machine, where it is known.")
+    rank = Column(ID, "Its global rank.")
+    host = Column(TEXT, "Host name; missing if unknown.")
     verdict = Column(
         TEXT,
-        "`straggler`: typically slower than the threshold; `slow at times`: single steps stand out of the noise; "
+        "`straggler`: its typical excess is above the threshold; `slow at times`: single steps are, beyond noise; "
         "`waits`: for a straggler, longer than the threshold; `in step`: none of these.",
     )
     cause = Column(
         TEXT,
-        "The part of its own time that exceeds that of the others most, in its slow steps. If it is moving data, the "
-        "view Links tells which link is slow.",
+        "The part of its own time with the largest excess in its slow steps. If it is moving data, the view Links "
+        "shows which link is slow.",
     )
     excess_ns = Column(
-        DURATION, "Its own time less the median of the other ranks', in the typical step; negative: faster than they."
+        DURATION, "Its own time minus the median of the other ranks, in the typical step; negative: it is faster."
     )
-    part_ns = Column(DURATION, "How much of the excess is the cause's; negative if the parts outweigh each other.")
+    part_ns = Column(DURATION, "The cause's part of the excess; negative if the parts cancel out.")
     cost_ns = Column(
-        DURATION, "How much longer it takes than the slowest rank that is no straggler, per step: what all wait for it."
+        DURATION, "How much longer it takes than the slowest rank that isn't a straggler, per step: the others' wait."
     )
     own_ns = Column(DURATION, "Its own time in the typical step: without waiting for others.")
     wait_ns = Column(DURATION, "Its exposed wait in the typical step.")
-    slow_steps = Column(COUNT, "In how many of the steps it exceeds the threshold.")
-    steps = Column(COUNT, "How many complete steps are compared.")
-    threshold_ns = Column(DURATION, "The excess from which on a rank is called a straggler.", adds_up=False)
+    slow_steps = Column(COUNT, "Number of steps in which it exceeds the threshold.")
+    steps = Column(COUNT, "Number of compared complete steps.")
+    threshold_ns = Column(DURATION, "Threshold of the excess for a straggler.", adds_up=False)
 
 
 def stragglers(ranks: Ranks, *, over: Literal["span", "run"] = "span") -> pl.DataFrame:
-    """The slowest rank first; `over` the recordings of one span, or all that the run has of each worker."""
+    """The slowest rank first; `over` the traces of one span, or all traces of each worker in the run."""
     rows = step_rows(ranks)
     if over == "span":
         rows = rows.filter(pl.col("place") == ranks.place)
-    judged = verdicts(rows).join(ranks.workers.select("member", "worker", "rank", "host"), "member", "left")
-    named = judged.sort("excess_ns", "rank", descending=[True, False])
+    judgments = verdicts(rows).join(ranks.workers.select("member", "worker", "rank", "host"), "member", "left")
+    named = judgments.sort("excess_ns", "rank", descending=[True, False])
     return Stragglers.of(named.select(Stragglers.schema().names()).cast(Stragglers.schema()))
 
 
@@ -68,5 +68,5 @@ VIEW = View(
     scope="run",
     within="recording",
     needs="several",
-    hint="Ranks can be compared from two ranks and three steps on. Record all ranks, for three complete steps.",
+    hint="Not enough data to detect slow ranks. Record at least two ranks and three complete steps.",
 )

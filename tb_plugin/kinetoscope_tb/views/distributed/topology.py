@@ -1,4 +1,4 @@
-"""Topology: which rank ran on which machine and device, where it is in the job's mesh, and in which process groups."""
+"""Topology: the machine, devices, mesh coordinates and process groups of each rank."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from ...distributed.process_groups import RankSet
 from ...table import COUNT, ID, TEXT, Column, Table
 from ...view import View
 
-MOST_LISTED = 1 << 20  # ranks of all groups together, of which those without a recording show their groups too
+MOST_LISTED = 1 << 20  # total size of all groups up to which ranks without a trace show their groups too
 
 
 class Topology(Table):
-    """One row is one rank of the job, recorded or not."""
+    """Where each rank of the job runs, and in which groups; recorded or not."""
 
     key = ("rank", "worker")
 
-    rank = Column(ID, "Its rank over the whole job.")
-    worker = Column(TEXT, "The worker's name; missing if it has no recording.")
-    host = Column(TEXT, "The machine, where it is known.")
+    rank = Column(ID, "Its global rank.")
+    worker = Column(TEXT, "The worker's name; missing if it has no trace.")
+    host = Column(TEXT, "Host name; missing if unknown.")
     device = Column(TEXT, "The devices that it used: number and name.")
     mesh = Column(
-        TEXT, "Its coordinate on each axis of the job's device mesh, such as dp 0, tp 1; where our recorder tells it."
+        TEXT, "Its coordinates in the job's device mesh, such as dp 0, tp 1; only if our recorder wrote the trace."
     )
-    groups = Column(TEXT, "The process groups in whose collectives it was seen, or that others say it is in.")
-    calls = Column(COUNT, "How many collectives and transfers it took part in.")
-    problem = Column(TEXT, "Why its recording can't be used.")
+    groups = Column(TEXT, "The process groups that it is in, from its own collectives or those of other ranks.")
+    calls = Column(COUNT, "Number of collectives and transfers that it took part in.")
+    problem = Column(TEXT, "Why its trace is missing or unusable.")
 
 
 def topology(ranks: Ranks) -> pl.DataFrame:
-    """Ranks in order, those without a recording too."""
+    """Ranks in order, including those without a trace."""
     problems = [member.problem or None for member in ranks.members]
     facts = [{} if member.summary is None else member.summary.facts for member in ranks.members]
     there = ranks.workers.with_columns(
@@ -41,7 +41,7 @@ def topology(ranks: Ranks) -> pl.DataFrame:
     )
     absent = pl.DataFrame({"rank": ranks.absent_ranks}, schema={"rank": pl.Int64}).with_columns(
         problem=pl.when(pl.col("rank").is_in(ranks.missing_ranks))
-        .then(pl.lit("There is no recording of it."))
+        .then(pl.lit("It has no trace."))
         .otherwise(pl.lit("The program chose not to record it."))
     )
     calls = ranks.calls.group_by("member").agg(calls=pl.len())
@@ -54,14 +54,14 @@ def topology(ranks: Ranks) -> pl.DataFrame:
 
 
 def _coordinates(mesh: Any) -> str | None:
-    """A rank's place in the mesh as people read it, from what a file tells; None if it tells none."""
+    """A rank's mesh coordinates as text, from the file's metadata; None without any."""
     axes = mesh.items() if isinstance(mesh, dict) else ()
-    told = [f"{axis} {at}" for axis, at in axes if isinstance(at, int) and not isinstance(at, bool)]
-    return ", ".join(told) or None
+    coordinates = [f"{axis} {at}" for axis, at in axes if isinstance(at, int) and not isinstance(at, bool)]
+    return ", ".join(coordinates) or None
 
 
 def _groups(ranks: Ranks) -> pl.DataFrame:
-    """The labels of each rank's groups; ranks without a recording have them only if groups hold few ranks."""
+    """The labels of each rank's groups; for ranks without a trace, only if groups are small."""
     listed = [RankSet.of(spelled) for spelled in ranks.groups["ranks"]]
     shown = {rank for rank in ranks.workers["rank"].to_list() if rank is not None}
     if sum(map(len, listed)) <= MOST_LISTED:

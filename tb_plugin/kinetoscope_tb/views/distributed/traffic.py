@@ -1,7 +1,7 @@
-"""Traffic: how many bytes each rank sends to each other, as far as calls tell the receiver.
+"""Traffic: bytes that each rank sends to each other rank, from calls with known receivers.
 
-All-to-alls and sends tell it. Of an all-reduce and its like nothing is told here: which way data takes in a ring or a
-tree is the library's own matter.
+These are all-to-alls and sends. For all-reduces and the like the library decides which path data takes in a ring or a
+tree, so they are left out.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ...view import View
 
 
 class Traffic(Table):
-    """One row is what one rank sent to another one by one kind of operation."""
+    """How much each rank sent to each other rank, by operation."""
 
     key, weight = ("sender", "receiver", "operation"), "sent_bytes"
     picture = Heatmap("sender", "receiver")
 
-    sender = Column(ID, "The rank that sends, over the whole job.")
-    receiver = Column(ID, "The rank that receives; an all-to-all sends a part to the rank itself too.")
+    sender = Column(ID, "The sending rank (global).")
+    receiver = Column(ID, "The receiving rank; an all-to-all sends a part to the rank itself too.")
     operation = Column(TEXT, "all_to_all or send.")
-    sent_bytes = Column(BYTES, "What it sent, by the metadata of the calls.")
-    calls = Column(COUNT, "In how many calls.")
+    sent_bytes = Column(BYTES, "Bytes sent, from the metadata of the calls.")
+    calls = Column(COUNT, "Number of calls.")
 
 
 def traffic(ranks: Ranks) -> pl.DataFrame:
@@ -46,5 +46,5 @@ VIEW = View(
     scope="span",
     within="recording",
     needs="traffic",
-    hint="No recorded call tells to whom it sends. Torch 2.4 and later write it for all-to-alls, 2.5 for sends.",
+    hint="No recorded call names its receiver. Torch 2.4 and later write it for all-to-alls, 2.5 for sends.",
 )

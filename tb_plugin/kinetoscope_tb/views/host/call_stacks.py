@@ -1,7 +1,4 @@
-"""Call stacks: from where in the program an operator was called.
-
-Which frames those are: measures/python/call_stacks.py.
-"""
+"""Call stacks: the places in the program that called an operator (measures/python/call_stacks.py)."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ OTHERS = "[other stacks]"
 
 
 class CallStacks(Table):
-    """One row is one operator, called from one place in the program.
+    """From which call stacks operators were called.
 
     `[other stacks]` are those with the least time, if there are more than a thousand.
     """
@@ -31,7 +28,7 @@ class CallStacks(Table):
     key, weight = ("name", "stack", "is_forward_stack"), "device_self_ns"
 
     name = OpName.name
-    stack = Column(STACK, "Frames from the innermost to the outermost, one a line; missing where none were recorded.")
+    stack = Column(STACK, "Frames from the innermost to the outermost, one per line; missing if none were recorded.")
     is_forward_stack = Column(BOOL, "Whether the frames are those of its forward operator.")
     calls = OpCosts.calls
     device_self_ns = OpCosts.device_self_ns
@@ -56,23 +53,25 @@ def call_stacks(trace: Trace, *, name: str | None = None, input_shapes: str | No
     stacks = Stacks.of(trace)
     marked = dataclasses.replace(trace, host_events=trace.host_events.with_columns(number=stacks.number))
     rows = operator_table(marked, ["name", "input_shapes", "number"])
-    for column, wanted in (("name", name), ("input_shapes", input_shapes)):
-        rows = rows if wanted is None else rows.filter(pl.col(column) == wanted)
+    for column, requested_value in (("name", name), ("input_shapes", input_shapes)):
+        rows = rows if requested_value is None else rows.filter(pl.col(column) == requested_value)
     rows = _summed(rows, ["name", "number"])
-    known, others = rows.head(MOST_STACKS), rows.tail(-MOST_STACKS)
-    number = known["number"].cast(pl.Int32).fill_null(NONE).to_numpy()
+    largest, others = rows.head(MOST_STACKS), rows.tail(-MOST_STACKS)
+    number = largest["number"].cast(pl.Int32).fill_null(NONE).to_numpy()
     frames = pl.DataFrame(
         {"stack": stacks.texts(number), "is_forward_stack": [bool(n % 2) if n >= 0 else None for n in number.tolist()]},
         schema={"stack": pl.String, "is_forward_stack": pl.Boolean},
     )
-    known = _summed(pl.concat([known.drop("number"), frames], how="horizontal"), ["name", "stack", "is_forward_stack"])
+    largest = _summed(
+        pl.concat([largest.drop("number"), frames], how="horizontal"), ["name", "stack", "is_forward_stack"]
+    )
     rest = others.select(pl.lit(OTHERS if name is None else name).alias("name"), *AMOUNTS)
     rest = _summed(rest, ["name"]).with_columns(stack=pl.lit(OTHERS))
-    return CallStacks.of(pl.concat([known, rest], how="diagonal").select(CallStacks.schema().names()))
+    return CallStacks.of(pl.concat([largest, rest], how="diagonal").select(CallStacks.schema().names()))
 
 
 def _summed(rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """The amounts of each group; what is known of none of its rows stays missing."""
+    """The sums of each group; missing if all values are missing."""
     sums = [pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()) for name in AMOUNTS]
     order = ["device_self_ns", "host_self_ns", *by]
     return rows.group_by(by).agg(sums).sort(order, descending=[True, True, *(False for _ in by)], nulls_last=True)

@@ -1,7 +1,7 @@
 """How long launching takes: the call, the delay until the device begins, and the work itself, on one scale.
 
-Where the calls lie right of the work, the host can't keep the device busy however it hurries. Delays include waiting in
-the queue: a second hill far to the right means that the host is ahead.
+If the calls take longer than the work, the host can't keep the device busy. Delays include waiting in the queue: a
+second peak far to the right means that the host is ahead.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ...view import Part, Slices, View
 
 
 class LaunchDurations(Table):
-    """One row is the calls, delays and device times that last from one duration to another."""
+    """How many calls, launch delays and device times last how long."""
 
     key, weight = ("from_ns",), "launching_calls"
     picture = Histogram("from_ns", "to_ns", heights=("launching_calls", "launch_delays", "device_times"))
 
-    from_ns = Column(DURATION, "They last at least this long.", adds_up=False)
-    to_ns = Column(DURATION, "They last less than this.", adds_up=False)
-    launching_calls = Column(COUNT, "Calls that launched device work which was recorded, by their own duration.")
+    from_ns = Column(DURATION, "Shortest duration in this bin.", adds_up=False)
+    to_ns = Column(DURATION, "Durations in this bin are shorter than this.", adds_up=False)
+    launching_calls = Column(COUNT, "Calls that launched recorded device work, by their own duration.")
     launch_delays = Column(COUNT, "The same calls by the time from their end to the start of their work, at least 0.")
-    empty_queue_delays = Column(COUNT, "Those of them behind which the stream had no other work left, likewise.")
-    device_times = Column(COUNT, "The same calls by the sum of the durations of what they launched.")
+    empty_queue_delays = Column(COUNT, "Of these, those after which the stream had no other work, likewise.")
+    device_times = Column(COUNT, "The same calls by the total duration of the work that they launched.")
 
 
 def launch_durations(trace: Trace) -> pl.DataFrame:
@@ -40,7 +40,7 @@ def launch_durations(trace: Trace) -> pl.DataFrame:
             {
                 "launching_calls": calls["dur_ns"].to_numpy(),
                 "launch_delays": calls["delay_ns"].to_numpy(),
-                "empty_queue_delays": calls.filter("found_empty")["delay_ns"].to_numpy(),
+                "empty_queue_delays": calls.filter("hit_empty_queue")["delay_ns"].to_numpy(),
                 "device_times": calls["device_ns"].to_numpy(),
             }
         )
@@ -48,7 +48,7 @@ def launch_durations(trace: Trace) -> pl.DataFrame:
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
-    """The calls that launched work and whose durations fall into the bin."""
+    """The calls that launched work and whose durations are in the bin."""
     is_launching = (launch_outcomes(trace)["device_rows"] > 0).to_numpy()
     return {"launches": np.flatnonzero(is_launching & is_in_bin(trace.launches["dur_ns"], key["from_ns"]))}
 

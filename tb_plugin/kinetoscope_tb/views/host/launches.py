@@ -1,8 +1,8 @@
-"""Launches: what the runtime's and the driver's calls cost the host, and how soon the device began what they asked for.
+"""Launches: the host time of runtime and driver calls, and the delay until the device began the launched work.
 
-It is about calls, not about operators: an operator may launch many kernels, and one call may launch a whole graph.
-A long call holds up the host; a long delay behind an empty queue holds up the device. A delay behind a full queue is no
-loss: then the host is ahead.
+It lists calls, not operators: an operator may launch many kernels, and one call may launch a whole graph. A long call
+delays the host; a long delay with an empty queue delays the device. A delay with other work queued is no loss: then the
+host is ahead.
 """
 
 from __future__ import annotations
@@ -20,37 +20,35 @@ UNATTRIBUTED = "[unattributed]"
 
 
 class Launches(Table):
-    """One row is one function of the runtime or driver; `[unattributed]` is device work whose call isn't recorded."""
+    """What launching costs, by runtime or driver call; `[unattributed]` is device work without a recorded call."""
 
     key, weight = ("call",), "total_ns"
     picture = Bars(("total_ns", "device_total_ns"))
 
     call = Column(TEXT, "Name of the function.")
-    calls = Column(COUNT, "How often it was called.")
-    total_ns = Column(DURATION, "Host time in its calls; a call inside a call counts in both.")
+    calls = Column(COUNT, "Number of calls.")
+    total_ns = Column(DURATION, "Host time in its calls; a nested call counts in both.")
     mean_ns = Column(DURATION, "Total / calls, rounded to the nanosecond.")
     max_ns = Column(DURATION, "Longest call.")
-    launching_calls = Column(COUNT, "Calls that launched device work which was recorded.")
+    launching_calls = Column(COUNT, "Calls that launched recorded device work.")
     device_rows = Column(COUNT, "Kernels, copies and fills that they launched.")
-    device_total_ns = Column(DURATION, "Sum of the durations of those.")
+    device_total_ns = Column(DURATION, "Sum of the durations of these kernels, copies and fills.")
     short_work_calls = Column(COUNT, "Launching calls that took longer than the work that they launched.")
     slow_calls = Column(COUNT, f"Launching calls longer than {SLOW_CALL_NS // 1000} µs.")
     mean_delay_ns = Column(
         DURATION,
-        "Mean launch delay: the time from the end of a launching call to the start of its work, waiting in the queue "
-        "included; 0 if the work starts before the call returns.",
+        "Mean launch delay: the time from the end of a launching call to the start of its work, including waiting in "
+        "the queue; 0 if the work starts before the call returns.",
     )
-    empty_queue_calls = Column(
-        COUNT, "Launching calls that ended when the stream had no other work left, the call's own work aside."
-    )
-    mean_empty_queue_delay_ns = Column(DURATION, "Mean launch delay of those: what launching itself costs the device.")
-    late_calls = Column(COUNT, f"Calls among those whose work began more than {LATE_START_NS // 1000} µs later.")
+    empty_queue_calls = Column(COUNT, "Launching calls after which the stream had no work except the call's own.")
+    mean_empty_queue_delay_ns = Column(DURATION, "Mean launch delay of these: the cost of launching itself.")
+    late_calls = Column(COUNT, f"Calls among these whose work began more than {LATE_START_NS // 1000} µs later.")
 
 
 def launches(trace: Trace) -> pl.DataFrame:
     """Runtime and driver calls by their total time, the longest first."""
     launching, delay = pl.col("device_rows") > 0, pl.col("delay_ns")
-    empty = launching & pl.col("found_empty")
+    empty = launching & pl.col("hit_empty_queue")
     dur = pl.col("dur_ns")
     table = (
         trace.launches.select(pl.col("name").cast(pl.String).alias("call"), "dur_ns")

@@ -1,8 +1,8 @@
-"""Modules: what each `nn.Module` cost the host and the device, as the tree in which they call each other.
+"""Modules: host and device time of each `nn.Module`, as a call tree.
 
-Calls of the same module from the same place are one row. Self is without the modules inside, total is with them, so
-self times add up, and a row's total is its self time and the totals of the rows in it. The backward work of a module's
-operators is counted for the module too, wherever it ran: in addition to the operator table, which stays as it is.
+Calls of the same module from the same place are one row. Self is without nested modules, total is with them, so self
+times add up, and a row's total is its self time plus the totals of its children. The backward work of a module's
+operators counts for the module too, wherever it ran; the operator table counts it for the backward operators.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from ...view import Listed, Slices, View
 
 
 class _Path(Table):
-    """One row is one path of modules."""
+    """Paths of modules."""
 
-    attribute = Column(TEXT, "Where it stands in the model, if Lightning recorded it.")
-    path = Column(TEXT, "The modules around it, from the outermost, and itself.")
-    parent_row = Column(ID, "Row of the module around it, counted from 0; missing if there is none.")
+    attribute = Column(TEXT, "Its path in the model, if Lightning recorded it.")
+    path = Column(TEXT, "Path of modules from the outermost to itself.")
+    parent_row = Column(ID, "Row of its parent module, counted from 0; missing at the root.")
 
 
 class _Name(Table):
-    """One row is one module."""
+    """Names of modules."""
 
-    name = Column(TEXT, "Class of the module and its number among those of this class, as the profiler counts them.")
+    name = Column(TEXT, "Class of the module and its number within the class, as the profiler counts them.")
 
 
 class Modules(_Path, ModuleCosts, _Name):
-    """One row is one module, called from one place.
+    """Which modules use host and device time, by their place in the call tree.
 
-    `[outside modules]` is the work of operators in no module, `[unattributed]` the device time that neither a module
+    `[outside modules]` is the work of operators outside modules, `[unattributed]` is device time that neither a module
     nor a recorded operator launched.
     """
 
@@ -50,16 +50,16 @@ class Modules(_Path, ModuleCosts, _Name):
 
 
 def modules(trace: Trace) -> pl.DataFrame:
-    """The tree in the order of the calls, then what belongs to no module."""
-    found = ModuleCalls.of(trace)
-    times = ModuleTimes.of(trace, found)
-    tree, order = found.tree, found.tree.preorder()
-    names, paths = [found.names[node] for node in order], found.paths()
+    """The tree in the order of the calls, then the work outside modules."""
+    module_calls = ModuleCalls.of(trace)
+    times = ModuleTimes.of(trace, module_calls)
+    tree, order = module_calls.tree, module_calls.tree.preorder()
+    names, paths = [module_calls.names[node] for node in order], module_calls.paths()
     amounts = module_amounts(times, lambda own: tree.with_inner(own)[order], lambda own: own[order])
     rows = pl.DataFrame(
         {
             "name": [name.shown for name in names],
-            "calls": found.calls[order],
+            "calls": module_calls.calls[order],
             **amounts,
             "attribute": [name.attribute for name in names],
             "path": [paths[node] for node in order],
@@ -81,8 +81,8 @@ def _places(order: Rows) -> Rows:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The calls of the modules with this path."""
-    found = ModuleCalls.of(trace)
-    return found.events_of([path == key["path"] for path in found.paths()])
+    module_calls = ModuleCalls.of(trace)
+    return module_calls.events_of([path == key["path"] for path in module_calls.paths()])
 
 
 VIEW = View(
@@ -91,7 +91,7 @@ VIEW = View(
     title="Modules",
     group="Host",
     needs="modules",
-    hint="No calls of modules were recorded. Pass with_stack=True to the profiler: torch writes them with the stacks.",
+    hint="No calls of modules were recorded. Pass with_stack=True to the profiler: torch records them with stacks.",
     place=Listed("Tree"),
     slices=Slices(events_of_row),
 )

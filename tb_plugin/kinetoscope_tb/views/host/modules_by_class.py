@@ -1,7 +1,7 @@
-"""Modules by class: what all modules of one class cost together, wherever they stand in the model.
+"""Modules by class: the cost of all modules of a class together.
 
-A module in another of its class counts once in the totals. Totals of classes overlap where one calls the other, so they
-don't add up; self times do.
+A module nested in another one of its class counts once in the totals. Totals of classes overlap if one calls the other,
+so they don't add up; self times do.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from ...view import Slices, Variant, View
 
 
 class _Class(Table):
-    """One row is one class of modules."""
+    """Classes of modules."""
 
     name = Column(TEXT, "Class of the modules.")
-    instances = Column(COUNT, "How many modules of the class were called.")
+    instances = Column(COUNT, "Number of modules of the class that were called.")
 
 
 class ModulesByClass(ModuleCosts, _Class):
-    """One row is one class of modules.
+    """Which classes of modules use host and device time.
 
-    `[outside modules]` is the work of operators in no module, `[unattributed]` the device time that neither a module
+    `[outside modules]` is the work of operators outside modules, `[unattributed]` is device time that neither a module
     nor a recorded operator launched.
     """
 
     key, weight = ("name",), "device_self_ns"
-    picture = Bars(("device_self_ns", "host_self_ns"))  # totals of classes overlap: they are no parts of a whole
+    picture = Bars(("device_self_ns", "host_self_ns"))  # no totals: those of classes overlap
 
 
 def modules_by_class(trace: Trace) -> pl.DataFrame:
     """Classes by device self time, then host self time."""
-    found = ModuleCalls.of(trace)
-    times = ModuleTimes.of(trace, found)
-    tree = found.tree
-    names = pl.Series([name.of_class or name.shown for name in found.names], dtype=pl.String)
+    module_calls = ModuleCalls.of(trace)
+    times = ModuleTimes.of(trace, module_calls)
+    tree = module_calls.tree
+    names = pl.Series([name.of_class or name.shown for name in module_calls.names], dtype=pl.String)
     classes = names.unique(maintain_order=True)
     place = {name: number for number, name in enumerate(classes)}
     group = np.array([place[name] for name in names], np.int32)
@@ -58,7 +58,7 @@ def modules_by_class(trace: Trace) -> pl.DataFrame:
         {
             "name": classes,
             "instances": modules_of["module"],
-            "calls": scatter_add(group, found.calls, classes.len()),
+            "calls": scatter_add(group, module_calls.calls, classes.len()),
             **amounts,
         },
         schema_overrides=ModulesByClass.schema(),
@@ -71,8 +71,8 @@ def modules_by_class(trace: Trace) -> pl.DataFrame:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The calls of the modules of this class."""
-    found = ModuleCalls.of(trace)
-    return found.events_of([(name.of_class or name.shown) == key["name"] for name in found.names])
+    module_calls = ModuleCalls.of(trace)
+    return module_calls.events_of([(name.of_class or name.shown) == key["name"] for name in module_calls.names])
 
 
 VIEW = View(
@@ -81,7 +81,7 @@ VIEW = View(
     title="Modules by class",
     group="Host",
     needs="modules",
-    hint="No calls of modules were recorded. Pass with_stack=True to the profiler: torch writes them with the stacks.",
+    hint="No calls of modules were recorded. Pass with_stack=True to the profiler: torch records them with stacks.",
     place=Variant("modules", "Class"),
     slices=Slices(events_of_row),
 )

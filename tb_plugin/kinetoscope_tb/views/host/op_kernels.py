@@ -1,8 +1,8 @@
 """Kernels of an operator: which device work its calls launch, in which order, and how often each sequence occurs.
 
-Two calls of one operator can run different kernels: for other shapes, or since a library chose another algorithm. What
-is launched by operators inside a call is the call's too, as in device total; of calls of one name in each other the
-innermost counts, so that nothing counts twice for a name.
+Two calls of one operator can run different kernels: for other shapes, or because a library chose another algorithm.
+Work launched by nested operators belongs to the call too, as in device total; of nested calls with the same name only
+the innermost counts, so that nothing counts twice for a name.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ...trace import Trace
 from ...view import Detail, View
 
 MOST_SEQUENCES = 1000
-MOST_NAMES = 50  # of a sequence that are written out
+MOST_NAMES = 50  # that the text of a sequence lists
 MOST_NESTED = 256  # levels of operators around a launch
 OTHERS = "[other sequences]"
 
 
 class OpKernels(Table):
-    """One row is one operator with one sequence of device work that calls of it launch.
+    """Which kernels, copies and fills the calls of an operator launch.
 
     `[other sequences]` are those with the least time, if there are more than a thousand.
     """
@@ -35,11 +35,11 @@ class OpKernels(Table):
     name = OpName.name
     sequence = Column(
         TEXT,
-        "Kernels, copies and fills in the order of their launches; × tells how often one follows itself. Missing for "
-        "calls that launched nothing.",
+        "Kernels, copies and fills in the order of their launches; × is the number of repetitions in a row. Missing "
+        "for calls that launched nothing.",
     )
-    calls = Column(COUNT, "Calls of the operator that launched just this.")
-    device_rows = Column(COUNT, "Device rows that these calls launched, with the operators inside them.")
+    calls = Column(COUNT, "Calls of the operator that launched exactly this.")
+    device_rows = Column(COUNT, "Device rows that these calls launched, including nested operators.")
     device_total_ns = Column(DURATION, "Sum of the durations of these device rows.")
     mean_ns = Column(DURATION, "Device time of one such call: total / calls, rounded to the nanosecond.")
 
@@ -55,25 +55,27 @@ def op_kernels(trace: Trace, *, name: str | None = None, input_shapes: str | Non
     host = trace.host_events
     is_named = (host["kind"] == "operator") & ~host["is_repeat"] & _equals(host["name"], name)
     is_call = is_named.to_numpy()
-    wanted_calls = (is_named & _equals(host["input_shapes"], input_shapes)).to_numpy()
-    rows = _sequences(trace, is_call, wanted_calls)
-    known = rows.head(MOST_SEQUENCES).with_columns(sequence=_texts(trace, rows.head(MOST_SEQUENCES)["codes"]))
+    is_selected = (is_named & _equals(host["input_shapes"], input_shapes)).to_numpy()
+    rows = _sequences(trace, is_call, is_selected)
+    largest = rows.head(MOST_SEQUENCES).with_columns(sequence=_texts(trace, rows.head(MOST_SEQUENCES)["codes"]))
     rest = rows.tail(-MOST_SEQUENCES).with_columns(
         name=pl.lit(OTHERS) if name is None else pl.col("name"), sequence=pl.lit(OTHERS)
     )
-    sums = _summed(pl.concat([known.drop("codes"), rest.drop("codes"), _idle_calls(trace, wanted_calls, rows)]))
+    sums = _summed(pl.concat([largest.drop("codes"), rest.drop("codes"), _idle_calls(trace, is_selected, rows)]))
     mean = pl.when(pl.col("sequence").is_not_null()).then((pl.col("device_total_ns") / pl.col("calls")).round())
     return OpKernels.of(sums.with_columns(mean_ns=mean.cast(pl.Int64)).select(OpKernels.schema().names()))
 
 
-def _equals(texts: pl.Series, wanted: str | None) -> pl.Series:
-    return (pl.Series([True]) if wanted is None else texts.cast(pl.String) == wanted).fill_null(value=False)
+def _equals(texts: pl.Series, requested_text: str | None) -> pl.Series:
+    return (pl.Series([True]) if requested_text is None else texts.cast(pl.String) == requested_text).fill_null(
+        value=False
+    )
 
 
-def _sequences(trace: Trace, is_call: NDArray[np.bool_], is_wanted: NDArray[np.bool_]) -> pl.DataFrame:
+def _sequences(trace: Trace, is_call: NDArray[np.bool_], is_selected: NDArray[np.bool_]) -> pl.DataFrame:
     """Name, codes (of the device rows' names, in order, as text), calls, rows and time of each sequence."""
     call, row = _launched(trace, is_call)
-    call, row = call[is_wanted[call]], row[is_wanted[call]]
+    call, row = call[is_selected[call]], row[is_selected[call]]
     device = trace.device_events
     pairs = pl.DataFrame(
         {
@@ -100,9 +102,9 @@ def _sequences(trace: Trace, is_call: NDArray[np.bool_], is_wanted: NDArray[np.b
 
 
 def _launched(trace: Trace, is_call: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """(call, device row) for each device row and each operator around its launch, of one name the innermost call.
+    """(call, device row) for each device row and each operator around its launch; per name only the innermost call.
 
-    Of operators that lie in each other in more than MOST_NESTED levels the innermost count.
+    Only the MOST_NESTED innermost levels of operators count.
     """
     parent = trace.host_events["parent"].to_numpy()
     name = trace.host_events["name"].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()
@@ -122,7 +124,7 @@ def _launched(trace: Trace, is_call: NDArray[np.bool_]) -> tuple[NDArray[np.int3
 
 
 def _texts(trace: Trace, codes: pl.Series) -> pl.Series:
-    """The sequences as people read them."""
+    """The sequences as text."""
     names = trace.device_events["name"].dtype.categories.to_list()  # type: ignore[attr-defined]
     return pl.Series([_text([names[int(code)] for code in text.split(",")]) for text in codes], dtype=pl.String)
 
@@ -132,8 +134,8 @@ def _text(names: list[str]) -> str:
     for name in names:
         times = runs.pop()[1] if runs and runs[-1][0] == name else 0
         runs.append((name, times + 1))
-    told = [name if times == 1 else f"{name} ×{times}" for name, times in runs[:MOST_NAMES]]
-    return " → ".join([*told, *([f"and {len(runs) - MOST_NAMES} more"] if len(runs) > MOST_NAMES else [])])
+    shown = [name if times == 1 else f"{name} ×{times}" for name, times in runs[:MOST_NAMES]]
+    return " → ".join([*shown, *([f"and {len(runs) - MOST_NAMES} more"] if len(runs) > MOST_NAMES else [])])
 
 
 def _idle_calls(trace: Trace, is_call: NDArray[np.bool_], rows: pl.DataFrame) -> pl.DataFrame:
@@ -147,7 +149,7 @@ def _idle_calls(trace: Trace, is_call: NDArray[np.bool_], rows: pl.DataFrame) ->
 
 
 def _summed(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows, those that read the same as one; the longest first."""
+    """The rows, merged if their texts are equal; the longest first."""
     amounts = pl.col("calls", "device_rows", "device_total_ns").sum()
     order = ["device_total_ns", "name", "sequence"]
     return rows.group_by("name", "sequence").agg(amounts).sort(order, descending=[True, False, False], nulls_last=True)
@@ -159,6 +161,6 @@ VIEW = View(
     title="Kernels it launches",
     group="Host",
     needs="device_events",
-    hint="No work of a device was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
+    hint="No GPU events were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     place=Detail("operators"),
 )

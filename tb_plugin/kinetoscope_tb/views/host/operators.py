@@ -1,7 +1,7 @@
-"""Operators: which of PyTorch's operators took the host's and the device's time.
+"""Operators: which PyTorch operators took the host's and the device's time.
 
-*Self* is what an operator did itself, *total* is with the operators that it called. Totals of nested operators overlap,
-so they don't add up; self times do. `operators_by_shape` splits each operator by the shapes of its inputs.
+*Self* is an operator's own work, *total* includes the operators that it called. Totals of nested operators overlap, so
+they don't add up; self times do. `operators_by_shape` splits each operator by the shapes of its inputs.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from ...view import Listed, Slices, View
 
 
 class Operators(OpCosts, OpName):
-    """One row is one operator; `[unattributed]` is device time that no recorded operator launched."""
+    """Which operators use host and device time; `[unattributed]` is device time that no recorded operator launched."""
 
     key, weight = ("name",), "device_self_ns"
-    # Not the totals: those of nested operators overlap, so they are no parts of a whole.
+    # No totals: those of nested operators overlap.
     picture = Bars(("device_self_ns", "host_self_ns"))
 
 

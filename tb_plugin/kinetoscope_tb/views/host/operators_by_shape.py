@@ -1,6 +1,6 @@
-"""Operators by the shapes of their inputs: which sizes an operator's time went to.
+"""Operators by the shapes of their inputs.
 
-Shapes are shown as the profiler wrote them: one list per argument, an empty one for what is no tensor.
+Shapes are as the profiler wrote them: one list per argument, an empty one for non-tensors.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ...view import Slices, Variant, View
 
 
 class OperatorsByShape(OpCosts, OpShapes, OpName):
-    """One row is one operator with one combination of input shapes."""
+    """Which operators use host and device time, by input shapes."""
 
     key, weight = ("name", "input_shapes"), "device_self_ns"
-    # Not the totals: those of nested operators overlap, so they are no parts of a whole.
+    # No totals: those of nested operators overlap.
     picture = Bars(("device_self_ns", "host_self_ns"))
 
 

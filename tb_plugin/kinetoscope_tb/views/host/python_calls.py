@@ -1,8 +1,8 @@
-"""Python calls: which functions called which, and what host and device time went to each place in the program.
+"""Python calls: the call tree, with the host and device time of each place in the program.
 
-All calls with the same path of callers are one row, on every thread that ran Python. Operators stand where Python
-called them, so that one sees which line of the program the time belongs to; `operators` tells which of them. What is
-small beside the rest is put together, so that a recording of a million calls can be looked at.
+All calls with the same call path are one row, on every thread that ran Python. Operators appear where Python called
+them, so that their time belongs to a line of the program; `operators` selects which of them. Small rows are combined,
+so that traces with millions of calls are usable.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ MOST_ROWS = 20_000
 
 
 class PythonCalls(Table):
-    """One row is one function, called along one path of callers.
+    """Which Python functions use host and device time, by call path.
 
-    The outermost rows are the threads. `[smaller calls]` are all callees that are too small for a row of their own,
-    `[elsewhere]` is the device time that was launched outside of these rows.
+    The outermost rows are the threads. `[smaller calls]` combines the callees that are too small for their own row,
+    `[elsewhere]` is device time that was launched outside these rows.
     """
 
     key, weight = ("function", "path"), "host_total_ns"
@@ -39,15 +39,15 @@ class PythonCalls(Table):
 
     function = Column(TEXT, "Name of the function, module, operator or thread.")
     kind = Column(TEXT, "thread, function, module (a call of an nn.Module), operator, or rest.")
-    calls = Column(COUNT, "How often it was called along this path.")
-    host_self_ns = Column(DURATION, "Host time in it, without what it called.")
-    host_total_ns = Column(DURATION, "Host time in it, with all that it called.")
+    calls = Column(COUNT, "Number of calls with this path.")
+    host_self_ns = Column(DURATION, "Host time in the function itself, without callees.")
+    host_total_ns = Column(DURATION, "Host time in it, including callees.")
     device_self_ns = Column(DURATION, "Device time of the kernels, copies and fills that it launched itself.")
-    device_total_ns = Column(DURATION, "Device time that it and all that it called launched.")
-    file = Column(TEXT, "File of the function, as Python names it; missing if it is no Python function.")
+    device_total_ns = Column(DURATION, "Device time that it and its callees launched.")
+    file = Column(TEXT, "File of the function, as Python names it; missing if it isn't a Python function.")
     line = Column(ID, "Line at which the function begins.")
-    thread = Column(TEXT, "Number (tid) of a thread, in its own row: what `thread` takes.")
-    path = Column(TEXT, "Number of the path from the thread to it: the same in every trace in which it is called so.")
+    thread = Column(TEXT, "Number (tid) of a thread, in its own row; the value for `thread`.")
+    path = Column(TEXT, "Hash of the call path from the thread to it; the same in every trace.")
     parent_row = Column(ID, "Row of its caller, counted from 0; missing for a thread.")
 
 
@@ -59,7 +59,7 @@ def python_calls(
     Args:
         trace: The trace.
         thread: The number (tid) of one thread; all threads that ran Python if not given.
-        operators: Those that Python calls, those that they call too, or none.
+        operators: Those that Python calls, all operators, or none.
     """
     calls = _folded(_Calls.of(trace, thread, operators))
     tree = calls.tree
@@ -94,10 +94,10 @@ class _Calls:
     Attributes:
         tree: One node per path; its first nodes are the threads.
         tids: The number of each thread.
-        texts: By code, what a node is called.
-        kinds: By code, what it is.
+        texts: Name of each code.
+        kinds: Kind of each code.
         calls: Of each node; likewise its host and device time without its callees. `device` is None without devices.
-        elsewhere: Device time launched outside of all nodes.
+        elsewhere: Device time launched outside all nodes.
     """
 
     tree: MergedTree
@@ -123,7 +123,7 @@ class _Calls:
 
 
 def _folded(calls: _Calls) -> _Calls:
-    """The same with at most MOST_ROWS paths of their own, the largest by share of host or device time."""
+    """The same with at most MOST_ROWS separate paths, the largest by share of host or device time."""
     tree = calls.tree
     count = tree.parent.size
     if count <= MOST_ROWS:
@@ -131,13 +131,13 @@ def _folded(calls: _Calls) -> _Calls:
     share = _of_largest(tree.with_inner(calls.host))
     if calls.device is not None:
         share = np.maximum(share, _of_largest(tree.with_inner(calls.device)))
-    is_kept = np.zeros(count, bool)
-    is_kept[np.argsort(-share, kind="stable")[:MOST_ROWS]] = True  # callers come first, and weigh no less
-    is_kept |= tree.parent < 0
-    is_first = ~is_kept & gather(is_kept, tree.parent, missing=False)
-    smaller = merged(tree.parent, np.where(is_kept, tree.code, np.where(is_first, len(calls.texts) - 1, NONE)))
+    is_own = np.zeros(count, bool)
+    is_own[np.argsort(-share, kind="stable")[:MOST_ROWS]] = True  # callers come before callees and weigh no less
+    is_own |= tree.parent < 0
+    is_first = ~is_own & gather(is_own, tree.parent, missing=False)
+    smaller = merged(tree.parent, np.where(is_own, tree.code, np.where(is_first, len(calls.texts) - 1, NONE)))
     device = None if calls.device is None else smaller.sums(smaller.node, calls.device)
-    own = smaller.sums(np.where(is_kept | is_first, smaller.node, NONE), calls.calls)
+    own = smaller.sums(np.where(is_own | is_first, smaller.node, NONE), calls.calls)
     host = smaller.sums(smaller.node, calls.host)
     return replace(calls, tree=smaller, calls=own, host=host, device=device)
 
@@ -147,16 +147,16 @@ def _of_largest(total: Ints) -> NDArray[np.float64]:
 
 
 def _elsewhere(calls: _Calls) -> pl.DataFrame:
-    """The row of the device time that no call here launched, if there is any."""
+    """The row for device time that no call here launched, if there is any."""
     sums = {"device_self_ns": calls.elsewhere, "device_total_ns": calls.elsewhere}
     rows = [{"function": ELSEWHERE, "path": ELSEWHERE, "kind": "rest", **sums}] if calls.elsewhere else []
     return pl.DataFrame(rows, schema=PythonCalls.schema())
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
-    """The calls along the path, of a thread all of its calls.
+    """The calls with the path; for a thread, all of its calls.
 
-    Paths with all operators are searched: those of outermost operators, or of none, are among them.
+    Paths with all operators include those with the outermost operators, or none.
     """
     paths = PythonPaths.of(trace, None, "all")
     forest, tree = paths.forest, paths.tree

@@ -1,7 +1,7 @@
-"""Memory by operator: what each operator took and released, itself and with the operators that it called.
+"""Memory by operator: what each operator allocated and released, self and total.
 
-What an operator took counts for the innermost one that was open, so an operator that allocates its result through
-aten::empty has it in its totals, not in its self columns. A release counts for the operator that happened to be open.
+Memory counts for the innermost open operator, so an operator that allocates its result through aten::empty has it in
+its totals, not in its self columns. A release counts for the operator that happened to be open.
 """
 
 from __future__ import annotations
@@ -24,25 +24,27 @@ AMOUNTS = ("size_increase_bytes", "allocations")  # if the totals of both are 0,
 
 
 class MemoryByOperator(OfDevice):
-    """One row is one operator that took or released memory of one device; `[no operator]` is what no operator did."""
+    """Which operators allocated or released memory of a device; `[no operator]` is memory outside any operator."""
 
     key, weight = ("device", "name"), "self_allocation_bytes"
     picture = Bars(("self_allocation_bytes",))
 
     name = Column(TEXT, "Name of the operator.")
-    calls = Column(COUNT, "How often it was called; a call that only wraps a call of the same name counts once.")
-    size_increase_bytes = Column(BYTES, "Memory that it and the operators inside it took, less what they released.")
-    self_size_increase_bytes = Column(BYTES, "Memory that it took less what it released, without operators inside it.")
-    allocations = Column(COUNT, "How often it and the operators inside it took memory.")
-    self_allocations = Column(COUNT, "How often it took memory, without operators inside it.")
-    allocation_bytes = Column(BYTES, "Memory that it and the operators inside it took, whatever was released.")
-    self_allocation_bytes = Column(BYTES, "Memory that it took, whatever was released, without operators inside it.")
+    calls = Column(COUNT, "Number of calls; a call that only wraps a call of the same name counts once.")
+    size_increase_bytes = Column(BYTES, "Memory that it and nested operators allocated minus what they released.")
+    self_size_increase_bytes = Column(
+        BYTES, "Memory that it allocated minus what it released, without nested operators."
+    )
+    allocations = Column(COUNT, "Number of allocations by it and nested operators.")
+    self_allocations = Column(COUNT, "Number of its allocations, without nested operators.")
+    allocation_bytes = Column(BYTES, "Memory that it and nested operators allocated, regardless of releases.")
+    self_allocation_bytes = Column(BYTES, "Memory that it allocated, regardless of releases, without nested operators.")
 
 
 def memory_by_operator(
     trace: Trace, *, device: str | None = None, from_ns: int | None = None, to_ns: int | None = None
 ) -> pl.DataFrame:
-    """What took the most first; in a range of time, the records in it and the calls that were open in it."""
+    """The most allocated memory first; in a range of time, only records in it and calls that were open in it."""
     calls = Calls(trace, ["name"])
     called = _calls_within(trace, calls, from_ns, to_ns)
     names = [*texts(trace.host_events["name"], calls.first), NO_OPERATOR]
@@ -61,7 +63,7 @@ def memory_by_operator(
 
 
 def _calls_within(trace: Trace, calls: Calls, from_ns: int | None, to_ns: int | None) -> list[int | None]:
-    """How many calls of each group were open in the range; for no operator there is no such number."""
+    """Number of calls of each group that were open in the range; None for memory outside operators."""
     start, dur = trace.host_events["start_ns"].to_numpy(), trace.host_events["dur_ns"].to_numpy()
     is_open = np.ones(start.size, bool)
     if from_ns is not None:
@@ -72,7 +74,7 @@ def _calls_within(trace: Trace, calls: Calls, from_ns: int | None, to_ns: int | 
 
 
 def _amounts(trace: Trace, memory: DeviceMemory, calls: Calls, inside: slice) -> dict[str, NDArray[np.int64]]:
-    """The amounts of each group, and last those of no operator."""
+    """The amounts of each group, and last those outside operators."""
     op, change = trace.memory["op"].to_numpy()[memory.row[inside]], memory.change_bytes[inside]
     is_outside = gather(calls.own_group, op) < 0
     values = {
@@ -89,7 +91,7 @@ def _amounts(trace: Trace, memory: DeviceMemory, calls: Calls, inside: slice) ->
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
-    """The calls of the operator, whichever device they took memory of."""
+    """The calls of the operator, regardless of the device."""
     return operator_events(trace, {"name": key["name"]})
 
 

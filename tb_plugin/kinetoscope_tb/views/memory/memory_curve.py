@@ -1,8 +1,8 @@
 """Memory over time: how much each device had allocated and reserved, with the peak.
 
-Allocated is what tensors hold, reserved what PyTorch's allocator holds of the device: the difference is kept for later,
-or lost to fragmentation. Other users of the device (other processes, CUDA's own context) are in neither. The host's
-allocated memory is only what was taken while a profiler recorded memory.
+Allocated memory is in tensors, reserved memory belongs to PyTorch's allocator: the difference is cached for later, or
+lost to fragmentation. Neither includes other users of the device (other processes, CUDA's own context). The host's
+allocated memory is only what was allocated while a profiler recorded memory.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from ...table import BOOL, BYTES, ID, INSTANT, TEXT, Column
 from ...trace import Trace
 from ...view import RowTime, View
 
-DRAWN = 600  # parts of the time in which the lowest and the highest level are kept: more than a screen can tell apart
+DRAWN = 600  # parts of the time of which the lowest and the highest level are drawn: more than a screen can show
 
 
 class MemoryCurve(OfDevice):
-    """How much each device had allocated and reserved over time; one row is one record, and the levels from then on.
+    """How much each device had allocated and reserved over time: the levels after each record.
 
-    Where there are more records than a curve can show, each of 600 parts of the time keeps the first, the last, and
-    those with the highest and lowest levels. A narrower range of time shows more of them.
+    If there are more records than a chart can show, each of 600 parts of the time has the first, the last, and those
+    with the highest and lowest levels. A narrower range of time shows more of them.
     """
 
     key = ("device", "time_ns", "first_byte")
     picture = Lines(("allocated_bytes", "reserved_bytes"), series=("device",), marks="event")
 
-    time_ns = Column(INSTANT, "When.")
+    time_ns = Column(INSTANT, "Time of the record.")
     allocated_bytes = Column(
-        BYTES, "Memory held by tensors from then on; if the trace has no totals, the change since the recording began."
+        BYTES, "Memory in tensors from then on; if the trace has no totals, the change since the recording began."
     )
-    reserved_bytes = Column(BYTES, "Memory that PyTorch's allocator holds of the device; missing if it isn't recorded.")
-    unused_bytes = Column(BYTES, "Reserved less allocated: kept for later, or lost to fragmentation.")
+    reserved_bytes = Column(BYTES, "Device memory reserved by PyTorch's allocator; missing if not recorded.")
+    unused_bytes = Column(BYTES, "Reserved minus allocated: cached for later, or lost to fragmentation.")
     event = Column(
-        TEXT, "`peak`: the most was allocated from then on; `out of memory`: the device had no room for a request."
+        TEXT, "`peak`: the highest allocated level begins; `out of memory`: the device had no room for a request."
     )
     is_relative = Column(BOOL, IS_RELATIVE)
-    first_byte = Column(ID, "Where the record begins in the file; missing at the begin and the end of the time shown.")
+    first_byte = Column(ID, "Where the record begins in the file; missing at the start and the end of the time shown.")
 
 
 def memory_curve(
@@ -60,12 +60,12 @@ def memory_curve(
 def _drawn(trace: Trace, memory: DeviceMemory, begin: int, end: int) -> pl.DataFrame:
     inside = memory.within(begin, end)
     peak = memory.peak(begin, end)
-    kept = _kept(memory, inside, begin, end)
+    records = _records_to_draw(memory, inside, begin, end)
     is_marked = memory.is_failure[inside].copy()
     if inside.start <= peak:
         is_marked[peak - inside.start] = True
-    places = np.union1d(kept, np.flatnonzero(is_marked) + inside.start)
-    # the level that the range begins with, the records, and once more the last level where the range ends, if it lasts
+    places = np.union1d(records, np.flatnonzero(is_marked) + inside.start)
+    # the level at the start of the range, the records, and the last level again at the end, if the range isn't empty
     rows = slice(None if begin < end else -1)
     place = np.concatenate([[inside.start - 1], places, [places[-1] if places.size else inside.start - 1]])[rows]
     time = np.concatenate([[begin], memory.time_ns[places], [end]])[rows]
@@ -99,7 +99,7 @@ def _events(is_peak: NDArray[np.bool_], is_failure: NDArray[np.bool_]) -> pl.Ser
     ).to_series()
 
 
-def _kept(memory: DeviceMemory, inside: slice, begin: int, end: int) -> NDArray[np.int64]:
+def _records_to_draw(memory: DeviceMemory, inside: slice, begin: int, end: int) -> NDArray[np.int64]:
     """The records to draw: all if they are few, else those that bound the levels of each part of the time."""
     count = inside.stop - inside.start
     if count <= 4 * DRAWN:
@@ -120,8 +120,8 @@ def _kept(memory: DeviceMemory, inside: slice, begin: int, end: int) -> NDArray[
         *(place.get(pl.col(c).arg_max()).alias(f"{c}_most") for c in ("allocated", "reserved")),
         *(place.get(pl.col(c).arg_min()).alias(f"{c}_least") for c in ("allocated", "reserved")),
     ]
-    found = levels.group_by("part").agg(bounds).drop("part")
-    return np.unique(found.to_numpy())
+    bounds_of_parts = levels.group_by("part").agg(bounds).drop("part")
+    return np.unique(bounds_of_parts.to_numpy())
 
 
 VIEW = View(

@@ -1,7 +1,7 @@
-"""Devices' memory: how near each one came to its limits.
+"""Devices' memory: how close each one came to its limit.
 
-The size of a device is what its driver says; other processes and CUDA's own context use some of it, and the trace can't
-tell how much.
+The size of a device is what its driver reports; other processes and CUDA's own context use some of it, and the trace
+doesn't show how much.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from ...view import Part, RowTime, View
 
 
 class MemoryDevices(OfDevice):
-    """One row is one device whose memory was recorded."""
+    """How much memory each device used."""
 
     key, weight = ("device",), "peak_allocated_bytes"
 
-    name = Column(TEXT, "Name that the driver gives it.")
+    name = Column(TEXT, "Name that the driver reports.")
     memory_bytes = Column(BYTES, "Size of its memory.")
     peak_allocated_bytes = Column(
-        BYTES, "The most that tensors held at one time; if the trace has no totals, above what they held at its begin."
+        BYTES, "Peak of memory in tensors; if the trace has no totals, relative to its start."
     )
-    peak_ns = Column(INSTANT, "When that began; missing if it was before the first record.")
-    peak_unused_bytes = Column(BYTES, "Reserved less allocated then: kept for later, or lost to fragmentation.")
-    peak_reserved_bytes = Column(BYTES, "The most that PyTorch's allocator held of the device at one time.")
-    peak_reserved_frac = Column(FRACTION, "That as a share of the device's memory.")
+    peak_ns = Column(INSTANT, "When the peak began; missing if it was before the first record.")
+    peak_unused_bytes = Column(BYTES, "Reserved minus allocated then: cached for later, or lost to fragmentation.")
+    peak_reserved_bytes = Column(BYTES, "Peak of device memory reserved by PyTorch's allocator.")
+    peak_reserved_frac = Column(FRACTION, "Peak reserved / size of the device's memory.")
     begin_allocated_bytes = Column(BYTES, "Allocated when the time begins.")
     end_allocated_bytes = Column(BYTES, "Allocated when the time ends.")
-    allocations = Column(COUNT, "How often memory was taken.")
-    releases = Column(COUNT, "How often memory was released.")
+    allocations = Column(COUNT, "Number of allocations.")
+    releases = Column(COUNT, "Number of releases.")
     failures = Column(COUNT, "Requests for which the device had no room (out of memory).")
     is_relative = Column(BOOL, IS_RELATIVE)
 
@@ -43,14 +43,14 @@ class MemoryDevices(OfDevice):
 def memory_devices(
     trace: Trace, *, device: str | None = None, from_ns: int | None = None, to_ns: int | None = None
 ) -> pl.DataFrame:
-    """The devices, accelerators first; in a range of time, what holds in it."""
+    """The devices, accelerators first; with a range of time, values within it."""
     properties = {d.get("id"): d for d in trace.meta.devices}
     rows = []
     for memory in device_memories(trace, device):
-        known = {} if memory.device_type == CPU else properties.get(memory.device, {})
-        size = known.get("totalGlobalMem")
+        device_properties = {} if memory.device_type == CPU else properties.get(memory.device, {})
+        size = device_properties.get("totalGlobalMem")
         rows.append(
-            {"device": memory.name, "name": str(known["name"]) if known.get("name") else None}
+            {"device": memory.name, "name": str(device_properties["name"]) if device_properties.get("name") else None}
             | _measured(memory, size if isinstance(size, int) and size > 0 else None, from_ns, to_ns)
         )
     return MemoryDevices.of(pl.DataFrame(rows, schema=MemoryDevices.schema()))
@@ -59,7 +59,7 @@ def memory_devices(
 def _measured(memory: DeviceMemory, size: int | None, from_ns: int | None, to_ns: int | None) -> dict[str, Any]:
     inside = memory.within(from_ns, to_ns)
     peak, change = memory.peak(from_ns, to_ns), memory.change_bytes[inside]
-    # the range begins with what was reserved before it; nothing is known of before the first record
+    # the range begins with the level before it; the level before the first record is unknown
     reserved = int(memory.reserved_bytes[max(0, inside.start - 1) : inside.stop].max(initial=NONE))
     then = int(memory.reserved_bytes[peak]) if peak >= 0 else NONE
     most = memory.level_before(peak + 1)

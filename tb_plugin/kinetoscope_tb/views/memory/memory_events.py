@@ -1,7 +1,7 @@
-"""Memory events: each piece of memory, who asked for it, and how long it lived.
+"""Memory events: each allocation, the operator that requested it, and its lifetime.
 
-A piece is matched with its release by its address. What the recording shows only one end of is kept and says so; none
-of these is a leak by that alone, since a recording ends before the process does.
+An allocation is matched with its release by its address. Some have only one end in the trace, as `fate` shows; that
+alone doesn't make them leaks, since a recording ends before the process does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE, gather, texts
-from ...measures.memory.allocations import FAILED, FATES, OLDER, RETAKEN, UNTOLD, allocations, askers
+from ...measures.memory.allocations import EARLIER, FAILED, FATES, NO_ADDRESS, REUSED, allocations, askers
 from ...measures.memory.levels import HINT, OfDevice, device_memories
 from ...table import BYTES, DURATION, ID, INSTANT, TEXT, Column
 from ...trace import Trace
@@ -24,13 +24,13 @@ ALWAYS = 1 << 62
 
 
 class MemoryEvents(OfDevice):
-    """One row is one piece of memory, or a request that failed; the last row may be all smaller ones together."""
+    """Every allocation with its lifetime, and failed requests; the last row may combine the smaller ones."""
 
     key, weight = ("device", "first_byte"), "size_bytes"
 
     operator = Column(
         TEXT,
-        "Operator that asked for it: the innermost one then, or what called it if it only allocates (aten::empty).",
+        "Operator that requested it: the innermost one, or its caller if it only allocates (aten::empty).",
     )
     size_bytes = Column(BYTES, "Size.")
     allocated_ns = Column(INSTANT, "When it was allocated; missing if that wasn't recorded.")
@@ -39,8 +39,8 @@ class MemoryEvents(OfDevice):
     fate = Column(
         TEXT,
         "`released`; `never released` before the recording ended; `allocated earlier`: only the release was recorded; "
-        "`address reused`: it was released unseen; `no address`: the ends can't be matched; `out of memory`: a request "
-        "for which the device had no room.",
+        "`address reused`: its release wasn't recorded; `no address`: the ends can't be matched; `out of memory`: a "
+        "failed request.",
     )
     allocated_in = Column(TEXT, "Innermost operator that was open then.")
     first_byte = Column(ID, "Where its first record begins in the file.")
@@ -54,40 +54,40 @@ def memory_events(
     to_ns: int | None = None,
     rows: Literal["largest 10000", "all"] = "largest 10000",
 ) -> pl.DataFrame:
-    """The largest first; in a range of time, what was allocated at any moment of it or failed in it."""
-    found = allocations(device_memories(trace, device))
+    """The largest first; in a range of time, allocations that were alive in it and requests that failed in it."""
+    pieces = allocations(device_memories(trace, device))
     overlaps = _overlaps(-ALWAYS if from_ns is None else from_ns, ALWAYS if to_ns is None else to_ns)
-    found = found.filter(overlaps).sort("size_bytes", descending=True, maintain_order=True)
-    shown = found if rows == "all" else found.head(MOST)
+    pieces = pieces.filter(overlaps).sort("size_bytes", descending=True, maintain_order=True)
+    shown = pieces if rows == "all" else pieces.head(MOST)
     listed = _listed(trace, shown)
-    if shown.height < found.height:
-        rest = found[shown.height :]
+    if shown.height < pieces.height:
+        rest = pieces[shown.height :]
         smaller = {"operator": f"[{rest.height} smaller ones]", "size_bytes": rest["size_bytes"].sum()}
         listed = pl.concat([listed, pl.DataFrame([smaller])], how="diagonal")
     return MemoryEvents.of(listed)
 
 
 def _overlaps(from_ns: int, to_ns: int) -> pl.Expr:
-    """Whether an allocation was there at some moment of the range; without an end it is there always on that side."""
-    at, is_moment = pl.col("at_ns"), pl.col("fate").is_in([FAILED, UNTOLD])
-    end = pl.when(is_moment).then(at + 1).otherwise("gone_ns")
-    begins_before = (at < to_ns) | (~is_moment & (pl.col("taken") == NONE))
-    return begins_before & ((end > from_ns) | (~is_moment & (pl.col("gone") == NONE)))
+    """Whether an allocation was alive at some time in the range; an unknown end is unbounded."""
+    at, is_moment = pl.col("at_ns"), pl.col("fate").is_in([FAILED, NO_ADDRESS])
+    end = pl.when(is_moment).then(at + 1).otherwise("released_ns")
+    begins_before = (at < to_ns) | (~is_moment & (pl.col("allocated") == NONE))
+    return begins_before & ((end > from_ns) | (~is_moment & (pl.col("released") == NONE)))
 
 
-def _listed(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
-    is_known = (found["fate"] != OLDER).to_numpy()  # what releases memory says nothing of who asked for it
-    record, names = found["row"].to_numpy(), trace.host_events["name"]
-    innermost = np.where(is_known, trace.memory["op"].to_numpy()[record], NONE)
-    taken = pl.when(pl.col("fate") == FAILED).then("at_ns").otherwise(pl.col("taken_ns").replace(NONE, None))
-    gone = pl.when(pl.col("fate") != RETAKEN).then(pl.col("gone_ns").replace(NONE, None))
-    return found.select(
+def _listed(trace: Trace, pieces: pl.DataFrame) -> pl.DataFrame:
+    has_requester = (pieces["fate"] != EARLIER).to_numpy()  # a release doesn't show the requesting operator
+    record, names = pieces["row"].to_numpy(), trace.host_events["name"]
+    innermost = np.where(has_requester, trace.memory["op"].to_numpy()[record], NONE)
+    allocated = pl.when(pl.col("fate") == FAILED).then("at_ns").otherwise(pl.col("allocated_ns").replace(NONE, None))
+    released = pl.when(pl.col("fate") != REUSED).then(pl.col("released_ns").replace(NONE, None))
+    return pieces.select(
         "device",
         texts(names, gather(askers(trace), innermost)).alias("operator"),
         "size_bytes",
-        taken.alias("allocated_ns"),
-        gone.alias("released_ns"),
-        (gone - taken).alias("lifetime_ns"),
+        allocated.alias("allocated_ns"),
+        released.alias("released_ns"),
+        (released - allocated).alias("lifetime_ns"),
         pl.col("fate").replace_strict(range(len(FATES)), FATES, return_dtype=pl.String),
         texts(names, innermost).alias("allocated_in"),
         pl.Series("first_byte", trace.memory["offset"].to_numpy()[record], dtype=pl.Int64),
@@ -95,7 +95,7 @@ def _listed(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
-    """The operator that was open when the memory was taken."""
+    """The operator that was open at the allocation."""
     return {"host_events": trace.memory["op"].to_numpy()[rows_where(trace.memory, offset=key["first_byte"])]}
 
 

@@ -1,8 +1,7 @@
-"""Memory at the peak: what was alive when the most was allocated, by who had asked for it.
+"""Memory at the peak: what was alive when the most was allocated, by requesting operator or module.
 
-The rows of a device add up to its allocated memory at the peak. What the recording can't tell has rows of its own.
-Alive is what was allocated in the recording and not released by then: a tensor that nothing needs any more, but that
-is still referred to, is alive too.
+The rows of a device add up to its allocated memory at the peak. Memory of unknown origin has its own rows. Memory is
+alive from its allocation to its release: that includes tensors that aren't needed anymore, but are still referenced.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import polars as pl
 
 from ...arrays.gather import NONE, gather, texts
 from ...measures.calls.module_calls import ModuleCalls
-from ...measures.memory.allocations import UNTOLD, alive_at, allocations, askers
+from ...measures.memory.allocations import NO_ADDRESS, alive_at, allocations, askers
 from ...measures.memory.levels import HINT, DeviceMemory, OfDevice, device_memories
 from ...pictures import Bars
 from ...table import BYTES, COUNT, FRACTION, TEXT, Column
@@ -27,10 +26,10 @@ UNMATCHED = "[records without addresses]"
 
 
 class MemoryPeak(OfDevice):
-    """One row is all that one operator or module had asked for and that was alive at the device's peak.
+    """Which operators or modules allocated the memory that was alive at the device's peak.
 
-    `[allocated before the recording]` is what no recorded allocation explains. If the trace has no totals, it is what
-    was released of that memory. `[released without a record]` is what the records say is alive beyond the total.
+    `[allocated before the recording]` is memory without a recorded allocation. If the trace has no totals, it is the
+    part of that memory that was released. `[released without a record]` is recorded memory in excess of the total.
     """
 
     key, weight = ("device", "owner"), "alive_bytes"
@@ -38,13 +37,13 @@ class MemoryPeak(OfDevice):
 
     owner = Column(
         TEXT,
-        "Operator that asked for it, or what called that one if it only allocates (aten::empty); or the innermost "
-        "nn.Module, which for what the backward pass allocated is that of the forward pass.",
+        "Operator that requested it, or its caller if it only allocates (aten::empty); or the innermost nn.Module, "
+        "which for allocations in the backward pass is that of the forward pass.",
     )
     alive_bytes = Column(BYTES, "Memory that was alive at the peak.")
-    alive_frac = Column(FRACTION, "That as a share of all that was allocated; missing for a row below 0 or above that.")
-    pieces = Column(COUNT, "In how many pieces; missing where they aren't known.")
-    largest_bytes = Column(BYTES, "The largest of them.")
+    alive_frac = Column(FRACTION, "Alive / allocated memory of the device; missing if it is below 0 or above 1.")
+    pieces = Column(COUNT, "Number of allocations; missing if unknown.")
+    largest_bytes = Column(BYTES, "The largest allocation.")
 
 
 def memory_peak(
@@ -63,7 +62,7 @@ def memory_peak(
 
 
 def _owners(trace: Trace, by: str) -> pl.Series:
-    """Of each record of memory, who asked; null if nobody is known."""
+    """The requesting operator or module of each memory record; null if unknown."""
     op = trace.memory["op"].to_numpy()
     if by == "operator":
         return texts(trace.host_events["name"], gather(askers(trace), op))
@@ -74,18 +73,18 @@ def _owners(trace: Trace, by: str) -> pl.Series:
 
 
 def _at_peak(memory: DeviceMemory, owners: pl.Series, unowned: str, peak: int) -> pl.DataFrame:
-    found = allocations([memory])
+    pieces = allocations([memory])
     level = memory.level_before(peak + 1)
     size = pl.col("size_bytes")
-    alive = alive_at(found.filter(pl.col("fate") != UNTOLD), peak)
+    alive = alive_at(pieces.filter(pl.col("fate") != NO_ADDRESS), peak)
     rows = (
         alive.select("size_bytes", owners.gather(alive["row"]).fill_null(unowned).alias("owner"))
         .group_by("owner")
         .agg(alive_bytes=size.sum(), pieces=pl.len().cast(pl.Int64), largest_bytes=size.max())
     )
     if rest := level - int(rows["alive_bytes"].sum()):
-        is_untold = bool((found["fate"] == UNTOLD).any())
-        name = UNMATCHED if is_untold else UNSEEN if rest < 0 and not memory.is_relative else EARLIER
+        lacks_addresses = bool((pieces["fate"] == NO_ADDRESS).any())
+        name = UNMATCHED if lacks_addresses else UNSEEN if rest < 0 and not memory.is_relative else EARLIER
         rows = pl.concat([rows, pl.DataFrame([{"owner": name, "alive_bytes": rest}])], how="diagonal")
     share = pl.when(pl.col("alive_bytes").is_between(0, level) & (pl.lit(level) > 0)).then(
         pl.col("alive_bytes") / level

@@ -1,7 +1,7 @@
-"""Advice: what to do about the time of a step, the largest saving first.
+"""Advice: how to make steps shorter, the largest saving first.
 
-The rules are in `advice`. A saving is the most that could be won: the cause may hide another one, and savings of
-different rows don't add up. That nothing stands out is an answer too.
+The rules are in `advice`. A saving is an upper bound: the cause may hide another one, and savings of different rows
+don't add up. "Nothing stands out" is a valid result.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from ...view import Reference, View
 
 
 class Advice(Table):
-    """One row is one thing to do; the last row, `nothing_to_fix`, says what is in order and what can't be told."""
+    """What to do, largest saving first; the last row, `nothing_to_fix`, lists what is fine and what is unknown."""
 
     key, weight = ("rule",), "saving_ns"
 
     rule = Column(TEXT, "Id of the rule.")
-    title = Column(PROSE, "What was found.")
+    title = Column(PROSE, "What the trace shows.")
     evidence = Column(PROSE, "The numbers that show it.")
     action = Column(PROSE, "What to do.")
     saving_ns = Column(
         DURATION,
-        "The most that it could save per step (of the whole recording if no steps were marked); missing if it isn't a "
-        "matter of time.",
+        "Upper bound on the saving per step (in the whole recording if no steps were marked); missing if it isn't "
+        "about time.",
     )
     saving_frac = Column(FRACTION, "Saving / the mean length of a step.")
     confidence = Column(
         TEXT,
-        "high: measured; medium: measured, with a cause that is likely; low: an estimate; cannot_tell: the time is "
-        "measured, and the recording doesn't say what it is due to.",
+        "high: measured; medium: measured, with a likely cause; low: an estimate; cannot_tell: the time is measured, "
+        "but not its cause.",
     )
-    view = Column(TEXT, "Id of the view that holds the rows which show it.")
-    filter = Column(TEXT, "What to filter that view by; missing if all of it shows it.")
+    view = Column(TEXT, "Id of the view with the evidence.")
+    filter = Column(TEXT, "Filter for that view; missing if the whole view is evidence.")
 
 
 def advice(trace: Trace) -> pl.DataFrame:
-    """The largest part of the step first, then what isn't a matter of time, then what needs nothing."""
+    """The largest part of the step first, then advice that isn't about time, then what is fine."""
     facts = Facts(trace)
     rows = [
         (
@@ -64,7 +64,7 @@ VIEW = View(
     table=Advice,
     title="Advice",
     group="Overview",
-    hint="The recording holds no time at all.",
+    hint="The trace has no events with a duration.",
     within="recording",
     reference=Reference(view="view", filter="filter", rule="rule", categories=CATEGORIES),
 )

@@ -1,13 +1,13 @@
 """Critical path: what made a step as long as it was, and what would make it shorter.
 
-The path leads back from the end of a step to its start, always to what was waited for longest: a row waits for its
-launch, for the row before it on its stream, or for another stream; the host waits for the device, for a batch, for the
-backward pass. The stretches of the path follow each other without a gap, so they add up to the step exactly. What isn't
-on the path was hidden behind it: making that faster alone saves nothing.
+The path leads back from the end of a step to its start, always along the longest wait: a row waits for its launch, for
+the previous row on its stream, or for another stream; the host waits for the device, for a batch, for the backward
+pass. The segments of the path follow each other without a gap, so they add up to the step exactly. Work that isn't on
+the path is hidden behind it: making only that faster saves nothing.
 
-What would be saved is reckoned within limits. The same work is done in the same order. A collective counts with its
-waiting for other workers, so it gets faster only if they come sooner too. Waits that a recording doesn't tell, of
-streams for events and of threads for each other, follow from the times. A step is this worker's own.
+Savings are estimates. The same work runs in the same order. A collective includes its wait for other workers, so it
+gets faster only if they come earlier too. Waits that traces don't record, of streams for events and of threads for each
+other, are inferred from the times. A step is this worker's own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ...view import Slices, View
 
 
 class CriticalPath(Table):
-    """One row is one part of what the path consists of, in all complete steps or in one; they add up to the steps."""
+    """What the critical path consists of, by part, in all complete steps or in one; the parts add up to the steps."""
 
     key, weight = ("step", "part"), "path_ns"
     picture = Bars(("path_ns",))
@@ -37,19 +37,19 @@ class CriticalPath(Table):
         TEXT,
         "On a device: computation (kernels), device communication, copy and fill; launch latency (from the call's end "
         "to the row's start); between rows (the next row was ready, and began at once); unexplained wait (a row began "
-        "over 20 µs after all it is known to wait for). On the host: data loading; host communication; operator; "
-        "runtime call; synchronisation (a call returns after the device has finished); between operators (Python, or "
+        "over 20 µs after all known waits). On the host: data loading; host communication; operator; "
+        "runtime call; synchronization (a call returns after the device has finished); between operators (Python, or "
         "waiting).",
     )
     place = Column(TEXT, "device, or host.")
-    path_ns = Column(DURATION, "How much of the path is this.")
+    path_ns = Column(DURATION, "Time on the path.")
     mean_ns = Column(DURATION, "The same per step.")
     path_frac = Column(FRACTION, "The same / the steps.")
-    stretches = Column(COUNT, "In how many stretches.")
+    segments = Column(COUNT, "Number of path segments.")
     saved_ns = Column(
         DURATION,
         "How much shorter a step would be if all of it, on the path or not, took `percent` less time. Each step is "
-        "recomputed, so what becomes critical instead counts. At most that share of its time on the path.",
+        "simulated, including paths that become critical instead. At most that share of its time on the path.",
     )
     saved_frac = Column(FRACTION, "The same / the step.")
 
@@ -60,34 +60,34 @@ def critical_path(
     per: Literal["recording", "step"] = "recording",
     percent: Literal["50", "10", "20", "30", "75", "90", "100"] = "50",
 ) -> pl.DataFrame:
-    """Steps in order; of each the part first that the path has most of."""
+    """Steps in order; within each, the most time on the path first."""
     explanation = Explanation.of(trace)
     what_if, path = explanation.what_if, explanation.path
     saved = np.array([what_if.saved_by_part(part, int(percent)) for part in range(len(CLASSES))])
-    spent, stretches = np.zeros_like(saved), np.zeros_like(saved)
+    spent, counts = np.zeros_like(saved), np.zeros_like(saved)
     at = path["class"].to_numpy(), path["step"].to_numpy()
     np.add.at(spent, at, (path["end_ns"] - path["start_ns"]).to_numpy())
-    np.add.at(stretches, at, 1)
-    saved = np.minimum(saved, spent * int(percent) // 100)  # what of a delay lies before the step can't be shortened
+    np.add.at(counts, at, 1)
+    saved = np.minimum(saved, spent * int(percent) // 100)  # the part of a delay before the step can't be shortened
     groups = [("all", counted_steps(trace))]
     if per == "step":
         groups = [(name, [step]) for step, name in enumerate(trace.steps["name"])]
-    found = [
-        _parts(name, what_if.recorded[steps], *(values[:, steps] for values in (spent, stretches, saved)))
+    frames = [
+        _parts(name, what_if.recorded[steps], *(values[:, steps] for values in (spent, counts, saved)))
         for name, steps in groups
     ]
-    return CriticalPath.of(pl.concat(found).select(CriticalPath.schema().names()))
+    return CriticalPath.of(pl.concat(frames).select(CriticalPath.schema().names()))
 
 
-def _parts(name: str, lengths: np.ndarray, spent: np.ndarray, stretches: np.ndarray, saved: np.ndarray) -> pl.DataFrame:
-    """The rows of some steps, from a line per part and a column per step."""
+def _parts(name: str, lengths: np.ndarray, spent: np.ndarray, counts: np.ndarray, saved: np.ndarray) -> pl.DataFrame:
+    """The rows of some steps, from arrays [part, step]."""
     whole = int(lengths.sum())
     rows = pl.DataFrame(
         {
             "part": CLASSES,
             "place": ["device" if part in ON_DEVICE else "host" for part in range(len(CLASSES))],
             "path_ns": spent.sum(axis=1),
-            "stretches": stretches.sum(axis=1),
+            "segments": counts.sum(axis=1),
             "saved": saved.sum(axis=1),
         }
     )
@@ -112,7 +112,7 @@ VIEW = View(
     within="recording",
     shares=Explanation.of,
     needs="work",
-    hint="Nothing was recorded that ran: pass ProfilerActivity.CPU, and that of the device, among the activities.",
+    hint="The trace has no activity. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
     slices=Slices(path_events),
     shows_path=True,
 )

@@ -1,6 +1,6 @@
-"""What is on the critical path, by name, and what each would save if it were faster.
+"""What is on the critical path, by name, and how much time each would save if it were faster.
 
-How the path is found, and the limits of what would be saved, are said with the critical path by parts.
+The view of the critical path explains the path, and the limits of the estimates.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Part, Slices, View
 
-MOST_RECKONED = 20
+MOST_ESTIMATED = 20
 _PART_NAMES = (*CLASSES, "all")
 _PARTS = len(_PART_NAMES)
 
 
 class CriticalPathNames(Table):
-    """One row is one name of one part of the path, or one operator with all it launched, over all complete steps."""
+    """Which kernels, calls or operators are on the critical path, over all complete steps."""
 
     key, weight = ("name", "part"), "path_ns"
     picture = Bars(("path_ns",))
@@ -33,19 +33,19 @@ class CriticalPathNames(Table):
     name = Column(
         TEXT,
         "Kernel, copy, operator, call or annotation; for launch latency and waits the row that waited; by operator: "
-        "the innermost operator of the host's time, or the one that launched the device's row, else as without.",
+        "the innermost operator around host time, or the one that launched the device row, else as by name.",
     )
-    part = Column(TEXT, "What of the path it is, as in the critical path by parts; by operator: `all`.")
-    path_ns = Column(DURATION, "How much of the path it takes.")
+    part = Column(TEXT, "Part, as in the critical path by part; by operator: `all`.")
+    path_ns = Column(DURATION, "Time on the path.")
     mean_ns = Column(DURATION, "The same per step.")
     path_frac = Column(FRACTION, "The same / the steps.")
-    stretches = Column(COUNT, "In how many stretches.")
-    whole_ns = Column(DURATION, "How long it takes in all, on the path and off it.")
+    segments = Column(COUNT, "Number of path segments.")
+    whole_ns = Column(DURATION, "Total time, on the path and off it.")
     saved_ns = Column(
         DURATION,
         "How much shorter a step would be if all of it, on the path or not, took `percent` less time, and at most that "
-        "share of what the path has of it; reckoned for the "
-        f"{MOST_RECKONED} rows with most of the path, missing for the others.",
+        f"share of its time on the path; estimated for the {MOST_ESTIMATED} rows with the most time on the path, "
+        "missing for the others.",
     )
     saved_frac = Column(FRACTION, "The same / the step.")
 
@@ -56,36 +56,36 @@ def critical_path_names(
     by: Literal["name", "operator"] = "name",
     percent: Literal["50", "10", "20", "30", "75", "90", "100"] = "50",
 ) -> pl.DataFrame:
-    """What the path has most of first."""
+    """The most time on the path first."""
     explanation = Explanation.of(trace)
     graph, what_if = explanation.graph, explanation.what_if
     names, counted = Names.of(trace), counted_steps(trace)
     path = explanation.path.filter(pl.col("step").is_in(counted))
     keys = _keys(names, Places.of_path(path), path["class"].to_numpy(), by)
-    found, number, stretches = np.unique(keys, return_inverse=True, return_counts=True)
-    spent = np.zeros(found.size, np.int64)
+    unique_keys, number, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    spent = np.zeros(unique_keys.size, np.int64)
     np.add.at(spent, number, (path["end_ns"] - path["start_ns"]).to_numpy())
     order = np.argsort(-spent, kind="stable")
     of_nodes = _keys(names, Places.of_nodes(trace, graph), what_if.part, by)
-    whole = np.zeros(found.size, np.int64)
-    on_path = np.flatnonzero(np.isin(of_nodes, found))
-    np.add.at(whole, np.searchsorted(found, of_nodes[on_path]), what_if.delays()[on_path])
-    whole = np.maximum(whole, spent)  # where nothing is known that was waited for, a path has what no delay has
+    whole = np.zeros(unique_keys.size, np.int64)
+    on_path = np.flatnonzero(np.isin(of_nodes, unique_keys))
+    np.add.at(whole, np.searchsorted(unique_keys, of_nodes[on_path]), what_if.delays()[on_path])
+    whole = np.maximum(whole, spent)  # without known predecessors, a path has time that isn't in any delay
     saved = [
         int(
             np.minimum(
-                what_if.saved(of_nodes == found[k], int(percent)),
+                what_if.saved(of_nodes == unique_keys[k], int(percent)),
                 _share(path.filter(pl.Series(number == k)), trace, percent),
             ).sum()
         )
-        for k in order[:MOST_RECKONED]
+        for k in order[:MOST_ESTIMATED]
     ]
     rows = pl.DataFrame(
         {
-            "name": names.text((found[order] // _PARTS - 1).astype(np.int32)).fill_null(NAMELESS),
-            "part": pl.Series([_PART_NAMES[key % _PARTS] for key in found[order].tolist()], dtype=pl.String),
+            "name": names.text((unique_keys[order] // _PARTS - 1).astype(np.int32)).fill_null(NAMELESS),
+            "part": pl.Series([_PART_NAMES[key % _PARTS] for key in unique_keys[order].tolist()], dtype=pl.String),
             "path_ns": spent[order],
-            "stretches": stretches[order],
+            "segments": counts[order],
             "whole_ns": whole[order],
             "saved": pl.Series(saved + [None] * (order.size - len(saved)), dtype=pl.Int64),
         }
@@ -93,10 +93,10 @@ def critical_path_names(
     return _per_step(rows, int(what_if.recorded[counted].sum()), len(counted))
 
 
-def _share(stretches: pl.DataFrame, trace: Trace, percent: str) -> NDArray[np.int64]:
-    """That share of the length of some stretches in each step: 0 in a step that doesn't count."""
+def _share(segments: pl.DataFrame, trace: Trace, percent: str) -> NDArray[np.int64]:
+    """That share of the length of some segments in each step: 0 in steps that aren't counted."""
     spent = np.zeros(trace.steps.height, np.int64)
-    np.add.at(spent, stretches["step"].to_numpy(), (stretches["end_ns"] - stretches["start_ns"]).to_numpy())
+    np.add.at(spent, segments["step"].to_numpy(), (segments["end_ns"] - segments["start_ns"]).to_numpy())
     return spent * int(percent) // 100
 
 
@@ -111,14 +111,14 @@ def _keys(names: Names, places: Places, part: NDArray[np.int8] | np.int64, by: s
 
 
 def _per_step(rows: pl.DataFrame, length: int, steps: int) -> pl.DataFrame:
-    found = rows.with_columns(
+    frame = rows.with_columns(
         mean_ns=(pl.col("path_ns") / steps).round().cast(pl.Int64),
         path_frac=fraction(pl.col("path_ns"), pl.lit(length)),
-        stretches=pl.col("stretches").cast(pl.Int64),
+        segments=pl.col("segments").cast(pl.Int64),
         saved_ns=(pl.col("saved") / steps).round().cast(pl.Int64),
         saved_frac=fraction(pl.col("saved"), pl.lit(length)),
     )
-    return CriticalPathNames.of(found.select(CriticalPathNames.schema().names()))
+    return CriticalPathNames.of(frame.select(CriticalPathNames.schema().names()))
 
 
 VIEW = View(
@@ -129,7 +129,7 @@ VIEW = View(
     within="recording",
     shares=Explanation.of,
     needs="work",
-    hint="Nothing was recorded that ran: pass ProfilerActivity.CPU, and that of the device, among the activities.",
+    hint="The trace has no activity. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
     place=Part("critical_path"),
     slices=Slices(path_events),
     shows_path=True,

@@ -1,4 +1,4 @@
-"""Environment: what ran where, and how it was recorded, as far as the file says."""
+"""Environment: hardware, software and profiler options, as far as the file has them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ EARLIEST_CLOCK_NS = 1_000_000_000_000_000_000  # September 2001: an origin befor
 
 
 class Environment(Table):
-    """One row is one fact."""
+    """Facts about the trace: hardware, software and profiler options."""
 
     key = ("fact",)
 
-    fact = Column(TEXT, "What is known.")
+    fact = Column(TEXT, "Fact.")
     value = Column(TEXT, "Its value, as the file gives it.")
 
 
 def environment(trace: Trace) -> pl.DataFrame:
-    """The facts that the file gives, in the order in which people ask for them."""
+    """The facts in the file, the most useful first."""
     facts = {name: str(value) for name, value in (*_machine(trace), *_recording(trace)) if value not in (None, "")}
     return Environment.of(
         pl.DataFrame({"fact": list(facts), "value": list(facts.values())}, schema=Environment.schema())
@@ -47,7 +47,7 @@ def _machine(trace: Trace) -> list[tuple[str, object]]:
 
 
 def job_facts(meta: Meta) -> list[tuple[str, object]]:
-    """What the file says beside its events; None where it doesn't."""
+    """Facts from the file's metadata; None if missing."""
     return [
         ("CUDA", meta.producer.get("cuda_version") or _version(meta.top.get("cuda_runtime_version"))),
         ("ROCm", _hip_version(meta.top.get("hip_runtime_version"))),

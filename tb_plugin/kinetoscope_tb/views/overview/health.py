@@ -1,7 +1,7 @@
-"""Health: what in this recording changes the meaning of its numbers.
+"""Health: problems of this trace that affect its numbers.
 
-Nothing is dropped silently: whatever the reader repaired or lost, and whatever a view has to leave out, is counted here
-with what it means. The rules are in `checks`.
+Nothing is dropped silently: everything that the reader repaired or lost, and everything that views leave out, is
+counted here with its consequence. The rules are in `diagnostics`.
 """
 
 from __future__ import annotations
@@ -15,17 +15,15 @@ from ...view import View
 
 
 class Health(Table):
-    """One row is one thing to know of the recording."""
+    """What was lost, repaired or left out of the trace, and what that means for the numbers."""
 
     key, weight = ("rule",), "count"
 
     rule = Column(TEXT, "Id of the rule.")
     level = Column(TEXT, "loss: data is gone; warning: some numbers are off or missing; note: good to know.")
-    count = Column(COUNT, "How many rows or places it concerns.")
-    consequence = Column(PROSE, "What it means for the numbers, and what to do.")
-    first_byte = Column(
-        ID, "First byte of the decompressed file that it concerns; missing if it is no place in the file."
-    )
+    count = Column(COUNT, "Number of affected rows or places.")
+    consequence = Column(PROSE, "Consequence for the numbers, and what to do.")
+    first_byte = Column(ID, "First affected byte of the decompressed file; missing if it isn't a place in the file.")
 
 
 def health(trace: Trace) -> pl.DataFrame:

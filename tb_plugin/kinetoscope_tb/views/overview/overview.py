@@ -1,6 +1,6 @@
-"""Overview: where the average step went.
+"""Overview: where the time of the average step went.
 
-Averages are over the complete steps, or over all steps if none is complete (health says so then).
+Averages cover the complete steps, or all steps if none is complete (health reports that).
 """
 
 from __future__ import annotations
@@ -15,18 +15,16 @@ from ...view import View
 
 
 class Overview(Table):
-    """One row is one category of the average step's time; the last row, `Step`, is the step itself."""
+    """Where the time of the average step went, by category; the last row, `Step`, is the step itself."""
 
     key, weight = ("category",), "mean_ns"
 
-    category = Column(
-        TEXT, "What the time went to; each instant counts for the first category in this order that is active."
-    )
+    category = Column(TEXT, "Category; each instant counts for the first category in this order that is active.")
     mean_ns = Column(DURATION, "Mean over the complete steps, rounded to the nanosecond.")
     share_frac = Column(FRACTION, "Mean / the mean length of a step.")
     stdev_ns = Column(DURATION, "Standard deviation over the complete steps (n − 1); missing if there is only one.")
-    min_ns = Column(DURATION, "Least of the complete steps.")
-    max_ns = Column(DURATION, "Greatest of the complete steps.")
+    min_ns = Column(DURATION, "Minimum over the complete steps.")
+    max_ns = Column(DURATION, "Maximum over the complete steps.")
 
 
 def overview(trace: Trace) -> pl.DataFrame:

@@ -1,7 +1,8 @@
-"""Steps: how long each one took, and what its time went to.
+"""Steps: how long each one took, by category.
 
 Each instant of a step belongs to the first of the eight categories that is active then, over all threads and devices,
-so the parts add up to the total. Overlapped work shows under what hides it: a copy behind a kernel costs nothing here.
+so the parts add up to the total. Overlapped work counts as the work that hides it: a copy hidden by a kernel costs
+nothing here.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from ...view import RowTime, Slices, View
 
 
 class Steps(Table):
-    """One row is one step: the N of ProfilerStep#N, or `all` where the recording has no steps."""
+    """Where the time of each step went: the N of ProfilerStep#N, or `all` if the trace has no steps."""
 
     key, weight = ("step",), "total_ns"
 
     step = Column(TEXT, "Number of the step as the profiler counted it; `all` if no steps were marked.")
     start_ns = Column(
-        INSTANT, "When its window begins: its own start, or the end of the window before it if that is later."
+        INSTANT, "When its window begins: its own start, or the end of the previous window if that is later."
     )
     total_ns = Column(
         DURATION, "Length of its window, which ends with the device work that was launched inside the step."
     )
-    kernel_ns = Column(DURATION, "Some device runs a kernel that is not communication.")
+    kernel_ns = Column(DURATION, "A device runs a kernel that isn't communication.")
     memcpy_ns = Column(DURATION, "A device copies, and no device computes.")
     memset_ns = Column(DURATION, "A device fills memory, and nothing above runs.")
     communication_ns = Column(
@@ -39,8 +40,8 @@ class Steps(Table):
     runtime_ns = Column(DURATION, "The host is in a CUDA, HIP or other runtime or driver call, and nothing above runs.")
     dataloader_ns = Column(DURATION, "The host waits for a batch of a DataLoader, and nothing above runs.")
     cpu_exec_ns = Column(DURATION, "The host is in any other operator or annotation, and nothing above runs.")
-    other_ns = Column(DURATION, "Nothing that was recorded runs: Python between operators, or waiting.")
-    is_complete = Column(BOOL, "Whether all of the step was recorded; the others are left out of averages.")
+    other_ns = Column(DURATION, "No recorded event runs: Python between operators, or waiting.")
+    is_complete = Column(BOOL, "Whether the whole step was recorded; averages leave others out.")
 
 
 def steps(trace: Trace) -> pl.DataFrame:

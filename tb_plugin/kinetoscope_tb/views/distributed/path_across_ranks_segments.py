@@ -1,0 +1,88 @@
+"""The segments of the critical path across ranks, from a step's start to its end: which rank, and its work.
+
+The view of the critical path across ranks explains the path.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...arrays.gather import fraction
+from ...distributed import Ranks
+from ...distributed.path.path_segments import ends_in_words
+from ...distributed.path.paths import PARTS, Paths
+from ...table import DURATION, FRACTION, ID, INSTANT, TEXT, Column, Table
+from ...view import Part, RowTime, View
+
+MOST_ROWS = 5_000
+
+
+class PathAcrossRanksSegments(Table):
+    """The path across ranks, segment by segment; a segment is on one rank, between two collectives or within one."""
+
+    key, weight = ("step", "number", "part"), "dur_ns"
+
+    step = Column(TEXT, "Number of the step.")
+    number = Column(ID, "Number of the segment in its step: the first begins with the step, the last ends with it.")
+    worker = Column(TEXT, "The worker that the path is on.")
+    rank = Column(ID, "Its global rank.")
+    part = Column(TEXT, "Part, as in the critical path across ranks.")
+    dur_ns = Column(DURATION, "Time of this part in the segment; the order within the segment is unknown.")
+    share_frac = Column(FRACTION, "The same / the step.")
+    start_ns = Column(INSTANT, "When the segment begins, in the worker's own trace.")
+    segment_ns = Column(DURATION, "Duration of the segment, with all its parts.", adds_up=False)
+    since = Column(
+        TEXT,
+        "The collective that ends when it begins, with its number in its group, or the step's start; for a collective, "
+        "the collective itself; missing before the step.",
+    )
+    until = Column(
+        TEXT, "The collective that begins when it ends, with this rank as the last to enter; or the step's end."
+    )
+
+
+def path_across_ranks_segments(ranks: Ranks, *, step: str | None = None) -> pl.DataFrame:
+    """Steps and their segments in order; if there are more than 5 000 rows, the longest."""
+    paths = Paths.of(ranks)
+    rows = paths.segments.with_columns(step_name=paths.steps["step"].gather(paths.segments["step"]))
+    if step is not None:
+        rows = rows.filter(pl.col("step_name") == step)
+    rows = (
+        rows.sort("dur_ns", descending=True)
+        .head(MOST_ROWS)
+        .sort("step", "number", "dur_ns", descending=[False, False, True])
+    )
+    named = rows.drop("since", "until").join(
+        ranks.workers.select(pl.col("member").cast(pl.Int64), "worker", "rank"), "member", "left", maintain_order="left"
+    )
+    ends = ends_in_words(rows, ranks)
+    whole = paths.steps["total_ns"].gather(rows["step"])
+    frame = named.select(
+        step="step_name",
+        number="number",
+        worker="worker",
+        rank="rank",
+        part=pl.Series([PARTS[part] for part in rows["part"]], dtype=pl.String),
+        dur_ns="dur_ns",
+        share_frac=fraction(pl.col("dur_ns"), pl.lit(whole)),
+        start_ns="start_ns",
+        segment_ns="segment_ns",
+        since=ends["since"],
+        until=ends["until"],
+    )
+    return PathAcrossRanksSegments.of(frame.cast(PathAcrossRanksSegments.schema()))
+
+
+VIEW = View(
+    path_across_ranks_segments,
+    table=PathAcrossRanksSegments,
+    title="Path across ranks by segment",
+    group="Run",
+    scope="span",
+    within="recording",
+    needs="several",
+    hint="A path across ranks needs at least two ranks. Record several ranks of a run at the same time.",
+    place=Part("path_across_ranks"),
+    time=RowTime("start_ns", length="segment_ns", worker="worker"),
+    shows_path=True,
+)

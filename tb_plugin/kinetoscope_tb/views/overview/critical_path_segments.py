@@ -1,0 +1,111 @@
+"""The segments of the critical path, from a step's start to its end, the longest first.
+
+The view of the critical path explains the path.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather, texts
+from ...arrays.nesting import innermost
+from ...critical_path import CLASSES, INFERRED, REASONS, Explanation, Names, Places, path_events
+from ...table import BOOL, DURATION, ID, INSTANT, TEXT, Column, Table
+from ...trace import Trace
+from ...view import Part, RowTime, Slices, View
+
+MOST_ROWS = 5_000
+
+Rows = NDArray[np.int32]
+Ints = NDArray[np.int64]
+
+
+class CriticalPathSegments(Table):
+    """The critical path of a step, segment by segment; at most the 5 000 longest segments."""
+
+    key, weight = ("step", "start_ns"), "dur_ns"
+
+    step = Column(TEXT, "Number of the step.")
+    start_ns = Column(INSTANT, "When it begins, which is when the previous segment ends.")
+    dur_ns = Column(DURATION, "Length of the segment.")
+    part = Column(TEXT, "Part, as in the critical path by part.")
+    name = Column(TEXT, "What runs, or the row that waits; missing if nothing was recorded.")
+    op = Column(TEXT, "The innermost operator around it, or the one that launched the row; missing if none is known.")
+    python = Column(
+        TEXT,
+        "The innermost Python call that covers all of it, on its thread; missing on a device, and without stacks.",
+    )
+    thread = Column(TEXT, "The host thread, as the trace names it; missing on a device.")
+    device = Column(ID, "Index of the device; missing on the host.")
+    stream = Column(ID, "Number of the stream; missing on the host.")
+    reason = Column(TEXT, "Why it could not begin earlier.")
+    is_inferred = Column(BOOL, "Whether this is inferred from the times, not recorded.")
+
+
+def critical_path_segments(
+    trace: Trace, *, step: str | None = None, from_ns: int | None = None, to_ns: int | None = None
+) -> pl.DataFrame:
+    """The longest segments first; with from_ns or to_ns those that reach into that time."""
+    steps = trace.steps["name"]
+    path = Explanation.of(trace).path
+    predicates = [pl.col("end_ns") > from_ns] if from_ns is not None else []
+    predicates += [pl.col("start_ns") < to_ns] if to_ns is not None else []
+    predicates += [pl.col("step").is_in(np.flatnonzero((steps == step).to_numpy()))] if step is not None else []
+    path = path.with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns")).filter(pl.lit(value=True), *predicates)
+    path = path.top_k(MOST_ROWS, by=[pl.col("dur_ns"), -pl.col("start_ns")])
+    path = path.sort("dur_ns", "start_ns", descending=[True, False])
+    around = _python_around(trace, *(path[column].to_numpy() for column in ("thread", "start_ns", "end_ns")))
+    names, places = Names.of(trace), Places.of_path(path)
+    row = pl.when(pl.col("thread") == NONE).then("device_event").replace(NONE, None)
+    rows = path.select(row).to_series()
+    frame = path.with_columns(
+        step=steps.gather(path["step"]),
+        name=names.text(names.named(places)),
+        op=names.text(names.operators(places)),
+        python=texts(trace.python_calls["name"], around),
+        part=pl.Series([CLASSES[code] for code in path["class"]], dtype=pl.String),
+        thread=_threads(trace).gather(path["thread"].replace(NONE, None)),
+        device=trace.device_events["device"].gather(rows).cast(pl.Int64),
+        stream=trace.device_events["stream"].gather(rows),
+        reason=pl.Series([REASONS[code] for code in path["kind"]], dtype=pl.String),
+        is_inferred=path["kind"].is_in(INFERRED),
+    )
+    return CriticalPathSegments.of(frame.select(CriticalPathSegments.schema().names()))
+
+
+def _threads(trace: Trace) -> pl.Series:
+    """Name of each thread: from the trace, or else its number."""
+    names = pl.coalesce("name", pl.format("thread {}", "tid"))
+    return trace.threads.select(names.cast(pl.String)).to_series()
+
+
+def _python_around(trace: Trace, thread: Rows, start: Ints, end: Ints) -> Rows:
+    """The innermost Python call that covers each segment on its thread: a row of python_calls, or NONE."""
+    calls = trace.python_calls
+    of = calls["thread"].to_numpy(), calls["start_ns"].to_numpy()
+    ends = of[1] + calls["dur_ns"].to_numpy()
+    order = np.lexsort((start, thread))
+    rows = np.empty(thread.size, np.int32)
+    rows[order] = innermost(*of, ends, thread[order], start[order])
+    parent = calls["parent"].to_numpy()
+    while (ends_early := (rows >= 0) & (gather(ends, rows) < end)).any():
+        rows[ends_early] = parent[rows[ends_early]]
+    return rows
+
+
+VIEW = View(
+    critical_path_segments,
+    table=CriticalPathSegments,
+    title="Critical path by segment",
+    group="Overview",
+    within="moments",
+    shares=Explanation.of,
+    needs="work",
+    hint="The trace has no activity. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
+    place=Part("critical_path"),
+    slices=Slices(path_events),
+    time=RowTime("start_ns", length="dur_ns"),
+    shows_path=True,
+)
