@@ -44,7 +44,7 @@ def _parts(column: Column, *, is_per_step: bool) -> dict[str, object]:
     return {
         f"base_{name}": Column(kind, f"In the base: {doc}{per}"),
         f"new_{name}": Column(kind, f"In the new: {doc}{per}"),
-        f"delta_{name}": Column(kind, "New − base; a row that one side lacks counts as 0 there."),
+        f"delta_{name}": Column(kind, "New − base; for amounts, a missing row counts as 0."),
         f"{name}_ratio": Column(NUMBER, "New / base; missing if the base is 0 or missing."),
         f"noise_{name}": Column(
             _error_kind(kind),

@@ -49,7 +49,7 @@ class CallRows:
     """
 
     op: Rows
-    said: Rows
+    metadata: Rows
     named: Rows
     kernel: Rows
     last: Rows
@@ -70,15 +70,15 @@ def calls(trace: Trace, rows: CallRows, groups: Groups) -> pl.DataFrame:
     metadata = trace.collectives
     kinds = _kinds(trace, rows)
     is_timed = rows.end >= rows.start
-    _, _, message, dtype = sizes_of(trace, rows.said, rows.named, kinds)
+    _, _, message, dtype = sizes_of(trace, rows.metadata, rows.named, kinds)
     exposed = (rows.end - rows.start) - length_within(computing(trace), rows.start, rows.end)
-    to, come = (gather(metadata[name].to_numpy(), rows.said) for name in ("target_rank", "source_rank"))
+    to, come = (gather(metadata[name].to_numpy(), rows.metadata) for name in ("target_rank", "source_rank"))
     peer = np.where((kinds == "send").to_numpy(), to, np.where((kinds == "recv").to_numpy(), come, NONE))
     return pl.DataFrame(
         {
             "kind": kinds,
-            "group": groups.of(trace, rows.said),
-            "nth": gather(metadata["nth"].to_numpy(), rows.said),
+            "group": groups.of(trace, rows.metadata),
+            "nth": gather(metadata["nth"].to_numpy(), rows.metadata),
             "bytes": message,
             "dtype": dtype,
             "peer": peer,
@@ -223,7 +223,7 @@ def _kinds(trace: Trace, rows: CallRows) -> pl.Series:
     """The kind according to the metadata, else to the host's range, else to the kernel."""
     host = trace.host_events["name"]
     names = (
-        texts(trace.collectives["name"], rows.said),
+        texts(trace.collectives["name"], rows.metadata),
         texts(host, np.where(rows.named >= 0, rows.named, rows.op)),
         texts(trace.device_events["name"], rows.kernel),
     )

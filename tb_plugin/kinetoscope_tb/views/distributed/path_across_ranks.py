@@ -1,12 +1,11 @@
 """Critical path across ranks: which ranks, which work and which collectives make up a step's time.
 
-The path leads back from the end of the step on the rank that ended it last. At a collective to which another rank came
-later, by more than the noise of its ends, it goes on over there: this rank did nothing but wait. So its segments add
-up to that rank's step exactly, and whatever lies on another rank and not on the path delays nobody.
+The path leads back from the end of the step on the rank that ended it last. At a collective that another rank entered
+later, by more than the noise of its ends, the path continues on that rank: this rank only waited. So its segments add
+up to the last rank's step exactly, and work on other ranks that isn't on the path delays no rank.
 
-What would be saved is reckoned anew, not subtracted: each rank does the same work in the same order, a collective moves
-its data when the last of its ranks has come then, and a step ends with its last rank. Whatever was over when the step
-began stays as it was.
+Savings are simulated, not subtracted: each rank does the same work in the same order, a collective moves its data when
+its last rank enters it, and a step ends with its last rank. Everything before a step's start keeps its time.
 """
 
 from __future__ import annotations

@@ -68,7 +68,9 @@ def run_advice(ranks: Ranks) -> pl.DataFrame:
         spans = _spans_of(rows)
         results = [_named(row, waiting, spans, ranks) for row in slow.head(MOST_NAMED).iter_rows(named=True)]
     else:
-        results = [_at_times(row) for row in at_times.head(1).iter_rows(named=True)] or [_nobody(judgments, ranks)]
+        results = [_at_times(row) for row in at_times.head(1).iter_rows(named=True)] or [
+            _no_straggler(judgments, ranks)
+        ]
     step = rows.filter("is_complete")["total_ns"].median()
     frame = pl.DataFrame(results, schema_overrides={"saving_ns": pl.Int64}, infer_schema_length=None)
     frame = frame.with_columns(saving_frac=fraction(pl.col("saving_ns"), pl.lit(step, pl.Float64)))
@@ -138,7 +140,7 @@ def _at_times(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _nobody(judgments: pl.DataFrame, ranks: Ranks) -> dict[str, Any]:
+def _no_straggler(judgments: pl.DataFrame, ranks: Ranks) -> dict[str, Any]:
     most = judgments.sort("excess_ns", "rank", descending=[True, False]).row(0, named=True)
     return {
         "rule": "no_straggler",
