@@ -20,7 +20,7 @@ Deno.test("the order of the rows in the table doesn't matter, numbers stand by t
   same([...matrix.rows], [1, 0, 3, -1]);
 });
 
-Deno.test("where there is no room for each line, neighbours share one, which shows the largest", () => {
+Deno.test("where there is no room for each line, neighbors share one, which shows the largest", () => {
   const many = Array.from({ length: 5 }, (_, i) => `rank${i}`);
   const matrix = matrixOf(Uint32Array.of(0, 1, 2, 3, 4), [many, Array(5).fill("1"), [1, 9, 3, 4, 5]], {
     lines: 3,

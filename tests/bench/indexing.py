@@ -124,7 +124,7 @@ def main() -> None:
 
 
 def _mesh(count: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Groups of eight neighbours, and those of the same place in them."""
+    """Groups of eight neighbors, and those of the same place in them."""
     near = [(f"tp{i}", tuple(range(8 * i, 8 * i + 8))) for i in range(count // 8)]
     return (*near, *((f"dp{i}", tuple(range(i, count, 8))) for i in range(8)))
 

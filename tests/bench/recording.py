@@ -1,7 +1,7 @@
 """What recording costs a training: a small real one with and without the Tracer, in turn, in one process.
 
 Each pair is two short loops of the same steps, one after the other, each first in every second pair, so that a machine
-that warms up or is busy for a while favours neither. What is said of all pairs is the median of their ratios.
+that warms up or is busy for a while favors neither. What is said of all pairs is the median of their ratios.
 
 One Tracer is open all the time, as in a training. So the loop that it isn't told of has its threads beside it, too:
 what they use meanwhile is taken off that loop's time, as if all of it had held the training up.

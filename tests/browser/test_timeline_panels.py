@@ -218,7 +218,7 @@ def test_workers_are_aligned_by_the_end_of_a_collective(app: App, base_url: str)
     app.go(**RANKS, view="timeline", ranks="rank1", slice=f"{other}.rank1", align=align_of(page))
     details(page, ALL_REDUCE)
     page.keyboard.press("f")
-    # Centred: from 300 to 340 µs it lasts, so 320 µs is in the middle.
+    # Centered: from 300 to 340 µs it lasts, so 320 µs is in the middle.
     page.wait_for_function("/profiler.from=-220000&/.test(location.hash) && /profiler.to=860000/.test(location.hash)")
 
 

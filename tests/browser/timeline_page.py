@@ -88,7 +88,7 @@ class Drawn:
         return box["x"] + (time - start) / (end - start) * box["width"], line["y"] + lane * LANE + LANE / 2
 
     def color_at(self, track: str, time: int, lane: int = 0) -> tuple[int, int, int]:
-        """The colour at a time of a lane, below its letters."""
+        """The color at a time of a lane, below its letters."""
         x, y = self.spot(track, time, lane)
         box = self.canvas.bounding_box()
         assert box

@@ -149,7 +149,7 @@ FAILURES = [
     (["view", "steps", "LOGDIR/gone"], "logdir_error"),
     (["view", "steps", "LOGDIR", "--run", "gone"], "not_found"),
     (["view", "steps", "LOGDIR", "--run", "a", "--worker", "rank9"], "not_found"),
-    (["view", "steps", "LOGDIR", "--colour", "red"], "bad_parameter"),
+    (["view", "steps", "LOGDIR", "--color", "red"], "bad_parameter"),
     (["view", "steps"], "bad_parameter"),
     (["view", "steps", "LOGDIR/broken"], "not_a_trace"),
     (["view", "steps", "LOGDIR/broken/zero.json"], "not_a_trace"),

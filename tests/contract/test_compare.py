@@ -146,7 +146,7 @@ def test_the_server_compares_two_traces(server, kinetoscope, logdir):
         ({"base_span": None}, 400, "bad_parameter"),
         ({"view": "nothing"}, 404, "not_found"),
         ({"columns": "name"}, 400, "bad_parameter"),
-        ({"colour": "red"}, 400, "bad_parameter"),
+        ({"color": "red"}, 400, "bad_parameter"),
         ({"base_run": "broken", "base_worker": "garbage", "base_span": "default"}, 200, "not_a_trace"),
     ],
 )

@@ -115,7 +115,7 @@ NAMES = {"run": "job", "worker": "rank0", "span": "2"}
         ("state", {**NAMES, "speed": "high"}, 400, "bad_parameter"),
         ("runs", {"run": "job"}, 400, "bad_parameter"),
         ("view", NAMES, 400, "bad_parameter"),
-        ("view", {**NAMES, "view": "operators", "colour": "red"}, 400, "bad_parameter"),
+        ("view", {**NAMES, "view": "operators", "color": "red"}, 400, "bad_parameter"),
         ("view?view=steps&view=steps&run=job&worker=rank0&span=2", {}, 400, "bad_parameter"),
         ("view", {**NAMES, "view": "nothing"}, 404, "not_found"),
         ("view", {**NAMES, "view": "__init__"}, 404, "not_found"),

@@ -20,10 +20,10 @@ def test_no_saving_exceeds_the_step_and_what_the_host_is_blamed_for_is_idle_time
     assert all(0 < share <= 1 for share in table["saving_frac"].drop_nulls())
     if facts.has_device:
         late = facts.late
-        blamed = late.loading + late.allocating + late.synchronising + late.optimizer + late.host
+        blamed = late.loading + late.allocating + late.synchronizing + late.optimizer + late.host
         idle = facts.exposed["idle"]
         assert (blamed <= idle)[facts.counted].all()
-        parts = (late.loading, late.allocating, late.synchronising, late.optimizer, late.host)
+        parts = (late.loading, late.allocating, late.synchronizing, late.optimizer, late.host)
         assert min(int(part.min()) for part in parts) >= 0
 
 

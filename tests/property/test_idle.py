@@ -12,7 +12,7 @@ from kinetoscope_tb.arrays.gather import NONE
 from kinetoscope_tb.measures.time import idle as module
 from kinetoscope_tb.measures.time.host_activity import HOST_ACTIVITIES
 from kinetoscope_tb.measures.time.idle_causes import CAUSES, gap_parts
-from kinetoscope_tb.names.calls import launches_graph, may_wait, synchronises
+from kinetoscope_tb.names.calls import launches_graph, may_wait, synchronizes
 from kinetoscope_tb.names.kernels import is_data_loading, step_number
 from kinetoscope_tb.views import VIEWS
 from support import oracle
@@ -83,13 +83,13 @@ def waiting_at(trace):
         return any(may_wait(row["name"]) for row in active(calls, instant))
 
     def all_wait(instant):
-        waiting = [row for row in active(calls, instant) if synchronises(row["name"])]
+        waiting = [row for row in active(calls, instant) if synchronizes(row["name"])]
         working = {row["thread"] for row in active(others, instant)} & used
-        is_long = [all(synchronised(row["thread"], t) for t in range(instant - SHORT, instant + 1)) for row in waiting]
+        is_long = [all(synchronized(row["thread"], t) for t in range(instant - SHORT, instant + 1)) for row in waiting]
         return any(is_long) and working <= {row["thread"] for row in waiting}
 
-    def synchronised(thread, instant):
-        return any(row["thread"] == thread and synchronises(row["name"]) for row in active(calls, instant))
+    def synchronized(thread, instant):
+        return any(row["thread"] == thread and synchronizes(row["name"]) for row in active(calls, instant))
 
     return any_may_wait, all_wait
 
@@ -138,7 +138,7 @@ def host_at(trace):
             kind = row["kind"]
         active[kind].append(row)
     for row in trace.launches.rows(named=True):
-        active["synchronising" if synchronises(row["name"]) else "runtime call"].append(row)
+        active["synchronizing" if synchronizes(row["name"]) else "runtime call"].append(row)
     active["python"] = trace.python_calls.rows(named=True)
 
     def what(instant):

@@ -123,7 +123,11 @@ def wrong_name(trace, *, span: str | None = None):
 
 @pytest.mark.parametrize(
     ("function", "problem"),
-    [(wrong_type, "must be a Literal"), (wrong_default, "the default None"), (wrong_name, "has a 'span' already")],
+    [
+        (wrong_type, "must be a Literal"),
+        (wrong_default, "the default None"),
+        (wrong_name, "every query has a parameter 'span'"),
+    ],
 )
 def test_a_parameter_that_no_client_could_give_is_refused(function, problem):
     with pytest.raises(TypeError, match=problem):

@@ -15,7 +15,7 @@ interface BarsProps {
 
 const NOT_NAME = 300; // pixels of a line that are not its name
 
-/** One bar a part, the longest first: for parts of no whole, and for so many that a ring would be one grey slice. */
+/** One bar a part, the longest first: for parts of no whole, and for so many that a ring would be one gray slice. */
 export function Bars({ parts, kind, title, note, whole }: BarsProps) {
   const list = useRef<HTMLOListElement>(null);
   const room = useWidth(list) - NOT_NAME;

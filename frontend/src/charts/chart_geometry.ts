@@ -45,7 +45,7 @@ export function largest(rows: Uint32Array, values: (number | null)[], count: num
   return rest > 0 ? [...shares, { row: null, value: rest }] : shares;
 }
 
-/** Which steps to draw when there are more than bars have room: the highest of each group of neighbours. */
+/** Which steps to draw when there are more than bars have room: the highest of each group of neighbors. */
 export function highestOfEach(totals: number[], room: number): { step: number; of: number }[] {
   const size = Math.max(1, Math.ceil(totals.length / Math.max(1, room)));
   const result = [];

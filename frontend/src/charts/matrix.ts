@@ -18,7 +18,7 @@ function inOrder(values: Value[], rows: Uint32Array): string[] {
   return names.every((name) => /^\d+$/.test(name)) ? names.sort((a, b) => Number(a) - Number(b)) : names;
 }
 
-/** The names in so many groups of neighbours, as even as can be. */
+/** The names in so many groups of neighbors, as even as can be. */
 function grouped(names: string[], most: number): { groups: [string, string][]; groupOf: Map<string, number> } {
   const each = Math.max(1, Math.ceil(names.length / most));
   const groups: [string, string][] = [];

@@ -10,7 +10,7 @@ const PREPARING = "Preparing. The first trace takes some seconds more, since the
 const SUMMING = "summing up recordings"; // of a run, one after the other
 const LONG_S = 10;
 
-const SHORT = ["listing", "opening", "analysing", "searching"];
+const SHORT = ["listing", "opening", "analyzing", "searching"];
 
 function progressText({ stage, fraction, bytes_per_second, seconds_left }: Progress): string {
   if (fraction === null && !SHORT.includes(stage)) return PREPARING;

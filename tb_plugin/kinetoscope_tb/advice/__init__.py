@@ -26,7 +26,7 @@ CATEGORIES = {"communication": "Communication", "copies": "Memcpy", "data_loadin
 _MOSTLY = 0.85  # with less computation there must be a cause, known or not
 _RULES = (
     host.data_loading,
-    host.synchronising,
+    host.synchronizing,
     host.host_bound,
     host.launch_calls,
     host.unexplained_idle,

@@ -20,7 +20,7 @@ from .model import Advice, Cleared, Unknown
 _BETWEEN = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")
 _PAGEABLE = re.compile(r"Page?able")
 _UNFILLED = 0.5  # of the multiprocessors are in use while something computes
-_MOSTLY_KNOWN = 0.8  # of the kernel time
+_LEAST_KNOWN = 0.8  # of the kernel time
 _NEARLY_FULL = 0.9  # of a device's memory
 _EXPOSED = 0.05
 
@@ -119,10 +119,10 @@ def data_parallel(facts: Facts) -> Iterator[Advice]:
     trace = facts.trace
     used = trace.device_events["device"].n_unique()
     names = (trace.host_events["name"], trace.python_calls["name"])
-    found = any(
+    is_used = any(
         map_categories(n, lambda text: bool(re.search(r"\bDataParallel(?:\.forward|_\d+)", text))).any() for n in names
     )
-    if not found or used < 2:
+    if not is_used or used < 2:
         return
     yield Advice(
         "data_parallel",
@@ -141,7 +141,7 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         return
     kernels = facts.kernels
     known = kernels.filter(pl.col("blocks_per_sm").is_not_nan())
-    if int(known["dur_ns"].sum()) < _MOSTLY_KNOWN * int(kernels["dur_ns"].sum()):
+    if int(known["dur_ns"].sum()) < _LEAST_KNOWN * int(kernels["dur_ns"].sum()):
         yield Unknown(
             "how full the device is", "blocks per SM weren't recorded (torch 1.9 and later do on NVIDIA's devices)"
         )

@@ -17,7 +17,7 @@ from ..measures.time.exposure import exposure
 from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
 from ..measures.time.idle import Windows, axes
 from ..measures.time.idle_causes import gap_parts
-from ..names.calls import allocates, may_wait, synchronises
+from ..names.calls import allocates, may_wait, synchronizes
 from ..names.kernels import is_data_loading
 from ..trace import Trace
 from . import text
@@ -179,8 +179,8 @@ class Facts:
     @cached_property
     def kernels(self) -> pl.DataFrame:
         """The kernels that steps which count launched, communication not among them."""
-        wanted = pl.col("step").is_in(np.flatnonzero(self.counted)) & ~pl.col("is_communication")
-        return self.trace.kernels.filter(wanted)
+        counted = pl.col("step").is_in(np.flatnonzero(self.counted)) & ~pl.col("is_communication")
+        return self.trace.kernels.filter(counted)
 
     @cached_property
     def late(self) -> Late:
@@ -192,7 +192,7 @@ class Late:
     """Idle time of all devices of the worker together that the host was late for, split by what would end it.
 
     The parts are disjoint and per step: `loading` (a launching thread waits for data), `allocating` (it is in a call
-    that takes device memory or gives it back), `synchronising` (the gap began while a call waited for the device, and
+    that takes device memory or gives it back), `synchronizing` (the gap began while a call waited for the device, and
     lasted no longer than that call had held the host up: without it the host would have been that much further on),
     `optimizer` (inside Optimizer.step, launch latency included) and `host` (the rest).
 
@@ -211,10 +211,10 @@ class Late:
         late = facts.late_parts
         start, end, step = (late[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
         loading, allocating, optimizer, rest = exclusive_lengths(_host_ranges(trace), start, end)
-        waited, blocker = _held_up(trace, start)
-        synchronising = np.minimum(rest + optimizer, waited)
-        from_rest = np.minimum(rest, synchronising)
-        optimizer, rest = optimizer - (synchronising - from_rest), rest - from_rest
+        waited, blocker = _blocked_for(trace, start)
+        synchronizing = np.minimum(rest + optimizer, waited)
+        from_rest = np.minimum(rest, synchronizing)
+        optimizer, rest = optimizer - (synchronizing - from_rest), rest - from_rest
 
         def per_step(lengths: Ints, step: NDArray[np.int32] = step) -> Ints:
             total = np.zeros(count, np.int64)
@@ -222,7 +222,7 @@ class Late:
             return total
 
         self.loading, self.allocating = per_step(loading), per_step(allocating)
-        self.synchronising, self.optimizer, self.host = map(per_step, (synchronising, optimizer, rest))
+        self.synchronizing, self.optimizer, self.host = map(per_step, (synchronizing, optimizer, rest))
         behind = _latency_behind(facts)
         times = [behind[side].to_numpy() for side in ("start_ns", "end_ns")]
         steps = behind["window"].to_numpy()
@@ -230,8 +230,8 @@ class Late:
         self.optimizer += per_step(length_within(_host_ranges(trace)[2], *times), steps)
         self.gaps = late["gap"].n_unique()
         self.longest_ns = int(rest.max(initial=0))
-        self.calls = _call_within(trace, (start, end), lambda name: not (synchronises(name) or allocates(name)))
-        self.blockers = _summed(trace, blocker, synchronising)
+        self.calls = _call_within(trace, (start, end), lambda name: not (synchronizes(name) or allocates(name)))
+        self.blockers = _summed(trace, blocker, synchronizing)
         spent = np.array([part.sum() for part in host_activity(trace, late).values()], float)
         spent[: HOST_ACTIVITIES.index("runtime call")] = 0
         self.activity = dict(zip(HOST_ACTIVITIES, (spent / max(spent.sum(), 1)).tolist(), strict=True))
@@ -285,11 +285,11 @@ def is_optimizer(name: str) -> bool:
     return name.startswith(_OPTIMIZER)
 
 
-def _held_up(trace: Trace, at: Ints) -> tuple[Ints, NDArray[np.int64]]:
+def _blocked_for(trace: Trace, at: Ints) -> tuple[Ints, NDArray[np.int64]]:
     """How long a call that waits for the device had held its thread up at each instant, and which call it is."""
     launches = trace.launches
     on_calls = launching_threads(trace)[launches["thread"].to_numpy()]
-    rows = np.flatnonzero(on_calls & map_categories(launches["name"], synchronises))
+    rows = np.flatnonzero(on_calls & map_categories(launches["name"], synchronizes))
     start = launches["start_ns"].to_numpy()[rows]
     order = np.argsort(start, kind="stable")
     rows, start = rows[order], start[order]

@@ -1,4 +1,4 @@
-"""What the host does too late for its devices, or too slowly: data, synchronising calls, small operators."""
+"""What the host does too late for its devices, or too slowly: data, synchronizing calls, small operators."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     )
 
 
-def synchronising(facts: Facts) -> Iterator[Advice | Cleared]:
+def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
     """Devices run dry since a call made the host wait for them."""
     if not facts.has_device:
         return
-    lengths = facts.late.synchronising
-    if cleared := facts.cleared("synchronisation", lengths, "idle behind synchronising calls"):
+    lengths = facts.late.synchronizing
+    if cleared := facts.cleared("synchronization", lengths, "idle behind synchronizing calls"):
         yield cleared
         return
     saving = facts.mean(lengths)
@@ -88,7 +88,7 @@ def synchronising(facts: Facts) -> Iterator[Advice | Cleared]:
     first = blockers[0][0]
     code = f" ({_SYNTAX[first]})" if first in _SYNTAX else ""
     yield Advice(
-        "synchronising",
+        "synchronizing",
         f"Waiting for {facts.device} leaves {'them' if facts.waits == 'wait' else 'it'} idle for "
         f"{facts.percent(saving)} of {facts.every}.",
         f"The host waited in {named}{code}; only then did it launch what came next: {facts.part(saving)} of idle time"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.nesting import nearest
 from ..measures.time.idle import QUEUED_NS
-from ..names.calls import synchronises
+from ..names.calls import synchronizes
 from ..names.kernels import is_communication_range, is_data_loading
 from ..trace import Trace
 from .edges import IN_CALLS, Kind
@@ -53,7 +53,7 @@ def range_classes(trace: Trace) -> Codes:
     is_op = (host["kind"] == "operator").to_numpy()
     in_op = nearest(is_op, parent) >= 0
     ranges = np.select([loads, communicates, in_op], [LOADING, HOST_COMMUNICATION, OPERATOR], default=BETWEEN)
-    waits = map_categories(calls["name"], synchronises).astype(bool)
+    waits = map_categories(calls["name"], synchronizes).astype(bool)
     loading = gather(loads, calls["host"].to_numpy(), missing=False)
     called = np.select([loading, waits], [LOADING, SYNCHRONIZATION], default=CALL)
     return np.concatenate([ranges, called]).astype(np.int8)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories, rows_by_id
 from ..measures.time.idle import QUEUED_NS
-from ..names.calls import allocates, copies_memory, synchronises
+from ..names.calls import allocates, copies_memory, synchronizes
 from ..trace import Trace
 from .edges import Kind
 from .streams import Stream, Streams
@@ -78,7 +78,7 @@ def _own_copies(trace: Trace) -> tuple[CallWaits, NDArray[np.bool_]]:
 def _sync_calls(trace: Trace, streams: Streams, has_own: NDArray[np.bool_]) -> list[CallWaits]:
     calls = trace.launches
     start, end = _calls(trace)
-    waits = map_categories(calls["name"], synchronises).astype(bool) & ~has_own
+    waits = map_categories(calls["name"], synchronizes).astype(bool) & ~has_own
     for_all = map_categories(calls["name"], lambda name: bool(_ALL.search(name))).astype(bool) & waits
     targets = _sync_targets(trace)
     takes_memory = map_categories(calls["name"], allocates).astype(bool) & (end - start > QUEUED_NS)

@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class LoadingProgress:
-    """Progress towards an answer; unknown numbers are None."""
+    """Progress toward an answer; unknown numbers are None."""
 
     stage: str
     fraction: float | None = None

@@ -163,7 +163,7 @@ class Engine:
         key = (view.id, tuple(sorted(arguments.items())))
         question = self._shared(file, trace, view.shares), compute, view, trace, arguments
         result: Future[pl.DataFrame | Missing] = self._traces.result(file, key, compute_after, *question)
-        return merge_run_notes(view, result_within(result, self._patience_s, "analysing"), file)
+        return merge_run_notes(view, result_within(result, self._patience_s, "analyzing"), file)
 
     def _shared(self, file: TraceFile, trace: Trace, make: Callable[..., Shared] | None) -> Future[Shared] | None:
         return None if make is None else self._traces.shared(file, trace, make)
@@ -216,7 +216,7 @@ class Engine:
         key = ("timeline", name, *arguments)
         parts = self._shared(file, trace, shares), question, trace, timeline, *arguments
         result: Future[Result] = self._traces.result(file, key, compute_after, *parts, most=most)
-        return result_within(result, self._patience_s, "analysing")
+        return result_within(result, self._patience_s, "analyzing")
 
     def timeline(self, file: TraceFile) -> Timeline:
         """The timeline of the trace in a file, built at the first call.

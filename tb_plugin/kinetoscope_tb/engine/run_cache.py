@@ -101,7 +101,7 @@ class RunCache:
             raise NotReady(_progress(entry))
         ranks = entry.future.result()
         result: Pending[Result] = entry.results.get(key, lambda: Pending(self._analysts.submit(question, ranks)))
-        return result_within(result.future, self._patience_s, "analysing")
+        return result_within(result.future, self._patience_s, "analyzing")
 
     def _entry(self, listing: Listing, file: TraceFile, files: Sequence[TraceFile]) -> _RunEntry:
         key = (span_place(listing, file), *((one.path, str(one.stamp)) for one in files))

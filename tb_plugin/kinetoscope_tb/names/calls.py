@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_SYNCHRONISES = re.compile(
+_SYNCHRONIZES = re.compile(
     r"""
       (?:cuda|cu|hip|xpu|mu|cn|acl)\w*Synchronize
     | (?:cuda|hip)Mem(?:cpy|set)(?:2D|3D|ToSymbol|FromSymbol)?$
@@ -18,9 +18,9 @@ _ALLOCATES = re.compile(
 )
 
 
-def synchronises(name: str) -> bool:
+def synchronizes(name: str) -> bool:
     """Whether a call of this name returns only when the device has finished something."""
-    return bool(_SYNCHRONISES.match(name))
+    return bool(_SYNCHRONIZES.match(name))
 
 
 def allocates(name: str) -> bool:
@@ -35,7 +35,7 @@ def copies_memory(name: str) -> bool:
 
 def may_wait(name: str) -> bool:
     """Whether a call of this name may return only when the device has finished something."""
-    return synchronises(name) or copies_memory(name)
+    return synchronizes(name) or copies_memory(name)
 
 
 def launches_graph(name: str) -> bool:

@@ -81,8 +81,8 @@ def test_views_and_parameters_that_are_not_there_are_errors(logdir):
         profile.view("nothing")
     with pytest.raises(NotFound, match="no view 'nothing'"):
         profile.compare(profile, "nothing")
-    with pytest.raises(BadParameter, match="no parameter 'colour'"):
-        profile.view("steps", colour="red")
+    with pytest.raises(BadParameter, match="no parameter 'color'"):
+        profile.view("steps", color="red")
 
 
 def test_a_recording_is_the_new_side_of_its_comparison(logdir):

@@ -41,7 +41,7 @@ def test_any_text_is_a_name_or_none(text):
         ("a.123456789012345678901.pt.trace.json", "a.123456789012345678901", None),
     ],
 )
-def test_workers_and_spans_are_recognised(filename, worker, span):
+def test_workers_and_spans_are_recognized(filename, worker, span):
     assert parse(filename) == TraceName(worker, span)
 
 

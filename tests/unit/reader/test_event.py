@@ -155,7 +155,7 @@ def test_a_file_that_was_cut_says_so(tmp_path):
         EventTexts().event(str(cut), 1, *last)
 
 
-def test_neighbours_of_an_event_come_without_reading_again(tmp_path, monkeypatch):
+def test_neighbors_of_an_event_come_without_reading_again(tmp_path, monkeypatch):
     path = str(tmp_path / "trace.json.gz")
     with gzip.open(path, "wb") as file:
         file.write(a_trace().text().encode())

@@ -115,7 +115,7 @@ def test_backward_work_has_the_module_and_the_python_calls_of_its_forward_operat
     assert by["is_forward"]
 
 
-def test_the_neighbours_of_a_slice_lie_in_its_row():
+def test_the_neighbors_of_a_slice_lie_in_its_row():
     built = TraceBuilder().op("a", 0, 10).op("b", 20, 10).op("in b", 22, 2).op("c", 40, 10)
     a, b, inner, c = (told(built, name) for name in ("a", "b", "in b", "c"))
     assert [(s["previous"], s["next"]) for s in (a, b, inner, c)] == [

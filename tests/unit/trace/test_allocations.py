@@ -25,7 +25,7 @@ def test_a_release_belongs_to_the_last_allocation_of_its_address():
     same(
         found(builder),
         """
-        device  fate      size_bytes  taken_ns  gone_ns
+        device  fate      size_bytes  allocated_ns  released_ns
         cpu     released  8           0         4
         cpu     never released       4           1         -1
         cpu     released  16          5         8
@@ -38,7 +38,7 @@ def test_what_is_unmatched_is_kept_and_told_apart():
     same(
         found(builder),
         """
-        fate     size_bytes  taken_ns  gone_ns
+        fate     size_bytes  allocated_ns  released_ns
         allocated earlier     8           -1        1
         address reused   4           2         5
         never released      6           5         -1
@@ -52,7 +52,7 @@ def test_each_device_has_addresses_of_its_own():
     same(
         found(builder),
         """
-        device  fate      size_bytes  taken_ns  gone_ns
+        device  fate      size_bytes  allocated_ns  released_ns
         cuda:0  released  8           1         4
         cuda:1  never released       4           2         -1
         cpu     never released       2           3         -1
@@ -84,7 +84,7 @@ def test_records_without_an_address_match_nothing_but_have_levels():
     same(
         found(builder),
         """
-        fate    size_bytes  taken_ns  gone_ns
+        fate    size_bytes  allocated_ns  released_ns
         no address   8           0         -1
         no address   8           -1        4
         """,
@@ -94,7 +94,7 @@ def test_records_without_an_address_match_nothing_but_have_levels():
 
 def test_rows_of_several_threads_count_in_order_of_time():
     builder = TraceBuilder().memory(-8, 5, thread=2).memory(8, 1, thread=1)
-    same(found(builder), "fate      taken_ns  gone_ns\nreleased  0         4")
+    same(found(builder), "fate      allocated_ns  released_ns\nreleased  0         4")
 
 
 def test_totals_tell_the_order_of_records_of_one_instant():
@@ -120,7 +120,7 @@ def test_of_one_instant_the_release_of_what_is_there_comes_first():
     assert found(builder)["fate"].to_list() == ["released", "released"]
 
 
-def test_missing_and_negative_totals_follow_from_their_neighbours():
+def test_missing_and_negative_totals_follow_from_their_neighbors():
     builder = (
         TraceBuilder()
         .memory(1, 1)
@@ -157,7 +157,7 @@ def test_a_failed_request_takes_nothing():
     same(
         found(builder),
         """
-        fate    size_bytes     taken_ns
+        fate    size_bytes     allocated_ns
         never released     8              1
         out of memory   1099511627776  -1
         """,

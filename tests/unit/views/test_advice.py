@@ -105,8 +105,8 @@ def test_reading_a_result_in_the_step_leaves_the_device_idle():
             machine.work(300 * US)
 
     trace = machine.steps(step)
-    assert found(trace) == ["synchronising"]
-    first = row(trace, "synchronising")
+    assert found(trace) == ["synchronizing"]
+    first = row(trace, "synchronizing")
     assert "`aten::_local_scalar_dense` (20 times) (.item()" in first["evidence"]
     assert first["saving_ns"] == pytest.approx(4 * 300 * US, rel=0.1)
 

@@ -1,4 +1,4 @@
-from kinetoscope_tb.names.calls import allocates, synchronises
+from kinetoscope_tb.names.calls import allocates, synchronizes
 from kinetoscope_tb.views.device.exposed_time import exposed_time
 from kinetoscope_tb.views.device.gaps import gaps
 from kinetoscope_tb.views.device.idle import idle
@@ -125,7 +125,7 @@ def test_what_the_host_did_while_it_was_late():
     same(
         idle(trace.build()).filter(scope="device"),
         """
-        late_data_loading_ns  late_synchronising_ns  late_runtime_ns  late_operator_ns  late_annotation_ns  late_python_ns  late_unrecorded_ns
+        late_data_loading_ns  late_synchronizing_ns  late_runtime_ns  late_operator_ns  late_annotation_ns  late_python_ns  late_unrecorded_ns
         10000  5000  0  5000  8000  22000  20000
         """,
     )
@@ -250,7 +250,7 @@ def test_what_the_name_of_a_call_tells():
     queueing = (
         "cudaMemcpyAsync cudaStreamWaitEvent cudaLaunchKernel hipMemcpyAsync cuMemcpyDtoHAsync_v2 cudaMemsetAsync"
     )
-    assert all(map(synchronises, waiting.split()))
-    assert not any(map(synchronises, queueing.split()))
+    assert all(map(synchronizes, waiting.split()))
+    assert not any(map(synchronizes, queueing.split()))
     assert all(map(allocates, ["cudaMalloc", "cudaFree", "hipMalloc", "cuMemCreate", "cuMemAlloc_v2", "hipFree"]))
     assert not any(map(allocates, ["cudaHostAlloc", "cudaMemcpy", "cudaFreeHost", "cuMemcpyDtoH_v2"]))

@@ -4,7 +4,7 @@ import { quantity, type Value } from "../../format/numbers.ts";
 
 const HOST_ACTIVITY: Record<string, string> = {
   "data loading": "waited for a batch of the data loader",
-  "synchronising": "waited for the device",
+  "synchronizing": "waited for the device",
   "runtime call": "was in calls to the runtime",
   "operator": "was inside operators",
   "annotation": "was in an annotated range, outside operators",

@@ -84,7 +84,7 @@ function describeStep(data: Table["data"], { step, of }: Bar): string {
   ].join("\n");
 }
 
-/** Bars of equal distance; where there are more steps than room, the longest of each group of neighbours. */
+/** Bars of equal distance; where there are more steps than room, the longest of each group of neighbors. */
 function placeBars(totals: number[], { from, to }: Range, width: number): Bar[] {
   const inside = Math.max(10, width - LEFT);
   const chosen = highestOfEach(totals.slice(from, to), Math.floor(inside / 3));

@@ -6,7 +6,7 @@ import { address, go } from "../../app/router.ts";
 import { parseRange, type Range, shiftRange, zoomRange } from "./step_range.ts";
 import { hideTip, showTip } from "../../ui/tip.tsx";
 
-/** A column of the chart: the highest step of a group of neighbours. */
+/** A column of the chart: the highest step of a group of neighbors. */
 export interface Bar {
   step: number;
   of: number;

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, map_categories
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, union, without
-from ...names.calls import may_wait, synchronises
+from ...names.calls import may_wait, synchronizes
 from ...names.kernels import is_data_loading, step_number
 from ...trace.model import Trace
 from .breakdown import intervals_of
 
 HOST_ACTIVITIES = (
     "data loading",
-    "synchronising",
+    "synchronizing",
     "runtime call",
     "operator",
     "annotation",
@@ -46,11 +46,11 @@ def host_activities(trace: Trace) -> dict[str, Intervals]:
     ranges = ~loads & ~map_categories(host["name"], lambda name: step_number(name) is not None)
     inner = gather(is_op & ranges, host["parent"].to_numpy(), missing=False)
     within = gather(ranges, host["parent"].to_numpy(), missing=False)
-    waits = map_categories(launches["name"], synchronises)
+    waits = map_categories(launches["name"], synchronizes)
     outermost = launching[python["thread"].to_numpy()] & (python["parent"].to_numpy() == NONE)
     return {
         "data loading": intervals_of(host, on_host & loads),
-        "synchronising": intervals_of(launches, on_calls & waits),
+        "synchronizing": intervals_of(launches, on_calls & waits),
         "runtime call": intervals_of(launches, on_calls & ~waits),
         "operator": intervals_of(host, on_host & is_op & ranges & ~inner),
         "annotation": intervals_of(host, on_host & ~is_op & ranges & ~within),
@@ -79,7 +79,7 @@ def all_wait(trace: Trace, after_ns: int) -> Intervals:
     A call that has nothing to wait for takes a moment too: it counts from `after_ns` after its start on.
     """
     launches, host, python = trace.launches, trace.host_events, trace.python_calls
-    waits = map_categories(launches["name"], synchronises)
+    waits = map_categories(launches["name"], synchronizes)
     waiting: list[Intervals] = []
     working: list[Intervals] = []
     for thread in np.flatnonzero(launching_threads(trace)):

@@ -66,7 +66,7 @@ class Idle(Table):
     late_data_loading_ns = Column(
         DURATION, "Part of host late in which a launching thread waited for a batch of a DataLoader."
     )
-    late_synchronising_ns = Column(DURATION, "The same: it was in a call that waits for the device, and not the above.")
+    late_synchronizing_ns = Column(DURATION, "The same: it was in a call that waits for the device, and not the above.")
     late_runtime_ns = Column(DURATION, "The same: it was in another runtime or driver call, and in none of the above.")
     late_operator_ns = Column(DURATION, "The same: it was in an operator, and in none of the above.")
     late_annotation_ns = Column(DURATION, "The same: it was in an annotation, and in none of the above.")
