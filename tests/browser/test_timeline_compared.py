@@ -79,6 +79,6 @@ def test_an_area_is_compared_with_any_bookmark_on_its_own_tracks(app: App):
 
 def test_ranks_are_compared_by_bookmarks_of_each(app: App):
     drawn = Drawn(app, ranks="rank1", drawer="420", area="0~900000~0", marks="A~0~900000~0.rank1", against="A")
-    expect(compared(drawn).get_by_role("note")).to_contain_text("The two are of different tracks")
+    expect(compared(drawn).get_by_role("note")).to_contain_text("The two cover different tracks")
     expect(compared(drawn).locator("tr.row", has_text=LARGEST)).to_be_visible()
     assert row(drawn, LARGEST)[2:5] == ["0", "30.00", "30.00"]

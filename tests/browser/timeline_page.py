@@ -74,7 +74,10 @@ class Drawn:
         deadline = time.monotonic() + PATIENCE_S
         while not holds():
             if time.monotonic() > deadline:
-                states = self.page.get_by_role("status").all_inner_texts()
+                states = [
+                    *self.page.get_by_role("status").all_inner_texts(),
+                    *self.page.get_by_role("alert").all_inner_texts(),
+                ]
                 pytest.fail(f"not in {PATIENCE_S} s: {self.words}, {states}, {self.page.url}")
             self.page.wait_for_timeout(100)
 

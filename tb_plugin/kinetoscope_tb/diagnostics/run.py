@@ -12,6 +12,8 @@ from ..distributed.run import Ranks
 from ..names.collectives import PEER_TO_PEER
 from ..trace import Diagnostic
 
+_SURE_NS = 1_000_000  # larger errors of clocks hide who was late
+
 
 def diagnose_run(ranks: Ranks) -> Iterator[Diagnostic]:
     """Everything that affects the run's numbers."""
@@ -19,6 +21,7 @@ def diagnose_run(ranks: Ranks) -> Iterator[Diagnostic]:
     yield from _of_absent(ranks)
     yield from _of_steps(ranks)
     yield from _of_calls(ranks)
+    yield from _of_clocks(ranks)
 
 
 def _of_members(ranks: Ranks) -> Iterator[Diagnostic]:
@@ -62,8 +65,8 @@ def _of_absent(ranks: Ranks) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "missing_ranks",
             len(missing),
-            f"There are no traces of ranks {spelled(missing)}. Waits for them are visible, but not why they are late; "
-            "for collectives of their groups, the transfer is assumed to be at most that of comparable ones.",
+            f"There are no traces of ranks {spelled(missing)}. For collectives of their groups it is "
+            "unknown who came last and how long the transfer took; waits and bandwidths are lower bounds.",
             level="loss",
         )
     not_chosen = sorted({*ranks.absent_ranks} - {*missing})
@@ -71,8 +74,8 @@ def _of_absent(ranks: Ranks) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "ranks_not_chosen",
             len(not_chosen),
-            f"The program chose not to record ranks {spelled(not_chosen)}. For collectives of their groups, waits are "
-            "lower bounds.",
+            f"The program chose not to record ranks {spelled(not_chosen)}. For collectives of their groups it is "
+            "unknown who came last and how long the transfer took; waits and bandwidths are lower bounds.",
             level="note",
         )
 
@@ -121,6 +124,22 @@ def _of_calls(ranks: Ranks) -> Iterator[Diagnostic]:
             unknown.height,
             "The process group of some calls is unknown, and the job has several, so these calls aren't matched.",
         )
+
+
+def _of_clocks(ranks: Ranks) -> Iterator[Diagnostic]:
+    """Clocks that may be wrong by more than the times that they are used for."""
+    clocks = ranks.clocks.filter(pl.col("error_ns") > _SURE_NS)
+    if clocks.is_empty() or len(ranks.readable) < 2:
+        return
+    worst = clocks.sort("error_ns", descending=True).row(0, named=True)
+    worker = ranks.workers["worker"][worst["member"]]
+    yield Diagnostic(
+        "clocks_uncertain",
+        clocks.height,
+        f"Clocks of ranks may be wrong by up to {worst['error_ns'] / 1e6:.1f} ms ({worker}). The timeline of several "
+        "ranks, their pace, and transfers between two ranks may be off by that. Times within a rank, and waits in "
+        "collectives of whole groups, don't depend on clocks.",
+    )
 
 
 def _lost(calls: pl.DataFrame) -> pl.DataFrame:

@@ -6,10 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from kinetoscope_tb.diagnostics.run import diagnose_run
 from kinetoscope_tb.discovery import list_path
 from kinetoscope_tb.distributed import Member, Ranks, summary
 from kinetoscope_tb.distributed.path.paths import PARTS, Paths
 from kinetoscope_tb.reader import read
+from kinetoscope_tb.views import RUN_VIEWS
 from support.real_traces import FOLDER, MISSING
 from support.simulated import Truth, run_of, simulated, summary_of, trace_of
 
@@ -164,19 +166,38 @@ def test_ranks_without_a_common_collective_keep_their_wall_clocks():
     assert clocks["shift_ns"][2] == origin[2] - origin[0]
 
 
-def with_clocks(made, measured, wrong=0):
+def with_clocks(made, measured, wrong=0, error_ns=40_000):
     """The run, whose recorder measured some ranks' clocks against rank 0's."""
     members = []
     for rank in range(made.truth.ranks):
         summary = summary_of(made, rank)
         if rank in measured:
-            told = {
+            measurement = {
                 "offset_ns": int(made.offset[rank] - made.offset[0]) + wrong * (rank > 0),
-                "error_ns": 40_000 * (rank > 0),
+                "error_ns": error_ns * (rank > 0),
             }
-            summary = replace(summary, facts={**summary.facts, "clock": told})
+            summary = replace(summary, facts={**summary.facts, "clock": measurement})
         members.append(Member(f"rank{rank}", "1", 0, summary))
     return Ranks("r", tuple(members))
+
+
+def test_a_clock_with_a_large_error_is_a_problem_of_the_run():
+    made = simulated(Truth(ranks=3, steps=4))
+    sure, unsure = (with_clocks(made, {0, 1, 2}, error_ns=error_ns) for error_ns in (40_000, 99_900_000))
+    assert not [found for found in diagnose_run(sure) if found.rule == "clocks_uncertain"]
+    (found,) = (found for found in diagnose_run(unsure) if found.rule == "clocks_uncertain")
+    assert found.count == 2
+    assert "wrong by up to 99.9 ms (rank1)" in found.consequence
+
+
+def test_nobody_was_last_where_a_rank_of_the_group_was_not_recorded():
+    run = run_of(simulated(Truth(ranks=4, steps=4, missing=(3,), late={(1, None): 5_000_000}, jitter_ns=0)))
+    assert run.calls["transfer_ns"].is_null().all()
+    assert run.calls.filter(rank=0)["wait_ns"].min() > 4_000_000  # at least: for the last of those recorded
+    table = RUN_VIEWS["collectives"].run(run)
+    assert table["last"].is_null().all()
+    assert table["first"].is_null().all()
+    assert not RUN_VIEWS["communication"].run(run)["is_transfer_known"].any()
 
 
 def test_what_was_measured_counts_before_what_collectives_tell():

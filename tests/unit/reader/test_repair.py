@@ -133,7 +133,7 @@ def test_any_flipped_bytes_give_a_strict_copy_of_the_same_trace(tmp_path):
 def test_nothing_is_overwritten_and_nothing_half_written_stays(tmp_path):
     path = tmp_path / "t.json"
     path.write_bytes(text())
-    with pytest.raises(RepairError, match="already"):
+    with pytest.raises(RepairError, match="this file exists, and nothing is overwritten"):
         repair(str(path), str(path))
     with pytest.raises(RepairError, match="can't be written"):
         repair(str(path), str(tmp_path / "none" / "x.json"))

@@ -1,6 +1,7 @@
 """Which calls of different ranks are the same collective.
 
-By group and sequence number if the metadata has both. Otherwise by group, kind, size and order: over the whole trace if
+By group and sequence number if the metadata has both; calls of one number that differ in size or dtype are different
+collectives, whose ranks number them differently. Otherwise by group, kind, size and order: over the whole trace if
 all ranks made as many such calls in the same steps, else step by step. If a rank made more or fewer of them in a step
 than most ranks, one of its rows is lost and it is unknown which: its calls of that kind in that step stay unmatched,
 and the others are matched without it.
@@ -50,11 +51,26 @@ def matched(calls: pl.DataFrame) -> pl.DataFrame:
         within=pl.int_range(pl.len()).over("member", "group", "nth", "kind"),
     )
     keyed = [numbered, _by_order(rows.filter(~is_pair & has_group & (pl.col("nth") < 0))), _pairs(rows.filter(is_pair))]
-    keys = pl.concat(keyed)
+    keys = _agreeing(pl.concat(keyed), rows)
     alike = keys.group_by(_KEY).agg(members=pl.col("member").n_unique(), first=pl.col("row").min())
     several = alike.filter(pl.col("members") > 1).sort("first").with_row_index("match")
     numbers = keys.join(several, _KEY, "inner").select("row", pl.col("match").cast(pl.Int32))
     return rows.join(numbers, "row", "left", maintain_order="left").drop("row", "bytes_key")
+
+
+def _agreeing(keys: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """The keys, with size and dtype in those whose calls differ in them: such calls are different collectives.
+
+    Where calls differ, one without a recorded size or dtype has no key: it could be any of them.
+    """
+    facts = keys.join(rows.select("row", "bytes_key", "dtype"), "row", "left", maintain_order="left")
+    size = pl.when(pl.col("bytes_key") >= 0).then("bytes_key")
+    differs = pl.any_horizontal(
+        part.n_unique().over(_KEY) > 1 for part in (size.drop_nulls(), pl.col("dtype").drop_nulls())
+    )
+    fact = pl.concat_str("number", size.cast(pl.String), "dtype", separator="|")
+    facts = facts.with_columns(number=pl.when(differs).then(fact).otherwise("number"))
+    return facts.filter(pl.col("number").is_not_null()).select(keys.columns)
 
 
 def _size_key() -> pl.Expr:

@@ -3,9 +3,10 @@
 No rank leaves a synchronizing collective before the last one has entered it, and all leave it at about the same time.
 So the rank with the shortest duration came last, and its duration is the transfer; the rest of the others' durations is
 their wait. This needs no clocks. Broadcasts, reductions to one rank and transfers may end early on some ranks, so their
-time isn't split. If some ranks' recordings of a collective are missing, the last rank may be among them: then its
-transfer is assumed to be at most the typical one of complete collectives with the same operation, size and number of
-ranks. Without any such, the wait is a lower bound.
+time isn't split. If a rank's recording of a collective is missing, that rank may have come last: the transfer is
+unknown, and the wait for the last of the recorded ranks is a lower bound. Then the exposed wait, which decides who is
+slow, assumes that moving the data took as long as in the typical complete collective with the same operation, size and
+number of ranks: a rank isn't blamed for waiting for one that wasn't recorded.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from ...names.collectives import SYNCHRONIZING
 def waited(calls: pl.DataFrame) -> pl.DataFrame:
     """Add `wait_ns`, `transfer_ns` and `exposed_wait_ns` to matched calls; null if unknown.
 
-    wait + transfer = dur. If a call is partly hidden, its exposed time counts as wait first: `exposed_wait_ns` is an
+    wait + transfer = dur if all ranks of the group were recorded; else the transfer is null, and the wait is that for
+    the last recorded rank. If a call is partly hidden, its exposed time counts as wait first: `exposed_wait_ns` is an
     upper bound on the cost of waiting.
     """
     is_timed = pl.col("dur_ns") >= 0
@@ -29,19 +31,16 @@ def waited(calls: pl.DataFrame) -> pl.DataFrame:
     is_whole = several & (is_timed.sum() >= pl.col("group_size").first()).over("match") & (pl.col("group_size") > 0)
     shortest = pl.when(is_matched).then(pl.col("dur_ns").filter(is_timed).min().over("match")).otherwise("dur_ns")
     typical = pl.col("shortest").filter("is_whole").median().over("kind", "bytes", "group_size").round().cast(pl.Int64)
+    assumed = pl.when("is_whole").then("shortest").otherwise(pl.min_horizontal("shortest", "typical"))
     is_estimable = is_splittable & (several | pl.col("typical").is_not_null())
+    exposed_wait = pl.min_horizontal(pl.col("dur_ns") - assumed, pl.col("exposed_ns").replace(NONE, None))
     return (
         calls.with_columns(shortest=pl.when(is_splittable).then(shortest), is_whole=is_splittable & is_whole)
         .with_columns(typical=typical)
         .with_columns(
-            transfer_ns=pl.when(~is_estimable)
-            .then(None)
-            .when("is_whole")
-            .then("shortest")
-            .otherwise(pl.min_horizontal("shortest", "typical")),
+            transfer_ns=pl.when("is_whole").then("shortest"),
+            wait_ns=pl.when(is_splittable & several).then(pl.col("dur_ns") - pl.col("shortest")),
+            exposed_wait_ns=pl.when(is_estimable).then(exposed_wait),
         )
-        .with_columns(wait_ns=pl.col("dur_ns") - pl.col("transfer_ns"))
-        .with_columns(exposed_wait_ns=pl.min_horizontal("wait_ns", pl.col("exposed_ns").replace(NONE, None)))
-        .with_columns(exposed_wait_ns=pl.when(is_estimable).then("exposed_wait_ns"))
         .drop("shortest", "is_whole", "typical")
     )

@@ -37,8 +37,8 @@ class Clocks(Table):
     residual_ns = Column(DURATION, "Median distance of the ends of its collectives from the common ends.")
     differs_ns = Column(
         DURATION,
-        "Estimate from collectives − measurement of a measured clock. If it is beyond both errors, one of them is "
-        "wrong: the clock was set, or drifted, after the measurement.",
+        "Estimate from collectives − measurement of a measured clock; negative: less far ahead. If it is beyond both "
+        "errors, one of them is wrong: the clock was set, or drifted, after the measurement.",
     )
     collectives = Column(COUNT, "Number of collectives that the estimate uses.")
 

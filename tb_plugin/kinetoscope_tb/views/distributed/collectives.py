@@ -1,7 +1,8 @@
 """Collectives: how long each one moved data, which rank came last and how long the others waited.
 
 The rank with the shortest part came last: no rank leaves before it has entered. Its duration is the transfer; the rest
-of the others' durations is their wait. The skew is the time between the arrivals of the first and the last rank.
+of the others' durations is their wait. The skew is the time between the arrivals of the first and the last rank. If a
+rank of the group wasn't recorded, it may have come last: then who was last, and the transfer, are unknown.
 """
 
 from __future__ import annotations
@@ -26,26 +27,30 @@ class Collectives(Table):
     message_bytes = Column(BYTES, "Size of its message; the mean if ranks differ.")
     ranks = Column(COUNT, "Number of ranks with an event for it.")
     missing = Column(COUNT, "Ranks of the group without an event for it; missing if the size of the group is unknown.")
-    transfer_ns = Column(DURATION, "Time from the arrival of the last rank to the end; missing if unknown.")
-    max_wait_ns = Column(DURATION, "Time that the first rank waited for the last: the skew.")
-    mean_wait_ns = Column(DURATION, "Mean time that a rank waited for the last.")
+    transfer_ns = Column(
+        DURATION, "Time from the arrival of the last rank to the end; missing if not all of its ranks were recorded."
+    )
+    max_wait_ns = Column(
+        DURATION, "Time that the first rank waited for the last, the skew; at least, if ranks are missing."
+    )
+    mean_wait_ns = Column(DURATION, "Mean time that a rank waited for the last; at least, if ranks are missing.")
     total_wait_ns = Column(DURATION, "Sum of the waits over its ranks.")
-    last = Column(TEXT, "The worker that came last; missing if several did.")
-    first = Column(TEXT, "The worker that came first and waited longest.")
+    last = Column(TEXT, "The worker that came last; missing if several did, or if ranks are missing.")
+    first = Column(TEXT, "The worker that came first and waited longest; missing if ranks are missing.")
 
 
 def collectives(ranks: Ranks) -> pl.DataFrame:
     """In order of time."""
     worker = ranks.workers["worker"]
     calls = ranks.calls.filter(pl.col("match").is_not_null() & pl.col("wait_ns").is_not_null())
-    is_last = pl.col("wait_ns") == 0
+    is_last, is_whole = pl.col("wait_ns") == 0, pl.col("transfer_ns").is_not_null().any()
     waits = calls.group_by("match").agg(
         transfer_ns=pl.col("transfer_ns").first(),
         max_wait_ns=pl.col("wait_ns").max(),
         mean_wait_ns=pl.col("wait_ns").mean().round(),
         total_wait_ns=pl.col("wait_ns").sum(),
-        last=pl.when(is_last.sum() == 1).then(pl.col("member").filter(is_last).first()),
-        first=pl.when(pl.col("wait_ns").max() > 0).then(pl.col("member").sort_by("wait_ns").last()),
+        last=pl.when(is_whole & (is_last.sum() == 1)).then(pl.col("member").filter(is_last).first()),
+        first=pl.when(is_whole & (pl.col("wait_ns").max() > 0)).then(pl.col("member").sort_by("wait_ns").last()),
     )
     rows = (
         ranks.matches.join(waits, "match", "left", maintain_order="left")

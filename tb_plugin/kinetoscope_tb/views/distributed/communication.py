@@ -33,11 +33,17 @@ class Communication(Table):
     total_ns = Column(DURATION, "Sum of their durations over all ranks.")
     mean_ns = Column(DURATION, "Mean duration on a rank, including waits.")
     mean_transfer_ns = Column(DURATION, "Mean time from the arrival of the last rank; missing if unknown.")
-    mean_wait_ns = Column(DURATION, "Mean time that a rank waited for the last one; transfer + wait = duration.")
+    mean_wait_ns = Column(
+        DURATION,
+        "Mean time that a rank waited for the last one; transfer + wait = duration. At least, if ranks of the group "
+        "weren't recorded.",
+    )
     algorithm_bytes_per_s = Column(BYTE_RATE, "Bytes of the messages ÷ transfer.")
     bus_bytes_per_s = Column(BYTE_RATE, "Algorithm bandwidth × the share of the message that each link carries.")
     is_transfer_known = Column(
-        BOOL, "Whether the bandwidths refer to transfers; else they refer to whole durations and are lower bounds."
+        BOOL,
+        "Whether the bandwidths refer to transfers. Else they refer to whole durations and are lower bounds: a rank "
+        "that wasn't recorded may have come last.",
     )
 
 
