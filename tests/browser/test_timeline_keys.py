@@ -119,6 +119,21 @@ def pixels(drawn: Drawn, worker: int, start: int, end: int) -> list[int]:
     return drawn.canvas.evaluate(code, [left - 4, round(line["y"] - box["y"]), right - left + 8, LANE])
 
 
+LATE_CLOCKS = """
+const soon = globalThis.fetch;
+const isLate = address => String(address).includes("view=clocks");
+const late = () => new Promise(done => setTimeout(done, 3000));
+globalThis.fetch = async (...request) => { if (isLate(request[0])) await late(); return await soon(...request); };
+"""
+
+
+def test_a_worker_moves_when_its_clock_is_the_last_to_arrive(app: App):
+    app.page.add_init_script(LATE_CLOCKS)
+    drawn = Drawn(app, run="ranks", worker="rank0", span="5", ranks="rank1")
+    collective = (300_000, 340_000)  # on both workers, once their clocks are compared
+    drawn.until(lambda: pixels(drawn, 0, *collective) == pixels(drawn, 1, *collective))
+
+
 def test_pointing_at_a_collective_marks_it_on_the_other_ranks(app: App):
     drawn = Drawn(app, run="ranks", worker="rank0", span="5", ranks="rank1")
     other = (300_000, 340_000)  # its first collective too, from which a clock offset of 0.6 ms is inferred

@@ -88,6 +88,7 @@ export class Renderer {
         const one of [
           viewport,
           trackLayout,
+          sources, // clocks that come last move a worker, and nothing else changes
           scroll,
           size,
           selection,
@@ -119,7 +120,7 @@ export class Renderer {
       queueMicrotask(() => (scroll.value = scrollTo(source, summary)));
     });
     const moves = effect(() => {
-      void [viewport.value, trackLayout.value, scroll.value];
+      void [viewport.value, trackLayout.value, sources.value, scroll.value];
       hover.value = null; // something else is under the pointer now
     });
     this.ends = [
