@@ -27,7 +27,7 @@ def test_the_control_begins_to_compare_swaps_and_stops(app: App):
     expect(page.locator(".basis")).to_contain_text("4 steps of the base and 6 steps of the new trace")
     page.get_by_role("button", name="Swap").click()
     app.settle()
-    expect(page.locator(".basis")).to_contain_text("of 6 steps in the base and 4 steps in the new")
+    expect(page.locator(".basis")).to_contain_text("6 steps of the base and 4 steps of the new trace")
     page.get_by_role("button", name="Off").click()
     expect(page.get_by_role("button", name="Compare with…")).to_be_visible()
     expect(page.locator(".basis")).to_have_count(0)
