@@ -14,7 +14,7 @@ const rank = (changes: Partial<RankStatus> = {}): RankStatus => ({
   news: [],
   ...changes,
 });
-const job = (ranks: RankStatus[], why_deaf = ""): Job => ({ run: "job", why_deaf, ranks });
+const job = (ranks: RankStatus[], unavailable_reason = ""): Job => ({ run: "job", unavailable_reason, ranks });
 const plan = (id: string, first = 50, steps = 3) => ({ first, request: { id, steps, ranks: null } });
 const planned = (changes: Partial<RankStatus> = {}) => rank({ news: [["plan", plan("mine"), 20]], ...changes });
 const listed = (...workers: string[]): Run => ({

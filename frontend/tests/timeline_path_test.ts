@@ -34,13 +34,13 @@ const segment = (from_ns: number, to_ns: number, track?: number, lane = 0): Path
     : { slice: 0, name: "", category: "", track, lane, start_ns: from_ns, dur_ns: to_ns - from_ns },
 });
 
-Deno.test("a path's bars are as long as its stretches, and waits are lines between bars", () => {
+Deno.test("a path's bars are as long as its segments, and waits are lines between bars", () => {
   const bars = barsOf(geometry, source, [segment(0, 100, 1), segment(100, 110), segment(110, 400, 0)]);
   same(bars.map(({ left, right }) => [left, right]), [[0, 100], [110, 400]]);
   same(linksOf(bars).map(([from, to]) => [from.right, to.left]), [[100, 110]]);
 });
 
-Deno.test("stretches side by side on one lane are one bar, what is far out of sight is none", () => {
+Deno.test("segments side by side on one lane are one bar, what is far out of sight is none", () => {
   const far = segment(9000, 9100, 1);
   same(barsOf(geometry, source, [segment(0, 10, 1), segment(10, 20, 1), far]).map(({ right }) => right), [20]);
 });

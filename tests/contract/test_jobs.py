@@ -33,7 +33,7 @@ def test_a_job_s_status_is_told_in_words_and_as_json(kinetoscope, tmp_path):
     assert "1 of 2 ranks haven't reported." in out
     assert out.endswith("It accepts requests.\n")
     status, out, _ = kinetoscope("status", str(tmp_path), "--format", "json")
-    assert (json.loads(out)["ranks"][0]["completed"], json.loads(out)["why_deaf"]) == (7, "")
+    assert (json.loads(out)["ranks"][0]["completed"], json.loads(out)["unavailable_reason"]) == (7, "")
 
 
 def test_a_window_that_was_left_out_is_named_with_the_reason(kinetoscope, tmp_path):
@@ -97,7 +97,7 @@ def test_what_can_not_be_asked_is_said(kinetoscope, tmp_path, arguments, words):
     assert words in err
 
 
-def test_nobody_listens_where_nobody_records_or_all_are_gone(kinetoscope, tmp_path):
+def test_not_listening_where_nobody_records_or_all_are_gone(kinetoscope, tmp_path):
     status, _, err = kinetoscope("trigger", str(tmp_path))
     assert status == 1
     assert "No Tracer has recorded into" in err

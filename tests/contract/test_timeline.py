@@ -89,13 +89,13 @@ def test_an_area_is_a_table(asked, meta):
     assert asked("timeline/area", from_ns="-5", to_ns="10", tracks="")["data"]["name"] == []
 
 
-def test_a_critical_path_is_told_stretch_by_stretch(asked, meta):
+def test_a_critical_path_comes_piece_by_piece(asked, meta):
     path = asked("timeline/path", from_ns="0", to_ns=str(meta["window"][1]))
-    ends = [(one["from_ns"], one["to_ns"]) for one in path["stretches"]]
+    ends = [(one["from_ns"], one["to_ns"]) for one in path["pieces"]]
     assert path["state"] == "ready"
     assert ends == sorted(ends)
     assert sum(end - start for start, end in ends) == sum(s["end_ns"] - s["start_ns"] for s in meta["steps"])
-    assert {"from_ns", "to_ns", "part", "reason", "slice", "count"} == set(path["stretches"][0])
+    assert {"from_ns", "to_ns", "part", "reason", "slice", "count"} == set(path["pieces"][0])
 
 
 def test_what_of_the_path_across_ranks_lies_on_each_worker_adds_up_to_the_steps_of_the_last_one(server):
@@ -106,14 +106,14 @@ def test_what_of_the_path_across_ranks_lies_on_each_worker_adds_up_to_the_steps_
         window = {"stamp": meta["stamp"], "from_ns": "-1000000000", "to_ns": str(meta["window"][1])}
         main = {"main_worker": "rank0", "main_span": "1"}
         path = server.settled("timeline/path_across_ranks", **query, **window, **main).json
-        told += sum(one["to_ns"] - one["from_ns"] for one in path["stretches"])
-        numbers += [number for one in path["stretches"] for number in range(one["first"], one["last"] + 1)]
+        told += sum(one["to_ns"] - one["from_ns"] for one in path["pieces"])
+        numbers += [number for one in path["pieces"] for number in range(one["first"], one["last"] + 1)]
         steps.append([step["end_ns"] - step["start_ns"] for step in meta["steps"]])
         shares = server.settled("timeline/path_shares", **query, **window).json
         assert shares["notes"] == []
         assert shares["shares"][0]["worker"] == "rank1"
         keys = {"from_ns", "to_ns", "part", "reason", "slice", "count", "step", "first", "last", "since", "until"}
-        assert keys == set(path["stretches"][0])
+        assert keys == set(path["pieces"][0])
     assert set(numbers) == set(range(max(numbers) + 1))
     assert told in {a + b for a in next(zip(*steps, strict=True)) for b in list(zip(*steps, strict=True))[1]}
 

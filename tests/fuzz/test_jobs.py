@@ -113,7 +113,7 @@ class Folder:
         """Everything that is asked about jobs has an answer, and of the good one a true one."""
         os.utime(self.logdir / "good" / WORK / "rank0.jsonl")  # as a job does that is alive
         jobs = answer_of(self.capture.get("/capture"))["jobs"]
-        assert "good" in [job["run"] for job in jobs if not job["why_deaf"]]
+        assert "good" in [job["run"] for job in jobs if not job["unavailable_reason"]]
         assert {job["run"] for job in jobs} == {"good", "bad"}
         for job in jobs:
             check_job(job)
@@ -212,7 +212,7 @@ def test_what_is_no_file_is_named_and_never_waited_for(folder, kind, which, monk
     bad = folder.check_jobs()
     if which == "journal" and kind != "nothing":
         assert bad["unreadable"] == ["rank0.jsonl"]
-        assert "damaged: .work/rank0.jsonl" in bad["why_deaf"]
+        assert "damaged: .work/rank0.jsonl" in bad["unavailable_reason"]
 
 
 @pytest.mark.parametrize("group", range(GROUPS))

@@ -302,10 +302,10 @@ def run_questions(trace: Trace, others: list[Any], numbers: Random) -> Iterator[
 def _across(trace: Trace, ranks: Ranks, member: int) -> None:
     if RUN_VIEWS["path_across_ranks"].is_missing(ranks):
         return
-    stretches = PathSegments.of(ranks)
+    path_segments = PathSegments.of(ranks)
     drawn = timeline(trace)
-    fail_if_unsound([stretches.shares(member, *drawn.window), stretches.notes])
-    path = CrossRankPieces.of(trace, drawn, stretches, member)
+    fail_if_unsound([path_segments.shares(member, *drawn.window), path_segments.notes])
+    path = CrossRankPieces.of(trace, drawn, path_segments, member)
     fail_if_unsound(path.within(drawn, *drawn.window, 100))
 
 

@@ -183,7 +183,7 @@ export interface CrossRankSegment extends PathSegment {
 export interface Path<Piece = PathSegment> {
   state: "ready";
   /** In order of time. */
-  stretches: Piece[];
+  pieces: Piece[];
 }
 export type PathAnswer<Piece = PathSegment> = Loading | Failed | Path<Piece>;
 

@@ -107,10 +107,10 @@ function Form({ jobs, token, refusal, sent }: Jobs & { sent: Signal<SentRequest 
       <Choice
         title="Job"
         value={chosen.value}
-        options={jobs.map(({ run, why_deaf }) => [run, why_deaf ? `${run} (not listening)` : run])}
+        options={jobs.map(({ run, unavailable_reason }) => [run, unavailable_reason ? `${run} (not listening)` : run])}
         onPick={(run) => (chosen.value = run)}
       />
-      {job && <p class={job.why_deaf ? "problem" : "quiet"}>{jobText(job)}</p>}
+      {job && <p class={job.unavailable_reason ? "problem" : "quiet"}>{jobText(job)}</p>}
       <div class="numbers">
         <Count title="Steps" value={steps} least={1} />
         <Count title="Warm-up steps before" value={warmup} least={0} />
@@ -130,7 +130,7 @@ function Form({ jobs, token, refusal, sent }: Jobs & { sent: Signal<SentRequest 
         ))}
       </fieldset>
       {(refusal || problem.value) && <p class="problem" role="alert">{refusal || problem.value}</p>}
-      <button type="submit" disabled={!token || !job || !!job.why_deaf || isSending.value}>Record</button>
+      <button type="submit" disabled={!token || !job || !!job.unavailable_reason || isSending.value}>Record</button>
     </form>
   );
 }

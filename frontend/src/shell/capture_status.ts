@@ -19,7 +19,7 @@ export interface RankStatus {
 export interface Job {
   run: string;
   /** Why it takes no request; empty if it does. */
-  why_deaf: string;
+  unavailable_reason: string;
   ranks: RankStatus[];
 }
 export interface Jobs {
@@ -81,7 +81,7 @@ export async function requestRecording(
 }
 
 /** The progress of a job. */
-export function jobText({ ranks, why_deaf }: Job): string {
+export function jobText({ ranks, unavailable_reason }: Job): string {
   const size = Math.max(0, ...ranks.map(({ world_size }) => world_size));
   const completed = Math.max(...ranks.map(({ completed }) => completed ?? -1));
   const step = ranks.find(({ step_s }) => step_s !== null)?.step_s;
@@ -91,7 +91,7 @@ export function jobText({ ranks, why_deaf }: Job): string {
     step !== undefined && step !== null && `${quantity(Math.round(step * 1e9), "duration")} a step`,
   ];
   const progress = ranks.length ? `${parts.filter(Boolean).join(", ")}. ` : "";
-  return why_deaf ? `${progress}It accepts no requests: ${why_deaf}.` : progress.trim();
+  return unavailable_reason ? `${progress}It accepts no requests: ${unavailable_reason}.` : progress.trim();
 }
 
 const planOf = (job: Job, request: string): Plan | undefined =>
@@ -107,7 +107,7 @@ export function outcomeOf(job: Job, request: string, lastNs: number, listed: Run
     if (refused) return { phase: "failed", text: `The job refused the request: ${refused[1]}` };
     const other = job.ranks.flatMap((rank) => since(rank, "plan"))[0];
     if (other) return { phase: "failed", text: "Another request came first; its recording covers this one too." };
-    if (job.why_deaf) return { phase: "failed", text: `No job took the request: ${job.why_deaf}.` };
+    if (job.unavailable_reason) return { phase: "failed", text: `No job took the request: ${job.unavailable_reason}.` };
     return { phase: "requested", text: "Requested. The job checks once a second." };
   }
   const end = plan.first + plan.request.steps;
@@ -126,7 +126,7 @@ export function outcomeOf(job: Job, request: string, lastNs: number, listed: Run
   const steps = plan.request.steps === 1 ? `Step ${first}` : `Steps ${first} to ${last}`;
   const completed = Math.max(0, ...recording.map(({ completed }) => completed ?? 0));
   if (completed >= end) return { phase: "recording", text: `${steps} are recorded and being saved.` };
-  if (job.why_deaf) return { phase: "failed", text: `The job ended before: ${job.why_deaf}.` };
+  if (job.unavailable_reason) return { phase: "failed", text: `The job ended before: ${job.unavailable_reason}.` };
   if (recording.some(({ is_recording }) => is_recording)) {
     return { phase: "recording", text: `${steps}: recording now.` };
   }

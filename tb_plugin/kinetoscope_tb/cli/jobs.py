@@ -79,7 +79,11 @@ def status(run: Path, form: str) -> None:
     reported, size = len(job.ranks), max((rank.world_size for rank in job.ranks), default=0)
     if reported < size:
         click.echo(f"{size - reported} of {size} ranks haven't reported.")
-    click.echo(visible(f"It accepts no requests: {job.why_deaf}.") if job.why_deaf else "It accepts requests.")
+    click.echo(
+        visible(f"It accepts no requests: {job.unavailable_reason}.")
+        if job.unavailable_reason
+        else "It accepts requests."
+    )
     if any(rank.state == "dead" for rank in job.ranks):
         click.echo(visible(f"To recover traces: {recover_command(job.folder)}"))
 
@@ -178,7 +182,7 @@ def _wait(run: Path, request: str, deadline: float) -> None:
                 for file in files:
                     click.echo(visible(str(file)))
                 return
-        if job.why_deaf:
-            raise KinetoscopeError(f"The job no longer accepts requests: {job.why_deaf}.")
+        if job.unavailable_reason:
+            raise KinetoscopeError(f"The job no longer accepts requests: {job.unavailable_reason}.")
         time.sleep(0.5)
     raise KinetoscopeError("The traces didn't arrive in time.")

@@ -50,7 +50,7 @@ def _of_members(ranks: Ranks) -> Iterator[Diagnostic]:
     without_rank = [i for i, summary in ranks.readable if summary.facts.get("rank") is None]
     if without_rank and len(ranks.members) > 1:
         yield Diagnostic(
-            "rank_untold",
+            "rank_unknown",
             len(without_rank),
             "Traces have no rank, so it comes from the worker's name, or its place in the list. Start the profiler "
             "after torch.distributed.init_process_group.",

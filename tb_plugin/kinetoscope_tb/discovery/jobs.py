@@ -31,7 +31,7 @@ _DEEPEST = 20  # levels of nested lists and objects; a plan has three
 _GONE = object()
 
 
-class NobodyListens(RequestError):
+class NotListening(RequestError):
     """A request for a job that can't take it."""
 
     status = 409
@@ -54,7 +54,7 @@ class Job:
     unreadable: tuple[str, ...] = ()
 
     @property
-    def why_deaf(self) -> str:
+    def unavailable_reason(self) -> str:
         """Why it takes no request; empty if it does."""
         if any(rank.listens and rank.state == "running" for rank in self.ranks):
             return ""
@@ -79,7 +79,12 @@ class Job:
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
         ranks = [rank.to_json() for rank in self.ranks]
-        return {"run": self.run, "why_deaf": self.why_deaf, "ranks": ranks, "unreadable": list(self.unreadable)}
+        return {
+            "run": self.run,
+            "unavailable_reason": self.unavailable_reason,
+            "ranks": ranks,
+            "unreadable": list(self.unreadable),
+        }
 
 
 def job_in(folder: Path) -> Job:
@@ -126,7 +131,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
 def jobs(logdirs: Sequence[Logdir]) -> list[Job]:
     """Return the jobs under the logdirs, those that accept requests first, then by name; at most 500."""
     unsorted = [_job(folder, run) for run, folder in run_folders(logdirs)]
-    return sorted(unsorted, key=lambda job: (bool(job.why_deaf), job.run))
+    return sorted(unsorted, key=lambda job: (bool(job.unavailable_reason), job.run))
 
 
 def has_job(logdirs: Sequence[Logdir]) -> bool:
@@ -157,15 +162,15 @@ def ask(job: Job, value: object, reason: str) -> Request:
 
     Raises:
         BadParameter: The request isn't valid.
-        NobodyListens: The job doesn't take requests.
+        NotListening: The job doesn't take requests.
         KinetoscopeError: Its folder can't be written.
     """
     try:
         request = request_from_json({**value, "reason": reason} if isinstance(value, dict) else value)
     except UsageError as error:
         raise BadParameter(str(error)) from error
-    if job.why_deaf:
-        raise NobodyListens(f"Run {job.run!r} accepts no requests: {job.why_deaf}.")
+    if job.unavailable_reason:
+        raise NotListening(f"Run {job.run!r} accepts no requests: {job.unavailable_reason}.")
     try:
         write_request(job.folder, request)
     except OSError as error:

@@ -53,7 +53,7 @@ def _path_within(
     from ..critical_path import Explanation
 
     path = engine.about(file, name, make, *arguments, most=1, shares=Explanation.of)
-    return {"state": "ready", "stretches": path.within(engine.timeline(file), *window, BUCKETS)}
+    return {"state": "ready", "pieces": path.within(engine.timeline(file), *window, BUCKETS)}
 
 
 def _across_ranks(engine: Engine, request: Request) -> object:

@@ -1,4 +1,4 @@
-"""The critical path on the timeline: each stretch with the slice that it runs in."""
+"""The critical path on the timeline: each segment with the slice that it runs in."""
 
 import json
 
@@ -29,7 +29,7 @@ def told(drawn, *window, buckets=1000):
     return [(s["part"], s["from_ns"], s["to_ns"], s["slice"] and s["slice"]["name"], s["count"]) for s in said]
 
 
-def test_stretches_come_in_order_with_their_slices_and_waits_without(drawn):
+def test_segments_come_in_order_with_their_slices_and_waits_without(drawn):
     assert told(drawn, 0, 300) == [
         ("between operators", 0, 10, "ProfilerStep#1", 1),
         ("operator", 10, 20, "aten::mm", 1),
@@ -39,7 +39,7 @@ def test_stretches_come_in_order_with_their_slices_and_waits_without(drawn):
     ]
 
 
-def test_only_stretches_that_reach_into_the_range_are_told(drawn):
+def test_only_segments_that_reach_into_the_range_are_listed(drawn):
     assert [part for part, *_ in told(drawn, 10, 21)] == ["operator", "runtime call"]
     assert told(drawn, 300, 400) == []
 

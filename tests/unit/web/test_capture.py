@@ -57,7 +57,7 @@ def ask(client, body, headers=OURS, kind="application/json"):
 
 def test_jobs_are_listed_with_what_they_do_and_why_they_do_not_listen(logdir):
     answer = client(Logdir(str(logdir))).get("/capture").json
-    told = {job["run"]: job["why_deaf"] for job in answer["jobs"]}
+    told = {job["run"]: job["unavailable_reason"] for job in answer["jobs"]}
     assert next(iter(told)) == "team/job"
     assert told.pop("team/job") == ""
     assert told.pop("over") == "it has ended (end)"
@@ -224,7 +224,7 @@ def test_no_name_leads_out_of_the_logdir_or_to_what_is_no_job(logdir, run):
 @pytest.mark.parametrize("run", ["over", "deaf", "killed"])
 def test_a_job_that_does_not_listen_is_not_asked(logdir, run):
     answer = ask(client(Logdir(str(logdir))), {"run": run})
-    assert (answer.status_code, answer.json["code"]) == (409, "nobody_listens")
+    assert (answer.status_code, answer.json["code"]) == (409, "not_listening")
     assert take_request(logdir / run) is None
 
 

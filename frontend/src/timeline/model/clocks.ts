@@ -10,7 +10,7 @@ import type { Meta } from "../../api/timeline_types.ts";
 export interface Clock {
   ahead_ns: number;
   error_ns: number | null;
-  told_by: string;
+  source: string;
 }
 export type Clocks = Record<string, Clock>;
 
@@ -20,12 +20,12 @@ export const MOST_WORKERS = 64;
 /** The clocks in an answer of the view `clocks`. */
 export function clocksIn(answer: ViewAnswer): Clocks {
   if (answer.state !== "ready") return {};
-  const { worker, ahead_ns, error_ns, told_by } = answer.data;
+  const { worker, ahead_ns, error_ns, source } = answer.data;
   return Object.fromEntries(
     (worker ?? []).map((name, i) => [String(name), {
       ahead_ns: Number(ahead_ns![i]),
       error_ns: error_ns![i] as number | null,
-      told_by: String(told_by![i]),
+      source: String(source![i]),
     }]),
   );
 }
@@ -44,6 +44,6 @@ export function clockText(meta: Meta, clock: Clock | undefined): { text: string;
     return meta.clock_error_ns ? { text: "clock measured to", error_ns: meta.clock_error_ns } : null;
   }
   if (!clock) return null;
-  if (clock.told_by === "collectives") return { text: "clock inferred from collectives to", error_ns: clock.error_ns };
-  return clock.told_by === "wall clock" ? { text: "by its wall clock, not compared", error_ns: null } : null;
+  if (clock.source === "collectives") return { text: "clock inferred from collectives to", error_ns: clock.error_ns };
+  return clock.source === "wall clock" ? { text: "by its wall clock, not compared", error_ns: null } : null;
 }

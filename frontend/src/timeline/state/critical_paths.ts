@@ -77,7 +77,7 @@ export const paths = computed((): Record<string, (PathSegment | CrossRankSegment
   const shown = pathKind.value === "none" ? [] : sources.value;
   return Object.fromEntries(shown.map(({ id }) => {
     const answer = answers.answers.value[nameOf(id)];
-    return [id, answer?.state === "ready" ? answer.stretches : answer?.state === "failed" ? [] : null];
+    return [id, answer?.state === "ready" ? answer.pieces : answer?.state === "failed" ? [] : null];
   }));
 });
 

@@ -22,7 +22,7 @@ class Clocks(Table):
     worker = Column(TEXT, "The worker's name.")
     rank = Column(ID, "Its global rank.")
     host = Column(TEXT, "Host name; missing if unknown.")
-    told_by = Column(
+    source = Column(
         TEXT,
         "Source of the offset. `measurement`: by the recorder, while the job ran; `collectives`: from their ends; "
         "`reference`: the offsets are relative to it; `wall clock`: nothing connects it to the others, or it shares "
@@ -50,12 +50,11 @@ def clocks(ranks: Ranks) -> pl.DataFrame:
     first = origin[0] if origin else 0
     rows = named.with_columns(
         ahead_ns=pl.col("origin_ns") - first - pl.col("shift_ns"),
-        told_by=pl.col("source"),
         drift=-pl.col("drift") * 1e9,
         error_ns=pl.col("error_ns").round(),
         residual_ns=pl.col("residual_ns").round(),
         differs_ns=-pl.col("differs_ns"),
-    ).with_columns(error_ns=pl.when(pl.col("told_by").is_in([MEASURED, COLLECTIVES])).then("error_ns"))
+    ).with_columns(error_ns=pl.when(pl.col("source").is_in([MEASURED, COLLECTIVES])).then("error_ns"))
     rows = rows.with_columns(pl.when(pl.col("drift") != 0).then("drift")).sort("rank", "worker")
     return Clocks.of(rows.select(Clocks.schema().names()).cast(Clocks.schema()))
 
