@@ -79,4 +79,5 @@ $(VENV)/demo.installed: $(SOURCES) | $(BIN)/python
 
 $(VENV)/develop.installed: $(SOURCES) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,test,lint]'
+	@$(BIN)/kinetoscope report samples/gloo_2ranks $(VENV)/report.html  # compiles most of what numba compiles, once
 	@touch $@ $(VENV)/demo.installed

@@ -307,6 +307,7 @@ def test_every_view_answers_or_says_what_to_record(odd, subtests):
             assert_answers(view, odd)
 
 
+@pytest.mark.slow
 def test_a_parameter_of_any_value_chooses_rows(odd, subtests):
     for view in VIEWS.values():
         if view.parameters and not view.is_missing(odd):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import polars as pl
+import pytest
 
 from kinetoscope_tb.distributed import FRAMES, Member, Ranks, Summary
 from kinetoscope_tb.distributed.imbalance.links import SLOW, links
@@ -47,6 +48,7 @@ def test_groups_that_lie_otherwise_are_not_compared():
     assert links(run).height == 8
 
 
+@pytest.mark.slow
 def test_noise_alone_names_a_link_in_less_than_one_run_of_twenty():
     named = 0
     for seed in range(80):

@@ -93,6 +93,7 @@ def test_what_is_less_than_two_in_a_hundred_is_no_straggler():
     assert named(judged(ranks=8, steps=50, noise=0.0001, late={(1, None): 200_000})) == []
 
 
+@pytest.mark.slow
 def test_noise_alone_names_somebody_in_less_than_one_run_of_twenty():
     runs = [{"ranks": 2, "steps": 4}, {"ranks": 4, "steps": 6}, {"ranks": 16, "steps": 5}]
     alarms = [
