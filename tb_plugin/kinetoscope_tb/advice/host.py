@@ -187,15 +187,15 @@ def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
 
 def unexplained_idle(facts: Facts) -> Iterator[Advice]:
     """Idle time of devices that the recording doesn't explain: named with its size, and with what is known of it."""
+    shares = {cause: facts.idle.get(cause, 0.0) for cause in ("blocked copy", "unexplained", "not shown")}
+    share, first = sum(shares.values()), max(shares, key=lambda cause: shares[cause])
+    if share < _HOST_BOUND or facts.is_worth(facts.capturing):
+        return
     reasons = {
         "blocked copy": f"work was queued, and the host in `{facts.blocking_call}`, which may wait for {facts.device}",
         "unexplained": "work was queued, and waited for nothing that was recorded",
         "not shown": "work from before the recording, or work whose launch isn't in it, may have run",
     }
-    shares = {cause: facts.idle.get(cause, 0.0) for cause in reasons}
-    share, first = sum(shares.values()), max(shares, key=lambda cause: shares[cause])
-    if not facts.has_device or share < _HOST_BOUND or facts.is_worth(facts.capturing):
-        return
     causes = [cause for cause in sorted(shares, key=lambda c: -shares[c]) if shares[cause] >= _MENTIONED * share]
     evidence = "; ".join(f"for {text.percent(shares[cause])} {reasons[cause]}" for cause in causes)
     is_busy = "are" if facts.waits == "wait" else "is"

@@ -99,9 +99,9 @@ def askers(trace: Trace) -> NDArray[np.int32]:
     is_op = (host["kind"] == "operator").to_numpy()
     allocates = map_categories(host["name"], lambda name: name.startswith(_ALLOCATORS)).astype(bool)
     above = gather(nearest(is_op, parent), parent)
-    asking = nearest(is_op & ~allocates, parent)
+    requesting = nearest(is_op & ~allocates, parent)
     alone: NDArray[np.int32] = nearest(is_op & (above < 0), parent)
-    return np.where(asking >= 0, asking, alone)
+    return np.where(requesting >= 0, requesting, alone)
 
 
 @compiled

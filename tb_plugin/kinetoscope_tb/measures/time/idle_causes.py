@@ -149,8 +149,8 @@ def _parts(trace: Trace, whole: WholeGaps) -> tuple[_Pieces, NDArray[np.uint8]]:
     every = _Pieces(np.arange(whole.begin.size), whole.begin, whole.end)
     not_shown, recorded = every.where(hidden), every.where(~hidden)
     empty = recorded._replace(end=queued[recorded.gap])
-    unanswered, late = _while_all_wait(trace, whole, empty)
-    causes = [(not_shown, _NOT_SHOWN), (unanswered, _NOT_SHOWN), (late, _LATE)]
+    waiting, late = _while_all_wait(trace, whole, empty)
+    causes = [(not_shown, _NOT_SHOWN), (waiting, _NOT_SHOWN), (late, _LATE)]
     causes += _while_queued(trace, launches, whole, (queued, answered), recorded)
     parts = [(pieces.where(pieces.end > pieces.start), cause) for pieces, cause in causes]
     number = np.concatenate([np.full(pieces.gap.size, cause, np.uint8) for pieces, cause in parts])

@@ -33,7 +33,7 @@ class Copies(Table):
     source = Column(
         TEXT, "Memory that is read, according to its name: Pageable, Pinned, Device, Managed, Array, Unknown."
     )
-    target = Column(TEXT, "Memory that is written, likewise.")
+    target = Column(TEXT, "Memory that is written, according to the same name.")
     is_pageable = Column(
         BOOL, "Whether unpinned host memory took part, so that the driver copies twice; missing if unknown."
     )

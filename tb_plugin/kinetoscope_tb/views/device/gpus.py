@@ -62,8 +62,8 @@ class Gpus(Table):
         FLOP_RATE,
         f"Peak in bf16, or in fp16 without bf16 (table of devices, version {TABLE_VERSION}).",
     )
-    peak_fp32_flop_per_s = Column(FLOP_RATE, "Peak in fp32 without tensor cores, likewise.")
-    peak_bytes_per_s = Column(BYTE_RATE, "Peak memory bandwidth, likewise.")
+    peak_fp32_flop_per_s = Column(FLOP_RATE, "Peak in fp32 without tensor cores (same table).")
+    peak_bytes_per_s = Column(BYTE_RATE, "Peak memory bandwidth (same table).")
 
 
 def gpus(trace: Trace) -> pl.DataFrame:

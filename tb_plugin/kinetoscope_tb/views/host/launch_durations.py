@@ -28,7 +28,7 @@ class LaunchDurations(Table):
     to_ns = Column(DURATION, "Durations in this bin are shorter than this.", adds_up=False)
     launching_calls = Column(COUNT, "Calls that launched recorded device work, by their own duration.")
     launch_delays = Column(COUNT, "The same calls by the time from their end to the start of their work, at least 0.")
-    empty_queue_delays = Column(COUNT, "Of these, those after which the stream had no other work, likewise.")
+    empty_queue_delays = Column(COUNT, "The same delays of those calls at which the stream had no other work.")
     device_times = Column(COUNT, "The same calls by the total duration of the work that they launched.")
 
 
