@@ -114,7 +114,7 @@ function Worth({ advice: { rule, saving, share, confidence } }: { advice: Advice
   );
 }
 
-/** All advice with actions, the largest saving first; the first one's sentence is in the verdict. */
+/** All advice with actions, the largest part of the step first; the first one's sentence is in the verdict. */
 export function AdviceList({ data }: { data: Table }) {
   return (
     <ul class="advice">

@@ -134,7 +134,7 @@ export function Overview() {
                 <AverageStep data={table.data} whole={unit.isWhole ? "Recording" : "Step"} />
               </Card>
             </div>
-            <Card title="What to do" note="largest saving first; savings are upper bounds and may overlap">
+            <Card title="What to do" note="largest first; savings are upper bounds and may overlap">
               <AnswerView shown={advice} title="Advice">{(table) => <AdviceList data={table} />}</AnswerView>
             </Card>
             <Provenance />

@@ -1,4 +1,4 @@
-"""Advice: how to make steps shorter, the largest saving first.
+"""Advice: how to make steps shorter, the largest part of the step first.
 
 The rules are in `advice`. A saving is an upper bound: the cause may hide another one, and savings of different rows
 don't add up. "Nothing stands out" is a valid result.
@@ -16,7 +16,7 @@ from ...view import Reference, View
 
 
 class Advice(Table):
-    """What to do, largest saving first; the last row, `nothing_to_fix`, lists what is fine and what is unknown."""
+    """What to do, the largest part of the step first; the last row, `nothing_to_fix`, lists what is fine or unknown."""
 
     key, weight = ("rule",), "saving_ns"
 
