@@ -119,7 +119,7 @@ def test_everything_goes_by_keyboard(app: App, clipboard: Callable[[], str]):
     app.settle()
     page.keyboard.press("j")
     page.keyboard.press("j")
-    expect(page.locator("tr.row[aria-selected=true]")).to_contain_text("sgemm")
+    expect(page.locator("tr.row[aria-selected=true]")).to_contain_text("GEMM cuBLAS")
     page.keyboard.press("k")
     page.keyboard.press("Enter")
     expect(page.locator("td.detail")).to_contain_text("300.0 µs")

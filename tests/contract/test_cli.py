@@ -98,7 +98,12 @@ def test_text_names_one_unit_per_column(kinetoscope, trace):
     header, row = out.splitlines()[:2]
     assert "total (µs)" in header
     assert "600.0" in row
-    assert "ampere_sgemm_128x64_tn" in row
+    assert "GEMM cuBLAS ampere 128x64 fp32" in row
+
+
+def test_files_have_the_full_names_of_kernels(kinetoscope, trace):
+    for form in ("csv", "json"):
+        assert "ampere_sgemm_128x64_tn" in kinetoscope("view", "kernels", trace, "--format", form)[1]
 
 
 def test_views_lists_the_catalogue(kinetoscope):

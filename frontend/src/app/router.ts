@@ -15,6 +15,7 @@ import {
 } from "../api/types.ts";
 import { type Address, isInFront, onAddressChange, onReload, readAddress, writeAddress } from "./host.ts";
 import { type ApiRequest, attempt, resources, retryFailed } from "./resource.ts";
+import { addKernelLabels } from "../format/kernel_labels.ts";
 import { shorten, type Value } from "../format/numbers.ts";
 import { pageView } from "../api/pictures.ts";
 
@@ -209,8 +210,10 @@ export function spanLabel(run: string, worker: string, { name, label }: Span): s
   return steps ? `${label === name ? shorten(label, 8) : label} · ${steps}` : label;
 }
 
-function rememberSteps(answer: TraceState, { query: { run, worker, span } }: ApiRequest) {
-  if (answer.state !== "ready" || !answer.steps.length) return;
+function remember(answer: TraceState, { query: { run, worker, span } }: ApiRequest) {
+  if (answer.state !== "ready") return;
+  addKernelLabels(answer.labels);
+  if (!answer.steps.length) return;
   const [first, last] = [answer.steps[0]!, answer.steps.at(-1)!];
   if (!/^\d+$/.test(first)) return; // without steps there is one row for the whole, called "all"
   const steps = first === last ? `step ${first}` : `steps ${first}–${last}`;
@@ -224,7 +227,7 @@ const traceStates = resources<TraceState>(() => {
   const { run, worker, span } = trace.value;
   const request = { route: "state", query: { run, worker, span }, version: String(attempt.value) };
   return { [traceKey.value]: span && isTraceView.value ? request : null };
-}, { onAnswer: rememberSteps });
+}, { onAnswer: remember });
 
 /** The state of the selected trace; null before the first answer. */
 export const traceState = computed((): TraceState | null => traceStates.answers.value[traceKey.value] ?? null);

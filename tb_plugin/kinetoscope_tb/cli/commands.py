@@ -235,19 +235,23 @@ def _show(
 ) -> None:
     from ..discovery import list_path
     from ..engine import compute, merge_run_notes
+    from ..measures.calls.kernel_names import labels_of_kernels
 
     arguments = view.arguments({name: value for name, value in parameters.items() if value is not None})
     listing, names = list_path(path), {"run": run, "worker": worker, "span": span}
     if view.scope == "recording":
         file = chosen(listing, names)
         with opened(file) as trace:
-            _print_answer(view, merge_run_notes(view, compute(view, trace, arguments), file), form)
+            result = merge_run_notes(view, compute(view, trace, arguments), file)
+            _print_answer(view, result, form, labels_of_kernels(trace))
     else:
         ranks = side_by_side(listing, chosen(listing, names, levels=("run", "span")), view.scope)
         _print_answer(view, compute(view, ranks, arguments), form)
 
 
-def _print_answer(view: View, result: Any, form: str) -> None:  # pl.DataFrame | Missing, unimported
+def _print_answer(
+    view: View, result: Any, form: str, labels: Mapping[str, str] | None = None
+) -> None:  # pl.DataFrame | Missing, unimported
     from ..engine import Missing
     from ..web import encode
     from .text_table import print_table, text_columns
@@ -259,7 +263,7 @@ def _print_answer(view: View, result: Any, form: str) -> None:  # pl.DataFrame |
     elif form == "csv":
         click.echo(encode.csv(result), nl=False)
     else:
-        print_table(text_columns(view.table.columns, result))
+        print_table(text_columns(view.table.columns, result, labels))
 
 
 for command in (cache, check, compare, event, export, index, merge, publish, recover, report, status, trigger):

@@ -47,6 +47,7 @@ def _options() -> list[click.Parameter]:
 def _compare(base: str, new: str | None, view_id: str, form: str, ignore_noise: bool, **options: Any) -> None:
     from ..compare import parse_rule
     from ..discovery import list_path
+    from ..measures.calls.kernel_names import labels_of_kernels
     from ..views import VIEWS
 
     if view_id not in VIEWS:
@@ -61,7 +62,7 @@ def _compare(base: str, new: str | None, view_id: str, form: str, ignore_noise: 
             names = {n: options[f"{side}_{n}"] or options[n] for n in ("run", "worker", "span")}
             sides.append(both.enter_context(opened(chosen(list_path(path), names, f"{side}-"))))
         verdicts = _verdicts(rules, VIEWS, sides, ignores_noise=ignore_noise)
-        _print(view, _compared(view, sides, arguments, columns), verdicts, form)
+        _print(view, _compared(view, sides, arguments, columns), verdicts, form, labels_of_kernels(*sides))
     if any(not verdict.broken.is_empty() for verdict in verdicts):
         raise click.exceptions.Exit(BROKEN)
 
@@ -96,7 +97,9 @@ def _verdicts(
     return verdicts
 
 
-def _print(view: View, result: Any, verdicts: Sequence[Verdict], form: str) -> None:  # Comparison | Missing
+def _print(
+    view: View, result: Any, verdicts: Sequence[Verdict], form: str, labels: Mapping[str, str]
+) -> None:  # Comparison | Missing
     from ..engine import Missing
     from ..web import encode
     from .text_table import print_table, visible
@@ -111,18 +114,18 @@ def _print(view: View, result: Any, verdicts: Sequence[Verdict], form: str) -> N
         click.echo(encode.csv(result.frame), nl=False)
     else:
         click.echo(result.basis.words, err=True)
-        print_table(_columns(result))
+        print_table(_columns(result, labels))
     for verdict in verdicts:
         click.echo("\n".join(visible(line) for line in _lines(verdict)), err=True)
 
 
-def _columns(comparison: Comparison) -> list[Any]:
+def _columns(comparison: Comparison, labels: Mapping[str, str]) -> list[Any]:
     """For each compared column: base, new and difference in one unit, the ratio, and whether it is noise."""
     from .text_table import text_column, text_columns
 
     frame, by_name = comparison.frame, {c.name: c for c in comparison.table.columns}
     shown = comparison.frame.columns[: comparison.frame.columns.index("only_in") + 1]
-    texts = text_columns([by_name[name] for name in shown], frame)
+    texts = text_columns([by_name[name] for name in shown], frame, labels)
     for column in comparison.columns:
         parts = [n for n in (f"{p}_{column.name}" for p in ("base", "new", "delta")) if n in by_name]
         others = [value for name in parts for value in frame[name].to_list() if by_name[name].kind.suffix]

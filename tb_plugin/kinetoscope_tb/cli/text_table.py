@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import polars as pl
 
@@ -43,9 +43,18 @@ class TextColumn:
     is_number: bool = False
 
 
-def text_columns(columns: Sequence[Column], frame: pl.DataFrame) -> list[TextColumn]:
-    """The frame's values as readable text."""
-    return [text_column(column.name, column.kind.name, frame[column.name].to_list()) for column in columns]
+def text_columns(
+    columns: Sequence[Column], frame: pl.DataFrame, labels: Mapping[str, str] | None = None
+) -> list[TextColumn]:
+    """The frame's values as readable text; `labels` replace the full names of kernels."""
+    return [
+        text_column(column.name, column.kind.name, _labeled(column, frame[column.name].to_list(), labels or {}))
+        for column in columns
+    ]
+
+
+def _labeled(column: Column, values: list[Any], labels: Mapping[str, str]) -> list[Any]:
+    return [labels.get(value, value) for value in values] if labels and column.kind.name == "text" else values
 
 
 def aligned(columns: Sequence[TextColumn]) -> str:

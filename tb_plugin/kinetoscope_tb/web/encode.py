@@ -62,7 +62,7 @@ def short_stamp(stamp: object) -> str:
 def state(
     trace: Trace, shown: str, views: Mapping[str, View], health: pl.DataFrame | Missing, *, is_alone: bool = True
 ) -> dict[str, Any]:
-    """The state of a loaded trace.
+    """The state of a loaded trace, with the labels of its kernels by their full names.
 
     Args:
         trace: The trace.
@@ -72,6 +72,8 @@ def state(
         is_alone: Whether its run has no other workers. In runs of several, the views of whole runs report what is
             missing.
     """
+    from ..measures.calls.kernel_names import labels_of_kernels
+
     has_nothing = is_alone and not trace.holds("communication")
     return {
         "state": "ready",
@@ -79,6 +81,7 @@ def state(
         "events": trace.meta.events,
         "rank": trace.meta.rank,
         "steps": trace.steps["name"].to_list(),
+        "labels": dict(labels_of_kernels(trace)),
         "missing": {view.id: view.hint for view in views.values() if _lacks(view, trace, has_no_ranks=has_nothing)},
         "findings": {} if isinstance(health, Missing) else dict(health["level"].value_counts().rows()),
     }
