@@ -22,6 +22,7 @@ NO_MASK = "The required gradients weren't recorded; torch 2.1 and later record t
 ODD_SHAPES = "The recorded shapes don't fit the operator."
 _MOST_FLOP = _MOST_BYTES = 2**50  # of one call: beyond it shapes are damage
 _CODE = re.compile(r"[0-9]{1,9}")
+_TUPLE = str.maketrans("()", "[]")  # some writers print lists as tuples
 
 DTYPES = {
     "double": ("fp64", 8),
@@ -33,8 +34,11 @@ DTYPES = {
     "c10::Float8_e4m3fnuz": ("fp8", 1),
     "c10::Float8_e5m2fnuz": ("fp8", 1),
     "signed char": ("int8", 1),
+    "Float": ("fp32", 4),
+    "Half": ("fp16", 2),
+    "BFloat16": ("bf16", 2),
 }
-"""From the trace's type names to number formats and bytes."""
+"""From the trace's type names to number formats and bytes; some writers use c10's names of scalar types."""
 
 _SCALAR_TYPE_BYTES = {5: 2, 6: 4, 7: 8, 15: 2, 23: 1, 24: 1}  # c10::ScalarType of an output: Half, Float, Double …
 
@@ -87,7 +91,7 @@ class Inputs:
         """
         text = self.values[place] if place < len(self.values) else ""
         try:
-            return json.loads(str(text).lower())
+            return json.loads(str(text).lower().translate(_TUPLE))
         except (ValueError, RecursionError):
             raise Unknown(otherwise) from None
 
