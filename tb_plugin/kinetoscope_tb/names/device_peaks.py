@@ -46,6 +46,11 @@ class DevicePeaks:
     largest_memory: int | None = None
     achievable: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def has_tf32(self) -> bool:
+        """Whether its matrix units run floats as TF32; AMD's run them in full precision."""
+        return not re.match(r"MI\d|gfx", self.name)
+
     def roof(self, number_format: str) -> float | None:
         """The highest rate to expect in a format: what the vendor measured, else the peak; None if neither is known."""
         return self.achievable.get(number_format, self.flop_per_s.get(number_format))
@@ -186,7 +191,8 @@ def architecture_peaks(architecture: str) -> DevicePeaks | None:
         rates = [row.flop_per_s[key] for row in rows]
         if min(rates) >= _NEAR * max(rates):
             lowest[key] = min(*rates, *(row.achievable.get(key, max(rates)) for row in rows))
-    return DevicePeaks(architecture, None, min(bandwidths), lowest, "the slowest of its products")
+    fewest = min((row.multiprocessors for row in rows if row.multiprocessors), default=None)
+    return DevicePeaks(architecture, fewest, min(bandwidths), lowest, "the slowest of its products")
 
 
 _IN_NAMES = re.compile(r"(?:gfx|_ISA)(?P<gfx>9[0-9a-f]{2})(?![0-9a-f])|nvjet_(?P<sm>sm1\d\d)_")

@@ -309,3 +309,33 @@ FORMULAS: dict[str, Callable[[Inputs], MatrixWork]] = {
     f"{_SDPA}cudnn_attention_backward": _attention(1, _at(14), backward=True),
 }
 """By operator. Composite operators, such as matmul, einsum and linear, have no formula: the operators they call do."""
+
+_OPERANDS = {
+    **dict.fromkeys(("aten::mm", "aten::bmm", "aten::_int_mm", "aten::_scaled_mm"), 0),
+    **dict.fromkeys(("aten::addmm", "aten::addmm_", "aten::_addmm_activation", "aten::baddbmm", "aten::baddbmm_"), 1),
+}
+
+
+@dataclass(frozen=True)
+class ProductSizes:
+    """A matmul: `batch` products of [m, k] × [k, n]."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+
+
+def product_sizes(name: str, shapes: str | None) -> ProductSizes | None:
+    """The sizes of a matmul of two matrices, or of two batches of them; None if it isn't one, or they don't fit."""
+    if name not in _OPERANDS or shapes is None:
+        return None
+    first = _OPERANDS[name]
+    try:
+        inputs = Inputs(_listed(shapes), (), ())
+        a, b = inputs.shape(first, (2, 3)), inputs.shape(first + 1, (2, 3))
+    except Unknown:
+        return None
+    if len(a) != len(b) or a[-1] != b[-2] or a[:-2] != b[:-2]:
+        return None
+    return ProductSizes(math.prod(a[:-2]), a[-2], b[-1], a[-1])

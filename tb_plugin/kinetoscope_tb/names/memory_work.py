@@ -20,6 +20,8 @@ from .matrix_work import NO_SHAPES, ODD_SHAPES, Shape, Unknown
 
 NO_MODEL = "No model of its work exists."
 NO_TYPE = "The number format of its tensors isn't recorded."
+NO_EXPERTS = "Which experts its tokens chose isn't recorded, so the weights that it reads aren't known."
+_EXPERTS = re.compile(r"(?i)(?:^|[:_.])(?:fused_?)?moe(?:[:_.]|$)|_experts")
 _MOST_BYTES = 2**50  # of one call: beyond it shapes are damage
 
 _POINTWISE = (
@@ -33,7 +35,6 @@ _ROWWISE = (
     r"_softmax|_log_softmax|_safe_softmax|_masked_softmax|_softmax_backward_data|_log_softmax_backward_data"
     r"|native_layer_norm|native_layer_norm_backward|native_group_norm|native_group_norm_backward"
     r"|_?fused_rms_norm|_fused_rms_norm_backward|rms_norm"
-    r"|(?:native|cudnn|miopen)_batch_norm|(?:native|cudnn|miopen)_batch_norm_backward|_batch_norm_impl_index"
     r"|cumsum|masked_scale"
 )
 _COMPARED = r"eq|ne|lt|le|gt|ge|isnan|isinf|isfinite|logical_\w+"
@@ -119,6 +120,14 @@ def _pointwise(inputs: _Inputs, *, is_in_place: bool, written: int | None = None
     return read + _broadcast([inputs.shape(p) for p in places]) * (written or max(map(inputs.element, places)))
 
 
+def _batch_normalized(inputs: _Inputs) -> int:
+    """Two passes over the batch, since its statistics must be known before the first element can be written."""
+    whole = max(math.prod(inputs.shape(place)) for place in inputs.tensors) if inputs.tensors else 0
+    return sum(inputs.bytes(p) for p in inputs.tensors if math.prod(inputs.shape(p)) == whole) + _pointwise(
+        inputs, is_in_place=False
+    )
+
+
 def _copied(inputs: _Inputs) -> int:
     """aten::copy_(to, from): read one tensor, write the other."""
     return inputs.bytes(0) + inputs.bytes(1)
@@ -155,19 +164,37 @@ def _of_lists(written: int) -> Callable[[_Inputs], int]:
     return work
 
 
+def _every_tensor(inputs: _Inputs) -> int:
+    """A kernel whose outputs are among its arguments, as those of servers are: each of them once."""
+    if not inputs.tensors:
+        raise Unknown(NO_SHAPES)
+    return sum(map(inputs.bytes, inputs.tensors))
+
+
+def _inductor(inputs: _Inputs) -> int:
+    """A kernel of TorchInductor: which of its arguments it both reads and writes isn't recorded.
+
+    The largest counts twice, so that the kernel never looks further from its limit than it is.
+    """
+    return _every_tensor(inputs) + max(map(inputs.bytes, inputs.tensors))
+
+
 _MODELS: tuple[tuple[re.Pattern[str], Callable[[_Inputs], int]], ...] = tuple(
-    (re.compile(rf"aten::(?:{names})"), model)
+    (re.compile(names if "::" in names or names.startswith("triton_") else rf"aten::(?:{names})"), model)
     for names, model in (
         (r"copy_", _copied),
         (r"(?:fill|zero)_", lambda inputs: inputs.bytes(0)),
         (rf"(?:{_POINTWISE})_", lambda inputs: _pointwise(inputs, is_in_place=True)),
         (rf"(?:{_COMPARED})", lambda inputs: _pointwise(inputs, is_in_place=False, written=1)),
         (rf"(?:{_POINTWISE}|{_ROWWISE})", lambda inputs: _pointwise(inputs, is_in_place=False)),
+        (r"(?:native|cudnn|miopen)_batch_norm(?:_backward)?", _batch_normalized),
         (rf"(?:{_REDUCED})", lambda inputs: inputs.bytes(0)),
         (r"embedding", _embedded),
         (r"cat", _concatenated),
         (r"_fused_adamw?_", _of_lists(3)),  # parameters, gradients, two moments; all but the gradients are written
         (r"_foreach_\w+_", _of_lists(1)),
+        (r"triton_(?:poi|red|per)_fused_\w+", _inductor),
+        (r"(?:aiter|sgl_kernel|_C)::(?:rms_?norm|(?:silu|gelu|gelu_tanh)_and_mul)", _every_tensor),
     )
 )
 
@@ -186,7 +213,7 @@ def memory_work(name: str, shapes: str | None, types: str | None, kernel: str = 
     """
     model = next((model for pattern, model in _MODELS if pattern.fullmatch(name)), None)
     if model is None:
-        raise Unknown(NO_MODEL)
+        raise Unknown(NO_EXPERTS if _EXPERTS.search(name) else NO_MODEL)
     if shapes is None:
         raise Unknown(NO_SHAPES)
     moved = model(_Inputs(shapes, types, kernel))

@@ -33,6 +33,8 @@ ADAM = (
         ("aten::embedding", [[3, 16], [100]], [BF16, LONG], "", 800 + 2 * (3 + 100) * 16),
         ("aten::cat", [[[8, 4], [8, 2]], []], ["TensorList", "Scalar"], CAT, 2 * 48 * 2),
         ("aten::_fused_adamw_", [[[8], [4]]] * 4 + [[]], ["TensorList"] * 4, ADAM, 7 * 12 * 4),
+        ("sgl_kernel::silu_and_mul", [[8, 4], [8, 8]], [BF16, BF16], "", 2 * (32 + 64)),
+        ("triton_poi_fused_mul_silu_2", [[8, 4], [8, 4], []], [BF16, BF16, "Scalar"], "", 3 * 64),
     ],
 )
 def test_bytes_by_shapes(name, shapes, types, kernel, moved):
@@ -42,7 +44,8 @@ def test_bytes_by_shapes(name, shapes, types, kernel, moved):
 @pytest.mark.parametrize(
     ("name", "shapes", "types", "said"),
     [
-        ("vllm::rocm_aiter_fused_moe", [[16, 4096]], ["BFloat16"], "No model"),
+        ("vllm::rocm_aiter_fused_moe", [[16, 4096]], ["BFloat16"], "experts its tokens chose"),
+        ("custom::op", [[16, 4096]], ["BFloat16"], "No model"),
         ("aten::max_pool2d_with_indices", [[1, 3, 8, 8]], [FLOAT], "No model"),
         ("aten::add", None, None, "Shapes weren't recorded"),
         ("aten::add", [[8]], ["some type"], "number format"),

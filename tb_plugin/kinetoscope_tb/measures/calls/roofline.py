@@ -19,7 +19,6 @@ from ..recording.device_properties import Devices
 
 NO_DEVICE_NAME = "The trace doesn't name the device."
 WHICH_UNIT = "Whether its kernels use tensor cores is unknown from their names, so the applicable peak is unknown."
-_FORMAT_NAMES = {"fp32_matrix": "tf32", "fp64_matrix": "fp64"}
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,8 @@ class Limits:
         reason: Why they are unknown.
         name: As the trace has it, or the architecture in kernel names.
         is_named: Whether the trace names the device.
-        multiprocessors: How many it has, if known.
+        multiprocessors: How many it has, if known; of an architecture, the fewest of any product.
+        compute_capability: As (9, 0), if the trace has it.
     """
 
     peaks: DevicePeaks | None
@@ -39,6 +39,7 @@ class Limits:
     name: str = ""
     is_named: bool = True
     multiprocessors: int | None = None
+    compute_capability: tuple[int, int] | None = None
 
     @classmethod
     def of(cls, trace: Trace) -> dict[int, Limits]:
@@ -56,14 +57,16 @@ def _limits(trace: Trace, index: int, devices: Devices) -> Limits:
         peaks = device_peaks(facts.name, facts.multiprocessors, facts.memory_bytes)
         reason = "" if peaks else f"No peaks of {facts.name} are known."
         count = facts.multiprocessors or (peaks.multiprocessors if peaks else None)
-        return Limits(peaks, reason, facts.name, multiprocessors=count)
+        major, _, minor = (facts.compute_capability or "").partition(".")
+        capability = (int(major), int(minor)) if minor else None
+        return Limits(peaks, reason, facts.name, multiprocessors=count, compute_capability=capability)
     rows = trace.device_events.filter(pl.col("device") == index)
     names = rows["name"].unique().cast(pl.String).drop_nulls()
     found = {architecture for name in names if (architecture := architecture_of(name))}
     shared = architecture_peaks(found.pop()) if len(found) == 1 else None
     if shared is None:
         return Limits(None, NO_DEVICE_NAME, is_named=False)
-    return Limits(shared, name=shared.name, is_named=False)
+    return Limits(shared, name=shared.name, is_named=False, multiprocessors=shared.multiprocessors)
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class Roof:
     Args:
         bytes_per_s: The device's bandwidth.
         flop_per_s: Its rate in the format of the work; None: unknown.
-        number_format: The format, tf32 if floats run on tensor cores; None: that of the inputs.
+        number_format: The format, if it isn't that of the inputs: tf32, if floats run in it.
         bound_by: compute or memory; None: unknown.
         ns: Time of one call at the roof; None: unknown.
         reason: Why anything is unknown.
@@ -104,7 +107,7 @@ def roof(peaks: DevicePeaks, work: MatrixWork, *, uses_tensor_cores: bool, is_un
     rate = peaks.roof(key)
     if rate is None:
         return Roof(peaks.bandwidth, reason=f"No peak of this device in {work.dtype} is known.")
-    number_format = _FORMAT_NAMES.get(key)
+    number_format = "tf32" if key == "fp32_matrix" and peaks.has_tf32 else None
     if work.moved_bytes is None:
         return Roof(peaks.bandwidth, rate, number_format)
     compute_ns, memory_ns = work.flop / rate * 1e9, work.moved_bytes / peaks.bandwidth * 1e9

@@ -36,7 +36,10 @@ class OperatorEfficiency(Table):
 
     name = Column(TEXT, "Name of the operator with the shapes; what matmul or einsum call counts by itself.")
     input_shapes = Column(TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.")
-    dtype = Column(TEXT, "Number format: tf32 if float inputs ran on tensor cores, else that of the inputs.")
+    dtype = Column(
+        TEXT,
+        "Number format: tf32 if float inputs ran on tensor cores, but for AMD's matrix cores; else that of the inputs.",
+    )
     calls = Column(COUNT, "Number of calls.")
     time_ns = Column(DURATION, "Device time that its calls launched; in a trace without devices, their host time.")
     roof_frac = Column(
