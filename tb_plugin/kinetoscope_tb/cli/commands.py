@@ -29,7 +29,7 @@ from .merge import merge
 from .publish import publish
 from .report import report
 from .streams import discard_output, prepare_streams
-from .traces import chosen, opened, side_by_side, where
+from .traces import chosen, device_option, opened, side_by_side, where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -213,7 +213,7 @@ class _ViewCommand(click.Command):
         super().__init__(
             view.id,
             callback=partial(_show, view),
-            params=[*where(), *parameters, _format],
+            params=[*where(), *parameters, *_device_options(view), _format],
             help=summary,
             short_help=summary,
         )
@@ -230,17 +230,24 @@ def view_group() -> None:
     """Print one view of a trace. PATH is a trace file or a logdir."""
 
 
+def _device_options(view: View) -> list[click.Option]:
+    """The option that names the devices, where the view has no parameter of that name: then it is a device's number."""
+    is_taken = view.scope != "recording" or any(parameter.name == "device" for parameter in view.parameters)
+    return [] if is_taken else [device_option()]
+
+
 def _show(
     view: View, path: str, run: str | None, worker: str | None, span: str | None, form: str, **parameters: str | None
 ) -> None:
     from ..discovery import list_path
     from ..engine import compute, merge_run_notes
 
+    device = parameters.pop("device", None) if _device_options(view) else None
     arguments = view.arguments({name: value for name, value in parameters.items() if value is not None})
     listing, names = list_path(path), {"run": run, "worker": worker, "span": span}
     if view.scope == "recording":
         file = chosen(listing, names)
-        with opened(file) as trace:
+        with opened(file, device) as trace:
             _print_answer(view, merge_run_notes(view, compute(view, trace, arguments), file), form)
     else:
         ranks = side_by_side(listing, chosen(listing, names, levels=("run", "span")), view.scope)
