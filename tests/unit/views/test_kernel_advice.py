@@ -169,6 +169,30 @@ def test_a_softmax_without_both_matmuls_is_not(kernels):
     assert "unfused_attention" not in rules(steps(*kernels))
 
 
+def test_the_backward_pass_of_attention_is_unfused_with_all_its_matmuls():
+    scores, head, transposed = [HEADS, SCORES, SCORES], [HEADS, SCORES, 64], [HEADS, 64, SCORES]
+    products = [(head, transposed), (scores, head), (scores, head), (transposed, scores)]  # dP, dV, dQ, dK
+    calls = [("aten::bmm", GEMM, list(each), [BF16, BF16], 100 * US) for each in products]
+    softmax = ("aten::_softmax_backward_data", SOFTMAX, [scores, scores], [BF16, BF16], 200 * US)
+    trace = steps(*calls[:2], softmax, *calls[2:], matmul(8192, 4096, 4096, 0.7))
+    found = row(trace, "unfused_attention")
+    share = 600 * US / (600 * US + matmul(8192, 4096, 4096, 0.7)[-1])
+    assert f"{100 * share:.0f} % of the kernel time" in found["evidence"]
+    assert rules(trace) == ["unfused_attention"]
+
+
+def test_the_fallback_of_fused_attention_says_why():
+    machine = Machine()
+
+    def attend():
+        for op, kernel, shapes, types, dur in attention()[:4]:
+            machine.kernel(dur, kernel, op, shapes=shapes, types=types)
+
+    name = "aten::_scaled_dot_product_attention_math"
+    trace = machine.steps(lambda _: [machine.op(name, attend) for _ in range(5)])
+    assert "`scaled_dot_product_attention` ran its fallback" in row(trace, "unfused_attention")["action"]
+
+
 def test_elementwise_kernels_of_several_operators_are_to_be_fused():
     chain = [pointwise(f"aten::{op}", 16384, 0.8) for op in ("add", "mul", "sub", "div")]
     trace = steps(matmul(4096, 4096, 4096, 0.7), *chain)

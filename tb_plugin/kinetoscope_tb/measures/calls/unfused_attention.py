@@ -41,6 +41,7 @@ class _Shape(NamedTuple):
         size: Elements of its largest tensor.
         read: The scores that it may read: elements and the two last sizes, the larger first (they may be transposed),
             of its largest tensor; of a matmul, of its first operand.
+        also_read: Likewise, of a matmul's second operand.
         written: The scores that it may write, likewise.
         flop: Of a matmul.
         other_bytes: Of a matmul: bytes of its operands and its output that aren't the largest of them.
@@ -50,6 +51,7 @@ class _Shape(NamedTuple):
     is_product: bool = False
     size: int = 0
     read: str = ""
+    also_read: str = ""
     written: str = ""
     flop: float = 0.0
     other_bytes: float = 0.0
@@ -142,6 +144,7 @@ def _describe(name: str, shapes: str | None, types: str | None) -> _Shape:
             is_product=True,
             size=max(operands),
             read=_scores(operands[0], sizes.m, sizes.k),
+            also_read=_scores(operands[1], sizes.k, sizes.n),
             written=_scores(operands[2], sizes.m, sizes.n),
             flop=2.0 * operands[2] * sizes.k,
             other_bytes=float(element * (sum(operands) - max(operands))),
@@ -182,7 +185,9 @@ def _first_type(types: str | None) -> str:
 
 def _members(ops: pl.DataFrame) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """(operators that belong to unfused attention, its softmaxes)."""
-    column = {name: ops[name].to_numpy() for name in ("thread", "is_softmax", "is_product", "read", "written")}
+    column = {
+        name: ops[name].to_numpy() for name in ("thread", "is_softmax", "is_product", "read", "also_read", "written")
+    }
     softmax = np.flatnonzero(column["is_softmax"])
     scores = column["read"][softmax]
     near = [offset for offset in range(-_NEIGHBORS, _NEIGHBORS + 1) if offset]
@@ -193,7 +198,8 @@ def _members(ops: pl.DataFrame) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         is_inside = (at >= 0) & (at < ops.height)
         at = np.where(is_inside, at, 0)
         is_inside &= column["thread"][at] == column["thread"][softmax]
-        reads, writes = column["read"][at] == scores, column["written"][at] == scores
+        reads = (column["read"][at] == scores) | (column["also_read"][at] == scores)
+        writes = column["written"][at] == scores
         is_product = column["is_product"][at]
         has_writer |= is_inside & is_product & writes & (offset < 0)
         has_reader |= is_inside & is_product & reads & (offset > 0)
