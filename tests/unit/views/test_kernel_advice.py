@@ -181,6 +181,14 @@ def test_the_backward_pass_of_attention_is_unfused_with_all_its_matmuls():
     assert rules(trace) == ["unfused_attention"]
 
 
+@pytest.mark.parametrize("sizes", [[2**40, 2**40], [0, 5], [-1, 4], [2**70]])
+def test_damaged_shapes_claim_nothing(sizes):
+    kernels = [
+        (op, GEMM, [sizes, sizes], [BF16, BF16], 100 * US) for op in ("aten::bmm", "aten::_softmax", "aten::add")
+    ]
+    assert rules(steps(*kernels)) == []
+
+
 def test_the_fallback_of_fused_attention_says_why():
     machine = Machine()
 

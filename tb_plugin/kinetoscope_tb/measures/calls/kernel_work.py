@@ -19,13 +19,15 @@ from ...arrays.gather import NONE, gather, map_categories
 from ...names.device_peaks import DevicePeaks
 from ...names.kernel_kinds import kernel_kind
 from ...names.matrix_work import FORMULAS, Unknown, matrix_work
-from ...names.memory_work import memory_work
+from ...names.memory_work import NO_MODEL, memory_work
 from ...trace.model import Trace
 from .matrix_calls import ARGUMENTS, matrix_call_of_host_rows
 from .roofline import Limits, roof
 
 FAMILIES = ("matmul", "convolution", "attention", "cast", "layout", "elementwise", "other")
 NO_OPERATOR = "The operators that launched them weren't recorded."
+EMPTY = "Its inputs are empty."
+_MATRICES = FAMILIES[:3]
 _KINDS = ("elementwise", "layout")
 _LEAST_SHARE = 1e-4  # of the kernel time: smaller groups aren't worth reading their shapes
 _STRIDED = re.compile(r"(?<!vectorized_)(?<!unrolled_)elementwise_kernel")
@@ -202,7 +204,8 @@ def _group(row: dict[str, Any], limits: dict[int, Limits], *, least: float) -> G
     if row["time_ns"] < least:
         return Group(**group, reason="Too short to matter.")
     try:
-        return Group(**group, **_at_roof(row, limits[row["device"]]))
+        at_roof = _at_roof(row, limits[row["device"]])
+        return Group(**group, **at_roof) if at_roof["roof_ns"] else Group(**group, reason=EMPTY)
     except Unknown as unknown:
         return Group(**group, reason=str(unknown))
 
@@ -222,6 +225,8 @@ def _at_roof(row: dict[str, Any], limits: Limits) -> dict[str, Any]:
     name, calls = row["unit_name"], row["units"]
     inputs = (row["input_shapes"], row["input_types"])
     if name not in FORMULAS:
+        if row["family"] in _MATRICES:  # its kernel multiplies matrices, whatever the operator is called
+            raise Unknown(NO_MODEL)
         moved = memory_work(name, *inputs, row["name"])
         peaks = _peaks(limits)
         return {"roof_ns": calls * moved / peaks.bandwidth * 1e9, "bound_by": "memory"}

@@ -29,6 +29,7 @@ _SOFTMAX = (
     "aten::_softmax_backward_data",
     "aten::_masked_softmax_backward",
 )
+_MOST_ELEMENTS = 2**50  # of a tensor: beyond it shapes are damage
 _FALLBACK = "aten::_scaled_dot_product_attention_math"
 
 
@@ -139,6 +140,8 @@ def _describe(name: str, shapes: str | None, types: str | None) -> _Shape:
     sizes = product_sizes(name, shapes)
     if sizes is not None:
         operands = [sizes.batch * each for each in (sizes.m * sizes.k, sizes.k * sizes.n, sizes.m * sizes.n)]
+        if max(operands) > _MOST_ELEMENTS:
+            return _Shape()
         element = DTYPES.get(_first_type(types), (None, 2))[1]
         return _Shape(
             is_product=True,
@@ -153,8 +156,8 @@ def _describe(name: str, shapes: str | None, types: str | None) -> _Shape:
     if not tensors:
         return _Shape()
     largest = max(tensors, key=math.prod)
-    if len(largest) < 2:
-        return _Shape(size=math.prod(largest))
+    if len(largest) < 2 or math.prod(largest) > _MOST_ELEMENTS:
+        return _Shape()
     scores = _scores(math.prod(largest), *largest[-2:])
     return _Shape(is_softmax=name in _SOFTMAX, size=math.prod(largest), read=scores, written=scores)
 
