@@ -34,6 +34,8 @@ _BELOW = 3 / 4
 """Of the roof, where the sizes show a cause that the user can change: well tuned matmuls reach that."""
 _MANY_FUSIBLE = 0.2
 """Of the step: fusing saves at most all of the kernels but the longest of each run, about half."""
+_MUCH_SHARED = 0.1
+"""Of the time: kernels that run at the same time take a part of the device, and may explain a low share of the roof."""
 _MOVED = 0.05
 """Of the step: some casts and layout changes are needed everywhere."""
 _ONE_OPERATOR = 1 / 2
@@ -185,19 +187,38 @@ def _below_roof(found: _Kernels, family: str) -> Iterator[Advice]:
     which = _SUBJECTS[family] if time_ns > 0.9 * all_ns else f"Some {_SUBJECTS[family].lower()}"
     what = "the memory's bandwidth" if family == "memory" else "their roof"
     why, action = _why(found, named)
+    shared = _shared(found, chosen)
+    beside = (
+        f" For {text.percent(shared)} of it other kernels run at the same time, and take a part of the device."
+        if shared >= _MUCH_SHARED
+        else ""
+    )
     yield Advice(
         rule,
         f"{which} run at {text.percent(fraction)} of {what}, and take {taken} of {facts.every}.",
         f"{facts.part(facts.mean(running))}{facts.recurs(running)}; at the roof they would take "
         f"{text.time(facts.mean(running) * fraction)} ({limit_in_words(named[0], found.work.limits)}). Most of it: "
-        f"{largest_groups(named, facts.count)}. {why}",
+        f"{largest_groups(named, facts.count)}.{beside} {why}",
         action,
         facts.mean((running * (1 - fraction)).astype(np.int64)),
-        found.confidence(named),
+        "medium" if beside else found.confidence(named),
         "kernels_by_op" if family == "memory" else "operator_efficiency",
         _FILTERS.get(family, ""),
         facts.mean(running),
     )
+
+
+def _shared(found: _Kernels, chosen: Mask) -> float:
+    """The share of the chosen kernels' time in which others, communication among them, run on the same device."""
+    rows = found.facts.kernels.filter(pl.Series(chosen))
+    mine = rows.select("device", "stream", "start_ns").with_columns(pl.lit(value=True).alias("is_mine"))
+    every = found.facts.trace.kernels.join(mine, ["device", "stream", "start_ns"], "left")
+    shared = whole = 0
+    for (device,), others in every.filter(pl.col("is_mine").is_null()).group_by("device"):
+        start, end = intervals_of(rows.filter(pl.col("device") == device))
+        shared += int(length_within(intervals_of(others), start, end).sum())
+        whole += int((end - start).sum())
+    return shared / whole if whole else 0.0
 
 
 def _is_of(group: Group, family: str) -> bool:

@@ -116,6 +116,23 @@ def test_without_shapes_or_a_device_nothing_is_claimed_and_the_reason_is_given()
     assert "shapes weren't recorded" in advice(trace)["evidence"][-1]
 
 
+def test_what_runs_at_the_same_time_may_explain_it():
+    op, kernel, shapes, types, dur = matmul(4096, 4096, 4096, 0.4)
+    machine = Machine()
+
+    def step(_):
+        for _ in range(20):
+            machine.kernel(int(dur), kernel, op, shapes=shapes, types=types)
+            machine.builder.kernel(
+                "ncclDevKernel_AllReduce_Sum", machine.free - int(dur) // 2, int(dur) // 2, stream=20
+            )
+
+    found = row(machine.steps(step), "matmul_below_roof")
+    assert "For 50.0 % of it other kernels run at the same time, and take a part of the device." in found["evidence"]
+    assert found["confidence"] == "medium"
+    assert "at the same time" not in row(steps((op, kernel, shapes, types, dur)), "matmul_below_roof")["evidence"]
+
+
 def test_float_matmuls_near_their_own_roof_are_a_matter_of_precision():
     def in_float(fraction):
         dur = 2 * 4096**3 / 19.5e12 * 1e9 / fraction
