@@ -2,19 +2,21 @@
 
 host        data loading, synchronizing calls, late launches, small operators, the optimizer, allocation
 device      exposed copies and communication, DataParallel, small kernels, nearly full memory
+kernels     attention that isn't fused, operators far below their roof, kernels to fuse, casts and layout changes
 precision   matmuls that could use tensor cores
 recording   the profiler's own cost, pauses of Python
 
 Each rule looks at the counted (complete) steps and reports only costs that recur: a share of the mean step that is
-larger than the standard error of that mean. Idle time caused by the host is split between the rules, so that no two of
-them claim the same time; a saving is an upper bound. Rules without enough data report `Unknown`, not advice.
+larger than the standard error of that mean. Idle time caused by the host is split between the rules, and so are
+kernels, so that no two of them claim the same time; a saving is an upper bound. Rules without enough data report
+`Unknown`, not advice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import device, host, precision, recording, text
+from . import device, host, kernels, recording, text
 from .facts import Facts
 from .model import Advice, Cleared, Unknown
 
@@ -38,8 +40,7 @@ _RULES = (
     device.data_parallel,
     device.filling,
     device.memory,
-    precision.mixed_precision,
-    precision.channels_last,
+    kernels.kernels,
     recording.profiler,
     recording.pauses,
 )

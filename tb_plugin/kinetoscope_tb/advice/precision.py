@@ -60,10 +60,19 @@ class _Units:
 _NONE = _Units("")
 
 
-def mixed_precision(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
-    """Matmuls and convolutions of float tensors that don't run at the device's full rate."""
-    if facts.kernels.is_empty():
-        return
+def slow_floats(facts: Facts) -> NDArray[np.bool_]:
+    """Of each kernel, whether it multiplies float matrices that lower precision would speed up."""
+    units = _matrix_units(facts)
+    if units is None or not units.name:
+        return np.zeros(facts.kernels.height, bool)
+    return _in_float(facts, facts.kernels, units)[0]
+
+
+def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice | Cleared | Unknown]:
+    """Matmuls and convolutions of float tensors that don't run at the device's full rate.
+
+    Only kernels that `is_free` selects count; other advice has the rest.
+    """
     units = _matrix_units(facts)
     if units is None:
         yield Unknown("whether the device has tensor or matrix cores", "the trace doesn't identify the device")
@@ -83,7 +92,7 @@ def mixed_precision(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         part = text.percent(hidden / total)
         yield Unknown("the precision of matmuls", f"{part} of the kernel time is in matmuls of unknown inputs")
         return
-    rows = kernels.filter(pl.Series(in_float))
+    rows = kernels.filter(pl.Series(in_float & is_free))
     running = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     lengths = (running * (1 - 1 / FASTER)).astype(np.int64)
     if not facts.is_worth(lengths):
@@ -125,12 +134,15 @@ def _remedy(units: _Units, *, is_training: bool) -> str:
     return f"Compute in mixed precision: `torch.autocast('cuda', torch.float16)`{scaler}."
 
 
-def channels_last(facts: Facts) -> Iterator[Advice]:
-    """Kernels that only change the memory layout of images for tensor cores."""
+def image_layouts(facts: Facts) -> NDArray[np.bool_]:
+    """Of each kernel, whether it only changes the memory layout of images."""
+    return map_categories(facts.kernels["name"], lambda name: bool(_LAYOUT.search(name)))
+
+
+def channels_last(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice]:
+    """Kernels that only change the memory layout of images for tensor cores, of those that `is_free` selects."""
     kernels = facts.kernels
-    rows = kernels.filter(
-        pl.Series(map_categories(kernels["name"], lambda name: bool(_LAYOUT.search(name)), missing=False))
-    )
+    rows = kernels.filter(pl.Series(image_layouts(facts) & is_free, dtype=pl.Boolean))
     lengths = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     if rows.is_empty() or not facts.is_worth(lengths):
         return

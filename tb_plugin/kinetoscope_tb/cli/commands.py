@@ -33,7 +33,7 @@ from .report import report
 from .row_options import RowOptions, row_options
 from .streams import discard_output, prepare_streams
 from .summary import summary
-from .traces import chosen, opened, side_by_side, where
+from .traces import chosen, device_option, opened, side_by_side, where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -272,7 +272,7 @@ class _ViewCommand(click.Command):
         super().__init__(
             view.id,
             callback=partial(_show, view),
-            params=[*where(), *parameters, *row_options(), _format],
+            params=[*where(), *parameters, *_device_options(view), *row_options(), _format],
             help=summary,
             short_help=summary,
         )
@@ -289,6 +289,12 @@ def view_group() -> None:
     """Print one view of a trace. PATH is a trace file or a logdir."""
 
 
+def _device_options(view: View) -> list[click.Option]:
+    """The option that names the devices, where the view has no parameter of that name: then it is a device's number."""
+    is_taken = view.scope != "recording" or any(parameter.name == "device" for parameter in view.parameters)
+    return [] if is_taken else [device_option()]
+
+
 def _show(
     view: View, path: str, run: str | None, worker: str | None, span: str | None, form: str, **options: Any
 ) -> None:
@@ -299,11 +305,12 @@ def _show(
     from ..engine import compute, merge_run_notes
     from ..measures.calls.kernel_names import labels_of_kernels
 
+    device = parameters.pop("device", None) if _device_options(view) else None
     arguments = view.arguments({name: value for name, value in parameters.items() if value is not None})
     listing, names = list_path(path), {"run": run, "worker": worker, "span": span}
     if view.scope == "recording":
         file = chosen(listing, names)
-        with opened(file) as trace:
+        with opened(file, device) as trace:
             result = merge_run_notes(view, compute(view, trace, arguments), file)
             _print_answer(view, result, form, rows, labels_of_kernels(trace))
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..docstrings import docstring
-from .traces import chosen, opened, where
+from .traces import chosen, device_option, opened, where
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,12 +24,12 @@ _NAME = 48
 _NOTHING = "nothing_to_fix"
 
 
-def _summary(path: str, **names: str | None) -> None:
+def _summary(path: str, device: str | None, **names: str | None) -> None:
     """Say where the time of a recording went, and what to do. PATH is a trace file or a logdir."""
     from ..discovery import list_path
 
     file = chosen(list_path(path), names)
-    with opened(file) as trace:
+    with opened(file, device) as trace:
         for line in _lines(trace, f"{file.run} · {file.worker}" + (f" · {file.span}" if file.span else "")):
             click.echo(line)
 
@@ -72,10 +72,10 @@ def _environment(frame: pl.DataFrame | None) -> Iterator[str]:
 def _size(advice: Mapping[str, Any]) -> str:
     from ..advice import text
 
-    parts = [f"confidence {advice['confidence'].replace('_', ' ')}"]
-    if advice["saving_ns"] is not None:
-        parts.insert(0, f"saves at most {text.time(advice['saving_ns'])} ({text.percent(advice['saving_frac'] or 0)})")
-    return ", ".join(parts)
+    confidence = f"confidence {advice['confidence'].replace('_', ' ')}"
+    if advice["saving_ns"] is None:
+        return confidence
+    return f"saves at most {text.time(advice['saving_ns'])}, {text.percent(advice['saving_frac'] or 0)}; {confidence}"
 
 
 def _breakdown(trace: Trace, frame: pl.DataFrame | None) -> Iterator[str]:
@@ -148,4 +148,4 @@ def _wrapped(sentence: str, before: str = "") -> list[str]:
     )
 
 
-summary = click.Command("summary", params=where(), callback=_summary, help=docstring(_summary))
+summary = click.Command("summary", params=[*where(), device_option()], callback=_summary, help=docstring(_summary))
