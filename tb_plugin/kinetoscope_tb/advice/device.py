@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..arrays.gather import map_categories
 from ..arrays.intervals import Ints, capped_integrals, exclusive_lengths, length_within
 from ..measures.time.breakdown import intervals_of
-from ..names.kernels import is_communication_range, is_data_loading, is_queued_communication
+from ..names.kernels import is_data_loading, is_queued_communication
 from . import text
 from .facts import Facts
 from .model import Advice, Cleared, Unknown
@@ -66,7 +66,7 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     trace = facts.trace
     on_device = facts.has_device and bool(trace.device_events["is_communication"].any())
     names = trace.host_events["name"]
-    on_host = map_categories(names, is_communication_range)
+    on_host = trace.host_events["is_communication"].to_numpy()
     if facts.hides_device or not (on_device or on_host.any()):
         return
     if not on_device and map_categories(names, is_queued_communication)[on_host].any():

@@ -11,7 +11,7 @@ from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.intervals import Ints, length_within, merge
 from ..arrays.nesting import nearest
 from ..measures.time.breakdown import intervals_of
-from ..names.kernels import is_communication_range, is_data_loading
+from ..names.kernels import is_data_loading
 from . import text
 from .facts import Facts, described, is_optimizer
 from .model import Advice, Cleared, Unknown
@@ -231,7 +231,7 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
     dur = host["dur_ns"].to_numpy()
     large = intervals_of(host, outermost & (dur >= SMALL_OP_NS))
-    other = intervals_of(host, map_categories(host["name"], lambda n: is_data_loading(n) or is_communication_range(n)))
+    other = intervals_of(host, host["is_communication"].to_numpy() | map_categories(host["name"], is_data_loading))
     windows = facts.windows
     lengths: Ints = facts.length - length_within(merge([large, other]), windows.start, windows.end)
     step = host["step"].to_numpy()

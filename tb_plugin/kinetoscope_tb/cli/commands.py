@@ -29,7 +29,7 @@ from .merge import merge
 from .publish import publish
 from .report import report
 from .streams import discard_output, prepare_streams
-from .traces import chosen, opened, side_by_side, where
+from .traces import chosen, communication_option, listed, opened, side_by_side, where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -213,7 +213,7 @@ class _ViewCommand(click.Command):
         super().__init__(
             view.id,
             callback=partial(_show, view),
-            params=[*where(), *parameters, _format],
+            params=[*where(), communication_option(), *parameters, _format],
             help=summary,
             short_help=summary,
         )
@@ -231,13 +231,19 @@ def view_group() -> None:
 
 
 def _show(
-    view: View, path: str, run: str | None, worker: str | None, span: str | None, form: str, **parameters: str | None
+    view: View,
+    path: str,
+    run: str | None,
+    worker: str | None,
+    span: str | None,
+    communication: Sequence[str],
+    form: str,
+    **parameters: str | None,
 ) -> None:
-    from ..discovery import list_path
     from ..engine import compute, merge_run_notes
 
     arguments = view.arguments({name: value for name, value in parameters.items() if value is not None})
-    listing, names = list_path(path), {"run": run, "worker": worker, "span": span}
+    listing, names = listed(path, communication), {"run": run, "worker": worker, "span": span}
     if view.scope == "recording":
         file = chosen(listing, names)
         with opened(file) as trace:

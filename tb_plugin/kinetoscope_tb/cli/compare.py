@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import BadParameter, NotFound
-from .traces import chosen, opened
+from .traces import chosen, communication_option, listed, opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,13 +40,13 @@ def _options() -> list[click.Parameter]:
         *sides,
         click.Option(["--fail-if", "rules"], multiple=True, metavar="RULE", help="Exit with status 2 if it holds."),
         click.Option(["--ignore-noise"], is_flag=True, help="Let differences break a rule even if they may be noise."),
+        communication_option(),
         click.Option(["--format", "form"], type=forms, default="text", show_default=True, help="Output format."),
     ]
 
 
 def _compare(base: str, new: str | None, view_id: str, form: str, ignore_noise: bool, **options: Any) -> None:
     from ..compare import parse_rule
-    from ..discovery import list_path
     from ..views import VIEWS
 
     if view_id not in VIEWS:
@@ -59,7 +59,8 @@ def _compare(base: str, new: str | None, view_id: str, form: str, ignore_noise: 
         sides = []
         for side, path in (("base", base), ("new", base if new is None else new)):
             names = {n: options[f"{side}_{n}"] or options[n] for n in ("run", "worker", "span")}
-            sides.append(both.enter_context(opened(chosen(list_path(path), names, f"{side}-"))))
+            listing = listed(path, options["communication"])
+            sides.append(both.enter_context(opened(chosen(listing, names, f"{side}-"))))
         verdicts = _verdicts(rules, VIEWS, sides, ignores_noise=ignore_noise)
         _print(view, _compared(view, sides, arguments, columns), verdicts, form)
     if any(not verdict.broken.is_empty() for verdict in verdicts):

@@ -8,7 +8,7 @@ import click
 
 from ..errors import KinetoscopeError, TraceError
 from .output_file import saved
-from .traces import chosen, opened, where
+from .traces import chosen, communication_option, listed, opened, where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,12 +17,20 @@ if TYPE_CHECKING:
     from ..trace import Trace
 
 
-def _write(path: str, run: str | None, worker: str | None, span: str | None, out: str, every: bool, rows: int) -> None:
-    from ..discovery import list_path
+def _write(
+    path: str,
+    run: str | None,
+    worker: str | None,
+    span: str | None,
+    out: str,
+    every: bool,
+    rows: int,
+    communication: Sequence[str],
+) -> None:
     from ..views import VIEWS
     from ..web.report import report, workers_of
 
-    listing = list_path(path)
+    listing = listed(path, communication)
     first = chosen(listing, {"run": run, "worker": worker, "span": span})
     files = workers_of(listing, first) if every else [first]
     text = report(_recordings(files, is_alone=not every), len(files), VIEWS, rows)
@@ -59,6 +67,7 @@ report = click.Command(
             show_default=True,
             help="Limit of the rows of a table.",
         ),
+        communication_option(),
     ],
     help="""Write the page of a recording to OUT.html, which opens in a browser without a server or network.
 
