@@ -64,7 +64,10 @@ def row_classes(trace: Trace) -> Codes:
 
 
 def own_classes(trace: Trace, graph: Graph) -> Codes:
-    """The class of each node's own delay; for a boundary, of what its thread did before it."""
+    """The class of each node's own delay; for a boundary, of what its thread did before it.
+
+    A row that waits while the previous one on its stream runs waits for that one's work.
+    """
     nodes = graph.nodes
     classes = np.full(nodes.time.size, BETWEEN, np.int8)
     inner, _ = inner_before(graph)
@@ -77,7 +80,9 @@ def own_classes(trace: Trace, graph: Graph) -> Codes:
     classes[nodes.starts] = np.select(
         [in_call, is_long, kind == Kind.LAUNCH], [CALL, UNEXPLAINED, LAUNCH], default=BETWEEN_ROWS
     )
-    classes[nodes.ends] = row_classes(trace)
+    classes[nodes.ends] = of_rows = row_classes(trace)
+    held = np.flatnonzero(graph.holding_row >= 0)
+    classes[nodes.starts.start + held] = of_rows[graph.holding_row[held]]
     return classes
 
 
