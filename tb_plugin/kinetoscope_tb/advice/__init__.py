@@ -60,7 +60,7 @@ def _rest(facts: Facts, results: Sequence[Advice | Cleared | Unknown]) -> Advice
     cleared = [s for s in results if isinstance(s, Cleared)]
     unknown = [s for s in results if isinstance(s, Unknown)]
     evidence = f"Of {facts.unit}: " + ", ".join(c.evidence for c in cleared) + "." if cleared else ""
-    evidence += "".join(f" Unknown: {u.topic} ({u.reason})." for u in unknown)
+    evidence += "".join(f" Unknown: {u.topic}, because {u.reason}." for u in unknown)
     topics = text.listed([c.topic for c in cleared]) if cleared else "what was checked"
     return Advice(
         NOTHING,

@@ -143,7 +143,7 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     known = kernels.filter(pl.col("blocks_per_sm").is_not_nan())
     if int(known["dur_ns"].sum()) < _LEAST_KNOWN * int(kernels["dur_ns"].sum()):
         yield Unknown(
-            "how full the device is", "blocks per SM weren't recorded (torch 1.9 and later do on NVIDIA's devices)"
+            "how full the device is", "blocks per SM weren't recorded: torch 1.9 and later do on NVIDIA's devices"
         )
         return
     windows = facts.windows
@@ -161,12 +161,14 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     lengths = (unfilled / devices).astype(np.int64)
     share = float(unfilled.sum() / max(busy.sum(), 1))
     if share < _UNFILLED or not facts.is_worth(lengths, 0.1):
-        yield Cleared("small kernels", f"running kernels fill {100 * (1 - share):.0f} % of the multiprocessors")
+        yield Cleared(
+            "small kernels", f"running kernels fill {100 * (1 - share):.0f} % of the {facts.terms.multiprocessors}"
+        )
         return
     yield Advice(
         "small_kernels",
         f"While kernels run, they fill only {100 * (1 - share):.0f} % of {facts.device}.",
-        f"Their blocks occupy that share of the multiprocessors, averaged over the time that kernels run "
+        f"Their blocks occupy that share of the {facts.terms.multiprocessors}, averaged over the time that kernels run "
         f"({facts.percent(float(busy[facts.counted].mean()) / devices)} of {facts.unit}).",
         "Give kernels more to do: larger batches, fused operators (`torch.compile`), or independent work on a second "
         "stream.",
