@@ -159,6 +159,14 @@ class Facts:
         return breakdown(self.trace)
 
     @cached_property
+    def operating(self) -> Ints:
+        """How long any operator runs on the host in each step, while none waits for data or for other ranks."""
+        host = self.trace.host_events
+        loads, runs = map_categories(host["name"], is_data_loading), (host["kind"] == "operator").to_numpy()
+        groups = [intervals_of(host, where) for where in (host["is_communication"].to_numpy(), loads, runs)]
+        return np.asarray(exclusive_lengths(groups, self.windows.start, self.windows.end)[2])
+
+    @cached_property
     def exposed(self) -> dict[str, Ints]:
         """Computation, exposed time and idle of each step, over all devices together (measures/time/exposure.py)."""
         ((_, _, rows),) = axes(self.trace, "worker")

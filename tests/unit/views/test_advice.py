@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from kinetoscope_tb.advice import text
+from kinetoscope_tb.advice import Facts, text
 from kinetoscope_tb.diagnostics import diagnose
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.views.overview.advice import advice
@@ -428,6 +428,36 @@ def test_a_recording_without_steps_is_spoken_of_as_a_whole():
     assert first["title"] == "The GPU waits for the host for 88.0 % of the recording."
     assert first["confidence"] == "low"
     assert "profiler.step()" in first["action"]
+
+
+def on_cpu(operators, around=None):
+    builder = TraceBuilder()
+    for number in range(4):
+        at = number * 1000 * US
+        builder = builder.step(number, at, 1000 * US).op("aten::mm", at, operators * US)
+        if around:
+            builder = builder.annotation(around, at, 990 * US)
+    return builder.build()
+
+
+def test_without_a_device_nothing_stands_out_only_where_operators_run():
+    busy = row(on_cpu(900), "nothing_to_fix")
+    assert busy["title"] == "Nothing stands out: operators run on the CPU for 90.0 % of the average step."
+    assert (busy["confidence"], busy["action"]) == ("high", "Nothing.")
+
+
+@pytest.mark.parametrize("around", [None, "## forward ##"])
+def test_without_a_device_annotations_are_no_computation(around):
+    idle = row(on_cpu(840, around), "nothing_to_fix")
+    assert idle["title"] == "No cause stands out, though operators run on the CPU for only 84.0 % of the average step."
+    assert idle["confidence"] == "cannot_tell"
+    assert "with_stack=True" in idle["action"]
+
+
+@pytest.mark.parametrize("around", ["gloo:all_reduce", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"])
+def test_operators_in_communication_and_loading_are_no_computation(around):
+    assert Facts(on_cpu(840)).operating.tolist() == [840 * US] * 4
+    assert Facts(on_cpu(840, around)).operating.tolist() == [0] * 4
 
 
 @pytest.mark.parametrize(
