@@ -8,7 +8,7 @@ from platformdirs import user_config_path
 
 from ..errors import TraceError
 from ..filesystem import Entry, entry_at, stored_bytes
-from ..names.communication_patterns import FILE_NAME, NO_PATTERNS, CommunicationPatterns, parse_patterns
+from ..names.communication_patterns import FILE_NAME, NO_PATTERNS, BadPattern, CommunicationPatterns, parse_patterns
 from .listing import Problem
 
 _MOST_BYTES = 1 << 16
@@ -27,7 +27,7 @@ def user_patterns() -> tuple[CommunicationPatterns, list[Problem]]:
 def patterns_in(entry: Entry, shown: str) -> tuple[CommunicationPatterns, list[Problem]]:
     """The patterns in a file, and what is wrong with it; the other lines of the file still count."""
     try:
-        patterns, bad = parse_patterns(_lines(entry.path, str(entry.stamp)))
+        patterns, bad = _parsed(entry.path, str(entry.stamp))
     except TraceError as error:
         return NO_PATTERNS, [Problem(shown, f"Its communication patterns can't be read: {error.problem}")]
     except ValueError as error:
@@ -36,8 +36,8 @@ def patterns_in(entry: Entry, shown: str) -> tuple[CommunicationPatterns, list[P
 
 
 @lru_cache(64)
-def _lines(path: str, stamp: str) -> tuple[str, ...]:  # noqa: ARG001  # another stamp is another file
-    """The lines of a file.
+def _parsed(path: str, stamp: str) -> tuple[CommunicationPatterns, list[BadPattern]]:  # noqa: ARG001  # of the file
+    """The patterns in a file; compiling some takes seconds, and logdirs are listed all the time.
 
     Raises:
         TraceError: It can't be read.
@@ -47,6 +47,6 @@ def _lines(path: str, stamp: str) -> tuple[str, ...]:  # noqa: ARG001  # another
     if len(content) > _MOST_BYTES:
         raise ValueError("the file is longer than 64 KiB. Shorten it.")
     try:
-        return tuple(content.decode("utf-8-sig").splitlines())
+        return parse_patterns(content.decode("utf-8-sig").splitlines())
     except UnicodeDecodeError:
         raise ValueError("the file isn't UTF-8 text. Save it as UTF-8.") from None
