@@ -1,5 +1,6 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import type { Table, ViewEntry } from "../src/api/types.ts";
+import { addKernelLabels } from "../src/format/kernel_labels.ts";
 import { csv, prepareTable, tsv } from "../src/table/columns.ts";
 import CASES from "./formulas.json" with { type: "json" };
 
@@ -25,6 +26,17 @@ Deno.test("empty columns are set aside, and weights have bars that are shares of
   same(emptyColumns.map(({ name }) => name), ["gone_ns"]);
   is(columns[1]!.bar!.of, 30);
   is(nameOf(0), "gemm<float, 4>");
+});
+
+Deno.test("labels of kernels are shown and searched, also if they arrive later", () => {
+  const table = { ...TABLE };
+  is(prepareTable(table, ENTRY).columns[0]!.shown, undefined);
+  addKernelLabels({ "gemm<float, 4>": "GEMM fp32" });
+  const { columns, nameOf, lower } = prepareTable(table, ENTRY);
+  is(columns[0]!.shown!(0), "GEMM fp32");
+  is(columns[0]!.values[0], "gemm<float, 4>");
+  is(nameOf(0), "GEMM fp32");
+  same(["gemm<float", "gemm fp32"].map((word) => lower[0]!.includes(word)), [true, true]);
 });
 
 Deno.test("files have base units, quotes where needed, and no formulas", () => {

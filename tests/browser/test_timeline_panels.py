@@ -20,6 +20,7 @@ from browser.timeline_page import range_of
 PLACE = {"run": "made", "worker": "rank0", "span": "5"}
 MODULES = {"run": "modules", "worker": "rank0", "span": "5"}
 RANKS = {"run": "ranks", "worker": "rank0", "span": "5"}
+SGEMM, SGEMM_LABEL = "ampere_sgemm_32x32_sliced1x4_tn", "GEMM cuBLAS ampere 32x32 fp32"
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
 
@@ -64,15 +65,17 @@ def test_an_operator_tells_the_gpu_time_below_it_and_leads_to_its_kernels(app: A
     expect(op.locator(".facts")).to_contain_text("50.00 µs")
     expect(op.locator(".facts")).to_contain_text("5.6 % of step 2")
     expect(section(op, "GPU time below")).to_contain_text("40.00 µs in 1 kernel")
-    op.get_by_role("button", name="ampere_sgemm_32x32_sliced1x4_tn").click()
-    kernel = details(page, "ampere_sgemm_32x32_sliced1x4_tn")
+    op.get_by_role("button", name=SGEMM_LABEL).click()
+    kernel = details(page, SGEMM)
+    expect(kernel.get_by_role("heading", level=2)).to_have_text(SGEMM_LABEL)
+    expect(kernel.locator(".full-name")).to_have_text(SGEMM)
     expect(kernel.locator(".facts")).to_contain_text("stream 7")
     by = section(kernel, "Launched by")
     expect(by).to_contain_text("cudaLaunchKernel")
     by.get_by_role("button", name="aten::addmm").click()
     details(page, "aten::addmm")
     page.go_back()
-    details(page, "ampere_sgemm_32x32_sliced1x4_tn")
+    details(page, SGEMM)
 
 
 def test_a_kernel_leads_to_its_module_and_python_calls(app: App, base_url: str):
@@ -86,7 +89,7 @@ def test_a_kernel_leads_to_its_module_and_python_calls(app: App, base_url: str):
 
 
 def test_slices_of_the_same_name_have_statistics_and_places_to_go(app: App, base_url: str):
-    kernel = "ampere_sgemm_32x32_sliced1x4_tn"
+    kernel = SGEMM
     page = app.open("timeline", **PLACE, slice=slice_called(base_url, kernel, **PLACE))
     same = section(details(page, kernel), "Of the same name")
     expect(same).to_contain_text("4 slices, 200.0 µs in all")
@@ -131,14 +134,13 @@ def stamp(base_url: str, **place: str) -> str:
 
 
 def test_a_slice_leads_to_its_rows_and_back(app: App, base_url: str):
-    kernel = "ampere_sgemm_32x32_sliced1x4_tn"
-    page = app.open("timeline", **PLACE, slice=slice_called(base_url, kernel, **PLACE))
-    elsewhere = section(details(page, kernel), "In other views")
+    page = app.open("timeline", **PLACE, slice=slice_called(base_url, SGEMM, **PLACE))
+    elsewhere = section(details(page, SGEMM), "In other views")
     elsewhere.get_by_role("button", name="Kernels", exact=True).click()
     app.settle()
-    assert app.column("Name") == [kernel]
+    assert app.column("Name") == [SGEMM_LABEL]
     page.go_back()
-    details(page, kernel)
+    details(page, SGEMM)
 
 
 def test_keys_and_tabs_open_and_close_the_drawer(app: App, base_url: str):
@@ -309,7 +311,7 @@ def area(page: Page) -> Locator:
 def test_an_area_has_a_table_by_name_that_sorts_filters_and_finds(app: App, clipboard: Callable[[], str]):
     page = app.open("timeline", **PLACE, area="0~2000000~", drawer="420")  # steps 1 and 2, on all tracks
     expect(drawer(page)).to_contain_text("Δt 2.000 ms, from 0 ns to 2.000 ms, on all tracks")
-    row = area(page).locator("tr.row", has_text="ampere_sgemm_32x32_sliced1x4_tn")
+    row = area(page).locator("tr.row", has_text=SGEMM_LABEL)
     expect(row).to_contain_text("Kernel")
     assert row.locator("td").nth(2).inner_text() == "2"
     area(page).get_by_label("Filter rows").fill("aten::relu")

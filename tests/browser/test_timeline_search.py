@@ -15,7 +15,7 @@ from browser.timeline_page import rests
 from browser.traces import sources
 
 PLACE = {"run": "made", "worker": "rank0", "span": "5"}
-KERNEL = "ampere_sgemm_32x32_sliced1x4_tn"
+KERNEL = "GEMM cuBLAS ampere 32x32 fp32"
 
 
 def box(page: Page) -> Locator:

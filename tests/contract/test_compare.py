@@ -135,6 +135,7 @@ def test_the_server_compares_two_traces(server, kinetoscope, logdir):
         "10",
     ]
     _, out, _ = kinetoscope("compare", str(logdir), "--view", "kernels", *options, "--format", "json")
+    assert answer.pop("labels") == {"ampere_sgemm_128x64_tn": "GEMM cuBLAS ampere 128x64 fp32"}
     assert answer == json.loads(out)
     assert answer["data"]["delta_total_ns"] == [0]
 

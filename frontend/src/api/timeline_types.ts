@@ -68,6 +68,8 @@ export type MetaAnswer = Loading | Failed | Meta;
 export interface LabelPage {
   state: "ready";
   texts: string[];
+  /** The readable labels of the kernels among them, by their full names. */
+  labels: Record<string, string>;
   categories: number[];
 }
 

@@ -148,6 +148,8 @@ export type TraceState =
     events: number;
     rank: number | null;
     steps: string[];
+    /** The readable labels of its kernels, by their full names. */
+    labels: Record<string, string>;
     missing: Record<string, string>;
     findings: Partial<Record<"loss" | "warning" | "note", number>>;
   };
@@ -161,6 +163,8 @@ export interface Table {
 }
 /** A view of two traces side by side; docs/comparing.md describes the columns. */
 export interface Comparison extends Table {
+  /** The readable labels of the kernels of both, by their full names. */
+  labels: Record<string, string>;
   compared: string[];
   basis: { words: string };
   key: string[];

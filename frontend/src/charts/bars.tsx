@@ -1,7 +1,7 @@
 import { exact, type Kind, percent, scaled, scaleFor } from "../format/numbers.ts";
 import { useRef } from "preact/hooks";
 import type { Part } from "./donut.tsx";
-import { fitText, useWidth } from "../ui/measure.ts";
+import { cutText, useWidth } from "../ui/measure.ts";
 import { SavePicture } from "../table/save.tsx";
 
 interface BarsProps {
@@ -34,7 +34,7 @@ export function Bars({ parts, kind, title, note, whole }: BarsProps) {
             key={i}
             data-tip={`${name}\n${exact(value, kind)}${whole === null ? "" : ` · ${percent(value / whole)} %`}`}
           >
-            <span class="name">{fitText(name, room, 12)}</span>
+            <span class="name">{cutText(name, room, 12)}</span>
             <span class="length">
               {!isRest && <i style={{ background: color, width: `${(100 * value) / most}%` }} />}
             </span>

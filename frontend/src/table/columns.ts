@@ -3,6 +3,7 @@
 import type { Column, Table, ViewEntry } from "../api/types.ts";
 import formulas from "../../../tb_plugin/kinetoscope_tb/web/formulas.json" with { type: "json" };
 import { cell, edge, type Kind, label, quantity, type Scale, scaleFor, type Value } from "../format/numbers.ts";
+import { hasLabel, labelsVersion, readableName } from "../format/kernel_labels.ts";
 import { sharedColumns } from "../api/pictures.ts";
 import { ranks } from "./order.ts";
 import { totalOf, type Tree, treeOf } from "./tree.ts";
@@ -88,6 +89,8 @@ const edges = ({ kind }: Column, values: Value[]): Partial<DrawnColumn> => ({
   shown: (row) => typeof values[row] === "number" ? edge(values[row], kind) : "–",
 });
 
+const readable = (value: Value | undefined) => typeof value === "string" ? readableName(value) : "–";
+
 function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree | null): DrawnColumn {
   const values = table.data[column.name] ?? [];
   const { weight, picture } = entry;
@@ -103,6 +106,7 @@ function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree |
     bar: isEdge ? null : bar(column, values, isShare, tree),
     isSummed: isShare || (!tree && COUNTED.has(column.name)),
     ...(isEdge && edges(column, values)),
+    ...(column.kind === "text" && values.some(hasLabel) && { shown: (row: number) => readable(values[row]) }),
     ...(column.name === "input_shapes" && { shown: (row: number) => shapes(values[row]) }),
   };
 }
@@ -124,7 +128,11 @@ function prepare(table: Table, entry: ViewEntry): Ready {
   const count = all[0]?.values.length ?? 0;
   const isEmpty = ({ values }: DrawnColumn) => count > 0 && values.every((value) => value === null);
   const searched = all.filter(isText);
-  const texts = Array.from({ length: count }, (_, row) => searched.map(({ values }) => values[row] ?? "").join("\n"));
+  const textsOf = ({ values, shown }: DrawnColumn, row: number) => [values[row] ?? "", ...(shown ? [shown(row)] : [])];
+  const texts = Array.from(
+    { length: count },
+    (_, row) => searched.flatMap((column) => textsOf(column, row)).join("\n"),
+  );
   const first = all.find(({ kind }) => kind === "text");
   const nameColumns = tree
     ? [first!]
@@ -164,12 +172,14 @@ function rowNamer(columns: DrawnColumn[], count: number): (row: number) => strin
   };
 }
 
-const preparedTables = new WeakMap<Table, Ready>();
+const preparedTables = new WeakMap<Table, { ready: Ready; version: number }>();
 
-/** The table ready for drawing; made once for each answer. */
+/** The table ready for drawing; made once for each answer, and again when labels of kernels arrive after it. */
 export function prepareTable(table: Table, entry: ViewEntry): Ready {
-  const ready = preparedTables.get(table) ?? prepare(table, entry);
-  preparedTables.set(table, ready);
+  const version = labelsVersion.value, cached = preparedTables.get(table);
+  if (cached?.version === version) return cached.ready;
+  const ready = prepare(table, entry);
+  preparedTables.set(table, { ready, version });
   return ready;
 }
 

@@ -1,6 +1,7 @@
 /** A comparison prepared for drawing: signs and colors of differences, one scale for base and new. */
 
 import type { Comparison, ViewEntry } from "../api/types.ts";
+import { addKernelLabels } from "../format/kernel_labels.ts";
 import { type DrawnColumn, prepareTable, type Ready } from "./columns.ts";
 import { chartedColumns } from "../api/pictures.ts";
 import { cell, decimal, label, type Scale, scaleFor, type Value } from "../format/numbers.ts";
@@ -81,6 +82,7 @@ const cache = new WeakMap<Comparison, Ready>();
 
 /** The comparison of a view prepared for drawing, with sums of additive columns; made once per answer. */
 export function readyComparison(table: Comparison, view: ViewEntry): Ready {
+  addKernelLabels(table.labels);
   const ready = cache.get(table) ?? decorate(prepareTable(table, comparedEntry(view, table)), table, view);
   cache.set(table, ready);
   return ready;

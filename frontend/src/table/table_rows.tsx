@@ -2,7 +2,7 @@ import { Component } from "preact";
 import { type DrawnColumn, isProse, isText } from "./columns.ts";
 import { cell, exact } from "../format/numbers.ts";
 import { ROW } from "./row_layout.ts";
-import { fitText } from "../ui/measure.ts";
+import { cutText, fitText } from "../ui/measure.ts";
 import { prose } from "../ui/prose.tsx";
 import { indent, INSET } from "./table_layout.ts";
 
@@ -81,7 +81,7 @@ export class Row extends Component<RowProps> {
         style={share > 0 ? { "--share": share.toFixed(4) } : undefined}
       >
         {isFolding && <Fold level={level} isUnfolded={isUnfolded} name={text} />}
-        {isProse(column) ? prose(text) : isText(column) ? fitText(text, room) : text}
+        {isProse(column) ? prose(text) : isText(column) ? (column.shown ? cutText : fitText)(text, room) : text}
       </td>
     );
   }

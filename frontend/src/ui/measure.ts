@@ -28,12 +28,20 @@ export function textWidth(text: string, size = 13, weight = 400): number {
   return width;
 }
 
-/** The text with its middle left out, so that it fits. */
-export function fitText(text: string, room: number, size = 13): string {
+/** How many characters of a text fit. */
+function fitting(text: string, room: number, size: number): number {
   const width = textWidth(text, size);
-  if (width <= room) return text;
   const each = width / Math.min(text.length, MEASURED);
-  return shorten(text, Math.max(6, Math.floor(room / each) - 1));
+  return width <= room ? text.length : Math.max(6, Math.floor(room / each) - 1);
+}
+
+/** The text with its middle left out, so that it fits. */
+export const fitText = (text: string, room: number, size = 13): string => shorten(text, fitting(text, room, size));
+
+/** The text without its end, so that it fits: for readable names, which begin with what matters. */
+export function cutText(text: string, room: number, size = 13): string {
+  const length = fitting(text, room, size);
+  return length < text.length ? `${text.slice(0, length - 1)}…` : text;
 }
 
 /** The size of an element's inside, kept current. */

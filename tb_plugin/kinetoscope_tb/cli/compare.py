@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ..view import View
 
 BROKEN = 2  # the exit status when a rule is broken
+MANIFOLD = 10  # a larger ratio is no percentage
 MOST_NAMED = 5  # rows that break a rule
 
 
@@ -47,6 +49,7 @@ def _options() -> list[click.Parameter]:
 
 def _compare(base: str, new: str | None, view_id: str, form: str, ignore_noise: bool, **options: Any) -> None:
     from ..compare import parse_rule
+    from ..measures.calls.kernel_names import labels_of_kernels
     from ..views import VIEWS
 
     if view_id not in VIEWS:
@@ -56,13 +59,19 @@ def _compare(base: str, new: str | None, view_id: str, form: str, ignore_noise: 
     arguments = view.arguments(_settings(options["settings"]))
     columns = [name for name in (options["columns"] or "").split(",") if name]
     with ExitStack() as both:
-        sides = []
+        files = []
         for side, path in (("base", base), ("new", base if new is None else new)):
             names = {n: options[f"{side}_{n}"] or options[n] for n in ("run", "worker", "span")}
-            listing = listed(path, options["communication"])
-            sides.append(both.enter_context(opened(chosen(listing, names, f"{side}-"))))
+            files.append(chosen(listed(path, options["communication"]), names, f"{side}-"))
+        if new is None and files[0].path == files[1].path:
+            raise BadParameter(
+                f"{files[0].shown} would be compared with itself. Name a second trace or logdir, or choose two "
+                "recordings of the logdir: --base-run and --new-run, --base-worker and --new-worker, or --base-span "
+                "and --new-span."
+            )
+        sides = [both.enter_context(opened(file)) for file in files]
         verdicts = _verdicts(rules, VIEWS, sides, ignores_noise=ignore_noise)
-        _print(view, _compared(view, sides, arguments, columns), verdicts, form)
+        _print(view, _compared(view, sides, arguments, columns), verdicts, form, labels_of_kernels(*sides))
     if any(not verdict.broken.is_empty() for verdict in verdicts):
         raise click.exceptions.Exit(BROKEN)
 
@@ -97,7 +106,9 @@ def _verdicts(
     return verdicts
 
 
-def _print(view: View, result: Any, verdicts: Sequence[Verdict], form: str) -> None:  # Comparison | Missing
+def _print(
+    view: View, result: Any, verdicts: Sequence[Verdict], form: str, labels: Mapping[str, str]
+) -> None:  # Comparison | Missing
     from ..engine import Missing
     from ..web import encode
     from .text_table import print_table, visible
@@ -112,25 +123,38 @@ def _print(view: View, result: Any, verdicts: Sequence[Verdict], form: str) -> N
         click.echo(encode.csv(result.frame), nl=False)
     else:
         click.echo(result.basis.words, err=True)
-        print_table(_columns(result))
+        print_table(_columns(result, labels))
     for verdict in verdicts:
         click.echo("\n".join(visible(line) for line in _lines(verdict)), err=True)
 
 
-def _columns(comparison: Comparison) -> list[Any]:
+def _columns(comparison: Comparison, labels: Mapping[str, str]) -> list[Any]:
     """For each compared column: base, new and difference in one unit, the ratio, and whether it is noise."""
-    from .text_table import text_column, text_columns
+    from .text_table import TextColumn, text_column, text_columns
 
     frame, by_name = comparison.frame, {c.name: c for c in comparison.table.columns}
     shown = comparison.frame.columns[: comparison.frame.columns.index("only_in") + 1]
-    texts = text_columns([by_name[name] for name in shown], frame)
+    texts = text_columns([by_name[name] for name in shown], frame, labels)
     for column in comparison.columns:
         parts = [n for n in (f"{p}_{column.name}" for p in ("base", "new", "delta")) if n in by_name]
         others = [value for name in parts for value in frame[name].to_list() if by_name[name].kind.suffix]
         texts += [text_column(n, by_name[n].kind.name, frame[n].to_list(), others) for n in parts]
-        rest = [n for n in (f"{column.name}_ratio", f"{column.name}_verdict") if n in by_name]
+        if f"{column.name}_ratio" in by_name:
+            bare = column.name.removesuffix(column.kind.suffix)
+            ratios = frame[f"{column.name}_ratio"].to_list()
+            texts.append(TextColumn(f"{bare} change", [_growth(ratio) for ratio in ratios], is_number=True))
+        rest = [n for n in (f"{column.name}_verdict",) if n in by_name]
         texts += text_columns([by_name[name] for name in rest], frame)
     return texts
+
+
+def _growth(ratio: float | None) -> str:
+    """Such as +1.9 %, or ×12.3 where percents are hard to read."""
+    from .text_table import MISSING
+
+    if ratio is None or not math.isfinite(ratio):
+        return MISSING
+    return f"×{ratio:.1f}" if ratio >= MANIFOLD else f"{100 * (ratio - 1):+.1f} %"
 
 
 def _verdict_json(verdict: Verdict) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from .responses import Handler, answer_response, file_response, page_file
 
 if TYPE_CHECKING:
     from ..discovery import TraceFile
+    from ..trace import Trace
     from ..view import View
 
 BASE_NAMES = ("base_run", "base_worker", "base_span")
@@ -87,7 +88,14 @@ def _compare(engine: Engine, request: Request) -> object:
     arguments = view.arguments({k: v for k, v in query.items() if k not in (*names, "columns")})
     columns = [name for name in query.get("columns", "").split(",") if name]
     new, base = file_of(engine, query), engine.find(*(query[name] for name in BASE_NAMES))
-    return encode.comparison(view, engine.comparison(view, base, new, arguments, columns))
+    answer = encode.comparison(view, engine.comparison(view, base, new, arguments, columns))
+    return {**answer, "labels": dict(_kernel_labels(engine.trace(base), engine.trace(new)))}
+
+
+def _kernel_labels(*traces: Trace) -> Mapping[str, str]:
+    from ..measures.calls.kernel_names import labels_of_kernels
+
+    return labels_of_kernels(*traces)
 
 
 def _event(engine: Engine, request: Request) -> object:

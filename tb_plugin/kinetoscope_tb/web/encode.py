@@ -13,14 +13,14 @@ from ..engine import LoadingProgress, Missing, Partial
 from ..errors import KinetoscopeError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
     from ..compare import Comparison
     from ..discovery import Listing, TraceFile
     from ..reader.event import Event
-    from ..table import Table
+    from ..table import Column
     from ..timeline import Track
     from ..trace import Trace
     from ..view import View
@@ -68,7 +68,7 @@ def short_stamp(stamp: object) -> str:
 def state(
     trace: Trace, shown: str, views: Mapping[str, View], health: pl.DataFrame | Missing, *, is_alone: bool = True
 ) -> dict[str, Any]:
-    """The state of a loaded trace.
+    """The state of a loaded trace, with the labels of its kernels by their full names.
 
     Args:
         trace: The trace.
@@ -78,6 +78,8 @@ def state(
         is_alone: Whether its run has no other workers. In runs of several, the views of whole runs report what is
             missing.
     """
+    from ..measures.calls.kernel_names import labels_of_kernels
+
     has_nothing = is_alone and not trace.holds("communication")
     return {
         "state": "ready",
@@ -85,6 +87,7 @@ def state(
         "events": trace.meta.events,
         "rank": trace.meta.rank,
         "steps": trace.steps["name"].to_list(),
+        "labels": dict(labels_of_kernels(trace)),
         "missing": {view.id: view.hint for view in views.values() if _lacks(view, trace, has_no_ranks=has_nothing)},
         "findings": {} if isinstance(health, Missing) else dict(health["level"].value_counts().rows()),
     }
@@ -132,14 +135,14 @@ def view_answer(view: View, result: pl.DataFrame | Missing) -> dict[str, Any]:
     """The answer of a view."""
     if isinstance(result, Missing):
         return {"state": "missing", "view": view.id, "hint": result.hint}
-    return {"view": view.id, **table(view.table, result)}
+    return {"view": view.id, **table(view.table.columns, result)}
 
 
-def table(of: type[Table], frame: pl.DataFrame) -> dict[str, Any]:
-    """A table with its columns' definitions."""
+def table(columns: Sequence[Column], frame: pl.DataFrame) -> dict[str, Any]:
+    """Columns with their definitions and values."""
     from ..view import column_descriptions
 
-    return {"state": "ready", "columns": column_descriptions(of), "data": column_values(frame)}
+    return {"state": "ready", "columns": column_descriptions(columns), "data": column_values(frame)}
 
 
 def comparison(view: View, result: Comparison | Missing) -> dict[str, Any]:
@@ -158,7 +161,7 @@ def comparison(view: View, result: Comparison | Missing) -> dict[str, Any]:
         "key": list(table.key),
         "weight": table.weight,
         "parent": parent_column(table.picture),
-        "columns": column_descriptions(table),
+        "columns": column_descriptions(table.columns),
         "data": column_values(result.frame),
     }
 

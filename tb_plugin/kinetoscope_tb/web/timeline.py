@@ -57,12 +57,21 @@ def _meta(trace: Trace, timeline: Timeline) -> dict[str, Any]:
 
 
 def _labels(engine: Engine, request: Request) -> object:
+    from ..measures.calls.kernel_names import labels_of_kernels
+
     query = query_of(request, (*STAMPED_NAMES, "page"))
     first = whole_number(query, "page", "the number of a page of labels") * LABELS_PER_PAGE
-    timeline = engine.timeline(current_file(engine, query))
+    file = current_file(engine, query)
+    timeline = engine.timeline(file)
     page = slice(first, first + LABELS_PER_PAGE)
-    labels = timeline.labels
-    return {"state": "ready", "texts": labels.texts[page], "categories": labels.categories[page].tolist()}
+    labels, readable = timeline.labels, labels_of_kernels(engine.trace(file))
+    texts = labels.texts[page]
+    return {
+        "state": "ready",
+        "texts": texts,
+        "labels": {text: readable[text] for text in texts if text in readable},
+        "categories": labels.categories[page].tolist(),
+    }
 
 
 def _tiles(engine: Engine, request: Request) -> object:

@@ -2,6 +2,7 @@
 
 import { type Geometry, visibleLines } from "../model/geometry.ts";
 import type { Line } from "../model/layout.ts";
+import { readableName } from "../../format/kernel_labels.ts";
 import type { TextFitter } from "../model/text_fit.ts";
 import { css, type LabelColors, mixed, type Palette, pixel } from "./colors.ts";
 import { paint, type Target } from "./raster.ts";
@@ -174,7 +175,7 @@ export class TrackPainter {
     const from = Math.max(0, left), to = Math.min(width, right);
     const last = this.letters.at(-1);
     if (to - from < NARROWEST || (last?.slice === slice && last.top === top)) return; // a slice goes over several tiles
-    const text = fitter.fit(source.labels.text(label), to - from - 9);
+    const text = fitter.fit(readableName(source.labels.text(label)), to - from - 9);
     if (text) this.letters.push({ slice, left: from, right: to, top, text, isDark: colors.darkLetters[label] === 1 });
   }
 

@@ -1,6 +1,7 @@
 /** The names of slices, loaded page by page when one is first drawn. */
 
 import type { LabelPage } from "../../api/timeline_types.ts";
+import { addKernelLabels } from "../../format/kernel_labels.ts";
 
 export const LABELS_PER_PAGE = 16384;
 
@@ -38,6 +39,7 @@ export class Labels {
     this.requested.add(page);
     const answer = await this.loadPage(page);
     if (!answer) return void this.requested.delete(page);
+    addKernelLabels(answer.labels);
     const first = page * LABELS_PER_PAGE;
     answer.texts.forEach((text, i) => (this.texts[first + i] = text));
     this.categories.set(answer.categories, first);

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { SearchResults, SliceFacts, Step } from "../../api/timeline_types.ts";
 import { openRows, viewEntry, viewTitle } from "../../app/router.ts";
 import { decimal, exact, percent, quantity, shorten } from "../../format/numbers.ts";
+import { readableName } from "../../format/kernel_labels.ts";
 import { colorOf } from "../draw/colors.ts";
 import { currentFlow } from "../input/flow_navigation.ts";
 import { findOfCollective } from "../model/collective_peers.ts";
@@ -43,7 +44,7 @@ function FlowText() {
   const { value } = currentFlow;
   if (!value || value.targets.length < 2) return null;
   const { name, forth, at, targets } = value;
-  const of = shorten(name, LONGEST);
+  const of = shorten(readableName(name), LONGEST);
   return (
     <p class="quiet flow-position">
       {decimal(at + 1)} of {decimal(targets.length)} that {forth ? `${of} leads to` : `lead to ${of}`}; <kbd>⇧]</kbd>
@@ -60,8 +61,13 @@ function Head({ facts, source }: { facts: SliceFacts; source: Source }) {
     <header>
       <h2>
         <i class="swatch" style={{ background: colorOf(category) }} aria-hidden="true" />
-        <code>{name || "(no name)"}</code>
+        <code>{readableName(name) || "(no name)"}</code>
       </h2>
+      {readableName(name) !== name && (
+        <p class="full-name">
+          <code>{name}</code>
+        </p>
+      )}
       <div class="buttons">
         <button
           type="button"

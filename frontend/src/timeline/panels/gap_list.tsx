@@ -4,6 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { Table, ViewEntry } from "../../api/types.ts";
 import { useAnswer } from "../../app/answers.ts";
 import { address, go, openRows, viewOfPanel } from "../../app/router.ts";
+import { readableName } from "../../format/kernel_labels.ts";
 import { decimal, plural, quantity, shorten } from "../../format/numbers.ts";
 import { filterRows, parseFilter } from "../../table/order.ts";
 import { type Gap, gapText } from "../model/idle_gaps.ts";
@@ -49,7 +50,9 @@ function Row({ gap, source, most }: { gap: Gap; source: Source; most: number }) 
       <span>
         {gapText(gap)}
         {after !== null && (
-          <span class="quiet" data-tip={String(after)}>{` Ended by ${shorten(String(after), LONGEST)}`}</span>
+          <span class="quiet" data-tip={String(after)}>
+            {` Ended by ${shorten(readableName(String(after)), LONGEST)}`}
+          </span>
         )}
       </span>
     </li>

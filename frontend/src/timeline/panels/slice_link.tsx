@@ -4,6 +4,7 @@ import { type ComponentChildren, createContext } from "preact";
 import { useContext, useState } from "preact/hooks";
 import type { SliceSummary } from "../../api/timeline_types.ts";
 import { decimal, exact, quantity, shorten } from "../../format/numbers.ts";
+import { readableName } from "../../format/kernel_labels.ts";
 import { colorOf } from "../draw/colors.ts";
 
 /** Jumps to a slice of the trace. */
@@ -25,7 +26,7 @@ export function SliceLink({ summary, children }: { summary: SliceSummary; childr
         data-tip={`${name}\n${category}, ${isInstant ? "an instant" : exact(dur_ns, "duration")}`}
         onClick={() => jump(slice)}
       >
-        {shorten(name, LONGEST) || "(no name)"}
+        {shorten(readableName(name), LONGEST) || "(no name)"}
       </button>
       <span class="quiet">{children ?? (isInstant ? "instant" : quantity(dur_ns, "duration"))}</span>
     </span>

@@ -2,6 +2,7 @@
 
 import { viewTitle } from "../../app/router.ts";
 import { decimal, percent, shorten } from "../../format/numbers.ts";
+import { readableName } from "../../format/kernel_labels.ts";
 import { failures, queryText, resultCount, resultNames } from "./search_results.ts";
 import { search, setFind } from "../state/selection.ts";
 import { sources } from "../state/sources.ts";
@@ -20,7 +21,7 @@ function Names({ names, of }: { names: [string, number][]; of: number }) {
             data-tip={`${name}\nSearch for these only`}
             onClick={() => setFind({ name })}
           >
-            {shorten(name, LONGEST) || "(no name)"}
+            {shorten(readableName(name), LONGEST) || "(no name)"}
           </button>
           <span>{decimal(count)}</span>
           <span class="quiet">{percent(count / of)} %</span>

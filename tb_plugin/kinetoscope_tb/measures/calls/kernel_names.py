@@ -1,0 +1,27 @@
+"""Readable labels of a trace's kernels, distinct within the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import polars as pl
+
+from ...names.kernel_labels import kernel_labels
+from ...trace import Trace
+
+
+def labels_of_kernels(*traces: Trace) -> Mapping[str, str]:
+    """The label of each kernel of these traces by its full name; only of those whose label is another text."""
+    names = {name for trace in traces for name in _names(trace)}
+    return _labels(tuple(sorted(names)))
+
+
+def _names(trace: Trace) -> list[str]:
+    is_kernel = pl.col("kind") == "kernel"
+    return trace.device_events.filter(is_kernel)["name"].unique().drop_nulls().cast(pl.String).to_list()
+
+
+@lru_cache(maxsize=16)  # a report asks for each view of a trace
+def _labels(names: tuple[str, ...]) -> Mapping[str, str]:
+    return {name: label for name, label in kernel_labels(names).items() if label != name}

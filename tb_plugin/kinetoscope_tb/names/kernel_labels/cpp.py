@@ -1,0 +1,143 @@
+"""C++ names of kernels: where a name begins, its template arguments, its number formats, and mangled names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_ANONYMOUS = re.compile(r"\(anonymous namespace\)::")
+_CLONE = re.compile(r"\s*\[clone [^\]]*\]$|\.kd$")
+_OPEN, _CLOSE = "<([{", ">)]}"
+_LITERAL = re.compile(r"L[a-z]n?\d+E")  # a number as a template argument of a mangled name
+_LENGTH = re.compile(r"\d+")
+_FORMATS = (  # the first that fits
+    ("bf16", r"[bB][fF](?:loat)?_?16|DF16b"),
+    ("fp16", r"Half|__half2?\b|\bhalf(?:_t)?\b|_Float16|(?<![bB])float16|\bf(?:p)?16|Fp16|DF16_"),
+    ("tf32", r"tf(?:loat)?32"),
+    ("fp4", r"e2m1|fp4|E2m1"),
+    ("fp8", r"e4m3|e5m2|[Ff]p8|[Ff]loat8|E4m3|E5m2|bf8_t|f8\b"),
+    ("complex64", r"c10::complex<float>|\bfloat2\b|cuComplex"),
+    ("complex128", r"c10::complex<double>|\bdouble2\b|cuDoubleComplex"),
+    ("fp64", r"\bdouble\b|\bf64\b|Double"),
+    ("fp32", r"\bfloat\b|\bf32\b|\bfp32\b|Float(?!8|16)"),
+    ("uint8", r"unsigned char|uint8"),
+    ("int8", r"signed char|\bchar\b|int8|\bi8\b"),
+    ("int16", r"\bshort\b|int16"),
+    ("int64", r"\blong\b|int64|Long"),
+    ("int32", r"\bint\b|int32|\bi32\b|Int\b"),
+    ("bool", r"\bbool\b|Bool"),
+)
+_ANY_FORMAT = tuple((name, re.compile(pattern)) for name, pattern in _FORMATS)
+_CAST = re.compile(r"\((?:unsigned )?\w[\w:]*\)(?=\d)")  # of a number, as a template argument
+_OPAQUE = re.compile(r"OpaqueType<(\d+)u?>")
+
+
+@dataclass(frozen=True)
+class CppName:
+    """A kernel's name without its return type and parameters.
+
+    Args:
+        scope: The namespaces and classes around it, outermost first, without template arguments.
+        name: Its own name, without template arguments.
+        arguments: Its template arguments, as written.
+        is_mangled: Whether it was mangled; then the arguments are the identifiers among them.
+    """
+
+    scope: tuple[str, ...]
+    name: str
+    arguments: tuple[str, ...] = ()
+    is_mangled: bool = False
+
+
+def parse(name: str) -> CppName:
+    """The parts of a name as a driver, or a demangler, gives it."""
+    name = _CLONE.sub("", name)
+    if name.startswith("_ZN") or re.match(r"_Z\d", name):
+        return _parse_mangled(name)
+    bare = _ANONYMOUS.sub("", name.removeprefix("void "))
+    bare = split(bare[: _outside(bare, "(")].strip(), " ")[-1]  # without a return type
+    parts = split(bare, "::")
+    own = parts[-1] if parts else bare
+    begin = _outside(own, "<")
+    arguments = split(own[begin + 1 : own.rfind(">")], ",") if begin < len(own) else []
+    scope = tuple(part[: _outside(part, "<")] for part in parts[:-1])
+    return CppName(scope, own[:begin].strip() or name, tuple(a.strip() for a in arguments))
+
+
+def split(text: str, separator: str) -> list[str]:
+    """The parts between separators that no bracket encloses."""
+    parts, depth, begin, at = [], 0, 0, 0
+    while at < len(text):
+        letter = text[at]
+        if letter in _OPEN:
+            depth += 1
+        elif letter in _CLOSE and depth:
+            depth -= 1
+        elif not depth and text.startswith(separator, at):
+            parts.append(text[begin:at])
+            at = begin = at + len(separator)
+            continue
+        at += 1
+    return [*parts, text[begin:]]
+
+
+def number_format(text: str) -> str:
+    """The first number format that a text names, such as bf16 for `c10::BFloat16 const*`; empty if there is none."""
+    text = _CAST.sub("", text)
+    hits = [(hit.start(), -len(hit[0]), name) for name, pattern in _ANY_FORMAT if (hit := pattern.search(text))]
+    return min(hits)[2] if hits else ""
+
+
+def opaque_size(text: str) -> str:
+    """Such as 4B, where PyTorch moves elements of four bytes whatever their format; empty otherwise."""
+    hit = _OPAQUE.search(text)
+    return f"{hit[1]}B" if hit else ""
+
+
+def snake_case(name: str) -> str:
+    """Such as group_norm for GroupNorm, and gather_topk for gatherTopK."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z])", "_", name)
+    return re.sub(r"_+", "_", apart).strip("_").lower()
+
+
+def _outside(text: str, letter: str) -> int:
+    """Where a letter first occurs outside `<…>`, or the text's length."""
+    depth = 0
+    for at, each in enumerate(text):
+        if each == letter and not depth:
+            return at
+        depth += (each == "<") - (each == ">" and depth > 0)
+    return len(text)
+
+
+def _parse_mangled(name: str) -> CppName:
+    """The identifiers of a mangled name (Itanium C++ ABI, 5.1): each comes after its own length."""
+    qualified, at = [], 3 if name.startswith("_ZN") else 2
+    if name.startswith("_ZN12_GLOBAL__N_1"):
+        at += len("12_GLOBAL__N_1")
+    while length := _LENGTH.match(name, at):
+        begin = length.end()
+        at = begin + int(length[0])
+        qualified.append(name[begin:at].removesuffix("E") if at >= len(name) else name[begin:at])
+    if not qualified:
+        return CppName((), name)
+    return CppName(tuple(qualified[:-1]), qualified[-1], tuple(_identifiers(name[at:])), is_mangled=True)
+
+
+def _identifiers(mangled: str) -> list[str]:
+    """The identifiers and built-in floating-point types in the rest of a mangled name."""
+    found, at = [], 0
+    while at < len(mangled):
+        if literal := _LITERAL.match(mangled, at):
+            found.append(literal[0][2:-1])
+            at = literal.end()
+        elif length := _LENGTH.match(mangled, at):
+            end = length.end() + int(length[0])
+            found.append(mangled[length.end() : end])
+            at = max(end, at + 1)
+        elif mangled.startswith(("DF16b", "DF16_"), at):
+            found.append(mangled[at : at + 5])
+            at += 5
+        else:
+            at += 1
+    return found
