@@ -98,6 +98,23 @@ def test_where_no_event_begins_there_is_none(kinetoscope, trace):
     assert (status, json.loads(out)["code"]) == (1, "not_found")
 
 
+def test_a_pattern_of_the_command_counts_as_communication(kinetoscope, trace):
+    pattern = ("--communication-pattern", "sgemm", "--format", "json")
+    status, out, _ = kinetoscope("view", "kernels", trace, *pattern)
+    assert (status, json.loads(out)["data"]["communication_rule"][0]) == (0, "pattern sgemm")
+    status, out, _ = kinetoscope("view", "kernels", trace, "--communication-pattern", "(", "--format", "json")
+    assert (status, json.loads(out)["code"]) == (1, "bad_parameter")
+    assert "number 1: '(' isn't a regular expression: unclosed group" in json.loads(out)["message"]
+
+
+def test_a_wrong_line_of_a_file_of_patterns_is_reported(kinetoscope, tmp_path):
+    (tmp_path / "rank0.1.pt.trace.json").write_text(a_trace().text())
+    (tmp_path / "communication_patterns.txt").write_text("sgemm\n(\n")
+    status, out, err = kinetoscope("view", "kernels", str(tmp_path), "--format", "json")
+    assert (status, json.loads(out)["data"]["communication_rule"][0]) == (0, "pattern sgemm")
+    assert "communication_patterns.txt: Line 2: '(' isn't a regular expression" in err
+
+
 def test_text_names_one_unit_per_column(kinetoscope, trace):
     _, out, _ = kinetoscope("view", "kernels", trace)
     header, row = out.splitlines()[:2]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..arrays.gather import gather, map_categories
 from ..arrays.intervals import Ints, length_within
 from ..measures.recording.device_properties import Devices
+from ..measures.recording.vendor import AMD, NVIDIA
 from ..measures.time.breakdown import intervals_of
 from ..names.tensor_cores import is_matrix_op
 from . import text
@@ -140,7 +141,7 @@ def image_layouts(facts: Facts) -> NDArray[np.bool_]:
 
 
 def channels_last(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice]:
-    """Kernels that only change the memory layout of images for tensor cores, of those that `is_free` selects."""
+    """Kernels that only change the memory layout of images for tensor or matrix cores, of those `is_free` selects."""
     kernels = facts.kernels
     rows = kernels.filter(pl.Series(image_layouts(facts) & is_free, dtype=pl.Boolean))
     lengths = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
@@ -151,7 +152,8 @@ def channels_last(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice]:
         "channels_last",
         f"Changing the memory layout of images takes {facts.percent(saving)} of {facts.every}.",
         f"{text.digits(rows.height / facts.count)} kernels {facts.per} do nothing else, for {text.time(saving)}"
-        f"{facts.recurs(lengths)}: convolutions on tensor cores need channels last, but the tensors have them first.",
+        f"{facts.recurs(lengths)}: convolutions on {facts.terms.matrix_units} need channels last, but the tensors have "
+        "them first.",
         "`model.to(memory_format=torch.channels_last)`, and the same for the images.",
         saving,
         "high",
@@ -192,7 +194,7 @@ def _of_nvidia(capability: tuple[int, int] | None) -> _Units | None:
     if capability is None:
         return None
     evidence = f"compute capability {capability[0]}.{capability[1]}"
-    return _Units("tensor cores", evidence, has_tf32=capability >= _AMPERE) if capability >= _VOLTA else _NONE
+    return _Units(NVIDIA.matrix_units, evidence, has_tf32=capability >= _AMPERE) if capability >= _VOLTA else _NONE
 
 
 def _of_amd(name: str, capability: tuple[int, int] | None, *, uses_them: bool) -> _Units | None:
@@ -203,8 +205,8 @@ def _of_amd(name: str, capability: tuple[int, int] | None, *, uses_them: bool) -
     if capability is not None and capability[0] > _CDNA_3[0]:
         return _NONE
     if _CDNA.search(name) or (capability is not None and capability >= _CDNA_3):
-        return _Units("matrix cores", name if _CDNA.search(name) else "CDNA", is_slow_in_float=True)
-    return _Units("matrix cores", "kernels use them", is_slow_in_float=True) if uses_them else None
+        return _Units(AMD.matrix_units, name if _CDNA.search(name) else "CDNA", is_slow_in_float=True)
+    return _Units(AMD.matrix_units, "kernels use them", is_slow_in_float=True) if uses_them else None
 
 
 def _multiplies_matrices(kernel: str) -> bool:

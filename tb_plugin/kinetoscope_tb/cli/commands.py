@@ -33,7 +33,7 @@ from .report import report
 from .row_options import RowOptions, row_options
 from .streams import discard_output, prepare_streams
 from .summary import summary
-from .traces import chosen, device_option, opened, side_by_side, where
+from .traces import chosen, communication_option, device_option, listed, opened, side_by_side, where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -272,7 +272,7 @@ class _ViewCommand(click.Command):
         super().__init__(
             view.id,
             callback=partial(_show, view),
-            params=[*where(), *parameters, *_device_options(view), *row_options(), _format],
+            params=[*where(), communication_option(), *parameters, *_device_options(view), *row_options(), _format],
             help=summary,
             short_help=summary,
         )
@@ -296,18 +296,24 @@ def _device_options(view: View) -> list[click.Option]:
 
 
 def _show(
-    view: View, path: str, run: str | None, worker: str | None, span: str | None, form: str, **options: Any
+    view: View,
+    path: str,
+    run: str | None,
+    worker: str | None,
+    span: str | None,
+    communication: Sequence[str],
+    form: str,
+    **options: Any,
 ) -> None:
     rows = RowOptions(*(options.pop(name) for name in ("words", "sort", "top", "columns")))
     rows.of(view.table)  # refuses unknown columns before a trace is read
     parameters: dict[str, str | None] = options
-    from ..discovery import list_path
     from ..engine import compute, merge_run_notes
     from ..measures.calls.kernel_names import labels_of_kernels
 
     device = parameters.pop("device", None) if _device_options(view) else None
     arguments = view.arguments({name: value for name, value in parameters.items() if value is not None})
-    listing, names = list_path(path), {"run": run, "worker": worker, "span": span}
+    listing, names = listed(path, communication), {"run": run, "worker": worker, "span": span}
     if view.scope == "recording":
         file = chosen(listing, names)
         with opened(file, device) as trace:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import BadParameter, NotFound
-from .traces import chosen, opened
+from .traces import chosen, communication_option, listed, opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,13 +42,13 @@ def _options() -> list[click.Parameter]:
         *sides,
         click.Option(["--fail-if", "rules"], multiple=True, metavar="RULE", help="Exit with status 2 if it holds."),
         click.Option(["--ignore-noise"], is_flag=True, help="Let differences break a rule even if they may be noise."),
+        communication_option(),
         click.Option(["--format", "form"], type=forms, default="text", show_default=True, help="Output format."),
     ]
 
 
 def _compare(base: str, new: str | None, view_id: str, form: str, ignore_noise: bool, **options: Any) -> None:
     from ..compare import parse_rule
-    from ..discovery import list_path
     from ..measures.calls.kernel_names import labels_of_kernels
     from ..views import VIEWS
 
@@ -62,7 +62,7 @@ def _compare(base: str, new: str | None, view_id: str, form: str, ignore_noise: 
         files = []
         for side, path in (("base", base), ("new", base if new is None else new)):
             names = {n: options[f"{side}_{n}"] or options[n] for n in ("run", "worker", "span")}
-            files.append(chosen(list_path(path), names, f"{side}-"))
+            files.append(chosen(listed(path, options["communication"]), names, f"{side}-"))
         if new is None and files[0].path == files[1].path:
             raise BadParameter(
                 f"{files[0].shown} would be compared with itself. Name a second trace or logdir, or choose two "

@@ -8,7 +8,7 @@ import click
 
 from ..errors import KinetoscopeError, TraceError
 from .output_file import saved
-from .traces import chosen, device_option, opened, where
+from .traces import chosen, communication_option, device_option, listed, opened, where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,12 +26,12 @@ def _write(
     out: str,
     every: bool,
     rows: int,
+    communication: Sequence[str],
 ) -> None:
-    from ..discovery import list_path
     from ..views import VIEWS
     from ..web.report import report, workers_of
 
-    listing = list_path(path)
+    listing = listed(path, communication)
     first = chosen(listing, {"run": run, "worker": worker, "span": span})
     files = workers_of(listing, first) if every else [first]
     text = report(_recordings(files, device, is_alone=not every), len(files), VIEWS, rows)
@@ -71,6 +71,7 @@ report = click.Command(
             show_default=True,
             help="Limit of the rows of a table.",
         ),
+        communication_option(),
     ],
     help="""Write the page of a recording to OUT.html, which opens in a browser without a server or network.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..docstrings import docstring
-from .traces import chosen, device_option, opened, where
+from .traces import chosen, communication_option, device_option, listed, opened, where
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,11 +24,9 @@ _NAME = 48
 _NOTHING = "nothing_to_fix"
 
 
-def _summary(path: str, device: str | None, **names: str | None) -> None:
+def _summary(path: str, device: str | None, communication: Sequence[str], **names: str | None) -> None:
     """Say where the time of a recording went, and what to do. PATH is a trace file or a logdir."""
-    from ..discovery import list_path
-
-    file = chosen(list_path(path), names)
+    file = chosen(listed(path, communication), names)
     with opened(file, device) as trace:
         for line in _lines(trace, f"{file.run} · {file.worker}" + (f" · {file.span}" if file.span else "")):
             click.echo(line)
@@ -148,4 +146,9 @@ def _wrapped(sentence: str, before: str = "") -> list[str]:
     )
 
 
-summary = click.Command("summary", params=[*where(), device_option()], callback=_summary, help=docstring(_summary))
+summary = click.Command(
+    "summary",
+    params=[*where(), communication_option(), device_option()],
+    callback=_summary,
+    help=docstring(_summary),
+)

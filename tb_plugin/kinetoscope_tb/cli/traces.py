@@ -29,6 +29,38 @@ def where() -> list[click.Parameter]:
     ]
 
 
+def communication_option() -> click.Option:
+    """The option with users' own patterns of communication."""
+    return click.Option(
+        ["--communication-pattern", "communication"],
+        metavar="REGEX",
+        multiple=True,
+        help="Count kernels with such names as communication; with `range:` in front, operators and annotations, and "
+        "the kernels that they launch. Repeatable.",
+    )
+
+
+def listed(path: str, communication: Sequence[str] = ()) -> Listing:
+    """List a path with users' patterns of communication; what is wrong in a file of patterns is reported.
+
+    Raises:
+        BadParameter: A pattern of the command can't be used.
+        LogdirError: There is no such path, or it holds no trace.
+    """
+    from ..discovery import list_path
+    from ..names.communication_patterns import FILE_NAME, parse_patterns
+    from .text_table import visible
+
+    patterns, bad = parse_patterns(communication)
+    if bad:
+        raise BadParameter(f"--communication-pattern number {bad[0].line}: {bad[0].reason}")
+    listing = list_path(path, patterns)
+    for problem in listing.problems:
+        if FILE_NAME in problem.path.rpartition("/")[2]:
+            click.echo(visible(f"{problem.path}: {problem.reason}"), err=True)
+    return listing
+
+
 LEVELS = ("run", "worker", "span")
 
 

@@ -49,7 +49,13 @@ def runs(listing: Listing | None) -> dict[str, Any]:
 def _spans(spans: Mapping[str, TraceFile]) -> list[dict[str, Any]]:
     labels = span_labels(spans)
     return [
-        {"name": span, "label": labels[span], "file": file.shown, "bytes": file.bytes, "stamp": short_stamp(file.stamp)}
+        {
+            "name": span,
+            "label": labels[span],
+            "file": file.shown,
+            "bytes": file.bytes,
+            "stamp": short_stamp(file.version),
+        }
         for span, file in spans.items()
     ]
 

@@ -12,7 +12,7 @@ from ...arrays.gather import NONE
 from ...measures.time.host_activity import HOST_ACTIVITIES, host_activity
 from ...measures.time.idle import Windows
 from ...measures.time.idle import gaps as gaps_of
-from ...measures.time.idle_causes import gap_parts
+from ...measures.time.idle_causes import SharedParts, gap_parts
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
@@ -129,6 +129,7 @@ VIEW = View(
     needs="device_events",
     hint="The device was never idle here.",
     place=Part("idle"),
+    shares=SharedParts.of,
     slices=Slices(events_of_row, are_highlighted=False, panel="gaps"),
     time=RowTime("start_ns", length="dur_ns"),
 )
