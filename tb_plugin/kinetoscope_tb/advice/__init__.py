@@ -1,6 +1,7 @@
 """Advice: what costs time in the steps, the evidence, and what to do about it.
 
 host        data loading, synchronizing calls, late launches, small operators, the optimizer, allocation
+cpu         without a device: waits of the main thread, contended cores, Python code, dominant operators
 device      exposed copies and communication, DataParallel, small kernels, nearly full memory
 precision   matmuls that could use tensor cores
 recording   the profiler's own cost, pauses of Python
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import device, host, precision, recording, text
+from . import cpu, device, host, precision, recording, text
 from .facts import Facts
 from .model import Advice, Cleared, Unknown
 
@@ -33,6 +34,10 @@ _RULES = (
     host.small_operators,
     host.optimizer,
     host.allocation,
+    cpu.main_thread_waits,
+    cpu.host_threads,
+    cpu.outside_operators,
+    cpu.host_operator,
     device.copies,
     device.communication,
     device.data_parallel,
@@ -80,7 +85,9 @@ def _verdict(facts: Facts) -> str:
     if not facts.has_device and facts.trace.ops.is_empty():
         return "The trace has neither operators nor GPU events."
     if not facts.has_device:
-        part = facts.share(facts.mean(facts.parts["CPU Exec"]))
+        part = facts.share(facts.mean(facts.host_time.operating))
+        if part < _MOSTLY:
+            return f"No cause stands out, though operators run for only {text.percent(part)} of {facts.unit}."
         return f"Nothing stands out: operators run on the CPU for {text.percent(part)} of {facts.unit}."
     part = facts.share(facts.mean(facts.exposed["computation"]))
     verb = "compute" if facts.waits == "wait" else "computes"

@@ -11,10 +11,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, map_categories
-from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union
+from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union, without
 from ..measures.time.breakdown import breakdown, intervals_of
 from ..measures.time.exposure import exposure
 from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
+from ..measures.time.host_time import HostTime
 from ..measures.time.idle import Windows, axes
 from ..measures.time.idle_causes import gap_parts
 from ..names.calls import allocates, may_wait, synchronizes
@@ -151,6 +152,29 @@ class Facts:
         """Computation, exposed time and idle of each step, over all devices together (measures/time/exposure.py)."""
         ((_, _, rows),) = axes(self.trace, "worker")
         return exposure(self.trace, rows, self.windows)
+
+    @cached_property
+    def host_time(self) -> HostTime:
+        """What the host spent each step on, where no device was recorded (measures/time/host_time.py)."""
+        return HostTime.of(self.trace, self.windows)
+
+    @cached_property
+    def calling_in_optimizer(self) -> Ints:
+        """The part of host_time's `calling` that lies in Optimizer.step, in each step."""
+        ranges = self.trace.host_events
+        inside = intervals_of(ranges, map_categories(ranges["name"], is_optimizer))
+        calling = self.host_time.spans["calling"]
+        before = [span for name, span in self.host_time.spans.items() if name not in ("calling", "rest")]
+        return exclusive_lengths(
+            [merge(before), without(calling, without(calling, inside))], self.windows.start, self.windows.end
+        )[1]
+
+    @cached_property
+    def is_one_of_many(self) -> bool:
+        """Whether the process is one of several ranks."""
+        meta = self.trace.meta
+        sizes = (meta.distributed.get("world_size"), meta.producer.get("world_size"))
+        return any(isinstance(size, int) and size > 1 for size in sizes)
 
     @cached_property
     def idle(self) -> dict[str, float]:

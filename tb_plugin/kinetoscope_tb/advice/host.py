@@ -6,22 +6,21 @@ from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories
-from ..arrays.intervals import Ints, length_within, merge
 from ..arrays.nesting import nearest
-from ..measures.time.breakdown import intervals_of
-from ..names.kernels import is_communication_range, is_data_loading
+from ..measures.time.host_time import SMALL_OP_NS
+from ..names.kernels import is_data_loading
 from . import text
 from .facts import Facts, described, is_optimizer
 from .model import Advice, Cleared, Unknown
 
 SHORT_KERNEL_NS = 25_000  # on average: shorter than the host takes for an operator
 SLOW_LAUNCH_NS = 200_000  # a launch takes 5 to 20 µs
-SMALL_OP_NS = 20_000  # an operator that is called for less spends most of it on being called
 _MOSTLY = 0.3  # of the kernels begin behind a gap: then launching is what limits, not single pauses
 _HOST_BOUND = 0.10  # of the step: some gaps are normal
-_OVERHEAD = 0.30
+_OVERHEAD = 0.15
 _MENTIONED = 0.05  # of the idle time that isn't explained
 _MANY = 100
 _MARK = (
@@ -44,7 +43,7 @@ _SYNTAX = {
 
 def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     """The step waits for its batch while nothing else runs: the breakdown's DataLoader."""
-    lengths = facts.parts["DataLoader"]
+    lengths = facts.parts["DataLoader"] if facts.has_device else facts.host_time.lengths["loading"]
     waiting = facts.mean(lengths)
     share = facts.share(waiting)
     names = facts.trace.host_events["name"].unique().drop_nulls().cast(pl.String).to_list()
@@ -230,10 +229,9 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     is_op = (host["kind"] == "operator").to_numpy() & ~map_categories(host["name"], is_data_loading)
     outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
     dur = host["dur_ns"].to_numpy()
-    large = intervals_of(host, outermost & (dur >= SMALL_OP_NS))
-    other = intervals_of(host, map_categories(host["name"], lambda n: is_data_loading(n) or is_communication_range(n)))
-    windows = facts.windows
-    lengths: Ints = facts.length - length_within(merge([large, other]), windows.start, windows.end)
+    lengths = facts.host_time.lengths["calling"]
+    if _unfused_optimizer(facts) is not None and facts.is_worth(facts.calling_in_optimizer):
+        lengths = lengths - facts.calling_in_optimizer
     step = host["step"].to_numpy()
     counted = outermost & (dur < SMALL_OP_NS) & gather(facts.counted, step, missing=False)
     small = int(counted.sum())
@@ -254,27 +252,31 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     )
 
 
-def optimizer(facts: Facts) -> Iterator[Advice]:
-    """The optimizer updates each parameter by itself."""
-    host, trace = facts.trace.host_events, facts.trace
+def _unfused_optimizer(facts: Facts) -> tuple[str, NDArray[np.bool_]] | None:
+    """(Class of the optimizer, the operators that it calls) if it updates each parameter by itself."""
+    host = facts.trace.host_events
     inside = map_categories(host["name"], is_optimizer)
-    if not inside.any():
-        return
+    if not inside.any() or facts.hides_device:
+        return None
     in_step = gather(nearest(inside, host["parent"].to_numpy()), np.arange(host.height, dtype=np.int32)) != NONE
     is_op = (host["kind"] == "operator").to_numpy()
-    names = host["name"].cast(pl.String).to_numpy()
     is_fused = map_categories(host["name"], lambda n: "_fused_" in n or "_foreach_" in n)
     ran = in_step & is_op & gather(facts.counted, host["step"].to_numpy(), missing=False)
-    name = str(names[np.flatnonzero(inside)[0]]).removeprefix("Optimizer.step#").split(".")[0]
-    if (ran & is_fused).any() or ran.sum() < _MANY * facts.count or name.startswith("Fused") or facts.hides_device:
+    name = str(host["name"][int(inside.argmax())]).removeprefix("Optimizer.step#").split(".")[0]
+    if (ran & is_fused).any() or ran.sum() < _MANY * facts.count or name.startswith("Fused"):
+        return None
+    return name, ran
+
+
+def optimizer(facts: Facts) -> Iterator[Advice]:
+    """The optimizer updates each parameter by itself."""
+    lengths = facts.late.optimizer if facts.has_device else facts.calling_in_optimizer
+    unfused = _unfused_optimizer(facts)
+    if unfused is None or not facts.is_worth(lengths):
         return
-    windows = facts.windows
-    whole = length_within(intervals_of(host, inside), windows.start, windows.end)
-    lengths = facts.late.optimizer if facts.has_device else whole
-    if not facts.is_worth(lengths):
-        return
+    name, ran = unfused
     what = "idle devices" if facts.has_device else "host time"
-    device = trace.device_events
+    device = facts.trace.device_events
     launched = device.filter(ran[np.maximum(device["op"].to_numpy(), 0)] & (device["op"] >= 0).to_numpy()).height
     rows = f" and {text.digits(launched / facts.count)} kernels" if launched else ""
     saving = facts.mean(lengths)
