@@ -3,6 +3,9 @@
 host        data loading, synchronizing calls, late launches, small operators, the optimizer, allocation
 cpu         without a device: waits of the main thread, contended cores, Python code, dominant operators
 device      exposed copies and communication, DataParallel, small kernels, nearly full memory
+repetition  the same gap in every step
+warm_up     first steps that take longer
+compiled_code   torch.compile that compiles again, or whose code falls apart
 precision   matmuls that could use tensor cores
 recording   the profiler's own cost, pauses of Python
 
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import cpu, device, host, precision, recording, text
+from . import compiled_code, cpu, device, host, precision, recording, repetition, text, warm_up
 from .facts import Facts
 from .model import Advice, Cleared, Unknown
 
@@ -30,6 +33,7 @@ _RULES = (
     host.synchronizing,
     host.host_bound,
     host.launch_calls,
+    repetition.repeated_gap,
     host.unexplained_idle,
     host.small_operators,
     host.optimizer,
@@ -47,6 +51,9 @@ _RULES = (
     precision.channels_last,
     recording.profiler,
     recording.pauses,
+    compiled_code.recompiles,
+    compiled_code.graph_breaks,
+    warm_up.warm_up,
 )
 
 

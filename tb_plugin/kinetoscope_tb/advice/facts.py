@@ -19,10 +19,13 @@ from ..measures.time.host_time import HostTime
 from ..measures.time.idle import Windows, axes
 from ..measures.time.idle_causes import gap_parts
 from ..names.calls import allocates, may_wait, synchronizes
+from ..names.compiled_code import is_compilation
 from ..names.kernels import is_data_loading
+from ..names.python_frames import collects_garbage, starts_workers
 from ..trace import Trace
 from . import text
 from .model import Cleared
+from .steady import warm_up_steps
 
 LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
 _OPTIMIZER = "Optimizer.step#"
@@ -30,7 +33,7 @@ _OF_TRAINING = re.compile(rf"^autograd::engine::|^{_OPTIMIZER}|Backward\d*$|_bac
 
 
 class Facts:
-    """The steps that count (the complete ones, or all if none is), and what they spent.
+    """The steps that count (the complete ones after warm-up, or all if none is complete), and what they spent.
 
     Arrays have one entry per step of the trace, counted or not; `mean` picks those that count.
     """
@@ -38,9 +41,11 @@ class Facts:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         complete = trace.steps["is_complete"].to_numpy()
-        self.counted: NDArray[np.bool_] = complete if complete.any() else np.ones_like(complete)
         self.windows = Windows.of(trace, each=True)
         self.length = self.windows.end - self.windows.start
+        self.complete: NDArray[np.bool_] = complete if complete.any() else np.ones_like(complete)
+        self.counted = self.complete.copy()
+        self.counted[np.flatnonzero(complete)[: warm_up_steps(self.length[complete])]] = False
         self.count = int(self.counted.sum())
         self.step_ns = self.mean(self.length)
         self.has_device = not trace.device_events.is_empty()
@@ -179,7 +184,12 @@ class Facts:
     @cached_property
     def idle(self) -> dict[str, float]:
         """The idle time of all devices together by its cause, as shares of the mean step."""
-        lengths = self.idle_parts.group_by("cause").agg((pl.col("end_ns") - pl.col("start_ns")).sum())
+        return self.idle_shares(pl.lit(value=True))
+
+    def idle_shares(self, which: pl.Expr) -> dict[str, float]:
+        """The same of some of the parts of gaps."""
+        length = (pl.col("end_ns") - pl.col("start_ns")).sum()
+        lengths = self.idle_parts.filter(which).group_by("cause").agg(length)
         return {str(cause): self.share(ns / self.count) for cause, ns in lengths.sort("cause").rows()}
 
     @cached_property
@@ -216,9 +226,10 @@ class Late:
     """Idle time of all devices of the worker together that the host was late for, split by what would end it.
 
     The parts are disjoint and per step: `loading` (a launching thread waits for data), `allocating` (it is in a call
-    that takes device memory or gives it back), `synchronizing` (the gap began while a call waited for the device, and
-    lasted no longer than that call had held the host up: without it the host would have been that much further on),
-    `optimizer` (inside Optimizer.step, launch latency included) and `host` (the rest).
+    that takes device memory or gives it back), `compiling` (torch.compile compiles), `collecting` (Python collects
+    garbage), `starting` (it starts a DataLoader's workers), `synchronizing` (the gap began while a call waited for the
+    device, and lasted no longer than that call had held the host up: without it the host would have been that much
+    further on), `optimizer` (inside Optimizer.step, launch latency included) and `host` (the rest).
 
     Attributes:
         blockers: The operators (or calls) that waited, with what they cost over the steps that count, the most first.
@@ -234,7 +245,8 @@ class Late:
         trace, count = facts.trace, len(facts.windows.names)
         late = facts.late_parts
         start, end, step = (late[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
-        loading, allocating, optimizer, rest = exclusive_lengths(_host_ranges(trace), start, end)
+        ranges = _host_ranges(trace)
+        *parts, optimizer, rest = exclusive_lengths(list(ranges.values()), start, end)
         waited, blocker = _blocked_for(trace, start)
         synchronizing = np.minimum(rest + optimizer, waited)
         from_rest = np.minimum(rest, synchronizing)
@@ -245,13 +257,13 @@ class Late:
             np.add.at(total, step, lengths)
             return total
 
-        self.loading, self.allocating = per_step(loading), per_step(allocating)
+        self.loading, self.allocating, self.compiling, self.collecting, self.starting = map(per_step, parts)
         self.synchronizing, self.optimizer, self.host = map(per_step, (synchronizing, optimizer, rest))
         behind = _latency_behind(facts)
         times = [behind[side].to_numpy() for side in ("start_ns", "end_ns")]
         steps = behind["window"].to_numpy()
         self.latency = per_step(times[1] - times[0], steps)
-        self.optimizer += per_step(length_within(_host_ranges(trace)[2], *times), steps)
+        self.optimizer += per_step(length_within(ranges["optimizer"], *times), steps)
         self.gaps = late["gap"].n_unique()
         self.longest_ns = int(rest.max(initial=0))
         self.calls = _call_within(trace, (start, end), lambda name: not (synchronizes(name) or allocates(name)))
@@ -266,16 +278,27 @@ def _latency_behind(facts: Facts) -> pl.DataFrame:
     return facts.idle_parts.filter((pl.col("cause") == "launch latency") & pl.col("gap").is_in(facts.late_parts["gap"]))
 
 
-def _host_ranges(trace: Trace) -> list[Intervals]:
-    """When launching threads wait for data, are in calls for device memory, and in Optimizer.step."""
+def _host_ranges(trace: Trace) -> dict[str, Intervals]:
+    """When launching threads do what would be named as a cause by itself; the optimizer comes last."""
     launching = launching_threads(trace)
-    host, launches = trace.host_events, trace.launches
-    on_host, on_calls = launching[host["thread"].to_numpy()], launching[launches["thread"].to_numpy()]
-    return [
-        intervals_of(host, on_host & map_categories(host["name"], is_data_loading)),
-        intervals_of(launches, on_calls & map_categories(launches["name"], allocates)),
-        intervals_of(host, on_host & map_categories(host["name"], is_optimizer)),
-    ]
+    host, launches, python = trace.host_events, trace.launches, trace.python_calls
+    on_host, on_calls, on_python = (launching[f["thread"].to_numpy()] for f in (host, launches, python))
+    collects = map_categories(trace.others["name"], collects_garbage)
+
+    def ranges(answer: Callable[[str], bool]) -> Intervals:
+        return intervals_of(host, on_host & map_categories(host["name"], answer))
+
+    def frames(answer: Callable[[str], bool]) -> Intervals:
+        return intervals_of(python, on_python & map_categories(python["name"], answer))
+
+    return {
+        "loading": ranges(is_data_loading),
+        "allocating": intervals_of(launches, on_calls & map_categories(launches["name"], allocates)),
+        "compiling": ranges(is_compilation),
+        "collecting": merge([frames(collects_garbage), intervals_of(trace.others, collects)]),
+        "starting": frames(starts_workers),
+        "optimizer": ranges(is_optimizer),
+    }
 
 
 def _is_of_training(name: str) -> bool:

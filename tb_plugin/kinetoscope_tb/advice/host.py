@@ -11,16 +11,22 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.nesting import nearest
 from ..measures.time.host_time import SMALL_OP_NS
+from ..measures.time.idle import gaps
 from ..names.kernels import is_data_loading
 from . import text
 from .facts import Facts, described, is_optimizer
 from .model import Advice, Cleared, Unknown
+from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
+from .warm_up import is_first_of_name
 
 SHORT_KERNEL_NS = 25_000  # on average: shorter than the host takes for an operator
 SLOW_LAUNCH_NS = 200_000  # a launch takes 5 to 20 µs
 _MOSTLY = 0.3  # of the kernels begin behind a gap: then launching is what limits, not single pauses
+_HALF = 0.5
 _HOST_BOUND = 0.10  # of the step: some gaps are normal
 _OVERHEAD = 0.15
+_LOADING_NS = 1_000_000  # reading a kernel's code and copying it to the device takes ms
+_MOST_FIRST = 0.8  # of the time of slow launches
 _MENTIONED = 0.05  # of the idle time that isn't explained
 _MANY = 100
 _MARK = (
@@ -123,6 +129,7 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     per = text.times(kernels.height / facts.count, "kernel")
     longest = facts.late.longest_ns
     single = f"One gap alone lasts {text.time(longest)}. " if longest > _MOSTLY * waiting else ""
+    single = _recurring(facts, waiting) or single
     stacks = " Recording Python stacks (with_stack=True) slows the host, so the share without it is smaller."
     has_stacks = not facts.trace.python_calls.is_empty()
     yield Advice(
@@ -136,6 +143,22 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         "low" if facts.is_whole else "medium" if has_stacks or facts.count == 1 else "high",
         "gaps",
         "host late",
+    )
+
+
+def _recurring(facts: Facts, waiting: int) -> str:
+    """The gap that recurs in every step and explains most of the wait for the host, and where the host is then."""
+    largest = next(iter(repeated_gaps(facts, ("host late",))), None)
+    if largest is None or facts.mean(largest.lengths) < _HALF * waiting:
+        return ""
+    often = "One gap" if largest.per_step < 1.5 else f"A gap ({text.digits(largest.per_step)} times)"
+    row = described_row(facts, largest)
+    start = int(facts.trace.device_events["start_ns"][largest.after])
+    where = host_at(facts, start - largest.typical_ns // 2)
+    return (
+        f"{often} of {text.time(largest.typical_ns)}, before {row}, recurs in every step"
+        + (f", with the host {where}" if where else "")
+        + ". "
     )
 
 
@@ -170,6 +193,9 @@ def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
     saving = facts.mean(lengths)
     calls = text.times(slow.height / facts.count, "call")
     longest = text.time(int(slow.select(dur.max()).item()))
+    if facts.is_whole and _loads_code(facts, slow):
+        yield _of_first_launches(facts, saving, slow.height, longest)
+        return
     yield Advice(
         "slow_launch",
         f"{facts.subject} {facts.waits} for calls that launch work for {facts.percent(saving)} of {facts.every}.",
@@ -184,9 +210,35 @@ def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
     )
 
 
+def _loads_code(facts: Facts, slow: pl.DataFrame) -> bool:
+    """Whether most slow launches last so long that they load code, and are the first of their kernel's name."""
+    dur = slow["end_ns"] - slow["start_ns"]
+    edges = gaps(facts.trace, "worker", facts.windows).unique("gap").select("gap", "after")
+    rows = slow.with_columns(dur=dur).join(edges, "gap").filter(pl.col("after") != NONE)
+    first = rows.filter((pl.col("dur") >= _LOADING_NS) & is_first_of_name(facts, rows["after"]))
+    return int(first["dur"].sum()) >= _MOST_FIRST * int(dur.sum())
+
+
+def _of_first_launches(facts: Facts, saving: int, count: int, longest: str) -> Advice:
+    launches = "one kernel" if count == 1 else f"{count} kernels"
+    return Advice(
+        "warm_up",
+        f"The recording holds warm-up: first launches of kernels take {facts.percent(saving)} of it.",
+        f"{facts.part(saving)} {facts.device} {facts.waits} for the first launch of {launches}, which loads code; the "
+        f"longest leaves {facts.device} idle for {longest}.",
+        _MARK,
+        saving,
+        "medium",
+        "gaps",
+        "launch latency",
+    )
+
+
 def unexplained_idle(facts: Facts) -> Iterator[Advice]:
     """Idle time of devices that the recording doesn't explain: named with its size, and with what is known of it."""
-    shares = {cause: facts.idle.get(cause, 0.0) for cause in ("blocked copy", "unexplained", "not shown")}
+    recurring = [number for gap in gaps_of_unknown_cause(facts) for number in gap.numbers]
+    idle = facts.idle_shares(~pl.col("gap").is_in(recurring))
+    shares = {cause: idle.get(cause, 0.0) for cause in UNKNOWN}
     share, first = sum(shares.values()), max(shares, key=lambda cause: shares[cause])
     if share < _HOST_BOUND or facts.is_worth(facts.capturing):
         return

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import polars as pl
 
-from ..arrays.gather import map_categories
-from ..arrays.intervals import length_within, merge
+from ..arrays.intervals import length_within
 from ..measures.time.breakdown import intervals_of
-from ..names.python_frames import collects_garbage, starts_workers
 from . import text
 from .facts import Facts
 from .model import Advice
@@ -41,31 +38,24 @@ def profiler(facts: Facts) -> Iterator[Advice]:
 
 def pauses(facts: Facts) -> Iterator[Advice]:
     """Garbage collection, and restarts of the DataLoader's workers, from Python frames."""
-    trace = facts.trace
-    calls = trace.python_calls
-    for rule, is_pause, part, what, action in (
+    if facts.has_device:
+        collecting, starting = facts.late.collecting, facts.late.starting
+    else:
+        collecting, starting = (facts.host_time.lengths[part] for part in ("collecting", "starting"))
+    for rule, lengths, what, action in (
         (
             "garbage_collection",
-            collects_garbage,
-            "collecting",
+            collecting,
             "Python's garbage collection",
             "Collect between steps only: `gc.disable()` after `gc.freeze()`, and `gc.collect()` every hundredth step.",
         ),
         (
             "worker_start",
-            starts_workers,
-            "starting",
+            starting,
             "Starting the DataLoader's workers",
             "Keep the workers between epochs: `DataLoader(…, persistent_workers=True)`.",
         ),
     ):
-        if facts.has_device:
-            frames = (calls, trace.others)
-            active = [intervals_of(frame, map_categories(frame["name"], is_pause)) for frame in frames]
-            within = length_within(merge(active), facts.windows.start, facts.windows.end)
-            lengths = np.asarray(np.minimum(within, facts.late.host + facts.late.loading))
-        else:
-            lengths = facts.host_time.lengths[part]
         if not facts.is_worth(lengths):
             continue
         saving = facts.mean(lengths)
