@@ -2,6 +2,7 @@
 
 host        data loading, synchronizing calls, late launches, small operators, the optimizer, allocation
 cpu         without a device: waits of the main thread, contended cores, Python code, dominant operators
+experts     uneven numbers of tokens per expert
 device      exposed copies and communication, DataParallel, small kernels, nearly full memory
 repetition  the same gap in every step
 warm_up     first steps that take longer
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import compiled_code, cpu, device, host, precision, recording, repetition, text, warm_up
+from . import compiled_code, cpu, device, experts, host, precision, recording, repetition, text, warm_up
 from .facts import Facts
 from .model import Advice, Cleared, Unknown
 
@@ -47,6 +48,7 @@ _RULES = (
     device.data_parallel,
     device.filling,
     device.memory,
+    experts.expert_imbalance,
     precision.mixed_precision,
     precision.channels_last,
     recording.profiler,

@@ -232,7 +232,8 @@ class Late:
     further on), `optimizer` (inside Optimizer.step, launch latency included) and `host` (the rest).
 
     Attributes:
-        blockers: The operators (or calls) that waited, with what they cost over the steps that count, the most first.
+        blockers: The operators (or calls) that waited, with what they cost over the steps that count, how often, and
+            the costliest call (a row of launches); the most first.
         activity: What the host did in the rest, as shares of it.
         latency: Launch latency of the gaps that the host was late in, per step: fewer launches save it too.
         gaps: How many gaps there are.
@@ -348,8 +349,8 @@ def _blocked_for(trace: Trace, at: Ints) -> tuple[Ints, NDArray[np.int64]]:
     return np.where(is_open, at - start[place], 0), np.where(is_open, rows[place], NONE)
 
 
-def _summed(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[tuple[str, int, int]]:
-    """(name of the operator, or of the call outside operators; cost; calls) of each, the largest cost first."""
+def _summed(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[tuple[str, int, int, int]]:
+    """(name of the operator, or of the call outside operators; cost; calls; one of them), the largest cost first."""
     rows = pl.DataFrame({"call": call, "cost": cost}).filter((pl.col("call") != NONE) & (pl.col("cost") > 0))
     op = trace.launches["op"].gather(rows["call"]).replace(NONE, None)
     names = pl.DataFrame(
@@ -359,7 +360,11 @@ def _summed(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[tuple[str
         }
     )
     who = names.select(pl.coalesce("op", "name")).to_series()
-    sums = rows.with_columns(who=who).group_by("who").agg(pl.col("cost").sum(), pl.col("call").n_unique())
+    sums = (
+        rows.with_columns(who=who)
+        .group_by("who")
+        .agg(pl.col("cost").sum(), pl.col("call").n_unique(), example=pl.col("call").sort_by("cost").last())
+    )
     return sums.sort("cost", "who", descending=[True, False]).rows()
 
 

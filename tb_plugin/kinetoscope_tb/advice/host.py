@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.nesting import nearest
+from ..measures.python.whereabouts import caller_of
 from ..measures.time.host_time import SMALL_OP_NS
 from ..measures.time.idle import gaps
 from ..names.kernels import is_data_loading
@@ -44,6 +45,10 @@ _SYNTAX = {
     "aten::unique2": "unique()",
     "aten::masked_select": "masked_select()",
     "aten::repeat_interleave": "repeat_interleave()",
+    "aten::is_nonzero": "a tensor as a condition",
+    "aten::equal": "torch.equal()",
+    "cudaDeviceSynchronize": "torch.cuda.synchronize()",
+    "hipDeviceSynchronize": "torch.cuda.synchronize()",
 }
 
 
@@ -89,14 +94,12 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
         return
     saving = facts.mean(lengths)
     blockers = facts.late.blockers[:3]
-    named = text.listed([f"`{name}` ({text.times(calls, 'time')})" for name, _, calls in blockers])
-    first = blockers[0][0]
-    code = f" ({_SYNTAX[first]})" if first in _SYNTAX else ""
+    named = text.listed([_described_blocker(facts, *blocker) for blocker in blockers])
     yield Advice(
         "synchronizing",
         f"Waiting for {facts.device} leaves {'them' if facts.waits == 'wait' else 'it'} idle for "
         f"{facts.percent(saving)} of {facts.every}.",
-        f"The host waited in {named}{code}; only then did it launch what came next: {facts.part(saving)} of idle time"
+        f"The host waited in {named}; only then did it launch what came next: {facts.part(saving)} of idle time"
         f"{facts.recurs(lengths)}.",
         "Don't read results on the host within the step: keep losses and metrics on the device and read them every "
         "hundredth step, copy with `non_blocking=True`.",
@@ -105,6 +108,14 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
         "gaps",
         "host late",
     )
+
+
+def _described_blocker(facts: Facts, name: str, _: int, calls: int, example: int) -> str:
+    """Such as: `aten::_local_scalar_dense` (.item(); 4 times per step, the longest at `train.py(12): log`)."""
+    code = f"{_SYNTAX[name]}; " if name in _SYNTAX else ""
+    caller = caller_of(facts.trace, example)
+    where = f", the longest at `{caller}`" if caller else ""
+    return f"`{name}` ({code}{text.times(calls / facts.count, 'time')} {facts.per}{where})"
 
 
 def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:

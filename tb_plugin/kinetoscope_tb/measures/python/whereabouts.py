@@ -17,6 +17,7 @@ from ...arrays.intervals import Intervals, Ints
 from ...arrays.nesting import innermost
 from ...names.python_frames import is_of_library, waiting_function, without_address
 from ...trace.model import Trace
+from .frames import frames_of_text
 
 _INSTANTS = 2_000
 """Instants that are looked at in all: a share of 10 % is then known to ± 1.3 points (a binomial's two sigmas)."""
@@ -47,6 +48,16 @@ def place_at(trace: Trace, thread: int, at: int) -> Place | None:
     """The place of a thread at an instant; None if no frame is recorded there."""
     rows = _rows_at(trace, thread, np.array([at], np.int64))
     return None if rows[0] == NONE else _place(trace.python_calls, int(rows[0]))
+
+
+def caller_of(trace: Trace, call: int) -> str:
+    """The frame of the program that makes a runtime call (a row of launches); empty if no stack is recorded there."""
+    row = trace.launches.row(call, named=True)
+    place = place_at(trace, row["thread"], row["start_ns"])
+    if place is not None or row["op"] == NONE:
+        return place.caller if place else ""
+    stack = frames_of_text(trace.host_events["call_stack"][row["op"]] or "")
+    return next((frame for frame in stack if not is_of_library(frame)), "")
 
 
 def places(trace: Trace, thread: int, spans: Intervals) -> list[tuple[Place, float]]:
