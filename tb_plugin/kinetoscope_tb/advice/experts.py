@@ -58,7 +58,7 @@ def _unbalanced(facts: Facts, what: str, count: int, uneven: pl.DataFrame) -> Ad
         f"In {uneven.height} of {count} {of} with recorded sizes, in {uneven['step'].n_unique()} of {facts.count} "
         f"{'step' if facts.count == 1 else 'steps'}; such as {listed} tokens. "
         + ("The others wait for the busiest rank." if what == "ranks" else "Small experts don't fill a device."),
-        "Balance the routing (an auxiliary loss, a bias per expert, a capacity), or spread the busiest experts over ranks.",
+        "Balance the routing (auxiliary loss, bias per expert, capacity), or spread the busiest experts over ranks.",
         None,
         "medium",
         "communication" if what == "ranks" else "operators_by_shape",
