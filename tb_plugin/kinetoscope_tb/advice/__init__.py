@@ -76,30 +76,33 @@ def _rest(facts: Facts, results: Sequence[Advice | Cleared | Unknown]) -> Advice
     evidence = f"Of {facts.unit}: " + ", ".join(c.evidence for c in cleared) + "." if cleared else ""
     evidence += "".join(f" Unknown: {u.topic} ({u.reason})." for u in unknown)
     topics = text.listed([c.topic for c in cleared]) if cleared else "what was checked"
+    is_fine = True
+    title = f"Nothing to fix in {topics}."
+    if len(results) == len(cleared) + len(unknown):
+        title, is_fine = _verdict(facts)
     return Advice(
         NOTHING,
-        f"Nothing to fix in {topics}." if len(results) > len(cleared) + len(unknown) else _verdict(facts),
+        title,
         evidence.strip() or "The trace has no data for these rules.",
         "Nothing.",
         None,
-        "medium" if unknown else "high",
+        "cannot_tell" if not is_fine else "medium" if unknown else "high",
         "exposed_time" if facts.has_device else "steps",
     )
 
 
-def _verdict(facts: Facts) -> str:
-    """The title if no rule gave advice."""
+def _verdict(facts: Facts) -> tuple[str, bool]:
+    """The title if no rule gave advice, and whether it says that the steps are fine."""
     if facts.hides_device:
-        return "The trace has no GPU events, so nothing is known about the GPU."
+        return "The trace has no GPU events, so nothing is known about the GPU.", False
     if not facts.has_device and facts.trace.ops.is_empty():
-        return "The trace has neither operators nor GPU events."
-    if not facts.has_device:
+        return "The trace has neither operators nor GPU events.", False
+    if facts.has_device:
+        part = facts.share(facts.mean(facts.exposed["computation"]))
+        who, run = facts.device, "compute" if facts.waits == "wait" else "computes"
+    else:
         part = facts.share(facts.mean(facts.host_time.operating))
-        if part < _MOSTLY:
-            return f"No cause stands out, though operators run for only {text.percent(part)} of {facts.unit}."
-        return f"Nothing stands out: operators run on the CPU for {text.percent(part)} of {facts.unit}."
-    part = facts.share(facts.mean(facts.exposed["computation"]))
-    verb = "compute" if facts.waits == "wait" else "computes"
+        who, run = "the CPU", "runs operators"
     if part < _MOSTLY:
-        return f"No cause stands out, though {facts.device} {verb} for only {text.percent(part)} of {facts.unit}."
-    return f"Nothing stands out: {facts.device} {verb} for {text.percent(part)} of {facts.unit}."
+        return f"No cause stands out, though {who} {run} for only {text.percent(part)} of {facts.unit}.", False
+    return f"Nothing stands out: {who} {run} for {text.percent(part)} of {facts.unit}.", True

@@ -13,9 +13,9 @@ from ..arrays.intervals import Ints, length_within, without
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import place_at
 from ..measures.time.breakdown import intervals_of
-from ..names.compiled_code import compile_id, is_compilation, is_compiled_graph, is_compiled_region
+from ..names.compiled_code import compile_id, is_compilation, is_compiled_graph, is_compiled_region, region_id
 from . import text
-from .facts import Facts
+from .facts import LEAST_SHARE, Facts
 from .model import Advice, Cleared
 
 _NAMED = 3
@@ -29,13 +29,13 @@ def recompiles(facts: Facts) -> Iterator[Advice]:
     if not compiles.any():
         return
     lengths = facts.late.compiling if facts.has_device else facts.host_time.lengths["compiling"]
-    if not facts.is_worth(lengths):
-        return
     saving = facts.mean(lengths)
+    if facts.share(saving) < LEAST_SHARE:  # of a single step too: what compiles is known, however steps differ
+        return
     parent = host["parent"].to_numpy()
     outermost = compiles & (gather(nearest(compiles, parent), parent) == NONE) & _is_counted(facts)
     steps = np.unique(host["step"].to_numpy()[outermost]).size
-    again = {frame: number for frame, number in _ids(facts).items() if number > 0}
+    again = {frame: number for frame, number in _ids(facts, np.flatnonzero(outermost)).items() if number > 0}
     count = int(outermost.sum())
     if not again and steps < 2:
         yield _of_first_compilation(facts, count, saving)
@@ -82,10 +82,27 @@ def _start(facts: Facts, row: int) -> tuple[int, int]:
     return int(host["thread"][row]), int(host["start_ns"][row])
 
 
-def _ids(facts: Facts) -> dict[int, int]:
-    """The number of the last compilation of each frame in the steps that count; empty if none is recorded."""
-    names = facts.trace.host_events["name"].filter(pl.Series(_is_counted(facts))).unique().cast(pl.String)
-    return dict(sorted(each for each in map(compile_id, names) if each is not None))
+def _ids(facts: Facts, compilations: NDArray[np.int64]) -> dict[int, int]:
+    """The number of the last compilation of each frame in the steps that count, as far as it is recorded.
+
+    Where no range says what was compiled, it is the region that a compilation lies in or that comes next on its thread,
+    if that is the region's first time.
+    """
+    host = facts.trace.host_events
+    names = host["name"].filter(pl.Series(_is_counted(facts))).unique().cast(pl.String)
+    if ids := dict(sorted(each for each in map(compile_id, names) if each is not None)):
+        return ids
+    codes = host["name"].to_physical().to_numpy()
+    regions = np.flatnonzero(map_categories(host["name"], is_compiled_region))
+    first = regions[np.unique(codes[regions], return_index=True)[1]]
+    around = nearest(np.isin(np.arange(host.height), regions), host["parent"].to_numpy())[compilations]
+    place = np.searchsorted(regions, compilations)
+    following = np.where(place < regions.size, np.append(regions, NONE)[place], NONE)
+    compiled = np.where(around == NONE, following, around)
+    compiled = compiled[np.isin(compiled, first)]
+    compiled = compiled[host["thread"].to_numpy()[compiled] == host["thread"].to_numpy()[compilations[0]]]
+    found = map(region_id, host["name"][np.unique(compiled)].cast(pl.String).to_list())
+    return dict(sorted(each for each in found if each is not None))
 
 
 def graph_breaks(facts: Facts) -> Iterator[Advice | Cleared]:

@@ -38,8 +38,9 @@ _REMEDIES = {
     "waits for another process": "Let the other process work one step ahead.",
     "waits for a file or a socket": "Read and write in another thread or process, one step ahead or behind.",
 }
-_PRODUCTS = "matmuls and convolutions"
-_PRODUCT = re.compile(r"mkldnn|conv|gemm|matmul|linear|lstm|gru|attention|mm$|mm_out$")
+_MATMULS, _CONVOLUTIONS = "matmuls", "convolutions"
+_CONVOLUTION = re.compile(r"conv", re.IGNORECASE)
+_MATMUL = re.compile(r"gemm|matmul|linear|lstm|gru|attention|mm$|mm_out$")
 _FAMILIES = (
     (
         "copies and casts",
@@ -246,7 +247,7 @@ def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
         return
     family, spent = sums.row(0)
     share = facts.share(spent / facts.count)
-    if family == _PRODUCTS or share < _DOMINATES:
+    if family == _MATMULS or share < _DOMINATES:
         yield Cleared("operators", f"{text.percent(min(share, 1.0))} in {family}, the largest family of operators")
         return
     rows = rows.filter(pl.col("family") == family)
@@ -259,8 +260,10 @@ def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
 
 def _family(name: str) -> str:
     """The family of an operator; one that belongs to none is its own."""
-    if is_matrix_op(name) or _PRODUCT.search(name):
-        return _PRODUCTS
+    if _CONVOLUTION.search(name):
+        return _CONVOLUTIONS
+    if is_matrix_op(name) or _MATMUL.search(name):
+        return _MATMULS
     return next((words for words, pattern in _FAMILIES if pattern.search(name)), f"`{name}`")
 
 
@@ -269,9 +272,9 @@ def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints) -> A
     name, shapes, spent, calls = alike.sort("self_ns", "name", descending=[True, False]).row(0)
     total, size = int(rows["self_ns"].sum()), facts.mean(lengths)
     of_shapes = f" with shapes {shapes}" if shapes and shapes != "[]" else ""
+    often = f"{text.times(calls / facts.count, 'call')} {facts.per} of {text.time(spent / calls)} each"
     most = (
-        f"most in `{name}`{of_shapes}: {text.digits(calls / facts.count)} calls {facts.per} of "
-        f"{text.time(spent / calls)} each"
+        f"most in `{name}`{of_shapes}: {often}"
         if spent >= _MENTIONED * total
         else f"{rows['name'].n_unique()} operators"
     )
@@ -279,10 +282,14 @@ def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints) -> A
         "host_operator",
         f"{family[0].upper()}{family[1:]} take{'s' if family.startswith('`') else ''} {facts.percent(size)} of "
         f"{facts.every}.",
-        f"{facts.part(size)}, {most}{facts.recurs(lengths, _DOMINATES)}; {text.digits(rows.height / facts.count)} "
-        f"calls {facts.per} in all.",
-        "Call it less, on less data, or in another way; `torch.compile` fuses elementwise operators, copies and casts.",
+        f"{facts.part(size)}, {most}{facts.recurs(lengths, _DOMINATES)}; "
+        f"{text.times(rows.height / facts.count, 'call')} {facts.per} in all.",
+        "Compute with channels last (`model.to(memory_format=torch.channels_last)`), and in bfloat16 if the processor "
+        "has instructions for it."
+        if family == _CONVOLUTIONS
+        else "Call it less, on less data, or in another way; `torch.compile` fuses elementwise operators, copies and "
+        "casts.",
         size,
-        "medium",
+        "low" if family == _CONVOLUTIONS else "medium",
         "operators_by_shape" if of_shapes else "operators",
     )

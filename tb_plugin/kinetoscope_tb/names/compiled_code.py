@@ -17,6 +17,7 @@ _COMPILES = re.compile(
     r"^(?!CUDAGraph|cudagraph).*\(dynamo_timed\)$|^(?:entire_frame_compile|entire_backward_compile|dynamo)$"
 )
 _ID = re.compile(r"_data: .*\bcompile_id=(?:!\d+/)?(\d+)/(\d+)")
+_REGION_ID = re.compile(rf"{REGION}: (?:!\d+/)?(\d+)/(\d+)")
 _GRAPH = re.compile(r"^CompiledFunction(?:Backward)?$|^## Call CompiledFxGraph")
 
 
@@ -38,4 +39,10 @@ def is_compiled_graph(name: str) -> bool:
 def compile_id(name: str) -> tuple[int, int] | None:
     """(Frame, number of its compilation, from 0) that a range compiles; None if its name doesn't say."""
     match = _ID.search(name)
+    return (int(match.group(1)), int(match.group(2))) if match else None
+
+
+def region_id(name: str) -> tuple[int, int] | None:
+    """(Frame, number of its compilation, from 0) that a compiled region runs; None if its name doesn't say."""
+    match = _REGION_ID.match(name)
     return (int(match.group(1)), int(match.group(2))) if match else None

@@ -80,6 +80,25 @@ def test_a_first_compilation_is_warm_up():
     )
 
 
+@pytest.mark.parametrize(
+    ("regions", "rule"), [(("0/3", "0/4"), "recompiles"), (("0/4", "0/4"), "warm_up"), ((), "warm_up")]
+)
+def test_a_region_that_runs_for_the_first_time_after_a_compilation_says_what_was_compiled(regions, rule):
+    machine = Machine(None)
+
+    def step(number):
+        for place, region in enumerate(regions or ("", "")):
+            if number == 2 and place:
+                machine.op("_compile.compile_inner (dynamo_timed)", lambda: machine.work(30 * MS))
+            name = f"Torch-Compiled Region: {region}" if region else "aten::mm"
+            if number == 2 or not place:
+                machine.op(name, lambda: machine.work(5 * MS))
+
+    said = {row.rule: row for row in advice(Facts(machine.steps(step, 5)))}
+    assert rule in said
+    assert ("frame 0 (5 versions so far)" in said[rule].evidence) == (rule == "recompiles")
+
+
 def test_idle_time_in_which_the_host_compiles_is_no_other_rules():
     machine = Machine()
 

@@ -153,6 +153,21 @@ def test_a_family_of_operators_that_dominates():
     assert row.saving_ns == 12 * MS
 
 
+@pytest.mark.parametrize(
+    ("name", "title", "confidence"),
+    [
+        ("aten::sort", "Sorting and indexing take", "medium"),
+        ("aten::cdist", "`aten::cdist` takes", "medium"),
+        ("aten::mkldnn_convolution", "Convolutions take", "low"),
+    ],
+)
+def test_a_dominant_operator_is_named_with_its_calls(name, title, confidence):
+    row = rows(training(lambda m: m.op(name, lambda: m.work(15 * MS)), 5).builder.build())["host_operator"]
+    assert row.title == f"{title} 75.0 % of every step."
+    assert f"most in `{name}`: 1 call per step of 15 ms each" in row.evidence
+    assert row.confidence == confidence
+
+
 def test_matmuls_that_dominate_are_what_a_training_is_for():
     assert list(rows(training(lambda _: None, 5).builder.build())) == ["nothing_to_fix"]
 

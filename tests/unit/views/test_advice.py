@@ -398,7 +398,7 @@ def test_large_operators_without_a_device_are_healthy():
     machine = Machine(None)
     trace = machine.steps(lambda _: [machine.op("aten::mm", lambda: machine.work(MS)) for _ in range(20)])
     assert found(trace) == []
-    assert row(trace, "nothing_to_fix")["title"].startswith("Nothing stands out: operators run on the CPU for 100.0 %")
+    assert row(trace, "nothing_to_fix")["title"].startswith("Nothing stands out: the CPU runs operators for 100.0 %")
 
 
 def test_what_a_gpu_did_is_not_guessed_from_its_host():
