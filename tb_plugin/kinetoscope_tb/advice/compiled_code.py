@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -22,51 +23,61 @@ _NAMED = 3
 _MOST = 0.8  # of the steps: a graph break recurs with its frame
 
 
-def recompiles(facts: Facts) -> Iterator[Advice]:
-    """torch.compile compiles in steps that aren't warm-up."""
+class Compilations(NamedTuple):
+    """What torch.compile compiled in the steps that count.
+
+    Attributes:
+        rows: The outermost ranges: rows of host_events.
+        steps: In how many steps.
+        again: The number of each frame's last compilation, of those that weren't its first.
+        saving_ns: Time of a step, in which devices wait if there are any.
+    """
+
+    rows: NDArray[np.int64]
+    steps: int
+    again: dict[int, int]
+    saving_ns: int
+
+    @property
+    def is_first(self) -> bool:
+        """Whether they may be first compilations: part of warm-up."""
+        return not self.again and self.steps < 2
+
+
+def compilations(facts: Facts) -> Compilations | None:
+    """None if there are none worth a word; that holds for those of a single step too, however steps differ."""
     host = facts.trace.host_events
     compiles = map_categories(host["name"], is_compilation)
     if not compiles.any():
-        return
-    lengths = facts.late.compiling if facts.has_device else facts.host_time.lengths["compiling"]
-    saving = facts.mean(lengths)
-    if facts.share(saving) < LEAST_SHARE:  # of a single step too: what compiles is known, however steps differ
-        return
+        return None
+    saving = facts.mean(facts.late.compiling if facts.has_device else facts.host_time.lengths["compiling"])
     parent = host["parent"].to_numpy()
-    outermost = compiles & (gather(nearest(compiles, parent), parent) == NONE) & _is_counted(facts)
-    steps = np.unique(host["step"].to_numpy()[outermost]).size
-    again = {frame: number for frame, number in _ids(facts, np.flatnonzero(outermost)).items() if number > 0}
-    count = int(outermost.sum())
-    if not again and steps < 2:
-        yield _of_first_compilation(facts, count, saving)
+    rows = np.flatnonzero(compiles & (gather(nearest(compiles, parent), parent) == NONE) & _is_counted(facts))
+    if facts.share(saving) < LEAST_SHARE or not rows.size:
+        return None
+    again = {frame: number for frame, number in _ids(facts, rows).items() if number > 0}
+    return Compilations(rows, np.unique(host["step"].to_numpy()[rows]).size, again, saving)
+
+
+def recompiles(facts: Facts) -> Iterator[Advice]:
+    """torch.compile compiles in steps that aren't warm-up."""
+    found = compilations(facts)
+    if found is None or found.is_first:
         return
-    frames = [f"frame {frame} ({text.times(number + 1, 'version')} so far)" for frame, number in again.items()]
+    frames = [f"frame {frame} ({text.times(number + 1, 'version')} so far)" for frame, number in found.again.items()]
     named = f" It compiled {text.listed(frames[:_NAMED])} again." if frames else ""
-    place = place_at(facts.trace, *_start(facts, int(outermost.argmax())))
+    place = place_at(facts.trace, *_start(facts, int(found.rows[0])))
     where = f" One is called at `{place.caller}`." if place and place.caller else ""
-    verb = "recompiles" if again else "compiles"
+    verb = "recompiles" if found.again else "compiles"
     yield Advice(
         "recompiles",
-        f"torch.compile {verb} in {steps} of {text.times(facts.count, 'step')}, which takes {facts.percent(saving)} of "
-        f"{facts.unit}.",
-        f"{text.times(count / facts.count, 'compilation')} {facts.per}: {facts.part(saving)}.{named}{where}",
+        f"torch.compile {verb} in {found.steps} of {text.times(facts.count, 'step')}, which takes "
+        f"{facts.percent(found.saving_ns)} of {facts.unit}.",
+        f"{text.times(found.rows.size / facts.count, 'compilation')} {facts.per}: {facts.part(found.saving_ns)}.{named}"
+        f"{where}",
         "Find the guard that fails with `TORCH_LOGS=recompiles`; pad inputs to a few shapes, or mark sizes that change "
         "(`torch._dynamo.mark_dynamic`, `dynamic=True`).",
-        saving,
-        "high",
-        "operators",
-        "re:dynamo_timed",
-    )
-
-
-def _of_first_compilation(facts: Facts, count: int, saving: int) -> Advice:
-    return Advice(
-        "warm_up",
-        f"The recording holds warm-up: torch.compile compiles for {facts.percent(saving)} of {facts.unit}.",
-        f"{text.times(count, 'compilation')} in {'the recording' if facts.is_whole else 'one step'}: "
-        f"{facts.part(saving)}; none is known to be a second one of its frame.",
-        "Call each compiled function on each of its shapes before recording.",
-        saving,
+        found.saving_ns,
         "high",
         "operators",
         "re:dynamo_timed",
@@ -98,9 +109,10 @@ def _ids(facts: Facts, compilations: NDArray[np.int64]) -> dict[int, int]:
     around = nearest(np.isin(np.arange(host.height), regions), host["parent"].to_numpy())[compilations]
     place = np.searchsorted(regions, compilations)
     following = np.where(place < regions.size, np.append(regions, NONE)[place], NONE)
-    compiled = np.where(around == NONE, following, around)
-    compiled = compiled[np.isin(compiled, first)]
-    compiled = compiled[host["thread"].to_numpy()[compiled] == host["thread"].to_numpy()[compilations[0]]]
+    compiled = np.where(around == NONE, following, around).astype(np.int32)
+    thread = host["thread"].to_numpy()
+    is_own = np.isin(compiled, first) & (gather(thread, compiled) == thread[compilations])
+    compiled = compiled[is_own]
     found = map(region_id, host["name"][np.unique(compiled)].cast(pl.String).to_list())
     return dict(sorted(each for each in found if each is not None))
 

@@ -18,7 +18,7 @@ from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launch
 from ..measures.time.host_time import HostTime
 from ..measures.time.idle import Windows, axes
 from ..measures.time.idle_causes import gap_parts
-from ..names.calls import allocates, may_wait, synchronizes
+from ..names.calls import allocates, may_wait, sets_up, synchronizes
 from ..names.compiled_code import is_compilation
 from ..names.kernels import is_data_loading
 from ..names.python_frames import collects_garbage, starts_workers
@@ -28,6 +28,8 @@ from .model import Cleared
 from .steady import warm_up_steps
 
 LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
+LOADING_NS = 1_000_000
+"""Reading a kernel's code and copying it to the device takes ms, and so does creating a context; a call takes µs."""
 _OPTIMIZER = "Optimizer.step#"
 _OF_TRAINING = re.compile(rf"^autograd::engine::|^{_OPTIMIZER}|Backward\d*$|_backward$")
 
@@ -227,9 +229,10 @@ class Late:
 
     The parts are disjoint and per step: `loading` (a launching thread waits for data), `allocating` (it is in a call
     that takes device memory or gives it back), `compiling` (torch.compile compiles), `collecting` (Python collects
-    garbage), `starting` (it starts a DataLoader's workers), `synchronizing` (the gap began while a call waited for the
-    device, and lasted no longer than that call had held the host up: without it the host would have been that much
-    further on), `optimizer` (inside Optimizer.step, launch latency included) and `host` (the rest).
+    garbage), `starting` (it starts a DataLoader's workers), `setting_up` (a call sets up the device, in a recording
+    without steps), `synchronizing` (the gap began while a call waited for the device, and lasted no longer than that
+    call had held the host up: without it the host would have been that much further on), `optimizer` (inside
+    Optimizer.step, launch latency included) and `host` (the rest).
 
     Attributes:
         blockers: The operators (or calls) that waited, with what they cost over the steps that count, how often, and
@@ -258,7 +261,9 @@ class Late:
             np.add.at(total, step, lengths)
             return total
 
-        self.loading, self.allocating, self.compiling, self.collecting, self.starting = map(per_step, parts)
+        self.loading, self.allocating, self.compiling, self.collecting, self.starting, self.setting_up = map(
+            per_step, parts
+        )
         self.synchronizing, self.optimizer, self.host = map(per_step, (synchronizing, optimizer, rest))
         behind = _latency_behind(facts)
         times = [behind[side].to_numpy() for side in ("start_ns", "end_ns")]
@@ -298,8 +303,18 @@ def _host_ranges(trace: Trace) -> dict[str, Intervals]:
         "compiling": ranges(is_compilation),
         "collecting": merge([frames(collects_garbage), intervals_of(trace.others, collects)]),
         "starting": frames(starts_workers),
+        "setting_up": _set_up(trace, on_calls),
         "optimizer": ranges(is_optimizer),
     }
+
+
+def _set_up(trace: Trace, on_calls: NDArray[np.bool_]) -> Intervals:
+    """When a call that is otherwise done in a µs sets up the device first, in a recording without steps."""
+    if trace.steps["name"].to_list() != ["all"]:
+        return merge([])
+    launches = trace.launches
+    is_long = on_calls & (launches["dur_ns"] >= LOADING_NS).to_numpy()
+    return intervals_of(launches, is_long & map_categories(launches["name"], sets_up))
 
 
 def _is_of_training(name: str) -> bool:

@@ -12,22 +12,18 @@ from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import caller_of
 from ..measures.time.host_time import SMALL_OP_NS
-from ..measures.time.idle import gaps
 from ..names.kernels import is_data_loading
 from . import text
 from .facts import Facts, described, is_optimizer
 from .model import Advice, Cleared, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
-from .warm_up import is_first_of_name
+from .warm_up import loads_code, slow_launches
 
 SHORT_KERNEL_NS = 25_000  # on average: shorter than the host takes for an operator
-SLOW_LAUNCH_NS = 200_000  # a launch takes 5 to 20 µs
 _MOSTLY = 0.3  # of the kernels begin behind a gap: then launching is what limits, not single pauses
 _HALF = 0.5
 _HOST_BOUND = 0.10  # of the step: some gaps are normal
 _OVERHEAD = 0.15
-_LOADING_NS = 1_000_000  # reading a kernel's code and copying it to the device takes ms
-_MOST_FIRST = 0.8  # of the time of slow launches
 _MENTIONED = 0.05  # of the idle time that isn't explained
 _MANY = 100
 _MARK = (
@@ -191,22 +187,18 @@ def _remedy(facts: Facts, *, is_launching: bool) -> str:
 
 def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
     """Devices wait for single calls that take long to launch work."""
-    dur = pl.col("end_ns") - pl.col("start_ns")
-    slow = facts.idle_parts.filter((pl.col("cause") == "launch latency") & (dur >= SLOW_LAUNCH_NS))
+    slow = slow_launches(facts)
     lengths = np.zeros(len(facts.windows.names), np.int64)
-    np.add.at(lengths, slow["window"].to_numpy(), slow.select(dur).to_series().to_numpy())
+    np.add.at(lengths, slow["window"].to_numpy(), slow["length"].to_numpy())
     for cause in ("launch latency", "dependency", "graph launch"):
         share = facts.idle.get(cause, 0.0) - (facts.share(facts.mean(lengths)) if cause == "launch latency" else 0.0)
         if share >= _HOST_BOUND:
             yield Cleared(cause, f"{text.percent(share)} idle between queued work ({cause})")
-    if not facts.is_worth(lengths):
+    if not facts.is_worth(lengths) or loads_code(facts, slow):
         return
     saving = facts.mean(lengths)
     calls = text.times(slow.height / facts.count, "call")
-    longest = text.time(int(slow.select(dur.max()).item()))
-    if facts.is_whole and _loads_code(facts, slow):
-        yield _of_first_launches(facts, saving, slow.height, longest)
-        return
+    longest = text.time(slow["length"].max())  # type: ignore[arg-type]
     yield Advice(
         "slow_launch",
         f"{facts.subject} {facts.waits} for calls that launch work for {facts.percent(saving)} of {facts.every}.",
@@ -214,30 +206,6 @@ def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
         f"for {longest}.",
         "Warm up before recording: the first launch of a kernel loads its code (CUDA_MODULE_LOADING=EAGER loads all at "
         "start). If every step shows it, look at what the call waits for: a lock, an allocation, a full queue.",
-        saving,
-        "medium",
-        "gaps",
-        "launch latency",
-    )
-
-
-def _loads_code(facts: Facts, slow: pl.DataFrame) -> bool:
-    """Whether most slow launches last so long that they load code, and are the first of their kernel's name."""
-    dur = slow["end_ns"] - slow["start_ns"]
-    edges = gaps(facts.trace, "worker", facts.windows).unique("gap").select("gap", "after")
-    rows = slow.with_columns(dur=dur).join(edges, "gap").filter(pl.col("after") != NONE)
-    first = rows.filter((pl.col("dur") >= _LOADING_NS) & is_first_of_name(facts, rows["after"]))
-    return int(first["dur"].sum()) >= _MOST_FIRST * int(dur.sum())
-
-
-def _of_first_launches(facts: Facts, saving: int, count: int, longest: str) -> Advice:
-    launches = "one kernel" if count == 1 else f"{count} kernels"
-    return Advice(
-        "warm_up",
-        f"The recording holds warm-up: first launches of kernels take {facts.percent(saving)} of it.",
-        f"{facts.part(saving)} {facts.device} {facts.waits} for the first launch of {launches}, which loads code; the "
-        f"longest leaves {facts.device} idle for {longest}.",
-        _MARK,
         saving,
         "medium",
         "gaps",

@@ -5,6 +5,7 @@ import pytest
 
 from kinetoscope_tb.advice import Facts, advice
 from kinetoscope_tb.advice.steady import warm_up_steps
+from support.build import TraceBuilder
 from support.machine import MS, US, Machine
 
 
@@ -67,3 +68,31 @@ def test_a_cold_first_step_of_unknown_cause():
 
 def test_steady_steps_hold_no_warm_up():
     assert set(said(training(lambda _: None))) == {"nothing_to_fix"}
+
+
+def test_calls_that_set_up_the_device_are_warm_up_where_no_steps_are_marked():
+    def recording(call, *, marked):
+        builder = TraceBuilder().op("aten::mm", 0, 10 * US)
+        builder.launch(20 * US, 500 * MS, 0, name=call).launch(501 * MS, 5 * US, 1)
+        builder.kernel("gemm", 501 * MS + 4 * US, 100 * MS, 1)
+        return (builder.step(1, 0, 502 * MS) if marked else builder).build()
+
+    row = said(recording("cudaStreamCreateWithFlags", marked=False))["warm_up"]
+    assert row.title == "The recording holds warm-up: setting up and first launches take 83.2 % of it."
+    assert row.saving_ns == 500 * MS
+    assert "warm_up" not in said(recording("cudaStreamCreateWithFlags", marked=True))
+    assert "warm_up" not in said(recording("cudaHostAlloc", marked=False))  # that may happen in every step
+
+
+def test_each_rule_has_one_row_though_warm_up_shows_in_several_ways():
+    machine = Machine()
+
+    def step(number):
+        if number in (0, 3):
+            machine.op("compile_inner (dynamo_timed)", lambda: machine.work((60 if number == 0 else 8) * MS))
+        for _ in range(50):
+            machine.kernel((100 + number % 3) * US)
+
+    rules = [row.rule for row in advice(Facts(machine.steps(step, 9)))]
+    assert len(rules) == len(set(rules))
+    assert "warm_up" in rules
