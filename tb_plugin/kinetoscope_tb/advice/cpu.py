@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from ..arrays.gather import gather
+from ..arrays.gather import gather, map_categories
 from ..arrays.intervals import Ints
 from ..measures.python.whereabouts import Place, places
 from ..measures.recording.processor_use import ProcessorUse
+from ..names.kernels import is_communication_range
 from ..names.python_frames import waiting
 from ..names.tensor_cores import is_matrix_op
 from . import text
@@ -238,6 +239,7 @@ def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
     host, time = facts.trace.host_events, facts.host_time
     step = host["step"].to_numpy()
     counted = time.is_large & (host["kind"] == "operator").to_numpy() & gather(facts.counted, step, missing=False)
+    counted &= ~map_categories(host["name"], is_communication_range)
     rows = host.filter(pl.Series(counted)).select("name", "dur_ns", "self_ns", "input_shapes", "step")
     family_of = {name: _family(name) for name in rows["name"].unique().cast(pl.String)}
     rows = rows.with_columns(pl.col("name", "input_shapes").cast(pl.String))
@@ -254,7 +256,8 @@ def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
     lengths = np.zeros(facts.length.size, np.int64)
     np.add.at(lengths, rows["step"].to_numpy(), rows["self_ns"].to_numpy())
     lengths = np.minimum(lengths, time.lengths["operators"])
-    if facts.is_worth(lengths, _DOMINATES):
+    recurs = (lengths >= _MENTIONED * facts.length)[facts.counted].mean() > _MOST
+    if facts.is_worth(lengths, _DOMINATES) and recurs:
         yield _dominant(facts, family, rows, lengths)
 
 
@@ -278,18 +281,19 @@ def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints) -> A
         if spent >= _MENTIONED * total
         else f"{rows['name'].n_unique()} operators"
     )
+    in_all = f"; {text.digits(rows.height / facts.count)} calls {facts.per} in all" if rows.height > calls else ""
+    is_sure = facts.count > 1 and family != _CONVOLUTIONS  # the calls of one step may be the first ones
     return Advice(
         "host_operator",
         f"{family[0].upper()}{family[1:]} take{'s' if family.startswith('`') else ''} {facts.percent(size)} of "
         f"{facts.every}.",
-        f"{facts.part(size)}, {most}{facts.recurs(lengths, _DOMINATES)}; "
-        f"{text.times(rows.height / facts.count, 'call')} {facts.per} in all.",
+        f"{facts.part(size)}, {most}{facts.recurs(lengths, _DOMINATES)}{in_all}.",
         "Compute with channels last (`model.to(memory_format=torch.channels_last)`), and in bfloat16 if the processor "
         "has instructions for it."
         if family == _CONVOLUTIONS
         else "Call it less, on less data, or in another way; `torch.compile` fuses elementwise operators, copies and "
         "casts.",
         size,
-        "low" if family == _CONVOLUTIONS else "medium",
+        "medium" if is_sure else "low",
         "operators_by_shape" if of_shapes else "operators",
     )

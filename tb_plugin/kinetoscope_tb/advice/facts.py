@@ -272,9 +272,12 @@ class Late:
         self.optimizer += per_step(length_within(ranges["optimizer"], *times), steps)
         self.gaps = late["gap"].n_unique()
         self.longest_ns = int(rest.max(initial=0))
-        self.calls = _call_within(trace, (start, end), lambda name: not (synchronizes(name) or allocates(name)))
+        others = without(merge([(start, end)]), ranges["setting_up"])
+        self.calls = _call_within(trace, others, lambda name: not (synchronizes(name) or allocates(name)))
         self.blockers = _summed(trace, blocker, synchronizing)
-        spent = np.array([part.sum() for part in host_activity(trace, late).values()], float)
+        spent = np.array(
+            [part.sum() for part in host_activity(trace, pl.DataFrame(others, ["start_ns", "end_ns"])).values()], float
+        )
         spent[: HOST_ACTIVITIES.index("runtime call")] = 0
         self.activity = dict(zip(HOST_ACTIVITIES, (spent / max(spent.sum(), 1)).tolist(), strict=True))
 

@@ -26,6 +26,8 @@ _HOST_BOUND = 0.10  # of the step: some gaps are normal
 _OVERHEAD = 0.15
 _MENTIONED = 0.05  # of the idle time that isn't explained
 _MANY = 100
+_FEW = 10
+_CALL_NS = 100_000  # Python calls the next operator within that, stacks or not
 _MARK = (
     "Call `profiler.step()` after each batch, so that start-up doesn't count, and warm up before recording; then look "
     "at the longest gaps."
@@ -267,7 +269,8 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     counted = outermost & (dur < SMALL_OP_NS) & gather(facts.counted, step, missing=False)
     small = int(counted.sum())
     saving = facts.mean(lengths)
-    if not facts.is_worth(lengths, _OVERHEAD) or small < _MANY * facts.count:
+    is_calling = small / facts.count >= _FEW and saving <= _CALL_NS * small / facts.count
+    if not (is_calling and facts.is_worth(lengths, _OVERHEAD)):
         yield Cleared("small operators", f"{facts.percent(saving)} in and between small operators")
         return
     yield Advice(

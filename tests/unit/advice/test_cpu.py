@@ -168,6 +168,28 @@ def test_a_dominant_operator_is_named_with_its_calls(name, title, confidence):
     assert row.confidence == confidence
 
 
+def test_an_operator_that_dominates_one_step_alone_is_no_finding():
+    machine = Machine(None)
+
+    def step(number):
+        computing(machine)
+        if number == 1:
+            machine.op("aten::random_", lambda: machine.work(20 * MS))
+
+    assert "host_operator" not in rows(machine.steps(step, 2))
+
+
+def test_some_small_operators_are_enough_where_calling_them_is_all():
+    machine = Machine(None)
+
+    def step(_):
+        for _ in range(20):
+            machine.op("aten::add", lambda: machine.work(8 * US))
+            machine.work(12 * US)
+
+    assert "small_operators" in rows(machine.steps(step))
+
+
 def test_matmuls_that_dominate_are_what_a_training_is_for():
     assert list(rows(training(lambda _: None, 5).builder.build())) == ["nothing_to_fix"]
 

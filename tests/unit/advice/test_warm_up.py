@@ -78,7 +78,7 @@ def test_calls_that_set_up_the_device_are_warm_up_where_no_steps_are_marked():
         return (builder.step(1, 0, 502 * MS) if marked else builder).build()
 
     row = said(recording("cudaStreamCreateWithFlags", marked=False))["warm_up"]
-    assert row.title == "The recording holds warm-up: setting up and first launches take 83.2 % of it."
+    assert row.title == "The recording holds warm-up: calls that set up the device take 83.2 % of it."
     assert row.saving_ns == 500 * MS
     assert "warm_up" not in said(recording("cudaStreamCreateWithFlags", marked=True))
     assert "warm_up" not in said(recording("cudaHostAlloc", marked=False))  # that may happen in every step
