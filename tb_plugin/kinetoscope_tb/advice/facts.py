@@ -16,7 +16,7 @@ from ..measures.time.breakdown import breakdown, intervals_of
 from ..measures.time.exposure import exposure
 from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
 from ..measures.time.host_time import HostTime
-from ..measures.time.idle import Windows, axes
+from ..measures.time.idle import Windows, axes, gaps
 from ..measures.time.idle_causes import gap_parts
 from ..names.calls import allocates, may_wait, sets_up, synchronizes
 from ..names.compiled_code import is_compilation
@@ -211,6 +211,11 @@ class Facts:
         """The parts of the gaps of all devices together in the steps that count, each with its cause."""
         parts = gap_parts(self.trace, "worker", self.windows)
         return parts.filter(pl.col("window").is_in(np.flatnonzero(self.counted)))
+
+    @cached_property
+    def gap_edges(self) -> pl.DataFrame:
+        """The rows of device_events `before` and `after` each `gap` of all devices together, or NONE."""
+        return gaps(self.trace, "worker", self.windows).unique("gap").select("gap", "before", "after")
 
     @cached_property
     def kernels(self) -> pl.DataFrame:

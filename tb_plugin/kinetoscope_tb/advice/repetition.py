@@ -12,7 +12,6 @@ from ..arrays.gather import NONE
 from ..arrays.intervals import Ints
 from ..measures.python.whereabouts import place_at
 from ..measures.time.host_activity import launching_threads
-from ..measures.time.idle import gaps
 from ..names.kernels import step_number
 from . import text
 from .facts import Facts
@@ -57,10 +56,9 @@ def repeated_gaps(facts: Facts, causes: tuple[str, ...]) -> list[Gap]:
     """
     if facts.count < 2:
         return []
-    edges = gaps(facts.trace, "worker", facts.windows).unique("gap").select("gap", "before", "after")
     length = pl.col("end_ns") - pl.col("start_ns")
     parts = facts.idle_parts.filter(pl.col("cause").cast(pl.String).is_in(causes))
-    pieces = parts.group_by("gap", "window").agg(length.sum().alias("length")).join(edges, "gap")
+    pieces = parts.group_by("gap", "window").agg(length.sum().alias("length")).join(facts.gap_edges, "gap")
     pieces = pieces.filter(
         (pl.col("length") >= _LONG * facts.step_ns) & (pl.col("after") != NONE) & (pl.col("before") != NONE)
     )

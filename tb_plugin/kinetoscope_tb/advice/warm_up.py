@@ -12,7 +12,6 @@ import polars as pl
 from ..arrays.gather import NONE, map_categories
 from ..arrays.intervals import Intervals, length_within, merge
 from ..measures.time.breakdown import intervals_of
-from ..measures.time.idle import gaps
 from ..names.calls import allocates
 from ..names.compiled_code import is_compilation
 from . import text
@@ -142,8 +141,7 @@ def loads_code(facts: Facts, slow: pl.DataFrame) -> bool:
     """Whether most slow launches of a recording without steps load code: they last so long, each its kernel's first."""
     if not facts.is_whole or slow.is_empty():
         return False
-    edges = gaps(facts.trace, "worker", facts.windows).unique("gap").select("gap", "after")
-    rows = slow.join(edges, "gap").filter(pl.col("after") != NONE)
+    rows = slow.join(facts.gap_edges, "gap").filter(pl.col("after") != NONE)
     first = rows.filter((pl.col("length") >= LOADING_NS) & _is_first_of_name(facts, rows["after"]))
     return int(first["length"].sum()) >= _MOST * int(slow["length"].sum())
 
