@@ -10,11 +10,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories
-from ..arrays.intervals import Ints, length_within, without
+from ..arrays.intervals import Ints
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import place_at
-from ..measures.time.breakdown import intervals_of
-from ..names.compiled_code import compile_id, is_compilation, is_compiled_graph, is_compiled_region, region_id
+from ..measures.time.graph_breaks import GraphBreaks
+from ..names.compiled_code import compile_id, is_compilation, is_compiled_region, region_id
 from . import text
 from .facts import LEAST_SHARE, Facts
 from .model import Advice, Cleared
@@ -118,59 +118,37 @@ def _ids(facts: Facts, compilations: NDArray[np.int64]) -> dict[int, int]:
 
 
 def graph_breaks(facts: Facts) -> Iterator[Advice | Cleared]:
-    """Frames that torch.compile cut: the code behind a break is a frame of its own, evaluated within the first."""
-    host = facts.trace.host_events
-    regions = map_categories(host["name"], is_compiled_region)
-    if not regions.any():
+    """Time between the compiled graphs of frames that torch.compile cut."""
+    breaks = GraphBreaks.of(facts.trace)
+    inner = breaks.inner & _is_counted(facts)
+    steps = np.unique(facts.trace.host_events["step"].to_numpy()[inner]).size
+    if not inner.any() or steps < _MOST * facts.count or not breaks.between[0].size:
         return
-    parent = host["parent"].to_numpy()
-    around = gather(nearest(regions, parent), parent)
-    counted = _is_counted(facts)
-    inner = regions & (around != NONE) & counted
-    steps = np.unique(host["step"].to_numpy()[inner]).size
-    if steps < _MOST * facts.count:
-        return
-    cut = np.zeros(host.height, bool)
-    cut[around[inner]] = True
-    cut &= around == NONE
-    lengths = _between_graphs(facts, cut)
-    if lengths is None:
-        return
+    lengths = facts.late.breaking if facts.has_device else facts.host_time.lengths["breaking"]
     if cleared := facts.cleared("graph breaks", lengths, "between compiled graphs"):
         yield cleared
         return
-    yield _broken(facts, cut, inner, lengths)
+    yield _broken(facts, breaks.outer & _is_counted(facts), inner, lengths)
 
 
-def _between_graphs(facts: Facts, cut: NDArray[np.bool_]) -> Ints | None:
-    """How long outermost regions with breaks run what isn't compiled, in each step; None if graphs leave no ranges."""
+def _broken(facts: Facts, outer: NDArray[np.bool_], inner: NDArray[np.bool_], lengths: Ints) -> Advice:
     host = facts.trace.host_events
-    graphs = map_categories(host["name"], is_compiled_graph) & (nearest(cut, host["parent"].to_numpy()) != NONE)
-    if not graphs.any():
-        return None
-    compiles = map_categories(host["name"], is_compilation)
-    spans = without(intervals_of(host, cut), intervals_of(host, graphs | compiles))
-    return length_within(spans, facts.windows.start, facts.windows.end)
-
-
-def _broken(facts: Facts, cut: NDArray[np.bool_], inner: NDArray[np.bool_], lengths: Ints) -> Advice:
-    host = facts.trace.host_events
-    size, breaks = facts.mean(lengths), int(inner.sum()) / facts.count
-    names = sorted({str(name) for name in host["name"].filter(pl.Series(cut & _is_counted(facts))).unique()})
-    place = place_at(facts.trace, *_start(facts, int((cut & _is_counted(facts)).argmax())))
+    saving, breaks = facts.mean(lengths), int(inner.sum()) / facts.count
+    names = sorted({str(name) for name in host["name"].filter(pl.Series(outer)).unique()})
+    place = place_at(facts.trace, *_start(facts, int(outer.argmax())))
     where = f", called at `{place.caller}`" if place and place.caller else ""
-    outer = text.listed([f"`{name}`" for name in names[:_NAMED]])
+    regions = text.listed([f"`{name}`" for name in names[:_NAMED]])
+    waiting = f" {facts.subject} {facts.waits} meanwhile." if facts.has_device else ""
     return Advice(
         "graph_breaks",
         f"Graph breaks cut compiled code into pieces: {text.digits(breaks)} {facts.per}, with "
-        f"{facts.percent(size)} of {facts.unit} spent between compiled graphs.",
-        f"{outer}{where} evaluate{'s' if len(names) == 1 else ''} {text.times(breaks, 'more region')} within: what "
-        f"follows each break. {facts.part(size)} go to checking guards and to code that isn't compiled.",
+        f"{facts.percent(saving)} of {facts.unit} spent between compiled graphs.",
+        f"{regions}{where} evaluate{'s' if len(names) == 1 else ''} {text.times(breaks, 'more region')} within: what "
+        f"follows each break. {facts.part(saving)} go to guards and to Python between{facts.recurs(lengths)}.{waiting}",
         "Find the reasons with `TORCH_LOGS=graph_breaks` or `fullgraph=True`: prints, `.item()`, calls that Dynamo "
         "doesn't trace.",
-        None,
+        saving,
         "medium",
         "operators",
         "re:Torch-Compiled Region",
-        None if facts.has_device else size,
     )

@@ -14,6 +14,7 @@ from ..arrays.gather import NONE, map_categories
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union, without
 from ..measures.time.breakdown import breakdown, intervals_of
 from ..measures.time.exposure import exposure
+from ..measures.time.graph_breaks import GraphBreaks
 from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
 from ..measures.time.host_time import HostTime
 from ..measures.time.idle import Windows, axes, gaps
@@ -235,9 +236,9 @@ class Late:
     The parts are disjoint and per step: `loading` (a launching thread waits for data), `allocating` (it is in a call
     that takes device memory or gives it back), `compiling` (torch.compile compiles), `collecting` (Python collects
     garbage), `starting` (it starts a DataLoader's workers), `setting_up` (a call sets up the device, in a recording
-    without steps), `synchronizing` (the gap began while a call waited for the device, and lasted no longer than that
-    call had held the host up: without it the host would have been that much further on), `optimizer` (inside
-    Optimizer.step, launch latency included) and `host` (the rest).
+    without steps), `breaking` (a compiled frame is between its graphs), `synchronizing` (the gap began while a call
+    waited for the device, and lasted no longer than that call had held the host up: without it the host would have been
+    that much further on), `optimizer` (inside Optimizer.step, launch latency included) and `host` (the rest).
 
     Attributes:
         blockers: The operators (or calls) that waited, with what they cost over the steps that count, how often, and
@@ -266,9 +267,8 @@ class Late:
             np.add.at(total, step, lengths)
             return total
 
-        self.loading, self.allocating, self.compiling, self.collecting, self.starting, self.setting_up = map(
-            per_step, parts
-        )
+        self.loading, self.allocating, self.compiling, self.collecting, *others_of_host = map(per_step, parts)
+        self.starting, self.setting_up, self.breaking = others_of_host
         self.synchronizing, self.optimizer, self.host = map(per_step, (synchronizing, optimizer, rest))
         behind = _latency_behind(facts)
         times = [behind[side].to_numpy() for side in ("start_ns", "end_ns")]
@@ -312,6 +312,7 @@ def _host_ranges(trace: Trace) -> dict[str, Intervals]:
         "collecting": merge([frames(collects_garbage), intervals_of(trace.others, collects)]),
         "starting": frames(starts_workers),
         "setting_up": _set_up(trace, on_calls),
+        "breaking": GraphBreaks.of(trace).between,
         "optimizer": ranges(is_optimizer),
     }
 

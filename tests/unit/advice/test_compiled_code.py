@@ -1,5 +1,7 @@
 """torch.compile in real recordings made here: frames that compile again, and frames that fall apart."""
 
+import time
+
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile, schedule
@@ -15,8 +17,9 @@ def whole(x, weight):
 
 @torch._dynamo.disable
 def not_traced(y):
-    for _ in range(10):
-        torch.ones(512, 512) @ torch.ones(512, 512)
+    until = time.perf_counter() + 0.02
+    while time.perf_counter() < until:
+        pass
     return y.sin()
 
 
@@ -56,7 +59,10 @@ def test_a_size_that_changes_in_every_step_compiles_again(recorded):
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # Dynamo looks at what the break left behind
 def test_a_graph_break_in_every_step(recorded):
-    row = recorded(broken, [8] * 6)["graph_breaks"]
+    said = recorded(broken, [8] * 6)
+    row = said["graph_breaks"]
+    assert next(iter(said)) == "graph_breaks"
+    assert row.saving_ns >= 20 * MS
     assert row.title.startswith("Graph breaks cut compiled code into pieces: 1 per step")
     assert "`Torch-Compiled Region: 0/0` evaluates 1 more region" in row.evidence
 
@@ -110,4 +116,23 @@ def test_idle_time_in_which_the_host_compiles_is_no_other_rules():
 
     said = {row.rule: row for row in advice(Facts(machine.steps(step, 5)))}
     assert said["recompiles"].saving_ns == pytest.approx(4 * MS, rel=0.02)
+    assert "host_bound" not in said
+
+
+def test_a_device_that_waits_between_the_graphs_of_a_cut_frame():
+    machine = Machine()
+
+    def step(_):
+        def piece(region):
+            machine.op("CompiledFunction", lambda: [machine.kernel(200_000) for _ in range(10)])
+            if region < 2:
+                machine.wait()
+                machine.work(3 * MS)
+                machine.op(f"Torch-Compiled Region: {region + 1}/0", lambda: piece(region + 1))
+
+        machine.op("Torch-Compiled Region: 0/0", lambda: piece(0))
+
+    said = {row.rule: row for row in advice(Facts(machine.steps(step, 5)))}
+    assert said["graph_breaks"].title.startswith("Graph breaks cut compiled code into pieces: 2 per step")
+    assert said["graph_breaks"].saving_ns == pytest.approx(6 * MS, rel=0.02)
     assert "host_bound" not in said

@@ -89,7 +89,15 @@ def test_recurring_gaps_are_parts_of_the_idle_time_and_no_two_rules_claim_the_sa
         assert len(numbers) == len(set(numbers)) or facts.count > 1
     idle = facts.exposed["idle"]
     late = facts.late
-    parts = (late.loading, late.allocating, late.compiling, late.collecting, late.starting, late.setting_up)
+    parts = (
+        late.loading,
+        late.allocating,
+        late.compiling,
+        late.collecting,
+        late.starting,
+        late.setting_up,
+        late.breaking,
+    )
     host = sum((*parts, late.synchronizing, late.optimizer, late.host), np.zeros_like(idle))
     recurring = sum((gap.lengths for gap in gaps_of_unknown_cause(facts)), np.zeros_like(idle))
     assert (host + recurring <= idle)[facts.counted].all()

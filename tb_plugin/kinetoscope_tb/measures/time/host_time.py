@@ -7,6 +7,7 @@ An instant belongs to the first of these that applies:
 * loading: the main thread waits for a DataLoader's batch;
 * communicating: a collective or a transfer is open, on any thread, and no innermost operator computes;
 * operators: an outermost operator of SMALL_OP_NS or more runs, on any thread;
+* breaking: a compiled frame is between its graphs, behind a graph break;
 * waiting: the main thread is in a call of Python that waits: for a lock, a thread, a file;
 * calling: a smaller operator runs, or none does for no more than BETWEEN_OPS_NS: Python calls the next one;
 * rest: nothing of these was recorded for longer than that.
@@ -26,11 +27,12 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, gather, map_categories
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, without
 from ...arrays.nesting import nearest
-from ...names.compiled_code import is_compilation
+from ...names.compiled_code import is_compilation, is_compiled_region
 from ...names.kernels import is_communication_range, is_data_loading, step_number
 from ...names.python_frames import collects_garbage, starts_workers, waiting
 from ...trace.model import Trace
 from .breakdown import intervals_of
+from .graph_breaks import GraphBreaks
 from .idle import Windows
 
 HOST_PARTS = (
@@ -40,6 +42,7 @@ HOST_PARTS = (
     "loading",
     "communicating",
     "operators",
+    "breaking",
     "waiting",
     "calling",
     "rest",
@@ -78,6 +81,7 @@ class HostTime(NamedTuple):
         parent = host["parent"].to_numpy()
         is_op = (host["kind"] == "operator").to_numpy() & ~(loads | communicates)
         is_op &= nearest(compiles, parent) == NONE
+        is_op &= ~map_categories(host["name"], is_compiled_region)  # it holds operators, and what lies between them
         outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
         is_long = outermost & (host["dur_ns"] >= SMALL_OP_NS).to_numpy()
         on_python = (python["thread"] == thread).to_numpy()
@@ -90,6 +94,7 @@ class HostTime(NamedTuple):
             intervals_of(host, loads & on_main),
             without(intervals_of(host, communicates), intervals_of(host, is_op & is_inner)),
             intervals_of(host, is_long),
+            GraphBreaks.of(trace).between,
             _matching(python, on_python, lambda frame: bool(waiting(frame))),
         ]
         small = intervals_of(host, outermost & ~is_long)
