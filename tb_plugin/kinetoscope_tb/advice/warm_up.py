@@ -102,11 +102,13 @@ def _set_up(facts: Facts) -> Iterator[_Part]:
     saving = facts.mean(setting_up) + loading
     if facts.share(saving) < LEAST_SHARE:
         return
-    parts, what = [], "setting up and first launches" if loading else "calls that set up the device"
+    parts, what = [], "calls that set up the device"
     if loading:
         kernels = "one kernel" if slow.height == 1 else f"{slow.height} kernels"
         parts.append(f"{text.time(loading)} for the first launch of {kernels} (which loads code)")
+        what = "first launches of kernels"
     if facts.mean(setting_up):
+        what = "setting up and first launches" if loading else what
         parts.append(f"{text.time(facts.mean(setting_up))} for calls that set up the device and its libraries")
     yield _Part(
         f"The recording holds warm-up: {what} take {facts.percent(saving)} of it.",
