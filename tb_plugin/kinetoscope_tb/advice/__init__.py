@@ -1,8 +1,13 @@
 """Advice: what costs time in the steps, the evidence, and what to do about it.
 
 host        data loading, synchronizing calls, late launches, small operators, the optimizer, allocation
+cpu         without a device: waits of the main thread, contended cores, Python code, dominant operators
+experts     uneven numbers of tokens per expert
 device      exposed copies and communication, DataParallel, small kernels, nearly full memory
 kernels     attention that isn't fused, operators far below their roof, kernels to fuse, casts and layout changes
+repetition  the same gap in every step
+warm_up     first steps that take longer
+compiled_code   torch.compile that compiles again, or whose code falls apart
 precision   matmuls that could use tensor cores
 recording   the profiler's own cost, pauses of Python
 
@@ -16,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import device, host, kernels, recording, text
+from . import compiled_code, cpu, device, experts, host, kernels, recording, repetition, text, warm_up
 from .facts import Facts
 from .model import Advice, Cleared, Confidence, Unknown
 
@@ -33,18 +38,27 @@ _RULES = (
     host.synchronizing,
     host.host_bound,
     host.launch_calls,
+    repetition.repeated_gap,
     host.unexplained_idle,
     host.small_operators,
     host.optimizer,
     host.allocation,
+    cpu.main_thread_waits,
+    cpu.host_threads,
+    cpu.outside_operators,
+    cpu.host_operator,
     device.copies,
     device.communication,
     device.data_parallel,
     device.filling,
     device.memory,
     kernels.kernels,
+    experts.expert_imbalance,
     recording.profiler,
     recording.pauses,
+    compiled_code.recompiles,
+    compiled_code.graph_breaks,
+    warm_up.warm_up,
 )
 
 
