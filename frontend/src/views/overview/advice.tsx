@@ -11,6 +11,9 @@ import { ShowInTimeline } from "../../ui/timeline_link.tsx";
 /** The rule that reports what is fine; it comes last, or alone if there is nothing to fix. */
 const NOTHING_TO_FIX = "nothing_to_fix";
 
+/** The confidence of what the recording doesn't show: it is never drawn like what is well. */
+const CANNOT_TELL = "cannot_tell";
+
 /** The color of a rule: that of its part of the step. */
 const COLORS: Record<string, string> = {
   data_loading: "var(--dataloader)",
@@ -38,6 +41,9 @@ interface Advice {
   /** Where the timeline shows it. */
   slices: RowSlices | null;
 }
+
+const colorOf = ({ rule, confidence }: Advice) =>
+  confidence === CANNOT_TELL ? "var(--warning)" : COLORS[rule] ?? "var(--runtime)";
 
 /** Keeps numbers and their units on one line. */
 export const unbroken = (text: string) => text.replace(/(\d) (?=%|[nµm]?s\b|[KMGT]i?B\b)/g, "$1\u00a0");
@@ -84,7 +90,7 @@ export function Verdict({ shown, isWhole }: { shown: ShownAnswer; isWhole: boole
           <section
             class="verdict"
             aria-label="Verdict"
-            style={{ borderColor: COLORS[advice.rule] ?? "var(--runtime)" }}
+            style={{ borderColor: colorOf(advice) }}
           >
             <p class="sentence">{prose(advice.title)}</p>
             <p>
@@ -99,8 +105,8 @@ export function Verdict({ shown, isWhole }: { shown: ShownAnswer; isWhole: boole
 }
 
 function Worth({ advice: { rule, saving, share, confidence } }: { advice: Advice }) {
+  if (confidence === CANNOT_TELL) return <b>can’t tell</b>;
   if (rule === NOTHING_TO_FIX) return <b class="quiet">nothing to fix</b>;
-  if (confidence === "cannot_tell") return <b class="quiet">not enough data</b>;
   if (saving === null) return <b class="quiet">saving not estimated</b>;
   return (
     <>
@@ -119,7 +125,7 @@ export function AdviceList({ data }: { data: Table }) {
   return (
     <ul class="advice">
       {adviceRows(data).map((advice, i) => {
-        const needsAction = advice.rule !== NOTHING_TO_FIX;
+        const needsAction = advice.rule !== NOTHING_TO_FIX || advice.confidence === CANNOT_TELL;
         if (!needsAction && i === 0) {
           return <li key={advice.rule} class="all-well">This recording shows nothing to fix.</li>;
         }

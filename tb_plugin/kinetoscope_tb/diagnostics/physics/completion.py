@@ -98,7 +98,8 @@ def _of(times: Times, outlives: NDArray[np.bool_], bound: Ints, late: Ints, wait
     count, most = int(outlives.sum()), int(late.max())
     broken = np.unique(bound[outlives]).size
     is_offset = broken > 1 and broken > limits.SYSTEMATIC * waits
-    fact = f"{count} GPU event{'s' * (count != 1)} end up to {text.time(most)} after the host had waited for them"
+    events = f"{count} GPU event{'s end' if count != 1 else ' ends'}"
+    fact = f"{events} up to {text.time(most)} after the host had waited for {'them' if count != 1 else 'it'}"
     if is_offset:
         affected = times.moved_by(most)
         meaning = (
