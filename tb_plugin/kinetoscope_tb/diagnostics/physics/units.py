@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import polars as pl
@@ -19,6 +19,13 @@ from .losses import launches_kernel
 from .times import Times
 
 _BETWEEN = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")
+_VIEWS = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("as_strided", "view", "t", "transpose", "permute", "expand", "select", "slice", "unsqueeze"),
+        *("squeeze", "detach", "alias", "narrow", "_reshape_alias"),
+    )
+)
 _OF_DEVICES: frozenset[Undermined] = frozenset({"idle", "kernel_times"})
 _EVERYTHING: frozenset[Undermined] = _OF_DEVICES | {"host_times", "launches", "clock", "steps"}
 _MICROSECONDS = "Check what wrote or converted the file: `ts` and `dur` are in microseconds."
@@ -29,36 +36,36 @@ def diagnose(times: Times) -> Iterator[Diagnostic]:
     trace = times.trace
     launching = (times.call_end - times.call_start)[launches_kernel(trace)]
     host = trace.host_events
-    ops = host["dur_ns"].to_numpy()[(host["kind"] == "operator").to_numpy()]
-    yield from _too_short(times, launching)
-    yield from _too_long(launching, ops)
+    dur = host["dur_ns"].to_numpy()
+    is_op = (host["kind"] == "operator").to_numpy()
+    views = dur[is_op & map_categories(host["name"], _VIEWS.__contains__).astype(bool)]
+    kernels = (times.end - times.start)[times.is_kernel]
+    yield from _too_short({"kernels": kernels, "calls that launch kernels": launching, "operators": dur[is_op]})
+    yield from _too_long(launching, views)
     yield from _crossing(times)
     yield from _too_fast(times)
 
 
-def _too_short(times: Times, launching: Ints) -> Iterator[Diagnostic]:
-    kernels = (times.end - times.start)[times.is_kernel]
-    for durations, what in ((kernels, "kernels"), (launching, "calls that launch kernels")):
-        if durations.size < limits.FEW_ROWS:
-            continue
-        median = float(np.median(durations))
+def _too_short(timed: Mapping[str, Ints]) -> Iterator[Diagnostic]:
+    for what, durations in timed.items():
+        median = float(np.median(durations)) if durations.size >= limits.FEW_ROWS else limits.SHORTEST_NS
         if median < limits.SHORTEST_NS:
             fact = f"Half of the {durations.size} {what} take {text.time(median)} or less"
-            yield _of("times_too_short", durations.size, fact, "No device and no driver is that fast")
+            yield _of("times_too_short", durations.size, fact, "No device and no processor is that fast")
             return
 
 
-def _too_long(launching: Ints, ops: Ints) -> Iterator[Diagnostic]:
-    """The fastest calls and operators are slow; without launches, only many operators prove anything."""
-    least = limits.FEW_ROWS if launching.size else 5 * limits.FEW_ROWS
-    timed = [durations for durations in (launching, ops) if durations.size]
-    if not timed or min(durations.size for durations in timed) < least:
+def _too_long(launching: Ints, views: Ints) -> Iterator[Diagnostic]:
+    """Operators that only make a view are slow, and so are all launches if there are any."""
+    if views.size < limits.FEW_ROWS or 0 < launching.size < limits.FEW_ROWS:
         return
-    fastest = min(float(np.percentile(durations, 5)) for durations in timed)
-    if fastest > limits.LONGEST_NS:
-        what = "launches and operators" if launching.size else "operators"
-        fact = f"Nearly all {what} take more than {text.time(fastest)}"
-        yield _of("times_too_long", sum(d.size for d in timed), fact, "Such calls take microseconds")
+    least = float(np.median(views))
+    if launching.size:
+        least = min(least, float(np.percentile(launching, 5)))
+    if least > limits.LONGEST_NS:
+        what = "launches and views of tensors" if launching.size else "views of tensors"
+        fact = f"Most {what} take more than {text.time(least)}"
+        yield _of("times_too_long", views.size + launching.size, fact, "Such calls take microseconds")
 
 
 def _crossing(times: Times) -> Iterator[Diagnostic]:
