@@ -19,7 +19,7 @@ from ..trace import Diagnostic
 from ..trace.model import Undermined
 from . import device, host, precision, recording, text
 from .facts import Facts
-from .faults import NOTED, RECORDING_FAULTS, WITHHELD, Faults
+from .faults import EVERYTHING, NOTED, RECORDING_FAULTS, WITHHELD, Faults
 from .model import Advice, Cleared, Unknown
 
 __all__ = ["CATEGORIES", "NOTHING", "Advice", "Facts", "advice"]
@@ -55,9 +55,9 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
 
     What faults of the recording, among its diagnostics, could flip isn't given; one row before all others says so.
     """
-    if not facts.step_ns:
-        return []
     faults = Faults(facts, diagnostics)
+    if not facts.step_ns:
+        return [faults.about(EVERYTHING)] if faults.share(EVERYTHING) else []
     results = [each for rule in _RULES for each in rule(facts)]
     ranked = sorted((s for s in results if isinstance(s, Advice)), key=lambda a: -a.weight_ns)
     given = faults.judge(ranked)

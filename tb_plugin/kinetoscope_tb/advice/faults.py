@@ -27,11 +27,12 @@ NOTED = 0.05
 _LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low"}
 _MOST_NAMED = 3
 
+_NOT_SHOWN = ("unexplained_idle", "not shown")
 _Numbers = frozenset[Undermined]
 _KERNELS: _Numbers = frozenset({"kernel_times", "steps"})
 _HOST: _Numbers = frozenset({"host_times", "steps"})
 _DEVICES: _Numbers = frozenset({"idle", "kernel_times", "steps"})
-_EVERYTHING: _Numbers = frozenset({"idle", "kernel_times", "host_times", "launches", "clock", "steps"})
+EVERYTHING: _Numbers = frozenset({"idle", "kernel_times", "host_times", "launches", "clock", "steps"})
 _NOTHING: _Numbers = frozenset()
 
 RESTS_ON: dict[str, _Numbers] = {
@@ -46,9 +47,12 @@ RESTS_ON: dict[str, _Numbers] = {
     ),
     **dict.fromkeys(("copies", "communication"), _DEVICES),
     **dict.fromkeys(
-        ("small_operators", "host_operator", "host_threads", "main_thread_waits", "recompiles", "graph_breaks"), _HOST
+        (
+            *("small_operators", "host_operator", "host_threads", "main_thread_waits", "recompiles", "graph_breaks"),
+            "small operators",
+        ),
+        _HOST,
     ),
-    **dict.fromkeys(("small operators",), _HOST),
 }
 """The numbers that each rule, and each topic that was cleared, rests on; the others rest on all: they relate idle time
 of devices to what the host did."""
@@ -63,7 +67,7 @@ class Faults:
         self._found = sorted(((fault, self._share_of(fault)) for fault in faults), key=lambda each: -each[1])
 
     def _share_of(self, fault: Fault) -> float:
-        if fault.affected_ns is None:
+        if fault.affected_ns is None or not self._facts.step_ns:
             return 1.0
         return min(self._facts.share(fault.affected_ns / self._facts.count), 1.0)
 
@@ -87,7 +91,7 @@ class Faults:
 
     def clears(self, cleared: Cleared) -> bool:
         """Whether it stays true that something costs too little."""
-        return self.bears(RESTS_ON.get(cleared.topic, _EVERYTHING), LEAST_SHARE)
+        return self.bears(RESTS_ON.get(cleared.topic, EVERYTHING), LEAST_SHARE)
 
     def about(self, numbers: _Numbers) -> Advice:
         """That nothing can be said that rests on some numbers, why, and how to record it."""
@@ -111,13 +115,11 @@ class Faults:
         return replace(row, title=title, evidence=f"{row.evidence} Not said for that reason: {names}.")
 
     def _is_withheld(self, advice: Advice) -> bool:
-        size = self._facts.share(advice.weight_ns)
-        is_claim = advice.confidence != "cannot_tell" and size > 0
-        return is_claim and not self.bears(_rests_on(advice), WITHHELD * size)
+        return not self.bears(_rests_on(advice), WITHHELD * self._facts.share(advice.weight_ns))
 
     def _with_doubt(self, advice: Advice) -> Advice:
         numbers = _rests_on(advice)
-        if advice.confidence == "cannot_tell" or self.bears(numbers, NOTED * self._facts.share(advice.weight_ns)):
+        if self.bears(numbers, NOTED * self._facts.share(advice.weight_ns)):
             return advice
         doubt = f" Up to {self._part(numbers)} is doubtful: {self._clauses(numbers)}."
         lower = _LOWER.get(advice.confidence, advice.confidence)
@@ -133,4 +135,6 @@ class Faults:
 
 
 def _rests_on(advice: Advice) -> _Numbers:
-    return RESTS_ON.get(advice.rule, _EVERYTHING)
+    """The numbers that advice rests on; none if it isn't about time, or only says what isn't shown."""
+    is_claim = advice.weight_ns > 0 and (advice.rule, advice.filter) != _NOT_SHOWN
+    return RESTS_ON.get(advice.rule, EVERYTHING) if is_claim else _NOTHING

@@ -97,13 +97,14 @@ def _copied_queues(times: Times, calls: NDArray[np.int64]) -> Rows:
 def _of(times: Times, outlives: NDArray[np.bool_], bound: Ints, late: Ints, waits: int) -> Diagnostic:
     count, most = int(outlives.sum()), int(late.max())
     broken = np.unique(bound[outlives]).size
-    is_offset = broken > 1 and broken > limits.SYSTEMATIC * waits
+    is_behind = (times.start >= bound)[outlives].any() and count > 1  # all of a row came later, not only its end
+    is_offset = is_behind or (broken > 1 and broken > limits.SYSTEMATIC * waits)
     events = f"{count} GPU event{'s end' if count != 1 else ' ends'}"
     fact = f"{events} up to {text.time(most)} after the host had waited for {'them' if count != 1 else 'it'}"
     if is_offset:
         affected = times.moved_by(most)
         meaning = (
-            f"In {broken} of {waits} waits that is so: the device's clock is ahead of the host's by up to that much. "
+            f"That is so in {broken} of {waits} waits: the device's clock is ahead of the host's by up to that much. "
             "Durations are right; gaps between host and device are wrong by that offset."
         )
     else:

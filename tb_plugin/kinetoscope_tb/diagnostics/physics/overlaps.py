@@ -55,6 +55,7 @@ def _of_covering(times: Times, covering: NDArray[np.bool_], follows: Ints) -> Di
     count, longest = int(covering.sum()), int((times.end - times.start)[covering].max())
     name = times.trace.device_events["name"].cast(str)[int(covering.argmax())]
     plural = "s" * (count != 1)
+    covered = follows[covering], times.end[covering]
     return Diagnostic(
         "kernel_covers_others",
         count,
@@ -63,10 +64,11 @@ def _of_covering(times: Times, covering: NDArray[np.bool_], follows: Ints) -> Di
         f"time, utilization and the critical path. {_AGAIN}",
         times.first_offset(covering),
         fault=Fault(
-            f"{count} kernel{plural} of up to {longest / 1e6:.1f} ms cover later kernels of their own stream",
+            f"{count} kernel{plural} of up to {longest / 1e6:.1f} ms {'cover' if count != 1 else 'covers'} later ones of "
+            "the same stream",
             frozenset({"idle", "kernel_times", "steps"}),
             _AGAIN,
-            times.within_steps(follows[covering], times.end[covering]),
+            times.within_steps(*covered) + times.within_tails(*covered),
         ),
     )
 
@@ -74,14 +76,20 @@ def _of_covering(times: Times, covering: NDArray[np.bool_], follows: Ints) -> Di
 def _of_excess(early: int, kernels: int, excess: float, overlapped_ns: int) -> Diagnostic:
     is_usual = early > limits.USUAL_OVERLAPS * kernels and excess <= limits.MOST_EXCESS
     why = " (programmatic dependent launch)" if is_usual else ""
-    fact = f"{early} of {kernels} kernels begin before the kernel before them on their stream has ended"
+    are_scaled = excess > limits.MOST_EXCESS  # all durations are wrong, or all starts
+    fault = Fault(
+        f"{early} of {kernels} kernels overlap, by {100 * excess:.1f} % of their time",
+        frozenset({"idle", "kernel_times"}),
+        _AGAIN,
+        None if are_scaled else overlapped_ns,
+    )
     return Diagnostic(
         "kernels_overlap",
         early,
-        f"{fact}{why}. So the "
+        f"{early} of {kernels} kernels begin before the kernel before them on their stream has ended{why}. So the "
         f"times of kernels add up to {100 * excess:.1f} % more than the time in which any of them runs. Sums by kernel "
         "and by operator keep each kernel's own time; utilization, the breakdown of steps and shares of the step count "
         "each instant once.",
         level="note" if is_usual else "warning",
-        fault=None if is_usual else Fault(fact, frozenset({"idle", "kernel_times"}), _AGAIN, overlapped_ns),
+        fault=None if is_usual else fault,
     )

@@ -21,6 +21,7 @@ class Times:
         launch: The row of `launches` that launched it.
         called, returned: When that call began and ended.
         steps: When the steps that count begin and end: the complete ones, or all if none is.
+        tails: The times at their start, by the host's clock, that count for what was launched before.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -36,8 +37,9 @@ class Times:
         self.is_linked: NDArray[np.bool_] = self.launch >= 0
         complete = trace.steps["is_complete"].to_numpy()
         counted = complete if complete.any() else np.ones_like(complete)
-        start, end = (trace.steps[side].to_numpy()[counted] for side in ("start_ns", "end_ns"))
+        marked, start, end = (trace.steps[side].to_numpy()[counted] for side in ("host_start_ns", "start_ns", "end_ns"))
         self.steps: Intervals = start, end
+        self.tails: Intervals = marked, np.maximum(start, marked)
         self.steps_ns = int((end - start).sum())
 
     @cached_property
@@ -76,6 +78,10 @@ class Times:
     def within_steps(self, start: Ints, end: Ints) -> int:
         """How much of the steps that count some intervals cover."""
         return int(length_within(union(start, end), *self.steps).sum())
+
+    def within_tails(self, start: Ints, end: Ints) -> int:
+        """How much some intervals cover of the times by which steps begin later than the host marked them."""
+        return int(length_within(union(start, end), *self.tails).sum())
 
     def idle_within_steps(self, start: Ints, end: Ints) -> int:
         """How much of the steps that count some intervals cover while no device runs anything."""

@@ -42,7 +42,7 @@ def diagnose(times: Times) -> Iterator[Diagnostic]:
     kernels = (times.end - times.start)[times.is_kernel]
     yield from _too_short({"kernels": kernels, "calls that launch kernels": launching, "operators": dur[is_op]})
     yield from _too_long(launching, views)
-    yield from _crossing(times)
+    yield from _overlapping(times)
     yield from _too_fast(times)
 
 
@@ -68,14 +68,15 @@ def _too_long(launching: Ints, views: Ints) -> Iterator[Diagnostic]:
         yield _of("times_too_long", views.size + launching.size, fact, "Such calls take microseconds")
 
 
-def _crossing(times: Times) -> Iterator[Diagnostic]:
-    """Calls of one thread that end within the next one."""
-    thread = times.trace.launches["thread"].to_numpy()
-    end, start = times.call_end, times.call_start
+def _overlapping(times: Times) -> Iterator[Diagnostic]:
+    """Calls of one thread that end after the next one has begun; a runtime call may hold driver calls, no other."""
+    calls = times.trace.launches
+    kind = calls["kind"].to_physical().to_numpy()
+    rows = np.flatnonzero(kind == np.bincount(kind, minlength=1).argmax())
+    thread, start, end = calls["thread"].to_numpy()[rows], times.call_start[rows], times.call_end[rows]
     is_next = thread[1:] == thread[:-1]
-    crosses = is_next & (end[:-1] > start[1:] + limits.JITTER_NS) & (end[:-1] + limits.JITTER_NS < end[1:])
-    count, pairs = int(crosses.sum()), int(is_next.sum())
-    if pairs >= limits.FEW_ROWS and count > limits.CROSSING * pairs:
+    count, pairs = int((is_next & (end[:-1] > start[1:] + limits.JITTER_NS)).sum()), int(is_next.sum())
+    if pairs >= limits.FEW_ROWS and count > limits.OVERLAPPING * pairs:
         fact = f"{count} of {pairs} runtime calls end after the next call of their thread has begun"
         yield _of("calls_overlap", count, fact, "A thread makes one call at a time")
 
