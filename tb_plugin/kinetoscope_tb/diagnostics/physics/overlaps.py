@@ -55,6 +55,7 @@ def _of_covering(times: Times, covering: NDArray[np.bool_], follows: Ints) -> Di
     count, longest = int(covering.sum()), int((times.end - times.start)[covering].max())
     name = times.trace.device_events["name"].cast(str)[int(covering.argmax())]
     plural = "s" * (count != 1)
+    verb = "cover" if count != 1 else "covers"
     covered = follows[covering], times.end[covering]
     return Diagnostic(
         "kernel_covers_others",
@@ -64,8 +65,7 @@ def _of_covering(times: Times, covering: NDArray[np.bool_], follows: Ints) -> Di
         f"time, utilization and the critical path. {_AGAIN}",
         times.first_offset(covering),
         fault=Fault(
-            f"{count} kernel{plural} of up to {longest / 1e6:.1f} ms {'cover' if count != 1 else 'covers'} later ones of "
-            "the same stream",
+            f"{count} kernel{plural} of up to {longest / 1e6:.1f} ms {verb} later ones of the same stream",
             frozenset({"idle", "kernel_times", "steps"}),
             _AGAIN,
             times.within_steps(*covered) + times.within_tails(*covered),
