@@ -34,7 +34,8 @@ def without_duplicates(frames: _Frames) -> tuple[_Frames, tuple[Diagnostic, ...]
     if not offsets.size:
         return frames, ()
     once = {name: frames[name].filter(pl.Series(~is_copy)) for name, is_copy in copies.items()}
-    metadata = frames["collectives"].filter(~pl.col("offset").is_in(offsets))
+    collectives = frames["collectives"]
+    metadata = collectives.filter(pl.Series(~np.isin(collectives["offset"].to_numpy(), offsets)))
     words = (
         "Events were recorded twice, with the same name, place, time and number: the second copy of each is left out. "
         "Two profilers, or a tool that merged files, wrote both."
