@@ -76,14 +76,16 @@ def _rest(facts: Facts, results: Sequence[Advice | Cleared | Unknown], given: Se
     evidence = f"Of {facts.unit}: " + ", ".join(c.evidence for c in cleared) + "." if cleared else ""
     evidence += "".join(f" Unknown: {u.topic} ({u.reason})." for u in unknown)
     title, is_known = _verdict(facts)
+    nothing = "The trace has no data for these rules."
     if given:
         is_known = bool(cleared) or all(each.rule != RECORDING_FAULTS for each in given)
         topics = text.listed([c.topic for c in cleared]) if cleared else "what was checked"
         title = f"Nothing to fix in {topics}." if is_known else "Nothing else can be said."
+        nothing = nothing if is_known else "What else was checked rests on the same numbers."
     return Advice(
         NOTHING,
         title,
-        evidence.strip() or "The trace has no data for these rules.",
+        evidence.strip() or nothing,
         "Nothing." if is_known else _LOOK,
         None,
         "cannot_tell" if not is_known else "medium" if unknown else "high",
