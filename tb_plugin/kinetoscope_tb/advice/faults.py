@@ -80,14 +80,52 @@ class Faults:
         doubtful = self.share(numbers)
         return not doubtful or doubtful < margin
 
-    def judge(self, ranked: Sequence[Advice]) -> list[Advice]:
-        """The advice that can be given, with the confidence that it deserves, and a row in place of what can't be."""
+    def judge(self, ranked: Sequence[Advice], mostly: float) -> list[Advice]:
+        """The advice that can be given, with the confidence that it deserves, and a row in place of what can't be.
+
+        Args:
+            ranked: All advice, the largest first.
+            mostly: The share of the step that a device must compute for if there is none.
+        """
+        numbers, margin = self._without_advice(mostly)
+        if not ranked and not self.bears(numbers, margin):
+            return [self.about(numbers)]
         withheld = [each for each in ranked if self._is_withheld(each)]
         given = [self._with_doubt(each) for each in ranked if each not in withheld]
         if withheld:
             place = ranked.index(withheld[0])
             given.insert(place, self._replacement(withheld, is_headline=place == 0))
         return given
+
+    def judge_rest(self, given: Sequence[Advice], rest: Advice, cleared: Sequence[Cleared]) -> Advice:
+        """The row of what is fine, which isn't all of the rest if something can't be judged."""
+        if all(each.rule != RECORDING_FAULTS for each in given):
+            return rest
+        if cleared:
+            return replace(rest, title=f"Nothing to fix in {text.listed([c.topic for c in cleared])}.")
+        evidence = "What else was checked rests on the same numbers."
+        action = "Record again, without the faults."
+        title = "Nothing else can be said."
+        return replace(rest, title=title, evidence=evidence, action=action, confidence="cannot_tell")
+
+    def without_steps(self) -> list[Advice]:
+        """The only advice about a recording whose steps last no time."""
+        return [self.about(EVERYTHING)] if self.share(EVERYTHING) else []
+
+    def _without_advice(self, mostly: float) -> tuple[_Numbers, float]:
+        """The numbers that the verdict without advice rests on, and by how much of the step they may be wrong.
+
+        That a device computes for most of the step rests on its kernels: what is missing can only add to it.
+        """
+        facts = self._facts
+        if facts.hides_device:
+            return _NOTHING, 1.0
+        if not facts.has_device:
+            return _HOST, WITHHELD * facts.share(facts.mean(facts.parts["CPU Exec"]))
+        computes = facts.share(facts.mean(facts.exposed["computation"]))
+        if computes < mostly:
+            return EVERYTHING - _HOST | _DEVICES, WITHHELD * (1 - computes)
+        return frozenset({"kernel_times"}), max(computes - mostly, NOTED)
 
     def clears(self, cleared: Cleared) -> bool:
         """Whether it stays true that something costs too little."""
