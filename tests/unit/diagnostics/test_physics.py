@@ -72,13 +72,11 @@ def test_launches_without_events_are_counted_with_the_time_that_they_hide(missin
     assert f"{len(missing)} of 100 launches" in found.consequence
 
 
-def test_a_lost_graph_is_missed_only_where_graphs_have_events():
-    builder = TraceBuilder()
-    for number in (1, 2, 3):
-        builder.launch(number * 100 * US, 5 * US, number, name="cudaGraphLaunch")
-    assert faults(builder.kernel("k", 110 * US, 5 * US, 1).kernel("k", 310 * US, 5 * US, 3).build())["kernels_lost"]
-    alone = launched((0, 10, 5)).launch(100 * US, 5 * US, 99, name="cudaGraphLaunch")
-    assert faults(alone.build()) == {}
+def test_a_graph_without_events_was_lost_like_a_kernel():
+    builder = launched((0, 10, 5)).launch(100 * US, 5 * US, 98, name="cudaGraphLaunch")
+    launched((900, 910, 5), builder=builder)
+    lost = faults(builder.build())["kernels_lost"]
+    assert (lost.count, lost.fault.affected_ns) == (1, 810 * US)
 
 
 def test_a_stream_is_a_queue():

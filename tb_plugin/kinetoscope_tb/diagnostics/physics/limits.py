@@ -49,6 +49,10 @@ SHORTEST_NS = 100
 """Median of kernels, of calls that launch them, or of operators: an empty kernel takes 1 µs, a launch 2 µs, and an
 operator under the profiler half a microsecond. Least: 270 ns."""
 
+SHORTEST_KERNEL_NS = 400
+"""The fastest quarter of kernels, in recordings with finer times than microseconds: an empty kernel takes 0.7 µs or
+more. Least: 1.2 µs."""
+
 LONGEST_NS = 200_000
 """Median of operators that only make a view of a tensor, and the fastest twentieth of calls that launch kernels: such
 an operator changes a few integers on the host. Worst: 49 µs for half of the views."""

@@ -32,9 +32,9 @@ def diagnose(times: Times) -> Iterator[Diagnostic]:
     """What was launched, but has no row."""
     has_row = np.zeros(times.call_start.size, bool)
     has_row[times.launch[times.is_linked]] = True
-    launching = _launching(times.trace, has_row)
+    launching = _launching(times.trace)
     missing = launching & ~has_row
-    if not missing.any() or not (has_row & launching).any():
+    if not missing.any() or not has_row.any():
         return
     last = times.call_start[has_row].max()
     blind = _blind_times(times, np.flatnonzero(launching), has_row)
@@ -47,16 +47,14 @@ def diagnose(times: Times) -> Iterator[Diagnostic]:
 
 
 def launches_kernel(trace: Trace) -> NDArray[np.bool_]:
-    """Which calls launch one kernel. Copies, fills and graphs may have no row of their own."""
+    """Which calls launch one kernel. Copies and fills may have no row of their own."""
     return map_categories(trace.launches["name"], lambda name: bool(_LAUNCHES_KERNEL.match(name)))
 
 
-def _launching(trace: Trace, has_row: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which calls must have rows: launches of kernels, and of graphs if any has."""
-    graphs = map_categories(trace.launches["name"], launches_graph)
-    expected = launches_kernel(trace) | (graphs & (graphs & has_row).any())
-    launching: NDArray[np.bool_] = expected & ~_captured(trace)
-    return launching
+def _launching(trace: Trace) -> NDArray[np.bool_]:
+    """Which calls must have rows: launches of kernels and graphs, but for those that are captured."""
+    launching: NDArray[np.bool_] = launches_kernel(trace) | map_categories(trace.launches["name"], launches_graph)
+    return launching & ~_captured(trace)
 
 
 def _blind_times(times: Times, calls: NDArray[np.int64], has_row: NDArray[np.bool_]) -> tuple[Ints, Ints]:
