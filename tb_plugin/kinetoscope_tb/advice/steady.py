@@ -19,6 +19,8 @@ def warm_up_steps(lengths: Ints) -> int:
     """
     for count in range(min(lengths.size // 2, lengths.size - _LEAST_REST), 0, -1):
         rest = lengths[count:].astype(float)
+        if not rest.all():
+            continue  # steps of no time, behind one that covers them, are no steady ones
         t = _QUANTILES[min(rest.size - 3, len(_QUANTILES) - 1)]
         limit = rest.mean() + t * rest.std(ddof=1) * np.sqrt(1 + 1 / rest.size)
         if lengths[:count].min() > max(limit, _LONGER * rest.mean()):
