@@ -37,13 +37,10 @@ BASES = {
     "bert_mi300": Base("single/tracelens_mi300_bert-small.json.gz", "ProfilerStep#6", has_python=True),
     "switch_a100": Base("single/switch_transformers_a100_torch2.3.json"),
     "dlrm_v100": Base("runs/dlrm_8gpu_nccl/worker1_step_12.1694128201556.pt.trace.json", "ProfilerStep#10"),
-    "embedding_128": Base("claims/hta_sampled_2_of_128_ranks/sampled_rank-0.json.gz", "ProfilerStep#552"),
     "particle_a100": Base(
         "runs/particle_forward_batch_size_128/hmoss-6a49xb_1987242.1733769849907107443.pt.trace.json"
     ),
     "triton_mi300": Base("single/tracelens_mi300_torch_compile_triton.json.gz"),
-    "norm_mi300": Base("single/tracelens_mi300_normalization.json.gz"),
-    "decode_b300": Base("single/sglang_B300_deepseek_r1_TP-0-DECODE.trace.json.gz"),
 }
 
 

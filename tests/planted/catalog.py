@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -17,20 +16,16 @@ from planted.healthy import healthy
 from planted.labelled import labelled
 from planted.recording import Recording
 from planted.replay import DEVICE, ROWS, Program, repeat, simulate, write
+from planted.runs import recordings
 from planted.sketch import Sketch, calibrate, insert
 
 NOTHING = frozenset({"nothing_to_fix"})
 IDLE = frozenset({"host_bound", "launch_bound", "synchronizing", "repeated_gap"})
 
 
-def generator(seed: int, name: str) -> np.random.Generator:
-    """Chance for one recording: it doesn't depend on the others."""
-    return np.random.default_rng([seed, zlib.crc32(name.encode())])
-
-
-def catalog() -> list[Recording]:
-    """All recordings; making them, from a seed, is what takes time."""
-    return [*_causes(), *_healthy(), *_faults(), *_cut(), *labelled()]
+def catalog(seed: int) -> list[Recording]:
+    """All recordings; making them is what takes time."""
+    return [*_causes(), *_healthy(), *_faults(), *_cut(), *labelled(), *recordings(seed)]
 
 
 def _causes(per_cause: int = 5) -> Iterator[Recording]:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import concurrent.futures
 import multiprocessing
+import os
+import subprocess
+import sys
 import tempfile
 import traceback
 from collections import Counter
@@ -16,13 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from planted.catalog import catalog, generator
+from planted import peers
+from planted.catalog import catalog
+from planted.generator import generator
 from planted.recording import Recording
+from planted.runs import RECORDED, run_advice_rows
 
 RIGHT, AMONG_THREE, ABSTAINED, WRONG, CONFIDENT = "right", "among three", "abstained", "wrong", "confident, wrong"
 OUTCOMES = (RIGHT, AMONG_THREE, ABSTAINED, WRONG, CONFIDENT)
 CANNOT_TELL, FAULTS = "cannot_tell", "recording_faults"
-HEALTHY = {"healthy", "hidden_communication", "efficient"}
+HEALTHY = {"healthy", "hidden_communication", "efficient", "cpu_healthy", "gloo_balanced", "many_ranks_even"}
 
 
 @dataclass
@@ -33,6 +39,7 @@ class Verdict:
         outcome: One of OUTCOMES: "among three" is a wrong headline with a right one in the next two rows.
         is_confident_wrong: The headline is wrong, of high or medium confidence.
         has_alarm: Advice names faults of the recording.
+        peer: What torch-tb-profiler's recommendations amount to, if it was asked.
         is_found: Whether its fault is in advice or health; None if it has none that must be found.
     """
 
@@ -49,7 +56,7 @@ class Verdict:
     has_alarm: bool = False
     is_found: bool | None = None
     error: str = ""
-    peers: dict[str, list[str]] = field(default_factory=dict)
+    peer: str = ""
 
 
 def _advice_rows(path: Path, *, is_run: bool) -> list[dict[str, Any]]:
@@ -57,8 +64,6 @@ def _advice_rows(path: Path, *, is_run: bool) -> list[dict[str, Any]]:
     from kinetoscope_tb.views.overview.advice import advice
 
     if is_run:
-        from planted.runs import run_advice_rows
-
         return run_advice_rows(path)
     return advice(read(path)).to_dicts()
 
@@ -97,9 +102,9 @@ def classify(recording: Recording, rows: list[dict[str, Any]], verdict: Verdict)
     verdict.outcome = AMONG_THREE if among else CONFIDENT if is_sure else WRONG
 
 
-def judge(seed: int, number: int, folder: Path, *, keep: bool) -> Verdict:
+def judge(seed: int, number: int, folder: Path, *, keep: bool, peer: str | None = None) -> Verdict:
     """Make one recording and judge what is said of it."""
-    recording = catalog()[number]
+    recording = catalog(seed)[number]
     verdict = Verdict(
         recording.name, recording.cause, recording.must_abstain, recording.may_abstain,
         tuple(sorted(recording.accepted)), recording.clean is not None,
@@ -108,6 +113,9 @@ def judge(seed: int, number: int, folder: Path, *, keep: bool) -> Verdict:
     try:
         path = recording.make(generator(seed, recording.name), path)
         classify(recording, _advice_rows(path, is_run=recording.is_run), verdict)
+        if peer and not recording.is_run:
+            sentences = peers.recommendations(peer, path)
+            verdict.peer = peers.classify(sentences, recording.accepted, must_abstain=recording.must_abstain)
         if recording.clean:
             clean = folder / f"{recording.name}.clean.pt.trace.json"
             more = _health_counts(path) - _health_counts(recording.clean(generator(seed, recording.name), clean))
@@ -120,18 +128,33 @@ def judge(seed: int, number: int, folder: Path, *, keep: bool) -> Verdict:
     return verdict
 
 
-def run(seed: int, *, only: str | None = None, folder: Path | None = None, processes: int = 2) -> list[Verdict]:
-    """Judge all recordings of a seed, in processes of their own."""
-    numbers = [at for at, r in enumerate(catalog()) if only is None or r.cause == only or r.name == only]
+def run(
+    seed: int, *, only: str | None = None, folder: Path | None = None, peer: str | None = None, processes: int = 2
+) -> list[Verdict]:
+    """Judge all recordings of a seed, in processes of their own; `peer` is the Python of the peers' environment."""
+    numbers = [at for at, r in enumerate(catalog(seed)) if only is None or r.cause == only or r.name == only]
     context = multiprocessing.get_context("spawn")
+    os.environ["KINETOSCOPE_CACHE"] = "off"
     with (
         tempfile.TemporaryDirectory() as temporary,
         concurrent.futures.ProcessPoolExecutor(processes, mp_context=context) as pool,
     ):
         target = folder or Path(temporary)
+        if only is None or only.startswith(("cpu_", "gloo_")):
+            _record(target / RECORDED, seed)
         target.mkdir(parents=True, exist_ok=True)
-        jobs = [pool.submit(judge, seed, number, target, keep=folder is not None) for number in numbers]
+        jobs = [pool.submit(judge, seed, number, target, keep=folder is not None, peer=peer) for number in numbers]
         return [job.result() for job in jobs]
+
+
+def _record(folder: Path, seed: int) -> None:
+    """Let real processes record: nothing else runs meanwhile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tests = Path(__file__).parents[1]
+    paths = os.pathsep.join([str(tests), *filter(None, [os.environ.get("PYTHONPATH")])])
+    for module in ("planted.cpu", "planted.gloo"):
+        command = [sys.executable, "-m", module, str(folder), str(seed)]
+        subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": paths}, stderr=subprocess.DEVNULL)
 
 
 def _share(part: int, whole: int) -> str:
@@ -175,6 +198,7 @@ def table(verdicts: list[Verdict]) -> Iterable[str]:
     for name, (part, whole, bar) in bars(verdicts).items():
         yield f"{name:<28}{_share(part, whole):<26}bar {bar}"
     yield ""
+    yield from peers.table(verdicts)
     for verdict in verdicts:
         if not is_right(verdict) or verdict.error or verdict.is_found is False:
             yield from _miss(verdict)
