@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from planted import healthy as bases
+from planted.bases import base
 from planted.faults import FAULTS, FaultKind
 from planted.gpu import CAUSES, WAITS, Cause, delay_in_python, efficient, hide_communication
 from planted.healthy import healthy
@@ -17,15 +18,18 @@ from planted.labelled import labelled
 from planted.recording import Recording
 from planted.replay import DEVICE, ROWS, Program, repeat, simulate, write
 from planted.runs import recordings
-from planted.sketch import Sketch, calibrate, insert
+from planted.sketch import Sketch, calibrate, duration_ns, faster_host, insert, spots, squeeze
 
+CAUSES_BY_ID = {cause.id: cause for cause in CAUSES}
+PAIRS = ("data_loading", "pageable_copies", "exposed_communication", "float_matmuls", "eager_attention", "allocation")
+"""Causes that don't hide one another."""
 NOTHING = frozenset({"nothing_to_fix"})
 IDLE = frozenset({"host_bound", "launch_bound", "synchronizing", "repeated_gap"})
 
 
 def catalog(seed: int) -> list[Recording]:
     """All recordings; making them is what takes time."""
-    return [*_causes(), *_healthy(), *_faults(), *_cut(), *labelled(), *recordings(seed)]
+    return [*_causes(), *_others(), *_healthy(), *_faults(), *_cut(), *labelled(), *recordings(seed)]
 
 
 def _causes(per_cause: int = 5) -> Iterator[Recording]:
@@ -42,6 +46,52 @@ def _causes(per_cause: int = 5) -> Iterator[Recording]:
             yield Recording(f"{cause.id}.negligible", cause.id, partial(_planted, cause, 0.005), NOTHING)
 
 
+def _others(count: int = 6) -> Iterator[Recording]:
+    """Causes that aren't one plant in each step."""
+    for number in range(count):
+        first, second = (CAUSES_BY_ID[PAIRS[(number + turn) % len(PAIRS)]] for turn in (0, 1 + number % 3))
+        make = partial(_two, first, second)
+        yield Recording(f"larger_of_two.{number}", "larger_of_two", make, second.accepted)
+        yield Recording(f"cold_first_step.{number}", "cold_first_step", _cold, frozenset({"warm_up", "slow_launch"}))
+    for number in range(3):
+        yield Recording(f"owlv2.{number}", "eager_attention_owlv2", _owlv2, frozenset({"unfused_attention"}))
+
+
+def _two(smaller: Cause, larger: Cause, rng: np.random.Generator, path: Path) -> Path:
+    """Two causes, one of which costs more than twice as much."""
+    program = healthy(_base(rng, is_nvidia=True), rng, 0.96, reads=True)
+    for cause, share in ((smaller, float(rng.uniform(0.1, 0.15))), (larger, float(rng.uniform(0.4, 0.55)))):
+        seed = int(rng.integers(2**32))
+        program = calibrate(program, partial(_plant, cause, program, seed), share)
+    return _write(program, rng, path)
+
+
+def _plant(cause: Cause, program: Program, seed: int, amount: int) -> Program:
+    return cause.plant(program, amount, np.random.default_rng(seed))
+
+
+def _cold(rng: np.random.Generator, path: Path) -> Path:
+    """The first step of the window loads modules before its launches; it takes as long as all others together."""
+    program = healthy(_base(rng), rng, 0.96, reads=True)
+    repeated = repeat(program, 5, rng)
+    places = [place for place in spots(repeated) if place[0] < program.length // 2]
+    chosen = [places[int(at)] for at in np.linspace(0, len(places) - 1, 6)]
+    length = int(duration_ns(program, 5) * float(rng.uniform(0.8, 1.5)) / len(chosen))
+    sketches = [Sketch(*place) for place in dict.fromkeys(chosen)]
+    for sketch in sketches:
+        sketch.call("cuModuleLoadData", length)
+    last = Sketch(repeated.length, program.main)
+    last.call("cudaDeviceSynchronize", 20_000, (DEVICE, 0))
+    write(path, simulate(insert(repeated, [*sketches, last])).events(), program.head)
+    return path
+
+
+def _owlv2(rng: np.random.Generator, path: Path) -> Path:
+    """A model whose attention really is eager, on a warm host."""
+    program = squeeze(base("owlv2_h100"), bases.PAUSE_NS)
+    return _write(faster_host(program, float(rng.uniform(0.6, 0.9))), rng, path)
+
+
 def _base(rng: np.random.Generator, *, is_nvidia: bool = False) -> str:
     """Mostly a small base: large ones take seconds to make."""
     names = bases.SMALL if rng.random() < 0.9 else bases.BASES
@@ -54,7 +104,7 @@ def _planted(cause: Cause, share: float | None, rng: np.random.Generator, path: 
     share = float(rng.uniform(*cause.shares)) if share is None else share
     if cause.is_scaled:
         seed = int(rng.integers(2**32))
-        program = calibrate(program, lambda amount: cause.plant(program, amount, np.random.default_rng(seed)), share)
+        program = calibrate(program, partial(_plant, cause, program, seed), share)
     else:
         program = cause.plant(program, round(1000 * share), rng)
     return _write(program, rng, path)
