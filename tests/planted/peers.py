@@ -9,6 +9,7 @@ import functools
 import json
 import os
 import subprocess
+import threading
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from planted.judge import Verdict
 
 SCRIPT = Path(__file__).parents[1] / "bench" / "recommendations.py"
+MOST_S = 20  # for a trace: rows that overlap a lot take it minutes
 SENTENCES = {
     "DataLoader": {"data_loading", "worker_start"},
     "Automatic Mixed Precision": {"mixed_precision"},
@@ -49,10 +51,15 @@ def recommendations(python: str, path: Path) -> list[str]:
     assert process.stdout is not None
     process.stdin.write(f"{path}\n")
     process.stdin.flush()
+    limit = threading.Timer(MOST_S, process.kill)
+    limit.start()
     for line in process.stdout:
         if line.startswith("["):  # it also logs
+            limit.cancel()
             return list(json.loads(line))
-    return ["error: the process ended"]
+    limit.cancel()
+    _process.cache_clear()
+    return [f"error: stopped after {MOST_S} s"]
 
 
 def rules_of(sentence: str) -> set[str]:
