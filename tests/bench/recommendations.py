@@ -13,8 +13,8 @@ warnings.simplefilter("ignore")
 for line in sys.stdin:
     try:
         data = RunProfileData.parse("worker0", "1", line.strip(), tempfile.mkdtemp())
-        profile = RunGenerator("worker0", "1", data).generate_run_profile()
-        sentences = [re.sub("<[^>]*>", "", sentence) for sentence in profile.recommendations or []]
+        RunGenerator("worker0", "1", data).generate_run_profile()
+        sentences = [re.sub("<[^>]*>", "", sentence) for sentence in data.recommendations]
     except Exception as error:  # noqa: BLE001 - foreign code, which one bad file must not end
         sentences = [f"error: {type(error).__name__}: {error}"]
     print(json.dumps(sentences), flush=True)
