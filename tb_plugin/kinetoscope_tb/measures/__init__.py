@@ -2,6 +2,7 @@
 
 time       breakdown of steps, exposed time, idle time, queues, histograms, subsets of steps
 calls      operators, kernels, launches, graphs, modules; trees of calls; forward and backward
+serving    iterations and phases of servers
 python     Python frames, call paths and call stacks
 memory     allocations, and memory levels
 recording  the devices, and the torch version that wrote the file

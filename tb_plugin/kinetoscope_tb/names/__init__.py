@@ -1,9 +1,11 @@
 """The meaning of names: kernels, calls, collectives, operators and devices. Nothing here reads a trace.
 
-kernels       communication, data loading and steps, by name
-calls         which runtime and driver calls synchronize, allocate or copy
-collectives   kinds of collectives, their message sizes and bus factors
-tensor_cores  which kernels use tensor cores, and which operators could
-matrix_work   FLOPs and bytes of an operator's call, from its shapes
-device_peaks  peak FLOPS and memory bandwidth of devices
+kernels          communication, data loading and steps, by name
+kernel_families  attention, matmuls, experts, sampling and other families of a served model's kernels
+iterations       iterations of servers, by their annotations and functions
+calls            which runtime and driver calls synchronize, allocate or copy
+collectives      kinds of collectives, their message sizes and bus factors
+tensor_cores     which kernels use tensor cores, and which operators could
+matrix_work      FLOPs and bytes of an operator's call, from its shapes
+device_peaks     peak FLOPS and memory bandwidth of devices
 """
