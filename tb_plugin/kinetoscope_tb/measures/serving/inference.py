@@ -2,10 +2,10 @@
 
 An iteration runs the model and then samples. So the calls of the thread that launches most device work are read in
 order: calls that launch matmuls, attention, experts or a graph are *model* work, and an iteration's model work ends
-where sampling follows that more model work follows. Without any sampling kernel, the rarest graph is taken to be
-launched once per iteration: one graph per iteration if each is whole (vLLM's FULL), the first of many if the model is
-captured in pieces (PIECEWISE). Between the model work of two iterations the border is the longest time without a call:
-there the server schedules.
+where sampling follows that more model work follows. Without any sampling kernel, an iteration's first graph is one
+before which inputs were copied: between the pieces of a model that is captured in pieces only attention runs. Without
+copies the rarest graph is taken to be launched once per iteration. Between the model work of two iterations the border
+is the longest time without a call: there the server schedules.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class _Calls(NamedTuple):
     is_model: Mask
     samples: Mask
     is_graph: Mask
+    copies: Mask
 
 
 def inferred_extents(trace: Trace) -> Extents | None:
@@ -79,7 +80,8 @@ def _calls(trace: Trace, thread: int) -> _Calls:
     graph = map_categories(launches["name"], launches_graph).astype(bool)[rows]
     samples = np.isin(rows, launch[family == "sampling"])
     model = np.isin(rows, launch[np.isin(family, _MODEL)]) | graph
-    return _Calls(rows.astype(np.int64), start[rows], start[rows] + dur[rows], model, samples, graph)
+    copies = np.isin(rows, launch[(device["kind"] == "memcpy").to_numpy()])
+    return _Calls(rows.astype(np.int64), start[rows], start[rows] + dur[rows], model, samples, graph, copies)
 
 
 def _by_sampling(calls: _Calls) -> tuple[Ints, Ints]:
@@ -99,19 +101,21 @@ def _by_sampling(calls: _Calls) -> tuple[Ints, Ints]:
 
 
 def _by_graphs(trace: Trace, calls: _Calls) -> tuple[Ints, Ints]:
-    """The first and the last call of each iteration, if each launches the rarest graph once."""
-    launched = graph_launches(trace).select("launch", "graph").unique("launch", keep="first")
-    graph = pl.DataFrame({"launch": calls.row.astype(np.int32)}).join(launched, "launch", "left", maintain_order="left")
-    names = graph["graph"]
-    if names.null_count() == names.len():
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    counts = names.drop_nulls().value_counts()
-    fewest = names.is_in(counts.filter(pl.col("count") == pl.col("count").min())["graph"].implode())
-    anchor = names[int(fewest.fill_null(value=False).arg_max() or 0)]
-    first = np.flatnonzero((names == anchor).fill_null(value=False).to_numpy()).astype(np.int64)
+    """The first and the last graph of each iteration."""
     graphs = np.flatnonzero(calls.is_graph)
-    before = graphs[np.searchsorted(graphs, np.append(first[1:], calls.row.size)) - 1]
-    return first, before
+    copied = np.cumsum(calls.copies)[graphs]
+    is_first = np.diff(copied, prepend=0) > 0 if copied.size and copied[-1] else _rarest(trace, calls.row[graphs])
+    first = graphs[is_first]
+    return first, graphs[np.searchsorted(graphs, np.append(first, calls.row.size)[1:]) - 1]
+
+
+def _rarest(trace: Trace, launches: Ints) -> Mask:
+    """Which launches are of the graph that was launched least; of several, of the one that was launched first."""
+    launched = graph_launches(trace).select("launch", "graph").unique("launch", keep="first")
+    rows = pl.DataFrame({"launch": launches.astype(np.int32)}).join(launched, "launch", "left", maintain_order="left")
+    counts = rows.group_by("graph", maintain_order=True).len()
+    fewest = counts.sort("len", maintain_order=True)["graph"][:1]
+    return rows["graph"].is_in(fewest.implode()).to_numpy()
 
 
 def _borders(calls: _Calls, first: Ints, last: Ints) -> tuple[Ints, Ints]:

@@ -108,7 +108,8 @@ def _annotated(trace: Trace) -> pl.DataFrame:
     is_mark = (engines != "") & (host["kind"] == "annotation").to_numpy()
     rows = _outermost(is_mark, host["parent"].to_numpy())
     marks = np.flatnonzero(is_mark)
-    last_inside = marks[np.searchsorted(marks, np.append(rows[1:], engines.size)) - 1]
+    following = np.append(rows, engines.size)[1:]
+    last_inside = marks[np.searchsorted(marks, following) - 1]
     frame = _marks_of(host, rows, "host_events", "annotation", ~host["is_finished"].to_numpy()[rows])
     return frame.with_columns(engine=pl.Series(engines[last_inside], dtype=pl.String))
 
