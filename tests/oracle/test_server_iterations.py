@@ -87,7 +87,7 @@ def test_the_iteration_is_as_its_annotation_and_the_raw_events_say(path, name):
     assert (row["phase"], row["batch"], row["tokens"], row["engine"], row["graph_launches"]) == SAID[name]
     assert row["confidence"] == "recorded"
     exact = [row["host_ns"], row["total_ns"], row["busy_ns"], phase["total_ns"], phase["busy_ns"]]
-    assert exact == pytest.approx([host, total, busy, total, busy], abs=len(families) + 2)  # times have more digits
+    assert exact == [host, total, busy, total, busy]
     assert row["device_rows"] == rows
     for family, duration in families.items():
         assert phase[f"{family}_ns"] == pytest.approx(duration * 1000, abs=rows)
