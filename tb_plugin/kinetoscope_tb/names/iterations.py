@@ -115,7 +115,7 @@ def _xdit(fields: Fields) -> tuple[str, int | None, int | None]:
 _SUMS = r"\(sq(?P<{0}>\d+)sk\d+sqsq\d+sqsk\d+\)"
 _Reader = Callable[[Fields], tuple[str, int | None, int | None]]
 _FORMS: tuple[tuple[str, str, _Reader], ...] = (
-    # vllm/v1/worker/gpu_worker.py, annotate_profile(): plain; with detailed_trace_annotation; before 0.13
+    # vllm/v1/worker/gpu_worker.py, annotate_profile(): plain; with detailed_trace_annotation; older
     (
         "vLLM",
         r"execute_context_(?P<context>\d+)\((?P<context_tokens>\d+)\)"
@@ -128,7 +128,7 @@ _FORMS: tuple[tuple[str, str, _Reader], ...] = (
         rf"_generation_(?P<generation>\d+){_SUMS.format('generation_tokens')}",
         _vllm,
     ),
-    # A request that continues a long prompt counts as cached: such an iteration is called decode.
+    # vLLM 0.11 and 0.12. A request that continues a long prompt counts as cached: such an iteration is called decode.
     ("vLLM", r"execute_new_(?P<context>\d+)_cached_(?P<generation>\d+)", _vllm),
     # sglang/srt/utils/profile_utils.py, build_step_span_name()
     ("SGLang", r"step\[(?P<mode>[A-Z][A-Z0-9_]*)(?P<rest> bs=[^\]]*)\]", _sglang),
@@ -210,7 +210,7 @@ def _first(*values: int | None) -> int | None:
 def show_iterations(
     annotations: Iterable[str],
     functions: Iterable[str],
-    operators: Iterable[str],
+    ranges: Iterable[str],
     kernels: Iterable[str],
     *,
     graphs: bool,
@@ -219,11 +219,18 @@ def show_iterations(
 
     They are inferred where no training and no marked step is, and kernels use a paged cache of keys and values, and
     sample or run in graphs.
+
+    Args:
+        annotations: Names of annotations.
+        functions: Names of Python calls.
+        ranges: Names of operators and annotations.
+        kernels: Names of kernels, copies and fills.
+        graphs: Whether any graph was launched.
     """
     annotations = set(annotations)
     if any(map(iteration_name, annotations)) or any(map(iteration_function, functions)):
         return True
-    if any(map(step_number, annotations)) or any(map(_is_training, (*annotations, *operators))):
+    if any(map(step_number, annotations)) or any(map(_is_training, ranges)):
         return False
     kernels = set(kernels)
     return any(map(uses_kv_cache, kernels)) and (graphs or "sampling" in set(map(kernel_family, kernels)))

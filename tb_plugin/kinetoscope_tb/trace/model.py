@@ -345,8 +345,8 @@ class Trace:
         return not rows.is_empty() if kind is None else bool((rows["kind"] == kind).any())
 
     def _shows_iterations(self) -> bool:
-        annotations = self.host_events.filter(pl.col("kind") == "annotation")
-        frames = (annotations, self.python_calls, self.ops, self.kernels)
+        annotations = self.host_events.select("name", "kind").filter(pl.col("kind") == "annotation")
+        frames = (annotations, self.python_calls, self.host_events, self.device_events)
         names = [frame["name"].unique().cast(pl.String).drop_nulls().to_list() for frame in frames]
         try:
             return show_iterations(*names, graphs=self._calls("GraphLaunch"))

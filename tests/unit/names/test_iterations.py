@@ -27,7 +27,7 @@ NAMES = [
         "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk55086sqsq32sqsk55086)",
         ("vLLM", "decode", 32, 32),
     ),
-    # vLLM 0.9 to 0.12
+    # older releases of vLLM
     ("execute_new_3_cached_13", ("vLLM", "mixed", 16, None)),
     ("execute_new_0_cached_13", ("vLLM", "decode", 13, None)),
     ("execute_new_2_cached_0", ("vLLM", "prefill", 2, None)),
@@ -128,7 +128,7 @@ def test_a_wrong_form_is_refused_with_a_message(monkeypatch, pattern, problem):
 
 
 def shown(annotations=(), functions=(), operators=(), kernels=(), *, graphs=False):
-    return show_iterations(annotations, functions, operators, kernels, graphs=graphs)
+    return show_iterations(annotations, functions, [*operators, *annotations], kernels, graphs=graphs)
 
 
 PAGED = "void paged_attention_ll4mi_QKV_mfma16_kernel<0, __hip_bfloat16>"
