@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from .kernel_families import kernel_family, uses_kv_cache
@@ -26,6 +26,9 @@ SERVERS = ("vLLM", "SGLang", "ATOM", "TensorRT-LLM", "capture", "inferred")
 USER_PATTERN = "KINETOSCOPE_ITERATIONS"
 """Environment variable with one more form: a regular expression with any of the named groups below."""
 USER_GROUPS = ("phase", "batch", "tokens", "context", "generation", "context_tokens", "generation_tokens")
+
+_LONGEST = 1_000  # characters of a name that marks an iteration
+_MOST = 1 << 40  # requests or tokens of an iteration
 
 Fields = dict[str, str]
 
@@ -173,12 +176,20 @@ def iteration_function(name: str) -> str | None:
 
 @lru_cache(maxsize=20_000)
 def _parsed(name: str, user_pattern: str) -> IterationName | None:
+    if len(name) > _LONGEST:
+        return None
     if user_pattern and (match := _compiled(user_pattern).fullmatch(name)):
-        return _by_user(match.groupdict())
+        return _possible(_by_user(match.groupdict()))
     for engine, form, read in _TABLE:
         if match := form.fullmatch(name):
-            return IterationName(engine, *read(match.groupdict()))
+            return _possible(IterationName(engine, *read(match.groupdict())))
     return None
+
+
+def _possible(said: IterationName) -> IterationName:
+    """The same without numbers that no batch has."""
+    batch, tokens = (None if value is not None and value > _MOST else value for value in (said.batch, said.tokens))
+    return replace(said, batch=batch, tokens=tokens)
 
 
 @lru_cache

@@ -108,6 +108,11 @@ def test_a_server_is_known_by_the_function_that_runs_an_iteration(name, engine):
     assert iteration_function(name) == engine
 
 
+def test_impossible_numbers_are_not_known():
+    assert iteration_name(f"step[DECODE bs={10**30}]") == IterationName("SGLang", "decode")
+    assert iteration_name(f"step[DECODE bs={'9' * 5000}]") is None
+
+
 def test_users_add_a_form_of_their_own(monkeypatch):
     monkeypatch.setenv(USER_PATTERN, r"batch (?P<batch>\d+) of (?P<tokens>\d+) tokens, (?P<phase>\w+)|pass#\d+")
     assert iteration_name("batch 8 of 64 tokens, Decode") == IterationName("user", "decode", 8, 64)
