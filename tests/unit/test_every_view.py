@@ -39,6 +39,7 @@ def full():
         .window(0, 400)
         .step(1, at=0, dur=100)
         .step(2, at=100, dur=100)
+        .annotation("execute_context_0(0)_generation_1(1)", at=5, dur=90)
         .op("aten::mm", at=10, dur=30, **{"Input Dims": [[2, 2], [2, 2]], "External id": 1})
         .launch(at=15, dur=5, correlation=1)
         .kernel("ampere_sgemm", at=25, dur=50, correlation=1, **{"blocks per SM": 2.0, "est. achieved occupancy %": 40})

@@ -16,6 +16,8 @@ from typing import Literal
 
 import polars as pl
 
+from ..errors import KinetoscopeError
+from ..names.iterations import show_iterations
 from ..names.matrix_work import FORMULAS
 from .meta import Meta
 
@@ -340,6 +342,7 @@ class Trace:
         `stacks`: Python calls around operators; `modules`: calls of modules;
         `work`: any host range, call or device row; `copies`: any device row that isn't a kernel;
         `graphs`: any launch of a CUDA or HIP graph;
+        `iterations`: any iteration of a server, marked or not;
         `matrix_work`: any operator whose FLOPs can be counted.
         """
         if part == "communication":
@@ -358,9 +361,20 @@ class Trace:
             return bool(self.host_events["name"].unique().cast(pl.String).is_in(list(FORMULAS)).any())
         if part == "graphs":
             return bool((self.device_events["graph_id"] >= 0).any() or self._calls("GraphLaunch"))
+        if part == "iterations":
+            return self._shows_iterations()
         frame, kind = _PARTS.get(part, (part, None))
         rows: pl.DataFrame = getattr(self, frame)
         return not rows.is_empty() if kind is None else bool((rows["kind"] == kind).any())
+
+    def _shows_iterations(self) -> bool:
+        annotations = self.host_events.select("name", "kind").filter(pl.col("kind") == "annotation")
+        frames = (annotations, self.python_calls, self.host_events, self.device_events)
+        names = [frame["name"].unique().cast(pl.String).drop_nulls().to_list() for frame in frames]
+        try:
+            return show_iterations(*names, graphs=self._calls("GraphLaunch"))
+        except ValueError as error:  # of the user's own pattern
+            raise KinetoscopeError(str(error)) from error
 
     def _calls(self, function: str) -> bool:
         names = self.launches["name"].unique().cast(pl.String)

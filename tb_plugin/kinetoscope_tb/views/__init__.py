@@ -1,7 +1,7 @@
 """The views, in the order of the page. To add one: write a module in a folder below, and add its name to a list here.
 
-overview, host, device, memory   functions of one trace
-distributed                      functions of all traces of a span or a run
+overview, server, host, device, memory   functions of one trace
+distributed                              functions of all traces of a span or a run
 
 Then `make docs` and `make golden` regenerate what depends on it. Everything else reads its `VIEW`.
 """
@@ -25,6 +25,8 @@ VIEWS = _views(
     "overview.overview",
     "overview.advice",
     "overview.steps",
+    "server.iterations",
+    "server.phases",
     "overview.critical_path",
     "overview.critical_path_names",
     "overview.critical_path_segments",

@@ -1,0 +1,217 @@
+"""Iterations of a server: each is one pass through the model for the requests that the scheduler chose.
+
+They are a second partition of a recording, beside its steps: servers mark no steps, and `steps` keeps its one step
+`all`. Three sources, the first that has any: annotations that the server wrote, its Python function that runs an
+iteration, and the order of calls and kernels (inference).
+
+An iteration's window is a step's (trace/steps.py): it ends with the device work launched inside it, and begins no
+earlier than the previous window ended. Its *cycle* lasts from there to the next window, so cycles leave no gap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather, map_categories, scatter_add
+from ...arrays.nesting import nearest
+from ...names.calls import launches_graph
+from ...names.iterations import SERVERS, IterationName, iteration_function, iteration_name
+from ...names.kernel_families import attention_phase
+from ...trace.model import Trace
+from ...trace.steps import HostSteps, step_windows
+from .inference import inferred_extents
+from .steadiness import parts
+
+SOURCES = ("annotation", "Python call", "structure")
+CONFIDENCE = {"annotation": "recorded", "Python call": "high", "structure": "medium"}
+
+_MARKS = {
+    "name": pl.String,  # of the annotation or function; null if inferred
+    "frame": pl.String,  # host_events or python_calls, where its row is; null if inferred
+    "row": pl.Int32,
+    "engine": pl.String,
+    "source": pl.String,
+    "phase": pl.String,
+    "batch": pl.Int64,  # null: not known
+    "tokens": pl.Int64,
+    "thread": pl.Int32,
+    "host_start_ns": pl.Int64,
+    "host_end_ns": pl.Int64,
+    "is_cut": pl.Boolean,
+}
+
+
+@dataclass(frozen=True)
+class Iterations:
+    """The iterations of a recording.
+
+    Args:
+        frame: One row per iteration in order of time: _MARKS, and start_ns, end_ns (its window), next_ns (the end of
+            its cycle), device_rows, graph_launches, part (steadiness.PARTS).
+        device: The iteration of each row of device_events, by its launch; NONE if it is of none.
+        bounds: Start and end of the recording, with all device work.
+    """
+
+    frame: pl.DataFrame
+    device: NDArray[np.int32]
+    bounds: tuple[int, int]
+
+
+def is_server(trace: Trace) -> bool:
+    """Whether a server wrote the recording: vLLM, SGLang, ATOM or TensorRT-LLM, or one with the structure of theirs.
+
+    Then there is no loop in which a user could call `profiler.step()`.
+    """
+    return trace.holds("iterations") and bool(_marks(trace)["engine"].is_in(list(SERVERS)).any())
+
+
+def iterations(trace: Trace) -> Iterations:
+    """The iterations of a recording; none if it has neither marks nor the structure of a server."""
+    marks = _marks(trace) if trace.holds("iterations") else pl.DataFrame(schema=_MARKS)
+    start, end = (marks[name].to_numpy() for name in ("host_start_ns", "host_end_ns"))
+    host = HostSteps(tuple(map(str, range(marks.height))), start, end, marks["is_cut"].to_numpy())
+    device, graphs = _device_work(trace, host)
+    if marks.is_empty():
+        return Iterations(_with_windows(trace, marks, host, device, graphs), device, trace.window)
+    frame = _with_windows(trace, marks, host, device, graphs)
+    frame = frame.with_columns(_phases(trace, frame, device))
+    frame = frame.with_columns(part=pl.Series(parts(frame), dtype=pl.String))
+    ends = (trace.device_events["start_ns"] + trace.device_events["dur_ns"]).to_numpy()
+    bounds = (
+        min(trace.window[0], int(frame["start_ns"][0])),
+        max(trace.window[1], int(frame["end_ns"][-1]), int(ends.max(initial=0))),
+    )
+    return Iterations(frame, device, bounds)
+
+
+def _marks(trace: Trace) -> pl.DataFrame:
+    """The iterations (_MARKS) of the one thread that runs most of them, in order of time."""
+    for marks in (_annotated, _called, _inferred):
+        frame = marks(trace)
+        if not frame.is_empty():
+            main = frame.group_by("thread").len().sort("len", "thread", descending=[True, False])["thread"][0]
+            return frame.filter(pl.col("thread") == main).sort("host_start_ns", maintain_order=True)
+    return pl.DataFrame(schema=_MARKS)
+
+
+def _annotated(trace: Trace) -> pl.DataFrame:
+    """The outermost annotations that mark iterations. Their engine is that of the innermost mark.
+
+    ATOM writes its own inside vLLM's, and SGLang has run with annotations in vLLM's form around its own.
+    """
+    host = trace.host_events
+    engines = map_categories(host["name"], lambda name: getattr(iteration_name(name), "engine", ""), missing="")
+    is_mark = (engines != "") & (host["kind"] == "annotation").to_numpy()
+    rows = _outermost(is_mark, host["parent"].to_numpy())
+    marks = np.flatnonzero(is_mark)
+    following = np.append(rows, engines.size)[1:]
+    last_inside = marks[np.searchsorted(marks, following) - 1]
+    frame = _marks_of(host, rows, "host_events", "annotation", ~host["is_finished"].to_numpy()[rows])
+    return frame.with_columns(engine=pl.Series(engines[last_inside], dtype=pl.String))
+
+
+def _called(trace: Trace) -> pl.DataFrame:
+    """The outermost calls of functions that run an iteration."""
+    calls = trace.python_calls
+    is_mark = map_categories(calls["name"], lambda name: iteration_function(name) is not None).astype(bool)
+    rows = _outermost(is_mark, calls["parent"].to_numpy())
+    return _marks_of(calls, rows, "python_calls", "Python call", np.zeros(rows.size, bool))
+
+
+def _outermost(is_mark: NDArray[np.bool_], parent: NDArray[np.int32]) -> NDArray[np.int64]:
+    around = gather(nearest(is_mark, parent), parent)
+    return np.flatnonzero(is_mark & (around == NONE))
+
+
+def _marks_of(
+    frame: pl.DataFrame, rows: NDArray[np.int64], of: str, source: str, is_cut: NDArray[np.bool_]
+) -> pl.DataFrame:
+    chosen = frame[rows]
+    names = chosen["name"].cast(pl.String).to_list()
+    stated = [iteration_name(name) or IterationName(iteration_function(name) or "", "other") for name in names]
+    end = chosen["start_ns"] + chosen["dur_ns"]
+    columns = {
+        "name": names,
+        "frame": [of] * rows.size,
+        "row": rows,
+        "engine": [name.engine for name in stated],
+        "source": [source] * rows.size,
+        "phase": [name.phase for name in stated],
+        "batch": [name.batch for name in stated],
+        "tokens": [name.tokens for name in stated],
+        "thread": chosen["thread"],
+        "host_start_ns": chosen["start_ns"],
+        "host_end_ns": end,
+        "is_cut": is_cut,
+    }
+    return pl.DataFrame(columns, schema=_MARKS)
+
+
+def _inferred(trace: Trace) -> pl.DataFrame:
+    extents = inferred_extents(trace)
+    if extents is None:
+        return pl.DataFrame(schema=_MARKS)
+    size = extents.start.size
+    known = {
+        "engine": ["inferred"] * size,
+        "source": ["structure"] * size,
+        "phase": ["other"] * size,
+        "thread": [extents.thread] * size,
+        "host_start_ns": extents.start,
+        "host_end_ns": extents.end,
+        "is_cut": [False] * size,
+    }
+    return pl.DataFrame({name: known.get(name, [None] * size) for name in _MARKS}, schema=_MARKS)
+
+
+def _device_work(trace: Trace, host: HostSteps) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The iteration of each device row, and the number of graph launches of each iteration.
+
+    As for steps: that of its call, on any thread, or of its operator if no call is known.
+    """
+    if not host.names:
+        return np.full(trace.device_events.height, NONE, np.int32), np.empty(0, np.int64)
+    calls, ranges = (
+        host.holding(start, start + frame["dur_ns"].to_numpy())
+        for frame, start in ((f, f["start_ns"].to_numpy()) for f in (trace.launches, trace.host_events))
+    )
+    launch, op = (trace.device_events[name].to_numpy() for name in ("launch", "op"))
+    device = np.where(launch >= 0, gather(calls, launch), gather(ranges, op)).astype(np.int32)
+    graphs = map_categories(trace.launches["name"], launches_graph).astype(np.int64)
+    return device, scatter_add(calls, graphs, len(host.names))
+
+
+def _with_windows(
+    trace: Trace, marks: pl.DataFrame, host: HostSteps, device: NDArray[np.int32], graphs: NDArray[np.int64]
+) -> pl.DataFrame:
+    """Add the windows, the ends of the cycles, and how much was launched."""
+    if marks.is_empty():
+        added = ("start_ns", "end_ns", "next_ns", "device_rows", "graph_launches")
+        none = {name: pl.Series(name, [], pl.Int64) for name in added}
+        return marks.with_columns(**none, part=pl.Series("part", [], pl.String))
+    rows = trace.device_events.with_columns(step=pl.Series(device))
+    launched = gather(trace.launches["start_ns"].to_numpy(), rows["launch"].to_numpy())
+    windows = step_windows(host, rows, launched)
+    ends = windows["end_ns"]
+    return marks.with_columns(
+        windows.select("start_ns", "end_ns", "device_rows"),
+        next_ns=windows["start_ns"].shift(-1).fill_null(ends[-1]),
+        graph_launches=pl.Series(graphs),
+    )
+
+
+def _phases(trace: Trace, frame: pl.DataFrame, device: NDArray[np.int32]) -> pl.Series:
+    """The phases: stated ones, and elsewhere that of the attention kernels, if their names say so."""
+    answers = map_categories(trace.device_events["name"], lambda name: attention_phase(name) or "", missing="")
+    size = frame.height
+    runs = {
+        phase: scatter_add(device, (answers == phase).astype(np.int64), size) > 0 for phase in ("prefill", "decode")
+    }
+    both = runs["prefill"] & runs["decode"]
+    shown = np.select([both, runs["prefill"], runs["decode"]], ["mixed", "prefill", "decode"], "other")
+    is_stated = (frame["source"] == "annotation").to_numpy() | (frame["phase"] != "other").to_numpy()
+    return pl.Series("phase", np.where(is_stated, frame["phase"].to_numpy(), shown), dtype=pl.String)

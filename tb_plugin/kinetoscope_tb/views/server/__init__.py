@@ -1,0 +1,1 @@
+"""Views of servers: their iterations and phases."""

@@ -1,0 +1,117 @@
+"""Iterations: each pass of a server through its model, with its requests, its device work and the time to the next."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from ...arrays.gather import fraction
+from ...measures.serving.costs import busy_times, idle_times
+from ...measures.serving.iterations import CONFIDENCE
+from ...measures.serving.iterations import iterations as iterations_of
+from ...measures.time.idle_causes import CAUSES
+from ...pictures import Bars
+from ...table import COUNT, DURATION, FRACTION, ID, INSTANT, TEXT, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import Events, Key
+from ...view import RowTime, Slices, View
+
+
+class Iterations(Table):
+    """What each iteration of a server did and cost: one pass through the model for the requests the scheduler chose."""
+
+    key, weight = ("iteration",), "total_ns"
+    picture = Bars(("total_ns",))
+
+    iteration = Column(ID, "Number of the iteration in the recording, from 0.")
+    phase = Column(
+        TEXT,
+        "What its requests are in: `prefill` (their prompts), `decode` (their answers), `mixed` (both), `draft` (of "
+        "speculative decoding), `diffusion`, `capture` (of a graph), `idle` (no request), or `other`: not known.",
+    )
+    part = Column(
+        TEXT,
+        "`steady`; `straggler` (over 5 standard deviations and 20 % slower than its peers); `warm-up`, `ramp-up` and "
+        "`drain` (the server isn't warm, or has less than 80 % of its usual batch); `cut off` by the recording.",
+    )
+    batch = Column(COUNT, "Requests in the batch, of a capture the size that was captured; missing if not recorded.")
+    tokens = Column(COUNT, "Tokens that the model processes, of prompts and answers together; missing if not recorded.")
+    start_ns = Column(
+        INSTANT,
+        "When its window begins: its own start on the host, or the end of the previous window if that is later.",
+    )
+    total_ns = Column(
+        DURATION, "From there to the next iteration's start; of the last one to the end of its device work."
+    )
+    token_ns = Column(DURATION, "That time per token, rounded: missing without tokens.", adds_up=False)
+    host_ns = Column(DURATION, "How long the host was in the iteration.")
+    gap_ns = Column(
+        DURATION,
+        "Part of the total after its window: the host had left the iteration, and its device work had ended. Then the "
+        "server samples, schedules, prepares inputs, or waits for a request.",
+    )
+    busy_ns = Column(DURATION, "Part of the total in which a kernel, copy or fill runs, of whatever launched it.")
+    busy_frac = Column(FRACTION, "Busy / total.")
+    host_late_ns = Column(DURATION, "Idle in the total while nothing was queued, as in the view Idle and overlap.")
+    launch_latency_ns = Column(DURATION, "Idle just after the launch of what came next, as there.")
+    dependency_ns = Column(DURATION, "Idle while queued work waited for another stream, as there.")
+    blocked_copy_ns = Column(DURATION, "Idle while queued and the host was in a copy or synchronizing call, as there.")
+    graph_launch_ns = Column(DURATION, "Idle while the call that launches the next graph hadn't returned, as there.")
+    not_shown_ns = Column(DURATION, "Idle by what was recorded, though the device may have been busy, as there.")
+    unexplained_ns = Column(DURATION, "Idle while queued and waiting for nothing recorded, as there.")
+    device_rows = Column(COUNT, "Kernels, copies and fills launched inside it, by graphs too.")
+    graph_launches = Column(COUNT, "Launches of CUDA or HIP graphs inside it.")
+    name = Column(TEXT, "The annotation, or the Python function that ran it; missing if it was inferred.")
+    engine = Column(TEXT, "The server that writes such names: vLLM, SGLang, ATOM, TensorRT-LLM, xDiT, or `user`.")
+    confidence = Column(
+        TEXT,
+        "How its borders are known: `recorded` (an annotation), `high` (a Python function), `medium` (inferred from "
+        "sampling, graphs and the order of kernels).",
+    )
+
+
+_PARTS = [f"{cause.replace(' ', '_')}_ns" for cause in CAUSES]
+
+
+def iterations(trace: Trace) -> pl.DataFrame:
+    """Iterations in order of time."""
+    frame = iterations_of(trace).frame
+    start, end = frame["start_ns"].to_numpy(), frame["next_ns"].to_numpy()
+    total = pl.col("total_ns")
+    idle = dict(zip(_PARTS, idle_times(trace, start, end).values(), strict=True))
+    table = frame.with_columns(
+        pl.int_range(pl.len(), dtype=pl.Int64).alias("iteration"),
+        total_ns=pl.Series(end - start),
+        host_ns=pl.col("host_end_ns") - pl.col("host_start_ns"),
+        gap_ns=pl.col("next_ns") - pl.col("end_ns"),
+        busy_ns=pl.Series(busy_times(trace, start, end)),
+        confidence=pl.col("source").replace_strict(CONFIDENCE, return_dtype=pl.String),
+        **{name: pl.Series(lengths) for name, lengths in idle.items()},
+    ).with_columns(
+        token_ns=fraction(total, pl.col("tokens")).round().cast(pl.Int64),
+        busy_frac=fraction(pl.col("busy_ns"), total),
+    )
+    return Iterations.of(table.select(Iterations.schema().names()))
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The annotation or function call of the iteration, and its device work."""
+    made = iterations_of(trace)
+    number = key["iteration"]
+    events: dict[str, np.ndarray] = {"device_events": np.flatnonzero((made.device == number) & (made.device >= 0))}
+    marks = made.frame.filter(pl.int_range(pl.len()) == number).select("frame", "row").drop_nulls()
+    return events | {frame: np.array([row], np.int32) for frame, row in marks.iter_rows()}
+
+
+VIEW = View(
+    iterations,
+    table=Iterations,
+    title="Iterations",
+    group="Overview",
+    within="moments",
+    needs="iterations",
+    hint="No iterations of a server were recorded: neither annotations of vLLM, SGLang, ATOM or TensorRT-LLM, nor "
+    "their functions, nor kernels that use a paged KV cache. docs/inference.md says how to record a server.",
+    slices=Slices(events_of_row),
+    time=RowTime("start_ns", length="total_ns"),
+)

@@ -1,0 +1,167 @@
+"""Phases: where a server's time goes in prefill, decode and mixed iterations, and how many tokens it processes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from ...arrays.gather import fraction
+from ...measures.serving.costs import busy_times, family_times, gap_activities, idle_times
+from ...measures.serving.iterations import Iterations, iterations
+from ...measures.serving.steadiness import STEADY
+from ...measures.time.idle_causes import CAUSES
+from ...names.iterations import PHASES
+from ...names.kernel_families import FAMILIES
+from ...pictures import Bars
+from ...table import COUNT, DURATION, FRACTION, NUMBER, TEXT, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import Events, Key
+from ...view import Part, Slices, View
+
+OUTSIDE = "outside"
+
+
+class Phases(Table):
+    """What each phase of a server takes: time, tokens, device work and the gaps between iterations.
+
+    The last row is the rest of the recording, so the totals add up to it.
+    """
+
+    key, weight = ("phase",), "total_ns"
+    picture = Bars(("total_ns",))
+
+    phase = Column(
+        TEXT,
+        "Phase of the iterations, as the view Iterations has it; `outside`: before the first of them, after the last, "
+        "and, of the steady part, all others.",
+    )
+    iterations = Column(COUNT, "How many iterations.")
+    total_ns = Column(DURATION, "Sum of their times, each from its start to the start of the next iteration.")
+    total_frac = Column(FRACTION, "Share of the recording.")
+    mean_ns = Column(DURATION, "Mean time per iteration, rounded.")
+    median_ns = Column(DURATION, "Median time per iteration, rounded.")
+    p95_ns = Column(DURATION, "At least 95 % of the iterations take no longer; rounded.", adds_up=False)
+    mean_batch = Column(NUMBER, "Mean of the requests per iteration, where recorded.")
+    tokens = Column(COUNT, "Tokens that the model processed, where recorded.")
+    tokens_per_s = Column(NUMBER, "These tokens per second of the iterations that recorded them.")
+    token_ns = Column(DURATION, "Time per token: its inverse, rounded.", adds_up=False)
+    busy_ns = Column(DURATION, "Part of the total in which any kernel, copy or fill runs.")
+    busy_frac = Column(FRACTION, "Busy / total.")
+    gap_ns = Column(DURATION, "Part of the total between iterations: neither the host nor the device is in one.")
+    gap_data_loading_ns = Column(DURATION, "Part of these gaps in which a launching thread waited for a DataLoader.")
+    gap_synchronizing_ns = Column(DURATION, "The same: it was in a call that waits for the device, and not the above.")
+    gap_runtime_ns = Column(DURATION, "The same: it was in another runtime or driver call, and in none of the above.")
+    gap_operator_ns = Column(DURATION, "The same: it was in an operator, such as those that sample, and not the above.")
+    gap_annotation_ns = Column(DURATION, "The same: it was in an annotation, and in none of the above.")
+    gap_python_ns = Column(DURATION, "The same: it was in Python, such as the scheduler, and in none of the above.")
+    gap_unrecorded_ns = Column(
+        DURATION, "The same: nothing was recorded: it waited for a request, or ran Python without with_stack=True."
+    )
+    host_late_ns = Column(DURATION, "Idle in the total while nothing was queued, as in the view Idle and overlap.")
+    launch_latency_ns = Column(DURATION, "Idle just after the launch of what came next, as there.")
+    dependency_ns = Column(DURATION, "Idle while queued work waited for another stream, as there.")
+    blocked_copy_ns = Column(DURATION, "Idle while queued and the host was in a copy or synchronizing call, as there.")
+    graph_launch_ns = Column(DURATION, "Idle while the call that launches the next graph hadn't returned, as there.")
+    not_shown_ns = Column(DURATION, "Idle by what was recorded, though the device may have been busy, as there.")
+    unexplained_ns = Column(DURATION, "Idle while queued and waiting for nothing recorded, as there.")
+    attention_ns = Column(
+        DURATION, "Sum of the kernels that compute attention, rotate queries and keys, or use the KV cache, by name."
+    )
+    gemm_ns = Column(DURATION, "Sum of the kernels that multiply matrices.")
+    moe_ns = Column(DURATION, "Sum of the kernels that route tokens to experts, and those of the experts.")
+    communication_ns = Column(DURATION, "Sum of the kernels that move data between ranks.")
+    normalization_ns = Column(DURATION, "Sum of the kernels that normalize.")
+    sampling_ns = Column(DURATION, "Sum of the kernels that choose tokens.")
+    other_ns = Column(DURATION, "Sum of all other kernels, copies and fills that were launched inside the iterations.")
+
+
+_IDLE = [f"{cause.replace(' ', '_')}_ns" for cause in CAUSES]
+_GAPS = [name for name in Phases.schema() if name.startswith("gap_") and name != "gap_ns"]
+_FAMILIES = [f"{family}_ns" for family in FAMILIES]
+_SUMS = ["total_ns", "busy_ns", "gap_ns", *_GAPS, *_IDLE, *_FAMILIES]
+
+
+def phases(trace: Trace, *, of: Literal["steady", "all"] = "steady") -> pl.DataFrame:
+    """Phases by their total time, the longest first, and what lies outside."""
+    made = iterations(trace)
+    each = _costs(trace, made)
+    chosen = each.filter(pl.col("part").is_in(STEADY)) if of == "steady" else each
+    if chosen.is_empty():
+        chosen = each  # nothing is steady: a recording of one captured or interrupted iteration
+    rows = _summed(chosen).sort("total_ns", "phase", descending=[True, False])
+    length = made.bounds[1] - made.bounds[0]
+    outside = rows.clear(1).with_columns(
+        phase=pl.lit(OUTSIDE),
+        iterations=pl.lit(each.height - chosen.height, pl.Int64),
+        total_ns=pl.lit(length - int(rows["total_ns"].sum()), pl.Int64),
+    )
+    table = pl.concat([rows, outside]) if length else rows
+    table = table.with_columns(
+        total_frac=fraction(pl.col("total_ns"), pl.lit(length)),
+        busy_frac=fraction(pl.col("busy_ns"), pl.col("total_ns")),
+    )
+    return Phases.of(table.select(Phases.schema().names()))
+
+
+def _costs(trace: Trace, made: Iterations) -> pl.DataFrame:
+    """Phase, part, batch, tokens and all amounts of each iteration."""
+    start, end = made.frame["start_ns"].to_numpy(), made.frame["next_ns"].to_numpy()
+    idle = zip(_IDLE, idle_times(trace, start, end).values(), strict=True)
+    gaps = zip(_GAPS, gap_activities(trace, made).values(), strict=True)
+    families = zip(_FAMILIES, family_times(trace, made).values(), strict=True)
+    return made.frame.select(
+        "phase",
+        "part",
+        "batch",
+        "tokens",
+        total_ns=pl.Series(end - start, dtype=pl.Int64),
+        busy_ns=pl.Series(busy_times(trace, start, end), dtype=pl.Int64),
+        gap_ns=pl.col("next_ns") - pl.col("end_ns"),
+        **{name: pl.Series(np.asarray(lengths), dtype=pl.Int64) for name, lengths in (*idle, *gaps, *families)},
+    )
+
+
+def _summed(each: pl.DataFrame) -> pl.DataFrame:
+    """One row per phase."""
+    total = pl.col("total_ns")
+    known = total.filter(pl.col("tokens").is_not_null()).sum()
+    return (
+        each.group_by("phase")
+        .agg(
+            pl.len().cast(pl.Int64).alias("iterations"),
+            total.mean().round().cast(pl.Int64).alias("mean_ns"),
+            total.median().round().cast(pl.Int64).alias("median_ns"),
+            total.quantile(0.95, "higher").round().cast(pl.Int64).alias("p95_ns"),
+            pl.col("batch").mean().alias("mean_batch"),
+            pl.when(pl.col("tokens").count() > 0).then(pl.col("tokens").sum()).alias("tokens"),
+            fraction(pl.col("tokens").sum() * 1e9, known).alias("tokens_per_s"),
+            fraction(known, pl.col("tokens").sum()).round().cast(pl.Int64).alias("token_ns"),
+            pl.col(_SUMS).sum(),
+        )
+        .with_columns(pl.lit(None, pl.Float64).alias("total_frac"), pl.lit(None, pl.Float64).alias("busy_frac"))
+    )
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The marks of the phase's iterations, and their device work."""
+    made = iterations(trace)
+    is_phase = (made.frame["phase"] == key["phase"]).to_numpy() if key["phase"] in PHASES else np.zeros(0, bool)
+    numbers = np.flatnonzero(is_phase)
+    events = {"device_events": np.flatnonzero(np.isin(made.device, numbers))}
+    marks = made.frame[numbers].drop_nulls("row").partition_by("frame", as_dict=True)
+    return events | {str(frame): rows["row"].to_numpy() for (frame,), rows in marks.items()}
+
+
+VIEW = View(
+    phases,
+    table=Phases,
+    title="Phases",
+    group="Overview",
+    place=Part("iterations"),
+    within="recording",
+    needs="iterations",
+    hint="No iterations of a server were recorded. docs/inference.md says how to record a server.",
+    slices=Slices(events_of_row),
+)

@@ -1,0 +1,155 @@
+"""Iterations of real servers, held against a small program over the raw JSON, and without their annotations."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from kinetoscope_tb.measures.serving.iterations import is_server, iterations
+from kinetoscope_tb.names.kernel_families import kernel_family
+from kinetoscope_tb.reader import read
+from kinetoscope_tb.views import VIEWS
+from support.stripped import CALLS, DEVICE, built, is_mark, raw, stripped, tiled
+
+PREFILL = "../inference/sglang_prefilldecode/sglang_Qwen3-8B_prefilldecode.json.gz"
+MIXED = "../inference/vllm_prefilldecode_piecewise/graph_execution.json.gz"
+DECODE = "single/tracelens_vllm_decode_graph_execution.json.gz"
+B300 = "single/sglang_B300_deepseek_r1_TP-0-DECODE.trace.json.gz"
+QWEN = "single/sglang_MI300_qwen3_30b_TP-0-DECODE.trace.json.gz"
+DEEPSEEK = "claims/sglang_MI300_deepseek_r1_TP-0-DECODE.trace.json.gz"
+CAPTURE = "single/tracelens_mi300_sglang_capture_bs_32_rank0.json.gz"
+DIFFUSION = "../inference/xdit_flux1_aiter_sage/profile_trace_rank_0.json.gz"
+VLLM_CAPTURE = (
+    "../inference/vllm_prefilldecode_piecewise/capture_traces/graph_capture_rank_0.1773709679453551615.pt.trace.json.gz"
+)
+DIFFUSION_CAPTURE = "../inference/xdit_flux1_aiter_sage/capture_traces/capture_trace_rank_0.json.gz"
+
+SAID = {  # phase, requests, tokens, as the annotations say; engine; launches of graphs
+    PREFILL: ("prefill", 15, 15360, "SGLang", 0),
+    MIXED: ("mixed", 46, 8192, "vLLM", 25),
+    DECODE: ("decode", 32, 32, "vLLM", 1),
+    B300: ("decode", 16, 16, "SGLang", 1),
+    QWEN: ("decode", 16, 16, "SGLang", 1),
+    DEEPSEEK: ("decode", 16, 16, "SGLang", 1),
+    CAPTURE: ("capture", 32, None, "capture", 0),
+    VLLM_CAPTURE: ("capture", 8192, None, "capture", 0),
+    DIFFUSION: ("diffusion", 1, None, "xDiT", 4),
+}
+SERVING = [PREFILL, MIXED, DECODE, B300, QWEN, DEEPSEEK]
+
+document = cache(raw)
+
+
+@pytest.fixture
+def path(traces):
+    def of(name):
+        found = (traces / name).resolve()
+        if not found.exists():
+            pytest.skip(f"{found} isn't there")
+        return found
+
+    return of
+
+
+def by_hand(events):
+    """The one iteration: how long its window is, how long the device is busy in it, rows and families launched in it."""
+
+    def ns(time):
+        return round(time * 1000)
+
+    mark = max((e for e in events if e.get("cat") == "user_annotation" and is_mark(e)), key=lambda e: e["dur"])
+    begin, end = ns(mark["ts"]), ns(mark["ts"] + mark["dur"])
+    launched = {
+        e["args"]["correlation"]
+        for e in events
+        if e.get("cat") in CALLS and begin <= ns(e["ts"]) and ns(e["ts"] + e["dur"]) <= end
+    }
+    device = [e for e in events if e.get("cat") in DEVICE]
+    inside = [e for e in device if e["args"]["correlation"] in launched]
+    stop = max([end, *(ns(e["ts"] + e["dur"]) for e in inside)])
+    busy, reached = 0, begin
+    for start, last in sorted((ns(e["ts"]), ns(e["ts"] + e["dur"])) for e in device):
+        busy += max(min(last, stop) - max(start, reached), 0)
+        reached = max(reached, min(last, stop))
+    families = {}
+    for event in inside:
+        family = kernel_family(event["name"]) if event["cat"] == "kernel" else "other"
+        families[family] = families.get(family, 0) + float(event["dur"])
+    return end - begin, stop - begin, busy, len(inside), families
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_iteration_is_as_its_annotation_and_the_raw_events_say(path, name):
+    trace = read(path(name))
+    row = VIEWS["iterations"].run(trace).row(0, named=True)
+    (phase,) = VIEWS["phases"].run(trace).filter(iterations=1).rows(named=True)
+    host, total, busy, rows, families = by_hand(document(path(name))["traceEvents"])
+    assert (row["phase"], row["batch"], row["tokens"], row["engine"], row["graph_launches"]) == SAID[name]
+    assert row["confidence"] == "recorded"
+    exact = [row["host_ns"], row["total_ns"], row["busy_ns"], phase["total_ns"], phase["busy_ns"]]
+    assert exact == [host, total, busy, total, busy]
+    assert row["device_rows"] == rows
+    for family, duration in families.items():
+        assert phase[f"{family}_ns"] == pytest.approx(duration * 1000, abs=rows)
+    assert row["token_ns"] == (round(row["total_ns"] / row["tokens"]) if row["tokens"] else None)
+    assert is_server(trace) == (name != DIFFUSION)
+
+
+def test_a_capture_of_a_model_that_is_no_servers_has_no_iterations(path):
+    trace = read(path(DIFFUSION_CAPTURE))
+    assert not is_server(trace)
+    assert VIEWS["iterations"].is_missing(trace)
+
+
+def agreement(true, found):
+    """How many iterations there are and were found, and how many share more than half of their device rows."""
+    true, found = iterations(true), iterations(found)
+    assert true.device.size == found.device.size
+    matched = 0
+    for number in range(true.frame.height):
+        mine = true.device == number
+        others = np.unique(found.device[mine & (found.device >= 0)])
+        shared = [(mine & (found.device == n)).sum() / (mine | (found.device == n)).sum() for n in others]
+        matched += max(shared, default=0) > 0.5
+    return true.frame.height, found.frame.height, matched
+
+
+@pytest.mark.parametrize("python", [True, False], ids=["with Python calls", "without"])
+def test_iterations_are_found_without_their_annotations(path, python):
+    counts = [agreement(read(path(name)), stripped(document(path(name)), python=python)) for name in SERVING]
+    true, found, matched = map(sum, zip(*counts, strict=True))
+    assert (true, found, matched) == (6, 6, 6)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[PREFILL, B300, QWEN, DEEPSEEK], [MIXED, DECODE], [DECODE], [MIXED]],
+    ids=["SGLang", "vLLM", "FULL", "PIECES"],
+)
+def test_many_real_iterations_in_a_row_are_told_apart_without_their_annotations(path, names):
+    played = tiled([document(path(name)) for name in names], 30, seed=len(names))
+    true, found, matched = agreement(built(played), stripped(played, python=False))
+    assert true == 30
+    assert 2 * matched / (true + found) >= 0.98
+
+
+@pytest.mark.parametrize(
+    ("name", "phase"), [(PREFILL, "prefill"), (DECODE, "decode"), (B300, "decode"), (MIXED, "other")]
+)
+def test_a_phase_is_inferred_only_where_attention_kernels_say_it(path, name, phase):
+    made = iterations(stripped(document(path(name)), python=False)).frame
+    assert made.select("source", "engine", "phase").rows() == [("structure", "inferred", phase)]
+
+
+def test_no_other_recording_has_iterations(traces):
+    servers = {(traces / name).resolve() for name in SAID}
+    files = [
+        *traces.glob("single/*.json*"),
+        *traces.glob("claims/*.json*"),
+        *traces.glob("runs/dlrm_8gpu_nccl/worker0*"),
+    ]
+    for file in files:
+        if file.resolve() not in servers:
+            trace = read(file)
+            assert not trace.holds("iterations"), file
+            assert not is_server(trace)

@@ -1,0 +1,163 @@
+"""Iterations and phases of servers in hand-made recordings."""
+
+import pytest
+
+from kinetoscope_tb.errors import KinetoscopeError
+from kinetoscope_tb.measures.serving.iterations import is_server
+from kinetoscope_tb.names.iterations import USER_PATTERN
+from kinetoscope_tb.views import VIEWS
+from kinetoscope_tb.views.overview.steps import steps
+from kinetoscope_tb.views.server.iterations import events_of_row, iterations
+from kinetoscope_tb.views.server.phases import phases
+from support.build import TraceBuilder, same
+
+US = 1_000
+
+
+def decode(builder, at, *, dur=100, batch=4, kernel=300, number=None):
+    """A decode in microseconds: annotation, launch after 10, kernel after 50."""
+    number = number or at + 1
+    builder.annotation(f"step[DECODE bs={batch}]", at * US, dur * US).launch((at + 10) * US, 5 * US, number)
+    return builder.kernel("kernel_unified_attention_3d", (at + 50) * US, kernel * US, number)
+
+
+def decodes(*lengths, batches=None):
+    """Decodes one after the other, each as long as given, in microseconds."""
+    builder, at = TraceBuilder(), 0
+    for number, length in enumerate(lengths):
+        batch = batches[number] if batches else 4
+        decode(builder, at, dur=length // 4, batch=batch, kernel=length // 2, number=number + 1)
+        at += length
+    return builder
+
+
+def test_an_iteration_lasts_until_its_device_work_ends_and_a_gap_until_the_next():
+    builder = decode(decode(TraceBuilder(), 0), 400, kernel=100)
+    same(
+        iterations(builder.build()),
+        """
+        iteration  phase   part    batch  tokens  start_ns  total_ns  token_ns  host_ns  gap_ns  busy_ns  device_rows
+        0          decode  steady  4      4       0         400000    100000    100000   50000   300000   1
+        1          decode  steady  4      4       400000    150000    37500     100000   0       100000   1
+        """,
+    )
+
+
+def test_an_iteration_begins_no_earlier_than_the_work_of_the_one_before_it_ended():
+    trace = decode(decode(TraceBuilder(), 0, kernel=500), 200, kernel=100, number=2)
+    trace.events[-1]["ts"] = type(trace.events[-1]["ts"])(550 * US)
+    same(
+        iterations(trace.build()),
+        """
+        iteration  start_ns  total_ns  gap_ns
+        0          0         550000    0
+        1          550000    100000    0
+        """,
+    )
+
+
+def test_steps_remain_one_step():
+    trace = decode(decode(TraceBuilder(), 0), 400).build()
+    assert steps(trace)["step"].to_list() == ["all"]
+
+
+def test_the_outermost_annotation_is_the_iteration_and_the_inner_one_names_the_server():
+    builder = decode(TraceBuilder(), 10)
+    trace = builder.annotation("execute_context_0(0)_generation_4(4)", 0, 200 * US).build()
+    assert iterations(trace).select("name", "engine", "tokens").rows() == [
+        ("execute_context_0(0)_generation_4(4)", "SGLang", 4)
+    ]
+
+
+def test_only_the_thread_that_runs_most_iterations_counts():
+    builder = decode(decode(TraceBuilder(), 0), 400).annotation("step[DECODE bs=9]", 0, US, thread=2)
+    assert iterations(builder.build())["batch"].to_list() == [4, 4]
+
+
+def test_work_launched_by_another_thread_inside_an_iteration_is_its():
+    builder = decode(TraceBuilder(), 0).launch(20 * US, 5 * US, 99, thread=3).kernel("k", 360 * US, 40 * US, 99)
+    assert iterations(builder.build()).select("device_rows", "total_ns").rows() == [(2, 400 * US)]
+
+
+def test_python_calls_of_a_server_are_iterations_if_nothing_else_marks_them():
+    name = "vllm/v1/worker/gpu_model_runner.py(3380): execute_model"
+    builder = (
+        TraceBuilder().python(name, 0, 90 * US).launch(US, US, 1).kernel("kernel_unified_attention_3d", 5 * US, 9, 1)
+    )
+    trace = builder.build()
+    assert iterations(trace).select("phase", "engine", "confidence", "name").rows() == [
+        ("decode", "vLLM", "high", name)
+    ]
+    assert set(events_of_row(trace, {"iteration": 0})) == {"python_calls", "device_events"}
+    assert is_server(trace)
+
+
+def test_a_users_own_form_marks_iterations_of_no_server(monkeypatch):
+    trace = TraceBuilder().annotation("pass of 7", 0, 90).build()
+    assert VIEWS["iterations"].is_missing(trace)
+    monkeypatch.setenv(USER_PATTERN, r"pass of (?P<batch>\d+)")
+    assert iterations(trace).select("phase", "batch", "engine").rows() == [("other", 7, "user")]
+    assert not is_server(trace)
+    monkeypatch.setenv(USER_PATTERN, "(")
+    with pytest.raises(KinetoscopeError, match="no regular expression"):
+        VIEWS["iterations"].is_missing(trace)
+
+
+def test_warm_up_and_stragglers_are_named():
+    trace = decodes(4000, 3000, 400, 404, 396, 400, 400, 2000, 400, 400).build()
+    assert iterations(trace)["part"].to_list() == [*["warm-up"] * 2, *["steady"] * 5, "straggler", *["steady"] * 2]
+
+
+def test_what_varies_by_less_than_a_fifth_is_no_straggler():
+    assert set(iterations(decodes(*[400] * 9, 470).build())["part"]) == {"steady"}
+
+
+def test_an_iteration_is_compared_with_those_of_its_phase_and_size():
+    builder = decodes(*[400] * 6)
+    builder.annotation("step[EXTEND bs=4 toks=4000]", 2_400 * US, 9_000 * US)
+    assert set(iterations(builder.build())["part"]) == {"steady"} | {"drain"}
+
+
+def test_ramps_are_before_the_first_and_after_the_last_full_batch():
+    batches = [2, 6, 15, 16, 12, 16, 17, 16, 9, 3]
+    trace = decodes(*[400] * 10, batches=batches).build()
+    assert iterations(trace)["part"].to_list() == [*["ramp-up"] * 2, *["steady"] * 6, *["drain"] * 2]
+
+
+def test_phases_sum_the_steady_part_and_all():
+    trace = decodes(4000, *[400] * 6, 2000, 400).build()
+    same(
+        phases(trace),
+        """
+        phase    iterations  total_ns  mean_ns  median_ns  p95_ns   tokens  tokens_per_s        token_ns  attention_ns
+        decode   8           4650000   581250   400000     2000000  32      6881.720430107527   145312    2400000
+        outside  1           4000000   -        -          -        -       -                   -         -
+        """,
+    )
+    assert phases(trace, of="all")["iterations"].to_list() == [9, 0]
+
+
+def test_what_the_host_does_between_iterations_is_split():
+    builder = decode(decode(TraceBuilder(), 0), 600, number=2)
+    builder.launch(360 * US, 40 * US, 0, name="cudaStreamSynchronize").op("aten::argmax", 420 * US, 30 * US)
+    same(
+        phases(builder.build()),
+        """
+        phase    gap_ns  gap_synchronizing_ns  gap_operator_ns  gap_unrecorded_ns  busy_ns
+        decode   250000  40000                 30000            180000             600000
+        outside  -       -                     -                -                  -
+        """,
+    )
+
+
+def test_a_recording_of_a_capture_is_a_servers():
+    trace = TraceBuilder().annotation("capture_32_FULL", 0, 90).build()
+    assert iterations(trace).select("phase", "part", "batch", "tokens").rows() == [("capture", "steady", 32, None)]
+    assert is_server(trace)
+
+
+def test_a_training_is_no_server():
+    trace = TraceBuilder().step(1, 0, 90).op("aten::mm", 3, 9).build()
+    assert not is_server(trace)
+    assert VIEWS["iterations"].is_missing(trace)
+    assert iterations(trace).is_empty()
