@@ -80,6 +80,7 @@ DEVICE_EVENTS = {
     "kind": DEVICE_KINDS,
     "device": pl.Int32,
     "stream": pl.Int64,
+    "lane": pl.Int64,  # the thread that the file draws it on, where that isn't its stream; else NONE
     "start_ns": pl.Int64,
     "dur_ns": pl.Int64,
     "correlation": pl.Int64,
