@@ -26,6 +26,7 @@ from ..arrays.jit import Array, compiled
 from ..measures.time.idle import QUEUED_NS
 from ..measures.time.step_subset import has_steps
 from ..trace import Trace
+from ..trace.graph_edges import graph_edges
 from .boundaries import HostBoundaries
 from .edges import Edges, Kind
 from .nodes import Nodes
@@ -68,6 +69,8 @@ class Graph:
         nodes, streams = Nodes.of(trace), Streams.of_trace(trace)
         edges = _edges(trace, nodes, streams)
         late = coincidence_edges(trace, streams, _arrivals(edges, nodes.time)[nodes.starts])
+        is_inferred = ~np.isin(late[0], graph_edges(trace).between_rows()[0])  # recorded dependencies are complete
+        late = late[0][is_inferred], late[1][is_inferred]
         edges = Edges.joined([edges, nodes.possible(nodes.between_rows(late, Kind.COINCIDENCE))])
         edges = edges.select(np.argsort(edges.successor, kind="stable"))
         first = np.searchsorted(edges.successor, np.arange(nodes.time.size + 1))
@@ -105,6 +108,7 @@ def _edges(trace: Trace, nodes: Nodes, streams: Streams) -> Edges:
         nodes.between_rows((row.astype(np.int32), stream_order(streams, nodes.rows)), Kind.STREAM),
         nodes.between_rows(event_edges(trace, streams), Kind.EVENT),
         nodes.between_rows(wait_call_edges(trace, streams), Kind.WAIT_CALL),
+        nodes.between_rows(graph_edges(trace).between_rows(), Kind.GRAPH),
         Edges.of(*fork_edges(trace, boundaries, is_busy)[::-1], Kind.FORK),
         Edges.of(*join_edges(trace, boundaries, is_busy)[::-1], Kind.JOIN),
         *_of_steps(trace, nodes),
@@ -151,7 +155,7 @@ def _with_lags(edges: Edges, time: Ints) -> Edges:
         reached[kinds] = np.full(time.size, _NEVER)
         np.maximum.at(reached[kinds], edges.successor[these], time[edges.predecessor[these]])
     waits = np.zeros(time.size, bool)
-    waits[edges.successor[np.isin(edges.kind, (Kind.EVENT, Kind.WAIT_CALL))]] = True
+    waits[edges.successor[np.isin(edges.kind, (Kind.EVENT, Kind.WAIT_CALL, Kind.GRAPH))]] = True
     for kind, others, margin in _TYPICAL:
         these = edges.kind == kind
         alone = these & (reached[others][edges.successor] + margin <= time[edges.predecessor]) & ~waits[edges.successor]
