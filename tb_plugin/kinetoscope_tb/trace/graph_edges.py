@@ -57,7 +57,7 @@ class GraphEdges:
 def graph_edges(trace: Trace) -> GraphEdges:
     """The recorded dependencies of a trace; none in files of other writers."""
     rows, none = trace.device_events.height, np.empty(0, np.int64)
-    ends = trace.flows.filter(is_dependency())
+    ends = trace.flows.filter(pl.col("id") >= FIRST_ID).filter(is_dependency())
     if ends.is_empty():
         return GraphEdges(none, none, rows)
     nodes = _nodes(trace)

@@ -4,6 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from kinetoscope_tb.critical_path.edges import INFERRED, Kind
+from kinetoscope_tb.critical_path.graph import Graph
 from kinetoscope_tb.errors import NotATrace
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.trace.graph_edges import graph_edges
@@ -129,3 +131,15 @@ def test_counters_have_their_values_and_a_bare_nan_is_unknown(torch_2_15):
 def test_what_is_no_trace_is_named(torch_2_15, path, words):
     with pytest.raises(NotATrace, match=words):
         read(torch_2_15 / path)
+
+
+def test_a_recorded_dependency_outranks_what_the_times_suggest(torch_2_15):
+    """No node of a graph with recorded dependencies has an inferred one."""
+    trace = read(torch_2_15 / "cuspy/cuspy_graphs.json.gz")
+    graph, bare = (Graph.of(t) for t in (trace, read(torch_2_15 / "cuspy/cuspy_graphs_no_edges.json.gz")))
+    waits = np.unique(graph_edges(trace).between_rows()[0]) + graph.nodes.starts.start
+    kinds = [set(graph.kind[graph.first[node] : graph.first[node + 1]].tolist()) for node in waits.tolist()]
+    assert all(Kind.GRAPH in kind and not kind & set(INFERRED) for kind in kinds)
+    assert Kind.GRAPH not in bare.kind
+    later = [node for node in waits.tolist() if graph.kind[graph.driving_edge[node]] == Kind.GRAPH]
+    assert later

@@ -87,10 +87,9 @@ def drawn_arrows(trace: Trace, timeline: Timeline, number: int) -> list[Arrow]:
     if thread is None or trace.flows.is_empty():
         return []
     begin, flows = int(timeline.start_ns[number]), trace.flows
-    flows = flows.filter(~is_dependency())
     begun = flows["start_ns"].to_numpy()
     low, high = np.searchsorted(begun, [begin, begin + int(timeline.dur_ns[number]) + 1])
-    ends = flows[int(low) : int(high)].filter(pl.col("thread") == thread).head(_MOST_ENDS)
+    ends = flows[int(low) : int(high)].filter(pl.col("thread") == thread, ~is_dependency()).head(_MOST_ENDS)
     mine = [end for end in ends.iter_rows(named=True) if slice_at(timeline, end["thread"], end["start_ns"]) == number]
     names = ends["category"].cast(pl.String).unique()
     drawn = names.filter(~names.is_in(ARROWS)).to_list()
