@@ -317,7 +317,7 @@ class Trace:
         `stacks`: Python calls around operators; `modules`: calls of modules;
         `work`: any host range, call or device row; `copies`: any device row that isn't a kernel;
         `graphs`: any launch of a CUDA or HIP graph;
-        `matrix_work`: any operator whose FLOPs can be counted.
+        `matrix_work`: any operator whose FLOPs can be counted; `gpu_counters`: any counter of a device.
         """
         if part == "communication":
             ranges = self.host_events["name"].unique().cast(pl.String).to_list()
@@ -336,6 +336,9 @@ class Trace:
             return bool(self.host_events["name"].unique().cast(pl.String).is_in(list(FORMULAS)).any())
         if part == "graphs":
             return bool((self.device_events["graph_id"] >= 0).any() or self._calls("GraphLaunch"))
+        if part == "gpu_counters":
+            processes = self.counters["process"].unique().cast(pl.String)
+            return bool(processes.str.contains(r"^GPU \d+ Counters$").any())
         frame, kind = _PARTS.get(part, (part, None))
         rows: pl.DataFrame = getattr(self, frame)
         return not rows.is_empty() if kind is None else bool((rows["kind"] == kind).any())
