@@ -16,6 +16,7 @@ import {
   start,
   TIMELINE,
   traceState,
+  unknownView,
 } from "./app/router.ts";
 import { decimal, plural } from "./format/numbers.ts";
 import { KeysSheet, TABLE_KEYS } from "./shell/keys_sheet.tsx";
@@ -84,6 +85,18 @@ function Head() {
   );
 }
 
+/** Says that the address names no view, and offers the most similar one. */
+function UnknownView() {
+  if (!unknownView.value) return null;
+  const { view, nearest } = unknownView.value;
+  return (
+    <p class="banner" role="status">
+      There is no view “{view.slice(0, 60)}”.{" "}
+      <button type="button" onClick={() => openView(nearest.id)}>Open {nearest.title}</button>
+    </p>
+  );
+}
+
 function Main() {
   const box = useRef<HTMLElement>(null);
   const { view, group } = address.value;
@@ -111,6 +124,7 @@ function Main() {
           TensorBoard doesn't answer at the moment. <button type="button" onClick={retry}>Try again</button>
         </p>
       )}
+      {!isWaiting && <UnknownView />}
       {content}
     </main>
   );

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     import polars as pl
 
@@ -30,18 +31,31 @@ __all__ = ["open", "traces"]
 
 
 def open(  # noqa: A001  # kinetoscope_tb.open, like gzip.open
-    path: str | os.PathLike[str], *, run: str | None = None, worker: str | None = None, span: str | None = None
+    path: str | os.PathLike[str],
+    *,
+    run: str | None = None,
+    worker: str | None = None,
+    span: str | None = None,
+    communication_patterns: Sequence[str] = (),
 ) -> Profile:
     """Open one recording: a trace file, or the first match under a logdir, local or remote.
 
+    Args:
+        path: The file or the logdir.
+        run: Which run; by default the first.
+        worker: Which worker of the run.
+        span: Which recording of the worker.
+        communication_patterns: Further names that count as communication: see docs/communication-patterns.md.
+
     Raises:
+        BadParameter: A pattern can't be used.
         LogdirError: There is no such path, or no trace in it.
         NotFound: No recording has these names.
         TraceError: The file can't be used.
     """
     from .api import opened
 
-    return opened(str(path), run, worker, span)
+    return opened(str(path), run, worker, span, communication_patterns)
 
 
 def traces(path: str | os.PathLike[str]) -> pl.DataFrame:

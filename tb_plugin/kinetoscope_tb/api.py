@@ -22,8 +22,9 @@ from .engine import (
     write_to_cache,
 )
 from .engine.cache import configured
-from .errors import MissingData, NotFound
+from .errors import BadParameter, MissingData, NotFound
 from .measures.time.step_subset import counted_steps
+from .names.communication_patterns import parse_patterns
 from .views import EVERY_VIEW, VIEWS
 
 if TYPE_CHECKING:
@@ -154,15 +155,21 @@ def _frame(view: str, result: pl.DataFrame | Missing) -> pl.DataFrame:
     return result
 
 
-def opened(path: str, run: str | None, worker: str | None, span: str | None) -> Profile:
+def opened(
+    path: str, run: str | None, worker: str | None, span: str | None, communication_patterns: Sequence[str] = ()
+) -> Profile:
     """Read the first recording that matches the names, or open it from the cache.
 
     Raises:
+        BadParameter: A pattern can't be used.
         LogdirError: There is no such path, or no trace in it.
         NotFound: No recording has these names.
         TraceError: The file can't be used.
     """
-    listing = list_path(path)
+    patterns, bad = parse_patterns(communication_patterns)
+    if bad:
+        raise BadParameter(f"communication_patterns[{bad[0].line - 1}]: {bad[0].reason}")
+    listing = list_path(path, patterns)
     file, _ = listing.first(run=run, worker=worker, span=span)
     cache = configured()
     trace, is_new = open_or_read(file, cache)

@@ -14,7 +14,7 @@ import polars as pl
 from . import pictures
 from .docstrings import docstring
 from .errors import BadParameter
-from .table import DURATION, ID, INSTANT, TEXT, Kind, Table
+from .table import DURATION, ID, INSTANT, TEXT, Column, Kind, Table
 from .trace.row_filters import Events, Key
 
 Group = Literal["Overview", "Host", "Device", "Memory", "Run"]
@@ -24,7 +24,7 @@ Scope = Literal["recording", "span", "run"]
 
 _BASE = ("base_run", "base_worker", "base_span")
 # Other parameters of queries and commands.
-_RESERVED = {*_BASE, "view", "run", "worker", "span", "path", "form", "format", "columns"}
+_RESERVED = {*_BASE, "view", "run", "worker", "span", "path", "form", "format", "columns", "communication"}
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -302,7 +302,7 @@ class View:
             "scope": self.scope,
             "hint": self.hint,
             "parameters": [{"name": p.name, "kind": p.kind, "choices": list(p.choices)} for p in self.parameters],
-            "columns": column_descriptions(table),
+            "columns": column_descriptions(table.columns),
             "key": list(table.key),
             "slices": self.slices and self.slices.describe(),
             "time": self.time and asdict(self.time),
@@ -315,9 +315,9 @@ class View:
         }
 
 
-def column_descriptions(table: type[Table]) -> list[dict[str, str]]:
+def column_descriptions(columns: Iterable[Column]) -> list[dict[str, str]]:
     """Name, kind and definition of each column, as JSON values."""
-    return [{"name": c.name, "kind": c.kind.name, "doc": c.doc} for c in table.columns]
+    return [{"name": c.name, "kind": c.kind.name, "doc": c.doc} for c in columns]
 
 
 def catalogue(views: Iterable[View]) -> list[dict[str, Any]]:

@@ -167,3 +167,21 @@ def test_another_run_keeps_view_filter_and_order(app: App):
     expect(page.get_by_role("heading", level=1)).to_have_text("Operators")
     expect(page.get_by_label("Filter rows").first).to_have_value("aten")
     expect(page.get_by_role("columnheader", name="Calls")).to_have_attribute("aria-sort", "descending")
+
+
+def test_an_address_of_a_variant_or_a_part_opens_the_page_that_it_is_on(app: App):
+    page = app.open("kernels_by_op")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Kernels by operator")
+    page.get_by_role("button", name="Kernel", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Kernels")
+    page = app.open("gaps")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Idle and overlap")
+    expect(page.locator(".banner")).to_have_count(0)
+
+
+def test_an_address_of_no_view_says_so_and_offers_the_nearest(app: App):
+    page = app.open("kernls")
+    expect(page.locator(".banner")).to_contain_text("There is no view “kernls”.")
+    page.get_by_role("button", name="Open Kernels").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Kernels")
+    expect(page.locator(".banner")).to_have_count(0)

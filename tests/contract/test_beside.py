@@ -128,6 +128,18 @@ def test_what_cannot_be_used_is_told_and_recordings_are_read(indexed, damage):
     assert run.matches["members"].to_list() == [RANKS] * 3
 
 
+def test_summaries_with_other_communication_patterns_are_not_used(indexed, kinetoscope):
+    patterns, read = indexed / "communication_patterns.txt", []
+    patterns.write_text("gemm\n")
+    run = opened(indexed, lambda: Reading(read))
+    assert len(read) == RANKS
+    assert "with other communication patterns" in run.notes[0]
+    assert kinetoscope("index", str(indexed), "--beside")[0] == 0
+    assert opened(indexed).notes == ()
+    patterns.unlink()
+    assert "with other communication patterns" in opened(indexed, lambda: Reading(read)).notes[0]
+
+
 def test_where_nothing_can_be_written_the_reason_is_told(tmp_path, kinetoscope, monkeypatch):
     monkeypatch.setenv("KINETOSCOPE_CACHE", "off")
     write(simulated(Truth(ranks=1, steps=1)), tmp_path / "run")

@@ -5,11 +5,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from kinetoscope_tb.discovery import list_path
+from kinetoscope_tb.distributed import Member, Ranks, summary
 from kinetoscope_tb.measures.time.idle_causes import CAUSES
 from kinetoscope_tb.measures.time.step_subset import counted_steps
 from kinetoscope_tb.pictures import parent_column
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.views import VIEWS
+from kinetoscope_tb.views import RUN_VIEWS, VIEWS
 from kinetoscope_tb.views.overview.critical_path_segments import MOST_ROWS
 from support.real_traces import FOLDER
 
@@ -165,3 +167,22 @@ def half_the_time_saves_no_more_than_half_of_what_the_path_has(trace, tables):
     if "critical_path" in tables:
         names = tables["critical_path_names"]
         assert (names["path_ns"] <= names["whole_ns"]).all()
+
+
+RUNS = [
+    *(folder for kind in ("runs", "claims") for folder in (FOLDER / kind).glob("*") if folder.is_dir()),
+    *SAMPLES.glob("*"),
+]
+
+
+@pytest.mark.parametrize("folder", sorted(RUNS), ids=lambda p: p.name)
+def test_no_row_of_a_path_across_ranks_saves_more_than_its_share(folder):
+    for workers in list_path(str(folder)).runs.values():
+        files = [next(iter(spans.values())) for spans in workers.values()]
+        ranks = Ranks("run", tuple(Member(file.worker, file.span, 0, summary(read(file.path))) for file in files))
+        for by in ("part", "rank and part", "collective") if ranks.holds("several") else ():
+            for per, percent in (("recording", 100), ("step", 50), ("step", 10)):
+                table = RUN_VIEWS["path_across_ranks"].run(ranks, by=by, per=per, percent=str(percent))
+                rows = table.drop_nulls("saved_ns")
+                assert (rows["saved_ns"] >= 0).all()
+                assert (rows["saved_ns"] <= rows["mean_ns"] * percent / 100 + 1).all()

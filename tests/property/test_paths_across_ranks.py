@@ -1,6 +1,6 @@
 """Paths across ranks against small programs of several ranks, each laid out by an obvious search of its own."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -182,3 +182,31 @@ def test_the_rows_of_each_view_of_a_path_add_up_to_the_step(program):
         assert RUN_VIEWS["path_across_ranks"].run(run, by=by)["path_ns"].sum() == whole
     assert RUN_VIEWS["path_across_ranks_segments"].run(run)["dur_ns"].sum() == whole
     assert np.isclose(RUN_VIEWS["path_across_ranks_segments"].run(run)["share_frac"].sum(), 1 if whole else 0)
+
+
+@few
+@given(programs(), st.sampled_from(["10", "50", "100"]), st.data())
+def test_no_row_saves_more_than_its_share_of_the_path_in_the_step_of_the_last_rank(program, percent, data):
+    """Also where a rank began the step earlier than the one that ended last, and where ends are noisy."""
+    noisy = [data.draw(st.integers(0, 500)) for _ in program.ahead]
+    late = [data.draw(st.integers(0, 4_000)) for _ in program.ahead]
+    whole = run_of(program)
+    members = tuple(
+        replace(member, summary=begun_later(member.summary, noise, late))
+        for member, noise, late in zip(whole.members, noisy, late, strict=True)
+    )
+    run = Ranks("r", members)
+    for by in ("part", "rank", "rank and part", "collective"):
+        for per in ("recording", "step"):
+            rows = RUN_VIEWS["path_across_ranks"].run(run, by=by, per=per, percent=percent).drop_nulls("saved_ns")
+            assert (rows["saved_ns"] >= 0).all()
+            assert (rows["saved_ns"] <= rows["mean_ns"] * int(percent) / 100 + 1).all()
+
+
+def begun_later(summary, noise, late):
+    """A summary whose step is cut at its beginning, and whose collectives end later than those of other ranks."""
+    steps = summary.steps.with_columns(
+        start_ns=pl.col("start_ns") + pl.min_horizontal("total_ns", pl.lit(late)),
+        total_ns=pl.max_horizontal(pl.col("total_ns") - late, pl.lit(0)),
+    )
+    return replace(summary, steps=steps.cast(STEPS), calls=summary.calls.with_columns(dur_ns=pl.col("dur_ns") + noise))

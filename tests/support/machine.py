@@ -51,7 +51,8 @@ class Machine:
         self, dur: int, name: str = ON_TENSOR_CORES, op: str = "aten::mm", host: int = 10 * US, **args: Any
     ) -> None:
         """An operator that takes the host so long and launches a kernel that takes the device so long."""
-        kinds = {"Input type": args.pop("types")} if "types" in args else {}
+        keys = {"types": "Input type", "shapes": "Input Dims", "values": "Concrete Inputs"}
+        kinds = {key: args.pop(name) for name, key in keys.items() if name in args}
         self.op(op, lambda: self._launched(dur, "kernel", name, host, **{"blocks per SM": 4.0, **args}), **kinds)
 
     def copy(self, dur: int, name: str = "Memcpy HtoD (Pageable -> Device)", **args: Any) -> None:

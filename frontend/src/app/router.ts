@@ -1,6 +1,6 @@
 /** The page's state. The address holds what the user chose; everything else follows from it and the server. */
 
-import { batch, computed, signal } from "@preact/signals";
+import { batch, computed, effect, signal } from "@preact/signals";
 import { fetchAnswer } from "../api/client.ts";
 import { isReport } from "../api/report.ts";
 import { type RowSlices, slicesOfRow } from "../api/row_slices.ts";
@@ -15,6 +15,7 @@ import {
 } from "../api/types.ts";
 import { type Address, isInFront, onAddressChange, onReload, readAddress, writeAddress } from "./host.ts";
 import { type ApiRequest, attempt, resources, retryFailed } from "./resource.ts";
+import { editDistance } from "../format/edit_distance.ts";
 import { addKernelLabels } from "../format/kernel_labels.ts";
 import { shorten, type Value } from "../format/numbers.ts";
 import { pageView } from "../api/pictures.ts";
@@ -105,6 +106,22 @@ export const openEntry = computed(() =>
 export const drawnEntry = computed(() => {
   const variants = openEntry.value ? viewsOf("variant", openEntry.value.id) : [];
   return variants.find(({ id }) => id === address.value.group) ?? openEntry.value;
+});
+
+/** Replaces the address of a view that is drawn with another one by that of the page that it is on. */
+function normalizeAddress() {
+  const { view } = address.value, place = view ? viewEntry(view)?.place : undefined;
+  if (place?.kind === "variant") go({ view: place.of, group: view! });
+  else if (place && place.kind !== "listed") go({ view: place.of });
+}
+
+/** The view that the address names, if there is none of that name, and the most similar one that there is. */
+export const unknownView = computed(() => {
+  const { view } = address.value;
+  if (!view || view === TIMELINE.id || viewEntry(view) || !catalogue.value.length) return null;
+  const distances = listedViews.value.map((entry) => editDistance(view, entry.id));
+  const nearest = listedViews.value[distances.indexOf(Math.min(...distances))]!;
+  return { view, nearest };
 });
 
 /** The views on the page of a listed one: itself, then its parts. */
@@ -264,5 +281,6 @@ export function start() {
   onAddressChange(() => (address.value = readAddress()));
   onReload(retry);
   traceStates.start();
+  effect(normalizeAddress);
   void pollListing();
 }

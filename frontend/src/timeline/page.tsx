@@ -46,7 +46,7 @@ export function Toolbar() {
       <span class="space" />
       <WorkersChoice />
       <PathChoice />
-      <button type="button" data-tip="The whole recording (0)" onClick={() => zoomToRange(whole.value)}>Whole</button>
+      <button type="button" data-tip="The whole recording (0)" onClick={() => zoomToRange(whole.value)}>Fit all</button>
       <PerfettoButton />
     </div>
   );

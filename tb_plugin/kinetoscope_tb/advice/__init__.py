@@ -2,28 +2,32 @@
 
 host        data loading, synchronizing calls, late launches, small operators, the optimizer, allocation
 device      exposed copies and communication, DataParallel, small kernels, nearly full memory
+kernels     attention that isn't fused, operators far below their roof, kernels to fuse, casts and layout changes
 precision   matmuls that could use tensor cores
 recording   the profiler's own cost, pauses of Python
 
 Each rule looks at the counted (complete) steps and reports only costs that recur: a share of the mean step that is
-larger than the standard error of that mean. Idle time caused by the host is split between the rules, so that no two of
-them claim the same time; a saving is an upper bound. Rules without enough data report `Unknown`, not advice.
+larger than the standard error of that mean. Idle time caused by the host is split between the rules, and so are
+kernels, so that no two of them claim the same time; a saving is an upper bound. Rules without enough data report
+`Unknown`, not advice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import device, host, precision, recording, text
+from . import device, host, kernels, recording, text
 from .facts import Facts
-from .model import Advice, Cleared, Unknown
+from .model import Advice, Cleared, Confidence, Unknown
 
 __all__ = ["CATEGORIES", "NOTHING", "Advice", "Facts", "advice"]
 
 NOTHING = "nothing_to_fix"
 CATEGORIES = {"communication": "Communication", "copies": "Memcpy", "data_loading": "DataLoader"}
 """Rules about a whole category of slices, and that category."""
-_MOSTLY = 0.85  # with less computation there must be a cause, known or not
+_MOSTLY = 0.85  # with less computation, on the device or without one on the host, there must be a cause, known or not
+_LOOK = "Look at the longest gaps, and at the critical path."
+_RECORD = "Look at trace health; record Python stacks (`with_stack=True`) to see what runs between operators."
 _RULES = (
     host.data_loading,
     host.synchronizing,
@@ -38,8 +42,7 @@ _RULES = (
     device.data_parallel,
     device.filling,
     device.memory,
-    precision.mixed_precision,
-    precision.channels_last,
+    kernels.kernels,
     recording.profiler,
     recording.pauses,
 )
@@ -60,30 +63,31 @@ def _rest(facts: Facts, results: Sequence[Advice | Cleared | Unknown]) -> Advice
     cleared = [s for s in results if isinstance(s, Cleared)]
     unknown = [s for s in results if isinstance(s, Unknown)]
     evidence = f"Of {facts.unit}: " + ", ".join(c.evidence for c in cleared) + "." if cleared else ""
-    evidence += "".join(f" Unknown: {u.topic} ({u.reason})." for u in unknown)
+    evidence += "".join(f" Unknown: {u.topic}, because {u.reason}." for u in unknown)
     topics = text.listed([c.topic for c in cleared]) if cleared else "what was checked"
+    is_known: Confidence = "medium" if unknown else "high"
+    has_advice = len(results) > len(cleared) + len(unknown)
+    title, confidence = (f"Nothing to fix in {topics}.", is_known) if has_advice else _verdict(facts, is_known)
     return Advice(
         NOTHING,
-        f"Nothing to fix in {topics}." if len(results) > len(cleared) + len(unknown) else _verdict(facts),
+        title,
         evidence.strip() or "The trace has no data for these rules.",
-        "Nothing.",
+        "Nothing." if confidence != "cannot_tell" else _LOOK if facts.has_device else _RECORD,
         None,
-        "medium" if unknown else "high",
+        confidence,
         "exposed_time" if facts.has_device else "steps",
     )
 
 
-def _verdict(facts: Facts) -> str:
-    """The title if no rule gave advice."""
+def _verdict(facts: Facts, is_known: Confidence) -> tuple[str, Confidence]:
+    """The title and its confidence if no rule gave advice."""
     if facts.hides_device:
-        return "The trace has no GPU events, so nothing is known about the GPU."
+        return "The trace has no GPU events, so nothing is known about the GPU.", "cannot_tell"
     if not facts.has_device and facts.trace.ops.is_empty():
-        return "The trace has neither operators nor GPU events."
-    if not facts.has_device:
-        part = facts.share(facts.mean(facts.parts["CPU Exec"]))
-        return f"Nothing stands out: operators run on the CPU for {text.percent(part)} of {facts.unit}."
-    part = facts.share(facts.mean(facts.exposed["computation"]))
+        return "The trace has neither operators nor GPU events.", "cannot_tell"
+    part = facts.share(facts.mean(facts.exposed["computation"] if facts.has_device else facts.operating))
     verb = "compute" if facts.waits == "wait" else "computes"
+    what = f"{facts.device} {verb}" if facts.has_device else "operators run on the CPU"
     if part < _MOSTLY:
-        return f"No cause stands out, though {facts.device} {verb} for only {text.percent(part)} of {facts.unit}."
-    return f"Nothing stands out: {facts.device} {verb} for {text.percent(part)} of {facts.unit}."
+        return f"No cause stands out, though {what} for only {text.percent(part)} of {facts.unit}.", "cannot_tell"
+    return f"Nothing stands out: {what} for {text.percent(part)} of {facts.unit}.", is_known

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..arrays.gather import map_categories
 from ..arrays.intervals import Ints, capped_integrals, exclusive_lengths, length_within
 from ..measures.time.breakdown import intervals_of
-from ..names.kernels import is_communication_range, is_data_loading, is_queued_communication
+from ..names.kernels import is_data_loading, is_queued_communication
 from . import text
 from .facts import Facts
 from .model import Advice, Cleared, Unknown
@@ -66,7 +66,7 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     trace = facts.trace
     on_device = facts.has_device and bool(trace.device_events["is_communication"].any())
     names = trace.host_events["name"]
-    on_host = map_categories(names, is_communication_range)
+    on_host = trace.host_events["is_communication"].to_numpy()
     if facts.hides_device or not (on_device or on_host.any()):
         return
     if not on_device and map_categories(names, is_queued_communication)[on_host].any():
@@ -143,7 +143,7 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     known = kernels.filter(pl.col("blocks_per_sm").is_not_nan())
     if int(known["dur_ns"].sum()) < _LEAST_KNOWN * int(kernels["dur_ns"].sum()):
         yield Unknown(
-            "how full the device is", "blocks per SM weren't recorded (torch 1.9 and later do on NVIDIA's devices)"
+            "how full the device is", "blocks per SM weren't recorded: torch 1.9 and later do on NVIDIA's devices"
         )
         return
     windows = facts.windows
@@ -161,12 +161,14 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     lengths = (unfilled / devices).astype(np.int64)
     share = float(unfilled.sum() / max(busy.sum(), 1))
     if share < _UNFILLED or not facts.is_worth(lengths, 0.1):
-        yield Cleared("small kernels", f"running kernels fill {100 * (1 - share):.0f} % of the multiprocessors")
+        yield Cleared(
+            "small kernels", f"running kernels fill {100 * (1 - share):.0f} % of the {facts.terms.multiprocessors}"
+        )
         return
     yield Advice(
         "small_kernels",
         f"While kernels run, they fill only {100 * (1 - share):.0f} % of {facts.device}.",
-        f"Their blocks occupy that share of the multiprocessors, averaged over the time that kernels run "
+        f"Their blocks occupy that share of the {facts.terms.multiprocessors}, averaged over the time that kernels run "
         f"({facts.percent(float(busy[facts.counted].mean()) / devices)} of {facts.unit}).",
         "Give kernels more to do: larger batches, fused operators (`torch.compile`), or independent work on a second "
         "stream.",

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, map_categories
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union
+from ..measures.recording.server import inference_server
+from ..measures.recording.vendor import VendorTerms, vendor_terms
 from ..measures.time.breakdown import breakdown, intervals_of
 from ..measures.time.exposure import exposure
 from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
@@ -57,6 +59,16 @@ class Facts:
     def is_training(self) -> bool:
         """Whether a backward pass or an optimizer's step was recorded."""
         return bool(map_categories(self.trace.host_events["name"], _is_of_training).any())
+
+    @cached_property
+    def server(self) -> str:
+        """The name of the inference server that was recorded; empty if it was something else."""
+        return "" if self.is_training else inference_server(self.trace)
+
+    @cached_property
+    def terms(self) -> VendorTerms:
+        """The words of the devices' vendor."""
+        return vendor_terms(self.trace)
 
     @cached_property
     def capturing(self) -> Ints:
@@ -145,6 +157,14 @@ class Facts:
     def parts(self) -> dict[str, Ints]:
         """The breakdown of each step (measures/time/breakdown.py)."""
         return breakdown(self.trace)
+
+    @cached_property
+    def operating(self) -> Ints:
+        """How long any operator runs on the host in each step, while none waits for data or for other ranks."""
+        host = self.trace.host_events
+        loads, runs = map_categories(host["name"], is_data_loading), (host["kind"] == "operator").to_numpy()
+        groups = [intervals_of(host, where) for where in (host["is_communication"].to_numpy(), loads, runs)]
+        return np.asarray(exclusive_lengths(groups, self.windows.start, self.windows.end)[2])
 
     @cached_property
     def exposed(self) -> dict[str, Ints]:

@@ -10,8 +10,9 @@ import polars as pl
 from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.intervals import Ints, length_within, merge
 from ..arrays.nesting import nearest
+from ..measures.recording.server import how_to_record
 from ..measures.time.breakdown import intervals_of
-from ..names.kernels import is_communication_range, is_data_loading
+from ..names.kernels import is_data_loading
 from . import text
 from .facts import Facts, described, is_optimizer
 from .model import Advice, Cleared, Unknown
@@ -151,6 +152,8 @@ def _of_capture(facts: Facts) -> Unknown:
 def _remedy(facts: Facts, *, is_launching: bool) -> str:
     if is_launching:
         return _MORE_IN_GRAPHS if facts.trace.holds("graphs") else _FEWER
+    if facts.server:
+        return f"{how_to_record(facts.server)} Then look at the longest gaps."
     if facts.is_whole:
         return _MARK
     return "Shorten what the host does between launches: move it out of the step, or to another thread or process."
@@ -171,13 +174,14 @@ def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
     saving = facts.mean(lengths)
     calls = text.times(slow.height / facts.count, "call")
     longest = text.time(int(slow.select(dur.max()).item()))
+    eager = " (CUDA_MODULE_LOADING=EAGER loads all at start)" if facts.terms.vendor == "NVIDIA" else ""
     yield Advice(
         "slow_launch",
         f"{facts.subject} {facts.waits} for calls that launch work for {facts.percent(saving)} of {facts.every}.",
         f"{facts.part(saving)} in {calls} {facts.per}{facts.recurs(lengths)}; the longest leaves {facts.device} idle "
         f"for {longest}.",
-        "Warm up before recording: the first launch of a kernel loads its code (CUDA_MODULE_LOADING=EAGER loads all at "
-        "start). If every step shows it, look at what the call waits for: a lock, an allocation, a full queue.",
+        f"Warm up before recording: the first launch of a kernel loads its code{eager}. If every step shows it, look "
+        "at what the call waits for: a lock, an allocation, a full queue.",
         saving,
         "medium",
         "gaps",
@@ -188,7 +192,9 @@ def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
 def unexplained_idle(facts: Facts) -> Iterator[Advice]:
     """Idle time of devices that the recording doesn't explain: named with its size, and with what is known of it."""
     shares = {cause: facts.idle.get(cause, 0.0) for cause in ("blocked copy", "unexplained", "not shown")}
-    share, first = sum(shares.values()), max(shares, key=lambda cause: shares[cause])
+    whole, first = sum(shares.values()), max(shares, key=lambda cause: shares[cause])
+    is_all_queued = shares["not shown"] < _MENTIONED * whole
+    share = whole - shares["not shown"] if is_all_queued else whole
     if share < _HOST_BOUND or facts.is_worth(facts.capturing):
         return
     reasons = {
@@ -196,26 +202,35 @@ def unexplained_idle(facts: Facts) -> Iterator[Advice]:
         "unexplained": "work was queued, and waited for nothing that was recorded",
         "not shown": "work from before the recording, or work whose launch isn't in it, may have run",
     }
-    causes = [cause for cause in sorted(shares, key=lambda c: -shares[c]) if shares[cause] >= _MENTIONED * share]
+    causes = [cause for cause in sorted(shares, key=lambda c: -shares[c]) if shares[cause] >= _MENTIONED * whole]
     evidence = "; ".join(f"for {text.percent(shares[cause])} {reasons[cause]}" for cause in causes)
     is_busy = "are" if facts.waits == "wait" else "is"
-    title = (
-        f"For {text.percent(share)} of {facts.every} the trace doesn't show whether {facts.device} {is_busy} busy."
-        if first == "not shown"
-        else f"{facts.subject} {is_busy} idle for {text.percent(share)} of {facts.every}, for no recorded reason."
-    )
+    part = f"{text.percent(share)} of {facts.every}"
+    if is_all_queued:
+        title = f"{facts.subject} {is_busy} idle with work already queued for {part}, for no recorded reason."
+    elif whole - shares["not shown"] < _MENTIONED * whole:
+        title = f"For {part} the trace doesn't show whether {facts.device} {is_busy} busy."
+    else:
+        title = f"For {part} no work of {facts.device} is recorded, and no reason why."
     yield Advice(
         "unexplained_idle",
         title,
         f"Of {facts.unit}: {evidence}.",
-        "Look at the longest gaps, and at what else used the device. Record several steps in the middle of a run, with "
-        "ProfilerActivity.CPU and ProfilerActivity.CUDA.",
+        f"Look at the longest gaps, and at what else used the device. {_more_steps(facts)}",
         None,
         "cannot_tell",
         "gaps",
         first,
         round(share * facts.step_ns),
     )
+
+
+def _more_steps(facts: Facts) -> str:
+    """How to record the same with more evidence."""
+    if facts.server:
+        return how_to_record(facts.server)
+    with_host = ", with ProfilerActivity.CPU" if facts.trace.ops.is_empty() else ""
+    return f"Record several steps in the middle of a run{with_host}."
 
 
 def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
@@ -231,7 +246,7 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
     dur = host["dur_ns"].to_numpy()
     large = intervals_of(host, outermost & (dur >= SMALL_OP_NS))
-    other = intervals_of(host, map_categories(host["name"], lambda n: is_data_loading(n) or is_communication_range(n)))
+    other = intervals_of(host, host["is_communication"].to_numpy() | map_categories(host["name"], is_data_loading))
     windows = facts.windows
     lengths: Ints = facts.length - length_within(merge([large, other]), windows.start, windows.end)
     step = host["step"].to_numpy()
@@ -297,7 +312,8 @@ def allocation(facts: Facts) -> Iterator[Advice | Cleared]:
     if not facts.has_device:
         return
     lengths = facts.late.allocating
-    if cleared := facts.cleared("allocation", lengths, "in cudaMalloc and the like"):
+    take, give_back = facts.terms.memory_calls
+    if cleared := facts.cleared("allocation", lengths, f"in {take} and the like"):
         yield cleared
         return
     saving = facts.mean(lengths)
@@ -305,7 +321,7 @@ def allocation(facts: Facts) -> Iterator[Advice | Cleared]:
         "allocation",
         f"Asking the driver for memory takes {facts.percent(saving)} of {facts.every}.",
         f"{facts.part(saving)} {facts.device} {facts.waits} while the host is in calls "
-        f"such as cudaMalloc and cudaFree{facts.recurs(lengths)}; a warm allocator makes none.",
+        f"such as {take} and {give_back}{facts.recurs(lengths)}; a warm allocator makes none.",
         "Keep the caching allocator's memory: no `torch.cuda.empty_cache()` in the step, shapes that repeat, "
         "`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`. Record after some steps of warm-up.",
         saving,

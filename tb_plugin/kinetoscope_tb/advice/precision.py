@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..arrays.gather import gather, map_categories
 from ..arrays.intervals import Ints, length_within
 from ..measures.recording.device_properties import Devices
+from ..measures.recording.vendor import AMD, NVIDIA
 from ..measures.time.breakdown import intervals_of
 from ..names.tensor_cores import is_matrix_op
 from . import text
@@ -60,10 +61,19 @@ class _Units:
 _NONE = _Units("")
 
 
-def mixed_precision(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
-    """Matmuls and convolutions of float tensors that don't run at the device's full rate."""
-    if facts.kernels.is_empty():
-        return
+def slow_floats(facts: Facts) -> NDArray[np.bool_]:
+    """Of each kernel, whether it multiplies float matrices that lower precision would speed up."""
+    units = _matrix_units(facts)
+    if units is None or not units.name:
+        return np.zeros(facts.kernels.height, bool)
+    return _in_float(facts, facts.kernels, units)[0]
+
+
+def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice | Cleared | Unknown]:
+    """Matmuls and convolutions of float tensors that don't run at the device's full rate.
+
+    Only kernels that `is_free` selects count; other advice has the rest.
+    """
     units = _matrix_units(facts)
     if units is None:
         yield Unknown("whether the device has tensor or matrix cores", "the trace doesn't identify the device")
@@ -83,7 +93,7 @@ def mixed_precision(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         part = text.percent(hidden / total)
         yield Unknown("the precision of matmuls", f"{part} of the kernel time is in matmuls of unknown inputs")
         return
-    rows = kernels.filter(pl.Series(in_float))
+    rows = kernels.filter(pl.Series(in_float & is_free))
     running = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     lengths = (running * (1 - 1 / FASTER)).astype(np.int64)
     if not facts.is_worth(lengths):
@@ -125,12 +135,15 @@ def _remedy(units: _Units, *, is_training: bool) -> str:
     return f"Compute in mixed precision: `torch.autocast('cuda', torch.float16)`{scaler}."
 
 
-def channels_last(facts: Facts) -> Iterator[Advice]:
-    """Kernels that only change the memory layout of images for tensor cores."""
+def image_layouts(facts: Facts) -> NDArray[np.bool_]:
+    """Of each kernel, whether it only changes the memory layout of images."""
+    return map_categories(facts.kernels["name"], lambda name: bool(_LAYOUT.search(name)))
+
+
+def channels_last(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice]:
+    """Kernels that only change the memory layout of images for tensor or matrix cores, of those `is_free` selects."""
     kernels = facts.kernels
-    rows = kernels.filter(
-        pl.Series(map_categories(kernels["name"], lambda name: bool(_LAYOUT.search(name)), missing=False))
-    )
+    rows = kernels.filter(pl.Series(image_layouts(facts) & is_free, dtype=pl.Boolean))
     lengths = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     if rows.is_empty() or not facts.is_worth(lengths):
         return
@@ -139,7 +152,8 @@ def channels_last(facts: Facts) -> Iterator[Advice]:
         "channels_last",
         f"Changing the memory layout of images takes {facts.percent(saving)} of {facts.every}.",
         f"{text.digits(rows.height / facts.count)} kernels {facts.per} do nothing else, for {text.time(saving)}"
-        f"{facts.recurs(lengths)}: convolutions on tensor cores need channels last, but the tensors have them first.",
+        f"{facts.recurs(lengths)}: convolutions on {facts.terms.matrix_units} need channels last, but the tensors have "
+        "them first.",
         "`model.to(memory_format=torch.channels_last)`, and the same for the images.",
         saving,
         "high",
@@ -180,7 +194,7 @@ def _of_nvidia(capability: tuple[int, int] | None) -> _Units | None:
     if capability is None:
         return None
     evidence = f"compute capability {capability[0]}.{capability[1]}"
-    return _Units("tensor cores", evidence, has_tf32=capability >= _AMPERE) if capability >= _VOLTA else _NONE
+    return _Units(NVIDIA.matrix_units, evidence, has_tf32=capability >= _AMPERE) if capability >= _VOLTA else _NONE
 
 
 def _of_amd(name: str, capability: tuple[int, int] | None, *, uses_them: bool) -> _Units | None:
@@ -191,8 +205,8 @@ def _of_amd(name: str, capability: tuple[int, int] | None, *, uses_them: bool) -
     if capability is not None and capability[0] > _CDNA_3[0]:
         return _NONE
     if _CDNA.search(name) or (capability is not None and capability >= _CDNA_3):
-        return _Units("matrix cores", name if _CDNA.search(name) else "CDNA", is_slow_in_float=True)
-    return _Units("matrix cores", "kernels use them", is_slow_in_float=True) if uses_them else None
+        return _Units(AMD.matrix_units, name if _CDNA.search(name) else "CDNA", is_slow_in_float=True)
+    return _Units(AMD.matrix_units, "kernels use them", is_slow_in_float=True) if uses_them else None
 
 
 def _multiplies_matrices(kernel: str) -> bool:

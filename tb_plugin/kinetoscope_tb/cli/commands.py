@@ -6,8 +6,10 @@ answer (also for `missing`: the recording has no data for the view) and 1 for `f
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import os
+import shlex
 import sys
 from contextlib import suppress
 from functools import partial
@@ -28,14 +30,21 @@ from .jobs import recover, status, trigger
 from .merge import merge
 from .publish import publish
 from .report import report
+from .row_options import RowOptions, row_options
 from .streams import discard_output, prepare_streams
-from .traces import chosen, opened, side_by_side, where
+from .summary import summary
+from .traces import chosen, communication_option, device_option, listed, opened, side_by_side, where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..view import View
 
+GROUPS = {
+    "Read": ("summary", "view", "views", "compare", "check", "event", "report", "export"),
+    "Record": ("demo", "status", "trigger", "recover"),
+    "Files": ("publish", "index", "merge", "repair", "cache"),
+}
 FORMATS = ("text", "json", "csv")
 DRAWN = {"part": "Shown on the page of", "detail": "Shown in an opened row of"}
 
@@ -135,7 +144,48 @@ def _print_failure(error: KinetoscopeError | click.ClickException, arguments: Se
     click.echo(encode.text(encode.failure(ours, view)))
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """All commands, listed by what they are for."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first argument names.
+
+        Raises:
+            BadParameter: There is none; says which was probably meant.
+        """
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            raise BadParameter(f"There is no command {name!r}.{_suggestion(name, self.list_commands(ctx), args[1:])}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in groups."""
+        for title, names in GROUPS.items():
+            commands_of = [(name, self.get_command(ctx, name)) for name in names]
+            rows = [(name, command.get_short_help_str(90)) for name, command in commands_of if command]
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+def _suggestion(name: str, names: Sequence[str], rest: Sequence[str]) -> str:
+    """What was probably meant."""
+    from ..views import EVERY_VIEW
+
+    after = f" {shlex.join(rest)}" if rest else ""
+    if name in EVERY_VIEW:
+        return f" For that view: kinetoscope view {name}{after}"
+    if near := difflib.get_close_matches(name, names, 1):
+        return f" Did you mean: kinetoscope {near[0]}{after}"
+    if near := difflib.get_close_matches(name, EVERY_VIEW, 1):
+        return f" Did you mean: kinetoscope view {near[0]}{after}"
+    if Path(name).exists():
+        return f" Put a command before the path: kinetoscope summary {shlex.quote(name)}"
+    return " kinetoscope --help lists them."
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="kinetoscope")
 def commands() -> None:
     """PyTorch profiles in the terminal. The same views in the browser: tensorboard --logdir DIR."""
@@ -193,8 +243,17 @@ class _ViewGroup(click.Group):
         if cmd_name not in EVERY_VIEW and Path(cmd_name).exists():
             raise BadParameter(f"Put the view before the path: kinetoscope view VIEW {cmd_name}.")
         if cmd_name not in EVERY_VIEW:
-            raise NotFound("view", cmd_name, EVERY_VIEW)
+            near = difflib.get_close_matches(cmd_name, EVERY_VIEW, 1)
+            raise NotFound("view", cmd_name, near or EVERY_VIEW)
         return _ViewCommand(EVERY_VIEW[cmd_name])
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the views in the page's groups, with their titles."""
+        from ..views import EVERY_VIEW
+
+        for group in dict.fromkeys(view.group for view in EVERY_VIEW.values()):
+            with formatter.section(group):
+                formatter.write_dl([(view.id, view.title) for view in EVERY_VIEW.values() if view.group == group])
 
 
 class _ViewCommand(click.Command):
@@ -213,7 +272,7 @@ class _ViewCommand(click.Command):
         super().__init__(
             view.id,
             callback=partial(_show, view),
-            params=[*where(), *parameters, _format],
+            params=[*where(), communication_option(), *parameters, *_device_options(view), *row_options(), _format],
             help=summary,
             short_help=summary,
         )
@@ -230,43 +289,65 @@ def view_group() -> None:
     """Print one view of a trace. PATH is a trace file or a logdir."""
 
 
+def _device_options(view: View) -> list[click.Option]:
+    """The option that names the devices, where the view has no parameter of that name: then it is a device's number."""
+    is_taken = view.scope != "recording" or any(parameter.name == "device" for parameter in view.parameters)
+    return [] if is_taken else [device_option()]
+
+
 def _show(
-    view: View, path: str, run: str | None, worker: str | None, span: str | None, form: str, **parameters: str | None
+    view: View,
+    path: str,
+    run: str | None,
+    worker: str | None,
+    span: str | None,
+    communication: Sequence[str],
+    form: str,
+    **options: Any,
 ) -> None:
-    from ..discovery import list_path
+    rows = RowOptions(*(options.pop(name) for name in ("words", "sort", "top", "columns")))
+    rows.of(view.table)  # refuses unknown columns before a trace is read
+    parameters: dict[str, str | None] = options
     from ..engine import compute, merge_run_notes
     from ..measures.calls.kernel_names import labels_of_kernels
 
+    device = parameters.pop("device", None) if _device_options(view) else None
     arguments = view.arguments({name: value for name, value in parameters.items() if value is not None})
-    listing, names = list_path(path), {"run": run, "worker": worker, "span": span}
+    listing, names = listed(path, communication), {"run": run, "worker": worker, "span": span}
     if view.scope == "recording":
         file = chosen(listing, names)
-        with opened(file) as trace:
+        with opened(file, device) as trace:
             result = merge_run_notes(view, compute(view, trace, arguments), file)
-            _print_answer(view, result, form, labels_of_kernels(trace))
+            _print_answer(view, result, form, rows, labels_of_kernels(trace))
     else:
         ranks = side_by_side(listing, chosen(listing, names, levels=("run", "span")), view.scope)
-        _print_answer(view, compute(view, ranks, arguments), form)
+        _print_answer(view, compute(view, ranks, arguments), form, rows, {})
 
 
 def _print_answer(
-    view: View, result: Any, form: str, labels: Mapping[str, str] | None = None
+    view: View, result: Any, form: str, rows: RowOptions, labels: Mapping[str, str]
 ) -> None:  # pl.DataFrame | Missing, unimported
     from ..engine import Missing
     from ..web import encode
-    from .text_table import print_table, text_columns
+    from .text_table import print_rows
 
+    if isinstance(result, Missing):
+        if form == "json":
+            click.echo(encode.text(encode.view_answer(view, result)))
+        else:
+            click.echo(f"{view.title}: nothing to show. {result.hint}", err=True)
+        return
+    columns = rows.of(view.table)
+    frame = rows.rows(view.table, result, labels).select(column.name for column in columns)
     if form == "json":
-        click.echo(encode.text(encode.view_answer(view, result)))
-    elif isinstance(result, Missing):
-        click.echo(f"{view.title}: nothing to show. {result.hint}", err=True)
+        click.echo(encode.text({"view": view.id, **encode.table(columns, frame)}))
     elif form == "csv":
-        click.echo(encode.csv(result), nl=False)
+        click.echo(encode.csv(frame), nl=False)
     else:
-        print_table(text_columns(view.table.columns, result, labels))
+        print_rows(columns, frame, labels, is_limited=rows.top is not None)
 
 
-for command in (cache, check, compare, event, export, index, merge, publish, recover, report, status, trigger):
+for command in (cache, check, compare, event, export, index, merge, publish, recover, report, status, summary, trigger):
     commands.add_command(command)
 
 

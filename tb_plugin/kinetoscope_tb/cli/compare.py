@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import BadParameter, NotFound
-from .traces import chosen, opened
+from .traces import chosen, communication_option, listed, opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ..view import View
 
 BROKEN = 2  # the exit status when a rule is broken
+MANIFOLD = 10  # a larger ratio is no percentage
 MOST_NAMED = 5  # rows that break a rule
 
 
@@ -40,13 +42,13 @@ def _options() -> list[click.Parameter]:
         *sides,
         click.Option(["--fail-if", "rules"], multiple=True, metavar="RULE", help="Exit with status 2 if it holds."),
         click.Option(["--ignore-noise"], is_flag=True, help="Let differences break a rule even if they may be noise."),
+        communication_option(),
         click.Option(["--format", "form"], type=forms, default="text", show_default=True, help="Output format."),
     ]
 
 
 def _compare(base: str, new: str | None, view_id: str, form: str, ignore_noise: bool, **options: Any) -> None:
     from ..compare import parse_rule
-    from ..discovery import list_path
     from ..measures.calls.kernel_names import labels_of_kernels
     from ..views import VIEWS
 
@@ -57,10 +59,17 @@ def _compare(base: str, new: str | None, view_id: str, form: str, ignore_noise: 
     arguments = view.arguments(_settings(options["settings"]))
     columns = [name for name in (options["columns"] or "").split(",") if name]
     with ExitStack() as both:
-        sides = []
+        files = []
         for side, path in (("base", base), ("new", base if new is None else new)):
             names = {n: options[f"{side}_{n}"] or options[n] for n in ("run", "worker", "span")}
-            sides.append(both.enter_context(opened(chosen(list_path(path), names, f"{side}-"))))
+            files.append(chosen(listed(path, options["communication"]), names, f"{side}-"))
+        if new is None and files[0].path == files[1].path:
+            raise BadParameter(
+                f"{files[0].shown} would be compared with itself. Name a second trace or logdir, or choose two "
+                "recordings of the logdir: --base-run and --new-run, --base-worker and --new-worker, or --base-span "
+                "and --new-span."
+            )
+        sides = [both.enter_context(opened(file)) for file in files]
         verdicts = _verdicts(rules, VIEWS, sides, ignores_noise=ignore_noise)
         _print(view, _compared(view, sides, arguments, columns), verdicts, form, labels_of_kernels(*sides))
     if any(not verdict.broken.is_empty() for verdict in verdicts):
@@ -121,7 +130,7 @@ def _print(
 
 def _columns(comparison: Comparison, labels: Mapping[str, str]) -> list[Any]:
     """For each compared column: base, new and difference in one unit, the ratio, and whether it is noise."""
-    from .text_table import text_column, text_columns
+    from .text_table import TextColumn, text_column, text_columns
 
     frame, by_name = comparison.frame, {c.name: c for c in comparison.table.columns}
     shown = comparison.frame.columns[: comparison.frame.columns.index("only_in") + 1]
@@ -130,9 +139,22 @@ def _columns(comparison: Comparison, labels: Mapping[str, str]) -> list[Any]:
         parts = [n for n in (f"{p}_{column.name}" for p in ("base", "new", "delta")) if n in by_name]
         others = [value for name in parts for value in frame[name].to_list() if by_name[name].kind.suffix]
         texts += [text_column(n, by_name[n].kind.name, frame[n].to_list(), others) for n in parts]
-        rest = [n for n in (f"{column.name}_ratio", f"{column.name}_verdict") if n in by_name]
+        if f"{column.name}_ratio" in by_name:
+            bare = column.name.removesuffix(column.kind.suffix)
+            ratios = frame[f"{column.name}_ratio"].to_list()
+            texts.append(TextColumn(f"{bare} change", [_growth(ratio) for ratio in ratios], is_number=True))
+        rest = [n for n in (f"{column.name}_verdict",) if n in by_name]
         texts += text_columns([by_name[name] for name in rest], frame)
     return texts
+
+
+def _growth(ratio: float | None) -> str:
+    """Such as +1.9 %, or ×12.3 where percents are hard to read."""
+    from .text_table import MISSING
+
+    if ratio is None or not math.isfinite(ratio):
+        return MISSING
+    return f"×{ratio:.1f}" if ratio >= MANIFOLD else f"{100 * (ratio - 1):+.1f} %"
 
 
 def _verdict_json(verdict: Verdict) -> dict[str, Any]:

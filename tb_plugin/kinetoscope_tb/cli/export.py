@@ -11,7 +11,7 @@ import click
 
 from ..errors import BadParameter, NotFound
 from .output_file import saved
-from .traces import chosen, opened, where
+from .traces import chosen, communication_option, listed, opened, where
 
 if TYPE_CHECKING:
     from ..export.chrome_json.writer import Source, Window
@@ -30,12 +30,12 @@ def _write(
     end: int | None,
     step: str | None,
     include: tuple[str, ...],
+    communication: tuple[str, ...],
 ) -> None:
-    from ..discovery import list_path
     from ..export.chrome_json.writer import EXTRAS, Source, exported, slices_in
     from ..timeline import timeline
 
-    listing = list_path(path)
+    listing = listed(path, communication)
     first = chosen(listing, {"run": run, "worker": worker, "span": span})
     files = [first, *(listing.same_span_of_others(first) if every else [])]
     with ExitStack() as stack:
@@ -98,6 +98,7 @@ export = click.Command(
             multiple=True,
             help="What to write besides the slices; repeat for several.",
         ),
+        communication_option(),
     ],
     help="""Write a recording's timeline to OUT.json.gz for Perfetto and chrome://tracing, without losing slices.
 

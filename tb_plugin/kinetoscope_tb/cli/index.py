@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import BadParameter, KinetoscopeError, NotFound
-from .traces import counted
+from .traces import communication_option, counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,9 @@ MOST_PRINTED = 20
 @click.option(
     "--beside", "is_sidecar", is_flag=True, help="Also store the summaries next to the recordings, for other machines."
 )
-def index(path: str, run: str | None, engine: str, processes: int | None, is_sidecar: bool) -> None:
+def index(
+    path: str, run: str | None, engine: str, processes: int | None, is_sidecar: bool, communication: Sequence[str]
+) -> None:
     """Summarize every recording of a run, so that the views of its ranks open at once, here and in TensorBoard.
 
     Summaries are stored in the cache (KINETOSCOPE_CACHE names its folder), so a second call continues where the first
@@ -43,7 +45,6 @@ def index(path: str, run: str | None, engine: str, processes: int | None, is_sid
     With --beside the summaries are also written into the folders of the recordings, as kinetoscope.summaries, local or
     remote: others then open the run without reading its recordings, as long as these don't change.
     """
-    from ..discovery import list_path
     from ..engine import executors, load_summaries
     from ..engine.cache import configured
     from ..engine.sidecar_summaries import SidecarWriter
@@ -51,7 +52,7 @@ def index(path: str, run: str | None, engine: str, processes: int | None, is_sid
     cache = configured()
     if cache is None and not is_sidecar:
         raise BadParameter("Summaries are stored in the cache, which is off. Set KINETOSCOPE_CACHE to a folder.")
-    files = _files(list_path(path), run)
+    files = _files(listed(path, communication), run)
     began, broken = time.monotonic(), []
     notes: list[str] = []
     with (
@@ -66,6 +67,9 @@ def index(path: str, run: str | None, engine: str, processes: int | None, is_sid
                 sidecars.add(file, outcome)
         notes += sidecars.write()
     _print_outcome(files, broken, time.monotonic() - began, notes)
+
+
+index.params.append(communication_option())
 
 
 def _files(listing: Listing, run: str | None) -> Sequence[TraceFile]:

@@ -8,7 +8,7 @@ import click
 
 from ..errors import KinetoscopeError, TraceError
 from .output_file import saved
-from .traces import chosen, opened, where
+from .traces import chosen, communication_option, device_option, listed, opened, where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,15 +17,24 @@ if TYPE_CHECKING:
     from ..trace import Trace
 
 
-def _write(path: str, run: str | None, worker: str | None, span: str | None, out: str, every: bool, rows: int) -> None:
-    from ..discovery import list_path
+def _write(
+    path: str,
+    run: str | None,
+    worker: str | None,
+    span: str | None,
+    device: str | None,
+    out: str,
+    every: bool,
+    rows: int,
+    communication: Sequence[str],
+) -> None:
     from ..views import VIEWS
     from ..web.report import report, workers_of
 
-    listing = list_path(path)
+    listing = listed(path, communication)
     first = chosen(listing, {"run": run, "worker": worker, "span": span})
     files = workers_of(listing, first) if every else [first]
-    text = report(_recordings(files, is_alone=not every), len(files), VIEWS, rows)
+    text = report(_recordings(files, device, is_alone=not every), len(files), VIEWS, rows)
     content = text.encode()
     with saved(out) as file:
         file.write(content)
@@ -33,11 +42,13 @@ def _write(path: str, run: str | None, worker: str | None, span: str | None, out
     click.echo(f"{out}: {recordings}, {len(content) / 1e6:,.1f} MB.")
 
 
-def _recordings(files: Sequence[TraceFile], *, is_alone: bool) -> Iterator[tuple[TraceFile, Trace | KinetoscopeError]]:
+def _recordings(
+    files: Sequence[TraceFile], device: str | None, *, is_alone: bool
+) -> Iterator[tuple[TraceFile, Trace | KinetoscopeError]]:
     """Each file with its trace; an unusable one of several is reported and doesn't stop the others."""
     for file in files:
         try:
-            with opened(file) as trace:
+            with opened(file, device) as trace:
                 yield file, trace
         except TraceError as error:
             if is_alone:
@@ -50,6 +61,7 @@ report = click.Command(
     callback=_write,
     params=[
         *where(),
+        device_option(),
         click.Argument(["out"], metavar="OUT.html"),
         click.Option(["--all", "every"], is_flag=True, help="Every worker and span of the run."),
         click.Option(
@@ -59,6 +71,7 @@ report = click.Command(
             show_default=True,
             help="Limit of the rows of a table.",
         ),
+        communication_option(),
     ],
     help="""Write the page of a recording to OUT.html, which opens in a browser without a server or network.
 

@@ -1,9 +1,11 @@
-"""Tables as text: one unit per column, in its header; cells aligned; no rows or columns omitted."""
+"""Tables as text: one unit per column, in its header; cells aligned; all rows and columns except on a terminal."""
 
 from __future__ import annotations
 
 import re
+import shutil
 import sys
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +19,10 @@ if TYPE_CHECKING:
     from ..table import Column
 
 MISSING = "–"
-TERMINAL_ROWS = 50
-TERMINAL_TEXT = 24  # minimum width of text columns, however narrow the terminal is
+TERMINAL_ROWS = 20
+SHORT_TEXT = 24  # characters: longer texts come last, so that the numbers are in sight
+READABLE = 48  # characters of a text that are shown before columns are left out; labels of kernels fit
+LINE = 100  # characters of a line of prose
 
 _PREFIXES = ("", "k", "M", "G", "T", "P")
 _UNITS = {
@@ -67,29 +71,102 @@ def aligned(columns: Sequence[TextColumn]) -> str:
     return "\n".join("  ".join(line).rstrip() for line in zip(*parts, strict=True))
 
 
-def print_table(columns: Sequence[TextColumn]) -> None:
-    """Aligned text; on a terminal the first rows, within its width."""
+def print_rows(
+    columns: Sequence[Column], frame: pl.DataFrame, labels: Mapping[str, str], *, is_limited: bool = False
+) -> None:
+    """The rows of a view: a table, or a paragraph for each row if they have sentences.
+
+    Args:
+        columns: The columns to print.
+        frame: Their values.
+        labels: The labels of kernels by their full names.
+        is_limited: Whether the rows were chosen, so that all of them are printed on a terminal too.
+    """
+    if any(column.kind.name == "prose" for column in columns):
+        click.echo(paragraphs(columns, frame), nl=False)
+    else:
+        print_table(text_columns(columns, frame, labels), is_limited=is_limited)
+
+
+def paragraphs(columns: Sequence[Column], frame: pl.DataFrame) -> str:
+    """The first sentences of each row as a numbered title, the others below it, and the other values in one line."""
+    texts = {
+        column.name: text_column(column.name, column.kind.name, frame[column.name].to_list()) for column in columns
+    }
+    sentences = [texts[column.name].cells for column in columns if column.kind.name == "prose"]
+    values = [texts[column.name] for column in columns if column.kind.name != "prose"]
+    lines = []
+    for row in range(frame.height):
+        first, *rest = [cells[row] for cells in sentences]
+        facts = [f"{column.header} {column.cells[row]}" for column in values if column.cells[row] != MISSING]
+        lines += _wrapped(first, f"{row + 1}. ")
+        for text in (*rest, " · ".join(facts)):
+            lines += _wrapped(text, "   ") if text not in ("", MISSING) else []
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, before: str) -> list[str]:
+    width = min(LINE, shutil.get_terminal_size((LINE, 24)).columns)
+    return textwrap.wrap(
+        text, width, initial_indent=before, subsequent_indent=" " * len(before), break_long_words=False
+    )
+
+
+def print_table(columns: Sequence[TextColumn], *, is_limited: bool = False) -> None:
+    """Aligned text, long texts last; on a terminal the first rows, and the columns that fit.
+
+    Args:
+        columns: The columns.
+        is_limited: Whether the rows were chosen, so that all of them are printed on a terminal too.
+    """
+    columns = sorted(columns, key=_is_long)
     if not sys.stdout.isatty():
         click.echo(aligned(columns))
         return
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    rows = len(columns[0].cells)
+    shown = rows if is_limited else min(rows, TERMINAL_ROWS)
+    first_rows = [TextColumn(c.header, c.cells[:shown], c.is_number) for c in columns]
+    fitting, left_out = _fitting(first_rows, shutil.get_terminal_size().columns)
+    click.echo(aligned(fitting))
+    if left_out:
+        names = ", ".join(column.header for column in left_out)
+        click.echo(f"Columns that don't fit: {names}. --columns chooses; a pipe gets all.", err=True)
+    if shown < rows:
+        click.echo(f"{rows - shown} more rows: --top {rows} prints all, or a pipe (| less -S).", err=True)
 
-    table, rows = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False), len(columns[0].cells)
+
+def _is_long(column: TextColumn) -> bool:
+    return not column.is_number and _width(column) > SHORT_TEXT
+
+
+def _width(column: TextColumn) -> int:
+    return max(map(len, [column.header, *column.cells]))
+
+
+def _fitting(columns: Sequence[TextColumn], width: int) -> tuple[list[TextColumn], list[TextColumn]]:
+    """(the columns that fit side by side, those that don't): the first long text comes first, then all in order."""
+    main = next((column for column in columns if _is_long(column)), None)
+    room = width - (min(_width(main), READABLE) if main else 0)
+    chosen, left_out = [], []
     for column in columns:
-        header = Text(column.header.replace("_", " "))  # so that it can wrap
-        widest = max(map(len, column.cells[:TERMINAL_ROWS]), default=0)
-        if column.is_number:
-            table.add_column(header, justify="right", min_width=widest)
+        needs = min(_width(column), READABLE) + 2
+        if column is main:
+            chosen.append(column)
+        elif needs <= room:
+            chosen.append(column)
+            room -= needs
         else:
-            table.add_column(header, no_wrap=True, overflow="ellipsis", min_width=min(widest, TERMINAL_TEXT))
-    for row in range(min(rows, TERMINAL_ROWS)):
-        table.add_row(*(Text(column.cells[row]) for column in columns))
-    Console().print(table)
-    if rows > TERMINAL_ROWS:
-        click.echo(f"{rows - TERMINAL_ROWS} more rows; a pipe (| less -S) or --format csv gets them all.", err=True)
+            left_out.append(column)
+    room += min(_width(main), READABLE) if main else 0
+    return [_cut(column, max(READABLE, room) if column is main else READABLE) for column in chosen], left_out
+
+
+def _cut(column: TextColumn, width: int) -> TextColumn:
+    if column.is_number:
+        return column
+    cells = [cell if len(cell) <= width else f"{cell[: width - 1]}…" for cell in column.cells]
+    return TextColumn(column.header, cells)
 
 
 def text_column(name: str, kind: str, values: list[Any], others: Sequence[Any] = ()) -> TextColumn:

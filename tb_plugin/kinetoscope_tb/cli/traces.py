@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import BadParameter
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -25,6 +27,38 @@ def where() -> list[click.Parameter]:
         click.Option(["--worker"], help="Which worker (rank) of the run; by default the first."),
         click.Option(["--span"], help="Which recording of the worker; by default the first."),
     ]
+
+
+def communication_option() -> click.Option:
+    """The option with users' own patterns of communication."""
+    return click.Option(
+        ["--communication-pattern", "communication"],
+        metavar="REGEX",
+        multiple=True,
+        help="Count kernels with such names as communication; with `range:` in front, operators and annotations, and "
+        "the kernels that they launch. Repeatable.",
+    )
+
+
+def listed(path: str, communication: Sequence[str] = ()) -> Listing:
+    """List a path with users' patterns of communication; what is wrong in a file of patterns is reported.
+
+    Raises:
+        BadParameter: A pattern of the command can't be used.
+        LogdirError: There is no such path, or it holds no trace.
+    """
+    from ..discovery import list_path
+    from ..names.communication_patterns import FILE_NAME, parse_patterns
+    from .text_table import visible
+
+    patterns, bad = parse_patterns(communication)
+    if bad:
+        raise BadParameter(f"--communication-pattern number {bad[0].line}: {bad[0].reason}")
+    listing = list_path(path, patterns)
+    for problem in listing.problems:
+        if FILE_NAME in problem.path.rpartition("/")[2]:
+            click.echo(visible(f"{problem.path}: {problem.reason}"), err=True)
+    return listing
 
 
 LEVELS = ("run", "worker", "span")
@@ -61,16 +95,45 @@ def _with_labels(level: str, names: Sequence[str]) -> list[str]:
     return [visible(name if labels.get(name, name) == name else f"{name} ({labels[name]})") for name in names]
 
 
+def device_option() -> click.Option:
+    """The option that names the devices of a trace which doesn't."""
+    return click.Option(
+        ["--device"],
+        metavar="NAME",
+        help="The device that recorded the trace, if the trace doesn't name it: as its driver calls it, such as "
+        "'NVIDIA H100 80GB HBM3' or 'AMD Instinct MI300X'.",
+    )
+
+
+def _with_devices(trace: Trace, name: str | None) -> Trace:
+    """The trace with its devices called by this name.
+
+    Raises:
+        BadParameter: No device with known limits has it.
+    """
+    if name is None:
+        return trace
+    from ..measures.recording.device_properties import name_devices
+    from ..names.device_peaks import device_peaks
+
+    if device_peaks(name) is None:
+        raise BadParameter(
+            f"The limits of a device called {name!r} aren't known. Pass the name that its driver reports, such as "
+            "'NVIDIA H100 80GB HBM3' or 'AMD Instinct MI300X'."
+        )
+    return name_devices(trace, name)
+
+
 @contextmanager
-def opened(file: TraceFile) -> Iterator[Trace]:
-    """The trace in a file; it is written to the cache after the answer is printed."""
+def opened(file: TraceFile, device: str | None = None) -> Iterator[Trace]:
+    """The trace in a file, its devices called `device` if given; it is cached after the answer is printed."""
     from ..engine import open_or_read, write_to_cache
     from ..engine.cache import configured
 
     folder = configured()
     with _progress_bar(file) as note:
         trace, is_new = open_or_read(file, folder, note)
-    yield trace
+    yield _with_devices(trace, device)
     if is_new and folder is not None:
         sys.stdout.flush()
         write_to_cache(trace, file, folder)

@@ -9,7 +9,7 @@ from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.nesting import nearest
 from ..measures.time.idle import QUEUED_NS
 from ..names.calls import synchronizes
-from ..names.kernels import is_communication_range, is_data_loading
+from ..names.kernels import is_data_loading
 from ..trace import Trace
 from .edges import IN_CALLS, Kind
 from .graph import Graph
@@ -44,12 +44,8 @@ def range_classes(trace: Trace) -> Codes:
     host, calls = trace.host_events, trace.launches
     parent = host["parent"].to_numpy()
 
-    def within(names: object) -> NDArray[np.bool_]:
-        is_match = map_categories(host["name"], names).astype(bool)  # type: ignore[arg-type]
-        inside: NDArray[np.bool_] = nearest(is_match, parent) >= 0
-        return inside
-
-    loads, communicates = within(is_data_loading), within(is_communication_range)
+    loads = nearest(map_categories(host["name"], is_data_loading).astype(bool), parent) >= 0
+    communicates = nearest(host["is_communication"].to_numpy(), parent) >= 0
     is_op = (host["kind"] == "operator").to_numpy()
     in_op = nearest(is_op, parent) >= 0
     ranges = np.select([loads, communicates, in_op], [LOADING, HOST_COMMUNICATION, OPERATOR], default=BETWEEN)
@@ -68,7 +64,10 @@ def row_classes(trace: Trace) -> Codes:
 
 
 def own_classes(trace: Trace, graph: Graph) -> Codes:
-    """The class of each node's own delay; for a boundary, of what its thread did before it."""
+    """The class of each node's own delay; for a boundary, of what its thread did before it.
+
+    A row that waits while the previous one on its stream runs waits for that one's work.
+    """
     nodes = graph.nodes
     classes = np.full(nodes.time.size, BETWEEN, np.int8)
     inner, _ = inner_before(graph)
@@ -81,7 +80,9 @@ def own_classes(trace: Trace, graph: Graph) -> Codes:
     classes[nodes.starts] = np.select(
         [in_call, is_long, kind == Kind.LAUNCH], [CALL, UNEXPLAINED, LAUNCH], default=BETWEEN_ROWS
     )
-    classes[nodes.ends] = row_classes(trace)
+    classes[nodes.ends] = of_rows = row_classes(trace)
+    held = np.flatnonzero(graph.holding_row >= 0)
+    classes[nodes.starts.start + held] = of_rows[graph.holding_row[held]]
     return classes
 
 

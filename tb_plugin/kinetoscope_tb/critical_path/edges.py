@@ -28,7 +28,8 @@ class Kind(IntEnum):
     JOIN = 10  # a thread resumes when another one has finished
     COPY_CALL = 11  # a copy began before its launching call returned, and the call may have waited for the stream too
     STEP = 12  # a step ends with the last of its parts, and begins no earlier than the previous one ended
-    GRAPH = 13  # a node of a graph waits for another one: a recorded dependency
+    OVERLAP = 13  # a row begins and ends after the previous one on its stream, and runs beside it in between
+    GRAPH = 14  # a node of a graph waits for another one: a recorded dependency
 
 
 IN_CALLS = (Kind.CALL, Kind.COPY_CALL)
@@ -52,6 +53,7 @@ REASONS = {
     Kind.FORK: "another thread started it",
     Kind.JOIN: "another thread had finished",
     Kind.STEP: "the step ends",
+    Kind.OVERLAP: "during the previous row on its stream",
     Kind.GRAPH: "its graph makes it wait",
 }
 """Why something could not happen earlier, in words."""

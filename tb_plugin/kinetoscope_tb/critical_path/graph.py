@@ -10,7 +10,8 @@ follow from them. A node without predecessors stays at its recorded time.
 
 A row on an empty stream begins LAUNCH's lag after its launch, a queued row begins STREAM's lag after the previous row;
 both lags are the medians of this trace, at most QUEUED_NS. The rest of a row's delay is its own. A row that began
-before its launching call returned (CALL) could not begin earlier: all of its delay is lag.
+before its launching call returned (CALL) could not begin earlier: all of its delay is lag. A row that begins while the
+previous one on its stream runs (OVERLAP) waited for that row's work; if it was ready before, all of its delay is lag.
 """
 
 from __future__ import annotations
@@ -28,9 +29,16 @@ from ..measures.time.step_subset import has_steps
 from ..trace import Trace
 from ..trace.graph_edges import graph_edges
 from .boundaries import HostBoundaries
-from .edges import Edges, Kind
+from .edges import IN_CALLS, Edges, Kind
 from .nodes import Nodes
-from .stream_edges import coincidence_edges, event_edges, launch_boundaries, stream_order, wait_call_edges
+from .stream_edges import (
+    coincidence_edges,
+    event_edges,
+    launch_boundaries,
+    overlapped_rows,
+    stream_order,
+    wait_call_edges,
+)
 from .streams import Streams
 from .sync_edges import sync_edges
 from .thread_edges import busy_ranges, fork_edges, join_edges, main_thread
@@ -68,14 +76,32 @@ class Graph:
         """Build the graph of a trace."""
         nodes, streams = Nodes.of(trace), Streams.of_trace(trace)
         edges = _edges(trace, nodes, streams)
-        late = coincidence_edges(trace, streams, _arrivals(edges, nodes.time)[nodes.starts])
-        is_inferred = ~np.isin(late[0], graph_edges(trace).between_rows()[0])  # recorded dependencies are complete
-        late = late[0][is_inferred], late[1][is_inferred]
+        is_held = overlapped_rows(streams, nodes.rows) >= 0
+        is_held[graph_edges(trace).between_rows()[0]] = True  # recorded dependencies are complete
+        since = np.where(is_held, nodes.time[nodes.starts], _arrivals(edges, nodes.time)[nodes.starts])
+        late = coincidence_edges(trace, streams, since)
         edges = Edges.joined([edges, nodes.possible(nodes.between_rows(late, Kind.COINCIDENCE))])
         edges = edges.select(np.argsort(edges.successor, kind="stable"))
         first = np.searchsorted(edges.successor, np.arange(nodes.time.size + 1))
         own = nodes.time - _arrivals(edges, nodes.time)
         return cls(nodes, own, first, edges.predecessor, edges.lag, edges.kind)
+
+    @cached_property
+    def holding_row(self) -> Ints:
+        """For each row the previous one on its stream, if it began while that one ran and waited for it; else NONE."""
+        nodes = self.nodes
+        holding = np.full(nodes.rows, NONE, np.int64)
+        first, last = self.first[nodes.starts.start], self.first[nodes.starts.stop]
+        overlaps = first + np.flatnonzero(self.kind[first:last] == Kind.OVERLAP)
+        row = np.searchsorted(self.first, overlaps, "right") - 1 - nodes.starts.start
+        before = self.predecessor[overlaps]
+        begun = nodes.time[nodes.starts][row]
+        edge = self.driving_edge[nodes.starts][row]
+        since, kind = nodes.time[self.predecessor[edge]], self.kind[edge]
+        waits = np.isin(kind, (Kind.STREAM, Kind.OVERLAP)) | ((begun - since > QUEUED_NS) & ~np.isin(kind, IN_CALLS))
+        waits &= nodes.time[before] <= since
+        holding[row[waits]] = before[waits] - nodes.starts.start
+        return holding
 
     @cached_property
     def driving_edge(self) -> Ints:
@@ -100,12 +126,16 @@ def _edges(trace: Trace, nodes: Nodes, streams: Streams) -> Edges:
     row = np.arange(nodes.rows)
     start, end = row + nodes.starts.start, row + nodes.ends.start
     launched, kinds = launch_boundaries(trace, boundaries)
+    held_by = overlapped_rows(streams, nodes.rows)
+    is_held = np.flatnonzero(held_by >= 0)
     is_busy = busy_ranges(trace)
     parts = [
         Edges.of(start, end, Kind.SEQUENCE),
         _chains(boundaries),
         Edges.of(launched, start, kinds),
         nodes.between_rows((row.astype(np.int32), stream_order(streams, nodes.rows)), Kind.STREAM),
+        Edges.of(start[held_by[is_held]], start[is_held], Kind.OVERLAP),
+        Edges.of(end[held_by[is_held]], end[is_held], Kind.OVERLAP),
         nodes.between_rows(event_edges(trace, streams), Kind.EVENT),
         nodes.between_rows(wait_call_edges(trace, streams), Kind.WAIT_CALL),
         nodes.between_rows(graph_edges(trace).between_rows(), Kind.GRAPH),
@@ -116,7 +146,7 @@ def _edges(trace: Trace, nodes: Nodes, streams: Streams) -> Edges:
     for waits in sync_edges(trace, streams):
         predecessor = np.where(waits.at_start, start[waits.row], end[waits.row])
         parts.append(Edges.of(predecessor, boundaries.end[waits.call + trace.host_events.height], waits.kind))
-    return _with_lags(nodes.possible(Edges.joined(parts)), nodes.time)
+    return _with_lags(nodes.possible(Edges.joined(parts)), nodes.time, nodes.starts)
 
 
 def _of_steps(trace: Trace, nodes: Nodes) -> list[Edges]:
@@ -145,7 +175,7 @@ def _chains(boundaries: HostBoundaries) -> Edges:
     return Edges.of(predecessor, predecessor + 1, Kind.SEQUENCE)
 
 
-def _with_lags(edges: Edges, time: Ints) -> Edges:
+def _with_lags(edges: Edges, time: Ints, starts: slice) -> Edges:
     """The edges with the lags of launches and of streams, none longer than recorded."""
     took = time[edges.successor] - time[edges.predecessor]
     lag = np.where(edges.kind == Kind.CALL, took, 0)
@@ -155,13 +185,32 @@ def _with_lags(edges: Edges, time: Ints) -> Edges:
         reached[kinds] = np.full(time.size, _NEVER)
         np.maximum.at(reached[kinds], edges.successor[these], time[edges.predecessor[these]])
     waits = np.zeros(time.size, bool)
-    waits[edges.successor[np.isin(edges.kind, (Kind.EVENT, Kind.WAIT_CALL, Kind.GRAPH))]] = True
+    waits[edges.successor[np.isin(edges.kind, (Kind.EVENT, Kind.WAIT_CALL, Kind.OVERLAP, Kind.GRAPH))]] = True
     for kind, others, margin in _TYPICAL:
         these = edges.kind == kind
         alone = these & (reached[others][edges.successor] + margin <= time[edges.predecessor]) & ~waits[edges.successor]
         typical = min(int(np.median(took[alone])), QUEUED_NS) if alone.any() else 0
         lag[these] = np.minimum(took[these], typical)
-    return Edges(edges.predecessor, edges.successor, lag, edges.kind)
+    held = _held_lags(edges, time, lag, starts)
+    return Edges(edges.predecessor, edges.successor, held, edges.kind)
+
+
+def _held_lags(edges: Edges, time: Ints, lag: Ints, starts: slice) -> Ints:
+    """The lags, with those of rows that begin while the previous one on their stream runs.
+
+    If nothing else was over just before, such a row began when the previous one let it, a while after that one's start.
+    """
+    overlaps = edges.kind == Kind.OVERLAP
+    overlaps &= (edges.successor >= starts.start) & (edges.successor < starts.stop)
+    is_held = np.zeros(time.size, bool)
+    is_held[edges.successor[overlaps]] = True
+    others = ~np.isin(edges.kind, (Kind.STREAM, Kind.OVERLAP))
+    reached = np.full(time.size, _NEVER)
+    np.maximum.at(reached, edges.successor[others], time[edges.predecessor[others]])
+    took = time[edges.successor] - time[edges.predecessor]
+    was_ready = reached[edges.successor] + QUEUED_NS <= time[edges.successor]
+    lag = np.where(overlaps & was_ready, took, lag)
+    return np.where((edges.kind == Kind.STREAM) & is_held[edges.successor], 0, lag)
 
 
 def _arrivals(edges: Edges, time: Ints) -> Ints:

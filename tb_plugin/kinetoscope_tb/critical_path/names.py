@@ -45,12 +45,13 @@ class Places:
         inner = np.full(nodes.time.size, NONE, np.int32)
         inner[: nodes.boundaries.time.size], _ = inner_before(graph)
         row = np.full(nodes.time.size, NONE, np.int32)
-        row[nodes.starts] = row[nodes.ends] = np.arange(nodes.rows)
+        row[nodes.ends] = np.arange(nodes.rows)
+        row[nodes.starts] = np.where(graph.holding_row >= 0, graph.holding_row, np.arange(nodes.rows))
         call = np.where(inner >= hosts, inner - hosts, NONE).astype(np.int32)
         edge = graph.driving_edge
         in_call = np.flatnonzero(edge >= 0)
         in_call = in_call[np.isin(graph.kind[edge[in_call]], IN_CALLS)]
-        call[in_call] = trace.device_events["launch"].to_numpy()[row[in_call]]
+        call[in_call] = trace.device_events["launch"].to_numpy()[in_call - nodes.starts.start]
         row[in_call] = NONE
         event = np.where(call >= 0, gather(trace.launches["host"].to_numpy(), call), inner)
         return cls(event.astype(np.int32), call, row)

@@ -80,6 +80,7 @@ def _whereabouts(trace: Trace, graph: Graph, node: Ints, kind: NDArray[np.int8])
     inner = gather(inners, point)
     row = np.where(node >= ends.start, node - ends.start, node - starts.start)
     row = np.where((node >= starts.start) & (node < ends.stop), row, NONE)
+    holding = gather(graph.holding_row, np.where(node < ends.start, row, NONE))
     is_call = np.isin(kind, IN_CALLS)
     is_launch = (row >= 0) & ((kind == Kind.LAUNCH) | is_call)
     called = np.where(is_launch, gather(trace.device_events["launch"].to_numpy(), row), NONE)
@@ -89,7 +90,7 @@ def _whereabouts(trace: Trace, graph: Graph, node: Ints, kind: NDArray[np.int8])
     return {
         "host_event": np.where((inner >= 0) & (inner < hosts), inner, around).astype(np.int32),
         "launch": launch.astype(np.int32),
-        "device_event": np.where(is_call, NONE, row).astype(np.int32),
+        "device_event": np.where(is_call, NONE, np.where(holding >= 0, holding, row)).astype(np.int32),
         "thread": np.where(is_call, gather(trace.launches["thread"].to_numpy(), launch), thread).astype(np.int32),
     }
 

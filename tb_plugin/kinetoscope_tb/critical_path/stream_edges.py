@@ -63,6 +63,19 @@ def stream_order(streams: Streams, count: int) -> Rows:
     return previous
 
 
+def overlapped_rows(streams: Streams, count: int) -> Rows:
+    """For each row the previous one on its stream, if that one still runs when it begins, or NONE.
+
+    A kernel with programmatic dependent launch begins when the previous one lets it (`griddepcontrol.launch_dependents`
+    in PTX), and waits inside itself until that one is over (`griddepcontrol.wait`).
+    """
+    previous = np.full(count, NONE, np.int32)
+    for stream in streams.streams:
+        is_running = stream.end[:-1] > stream.start[1:]
+        previous[stream.rows[1:]] = np.where(is_running, stream.rows[:-1], NONE)
+    return previous
+
+
 def event_edges(trace: Trace, streams: Streams) -> EdgePairs:
     """Rows that wait for an event, if the trace has the call that recorded it, and its stream.
 

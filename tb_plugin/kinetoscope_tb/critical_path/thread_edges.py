@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, map_categories
 from ..arrays.jit import Array, compiled
 from ..arrays.nesting import nearest
-from ..names.kernels import is_communication_range, is_data_loading, step_number
+from ..names.kernels import is_data_loading, step_number
 from ..trace import Trace
 from .boundaries import HostBoundaries
 
@@ -52,7 +52,7 @@ def busy_ranges(trace: Trace) -> Bools:
     """For each range, whether a thread is busy, not quiet, while it is the innermost range."""
     host = trace.host_events
     works = (host["kind"] == "operator").to_numpy() | map_categories(host["name"], is_data_loading).astype(bool)
-    works |= map_categories(host["name"], is_communication_range).astype(bool)
+    works |= host["is_communication"].to_numpy()
     within = nearest(works, host["parent"].to_numpy()) >= 0
     return np.concatenate([within, np.ones(trace.launches.height, bool)])
 
@@ -83,7 +83,7 @@ def fork_edges(trace: Trace, boundaries: HostBoundaries, is_busy: Bools) -> tupl
 def _communications_begun(trace: Trace, boundaries: HostBoundaries, begins: NDArray[np.int64]) -> Rows:
     """For each boundary that begins a communication, the last boundary of the thread that began one last, or NONE."""
     host = trace.host_events
-    communicates = map_categories(host["name"], is_communication_range).astype(bool)
+    communicates = host["is_communication"].to_numpy()
     started = np.flatnonzero(communicates)
     at = host["start_ns"].to_numpy()[started]
     order = np.argsort(at, kind="stable")
@@ -103,7 +103,7 @@ def join_edges(trace: Trace, boundaries: HostBoundaries, is_busy: Bools) -> tupl
     resumes = np.flatnonzero(~is_work[:-1] & (boundaries.thread[:-1] == boundaries.thread[1:])) + 1
     is_backward = autograd_threads(trace)[boundaries.thread]
     over = _ends_of_work(boundaries, is_work)
-    communicates = map_categories(host["name"], is_communication_range).astype(bool)
+    communicates = host["is_communication"].to_numpy()
     over = np.union1d(over[is_backward[over]], boundaries.end[np.flatnonzero(communicates)])
     over = over[np.argsort(boundaries.time[over], kind="stable")]
     ends = _last_end_before(boundaries.time, boundaries.thread, resumes, over, is_backward, main_thread(trace), WAKE_NS)

@@ -27,7 +27,7 @@ LAGS = {
     Kind.COPY_CALL: CALL,
     Kind.STREAM: BETWEEN_ROWS,
 }
-"""The class that the lag of a wait belongs to."""
+"""The class that the lag of a wait belongs to; that of an OVERLAP belongs to the work of the row before."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ class WhatIf:
         part_of_kind = np.array([LAGS.get(kind, NONE) for kind in Kind], np.int8)
         successor = np.repeat(np.arange(graph.nodes.time.size), np.diff(graph.first))
         own = own_classes(trace, graph) if parts is None else parts
-        return cls(graph, start, end - start, own, part_of_kind[graph.kind], successor)
+        of_lag = np.where(graph.kind == Kind.OVERLAP, own[successor], part_of_kind[graph.kind])
+        return cls(graph, start, end - start, own, of_lag, successor)
 
     def delays(self) -> Ints:
         """Each node's own delay plus the lag of its driving edge, as on a path."""

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 
 from ..arrays.gather import map_categories
-from ..names.kernels import is_communication_range
 from ..trace import Diagnostic, Trace
 
 _CALL = "record_param_comms"
@@ -47,7 +46,7 @@ def _rank(trace: Trace) -> Iterator[Diagnostic]:
     """Missing or contradictory ranks."""
     rank, world = trace.meta.rank, trace.meta.world_size
     communication = int(trace.device_events["is_communication"].sum())
-    communication += int(map_categories(trace.host_events["name"], is_communication_range).sum())
+    communication += int(trace.host_events["is_communication"].sum())
     if rank is None and (communication or (world or 1) > 1):
         yield Diagnostic(
             "rank_unknown",

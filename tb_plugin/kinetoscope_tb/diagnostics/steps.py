@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..measures.recording.server import how_to_record, inference_server
 from ..trace import Diagnostic, Trace
 
 
@@ -13,10 +14,12 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     """Problems of the steps."""
     steps = trace.steps
     if steps["name"][0] == "all":
+        server = inference_server(trace)
+        how = how_to_record(server) if server else "Call profiler.step() after each batch."
         yield Diagnostic(
             "no_steps",
             1,
-            "No steps were marked, so the whole recording counts as one. Call profiler.step() after each batch.",
+            f"No steps were marked, so the whole recording counts as one. {how}",
             level="note",
         )
         return

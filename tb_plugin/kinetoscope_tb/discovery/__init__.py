@@ -7,6 +7,7 @@ logdirs            TensorBoard's flags → logdirs
 scanner            logdirs → listing
 filename_patterns  worker and span from a file's name, for each known writer
 header_probe       rank and host from a file's first bytes
+pattern_files      users' communication patterns
 manifest_notes     notes from run.json: which ranks are missing, and why
 listing            files by run, worker and span, with the names on the page
 jobs               jobs that record into the logdirs, and requests to them

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import NotFound
+from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..names.natural_sort import Key, natural_key
 from .filename_patterns import NO_SPAN, is_time
 
@@ -37,6 +38,7 @@ class TraceFile:
         bytes: Its size; 0 if the storage doesn't report it.
         stamp: Changes whenever the file does.
         notes: Notes of the recorder about the run that concern the span. They aren't a part of the file.
+        patterns: Users' patterns of names that are communication.
     """
 
     run: str
@@ -47,6 +49,12 @@ class TraceFile:
     bytes: int
     stamp: Any
     notes: tuple[Note, ...] = field(default=(), compare=False)
+    patterns: CommunicationPatterns = NO_PATTERNS
+
+    @property
+    def version(self) -> Any:
+        """Changes whenever answers about the file may: with the file, and with users' patterns."""
+        return (self.stamp, self.patterns.digest) if self.patterns else self.stamp
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,17 @@ from kinetoscope.output.manifest import NAME
 
 from ..errors import LogdirError
 from ..filesystem import Entry, Folder, entry_at, folders, is_url, last_part
+from ..names.communication_patterns import FILE_NAME, NO_PATTERNS, CommunicationPatterns
 from ..names.natural_sort import natural_key
 from .filename_patterns import NO_SPAN, Named, finished, is_candidate, named, run_and_name
 from .header_probe import UNKNOWN, Head, Heads
 from .listing import Listing, Problem, TraceFile, ordered
 from .logdirs import Logdir, absolute
 from .manifest_notes import Manifest, Manifests, Note
+from .pattern_files import patterns_in, user_patterns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _WAIT_OR_DELETE = "it is being written, or its process ended too early. Delete it if nothing writes it."
 _UNFINISHED = f"This recording isn't complete: {_WAIT_OR_DELETE}"
@@ -33,38 +35,49 @@ _MOST_NOTES = 3  # notes of a run without traces
 _NOT_UTF8 = "This name isn't UTF-8, so no address can hold it. Rename it."
 
 
-def list_traces(logdirs: Sequence[Logdir], heads: Heads | None = None, manifests: Manifests | None = None) -> Listing:
+def list_traces(
+    logdirs: Sequence[Logdir],
+    heads: Heads | None = None,
+    manifests: Manifests | None = None,
+    patterns: CommunicationPatterns = NO_PATTERNS,
+) -> Listing:
     """List all logdirs; what can't be listed becomes a problem.
 
     Args:
+        logdirs: The folders, or files.
         heads: Cached heads of files from earlier listings.
         manifests: Cached manifests from earlier listings.
+        patterns: Communication patterns in addition to those in the logdirs and in the user's configuration.
     """
     heads = heads or Heads()
     heads.begin()
-    collector = _Collector(heads, manifests or Manifests())
+    collector = _Collector(heads, manifests or Manifests(), patterns)
     for logdir in logdirs:
         file = entry_at(logdir.path) if _may_be_file(logdir.path) else None
         if file is not None:
             collector.add_file(logdir, file)
             continue
-        for folder in folders(logdir.path, is_candidate):
+        for folder in folders(logdir.path, _is_listed):
             collector.add_folder(logdir, folder)
     return collector.listing()
 
 
-def list_path(path: str) -> Listing:
-    """List one path that the user gave: a trace file of any name, or a logdir.
+def list_path(path: str, patterns: CommunicationPatterns = NO_PATTERNS) -> Listing:
+    """List one path that the user gave: a trace file of any name, or a logdir; with further communication patterns.
 
     Raises:
         LogdirError: There is no such path, or it holds no trace.
     """
-    listing = list_traces([Logdir(absolute(path))], Heads(most_remote=256))
+    listing = list_traces([Logdir(absolute(path))], Heads(most_remote=256), patterns=patterns)
     if not listing.files:
         reasons = [f"{p.path}: {p.reason}" for p in listing.problems[:3]]
         advice = "A trace's name ends in .pt.trace.json or .pt.trace.json.gz; other JSON files must be given by path."
         raise LogdirError("\n".join([f"There is no trace in {path}.", *(reasons or [advice])]))
     return listing
+
+
+def _is_listed(name: str) -> bool:
+    return is_candidate(name) or name == FILE_NAME
 
 
 @dataclass(frozen=True)
@@ -76,13 +89,15 @@ class _Candidate:
     head: Head
     entry: Entry
     shown: str
+    logdir: Logdir
 
 
 class _Collector:
     """Collects traces and problems."""
 
-    def __init__(self, heads: Heads, manifests: Manifests) -> None:
+    def __init__(self, heads: Heads, manifests: Manifests, patterns: CommunicationPatterns) -> None:
         self._heads, self._manifests = heads, manifests
+        self._requested_patterns, self._patterns_of = patterns, dict[Logdir, CommunicationPatterns]()
         self._manifests_of_runs: dict[str, tuple[str, Entry, Manifest]] = {}
         self._paths: set[str] = set()
         self._candidates: list[_Candidate] = []
@@ -91,7 +106,15 @@ class _Collector:
     def add_file(self, logdir: Logdir, entry: Entry) -> None:
         """Add a file that the user gave: it is a trace whatever its name."""
         run = logdir.name or last_part(logdir.path.rpartition("/")[0] if is_url(logdir.path) else _parent(logdir.path))
-        self._candidates.append(_Candidate(run, named(entry.name), UNKNOWN, entry, entry.name))
+        self._candidates.append(_Candidate(run, named(entry.name), UNKNOWN, entry, entry.name, logdir))
+        if not is_url(logdir.path):
+            patterns = entry_at(f"{_parent(logdir.path)}/{FILE_NAME}")
+            if patterns is not None:
+                self._add_patterns(logdir, patterns, FILE_NAME)
+
+    def _add_patterns(self, logdir: Logdir, entry: Entry, shown: str) -> None:
+        self._patterns_of[logdir], problems = patterns_in(entry, _printable(shown))
+        self._problems += problems
 
     def add_folder(self, logdir: Logdir, folder: Folder) -> None:
         """Add the traces in a folder."""
@@ -100,6 +123,10 @@ class _Collector:
             reason = f"This folder can't be listed: {folder.problem}."
             self._problems.append(Problem(_printable(where or logdir.path), reason))
         for entry in folder.entries:
+            if entry.name == FILE_NAME:
+                if not folder.name:
+                    self._add_patterns(logdir, entry, f"{where}/{entry.name}".lstrip("/"))
+                continue
             self._paths.add(entry.path)
             manifest = self._manifests.manifest(entry) if entry.name == NAME else None
             if manifest is not None:
@@ -120,7 +147,7 @@ class _Collector:
         elif name.is_certain or head.is_trace or (head.is_trace is None and name.looks_right):
             run, name = run_and_name(folder, name)
             run = "/".join(filter(None, [logdir.name, run])) or last_part(logdir.path)
-            self._candidates.append(_Candidate(run, name, head, entry, shown))
+            self._candidates.append(_Candidate(run, name, head, entry, shown, logdir))
 
     def _head(self, entry: Entry, name: Named) -> Head:
         """The head of a file, if reading it is worth it."""
@@ -129,7 +156,13 @@ class _Collector:
 
     def listing(self) -> Listing:
         """The collected traces and problems."""
-        files = _distinct(_by_process(self._candidates))
+        by_user, problems = user_patterns()
+        self._problems += problems
+        patterns = {
+            logdir: self._requested_patterns + self._patterns_of.get(logdir, NO_PATTERNS) + by_user
+            for logdir in {candidate.logdir for candidate in self._candidates}
+        }
+        files = _distinct(_by_process(self._candidates), patterns)
         runs = {file.run for file in files}
         noted = {}
         for run, (where, entry, manifest) in self._manifests_of_runs.items():
@@ -204,7 +237,7 @@ def _parted(group: list[_Candidate]) -> list[_Candidate]:
     return parted
 
 
-def _distinct(candidates: Iterable[_Candidate]) -> list[TraceFile]:
+def _distinct(candidates: Iterable[_Candidate], patterns: Mapping[Logdir, CommunicationPatterns]) -> list[TraceFile]:
     """The files; if several have the same names, all but the first get their path as part of the span's name."""
     files: dict[tuple[str, str, str], TraceFile] = {}
     for c in sorted(candidates, key=lambda candidate: natural_key(candidate.shown)):
@@ -213,6 +246,15 @@ def _distinct(candidates: Iterable[_Candidate]) -> list[TraceFile]:
         more = (f"{label} ({c.shown}, {number})" for number in count(2))
         spans = chain((label, f"{label} ({c.shown})"), more)
         span = next(span for span in spans if (c.run, c.name.worker, span) not in files)
-        file = TraceFile(c.run, c.name.worker, span, c.entry.path, c.shown, c.entry.bytes or 0, c.entry.stamp)
+        file = TraceFile(
+            c.run,
+            c.name.worker,
+            span,
+            c.entry.path,
+            c.shown,
+            c.entry.bytes or 0,
+            c.entry.stamp,
+            patterns=patterns[c.logdir],
+        )
         files[file.run, file.worker, file.span] = file
     return list(files.values())

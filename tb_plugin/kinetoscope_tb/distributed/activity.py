@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from ..arrays.gather import map_categories
 from ..arrays.intervals import Intervals
 from ..measures.time.breakdown import intervals_of
-from ..names.kernels import is_communication_range
 from ..trace import Trace
 
 
@@ -18,7 +16,7 @@ def computing(trace: Trace) -> Intervals:
     if device.height:
         return intervals_of(device, (device["kind"] == "kernel").to_numpy() & ~device["is_communication"].to_numpy())
     is_op = (host["kind"] == "operator").to_numpy()
-    return intervals_of(host, is_op & ~map_categories(host["name"], is_communication_range).astype(bool))
+    return intervals_of(host, is_op & ~host["is_communication"].to_numpy())
 
 
 def transferring(trace: Trace) -> Intervals:
@@ -26,4 +24,4 @@ def transferring(trace: Trace) -> Intervals:
     device, host = trace.device_events, trace.host_events
     if device.height:
         return intervals_of(device, device["is_communication"].to_numpy())
-    return intervals_of(host, map_categories(host["name"], is_communication_range).astype(bool))
+    return intervals_of(host, host["is_communication"].to_numpy())

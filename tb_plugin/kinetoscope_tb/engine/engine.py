@@ -248,7 +248,7 @@ class Engine:
         self._traces.entry(base)  # starts both reads before waiting for the first
         self._traces.entry(new)
         old_trace, new_trace = ask_all(lambda: self.trace(base), lambda: self.trace(new))
-        key = ("compare", view.id, tuple(sorted(arguments.items())), tuple(columns), base.path, base.stamp)
+        key = ("compare", view.id, tuple(sorted(arguments.items())), tuple(columns), base.path, base.version)
         question = (view, old_trace, new_trace, arguments, columns)
         result: Future[Comparison | Missing] = self._traces.result(new, key, compute_comparison, *question)
         return result_within(result, self._patience_s, "comparing")

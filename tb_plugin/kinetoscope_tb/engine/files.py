@@ -54,8 +54,12 @@ def open_or_read(
     Raises:
         TraceError: The file can't be used.
     """
-    trace = None if cache is None else cache.open(file.path, file.stamp)
-    return (read(file.path, progress), True) if trace is None else (trace, False)
+    from ..trace.communication import with_patterns
+
+    trace = None if cache is None else cache.open(file.path, file.version)
+    if trace is not None:
+        return trace, False
+    return with_patterns(read(file.path, progress), file.patterns), True
 
 
 def write_to_cache(trace: Trace, file: TraceFile, cache: Cache, timeline: Timeline | None = None) -> None:
@@ -66,16 +70,16 @@ def write_to_cache(trace: Trace, file: TraceFile, cache: Cache, timeline: Timeli
         entry = entry_at(file.path)
         if entry is not None and entry.stamp == file.stamp and entry.stamp[-1]:  # not every server reports it
             if timeline is None:
-                cache.write(trace, file.path, file.stamp)
+                cache.write(trace, file.path, file.version)
             else:
-                cache.write_timeline(timeline, file.path, file.stamp)
+                cache.write_timeline(timeline, file.path, file.version)
 
 
 def open_or_arrange(file: TraceFile, trace: Trace, cache: Cache | None) -> tuple[Timeline, bool]:
     """The timeline of a file's trace, and whether it was computed, not opened from the cache."""
     from ..timeline import timeline
 
-    stored = None if cache is None else cache.open_timeline(file.path, file.stamp, trace)
+    stored = None if cache is None else cache.open_timeline(file.path, file.version, trace)
     return (timeline(trace), True) if stored is None else (stored, False)
 
 

@@ -104,7 +104,7 @@ class RunCache:
         return result_within(result.future, self._patience_s, "analyzing")
 
     def _entry(self, listing: Listing, file: TraceFile, files: Sequence[TraceFile]) -> _RunEntry:
-        key = (span_place(listing, file), *((one.path, str(one.stamp)) for one in files))
+        key = (span_place(listing, file), *((one.path, str(one.version)) for one in files))
         return self._entries.get(key, lambda: self._start(listing, file, files))
 
     def _start(self, listing: Listing, file: TraceFile, files: Sequence[TraceFile]) -> _RunEntry:

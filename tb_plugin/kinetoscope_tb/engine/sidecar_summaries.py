@@ -43,13 +43,13 @@ def sidecar_summaries(
     files: Iterable[TraceFile], on_problem: Callable[[str], None]
 ) -> Iterator[tuple[TraceFile, PackedSummary]]:
     """The recordings with current summaries next to them; `on_problem` is called with why others can't be used."""
-    by_pack: dict[str, list[TraceFile]] = defaultdict(list)
+    by_pack: dict[tuple[str, str], list[TraceFile]] = defaultdict(list)
     for file in files:
-        by_pack[pack_of(file.path)].append(file)
-    for path, mine in by_pack.items():
+        by_pack[pack_of(file.path), file.patterns.digest].append(file)
+    for (path, patterns), mine in by_pack.items():
         shown = _shown_pack_of(mine[0])
         try:
-            places = pack.places_in(path)
+            places = pack.places_in(path, patterns)
             if places is None:
                 continue
             chosen = _current_files(mine, places)
@@ -139,7 +139,7 @@ class SidecarWriter:
             try:
                 with atomic_write(path) as file, self._spool(path).open("rb") as spool:
                     shutil.copyfileobj(spool, file, 1 << 20)
-                    pack.write_end(file, places)
+                    pack.write_end(file, places, pairs[0][0].patterns.digest)
             except OSError as error:
                 problems.append(f"{path} can't be written: {error.strerror or error}.")
         return problems

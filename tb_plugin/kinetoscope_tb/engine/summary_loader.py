@@ -15,10 +15,12 @@ from concurrent.futures import (
     wait,
 )
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from ..errors import KinetoscopeError, TraceError
 from ..filesystem import entry_at
+from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from .files import read_trace
 
 if TYPE_CHECKING:
@@ -55,16 +57,17 @@ class ExecutorFactory:
     most_jobs: int
 
 
-def summary_of_file(path: str) -> PackedSummary:
+def summary_of_file(path: str, patterns: CommunicationPatterns = NO_PATTERNS) -> PackedSummary:
     """Summarize a recording, reading it with one thread because others are read in parallel.
 
     Raises:
         TraceError: The file can't be used.
     """
     from ..distributed import problem_of, summary
+    from ..trace.communication import with_patterns
     from .cache.summary_entry import packed
 
-    result = summary(read_trace(path, threads=1))
+    result = summary(with_patterns(read_trace(path, threads=1), patterns))
     problem = problem_of(result)
     if problem:  # it would break the views of all others
         raise TraceError(path, f"it can't be compared with other recordings: {problem}.")
@@ -100,7 +103,7 @@ def _load(
 
     missing = {}
     for file in files:
-        stored = None if cache is None else cache.open_summary(file.path, file.stamp)
+        stored = None if cache is None else cache.open_summary(file.path, file.version)
         if stored is None:
             missing[file.path] = file
         else:
@@ -120,7 +123,7 @@ def write_summary_to_cache(summary: PackedSummary, file: TraceFile, cache: Cache
 
     entry = entry_at(file.path) if may_cache(file.path) else None
     if entry is not None and entry.stamp == file.stamp and entry.stamp[-1]:
-        cache.write_summary(summary, file.path, file.stamp)
+        cache.write_summary(summary, file.path, file.version)
 
 
 def read_all(
@@ -157,7 +160,7 @@ def _read_until_broken(
         while not was_alone and len(running) < (1 if suspects else most_jobs) and (waiting or suspects):
             was_alone = bool(suspects)
             file = (suspects if suspects else waiting).popleft()
-            running[executor.submit(summary_of_file, file.path)] = file
+            running[executor.submit(partial(summary_of_file, patterns=file.patterns), file.path)] = file
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             outcome = _outcome(future, running[future].path)
             is_broken |= isinstance(outcome, BrokenExecutor)

@@ -1,7 +1,8 @@
 """The traces in memory, with the results computed from them; the least recently used are evicted.
 
-The key of a trace is its path and stamp, so a file that grew is read again; its results are evicted with it. Reading a
-file stops if nobody polls for it, or if it was deleted or replaced: the next question starts again.
+The key of a trace is its path and version, so a file that grew is read again, also if users' communication patterns
+changed; its results are evicted with it. Reading a file stops if nobody polls for it, or if it was deleted or replaced:
+the next question starts again.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class TraceEntry:
     """One file: the progress of reading it, then its trace and the results computed from it.
 
     Args:
-        stamp: Of the file.
+        version: Of the file and of users' patterns.
         file_bytes: Its size.
         begun_at: When its reading began.
         requested_at: When it was last requested.
@@ -62,7 +63,7 @@ class TraceEntry:
         held_bytes: The memory of all of these.
     """
 
-    stamp: Any
+    version: Any
     file_bytes: int
     begun_at: float
     requested_at: float = 0.0
@@ -146,13 +147,13 @@ class TraceCache:
         entry = self._entries.get(
             file.path,
             lambda: self._start(file),
-            lambda entry: entry.stamp == file.stamp or not entry.future.done(),
+            lambda entry: entry.version == file.version or not entry.future.done(),
         )
         entry.requested_at = self._clock()
         return entry
 
     def _start(self, file: TraceFile) -> TraceEntry:
-        entry = TraceEntry(file.stamp, file.bytes, self._clock(), self._clock())
+        entry = TraceEntry(file.version, file.bytes, self._clock(), self._clock())
         entry.future = self._readers.submit(
             partial(self._read_and_make_room, file, entry),
             partial(self._is_needed, entry),
@@ -193,7 +194,7 @@ class TraceCache:
 
     def _loaded(self, file: TraceFile) -> TraceEntry:
         """The file's entry, or a private one if it was evicted in the meantime."""
-        return self._entries.find(file.path) or TraceEntry(file.stamp, file.bytes, 0.0)
+        return self._entries.find(file.path) or TraceEntry(file.version, file.bytes, 0.0)
 
     def _make(self, entry: TraceEntry, make: Callable[..., Shared], trace: Trace) -> Shared:
         value = make(trace)
@@ -212,7 +213,7 @@ class TraceCache:
         if self._cache is None:
             return
         write_to_cache(trace, file, self._cache, timeline)
-        mapped = self._cache.open_timeline(file.path, file.stamp, trace)
+        mapped = self._cache.open_timeline(file.path, file.version, trace)
         if mapped is not None:
             item: Pending[Timeline] = Pending()
             item.future.set_result(mapped)

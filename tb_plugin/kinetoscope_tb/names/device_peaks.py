@@ -4,15 +4,20 @@ The numbers are the vendors', at boost clock and without structured sparsity; a 
 them. Devices are looked up by the name that the driver reports. The number of multiprocessors must fit too, since a
 partition of a device (MIG, a partition of an MI300X) has the name of the whole. Devices that aren't in the table have
 no known peak.
+
+Where a vendor published what its own matmul library reaches, that is the roof for matrices instead of the peak: on an
+MI300X the two differ by a factor of two.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
 
-TABLE_VERSION = 1
+TABLE_VERSION = 2
 
 _GIB = 2**30
 _FORMATS = ("fp64", "fp64_matrix", "fp32", "fp32_matrix", "fp16", "bf16", "fp8", "int8")
@@ -30,6 +35,7 @@ class DevicePeaks:
         flop_per_s: Peak by number format; missing formats are unknown or emulated.
         source: The vendor's document.
         largest_memory: In bytes, if one name stands for several sizes that differ in bandwidth.
+        achievable: Operations per second that the vendor measured with its own library, by number format.
     """
 
     name: str
@@ -38,21 +44,42 @@ class DevicePeaks:
     flop_per_s: Mapping[str, float]
     source: str
     largest_memory: int | None = None
+    achievable: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def has_tf32(self) -> bool:
+        """Whether its matrix units run floats as TF32; AMD's run them in full precision."""
+        return not re.match(r"MI\d|gfx", self.name)
+
+    def roof(self, number_format: str) -> float | None:
+        """The highest rate to expect in a format: what the vendor measured, else the peak; None if neither is known."""
+        return self.achievable.get(number_format, self.flop_per_s.get(number_format))
 
 
 def _row(
-    name: str, multiprocessors: int | None, gb_per_s: float, tera: str, source: str, largest_gib: int | None = None
+    name: str,
+    multiprocessors: int | None,
+    gb_per_s: float,
+    tera: str,
+    source: str,
+    largest_gib: int | None = None,
+    achievable: Mapping[str, float] = MappingProxyType({}),
 ) -> DevicePeaks:
     """`tera`: 10^12 operations per second for each of _FORMATS, "-" where the vendor gives none."""
     listed = zip(_FORMATS, tera.split(), strict=True)
     peaks = {key: float(round(float(text) * 1e12)) for key, text in listed if text != "-"}
     largest = None if largest_gib is None else largest_gib * _GIB
-    return DevicePeaks(name, multiprocessors, float(round(gb_per_s * 1e9)), peaks, source, largest)
+    bandwidth = float(round(gb_per_s * 1e9))
+    return DevicePeaks(name, multiprocessors, bandwidth, peaks, source, largest, achievable)
 
 
 _A100 = "9.7 19.5 19.5 156 312 312 - 624"
 _H100 = "33.5 66.9 66.9 494.7 989.4 989.4 1978.9 1978.9"
 _MI300X = "81.7 163.4 163.4 163.4 1307.4 1307.4 2614.9 2614.9"
+_MI300X_MEASURED = {"fp16": 654e12, "bf16": 708e12, "fp8": 1273e12}
+"""AMD's "max-achievable FLOPs" of hipBLASLt, in "Measuring Max-Achievable FLOPs, Part 2"
+(rocm.blogs.amd.com/software-tools-optimization/measuring-max-achievable-flops-part2). NVIDIA
+publishes no such number."""
 
 PEAKS = (
     # name, multiprocessors, GB/s, then fp64 fp64_matrix fp32 fp32_matrix fp16 bf16 fp8 int8 in 10^12/s
@@ -104,7 +131,7 @@ PEAKS = (
     _row(r"MI250", 104, 1638.4, "22.6 45.3 22.6 45.3 181 181 - 181", "AMD Instinct MI250 brochure, half a package"),
     _row(r"MI250X.*", 110, 1638.4, "23.9 47.9 23.9 47.9 191.5 191.5 - 191.5", "AMD MI250X brochure, half a package"),
     _row(r"MI300A", 228, 5300, "61.3 122.6 122.6 122.6 980.6 980.6 1961.2 1961.2", "AMD Instinct MI300A datasheet"),
-    _row(r"MI300X(?: VF)?", 304, 5300, _MI300X, "AMD Instinct MI300X datasheet"),
+    _row(r"MI300X(?: VF)?", 304, 5300, _MI300X, "AMD Instinct MI300X datasheet", achievable=_MI300X_MEASURED),
     _row(r"MI325X(?: VF)?", 304, 6000, _MI300X, "AMD Instinct MI325X datasheet"),
     _row(r"MI350X(?: VF)?", 256, 8000, "72.1 72.1 144.2 144.2 2306.9 2306.9 4613.8 4613.8", "AMD MI350X datasheet"),
     _row(r"MI355X(?: VF)?", 256, 8000, "78.6 78.6 157.3 157.3 2516.6 2516.6 5033.2 5033.2", "AMD MI355X datasheet"),
@@ -133,6 +160,52 @@ def device_peaks(name: str, multiprocessors: int | None = None, memory: int | No
     """
     bare = _MAKER.sub("", name).strip()
     return next((row for row in PEAKS if _fits(row, bare, multiprocessors, memory)), None)
+
+
+_PRODUCTS = {
+    "gfx908": ("MI100",),
+    "gfx90a": ("MI210", "MI250", "MI250X"),
+    "gfx942": ("MI300A", "MI300X", "MI325X"),
+    "gfx950": ("MI350X", "MI355X"),
+    "sm100": ("B200", "GB200"),
+    "sm103": ("B300 SXM6 AC", "GB300"),
+}
+"""Devices of the table by what compilers call their instruction set."""
+
+_NEAR = 0.7
+"""Products of an architecture share a roof, that of the slowest, if it has at least this part of the fastest one's
+rates: an MI300A has 75 % of an MI300X. What is below half of that is below half of any product's roof. Hopper (sm90)
+has no roof: an H20 multiplies matrices at 15 % of an H100's rate. MI308X, for which no datasheet is public, is left out
+of gfx942."""
+
+
+@lru_cache(16)
+def architecture_peaks(architecture: str) -> DevicePeaks | None:
+    """Return the lowest rates among the products of an architecture; None if it is unknown, or they differ too much."""
+    rows = [row for name in _PRODUCTS.get(architecture, ()) if (row := device_peaks(name))]
+    bandwidths = [row.bandwidth for row in rows]
+    if not rows or min(bandwidths) < _NEAR * max(bandwidths):
+        return None
+    lowest: dict[str, float] = {}
+    for key in set.intersection(*(set(row.flop_per_s) for row in rows)):
+        rates = [row.flop_per_s[key] for row in rows]
+        if min(rates) >= _NEAR * max(rates):
+            lowest[key] = min(*rates, *(row.achievable.get(key, max(rates)) for row in rows))
+    fewest = min((row.multiprocessors for row in rows if row.multiprocessors), default=None)
+    return DevicePeaks(architecture, fewest, min(bandwidths), lowest, "the slowest of its products")
+
+
+_IN_NAMES = re.compile(r"(?:gfx|_ISA)(?P<gfx>9[0-9a-f]{2})(?![0-9a-f])|nvjet_(?P<sm>sm1\d\d)_")
+"""Kernels that run on no other architecture: code objects of AMD, Tensile's kernels, cuBLAS's since Blackwell. Others
+with an older architecture's name (sm80, volta) run on newer devices too, and show nothing."""
+
+
+def architecture_of(kernel: str) -> str | None:
+    """The only architecture that a kernel of this name runs on, such as gfx942; None if the name doesn't tell."""
+    match = _IN_NAMES.search(kernel)
+    if not match:
+        return None
+    return match["sm"] or f"gfx{match['gfx']}"
 
 
 def _fits(row: DevicePeaks, name: str, multiprocessors: int | None, memory: int | None) -> bool:

@@ -55,7 +55,9 @@ _COLLECTIVE_OPERATOR = re.compile(  # custom operators that do nothing but one c
     r"(?:all_?reduce|all_?gather|reduce_?scatter)(?!\w*norm)\w*$"
 )
 _BACKEND_RANGE = re.compile(r"(?:nccl|rccl|gloo|xccl|ccl|oneccl|hccl|ucc|mpi):(?!:)")
-_COMMUNICATION_RANGE = re.compile(rf"record_param_comms$|c10d::|{_BACKEND_RANGE.pattern}")
+_COMMUNICATION_RANGE = re.compile(  # torchcomms otherwise marks its collectives as c10d does (TorchCommTracing.cpp)
+    rf"record_param_comms$|c10d::|torchcomms::torchcomm_(?!wait)|{_BACKEND_RANGE.pattern}"
+)
 _QUEUED = re.compile(r"\b(?:nccl|rccl|xccl|hccl)(?![a-z])")
 
 

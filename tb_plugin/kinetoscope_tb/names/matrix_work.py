@@ -22,6 +22,7 @@ NO_MASK = "The required gradients weren't recorded; torch 2.1 and later record t
 ODD_SHAPES = "The recorded shapes don't fit the operator."
 _MOST_FLOP = _MOST_BYTES = 2**50  # of one call: beyond it shapes are damage
 _CODE = re.compile(r"[0-9]{1,9}")
+_TUPLE = str.maketrans("()", "[]")  # some writers print lists as tuples
 
 DTYPES = {
     "double": ("fp64", 8),
@@ -33,8 +34,11 @@ DTYPES = {
     "c10::Float8_e4m3fnuz": ("fp8", 1),
     "c10::Float8_e5m2fnuz": ("fp8", 1),
     "signed char": ("int8", 1),
+    "Float": ("fp32", 4),
+    "Half": ("fp16", 2),
+    "BFloat16": ("bf16", 2),
 }
-"""From the trace's type names to number formats and bytes."""
+"""From the trace's type names to number formats and bytes; some writers use c10's names of scalar types."""
 
 _SCALAR_TYPE_BYTES = {5: 2, 6: 4, 7: 8, 15: 2, 23: 1, 24: 1}  # c10::ScalarType of an output: Half, Float, Double …
 
@@ -87,7 +91,7 @@ class Inputs:
         """
         text = self.values[place] if place < len(self.values) else ""
         try:
-            return json.loads(str(text).lower())
+            return json.loads(str(text).lower().translate(_TUPLE))
         except (ValueError, RecursionError):
             raise Unknown(otherwise) from None
 
@@ -305,3 +309,33 @@ FORMULAS: dict[str, Callable[[Inputs], MatrixWork]] = {
     f"{_SDPA}cudnn_attention_backward": _attention(1, _at(14), backward=True),
 }
 """By operator. Composite operators, such as matmul, einsum and linear, have no formula: the operators they call do."""
+
+_OPERANDS = {
+    **dict.fromkeys(("aten::mm", "aten::bmm", "aten::_int_mm", "aten::_scaled_mm"), 0),
+    **dict.fromkeys(("aten::addmm", "aten::addmm_", "aten::_addmm_activation", "aten::baddbmm", "aten::baddbmm_"), 1),
+}
+
+
+@dataclass(frozen=True)
+class ProductSizes:
+    """A matmul: `batch` products of [m, k] × [k, n]."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+
+
+def product_sizes(name: str, shapes: str | None) -> ProductSizes | None:
+    """The sizes of a matmul of two matrices, or of two batches of them; None if it isn't one, or they don't fit."""
+    if name not in _OPERANDS or shapes is None:
+        return None
+    first = _OPERANDS[name]
+    try:
+        inputs = Inputs(_listed(shapes), (), ())
+        a, b = inputs.shape(first, (2, 3)), inputs.shape(first + 1, (2, 3))
+    except Unknown:
+        return None
+    if len(a) != len(b) or a[-1] != b[-2] or a[:-2] != b[:-2]:
+        return None
+    return ProductSizes(math.prod(a[:-2]), a[-2], b[-1], a[-1])

@@ -5,6 +5,8 @@ meta         the metadata of the file
 assemble     recorded columns → a `Trace` with its derived columns: nesting, links, steps
 steps        when each step begins and ends
 row_filters  rows of a trace by their values
+communication which rows communicate, and by which evidence
+memo         results about a trace that several callers need
 """
 
 from .model import Diagnostic, Trace

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories, rows_by_id
 from ..arrays.nesting import innermost, nearest, nest, repeats, self_times
-from ..names.kernels import communication_rule, is_backend_range, is_collective_call, operator_of
-from ..names.tensor_cores import tensor_cores
+from ..names.kernels import is_backend_range, operator_of
+from .communication import device_with_communication, host_with_communication
 from .meta import Meta
-from .model import ANSWERS, CALL_RULE, METADATA_RULE, Diagnostic, Trace
+from .model import Diagnostic, Trace
 from .steps import HostSteps, host_steps, step_windows
 
 Rows = NDArray[np.int32]
@@ -73,7 +73,8 @@ def assemble(parts: Parts) -> Trace:
     ranges = Columns.of(host)
     host, launches = _with_calls(host, ranges, frames["launches"])
     memory = _with_op(frames["memory"], host, ranges)
-    device = _classified(_with_launch(frames["device_events"], launches), host, launches)
+    host = host_with_communication(host)
+    device = device_with_communication(_with_launch(frames["device_events"], launches), host, launches)
     if parts.arrows.height:
         device = _with_op_by_arrow(device, parts.arrows, frames["flows"], host, ranges)
 
@@ -210,40 +211,6 @@ def _with_op(memory: pl.DataFrame, host: pl.DataFrame, ranges: Columns) -> pl.Da
     is_op = (host["kind"] == "operator").to_numpy()
     op[order] = gather(nearest(is_op, host["parent"].to_numpy()), inside)
     return memory.with_columns(op=op)
-
-
-def _classified(device: pl.DataFrame, host: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
-    """Add whether and by which rule a row is communication, and whether it uses tensor cores."""
-    rule = _communication_rules(device, host, launches)
-    answers = ANSWERS.categories.to_list()
-    uses = map_categories(
-        device["name"], lambda name: answers.index(tensor_cores(name)), missing=answers.index("unknown")
-    )
-    communicates = rule.is_not_null()
-    uses[communicates.to_numpy()] = answers.index("no")
-    return device.with_columns(
-        is_communication=communicates,
-        communication_rule=rule,
-        tensor_cores=pl.Series(uses.astype(np.uint8)).cat.to(ANSWERS),
-    )
-
-
-def _communication_rules(device: pl.DataFrame, host: pl.DataFrame, launches: pl.DataFrame) -> pl.Series:
-    """The rule by which each row is communication, or null: its name, its metadata, or the call that launched it."""
-    names = device["name"].dtype.categories.to_list()  # type: ignore[attr-defined]
-    rules = {name: rule for name in names if (rule := communication_rule(name))}
-    is_call = map_categories(host["name"], is_collective_call).astype(bool)
-    launched = gather(is_call, gather(launches["host"].to_numpy(), device["launch"].to_numpy()), missing=False)
-    name = pl.col("name").cast(pl.String)
-    first = (
-        pl.when(name.is_in(list(rules)))
-        .then(name.replace_strict(rules, default=None, return_dtype=pl.String))
-        .when(pl.col("collective").is_not_null())
-        .then(pl.lit(METADATA_RULE))
-        .when(pl.lit(pl.Series(launched)) & (pl.col("kind") == "kernel"))
-        .then(pl.lit(CALL_RULE))
-    )
-    return device.select(first.cast(pl.Enum([*dict.fromkeys(rules.values()), METADATA_RULE, CALL_RULE]))).to_series()
 
 
 def _with_launch(device: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE
+from .memo import once_per_trace
 from .model import Trace
 
 Rows = NDArray[np.int64]
@@ -54,6 +55,7 @@ class GraphEdges:
         return every["after"].to_numpy(), every["before"].to_numpy()
 
 
+@once_per_trace
 def graph_edges(trace: Trace) -> GraphEdges:
     """The recorded dependencies of a trace; none in files of other writers."""
     rows, none = trace.device_events.height, np.empty(0, np.int64)

@@ -16,7 +16,6 @@ from typing import Literal
 
 import polars as pl
 
-from ..names.kernels import is_communication_range
 from ..names.matrix_work import FORMULAS
 from .meta import Meta
 
@@ -27,7 +26,7 @@ LAUNCH_KINDS = pl.Enum(["runtime", "driver"])
 DEVICE_KINDS = pl.Enum(["kernel", "memcpy", "memset"])
 ANSWERS = pl.Enum(["yes", "no", "unknown"])
 METADATA_RULE, CALL_RULE = "collective metadata", "launched by a collective"
-"""Values of `communication_rule` that don't come from the name."""
+"""Values of `communication_rule` that don't come from the name (trace/communication.py)."""
 
 # Where an event is in the file: the details pane reads it there.
 PLACE = {"offset": pl.Int64, "length": pl.Int32}
@@ -55,6 +54,7 @@ HOST_EVENTS = {
     "depth": pl.Int16,
     "self_ns": pl.Int64,  # without direct children and runtime calls made directly
     "is_repeat": pl.Boolean,  # the only child of a range of the same name: the same call recorded twice
+    "is_communication": pl.Boolean,  # a collective or a point-to-point transfer
     "step": pl.Int32,  # index into `steps`
 }
 """One row is one range on a host thread: an operator or an annotation. Order: thread, start, longest first, file."""
@@ -320,8 +320,7 @@ class Trace:
         `matrix_work`: any operator whose FLOPs can be counted; `gpu_counters`: any counter of a device.
         """
         if part == "communication":
-            ranges = self.host_events["name"].unique().cast(pl.String).to_list()
-            return bool(self.device_events["is_communication"].any()) or any(map(is_communication_range, ranges))
+            return any(bool(rows["is_communication"].any()) for rows in (self.device_events, self.host_events))
         if part == "stacks":
             written = self.host_events["call_stack"].unique().cast(pl.String)
             return bool(self.python_calls.height) or bool((written.drop_nulls() != "").any())

@@ -13,14 +13,14 @@ from ..engine import LoadingProgress, Missing, Partial
 from ..errors import KinetoscopeError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
     from ..compare import Comparison
     from ..discovery import Listing, TraceFile
     from ..reader.event import Event
-    from ..table import Table
+    from ..table import Column
     from ..timeline import Track
     from ..trace import Trace
     from ..view import View
@@ -49,7 +49,13 @@ def runs(listing: Listing | None) -> dict[str, Any]:
 def _spans(spans: Mapping[str, TraceFile]) -> list[dict[str, Any]]:
     labels = span_labels(spans)
     return [
-        {"name": span, "label": labels[span], "file": file.shown, "bytes": file.bytes, "stamp": short_stamp(file.stamp)}
+        {
+            "name": span,
+            "label": labels[span],
+            "file": file.shown,
+            "bytes": file.bytes,
+            "stamp": short_stamp(file.version),
+        }
         for span, file in spans.items()
     ]
 
@@ -129,14 +135,14 @@ def view_answer(view: View, result: pl.DataFrame | Missing) -> dict[str, Any]:
     """The answer of a view."""
     if isinstance(result, Missing):
         return {"state": "missing", "view": view.id, "hint": result.hint}
-    return {"view": view.id, **table(view.table, result)}
+    return {"view": view.id, **table(view.table.columns, result)}
 
 
-def table(of: type[Table], frame: pl.DataFrame) -> dict[str, Any]:
-    """A table with its columns' definitions."""
+def table(columns: Sequence[Column], frame: pl.DataFrame) -> dict[str, Any]:
+    """Columns with their definitions and values."""
     from ..view import column_descriptions
 
-    return {"state": "ready", "columns": column_descriptions(of), "data": column_values(frame)}
+    return {"state": "ready", "columns": column_descriptions(columns), "data": column_values(frame)}
 
 
 def comparison(view: View, result: Comparison | Missing) -> dict[str, Any]:
@@ -155,7 +161,7 @@ def comparison(view: View, result: Comparison | Missing) -> dict[str, Any]:
         "key": list(table.key),
         "weight": table.weight,
         "parent": parent_column(table.picture),
-        "columns": column_descriptions(table),
+        "columns": column_descriptions(table.columns),
         "data": column_values(result.frame),
     }
 

@@ -60,7 +60,7 @@ def current_file(engine: Engine, query: Mapping[str, str]) -> TraceFile:
         NotReady: The first listing isn't done.
     """
     file = file_of(engine, query)
-    if short_stamp(file.stamp) != query["stamp"]:
+    if short_stamp(file.version) != query["stamp"]:
         raise Changed(f"The trace {query['span']!r} of {query['worker']!r} changed since it was opened. Open it again.")
     return file
 

@@ -109,7 +109,7 @@ def _in_area(_trace: Trace, timeline: Timeline, from_ns: int, to_ns: int, tracks
 
     if unknown := [track for track in tracks if track >= len(timeline.tracks)]:
         raise BadParameter(f"There is no track {unknown[0]}; there are {len(timeline.tracks)}, counted from 0.")
-    return encode.table(Area, area(timeline, from_ns, to_ns, tracks))
+    return encode.table(Area.columns, area(timeline, from_ns, to_ns, tracks))
 
 
 def search_slices(engine: Engine, file: TraceFile, find: str) -> SearchResult:

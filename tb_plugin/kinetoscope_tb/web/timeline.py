@@ -29,7 +29,7 @@ def _timeline(engine: Engine, request: Request) -> object:
         lambda: engine.about(file, "meta", _meta), lambda: engine.about(file, "counters", _counters_of)
     )
     counters = [counter.described(number) for number, counter in enumerate(curves)]
-    return {"state": "ready", "stamp": encode.short_stamp(file.stamp), **meta, "counters": counters}
+    return {"state": "ready", "stamp": encode.short_stamp(file.version), **meta, "counters": counters}
 
 
 def _counters_of(trace: Trace, _timeline: Timeline) -> tuple[Counter, ...]:

@@ -49,6 +49,14 @@ def test_names_choose_and_the_first_is_taken_without_them(logdir):
         kinetoscope_tb.open(logdir / "gone")
 
 
+def test_own_patterns_of_communication_count(logdir):
+    profile = kinetoscope_tb.open(logdir, communication_patterns=["range: mm$"])
+    steps = profile.steps
+    assert (steps["communication_ns"][0], steps["cpu_exec_ns"][0]) == (10, 0)
+    with pytest.raises(BadParameter, match=r"communication_patterns\[1\]: '\(' isn't a regular expression"):
+        kinetoscope_tb.open(logdir, communication_patterns=["fine", "("])
+
+
 def test_a_frame_goes_to_whoever_speaks_arrow(logdir):
     frame = kinetoscope_tb.open(logdir).steps
     assert pl.DataFrame(Borrowed(frame)).equals(frame)

@@ -3,12 +3,15 @@
 from unittest.mock import patch
 
 import polars as pl
+import pytest
 
 from kinetoscope_tb.critical_path import sync_edges
+from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.overview.critical_path import critical_path
 from kinetoscope_tb.views.overview.critical_path_names import critical_path_names
 from kinetoscope_tb.views.overview.critical_path_segments import critical_path_segments
 from support.build import TraceBuilder, same
+from support.real_traces import FOLDER, MISSING
 
 US = 1_000
 
@@ -89,6 +92,43 @@ def test_rows_of_a_graph_follow_each_other_though_its_launch_still_goes_on():
     us(builder, "kernel", "last", 98, 90, 1)
     names = [name for part, name, *_ in path(builder) if part != "between rows"]
     assert names == ["ProfilerStep#1", "cudaGraphLaunch", "k0", "k1", "k2", "k3", "last"]
+
+
+def test_a_row_that_begins_while_the_previous_one_runs_waited_for_its_work():
+    rows = [("launch", 5, 5, 1), ("kernel", "first", 10, 20, 1)]
+    rows += [
+        ("launch", 12, 2, 2),
+        ("kernel", "second", 28, 40, 2),
+        ("launch", 16, 2, 3),
+        ("kernel", "third", 60, 15, 3),
+    ]
+    assert path(built(*rows, step=40)) == [
+        ("between operators", "ProfilerStep#1", 0, 5),
+        ("runtime call", "cudaLaunchKernel", 5, 5),
+        ("computation", "first", 10, 20),
+        ("computation", "second", 30, 38),
+        ("computation", "third", 68, 7),
+    ]
+
+
+def test_a_row_that_overlaps_a_longer_one_waited_for_it_only_to_begin():
+    rows = [("launch", 5, 5, 1), ("kernel", "long", 10, 80, 1), ("launch", 12, 2, 2), ("kernel", "short", 50, 5, 2)]
+    rows += [("launch", 16, 2, 3), ("kernel", "next", 57, 40, 3)]
+    assert [part for part in path(built(*rows, step=40)) if part[2] >= 10] == [
+        ("computation", "long", 10, 40),
+        ("computation", "short", 50, 5),
+        ("between rows", "next", 55, 2),
+        ("computation", "next", 57, 40),
+    ]
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason=MISSING)
+def test_dependent_launches_of_a_real_trace_leave_no_unexplained_wait():
+    trace = read(FOLDER / "single" / "sglang_B300_deepseek_r1_TP-0-DECODE.trace.json.gz")
+    parts = dict(critical_path(trace).select("part", "path_ns").rows())
+    assert "unexplained wait" not in parts
+    assert parts["computation"] > 3_500_000  # of 3.9 ms of kernels in the step
+    assert sum(parts.values()) == (trace.steps["end_ns"] - trace.steps["start_ns"]).item()
 
 
 def test_the_host_waits_in_a_call_until_the_device_has_finished():

@@ -9,6 +9,7 @@ from kinetoscope_tb.engine import Engine, LoadingProgress, NotReady, read_trace
 from kinetoscope_tb.engine.cache import Cache
 from kinetoscope_tb.engine.trace_cache import held_bytes
 from kinetoscope_tb.errors import NotFound, TraceError
+from kinetoscope_tb.names.communication_patterns import FILE_NAME
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
 
@@ -68,6 +69,31 @@ def test_a_file_that_changed_is_read_and_kept_anew(cache, file, tmp_path):
             assert engine.trace(changed).host_events["name"].to_list() == [name]
             wait_until_kept(engine)
     assert len(reader.calls) == 2
+
+
+def test_an_entry_with_other_communication_patterns_is_not_used(cache, tmp_path):
+    trace = TraceBuilder().op("aten::mm", at=0, dur=10).kernel("my_reduce", at=20, dur=10)
+    (tmp_path / "rank0.pt.trace.json").write_text(trace.text())
+    reader = Reader()
+    for patterns, rule in (("", None), ("my_", "pattern my_"), ("red", "pattern red"), ("my_", "pattern my_")):
+        (tmp_path / FILE_NAME).write_text(patterns)
+        file = list_traces([Logdir(str(tmp_path))]).files[0]
+        engine = make_engine(cache, reader)
+        assert engine.frame(VIEWS["kernels"], file, {})["communication_rule"].to_list() == [rule]
+        engine.timeline(file)
+        wait_until_kept(engine)
+    assert len(reader.calls) == 3  # the last answer comes from the cache
+
+
+def test_an_open_trace_is_read_again_when_the_patterns_change(cache, tmp_path):
+    (tmp_path / "rank0.pt.trace.json").write_text(TraceBuilder().kernel("my_reduce", at=20, dur=10).text())
+    engine = make_engine(cache, Reader())
+    rules = []
+    for patterns in ("", "my_"):
+        (tmp_path / FILE_NAME).write_text(patterns)
+        file = list_traces([Logdir(str(tmp_path))]).files[0]
+        rules += engine.frame(VIEWS["kernels"], file, {})["communication_rule"].to_list()
+    assert rules == [None, "pattern my_"]
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_kept(cache, file, tmp_path):

@@ -163,11 +163,11 @@ def test_who_takes_its_process_down_is_found_and_stops_nobody(logdir):
     assert "process" in str(died)
 
 
-def killing(path):
+def killing(path, patterns):
     """Read a recording; that of rank 1 takes the process down."""
     if "rank1" in path:
         os.kill(os.getpid(), signal.SIGKILL)
-    return summary_of_file(path)
+    return summary_of_file(path, patterns)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal here")

@@ -1,6 +1,6 @@
 import pytest
 
-from kinetoscope_tb.names.device_peaks import PEAKS, device_peaks
+from kinetoscope_tb.names.device_peaks import PEAKS, architecture_of, architecture_peaks, device_peaks
 
 GIB = 2**30
 
@@ -64,3 +64,36 @@ def test_faster_formats_are_no_slower(row):
     assert peaks.get("fp64", 0) <= peaks.get("fp64_matrix", 1e99)
     assert peaks["fp16"] <= peaks.get("fp8", 1e99)
     assert all(1e12 <= peak < 1e16 for peak in peaks.values())
+
+
+def test_the_roof_for_matrices_is_what_the_vendor_measured_where_it_did():
+    found = device_peaks("AMD Instinct MI300X", 304)
+    assert (found.flop_per_s["bf16"], found.roof("bf16"), found.roof("fp32_matrix")) == (1307.4e12, 708e12, 163.4e12)
+    assert device_peaks("NVIDIA H100 80GB HBM3").roof("bf16") == 989.4e12
+    assert found.roof("fp6") is None
+
+
+def test_an_architecture_has_the_rates_of_its_slowest_product():
+    found = architecture_peaks("gfx942")
+    assert (found.bandwidth, found.roof("bf16"), found.roof("int8")) == (5300e9, 708e12, 1961.2e12)
+    assert architecture_peaks("sm100").roof("bf16") == 2250e12
+
+
+def test_an_architecture_whose_products_differ_has_none():
+    assert architecture_peaks("sm90") is None  # H20 and H100
+    assert architecture_peaks("gfx1100") is None
+
+
+@pytest.mark.parametrize(
+    ("kernel", "architecture"),
+    [
+        ("Cijk_Ailk_Bljk_BBS_BH_MT256x128x64_MI16x16x16x1_SN_GLS0_ISA942_IU1_K1", "gfx942"),
+        ("_ZN5aiter24fmha_fwd_hd128_bf16_gfx950E", "gfx950"),
+        ("nvjet_sm103_tst_256x16_64x6_4x1_v_bz_TNT", "sm103"),
+        ("nvjet_tst_192x192_64x4_1x2_h_bz_coopB_TNT", None),
+        ("sm80_xmma_gemm_bf16bf16_bf16f32", None),  # runs on newer devices too
+        ("volta_sgemm_128x64_nn", None),
+    ],
+)
+def test_kernels_that_run_on_one_architecture_show_it(kernel, architecture):
+    assert architecture_of(kernel) == architecture

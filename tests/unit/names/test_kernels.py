@@ -104,7 +104,15 @@ def test_host_ranges_whose_kernels_are_communication(name, is_collective):
 
 
 @pytest.mark.parametrize(
-    "name", ["record_param_comms", "c10d::allreduce_", "nccl:all_reduce", "gloo:all_reduce", "xccl:_all_gather_base"]
+    "name",
+    [
+        "record_param_comms",
+        "c10d::allreduce_",
+        "nccl:all_reduce",
+        "gloo:all_reduce",
+        "xccl:_all_gather_base",
+        "torchcomms::torchcomm_all_reduce_",
+    ],
 )
 def test_communication_ranges(name):
     assert is_communication_range(name)
@@ -113,6 +121,7 @@ def test_communication_ranges(name):
 def test_other_ranges_are_no_communication():
     assert not is_communication_range("aten::add")
     assert not is_communication_range("my::nccl:like")
+    assert not is_communication_range("torchcomms::torchcomm_wait_tensors")
 
 
 def test_data_loading_is_told_by_its_annotation():

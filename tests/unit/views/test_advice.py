@@ -3,7 +3,8 @@
 import polars as pl
 import pytest
 
-from kinetoscope_tb.advice import text
+from kinetoscope_tb.advice import Facts, text
+from kinetoscope_tb.diagnostics import diagnose
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.views.overview.advice import advice
 from support.build import TraceBuilder
@@ -429,11 +430,88 @@ def test_a_recording_without_steps_is_spoken_of_as_a_whole():
     assert "profiler.step()" in first["action"]
 
 
+def on_cpu(operators, around=None):
+    builder = TraceBuilder()
+    for number in range(4):
+        at = number * 1000 * US
+        builder = builder.step(number, at, 1000 * US).op("aten::mm", at, operators * US)
+        if around:
+            builder = builder.annotation(around, at, 990 * US)
+    return builder.build()
+
+
+def test_without_a_device_nothing_stands_out_only_where_operators_run():
+    busy = row(on_cpu(900), "nothing_to_fix")
+    assert busy["title"] == "Nothing stands out: operators run on the CPU for 90.0 % of the average step."
+    assert (busy["confidence"], busy["action"]) == ("high", "Nothing.")
+
+
+@pytest.mark.parametrize("around", [None, "## forward ##"])
+def test_without_a_device_annotations_are_no_computation(around):
+    idle = row(on_cpu(840, around), "nothing_to_fix")
+    assert idle["title"] == "No cause stands out, though operators run on the CPU for only 84.0 % of the average step."
+    assert idle["confidence"] == "cannot_tell"
+    assert "with_stack=True" in idle["action"]
+
+
+@pytest.mark.parametrize("around", ["gloo:all_reduce", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"])
+def test_operators_in_communication_and_loading_are_no_computation(around):
+    assert Facts(on_cpu(840)).operating.tolist() == [840 * US] * 4
+    assert Facts(on_cpu(840, around)).operating.tolist() == [0] * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("step[DECODE bs=16]", "raise `num_steps` of `/start_profile`"),
+        ("vllm::unified_attention", "wait longer between `/start_profile` and `/stop_profile`"),
+        ("trtllm::attn_custom_op_inplace", "TLLM_PROFILE_START_STOP"),
+    ],
+)
+def test_the_owner_of_a_server_is_not_told_to_mark_steps(name, how):
+    builder = TraceBuilder().annotation(name, 0, 100).op("aten::mm", 0, 10).launch(88, 1, 1)
+    trace = builder.kernel("k", 90, 10, 1).build()
+    assert how in row(trace, "host_bound")["action"]
+    (health,) = [each for each in diagnose(trace) if each.rule == "no_steps"]
+    assert how in health.consequence
+    assert "profiler.step()" not in row(trace, "host_bound")["action"] + health.consequence
+
+
+def test_idle_time_of_which_a_part_is_not_shown_is_not_called_idle():
+    builder = TraceBuilder().step(1, 0, 1000 * US).launch(5 * US, US, 1).kernel("k", 300 * US, 100 * US, 1)
+    trace = builder.launch(10 * US, 5 * US, 2).kernel("k", 900 * US, 100 * US, 2).build()
+    first = row(trace, "unexplained_idle")
+    assert first["title"] == "For 80.0 % of step 1 no work of the GPU is recorded, and no reason why."
+    assert first["evidence"] == (
+        "Of step 1: for 50.0 % work was queued, and waited for nothing that was recorded; for 30.0 % work from before "
+        "the recording, or work whose launch isn't in it, may have run."
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "device", "names"),
+    [
+        ("hipLaunchKernel", {}, ("matrix cores", "hipMalloc", "compute units")),
+        ("cudaLaunchKernel", {}, ("tensor cores", "cudaMalloc", "multiprocessors")),
+        ("launch", {"name": "AMD Instinct MI300X"}, ("matrix cores", "hipMalloc", "compute units")),
+        ("launch", {"name": "NVIDIA H100"}, ("tensor cores", "cudaMalloc", "multiprocessors")),
+        ("launch", {}, ("tensor or matrix cores", "cudaMalloc", "multiprocessors")),
+    ],
+)
+def test_parts_of_a_device_have_its_vendor_s_names(call, device, names):
+    trace = TraceBuilder(deviceProperties=[{"id": 0, **device}]).step(1, 0, 1000 * US).launch(0, US, 1, name=call)
+    trace = trace.kernel("k", US, 999 * US, 1, **{"blocks per SM": 2.0}).build()
+    evidence = row(trace, "nothing_to_fix")["evidence"]
+    assert VIEWS["gpus"].run(trace)["matrix_units"].to_list() == [names[0]]
+    assert f"in {names[1]} and the like" in evidence
+    assert f"of the {names[2]}" in evidence
+
+
 def test_idle_time_that_the_recording_does_not_explain_is_a_finding_with_its_size():
     builder = TraceBuilder().step(1, 0, 1000 * US).launch(0, 5 * US, 1).kernel("k", 5 * US, 95 * US, 1)
     trace = builder.launch(10 * US, 5 * US, 2).kernel("k", 900 * US, 100 * US, 2).build()
     first = row(trace, "unexplained_idle")
-    assert first["title"] == "The GPU is idle for 80.0 % of step 1, for no recorded reason."
+    assert first["title"] == "The GPU is idle with work already queued for 80.0 % of step 1, for no recorded reason."
     assert first["evidence"] == "Of step 1: for 80.0 % work was queued, and waited for nothing that was recorded."
     assert (first["saving_ns"], first["confidence"], first["view"], first["filter"]) == (
         None,

@@ -20,6 +20,14 @@ const COLORS: Record<string, string> = {
   copies: "var(--memcpy)",
   mixed_precision: "var(--kernel)",
   channels_last: "var(--kernel)",
+  unfused_attention: "var(--kernel)",
+  matmul_below_roof: "var(--kernel)",
+  convolution_below_roof: "var(--kernel)",
+  attention_below_roof: "var(--kernel)",
+  elementwise_below_roof: "var(--kernel)",
+  elementwise: "var(--kernel)",
+  casts: "var(--kernel)",
+  layout_changes: "var(--kernel)",
   small_kernels: "var(--kernel)",
   small_operators: "var(--cpu-exec)",
   [NOTHING_TO_FIX]: "var(--kernel)",
@@ -84,7 +92,7 @@ export function Verdict({ shown, isWhole }: { shown: ShownAnswer; isWhole: boole
           <section
             class="verdict"
             aria-label="Verdict"
-            style={{ borderColor: COLORS[advice.rule] ?? "var(--runtime)" }}
+            style={{ borderColor: advice.confidence !== "cannot_tell" && COLORS[advice.rule] || "var(--runtime)" }}
           >
             <p class="sentence">{prose(advice.title)}</p>
             <p>
@@ -98,8 +106,12 @@ export function Verdict({ shown, isWhole }: { shown: ShownAnswer; isWhole: boole
   );
 }
 
-function Worth({ advice: { rule, saving, share, confidence } }: { advice: Advice }) {
-  if (rule === NOTHING_TO_FIX) return <b class="quiet">nothing to fix</b>;
+/** Whether it says that nothing needs a fix; without enough data, that isn't known. */
+const isAllWell = ({ rule, confidence }: Advice) => rule === NOTHING_TO_FIX && confidence !== "cannot_tell";
+
+function Worth({ advice }: { advice: Advice }) {
+  const { saving, share, confidence } = advice;
+  if (isAllWell(advice)) return <b class="quiet">nothing to fix</b>;
   if (confidence === "cannot_tell") return <b class="quiet">not enough data</b>;
   if (saving === null) return <b class="quiet">saving not estimated</b>;
   return (
@@ -119,7 +131,7 @@ export function AdviceList({ data }: { data: Table }) {
   return (
     <ul class="advice">
       {adviceRows(data).map((advice, i) => {
-        const needsAction = advice.rule !== NOTHING_TO_FIX;
+        const needsAction = !isAllWell(advice);
         if (!needsAction && i === 0) {
           return <li key={advice.rule} class="all-well">This recording shows nothing to fix.</li>;
         }

@@ -27,13 +27,20 @@ const GPU_TILES: [column: string, title: string, unit: string][] = [
   ["utilization_frac", "GPU utilization", "%"],
   ["sm_efficiency_frac", "Est. SM efficiency", "%"],
   ["occupancy_frac", "Est. occupancy", "%"],
-  ["tc_time_frac", "Tensor cores", "% of kernel time"],
+  ["tc_time_frac", "", "% of kernel time"], // titled as the vendor names these units
 ];
 
+/** The vendor's name for units that multiply matrices, such as "Matrix cores". */
+export function matrixUnits(names: unknown[] | undefined): string {
+  const units = String(names?.[0] ?? "tensor or matrix cores");
+  return units[0]!.toUpperCase() + units.slice(1);
+}
+
 /** The mean over the devices that have the number; the tip lists each device. */
-function gpuTile(gpus: ShownAnswer, [column, title, unit]: (typeof GPU_TILES)[number]): Tile {
+function gpuTile(gpus: ShownAnswer, [column, name, unit]: (typeof GPU_TILES)[number]): Tile {
   const { answer, earlier } = gpus;
   const table = answer?.state === "ready" ? answer : earlier;
+  const title = name || matrixUnits(table?.data.matrix_units);
   if (!table) return { title, doc: "", value: "…", unit: "" };
   const values = table.data[column] ?? [];
   const recorded = values.filter((value): value is number => typeof value === "number");

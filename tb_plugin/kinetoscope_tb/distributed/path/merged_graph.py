@@ -33,8 +33,7 @@ class MergedGraph:
         ranks: The traces.
         start: When each call began, on its rank's clock.
         dur: Duration of each call.
-        wait: The part of it that was waiting for the last rank; 0 if unknown.
-        noise: Shorter waits count as none.
+        wait: The part of it that was waiting for the last rank; 0 if unknown, or no longer than the noise of its ends.
         is_split: Whether the wait is known, and all ranks of the group were recorded.
         last: For each call the call of the rank that came last, or itself.
         unit: Calls of one collective have the same number; the numbers are in topological order.
@@ -47,7 +46,6 @@ class MergedGraph:
     start: Ints
     dur: Ints
     wait: Ints
-    noise: Ints
     is_split: Bools
     last: Ints
     unit: Ints
@@ -71,13 +69,13 @@ class MergedGraph:
         of_call = steps + np.searchsorted(sync_point[steps:], np.arange(ranks.calls.height + 1))
         calls = _split(ranks)
         unit, is_one = _units(calls["match"].to_numpy(), since, of_call)
-        wait = np.where(is_one, calls["wait_ns"].to_numpy(), 0)
+        wait = calls["wait_ns"].to_numpy()
+        wait = np.where(is_one & (wait > calls["noise"].to_numpy()), wait, 0)
         return cls(
             ranks,
             start=calls["start_ns"].to_numpy(),
             dur=calls["dur_ns"].to_numpy(),
             wait=wait,
-            noise=calls["noise"].to_numpy(),
             is_split=is_one & calls["is_whole"].to_numpy(),
             last=np.where(is_one, calls["last"].to_numpy(), np.arange(wait.size)),
             unit=unit,

@@ -90,7 +90,7 @@ class Paths:
         end = ranks.steps["start_ns"].to_numpy()[rows] + total
         whose = (frame["member"].to_numpy().astype(np.int64) for frame in (self.steps, ranks.calls))
         segments = merged_graph.of_step, merged_graph.of_call, merged_graph.since, merged_graph.length
-        calls = merged_graph.start, merged_graph.dur, merged_graph.wait, merged_graph.noise, merged_graph.last
+        calls = merged_graph.start, merged_graph.dur, merged_graph.wait, merged_graph.last
         step, kind, which, on, start, dur, since, until = _walk_back(*(rows, end, total, *whose, *segments, *calls))
         first = np.searchsorted(step, np.arange(rows.size + 1))
         number = first[step + 1] - np.arange(step.size)  # the last segment of a step comes first
@@ -115,12 +115,20 @@ class Paths:
         row, part = np.nonzero(spent)
         return row, part, spent[row, part]
 
-    def saved(self, saved: Ints, cut: Ints) -> Ints:
-        """How much shorter each step would be if segments took `saved` less, and transfers in calls `cut` less."""
+    def _saved(self, saved: Ints, cut: Ints, on_path: pl.Expr, percent: int) -> Ints:
+        """How much shorter each step would be if segments took `saved` less, and transfers in calls `cut` less.
+
+        That is no more than the same share of what is on the path: a segment of another rank may have begun before the
+        step of the rank that ended last, and what happened before a step keeps its time.
+        """
         later = self.merged_graph.shift_of_steps(saved, cut) - self.lead
         ends = np.full(self.steps.height, np.iinfo(np.int64).min)
         np.maximum.at(ends, self.place, later)
-        return -ends
+        of_path = np.zeros(self.steps.height, np.int64)
+        rows = self.segments.filter(on_path)
+        np.add.at(of_path, rows["step"].to_numpy(), rows["dur_ns"].to_numpy())
+        most: Ints = np.minimum(-ends, _percent(of_path, percent))
+        return most
 
     def saved_in_segments(self, part: int | None, member: int | None, percent: int) -> Ints:
         """How much shorter each step would be if one part (or all) of one rank (or all) took `percent` less."""
@@ -128,12 +136,15 @@ class Paths:
         less = _percent(chosen, percent).sum(axis=1)
         if member is not None:
             less = np.where(self.merged_graph.member == member, less, 0)
-        return self.saved(less, np.zeros_like(self.merged_graph.dur))
+        on_path = pl.col("part") < len(CLASSES) if part is None else pl.col("part") == part
+        on_path &= pl.lit(value=True) if member is None else pl.col("member") == member
+        return self._saved(less, np.zeros_like(self.merged_graph.dur), on_path, percent)
 
     def saved_in_calls(self, chosen: NDArray[np.bool_], percent: int) -> Ints:
         """How much shorter each step would be if the transfers of some calls took `percent` less."""
         moving = np.where(chosen & (self.merged_graph.dur > 0), self.merged_graph.dur - self.merged_graph.wait, 0)
-        return self.saved(np.zeros_like(self.merged_graph.slack), _percent(moving, percent))
+        on_path = pl.col("part").is_in([TRANSFER, UNSPLIT]) & pl.col("since").is_in(np.flatnonzero(chosen).tolist())
+        return self._saved(np.zeros_like(self.merged_graph.slack), _percent(moving, percent), on_path, percent)
 
 
 def _percent(values: Ints, percent: int) -> Ints:
@@ -163,7 +174,6 @@ def _walk_back(
     start: Array,
     dur: Array,
     wait: Array,
-    noise: Array,
     last: Array,
 ) -> Array:
     """(step, kind, segment or call, member, start, duration, since, until) of each path segment, the last first."""
@@ -189,12 +199,11 @@ def _walk_back(
             if c < 0:
                 pieces.append((s, _BEFORE, none, on, at - left, left, none, until))
                 break
-            waited = wait[c] > noise[c]
-            took = min(dur[c] - wait[c] if waited else dur[c], left)
+            took = min(dur[c] - wait[c], left)
             if took > 0:
                 pieces.append((s, _CALL, c, on, at - took, took, c, c))
             left -= took
-            until = last[c] if waited else c
+            until = last[c] if wait[c] > 0 else c
             at, on = start[until], on_call[until]
             first, stop = of_call[until], of_call[until + 1]
     columns = np.empty((8, len(pieces)), np.int64)

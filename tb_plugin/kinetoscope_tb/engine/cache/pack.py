@@ -77,8 +77,8 @@ def content_key(path: str, size: int) -> str:
 _TEXTS, _NUMBERS = ("name", "stamp", "key"), ("bytes", "start", "length", "checksum")
 
 
-def write_end(file: IO[bytes], places: Sequence[Place]) -> None:
-    """End a pack."""
+def write_end(file: IO[bytes], places: Sequence[Place], patterns: str = "") -> None:
+    """End a pack; `patterns` is the digest of the communication patterns of its summaries."""
     begin = file.tell()
     writer = Writer(file, _INDEX_MAGIC)
     columns: dict[str, Any] = {}
@@ -86,15 +86,18 @@ def write_end(file: IO[bytes], places: Sequence[Place]) -> None:
         columns[name] = writer.texts(pl.Series([getattr(place, name) for place in places], dtype=pl.String))
     for name in _NUMBERS:
         columns[name] = writer.narrowed(np.array([getattr(place, name) for place in places], np.int64))
-    writer.end({"version": sources_version(), "places": len(places), "columns": columns})
+    head = {"version": sources_version(), "patterns": patterns, "places": len(places), "columns": columns}
+    writer.end(head)
     file.write(_TAIL.pack(file.tell() - begin, MAGIC))
 
 
-def places_in(path: str) -> dict[str, Place] | None:
+def places_in(path: str, patterns: str = "") -> dict[str, Place] | None:
     """The summaries of a pack by the names of their recordings; None if there is no pack.
 
+    `patterns` is the digest of the communication patterns that its summaries must have been computed with.
+
     Raises:
-        BrokenEntry: It isn't a pack, is damaged, or was written by another version of Kinetoscope.
+        BrokenEntry: It isn't a pack, is damaged, or was written by another version or with other patterns.
         TraceError: It can't be read.
     """
     entry = entry_at(path)
@@ -111,6 +114,8 @@ def places_in(path: str) -> dict[str, Place] | None:
     index = Reader.of(stored_bytes(path, begin, length), _INDEX_MAGIC)
     if index.head.get("version") != sources_version():
         raise BrokenEntry("another version of Kinetoscope wrote it")
+    if index.head.get("patterns") != patterns:
+        raise BrokenEntry("it was written with other communication patterns")
     places = _places(index)
     at = len(MAGIC)
     for place in sorted(places, key=lambda place: place.start):

@@ -38,9 +38,9 @@ class KernelCosts(Table):
     is_communication = Column(BOOL, "Whether it moves data between ranks; then it never counts as computation.")
     communication_rule = Column(
         TEXT,
-        "Evidence that it is communication: the library whose kernels have such names; `collective metadata` in its "
-        "own arguments; or `launched by a collective`, whose range on the host launched it directly. Missing for other "
-        "kernels.",
+        "Evidence that it is communication: `pattern` with one of your own patterns; the library whose kernels have "
+        "such names; `collective metadata` in its own arguments; or `launched by a collective`, whose range on the "
+        "host launched it directly. Missing for other kernels.",
     )
 
 

@@ -37,20 +37,35 @@ def matrix_calls(trace: Trace) -> pl.DataFrame:
 def each_matrix_call(trace: Trace) -> pl.DataFrame:
     """Return one row per call with its `row` in host_events; other columns as above."""
     host, device = trace.host_events, trace.device_events
-    parent = host["parent"].to_numpy()
-    counted = map_categories(host["name"], lambda name: name in FORMULAS).astype(bool)
-    counted &= (host["kind"] == "operator").to_numpy()
-    rows = _chosen(counted, parent, host["name"].to_physical().fill_null(0).to_numpy())
+    rows = _rows(trace)
     calls = host[rows].select(*ARGUMENTS, row=pl.Series(rows))
     if device.is_empty():
         calls = calls.with_columns(host["dur_ns"].gather(rows).alias("time_ns"), device=None, tensor_ns=0, unknown_ns=0)
     else:
-        chosen = np.zeros(host.height, bool)
-        chosen[rows] = True
         place = np.full(host.height, NONE, np.int32)
         place[rows] = np.arange(rows.size, dtype=np.int32)
-        calls = calls.hstack(_launched(device, gather(place, nearest(chosen, parent)), rows.size))
+        calls = calls.hstack(_launched(device, gather(place, _call_of(trace, rows)), rows.size))
     return calls
+
+
+def matrix_call_of_host_rows(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    """Of each host event, the call (its row in host_events) that its work counts for, or NONE."""
+    return _call_of(trace, _rows(trace))
+
+
+def _rows(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    host = trace.host_events
+    counted = map_categories(host["name"], lambda name: name in FORMULAS).astype(bool)
+    counted &= (host["kind"] == "operator").to_numpy()
+    return _chosen(counted, host["parent"].to_numpy(), host["name"].to_physical().fill_null(0).to_numpy())
+
+
+def _call_of(
+    trace: Trace, rows: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    chosen = np.zeros(trace.host_events.height, bool)
+    chosen[rows] = True
+    return nearest(chosen, trace.host_events["parent"].to_numpy())
 
 
 def _chosen(

@@ -1,1 +1,5 @@
-"""The machine's devices (device_properties), and the torch version that wrote the file (torch_version)."""
+"""What recorded the trace.
+
+device_properties  the machine's devices      vendor   their vendor's words for their parts
+torch_version      that wrote the file        server   the inference server that was recorded
+"""

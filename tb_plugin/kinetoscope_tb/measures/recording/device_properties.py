@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...trace.meta import Meta
+from ...trace.model import Trace
 
 _FEWEST_THREADS = 1024  # of any multiprocessor; a smaller number is something else
 
@@ -54,6 +55,13 @@ class Devices:
         if index in self.listed:
             return self.listed[index]
         return DeviceFacts(index) if self.alike is None else replace(self.alike, index=index)
+
+
+def name_devices(trace: Trace, name: str) -> Trace:
+    """The trace as if its metadata called every device by this name, as its driver would."""
+    listed = trace.meta.devices or [{"id": index} for index in trace.device_events["device"].unique().sort()]
+    devices = [{**device, "name": name} for device in listed]
+    return replace(trace, meta=replace(trace.meta, top={**trace.meta.top, "deviceProperties": devices}))
 
 
 def _facts(device: Mapping[str, Any]) -> DeviceFacts:

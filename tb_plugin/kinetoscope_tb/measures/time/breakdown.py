@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import gather, map_categories
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, union
-from ...names.kernels import is_communication_range, is_data_loading, step_number
+from ...names.kernels import is_data_loading, step_number
 from ...trace.model import Trace
 
 CATEGORIES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CPU Exec", "Other")
@@ -34,7 +34,7 @@ def activities(trace: Trace) -> dict[str, Intervals]:
         kind: intervals_of(device, (device["kind"] == kind).to_numpy() & ~is_communication)
         for kind in ("kernel", "memcpy", "memset")
     }
-    communicates = map_categories(host["name"], is_communication_range)
+    communicates = host["is_communication"].to_numpy()
     loads = map_categories(host["name"], is_data_loading)
     steps = map_categories(host["name"], lambda name: step_number(name) is not None)
     executes = ~(communicates | loads | steps)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE
 from ...arrays.intervals import Ints, cut
 from ...arrays.jit import Array, compiled
+from ...trace.memo import once_per_trace
 from ...trace.model import Trace
 
 Rows = NDArray[np.int32]
@@ -95,11 +96,27 @@ def axes(trace: Trace, axis: Axis) -> list[tuple[int, int, Rows]]:
     return list(zip(*(column.tolist() for column in places), np.split(order, first[1:]), strict=False))
 
 
+@once_per_trace
 def _grouped(trace: Trace, axis: Axis) -> tuple[Rows, NDArray[np.int64]]:
     """The rows of device_events group by group, each in order, and where in them each group begins."""
     number = numbered(trace.device_events, _NAMES[axis])
     order = np.argsort(number, kind="stable").astype(np.int32)
     return order, np.flatnonzero(np.diff(number[order], prepend=-1))
+
+
+def finest_alike(trace: Trace, axis: Axis) -> Axis:
+    """The finest axis with the same groups, in the same order: a device with one stream is that stream."""
+    devices = trace.device_events["device"].n_unique()
+    streams = trace.device_events.select(pl.struct("device", "stream").n_unique()).item()
+    groups = {"stream": streams, "device": devices, "worker": 1}
+    return next(each for each in _NAMES if groups[each] == groups[axis])
+
+
+@once_per_trace
+def places(trace: Trace, axis: Axis) -> tuple[Rows, Ints]:
+    """Device and stream of each group of an axis; NONE where a group has several."""
+    order, first = _grouped(trace, axis)
+    return _places(trace, axis, order[first])
 
 
 def _places(trace: Trace, axis: Axis, rows: Rows) -> tuple[Rows, Ints]:

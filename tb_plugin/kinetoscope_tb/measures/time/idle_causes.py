@@ -23,7 +23,8 @@ What the host did during a gap is not why it lasted: a queue may run dry long af
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, get_args
 
 import numpy as np
 import polars as pl
@@ -34,10 +35,11 @@ from ...arrays.intervals import Intervals, Ints, cut, merge
 from ...arrays.jit import Array, compiled
 from ...names.calls import launches_graph, may_wait
 from ...trace.graph_edges import graph_edges, host_nodes
+from ...trace.memo import once_per_trace
 from ...trace.model import Trace
 from . import idle
 from .host_activity import all_wait, blocking_calls
-from .idle import Axis, Rows, WholeGaps, Windows, numbered, whole_gaps
+from .idle import Axis, Rows, WholeGaps, Windows, finest_alike, numbered, places, whole_gaps
 
 CAUSES = (
     "host late",
@@ -95,6 +97,9 @@ class _Launches(NamedTuple):
         return cls(start, end, submitted, is_graph, queue, _has_event_wait(trace, start))
 
 
+_launches = once_per_trace(_Launches.of)
+
+
 class _Pieces(NamedTuple):
     """Pieces of gaps: the gap, the begin and the end of each."""
 
@@ -116,16 +121,63 @@ def gap_parts(trace: Trace, axis: Axis, windows: Windows) -> pl.DataFrame:
     """Return the parts (PARTS) of the gaps in the windows; those of a gap add up to it in each window."""
     if trace.device_events.is_empty():
         return pl.DataFrame(schema=PARTS)
-    whole = whole_gaps(trace, axis, windows, with_empty=True)
-    parents = whole_gaps(trace, axis, windows)
+    uncut = _uncut_parts(trace, finest_alike(trace, axis), windows.start[0], windows.end[-1], idle.QUEUED_NS)
+    device, stream = places(trace, axis)
+    piece, begins, ends, window = windows.cut(uncut.start, uncut.end)
+    of = uncut.group[piece]
+    why = pl.Series(CAUSES, dtype=_CAUSE).gather(uncut.cause[piece])
+    columns = (device[of], stream[of], uncut.gap[piece], begins, ends, why, window)
+    return pl.DataFrame(dict(zip(PARTS, columns, strict=True)), schema_overrides=PARTS)
+
+
+class _UncutParts(NamedTuple):
+    """The parts of the gaps of all groups of an axis, not yet cut to windows.
+
+    Attributes:
+        group: The number of the group of each part.
+        gap: The number of its gap.
+        start: When it begins.
+        end: When it ends.
+        cause: The number of its cause.
+    """
+
+    group: NDArray[np.int64]
+    gap: NDArray[np.int64]
+    start: Ints
+    end: Ints
+    cause: NDArray[np.uint8]
+
+
+@once_per_trace
+def _uncut_parts(trace: Trace, axis: Axis, begin: int, end: int, _queued_ns: int) -> _UncutParts:
+    """The parts between two instants, computed once for all views; tests vary QUEUED_NS."""
+    span = Windows(["all"], np.array([begin]), np.array([end]))
+    whole = whole_gaps(trace, axis, span, with_empty=True)
+    parents = whole_gaps(trace, axis, span)
     parent = _parents(whole.group, whole.begin, parents.group, parents.end)
     parts, causes = _joined(*_parts(trace, whole))
-    piece, begins, ends, window = windows.cut(parts.start, parts.end)
-    gap = parts.gap[piece]
-    of = whole.group[gap]
-    why = pl.Series(CAUSES, dtype=_CAUSE).gather(causes[piece])
-    columns = (whole.device[of], whole.stream[of], parent[gap], begins, ends, why, window)
-    return pl.DataFrame(dict(zip(PARTS, columns, strict=True)), schema_overrides=PARTS)
+    return _UncutParts(whole.group[parts.gap], parent[parts.gap], parts.start, parts.end, causes)
+
+
+@dataclass(frozen=True)
+class SharedParts:
+    """The parts of gaps that views of a trace share; `gap_parts` finds them by the trace.
+
+    Args:
+        held_bytes: Memory of those of all axes.
+    """
+
+    held_bytes: int
+
+    @classmethod
+    def of(cls, trace: Trace) -> SharedParts:
+        """Compute the parts by device, which most views need; for other axes they take as much memory."""
+        if trace.device_events.is_empty():
+            return cls(0)
+        span = Windows.of(trace, each=False)
+        alike = {finest_alike(trace, axis) for axis in get_args(Axis)}
+        parts = _uncut_parts(trace, finest_alike(trace, "device"), span.start[0], span.end[-1], idle.QUEUED_NS)
+        return cls(len(alike) * sum(column.nbytes for column in parts))
 
 
 @compiled
@@ -142,7 +194,7 @@ def _parents(group: Array, begin: Array, parent_group: Array, parent_end: Array)
 
 def _parts(trace: Trace, whole: WholeGaps) -> tuple[_Pieces, NDArray[np.uint8]]:
     """The parts of the gaps, and the number of each one's cause."""
-    launches = _Launches.of(trace)
+    launches = _launches(trace)
     first = _first_launched(trace, launches, whole)
     queued = np.where(first == NONE, whole.end, gather(launches.start, first))
     answered = np.maximum(queued, gather(launches.submitted, first)) + idle.QUEUED_NS

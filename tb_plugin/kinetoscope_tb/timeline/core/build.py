@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import factorize, gather, map_categories
 from ...arrays.nesting import nest
-from ...names.kernels import is_communication_range, is_data_loading, step_number
+from ...names.kernels import is_data_loading, step_number
 from ...trace import Trace
 from .lanes import by_row, lanes
 from .model import CATEGORIES, FRAMES, Labels, Part, Timeline, Track
@@ -98,7 +98,7 @@ def _host_category(frame: pl.DataFrame) -> NDArray[np.uint8]:
     category = np.where(is_annotation, _CODE["Annotation"], _CODE["Operator"])
     category[is_annotation & map_categories(frame["name"], lambda name: step_number(name) is not None)] = _CODE["Step"]
     category[map_categories(frame["name"], is_data_loading)] = _CODE["DataLoader"]
-    category[map_categories(frame["name"], is_communication_range)] = _CODE["Communication"]
+    category[frame["is_communication"].to_numpy()] = _CODE["Communication"]
     return category.astype(np.uint8)
 
 

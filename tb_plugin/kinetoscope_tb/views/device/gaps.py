@@ -12,7 +12,7 @@ from ...arrays.gather import NONE
 from ...measures.time.host_activity import HOST_ACTIVITIES, host_activity
 from ...measures.time.idle import Windows
 from ...measures.time.idle import gaps as gaps_of
-from ...measures.time.idle_causes import gap_parts
+from ...measures.time.idle_causes import SharedParts, gap_parts
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
@@ -36,9 +36,10 @@ class Gaps(Table):
     cause = Column(
         TEXT,
         "Why, for most of it. host late: nothing was queued. launch latency: within 20 µs of the next launch. "
-        "dependency: what was queued waited for another stream. blocked copy: the host was in a copy or synchronizing "
-        "call. graph launch: the call that launches the graph hadn't returned. not shown: the device may have run work "
-        "that wasn't recorded. unexplained: what was queued waited for nothing recorded.",
+        "dependency: what was queued waited for another stream, or for a CPU callback of a graph. blocked copy: the "
+        "host was in a copy or synchronizing call. graph launch: the call that launches the graph hadn't returned. "
+        "not shown: the device may have run work that wasn't recorded. unexplained: what was queued waited for nothing "
+        "recorded.",
     )
     cause_ns = Column(DURATION, "How much of it has that cause.")
     host_late_ns = Column(DURATION, "How much of it nothing was queued, though the host could have queued work.")
@@ -129,6 +130,7 @@ VIEW = View(
     needs="device_events",
     hint="The device was never idle here.",
     place=Part("idle"),
+    shares=SharedParts.of,
     slices=Slices(events_of_row, are_highlighted=False, panel="gaps"),
     time=RowTime("start_ns", length="dur_ns"),
 )

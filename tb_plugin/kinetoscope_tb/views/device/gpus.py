@@ -14,6 +14,7 @@ import polars as pl
 
 from ...arrays.intervals import capped_integral
 from ...measures.recording.device_properties import DeviceFacts, Devices
+from ...measures.recording.vendor import vendor_terms
 from ...measures.time.breakdown import intervals_of
 from ...names.device_peaks import TABLE_VERSION, device_peaks
 from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP_RATE, FRACTION, ID, TEXT, Column, Table
@@ -49,6 +50,7 @@ class Gpus(Table):
         "Share of kernel time, from the first step's start to the last one's end, in kernels that use tensor or "
         "matrix cores, among kernels for which this is known.",
     )
+    matrix_units = Column(TEXT, "The vendor's name for these units: tensor cores, matrix cores, XMX engines.")
     kernel_total_ns = Column(DURATION, "Sum of the durations of its kernels, outside the steps too.")
     device_total_ns = Column(DURATION, "The same with copies and fills.")
     memory_bytes = Column(BYTES, "Size of its memory.", adds_up=False)
@@ -70,8 +72,9 @@ def gpus(trace: Trace) -> pl.DataFrame:
     """The devices by index."""
     window = trace.steps["start_ns"][0], trace.steps["end_ns"][-1]
     devices = Devices.of(trace.meta)
+    units = {"matrix_units": vendor_terms(trace).matrix_units}
     rows = [
-        _described(devices.facts(device)) | _spent(rows, window)
+        _described(devices.facts(device)) | _spent(rows, window) | units
         for (device,), rows in sorted(trace.device_events.group_by("device"), key=lambda group: group[0])
     ]
     return Gpus.of(pl.DataFrame(rows, schema=Gpus.schema()))

@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 
 from ...measures.calls.matrix_calls import ARGUMENTS, each_matrix_call, matrix_calls
-from ...measures.recording.device_properties import DeviceFacts, Devices
-from ...names.device_peaks import TABLE_VERSION, DevicePeaks, device_peaks
+from ...measures.calls.roofline import Limits, Roof, roof
+from ...names.device_peaks import TABLE_VERSION
 from ...names.matrix_work import MatrixWork, Unknown, matrix_work
 from ...pictures import Bars
 from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP, FLOP_RATE, FRACTION, ID, NUMBER, TEXT, Column, Table
@@ -26,7 +26,6 @@ NO_TIME = "Its calls took no measurable time."
 NO_DTYPE = "Its number format has no known size."
 NO_BYTES = "The number format of its output isn't recorded."
 HOST = "It ran on the host, whose peak is unknown."
-WHICH_UNIT = "Whether its kernels use tensor cores is unknown from their names, so the applicable peak is unknown."
 
 
 class OperatorEfficiency(Table):
@@ -37,7 +36,10 @@ class OperatorEfficiency(Table):
 
     name = Column(TEXT, "Name of the operator with the shapes; what matmul or einsum call counts by itself.")
     input_shapes = Column(TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.")
-    dtype = Column(TEXT, "Number format: tf32 if float inputs ran on tensor cores, else that of the inputs.")
+    dtype = Column(
+        TEXT,
+        "Number format: tf32 if float inputs ran on tensor cores, but for AMD's matrix cores; else that of the inputs.",
+    )
     calls = Column(COUNT, "Number of calls.")
     time_ns = Column(DURATION, "Device time that its calls launched; in a trace without devices, their host time.")
     roof_frac = Column(
@@ -51,7 +53,10 @@ class OperatorEfficiency(Table):
     work_flop = Column(FLOP, "FLOPs of one call; a multiply-add counts as two.")
     work_bytes = Column(BYTES, "Minimum bytes that one call reads and writes: inputs and output once.", adds_up=False)
     peak_flop_per_s = Column(
-        FLOP_RATE, f"The device's peak in this format (table of devices, version {TABLE_VERSION})."
+        FLOP_RATE,
+        "The device's roof in this format: the vendor's peak, or what its own library reaches where the vendor "
+        "measured that (MI300X). If the trace doesn't name the device, the lowest of all products of the "
+        f"architecture in kernel names (table of devices, version {TABLE_VERSION}).",
     )
     peak_bytes_per_s = Column(BYTE_RATE, "The device's peak memory bandwidth.")
     device = Column(ID, "Device that it ran on; missing on the host.")
@@ -63,15 +68,14 @@ class OperatorEfficiency(Table):
 def operator_efficiency(trace: Trace) -> pl.DataFrame:
     """Operators with inputs by their time, the longest first."""
     calls = matrix_calls(trace)
-    devices = Devices.of(trace.meta)
-    facts = {index: devices.facts(index) for index in calls["device"].drop_nulls().unique()}
-    rows = [_row(call, facts.get(call["device"]), trace) for call in calls.rows(named=True)]
+    limits = Limits.of(trace)
+    rows = [_row(call, limits.get(call["device"]), trace) for call in calls.rows(named=True)]
     table = pl.DataFrame(rows, schema=OperatorEfficiency.schema(), orient="row")
     by = OperatorEfficiency.key
     return OperatorEfficiency.of(table.sort("time_ns", *by, descending=[True, *(False for _ in by)], nulls_last=True))
 
 
-def _row(call: dict[str, Any], device: DeviceFacts | None, trace: Trace) -> dict[str, Any]:
+def _row(call: dict[str, Any], limits: Limits | None, trace: Trace) -> dict[str, Any]:
     name, shapes, types, values = (call[argument] for argument in ARGUMENTS)
     row = {"name": name, "input_shapes": shapes, "input_types": types, "input_values": values}
     row |= {key: call[key] for key in ("device", "calls")}
@@ -88,13 +92,17 @@ def _row(call: dict[str, Any], device: DeviceFacts | None, trace: Trace) -> dict
         reasons.append(NO_DTYPE if work.dtype is None else NO_BYTES)
     if is_on_host:
         reasons.append(HOST)
-    elif call["device"] is not None and work.dtype is not None:
-        peaks, missing = _peaks(device)
-        reasons += missing
-        if peaks is not None:
-            roof, missing = _roof(peaks, work, row["time_ns"], call)
-            row |= roof
-            reasons += missing
+    elif limits is not None and work.dtype is not None:
+        reasons += [limits.reason] if limits.reason else []
+        if limits.peaks is not None:
+            limit = roof(
+                limits.peaks,
+                work,
+                uses_tensor_cores=call["tensor_ns"] > 0,
+                is_unit_unknown=call["unknown_ns"] > 0,
+            )
+            row |= _at_roof(limit, row["time_ns"], call["calls"])
+            reasons += [limit.reason] if limit.reason else []
     return {"dtype": work.dtype, **row, "why_unknown": " ".join(reasons) or None}
 
 
@@ -109,36 +117,13 @@ def _achieved(work: MatrixWork, time_ns: int | None, calls: int) -> dict[str, An
     }
 
 
-def _peaks(device: DeviceFacts | None) -> tuple[DevicePeaks | None, list[str]]:
-    if device is None or not device.name:
-        return None, ["The trace doesn't name the device."]
-    peaks = device_peaks(device.name, device.multiprocessors, device.memory_bytes)
-    return peaks, [] if peaks else [f"No peaks of {device.name} are known."]
-
-
-def _roof(
-    peaks: DevicePeaks, work: MatrixWork, time_ns: int | None, call: dict[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
-    """The device's limits for this work, and why any is unknown."""
-    roof: dict[str, Any] = {"peak_bytes_per_s": peaks.bandwidth}
-    key = str(work.dtype)
-    if f"{key}_matrix" in peaks.flop_per_s:
-        if not call["tensor_ns"] and call["unknown_ns"]:
-            return roof, [WHICH_UNIT]
-        key += "_matrix" if call["tensor_ns"] else ""
-    peak = peaks.flop_per_s.get(key)
-    if peak is None:
-        return roof, [f"No peak of this device in {work.dtype} is known."]
-    roof |= {"peak_flop_per_s": peak, "dtype": _FORMAT_NAMES.get(key, work.dtype)}
-    if work.moved_bytes is None:
-        return roof, []
-    compute_ns, memory_ns = work.flop / peak * 1e9, work.moved_bytes / peaks.bandwidth * 1e9
-    roof["bound_by"] = "compute" if compute_ns >= memory_ns else "memory"
-    roof["roof_frac"] = call["calls"] * max(compute_ns, memory_ns) / time_ns if time_ns else None
-    return roof, []
-
-
-_FORMAT_NAMES = {"fp32_matrix": "tf32", "fp64_matrix": "fp64"}
+def _at_roof(limit: Roof, time_ns: int | None, calls: int) -> dict[str, Any]:
+    return {
+        "peak_bytes_per_s": limit.bytes_per_s,
+        "peak_flop_per_s": limit.flop_per_s,
+        "bound_by": limit.bound_by,
+        "roof_frac": calls * limit.ns / time_ns if time_ns and limit.ns is not None else None,
+    } | ({"dtype": limit.number_format} if limit.number_format else {})
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:

@@ -10,6 +10,7 @@ import polars as pl
 
 from ...advice import CATEGORIES, Facts
 from ...advice import advice as advice_of
+from ...measures.time.idle_causes import SharedParts
 from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Reference, View
@@ -66,5 +67,6 @@ VIEW = View(
     group="Overview",
     hint="The trace has no events with a duration.",
     within="recording",
+    shares=SharedParts.of,
     reference=Reference(view="view", filter="filter", rule="rule", categories=CATEGORIES),
 )

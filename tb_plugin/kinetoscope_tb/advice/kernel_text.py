@@ -1,0 +1,70 @@
+"""Groups of kernels and limits of devices in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from ..measures.calls.kernel_work import Group
+from ..measures.calls.roofline import Limits
+from . import text
+
+_NAMED = 3  # groups in a sentence
+_TENSORS = 2  # shapes of a group
+_LONGEST_NAME = 60
+
+
+def largest_groups(groups: Sequence[Group], steps: int) -> str:
+    """The groups that take most time, each with its inputs, calls per step, their time and share of the roof."""
+    by_time = sorted(groups, key=lambda group: -group.time_ns)
+    return "; ".join(_in_words(group, steps) for group in by_time[:_NAMED])
+
+
+def _in_words(group: Group, steps: int) -> str:
+    who = f"`{group.name}`" if group.name else f"`{group.kernel[:_LONGEST_NAME]}`"
+    inputs = f" of {shapes}" if (shapes := inputs_of(group)) else ""
+    fraction = group.roof_frac
+    roof = "" if fraction is None else f" at {text.percent(min(fraction, 1.0))} of the roof"
+    return f"{who}{inputs}, {text.times(group.calls / steps, 'call')} of {text.time(group.call_ns)}{roof}"
+
+
+def inputs_of(group: Group) -> str:
+    """The shapes of the first tensors: (256, 512) × (512, 8); empty if they weren't recorded."""
+    try:
+        listed = json.loads(group.shapes or "[]")
+    except (ValueError, RecursionError):
+        return ""
+    flat = [each for entry in listed for each in (entry if _is_nested(entry) else [entry])]
+    tensors = [each for each in flat if isinstance(each, list) and each]
+    if group.name == "aten::copy_":
+        return f"({', '.join(map(str, tensors[0]))}){_conversion(group)}" if tensors else ""
+    if group.name.startswith(("aten::addmm", "aten::baddbmm")):
+        tensors = tensors[1:]  # the bias comes first
+    return " × ".join(f"({', '.join(map(str, sizes))})" for sizes in tensors[:_TENSORS])
+
+
+def _conversion(group: Group) -> str:
+    """From which number format to which one a copy converts; empty if it doesn't."""
+    try:
+        to, source = (str(each).removeprefix("c10::") for each in json.loads(group.types or "[]")[:2])
+    except (ValueError, RecursionError):
+        return ""
+    return "" if to == source else f" from {source} to {to}"
+
+
+def _is_nested(entry: object) -> bool:
+    return isinstance(entry, list) and any(isinstance(each, list) for each in entry)
+
+
+def limit_in_words(group: Group, limits: Mapping[int, Limits]) -> str:
+    """The limit of a group, and the device that has it: 708 TFLOP/s in bf16 on an AMD Instinct MI300X."""
+    device = limits[group.device]
+    if device.peaks is None:
+        return device.reason
+    if group.bound_by == "compute" and group.flop_per_s:
+        rate = f"{text.digits(group.flop_per_s / 1e12)} TFLOP/s in {group.number_format}"
+    else:
+        rate = f"{text.digits(device.peaks.bandwidth / 1e12)} TB/s"
+    if device.is_named:
+        return f"{rate} on {device.name}"
+    return f"{rate} on the slowest {device.name} product; kernel names show that architecture"

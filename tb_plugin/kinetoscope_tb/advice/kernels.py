@@ -1,0 +1,380 @@
+"""Kernels that needn't run so long: attention that isn't fused, operators far below their roof, kernels to fuse.
+
+Each kernel belongs to one rule at most, the first that applies: unfused attention; matmuls, convolutions and attention
+far below their roof; float matmuls that lower precision would speed up; elementwise kernels to fuse; casts and layout
+changes; other memory-bound kernels far below the memory's bandwidth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..arrays.intervals import Ints, length_within
+from ..measures.calls.kernel_work import Group, KernelWork
+from ..measures.calls.module_calls import ModuleCalls
+from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
+from ..measures.time.breakdown import intervals_of
+from . import text
+from .facts import Facts
+from .kernel_causes import TINY_NS, Cause, cause_of, misaligned
+from .kernel_text import inputs_of, largest_groups, limit_in_words
+from .model import Advice, Cleared, Confidence, Unknown
+from .precision import FASTER, channels_last, image_layouts, mixed_precision, slow_floats
+
+_LEAST = 0.10
+"""Of the step: less of it isn't worth changing a model for."""
+_FAR_BELOW = 1 / 2
+"""Of the roof: tuned kernels for large sizes reach 60 to 90 %, also where they are bound by memory."""
+_BELOW = 3 / 4
+"""Of the roof, where the sizes show a cause that the user can change: well tuned matmuls reach that."""
+_MANY_FUSIBLE = 0.2
+"""Of the step: fusing saves at most all of the kernels but the longest of each run, about half."""
+_MUCH_SHARED = 0.1
+"""Of the time: kernels that run at the same time take a part of the device, and may explain a low share of the roof."""
+_MOVED = 0.05
+"""Of the step: some casts and layout changes are needed everywhere."""
+_ONE_OPERATOR = 1 / 2
+"""Of the time: if one operator with one set of inputs takes more, fusing isn't the matter, but that operator."""
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass
+class _Kernels:
+    """The kernels of the steps that count, which of them no rule has claimed yet, and which are slow float matmuls."""
+
+    facts: Facts
+    work: KernelWork
+    is_free: Mask
+    is_slow_float: Mask
+
+    @property
+    def family(self) -> NDArray[np.str_]:
+        """The family of each kernel."""
+        names = np.array([group.family for group in self.work.groups])
+        return names[self.work.group]
+
+    def of_groups(self, groups: Sequence[int]) -> Mask:
+        """The free kernels of some groups, by their numbers."""
+        return self.is_free & np.isin(self.work.group, groups)
+
+    def lengths(self, chosen: Mask) -> Ints:
+        """How long any of the chosen kernels runs, per step."""
+        windows = self.facts.windows
+        return length_within(intervals_of(self.facts.kernels, chosen), windows.start, windows.end)
+
+    def claim(self, chosen: Mask) -> None:
+        """No later rule counts these kernels."""
+        self.is_free &= ~chosen
+
+    def confidence(self, groups: Sequence[Group]) -> Confidence:
+        """Return high if the trace names each device; medium if kernel names do."""
+        return "high" if all(self.work.limits[group.device].is_named for group in groups) else "medium"
+
+
+def kernels(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
+    """Advice about kernels; each one is claimed once."""
+    if facts.kernels.is_empty():
+        return
+    work = KernelWork.of(facts.trace, facts.kernels)
+    found = _Kernels(facts, work, np.ones(facts.kernels.height, bool), slow_floats(facts))
+    yield from _unfused_attention(found)
+    for family in _MATRICES:
+        yield from _below_roof(found, family)
+    yield from channels_last(facts, found.is_free)
+    found.claim(image_layouts(facts))
+    yield from mixed_precision(facts, found.is_free)
+    found.claim(found.is_slow_float)
+    yield from _elementwise(found)
+    yield from _moved(found, "cast")
+    yield from _moved(found, "layout")
+    yield from _below_roof(found, "memory")
+    yield from _rest(found)
+
+
+def _unfused_attention(found: _Kernels) -> Iterator[Advice]:
+    """Softmax between two matmuls."""
+    facts = found.facts
+    attention = unfused_attention(facts.trace, facts.kernels)
+    if attention is None or not facts.is_worth(found.lengths(attention.is_member), _LEAST):
+        return
+    running = found.lengths(attention.is_member)
+    groups = [found.work.groups[number] for number in np.unique(found.work.group[attention.is_member])]
+    found.claim(attention.is_member)
+    fused_ns = _fused_ns(found, attention, groups[0].device)
+    time_ns = int(facts.kernels["dur_ns"].to_numpy()[attention.is_member].sum())
+    saving = None if fused_ns is None else facts.mean((running * max(0.0, 1 - fused_ns / time_ns)).astype(np.int64))
+    share = time_ns / max(int(facts.kernels["dur_ns"].sum()), 1)
+    module = _module(facts, attention)
+    core = [group for group in groups if "softmax" in group.name or "mm" in group.name]
+    scores = " × ".join(map(str, attention.scores))
+    at_roof = text.time((fused_ns or 0.0) / facts.count)
+    at_best = f" Fused attention would take at least {at_roof}, at the device's roof." if saving else ""
+    yield Advice(
+        "unfused_attention",
+        f"Attention that isn't fused takes {facts.percent(facts.mean(running))} of {facts.every}.",
+        f"{facts.part(facts.mean(running))}, {100 * share:.0f} % of the kernel time{facts.recurs(running)}"
+        f"{f', in `{module}`' if module else ''}: {largest_groups(core, facts.count)}. Between the "
+        f"matmuls, scores of {scores} are written to memory and read again.{at_best}",
+        _use_fused(attention),
+        saving or None,
+        found.confidence(groups) if saving else "medium",
+        "kernels_by_op",
+        "re:softmax|bmm",
+        facts.mean(running),
+    )
+
+
+def _fused_ns(found: _Kernels, attention: UnfusedAttention, device: int) -> float | None:
+    """How long fused attention would take at the roof, over the steps that count; None: unknown."""
+    peaks, number_format = found.work.limits[device].peaks, attention.number_format
+    if peaks is None or number_format is None:
+        return None
+    rate = peaks.roof(f"{number_format}_matrix") or peaks.roof(number_format)
+    return None if rate is None else max(attention.flop / rate, attention.moved_bytes / peaks.bandwidth) * 1e9
+
+
+def _use_fused(attention: UnfusedAttention) -> str:
+    if attention.is_fallback:
+        return (
+            "`scaled_dot_product_attention` ran its fallback in separate operators: use float16 or bfloat16, a head "
+            "dimension up to 256, and a mask that its fused kernels take (`torch.nn.attention.sdpa_kernel` says why "
+            "not)."
+        )
+    return (
+        "Use `torch.nn.functional.scaled_dot_product_attention` (Transformers: `attn_implementation='sdpa'`; "
+        "`nn.MultiheadAttention`: `need_weights=False`), which never writes the scores; masks and biases go in as "
+        "`attn_mask`, or use FlexAttention."
+    )
+
+
+def _module(facts: Facts, attention: UnfusedAttention) -> str:
+    """The class of the module that most of the operators are in; empty if no modules were recorded."""
+    if not facts.trace.holds("modules"):
+        return ""
+    modules = ModuleCalls.of(facts.trace)
+    node, _ = modules.of_host_rows(facts.trace)
+    classes = [modules.names[number].of_class or "" for number in node[attention.ops] if number >= 0]
+    return max(sorted(set(classes)), key=classes.count, default="")
+
+
+_MATRICES = {"matmul": "Matmuls", "convolution": "Convolutions", "attention": "Attention kernels"}
+_SUBJECTS = {**_MATRICES, "memory": "Memory-bound kernels"}
+_FILTERS = {"matmul": "re:mm|linear", "convolution": "conv", "attention": "attention"}
+
+
+def _below_roof(found: _Kernels, family: str) -> Iterator[Advice]:
+    """Operators of a family that run below half of their roof."""
+    facts, groups = found.facts, found.work.groups
+    numbers = _far_below(found, family)
+    chosen = found.of_groups(numbers)
+    running = found.lengths(chosen)
+    if not numbers or not facts.is_worth(running, _LEAST):
+        return
+    found.claim(chosen)
+    named = [groups[number] for number in numbers]
+    time_ns = sum(group.time_ns for group in named)
+    roof_ns = sum(group.roof_ns or 0.0 for group in named)
+    fraction = roof_ns / time_ns
+    rule = "elementwise_below_roof" if family == "memory" else f"{family}_below_roof"
+    taken = facts.percent(facts.mean(running))
+    all_ns = sum(group.time_ns for group in groups if _is_of(group, family))
+    which = _SUBJECTS[family] if time_ns > 0.9 * all_ns else f"Some {_SUBJECTS[family].lower()}"
+    what = "the memory's bandwidth" if family == "memory" else "their roof"
+    why, action = _why(found, named)
+    shared = _shared(found, chosen)
+    beside = (
+        f" For {text.percent(shared)} of it other kernels run at the same time, and take a part of the device."
+        if shared >= _MUCH_SHARED
+        else ""
+    )
+    yield Advice(
+        rule,
+        f"{which} run at {text.percent(fraction)} of {what}, and take {taken} of {facts.every}.",
+        f"{facts.part(facts.mean(running))}{facts.recurs(running)}; at the roof they would take "
+        f"{text.time(facts.mean(running) * fraction)} ({limit_in_words(named[0], found.work.limits)}). Most of it: "
+        f"{largest_groups(named, facts.count)}.{beside} {why}",
+        action,
+        facts.mean((running * (1 - fraction)).astype(np.int64)),
+        "medium" if beside else found.confidence(named),
+        "kernels_by_op" if family == "memory" else "operator_efficiency",
+        _FILTERS.get(family, ""),
+        facts.mean(running),
+    )
+
+
+def _shared(found: _Kernels, chosen: Mask) -> float:
+    """The share of the chosen kernels' time in which others, communication among them, run on the same device."""
+    rows = found.facts.kernels.filter(pl.Series(chosen))
+    mine = rows.select("device", "stream", "start_ns").with_columns(pl.lit(value=True).alias("is_mine"))
+    every = found.facts.trace.kernels.join(mine, ["device", "stream", "start_ns"], "left")
+    shared = whole = 0
+    for (device,), others in every.filter(pl.col("is_mine").is_null()).group_by("device"):
+        start, end = intervals_of(rows.filter(pl.col("device") == device))
+        shared += int(length_within(intervals_of(others), start, end).sum())
+        whole += int((end - start).sum())
+    return shared / whole if whole else 0.0
+
+
+def _is_of(group: Group, family: str) -> bool:
+    """Whether a group belongs to a family; `memory` is what multiplies no matrices and has a roof."""
+    if family == "memory":
+        return group.family not in _MATRICES and group.roof_ns is not None
+    return group.family == family
+
+
+def _far_below(found: _Kernels, family: str) -> list[int]:
+    """The groups of a family that are worth naming, the longest first."""
+    in_float = set(np.unique(found.work.group[found.is_slow_float]).tolist())
+    free = set(np.unique(found.work.group[found.is_free]).tolist())
+    chosen = []
+    for number, group in enumerate(found.work.groups):
+        fraction = group.roof_frac
+        if number not in free or not _is_of(group, family) or fraction is None or group.call_ns < TINY_NS:
+            continue
+        # lower precision saves up to 1 - 1 / FASTER: more than the way to a roof that is nearer
+        least = 1 / FASTER if number in in_float else _FAR_BELOW
+        could_pad = number not in in_float and fraction < _BELOW and misaligned(group, found.work.limits[group.device])
+        if fraction < least or could_pad:
+            chosen.append(number)
+    return chosen
+
+
+def _why(found: _Kernels, groups: Sequence[Group]) -> tuple[str, str]:
+    """(the likely cause of most of the lost time, what to do about it)."""
+    lost: dict[str, float] = {}
+    first: dict[str, tuple[Group, Cause]] = {}
+    for group in groups:
+        kind, cause = cause_of(group, found.work.limits[group.device]) or ("", None)
+        lost[kind] = lost.get(kind, 0.0) + group.time_ns - (group.roof_ns or 0.0)
+        if cause:
+            first.setdefault(kind, (group, cause))
+    most = max(lost, key=lambda kind: lost[kind])
+    if not most:
+        return (
+            "Neither the shapes nor the names of the kernels show why.",
+            "Try other kernels for these shapes (`torch.compile(mode='max-autotune')`, a newer library), and look into "
+            "the kernel with Nsight Compute or ROCm Compute Profiler.",
+        )
+    group, cause = first[most]
+    about = "" if group is groups[0] else f" (of `{group.name}` {inputs_of(group)})"
+    return f"Likely cause{about}: {cause.sentence}.", cause.action
+
+
+def _elementwise(found: _Kernels) -> Iterator[Advice]:
+    """Elementwise and normalization kernels, one per operator of eager PyTorch, that could be fused."""
+    facts = found.facts
+    chosen = found.is_free & (found.family == "elementwise")
+    running = found.lengths(chosen)
+    spent = np.bincount(found.work.group[chosen], facts.kernels["dur_ns"].to_numpy()[chosen], len(found.work.groups))
+    groups = [found.work.groups[number] for number in np.flatnonzero(spent)]
+    total = float(spent.sum())
+    if not facts.is_worth(running, _MANY_FUSIBLE) or spent.max() > _ONE_OPERATOR * total:
+        return
+    runs, fused_ns = _fused_runs(found, chosen)
+    saving = facts.mean((running * max(0.0, 1 - fused_ns / total)).astype(np.int64))
+    if saving < _MOVED * facts.step_ns:
+        return
+    found.claim(chosen)
+    count = int(chosen.sum())
+    yield Advice(
+        "elementwise",
+        f"Elementwise and normalization kernels, one per operator, take {facts.percent(facts.mean(running))} of "
+        f"{facts.every}.",
+        f"{facts.part(facts.mean(running))}{facts.recurs(running)}: {text.digits(count / facts.count)} kernels "
+        f"{facts.per}, in {text.digits(runs / facts.count)} runs without another kernel in between. With one fused "
+        f"kernel for each run, they would take at least {text.time(fused_ns / facts.count)}. Most of it: "
+        f"{largest_groups(groups, facts.count)}.",
+        "Fuse them: `torch.compile` the model (PyTorch 2), or use a library's fused modules for what repeats most.",
+        saving,
+        "medium",
+        "kernels_by_op",
+        "re:elementwise|norm|reduce|Cat",
+        facts.mean(running),
+    )
+
+
+def _fused_runs(found: _Kernels, chosen: Mask) -> tuple[int, float]:
+    """(runs of chosen kernels on a stream without others in between, the time that one kernel for each would take).
+
+    A fused kernel takes at least as long as the longest of the run at the memory's bandwidth.
+    """
+    groups = found.work.groups
+    fraction = np.array([min(1.0, 1.0 if g.roof_frac is None else g.roof_frac) for g in groups])[found.work.group]
+    rows = found.facts.kernels.select(
+        "device", "stream", "start_ns", least=pl.col("dur_ns") * pl.Series(fraction), chosen=pl.Series(chosen)
+    ).sort("device", "stream", "start_ns")
+    place = ["device", "stream"]
+    numbered = rows.with_columns(
+        run=(pl.col("chosen") != pl.col("chosen").shift(1)).fill_null(value=True).cum_sum().over(place)
+    )
+    longest = numbered.filter("chosen").group_by(*place, "run").agg(pl.col("least").max())
+    return longest.height, float(longest["least"].sum())
+
+
+_MOVES = {
+    "cast": (
+        "casts",
+        "Converting number formats takes",
+        "Keep tensors in one number format: load the weights in the format that they are used in, and cast inputs "
+        "once; `torch.compile` fuses the rest into their neighbors.",
+    ),
+    "layout": (
+        "layout_changes",
+        "Copying tensors into another memory layout takes",
+        "Keep one layout: avoid `.contiguous()`, `.transpose()` and `.permute()` between operators that can read "
+        "strided inputs, and choose the order of dimensions so that matmuls read it as it is.",
+    ),
+}
+
+
+def _moved(found: _Kernels, family: str) -> Iterator[Advice]:
+    """Kernels that only convert or reorder; those for channels last have their own rule."""
+    facts = found.facts
+    chosen = found.is_free & (found.family == family)
+    running = found.lengths(chosen)
+    if not facts.is_worth(running, _MOVED):
+        return
+    found.claim(chosen)
+    groups = [found.work.groups[number] for number in np.unique(found.work.group[chosen])]
+    rule, what, action = _MOVES[family]
+    saving = facts.mean(running)
+    yield Advice(
+        rule,
+        f"{what} {facts.percent(saving)} of {facts.every}.",
+        f"{facts.part(saving)}{facts.recurs(running)} in {text.digits(chosen.sum() / facts.count)} kernels {facts.per} "
+        f"that do nothing else. Most of it: {largest_groups(groups, facts.count)}.",
+        action,
+        saving,
+        "medium",
+        "kernels_by_op",
+        "copy",
+    )
+
+
+def _rest(found: _Kernels) -> Iterator[Cleared | Unknown]:
+    """What is unknown of the kernels that no rule claimed, or how little of them is far below the roof."""
+    facts, groups = found.facts, found.work.groups
+    has_none = np.array([group.roof_ns is None for group in groups])[found.work.group]
+    unknown = found.lengths(found.is_free & has_none)
+    if facts.share(facts.mean(unknown)) >= _LEAST:
+        largest = groups[np.unique(found.work.group[found.is_free & has_none])[0]]
+        words = _unknown_in_words(facts, unknown, largest)
+        yield Unknown("how close kernels come to the device's limits", words)
+        return
+    below = [number for family in _SUBJECTS for number in _far_below(found, family)]
+    lengths = found.lengths(found.of_groups(below))
+    if cleared := facts.cleared("kernel efficiency", lengths, "in kernels far below their roof", _LEAST):
+        yield cleared
+
+
+def _unknown_in_words(facts: Facts, unknown: Ints, largest: Group) -> str:
+    reason = largest.reason[0].lower() + largest.reason[1:].rstrip(".")
+    remedy = "; the option --device names it" if "name the device" in reason else ""
+    who = f"`{largest.name}`" if largest.name else f"kernels such as `{largest.kernel[:60]}`"
+    return f"{facts.percent(facts.mean(unknown))} of {facts.unit}, most of it in {who}: {reason}{remedy}"

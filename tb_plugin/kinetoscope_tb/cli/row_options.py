@@ -1,0 +1,110 @@
+"""Options that choose rows and columns of a printed table: --filter, --sort, --top, --columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import BadParameter
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ..table import Column, Table
+
+_DIRECTIONS = ("asc", "desc")
+
+
+def row_options() -> list[click.Parameter]:
+    """The options."""
+    return [
+        click.Option(
+            ["--filter", "words"],
+            metavar="WORDS",
+            help="Only rows whose texts have these words, not those after a minus, and match what follows re:.",
+        ),
+        click.Option(
+            ["--sort"],
+            metavar="COLUMN[:asc|:desc]",
+            help="Sort by a column: numbers from the largest, texts from A, unless :asc or :desc follows.",
+        ),
+        click.Option(
+            ["--top"],
+            type=click.IntRange(min=0),
+            metavar="N",
+            help="Only the first N rows. Default: 20 for text on a terminal, else all.",
+        ),
+        click.Option(["--columns"], metavar="NAME,…", help="Only these columns, in this order."),
+    ]
+
+
+@dataclass(frozen=True)
+class RowOptions:
+    """What the options chose.
+
+    Args:
+        words: A filter as in the page's tables.
+        sort: A column, and perhaps a direction.
+        top: How many rows at most.
+        columns: Names of columns, with commas.
+    """
+
+    words: str | None = None
+    sort: str | None = None
+    top: int | None = None
+    columns: str | None = None
+
+    def rows(self, table: type[Table], frame: pl.DataFrame, labels: Mapping[str, str]) -> pl.DataFrame:
+        """The chosen rows of a view's frame, in the chosen order.
+
+        Raises:
+            BadParameter: There is no such column, or the filter isn't valid.
+        """
+        if self.words:
+            frame = frame.filter(_matches(table, frame, labels, self.words))
+        if self.sort:
+            frame = _sorted(table, frame, self.sort)
+        return frame if self.top is None else frame.head(self.top)
+
+    def of(self, table: type[Table]) -> Sequence[Column]:
+        """The chosen columns.
+
+        Raises:
+            BadParameter: There is no such column.
+        """
+        if self.columns is None:
+            return table.columns
+        return [_column(table, name.strip()) for name in self.columns.split(",")]
+
+
+def _column(table: type[Table], name: str) -> Column:
+    named = {column.name: column for column in table.columns}
+    bare = {column.name.removesuffix(column.kind.suffix): column for column in table.columns}
+    if found := named.get(name) or bare.get(name):
+        return found
+    raise BadParameter(f"There is no column {name!r}; choose from {', '.join(named)}.")
+
+
+def _matches(table: type[Table], frame: pl.DataFrame, labels: Mapping[str, str], words: str) -> Any:
+    import polars as pl
+
+    from ..timeline.search.text_query import texts_with
+
+    columns = [frame[c.name].to_list() for c in table.columns if c.kind.name in ("text", "stack", "prose")]
+    texts = [
+        "\n".join(text for value in row if value for text in (value, labels.get(value, "")))
+        for row in zip(*columns, strict=True)
+    ]
+    return pl.Series(texts_with(words, texts)) if columns else pl.Series([True] * frame.height)
+
+
+def _sorted(table: type[Table], frame: pl.DataFrame, sort: str) -> pl.DataFrame:
+    name, _, direction = sort.partition(":")
+    if direction and direction not in _DIRECTIONS:
+        raise BadParameter(f"--sort {sort!r}: the direction is {' or '.join(_DIRECTIONS)}.")
+    column = _column(table, name)
+    is_descending = direction == "desc" or (not direction and column.kind.name not in ("text", "stack", "prose", "id"))
+    return frame.sort(column.name, descending=is_descending, nulls_last=True, maintain_order=True)

@@ -1,0 +1,244 @@
+"""The work behind kernels: which calls launched them, with which inputs, and how long they would take at the roof.
+
+Kernels of one operator with the same inputs on one device are a group. The operator is the one that multiplies matrices
+around the kernel (as in matrix_calls), else the innermost one. A group has the time of its kernels, and the time at the
+roof if the device's limits and the shapes are known; otherwise the reason why not.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather, map_categories
+from ...names.device_peaks import DevicePeaks
+from ...names.kernel_kinds import kernel_kind
+from ...names.matrix_work import FORMULAS, Unknown, matrix_work
+from ...names.memory_work import NO_MODEL, memory_work
+from ...trace.model import Trace
+from .matrix_calls import ARGUMENTS, matrix_call_of_host_rows
+from .roofline import Limits, roof
+
+FAMILIES = ("matmul", "convolution", "attention", "cast", "layout", "elementwise", "other")
+NO_OPERATOR = "The operators that launched them weren't recorded."
+EMPTY = "Its inputs are empty."
+_MATRICES = FAMILIES[:3]
+_KINDS = ("elementwise", "layout")
+_LEAST_SHARE = 1e-4  # of the kernel time: smaller groups aren't worth reading their shapes
+_STRIDED = re.compile(r"(?<!vectorized_)(?<!unrolled_)elementwise_kernel")
+"""PyTorch's kernel for tensors that aren't contiguous in the same order; others run a vectorized or unrolled one."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Kernels of one operator with the same inputs on one device.
+
+    Args:
+        name: The operator; empty: unknown.
+        shapes: Of its inputs, as in the trace; null if they weren't recorded.
+        types: Likewise.
+        device: Its number.
+        family: One of FAMILIES.
+        calls: How often the operator ran.
+        time_ns: The sum of the kernels' durations.
+        kernel: The name of the kernel that took most of it.
+        blocks_per_sm: Of that kernel; NaN: not recorded.
+        occupancy: Of that kernel; NaN: not recorded.
+        grid: Of that kernel, as in the trace; None: not recorded.
+        elementwise_ns: Of the time, that in kernels for elementwise work.
+        layout_ns: Of the time, that in kernels that only change the memory layout.
+        roof_ns: The time of all calls at the roof; None: unknown.
+        bound_by: compute or memory, likewise.
+        number_format: Of the inputs, such as bf16, likewise.
+        flop_per_s: The device's rate in that format; None for work that is memory's alone.
+        reason: Why the roof is unknown.
+    """
+
+    name: str
+    shapes: str | None
+    types: str | None
+    device: int
+    family: str
+    calls: int
+    time_ns: int
+    kernel: str
+    blocks_per_sm: float
+    occupancy: float
+    grid: str | None
+    elementwise_ns: int = 0
+    layout_ns: int = 0
+    roof_ns: float | None = None
+    bound_by: str | None = None
+    number_format: str | None = None
+    flop_per_s: float | None = None
+    reason: str = ""
+
+    @property
+    def call_ns(self) -> float:
+        """The mean time of a call."""
+        return self.time_ns / self.calls
+
+    @property
+    def roof_frac(self) -> float | None:
+        """The time at the roof as a share of the time; None: unknown."""
+        return None if self.roof_ns is None or not self.time_ns else self.roof_ns / self.time_ns
+
+
+@dataclass(frozen=True)
+class KernelWork:
+    """The groups of kernels.
+
+    Args:
+        group: Of each kernel, its number in `groups`.
+        groups: The groups, the longest first.
+        limits: Of each device.
+    """
+
+    group: NDArray[np.int64]
+    groups: tuple[Group, ...]
+    limits: dict[int, Limits]
+
+    @classmethod
+    def of(cls, trace: Trace, kernels: pl.DataFrame) -> KernelWork:
+        """The work behind some kernels of a trace."""
+        rows = _named(trace, kernels)
+        keys = ["unit_name", *ARGUMENTS[1:], "device", "family"]
+        total = max(int(kernels["dur_ns"].sum()), 1)
+        longest = pl.col("dur_ns").arg_max()
+        summed = (
+            rows.group_by(keys)
+            .agg(
+                pl.col("row"),
+                pl.col("unit").filter(pl.col("unit") >= 0).n_unique().alias("units"),
+                pl.len().alias("kernels"),
+                pl.col("dur_ns").sum().alias("time_ns"),
+                pl.col("dur_ns").filter(pl.col("tensor_cores") == "yes").sum().alias("tensor_ns"),
+                pl.col("dur_ns").filter(pl.col("tensor_cores") == "unknown").sum().alias("unknown_ns"),
+                *(pl.col("dur_ns").filter(pl.col("kind") == kind).sum().alias(f"{kind}_ns") for kind in _KINDS),
+                *(pl.col(name).get(longest) for name in ("name", "blocks_per_sm", "occupancy_frac", "grid")),
+            )
+            .sort("time_ns", *keys, descending=[True, *(False for _ in keys)])
+        )
+        limits = Limits.of(trace)
+        groups = tuple(_group(row, limits, least=_LEAST_SHARE * total) for row in summed.drop("row").rows(named=True))
+        group = np.zeros(kernels.height, np.int64)
+        number = np.repeat(np.arange(summed.height), summed["row"].list.len().to_numpy())
+        group[summed["row"].explode().to_numpy() if summed.height else []] = number
+        return cls(group, groups, limits)
+
+
+def _named(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
+    """The kernels with the call that they count for, its inputs, and their family."""
+    host = trace.host_events
+    op = kernels["op"].to_numpy()
+    call = gather(matrix_call_of_host_rows(trace), op)
+    unit = np.where(call >= 0, call, op)
+    place = pl.Series(unit, dtype=pl.Int64).replace(NONE, None)
+    inputs = {name: host[name].gather(place).cast(pl.String) for name in ARGUMENTS[1:]}
+    names = host["name"].gather(place).cast(pl.String).fill_null("")
+    rows = kernels.select(
+        pl.col("name").cast(pl.String),
+        pl.col("tensor_cores").cast(pl.String),
+        pl.col("device").cast(pl.Int64),
+        "dur_ns",
+        "blocks_per_sm",
+        "occupancy_frac",
+        pl.col("grid").cast(pl.String),
+        row=pl.int_range(pl.len(), dtype=pl.Int64),
+        unit=pl.Series(unit, dtype=pl.Int64),
+        unit_name=names,
+        kind=pl.Series(map_categories(kernels["name"], kernel_kind, missing="other"), dtype=pl.String),
+        is_strided=pl.Series(
+            map_categories(kernels["name"], lambda name: bool(_STRIDED.search(name))), dtype=pl.Boolean
+        ),
+        **inputs,
+    )
+    return rows.with_columns(family=_family())
+
+
+def _family() -> pl.Expr:
+    """The family of a kernel: by the operator that multiplies matrices, else by its own name."""
+    unit, kind = pl.col("unit_name"), pl.col("kind")
+    types = pl.col("input_types").str.extract_groups(r'^\["(?P<to>[^"]+)", ?"(?P<from>[^"]+)"').struct
+    is_copy = unit == "aten::copy_"
+    is_matrix = unit.is_in(list(FORMULAS))
+    return (
+        pl.when(is_matrix & unit.str.contains("convolution"))
+        .then(pl.lit("convolution"))
+        .when(is_matrix & unit.str.contains("attention"))
+        .then(pl.lit("attention"))
+        .when(is_matrix)
+        .then(pl.lit("matmul"))
+        .when(kind == "layout")
+        .then(pl.lit("layout"))
+        .when(is_copy & (types.field("to") != types.field("from")))
+        .then(pl.lit("cast"))
+        .when(is_copy & (types.field("to") == types.field("from")) & pl.col("is_strided"))
+        .then(pl.lit("layout"))
+        .otherwise(kind)
+    )
+
+
+def _group(row: dict[str, Any], limits: dict[int, Limits], *, least: float) -> Group:
+    group = {
+        "name": row["unit_name"],
+        "shapes": row["input_shapes"],
+        "types": row["input_types"],
+        "device": row["device"],
+        "family": row["family"],
+        "calls": row["units"] or row["kernels"],
+        "time_ns": row["time_ns"],
+        "kernel": row["name"],
+        "blocks_per_sm": row["blocks_per_sm"],
+        "occupancy": row["occupancy_frac"],
+        "grid": row["grid"],
+        **{f"{kind}_ns": row[f"{kind}_ns"] for kind in _KINDS},
+    }
+    if not row["unit_name"]:
+        return Group(**group, reason=NO_OPERATOR)
+    if row["time_ns"] < least:
+        return Group(**group, reason="Too short to matter.")
+    try:
+        at_roof = _at_roof(row, limits[row["device"]])
+        return Group(**group, **at_roof) if at_roof["roof_ns"] else Group(**group, reason=EMPTY)
+    except Unknown as unknown:
+        return Group(**group, reason=str(unknown))
+
+
+def _peaks(limits: Limits) -> DevicePeaks:
+    if limits.peaks is None:
+        raise Unknown(limits.reason)
+    return limits.peaks
+
+
+def _at_roof(row: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    """The roof of a group.
+
+    Raises:
+        Unknown: It isn't known; the message says why.
+    """
+    name, calls = row["unit_name"], row["units"]
+    inputs = (row["input_shapes"], row["input_types"])
+    if name not in FORMULAS:
+        if row["family"] in _MATRICES:  # its kernel multiplies matrices, whatever the operator is called
+            raise Unknown(NO_MODEL)
+        moved = memory_work(name, *inputs, row["name"])
+        peaks = _peaks(limits)
+        return {"roof_ns": calls * moved / peaks.bandwidth * 1e9, "bound_by": "memory"}
+    work = matrix_work(name, *inputs, row["concrete_inputs"])
+    if work.dtype is None:
+        raise Unknown("Its number format has no known size.")
+    limit = roof(_peaks(limits), work, uses_tensor_cores=row["tensor_ns"] > 0, is_unit_unknown=row["unknown_ns"] > 0)
+    if limit.ns is None:
+        raise Unknown(limit.reason or "The number format of its output isn't recorded.")
+    return {
+        "roof_ns": calls * limit.ns,
+        "bound_by": limit.bound_by,
+        "number_format": limit.number_format or work.dtype,
+        "flop_per_s": limit.flop_per_s,
+    }

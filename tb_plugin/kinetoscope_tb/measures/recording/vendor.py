@@ -1,0 +1,69 @@
+"""The vendor's words for parts of the devices in a trace."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import polars as pl
+
+from ...trace import Trace
+from .device_properties import Devices
+
+
+@dataclass(frozen=True)
+class VendorTerms:
+    """What a vendor calls things.
+
+    Args:
+        vendor: Its name; empty if the trace doesn't show it.
+        matrix_units: The units that multiply matrices.
+        multiprocessors: The units that run blocks of threads.
+        memory_calls: Calls that take device memory and give it back.
+    """
+
+    vendor: str
+    matrix_units: str
+    multiprocessors: str
+    memory_calls: tuple[str, str]
+
+
+NVIDIA = VendorTerms("NVIDIA", "tensor cores", "multiprocessors", ("cudaMalloc", "cudaFree"))
+AMD = VendorTerms("AMD", "matrix cores", "compute units", ("hipMalloc", "hipFree"))
+INTEL = VendorTerms("Intel", "XMX engines", "Xe cores", ("urUSMDeviceAlloc", "urUSMFree"))
+UNKNOWN = VendorTerms("", "tensor or matrix cores", "multiprocessors", ("cudaMalloc", "cudaFree"))
+
+_BY_DEVICE = (
+    (AMD, re.compile(r"AMD|Radeon|Instinct|\bMI[1-3]\d\d")),
+    (INTEL, re.compile(r"Intel|\bArc\b|Data Center GPU")),
+    (NVIDIA, re.compile(r"NVIDIA|Tesla|GeForce|Quadro|TITAN|\b(?:[ABHV]\d{2,3}|GB\d{2,3}|RTX|GTX)\b")),
+)
+_BY_CALL = (
+    (AMD, re.compile(r"hip[A-Z]")),
+    (NVIDIA, re.compile(r"cu(?:da)?[A-Z]")),
+    (INTEL, re.compile(r"(?:ur|ze)[A-Z]")),
+)
+_BY_KERNEL = (  # where neither devices nor calls were recorded
+    (AMD, re.compile(r"Cijk_|gfx(?:9|1[0-2])\d|\bck(?:_tile)?::")),
+    (NVIDIA, re.compile(r"\bcutlass|cublas|cudnn|nvjet|\bsm\d{2,3}_")),
+)
+
+
+def vendor_terms(trace: Trace) -> VendorTerms:
+    """The words of the vendor of the devices that were used: by their names, else by calls, else by kernels."""
+    devices = Devices.of(trace.meta)
+    used = trace.device_events["device"].unique().sort().to_list()
+    named = [devices.facts(device).name or "" for device in used]
+    for names, rules in (
+        (named, _BY_DEVICE),
+        (_distinct(trace.launches), _BY_CALL),
+        (_distinct(trace.device_events), _BY_KERNEL),
+    ):
+        terms = next((terms for terms, pattern in rules if any(map(pattern.search, names))), None)
+        if terms is not None:
+            return terms
+    return UNKNOWN
+
+
+def _distinct(frame: pl.DataFrame) -> list[str]:
+    return frame["name"].unique().cast(pl.String).drop_nulls().to_list()

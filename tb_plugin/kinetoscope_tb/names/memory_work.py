@@ -1,0 +1,222 @@
+"""Bytes that memory-bound operators must move, from the recorded shapes and types of their inputs.
+
+Elementwise operators, normalization, softmax, reductions, copies, concatenation, embeddings and optimizers do so little
+arithmetic per byte that memory bandwidth is their limit. Bytes are the minimum: each input once and the output once, as
+if caches were perfect. An input that is an expanded view occupies less memory than its shape says; then the minimum is
+too high, and the operator looks closer to its limit than it is. Operators whose output the shapes don't determine have
+no model: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .collectives import element_bytes
+from .matrix_work import NO_SHAPES, ODD_SHAPES, Shape, Unknown
+
+NO_MODEL = "No model of its work exists."
+NO_TYPE = "The number format of its tensors isn't recorded."
+NO_EXPERTS = "Which experts its tokens chose isn't recorded, so the weights that it reads aren't known."
+_EXPERTS = re.compile(r"(?i)(?:^|[:_.])(?:fused_?)?moe(?:[:_.]|$)|_experts")
+_MOST_BYTES = 2**50  # of one call: beyond it shapes are damage
+
+_POINTWISE = (
+    r"add|sub|rsub|mul|div|pow|sqrt|rsqrt|exp|exp2|log|log2|log1p|neg|abs|sign|sin|cos|tanh|erf|reciprocal|square"
+    r"|floor|ceil|round|sigmoid|relu|relu6|gelu|silu|mish|elu|leaky_relu|hardtanh|hardswish|hardsigmoid|softplus"
+    r"|clamp|clamp_min|clamp_max|maximum|minimum|where|lerp|addcmul|addcdiv|masked_fill|fmod|remainder|atan2"
+    r"|bitwise_\w+|logical_\w+|threshold_backward|(?:gelu|silu|sigmoid|tanh|elu|hardswish|leaky_relu|softplus)_backward"
+    r"|_?native_dropout_backward|native_dropout|fused_dropout|bernoulli|sum_to_size"
+)
+_ROWWISE = (
+    r"_softmax|_log_softmax|_safe_softmax|_masked_softmax|_softmax_backward_data|_log_softmax_backward_data"
+    r"|native_layer_norm|native_layer_norm_backward|native_group_norm|native_group_norm_backward"
+    r"|_?fused_rms_norm|_fused_rms_norm_backward|rms_norm"
+    r"|cumsum|masked_scale"
+)
+_COMPARED = r"eq|ne|lt|le|gt|ge|isnan|isinf|isfinite|logical_\w+"
+_REDUCED = r"sum|mean|amax|amin|max|min|argmax|argmin|any|all|norm|linalg_vector_norm|prod|std|var|var_mean|logsumexp"
+
+
+class _Inputs:
+    """The tensors among the inputs of a call: (elements, bytes of an element) by position; lists of tensors apart."""
+
+    def __init__(self, shapes: str, types: str | None, kernel: str) -> None:
+        self.shapes, self.types = _listed(shapes), _listed(types)
+        self.kernel = kernel
+
+    def shape(self, place: int) -> Shape:
+        """The sizes of a tensor.
+
+        Raises:
+            Unknown: There is none.
+        """
+        sizes = self.shapes[place] if place < len(self.shapes) else []
+        if not _is_shape(sizes):
+            raise Unknown(ODD_SHAPES)
+        return tuple(sizes)
+
+    def element(self, place: int) -> int:
+        """Bytes of an element of the tensor at a place.
+
+        Raises:
+            Unknown: Its type isn't recorded.
+        """
+        size = element_bytes(str(self.types[place])) if place < len(self.types) else None
+        if size is None:
+            raise Unknown(NO_TYPE)
+        return size
+
+    def bytes(self, place: int) -> int:
+        """Bytes of the tensor at a place."""
+        return math.prod(self.shape(place)) * self.element(place)
+
+    @property
+    def tensors(self) -> list[int]:
+        """The places of all tensors; scalars and tensors without dimensions have no size worth counting."""
+        return [place for place, sizes in enumerate(self.shapes) if _is_shape(sizes)]
+
+    def lists(self) -> list[int]:
+        """The elements of each list of tensors."""
+        return [
+            sum(math.prod(sizes) for sizes in each)
+            for each in self.shapes
+            if isinstance(each, list) and each and all(map(_is_shape, each))
+        ]
+
+
+def _listed(text: str | None) -> list[Any]:
+    try:
+        value = json.loads(text or "[]")
+    except (ValueError, RecursionError):
+        raise Unknown(ODD_SHAPES) from None
+    return value if isinstance(value, list) else []
+
+
+def _is_shape(sizes: Any) -> bool:
+    return isinstance(sizes, list) and bool(sizes) and all(isinstance(n, int) and n >= 0 for n in sizes)
+
+
+def _broadcast(shapes: Sequence[Shape]) -> int:
+    """Elements of the broadcast shape; of the largest input where the shapes don't broadcast, as a group norm's."""
+    width = max(map(len, shapes))
+    aligned = [(1,) * (width - len(shape)) + shape for shape in shapes]
+    sizes = [max(column) if 0 not in column else 0 for column in zip(*aligned, strict=True)]
+    fits = all(size in (1, most) for shape in aligned for size, most in zip(shape, sizes, strict=True))
+    return math.prod(sizes) if fits else max(math.prod(shape) for shape in shapes)
+
+
+def _pointwise(inputs: _Inputs, *, is_in_place: bool, written: int | None = None) -> int:
+    """Read all tensors and write one; `written` are the bytes of an element of the result, if it has its own type."""
+    places = inputs.tensors
+    if not places:
+        raise Unknown(NO_SHAPES)
+    read = sum(map(inputs.bytes, places))
+    if is_in_place:
+        return read + inputs.bytes(places[0])
+    return read + _broadcast([inputs.shape(p) for p in places]) * (written or max(map(inputs.element, places)))
+
+
+def _batch_normalized(inputs: _Inputs) -> int:
+    """Two passes over the batch, since its statistics must be known before the first element can be written."""
+    whole = max(math.prod(inputs.shape(place)) for place in inputs.tensors) if inputs.tensors else 0
+    return sum(inputs.bytes(p) for p in inputs.tensors if math.prod(inputs.shape(p)) == whole) + _pointwise(
+        inputs, is_in_place=False
+    )
+
+
+def _copied(inputs: _Inputs) -> int:
+    """aten::copy_(to, from): read one tensor, write the other."""
+    return inputs.bytes(0) + inputs.bytes(1)
+
+
+def _embedded(inputs: _Inputs) -> int:
+    """aten::embedding(weight, indices): read each index and its row (a repeated one once), write the rows."""
+    rows, width = inputs.shape(0)[0], math.prod(inputs.shape(0)[1:])
+    chosen, size = math.prod(inputs.shape(1)), inputs.element(0)
+    return inputs.bytes(1) + (min(rows, chosen) + chosen) * width * size
+
+
+_IN_KERNEL = re.compile(r"(?:Functor|Op)<(?P<type>float|double|c10::Half|c10::BFloat16)\b")
+_OF_CAT = re.compile(r"CatArrayBatchedCopy(?:_contig|_aligned16_contig)?<.*?OpaqueType<(?P<bytes>[1-8])u")
+
+
+def _concatenated(inputs: _Inputs) -> int:
+    """aten::cat: lists have no type in the trace, but the kernel's name has the size of an element."""
+    match, lists = _OF_CAT.search(inputs.kernel), inputs.lists()
+    if not match:
+        raise Unknown(NO_TYPE)
+    return 2 * sum(lists) * int(match["bytes"])
+
+
+def _of_lists(written: int) -> Callable[[_Inputs], int]:
+    """Read every tensor of all lists, and write the tensors of so many lists."""
+
+    def work(inputs: _Inputs) -> int:
+        match, lists = _IN_KERNEL.search(inputs.kernel), inputs.lists()
+        if not match or not lists:
+            raise Unknown(NO_TYPE if lists else NO_SHAPES)
+        return (sum(lists) + written * lists[0]) * (element_bytes(match["type"]) or 0)
+
+    return work
+
+
+def _every_tensor(inputs: _Inputs) -> int:
+    """A kernel whose outputs are among its arguments, as those of servers are: each of them once."""
+    if not inputs.tensors:
+        raise Unknown(NO_SHAPES)
+    return sum(map(inputs.bytes, inputs.tensors))
+
+
+def _inductor(inputs: _Inputs) -> int:
+    """A kernel of TorchInductor: which of its arguments it both reads and writes isn't recorded.
+
+    The largest counts twice, so that the kernel never looks further from its limit than it is.
+    """
+    return _every_tensor(inputs) + max(map(inputs.bytes, inputs.tensors))
+
+
+_MODELS: tuple[tuple[re.Pattern[str], Callable[[_Inputs], int]], ...] = tuple(
+    (re.compile(names if "::" in names or names.startswith("triton_") else rf"aten::(?:{names})"), model)
+    for names, model in (
+        (r"copy_", _copied),
+        (r"(?:fill|zero)_", lambda inputs: inputs.bytes(0)),
+        (rf"(?:{_POINTWISE})_", lambda inputs: _pointwise(inputs, is_in_place=True)),
+        (rf"(?:{_COMPARED})", lambda inputs: _pointwise(inputs, is_in_place=False, written=1)),
+        (rf"(?:{_POINTWISE}|{_ROWWISE})", lambda inputs: _pointwise(inputs, is_in_place=False)),
+        (r"(?:native|cudnn|miopen)_batch_norm(?:_backward)?", _batch_normalized),
+        (rf"(?:{_REDUCED})", lambda inputs: inputs.bytes(0)),
+        (r"embedding", _embedded),
+        (r"cat", _concatenated),
+        (r"_fused_adamw?_", _of_lists(3)),  # parameters, gradients, two moments; all but the gradients are written
+        (r"_foreach_\w+_", _of_lists(1)),
+        (r"triton_(?:poi|red|per)_fused_\w+", _inductor),
+        (r"(?:aiter|sgl_kernel|_C)::(?:rms_?norm|(?:silu|gelu|gelu_tanh)_and_mul)", _every_tensor),
+    )
+)
+
+
+def memory_work(name: str, shapes: str | None, types: str | None, kernel: str = "") -> int:
+    """Return the bytes that a call of an operator must move; the texts are as in the trace.
+
+    Args:
+        name: Of the operator.
+        shapes: Of its inputs.
+        types: Of its inputs.
+        kernel: A kernel that it launched: where the inputs are lists, only its name has their type.
+
+    Raises:
+        Unknown: They aren't known; the message says why.
+    """
+    model = next((model for pattern, model in _MODELS if pattern.fullmatch(name)), None)
+    if model is None:
+        raise Unknown(NO_EXPERTS if _EXPERTS.search(name) else NO_MODEL)
+    if shapes is None:
+        raise Unknown(NO_SHAPES)
+    moved = model(_Inputs(shapes, types, kernel))
+    if not 0 <= moved <= _MOST_BYTES:
+        raise Unknown(ODD_SHAPES)
+    return moved

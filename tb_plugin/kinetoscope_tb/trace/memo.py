@@ -1,0 +1,71 @@
+"""Results about a trace that several callers need, each computed once and cached as long as the trace exists."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import ref
+
+from .model import Trace
+
+Arguments = ParamSpec("Arguments")
+Value = TypeVar("Value")
+
+
+def once_per_trace(
+    compute: Callable[Concatenate[Trace, Arguments], Value],
+) -> Callable[Concatenate[Trace, Arguments], Value]:
+    """Decorate a function of a trace and of hashable arguments; results must not refer to the trace."""
+    memo = _Memo()
+
+    @wraps(compute)
+    def result(trace: Trace, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Value:
+        key = (arguments, tuple(sorted(named.items())))
+        return memo.result(trace, key, lambda: compute(trace, *arguments, **named))  # type: ignore[no-any-return]
+
+    return result
+
+
+class _Results:
+    """The results about one trace; the lock is held while one is computed, so others wait for it."""
+
+    def __init__(self, trace: Trace, forget: Callable[[ref[Trace]], None]) -> None:
+        self.of = ref(trace, forget)
+        self.lock = threading.RLock()
+        self.values: dict[Hashable, Any] = {}
+
+
+class _Memo:
+    """Results by trace: a dictionary with weak keys that are compared by identity.
+
+    `WeakKeyDictionary` compares keys by equality, which frames don't support.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # a trace may be garbage-collected while this thread holds it
+        self._results: dict[int, _Results] = {}
+
+    def result(self, trace: Trace, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """The result with this key, computed at the first call."""
+        results = self._of(trace)
+        with results.lock:
+            if key not in results.values:
+                results.values[key] = compute()
+            return results.values[key]
+
+    def _of(self, trace: Trace) -> _Results:
+        key = id(trace)
+
+        def forget(of: ref[Trace]) -> None:
+            with self._lock:
+                results = self._results.get(key)
+                if results is not None and results.of is of:
+                    del self._results[key]
+
+        with self._lock:
+            results = self._results.get(key)
+            if results is None or results.of() is not trace:
+                results = self._results[key] = _Results(trace, forget)
+            return results

@@ -1,0 +1,125 @@
+"""What people see in a terminal: the summary, chosen rows and columns, and suggestions."""
+
+import json
+import re
+
+import pytest
+
+from kinetoscope_tb.views import EVERY_VIEW
+from support.build import TraceBuilder
+
+US = 1000  # nanoseconds
+SGEMM = "ampere_sgemm_128x64_tn"
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    path = tmp_path_factory.mktemp("terminal") / "rank0.1.pt.trace.json"
+    build = TraceBuilder().step(1, 0, US * 1000).step(2, US * 1000, US * 1000).step(3, US * 2000, US * 1000)
+    for n, (op, kernel, dur) in enumerate(
+        [
+            ("aten::mm", SGEMM, 600),
+            ("aten::relu", "relu_kernel", 100),
+            ("aten::mm", SGEMM, 300),
+            ("aten::add", "add", 50),
+        ]
+    ):
+        build.op(op, US * (10 + 700 * n), US * 60).launch(US * (20 + 700 * n), US * 5, correlation=n + 1)
+        build.kernel(kernel, US * (40 + 700 * n), US * dur, correlation=n + 1)
+    path.write_text(build.text())
+    return str(path)
+
+
+def test_the_summary_is_the_first_screen_in_a_hundred_columns(kinetoscope, trace):
+    status, out, _ = kinetoscope("summary", trace)
+    assert status == 0
+    assert max(map(len, out.splitlines())) <= 100
+    advice = json.loads(kinetoscope("view", "advice", trace, "--format", "json")[1])["data"]
+    assert advice["title"][0] in " ".join(out.split())
+    overview = json.loads(kinetoscope("view", "overview", trace, "--format", "json")[1])["data"]
+    for category, mean in zip(overview["category"][:-1], overview["mean_ns"], strict=False):
+        assert (re.search(rf"^  {category}\b", out, re.MULTILINE) is not None) == (mean > 0)
+    assert re.search(r"GEMM cuBLAS ampere 128x64 fp32 +900 µs +85\.7 % +2$", out, re.MULTILINE)
+    assert re.search(r"aten::mm +900 µs", out)
+
+
+def test_rows_are_filtered_sorted_and_counted(kinetoscope, trace):
+    def names(*options):
+        return json.loads(kinetoscope("view", "kernels", trace, "--format", "json", *options)[1])["data"]["name"]
+
+    assert names() == [SGEMM, "relu_kernel", "add"]
+    assert names("--filter", "gemm cublas") == names("--filter", "sgemm") == [SGEMM]
+    assert names("--filter=-gemm") == ["relu_kernel", "add"]
+    assert names("--sort", "total:asc") == ["add", "relu_kernel", SGEMM]
+    assert names("--sort", "name") == ["add", SGEMM, "relu_kernel"]
+    assert names("--sort", "name", "--top", "1") == ["add"]
+    assert names("--top", "0") == []
+
+
+def test_columns_are_chosen_with_and_without_their_units(kinetoscope, trace):
+    _, out, _ = kinetoscope("view", "kernels", trace, "--columns", "calls,total,name", "--format", "csv")
+    assert out.splitlines()[0] == "calls,total_ns,name"
+    _, out, _ = kinetoscope("view", "kernels", trace, "--columns", "total_ns", "--format", "json")
+    assert [column["name"] for column in json.loads(out)["columns"]] == ["total_ns"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--sort", "size"], "There is no column 'size'"),
+        (["--columns", "calls,size"], "There is no column 'size'"),
+        (["--sort", "calls:up"], "the direction is asc or desc"),
+        (["--filter", "re:("], "isn't a pattern"),
+    ],
+)
+def test_impossible_choices_are_refused(kinetoscope, trace, options, message):
+    status, out, err = kinetoscope("view", "kernels", trace, *options)
+    assert (status, out) == (1, "")
+    assert message in err
+
+
+def test_long_texts_come_after_the_numbers(kinetoscope, trace):
+    header = kinetoscope("view", "kernels", trace)[1].splitlines()[0].split()
+    assert header[0] == "calls"
+    assert header[-1] == "name"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suggestion"),
+    [
+        (["kernels", "runs"], "kinetoscope view kernels runs"),
+        (["sumary", "a b"], "kinetoscope summary 'a b'"),
+        (["oprators", "runs"], "kinetoscope view operators runs"),
+        (["view", "kernls", "runs"], "there is kernels"),
+        (["quux"], "kinetoscope --help"),
+    ],
+)
+def test_mistakes_lead_to_what_was_meant(kinetoscope, arguments, suggestion):
+    status, out, err = kinetoscope(*arguments)
+    assert (status, out) == (1, "")
+    assert suggestion in err
+
+
+def test_a_path_needs_a_command(kinetoscope, trace):
+    assert f"kinetoscope summary {trace}" in kinetoscope(trace)[2]
+
+
+def test_help_groups_commands_and_views(kinetoscope):
+    _, out, _ = kinetoscope("--help")
+    assert [line for line in out.splitlines() if re.fullmatch(r"\w+:", line)] == [
+        "Options:",
+        "Read:",
+        "Record:",
+        "Files:",
+    ]
+    from kinetoscope_tb.cli.commands import GROUPS, commands
+
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(commands.commands)
+    _, out, _ = kinetoscope("view", "--help")
+    assert all(re.search(rf"^  {view} +\S", out, re.MULTILINE) for view in EVERY_VIEW)
+
+
+def test_a_recording_is_not_compared_with_itself(kinetoscope, trace):
+    status, out, err = kinetoscope("compare", trace)
+    assert (status, out) == (1, "")
+    assert "would be compared with itself" in err
