@@ -22,6 +22,7 @@ SLOW = {  # folders and files that `make check` leaves out, each with the kind o
     "fuzz": "fuzz",
     "integrations": "recorder",
     "oracle": None,
+    "planted": None,
     "property": None,
     "torture": "torture",
     "unit/arrays/test_jit.py": None,

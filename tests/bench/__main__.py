@@ -7,6 +7,8 @@
     make bench ARGS="--views"                       every view of a million events, nothing else
     make bench ARGS="--timeline"                    the timeline beside Perfetto, and one of 20 million slices, nothing else
     make bench ARGS="--producer"                    what recording costs a training, nothing else; two minutes
+    make bench ARGS="--verdicts"                    advice about recordings whose cause is known, nothing else; some four minutes
+    make bench ARGS="--verdicts --seed 7"           other recordings; --only CAUSE judges some, --write DIR keeps them
     make bench ARGS="--timeline --megabytes 13 --slices 800000 --rounds 1"    the same, small
 
 The peers get a virtual environment of their own, since their dependencies are theirs.
@@ -189,6 +191,16 @@ def report_timelines(folder: Path, arguments: argparse.Namespace) -> None:
     timelines.report_ranks(folder, arguments.slices, arguments.rounds, verdict, measured, arguments.pictures)
 
 
+def report_verdicts(arguments: argparse.Namespace) -> None:
+    """Print how advice does on recordings whose cause is known, beside the peers that give any."""
+    sys.path.insert(0, str(HERE.parent))
+    from planted import judge
+
+    peer = None if arguments.without_peers else peers_python()
+    verdicts = judge.run(arguments.seed, only=arguments.only, folder=arguments.write, peer=peer)
+    print("\n".join(judge.table(verdicts)))
+
+
 def main() -> None:
     """Generate, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -201,10 +213,17 @@ def main() -> None:
     )
     parser.add_argument("--producer", action="store_true", help="measure nothing but the recorder")
     parser.add_argument("--ranks", action="store_true", help="measure nothing but runs of many ranks")
+    parser.add_argument("--verdicts", action="store_true", help="judge nothing but advice")
+    parser.add_argument("--seed", type=int, default=1, help="of the recordings that advice is judged by")
+    parser.add_argument("--only", help="cause or name of the recordings that advice is judged by")
+    parser.add_argument("--write", type=Path, help="where to keep the recordings that advice is judged by")
     parser.add_argument("--steps", type=int, default=50, help="of each loop that the recorder is measured with")
     parser.add_argument("--slices", type=int, default=20_000_000, help="of the timeline of many ranks")
     parser.add_argument("--pictures", type=Path, help="where to save what the pages show")
     arguments = parser.parse_args()
+    if arguments.verdicts:
+        report_verdicts(arguments)
+        return
     if arguments.timeline:
         with tempfile.TemporaryDirectory() as folder:
             report_timelines(Path(folder), arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.build import TraceBuilder
+from support.machine import US, Machine
 from support.real_traces import FOLDER
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -39,6 +40,15 @@ def training(steps: int = 4, *, device: bool = True) -> str:
                 builder.launch(at + 1000, 5000, correlation)
                 builder.kernel(kernel, at + 10_000, i * step * 10_000, correlation, **LAUNCH)
     return builder.text()
+
+
+def lossy() -> str:
+    """A trace of 250 launches into an idle device, the first 100 of which have no GPU event."""
+    machine = Machine()
+    machine.steps(lambda _: [(machine.kernel(40 * US), machine.work(60 * US)) for _ in range(50)])
+    lost = [event for event in machine.builder.events if event["cat"] == "kernel"][:100]
+    machine.builder.events = [event for event in machine.builder.events if event not in lost]
+    return machine.builder.text()
 
 
 def backwards() -> str:

@@ -41,9 +41,9 @@ JUDGED = {
     # Its matmuls have 647, 30 and 9375 as inner sizes, so `align1` kernels run.
     "single/hta_a100_rank3_of_8_control.json.gz": ["communication", "host_bound", "matmul_below_roof", "copies"],
     "single/hta_nccl_data_rank0_of_2.json.gz": ["host_bound", "communication"],
-    # Forward passes whose recording begins with start-up: one gap of 0.29 s, and one launch that takes 0.63 s.
+    # Forward passes whose recording begins with start-up: one gap of 0.29 s, and a first launch that takes 0.63 s.
     "runs/particle_forward_batch_size_512/hmoss-6a49xb_1988833.1733770537022695153.pt.trace.json": [
-        "slow_launch",
+        "warm_up",
         "host_bound",
     ],
     # The model runs on the CPU, in large operators.
@@ -115,6 +115,36 @@ def test_the_recording_of_a_capture_is_told_of_no_waiting_no_graphs_and_no_optim
     assert not {"host_bound", "launch_bound"} & set(table["rule"])
     assert "graphs are captured" in table["evidence"][-1]
     assert not any("CUDA graphs" in action or "optimizer" in action for action in table["action"])
+
+
+@pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
+def test_a_gap_that_recurs_in_every_step_of_a_graphs_replay_is_named():
+    table = advice(read(FOLDER / "claims/hta_a100_rank0_of_16.json.gz"))
+    first = table.row(0, named=True)
+    assert (first["rule"], first["confidence"], first["saving_ns"]) == ("repeated_gap", "cannot_tell", None)
+    assert "63.5 ms, before `Memset (Device)` of `CompiledFunctionBackward`" in first["title"]
+    assert "in 5 of 5 steps" in first["evidence"]
+    assert "launched by `cudaGraphLaunch`" in first["evidence"]
+    assert "unexplained_idle" not in table["rule"].to_list()  # what is left is too little for a word
+
+
+FIRST_LAUNCHES = (
+    "single/switch_transformers_a100_torch2.3.json",
+    "single/tracelens_mi300_normalization.json.gz",
+    "single/torch1.8.1_autograd_api/worker0.pt.trace.json.gz",
+)
+
+
+@pytest.mark.parametrize("name", FIRST_LAUNCHES)
+@pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
+def test_first_launches_that_load_code_are_warm_up(name):
+    first = advice(read(FOLDER / name)).row(0, named=True)
+    assert (first["rule"], first["confidence"]) == ("warm_up", "medium")
+
+
+@pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
+def test_a_late_launch_in_a_steady_decode_is_no_warm_up():
+    assert "warm_up" not in advice(read(FOLDER / "single/sglang_B300_deepseek_r1_TP-0-DECODE.trace.json.gz"))["rule"]
 
 
 class Slow:

@@ -1,10 +1,16 @@
 """Advice: what costs time in the steps, the evidence, and what to do about it.
 
 host        data loading, synchronizing calls, late launches, small operators, the optimizer, allocation
+cpu         without a device: waits of the main thread, contended cores, Python code, dominant operators
+experts     uneven numbers of tokens per expert
 device      exposed copies and communication, DataParallel, small kernels, nearly full memory
 kernels     attention that isn't fused, operators far below their roof, kernels to fuse, casts and layout changes
+repetition  the same gap in every step
+warm_up     first steps that take longer
+compiled_code   torch.compile that compiles again, or whose code falls apart
 precision   matmuls that could use tensor cores
 recording   the profiler's own cost, pauses of Python
+faults      what isn't said, since the recording contradicts itself or lacks events
 
 Each rule looks at the counted (complete) steps and reports only costs that recur: a share of the mean step that is
 larger than the standard error of that mean. Idle time caused by the host is split between the rules, and so are
@@ -16,8 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import device, host, kernels, recording, text
+from ..trace import Diagnostic
+from . import compiled_code, cpu, device, experts, host, kernels, recording, repetition, text, warm_up
 from .facts import Facts
+from .faults import RECORDING_FAULTS, Faults
 from .model import Advice, Cleared, Confidence, Unknown
 
 __all__ = ["CATEGORIES", "NOTHING", "Advice", "Facts", "advice"]
@@ -33,29 +41,45 @@ _RULES = (
     host.synchronizing,
     host.host_bound,
     host.launch_calls,
+    repetition.repeated_gap,
     host.unexplained_idle,
     host.small_operators,
     host.optimizer,
     host.allocation,
+    cpu.main_thread_waits,
+    cpu.host_threads,
+    cpu.outside_operators,
+    cpu.host_operator,
     device.copies,
     device.communication,
     device.data_parallel,
     device.filling,
     device.memory,
     kernels.kernels,
+    experts.expert_imbalance,
     recording.profiler,
     recording.pauses,
+    compiled_code.recompiles,
+    compiled_code.graph_breaks,
+    warm_up.warm_up,
 )
 
 
-def advice(facts: Facts) -> list[Advice]:
-    """Advice about the largest part of the step first, then what isn't about time; last, what needs no attention."""
+def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]:
+    """Advice about the largest part of the step first, then what isn't about time; last, what needs no attention.
+
+    What faults of the recording, among its diagnostics, could flip isn't given; one row before all others says so.
+    """
+    faults = Faults(facts, diagnostics)
     if not facts.step_ns:
-        return []
+        return faults.without_steps()
     results = [each for rule in _RULES for each in rule(facts)]
     ranked = [s for s in results if isinstance(s, Advice)]
     ranked.sort(key=lambda a: -a.weight_ns)
-    return [*ranked, _rest(facts, results)]
+    given = faults.judge(ranked, _MOSTLY)
+    if any(each.rule == RECORDING_FAULTS for each in given):
+        results = [s for s in results if not isinstance(s, Cleared) or faults.clears(s)]
+    return [*given, faults.judge_rest(given, _rest(facts, results), [s for s in results if isinstance(s, Cleared)])]
 
 
 def _rest(facts: Facts, results: Sequence[Advice | Cleared | Unknown]) -> Advice:

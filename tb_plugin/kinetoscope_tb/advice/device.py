@@ -72,7 +72,10 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     if not on_device and map_categories(names, is_queued_communication)[on_host].any():
         yield Unknown("what communication costs", "only the host's calls were recorded, not how long data moved")
         return
-    lengths = facts.exposed["exposed communication"] if on_device else _on_host(facts, on_host)
+    if on_device:
+        lengths = facts.exposed["exposed communication"]
+    else:
+        lengths = _on_host(facts, on_host) if facts.has_device else facts.host_time.lengths["communicating"]
     if cleared := facts.cleared("communication", lengths, "exposed communication", _EXPOSED):
         yield cleared
         return

@@ -11,27 +11,34 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, map_categories
-from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union
+from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union, without
 from ..measures.recording.server import inference_server
 from ..measures.recording.vendor import VendorTerms, vendor_terms
 from ..measures.time.breakdown import breakdown, intervals_of
 from ..measures.time.exposure import exposure
+from ..measures.time.graph_breaks import GraphBreaks
 from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
-from ..measures.time.idle import Windows, axes
+from ..measures.time.host_time import HostTime
+from ..measures.time.idle import Windows, axes, gaps
 from ..measures.time.idle_causes import gap_parts
-from ..names.calls import allocates, may_wait, synchronizes
+from ..names.calls import allocates, may_wait, sets_up, synchronizes
+from ..names.compiled_code import is_compilation
 from ..names.kernels import is_data_loading
+from ..names.python_frames import collects_garbage, starts_workers
 from ..trace import Trace
 from . import text
 from .model import Cleared
+from .steady import warm_up_steps
 
 LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
+LOADING_NS = 1_000_000
+"""Reading a kernel's code and copying it to the device takes ms, and so does creating a context; a call takes µs."""
 _OPTIMIZER = "Optimizer.step#"
 _OF_TRAINING = re.compile(rf"^autograd::engine::|^{_OPTIMIZER}|Backward\d*$|_backward$")
 
 
 class Facts:
-    """The steps that count (the complete ones, or all if none is), and what they spent.
+    """The steps that count (the complete ones after warm-up, or all if none is complete), and what they spent.
 
     Arrays have one entry per step of the trace, counted or not; `mean` picks those that count.
     """
@@ -39,9 +46,11 @@ class Facts:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         complete = trace.steps["is_complete"].to_numpy()
-        self.counted: NDArray[np.bool_] = complete if complete.any() else np.ones_like(complete)
         self.windows = Windows.of(trace, each=True)
         self.length = self.windows.end - self.windows.start
+        self.complete: NDArray[np.bool_] = complete if complete.any() else np.ones_like(complete)
+        self.counted = self.complete.copy()
+        self.counted[np.flatnonzero(complete)[: warm_up_steps(self.length[complete])]] = False
         self.count = int(self.counted.sum())
         self.step_ns = self.mean(self.length)
         self.has_device = not trace.device_events.is_empty()
@@ -173,9 +182,37 @@ class Facts:
         return exposure(self.trace, rows, self.windows)
 
     @cached_property
+    def host_time(self) -> HostTime:
+        """What the host spent each step on, where no device was recorded (measures/time/host_time.py)."""
+        return HostTime.of(self.trace, self.windows)
+
+    @cached_property
+    def calling_in_optimizer(self) -> Ints:
+        """The part of host_time's `calling` that lies in Optimizer.step, in each step."""
+        ranges = self.trace.host_events
+        inside = intervals_of(ranges, map_categories(ranges["name"], is_optimizer))
+        calling = self.host_time.spans["calling"]
+        before = [span for name, span in self.host_time.spans.items() if name not in ("calling", "rest")]
+        return exclusive_lengths(
+            [merge(before), without(calling, without(calling, inside))], self.windows.start, self.windows.end
+        )[1]
+
+    @cached_property
+    def is_one_of_many(self) -> bool:
+        """Whether the process is one of several ranks."""
+        meta = self.trace.meta
+        sizes = (meta.distributed.get("world_size"), meta.producer.get("world_size"))
+        return any(isinstance(size, int) and size > 1 for size in sizes)
+
+    @cached_property
     def idle(self) -> dict[str, float]:
         """The idle time of all devices together by its cause, as shares of the mean step."""
-        lengths = self.idle_parts.group_by("cause").agg((pl.col("end_ns") - pl.col("start_ns")).sum())
+        return self.idle_shares(pl.lit(value=True))
+
+    def idle_shares(self, which: pl.Expr) -> dict[str, float]:
+        """The same of some of the parts of gaps."""
+        length = (pl.col("end_ns") - pl.col("start_ns")).sum()
+        lengths = self.idle_parts.filter(which).group_by("cause").agg(length)
         return {str(cause): self.share(ns / self.count) for cause, ns in lengths.sort("cause").rows()}
 
     @cached_property
@@ -197,6 +234,11 @@ class Facts:
         return parts.filter(pl.col("window").is_in(np.flatnonzero(self.counted)))
 
     @cached_property
+    def gap_edges(self) -> pl.DataFrame:
+        """The rows of device_events `before` and `after` each `gap` of all devices together, or NONE."""
+        return gaps(self.trace, "worker", self.windows).unique("gap").select("gap", "before", "after")
+
+    @cached_property
     def kernels(self) -> pl.DataFrame:
         """The kernels that steps which count launched, communication not among them."""
         counted = pl.col("step").is_in(np.flatnonzero(self.counted)) & ~pl.col("is_communication")
@@ -212,12 +254,15 @@ class Late:
     """Idle time of all devices of the worker together that the host was late for, split by what would end it.
 
     The parts are disjoint and per step: `loading` (a launching thread waits for data), `allocating` (it is in a call
-    that takes device memory or gives it back), `synchronizing` (the gap began while a call waited for the device, and
-    lasted no longer than that call had held the host up: without it the host would have been that much further on),
-    `optimizer` (inside Optimizer.step, launch latency included) and `host` (the rest).
+    that takes device memory or gives it back), `compiling` (torch.compile compiles), `collecting` (Python collects
+    garbage), `starting` (it starts a DataLoader's workers), `setting_up` (a call sets up the device, in a recording
+    without steps), `breaking` (a compiled frame is between its graphs), `synchronizing` (the gap began while a call
+    waited for the device, and lasted no longer than that call had held the host up: without it the host would have been
+    that much further on), `optimizer` (inside Optimizer.step, launch latency included) and `host` (the rest).
 
     Attributes:
-        blockers: The operators (or calls) that waited, with what they cost over the steps that count, the most first.
+        blockers: The operators (or calls) that waited, with what they cost over the steps that count, how often, and
+            the costliest call (a row of launches); the most first.
         activity: What the host did in the rest, as shares of it.
         latency: Launch latency of the gaps that the host was late in, per step: fewer launches save it too.
         gaps: How many gaps there are.
@@ -230,7 +275,8 @@ class Late:
         trace, count = facts.trace, len(facts.windows.names)
         late = facts.late_parts
         start, end, step = (late[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
-        loading, allocating, optimizer, rest = exclusive_lengths(_host_ranges(trace), start, end)
+        ranges = _host_ranges(trace)
+        *parts, optimizer, rest = exclusive_lengths(list(ranges.values()), start, end)
         waited, blocker = _blocked_for(trace, start)
         synchronizing = np.minimum(rest + optimizer, waited)
         from_rest = np.minimum(rest, synchronizing)
@@ -241,18 +287,22 @@ class Late:
             np.add.at(total, step, lengths)
             return total
 
-        self.loading, self.allocating = per_step(loading), per_step(allocating)
+        self.loading, self.allocating, self.compiling, self.collecting, *others_of_host = map(per_step, parts)
+        self.starting, self.setting_up, self.breaking = others_of_host
         self.synchronizing, self.optimizer, self.host = map(per_step, (synchronizing, optimizer, rest))
         behind = _latency_behind(facts)
         times = [behind[side].to_numpy() for side in ("start_ns", "end_ns")]
         steps = behind["window"].to_numpy()
         self.latency = per_step(times[1] - times[0], steps)
-        self.optimizer += per_step(length_within(_host_ranges(trace)[2], *times), steps)
+        self.optimizer += per_step(length_within(ranges["optimizer"], *times), steps)
         self.gaps = late["gap"].n_unique()
         self.longest_ns = int(rest.max(initial=0))
-        self.calls = _call_within(trace, (start, end), lambda name: not (synchronizes(name) or allocates(name)))
+        others = without(merge([(start, end)]), ranges["setting_up"])
+        self.calls = _call_within(trace, others, lambda name: not (synchronizes(name) or allocates(name)))
         self.blockers = _summed(trace, blocker, synchronizing)
-        spent = np.array([part.sum() for part in host_activity(trace, late).values()], float)
+        spent = np.array(
+            [part.sum() for part in host_activity(trace, pl.DataFrame(others, ["start_ns", "end_ns"])).values()], float
+        )
         spent[: HOST_ACTIVITIES.index("runtime call")] = 0
         self.activity = dict(zip(HOST_ACTIVITIES, (spent / max(spent.sum(), 1)).tolist(), strict=True))
 
@@ -262,16 +312,38 @@ def _latency_behind(facts: Facts) -> pl.DataFrame:
     return facts.idle_parts.filter((pl.col("cause") == "launch latency") & pl.col("gap").is_in(facts.late_parts["gap"]))
 
 
-def _host_ranges(trace: Trace) -> list[Intervals]:
-    """When launching threads wait for data, are in calls for device memory, and in Optimizer.step."""
+def _host_ranges(trace: Trace) -> dict[str, Intervals]:
+    """When launching threads do what would be named as a cause by itself; the optimizer comes last."""
     launching = launching_threads(trace)
-    host, launches = trace.host_events, trace.launches
-    on_host, on_calls = launching[host["thread"].to_numpy()], launching[launches["thread"].to_numpy()]
-    return [
-        intervals_of(host, on_host & map_categories(host["name"], is_data_loading)),
-        intervals_of(launches, on_calls & map_categories(launches["name"], allocates)),
-        intervals_of(host, on_host & map_categories(host["name"], is_optimizer)),
-    ]
+    host, launches, python = trace.host_events, trace.launches, trace.python_calls
+    on_host, on_calls, on_python = (launching[f["thread"].to_numpy()] for f in (host, launches, python))
+    collects = map_categories(trace.others["name"], collects_garbage)
+
+    def ranges(answer: Callable[[str], bool]) -> Intervals:
+        return intervals_of(host, on_host & map_categories(host["name"], answer))
+
+    def frames(answer: Callable[[str], bool]) -> Intervals:
+        return intervals_of(python, on_python & map_categories(python["name"], answer))
+
+    return {
+        "loading": ranges(is_data_loading),
+        "allocating": intervals_of(launches, on_calls & map_categories(launches["name"], allocates)),
+        "compiling": ranges(is_compilation),
+        "collecting": merge([frames(collects_garbage), intervals_of(trace.others, collects)]),
+        "starting": frames(starts_workers),
+        "setting_up": _set_up(trace, on_calls),
+        "breaking": GraphBreaks.of(trace).between,
+        "optimizer": ranges(is_optimizer),
+    }
+
+
+def _set_up(trace: Trace, on_calls: NDArray[np.bool_]) -> Intervals:
+    """When a call that is otherwise done in a µs sets up the device first, in a recording without steps."""
+    if trace.steps["name"].to_list() != ["all"]:
+        return merge([])
+    launches = trace.launches
+    is_long = on_calls & (launches["dur_ns"] >= LOADING_NS).to_numpy()
+    return intervals_of(launches, is_long & map_categories(launches["name"], sets_up))
 
 
 def _is_of_training(name: str) -> bool:
@@ -321,8 +393,8 @@ def _blocked_for(trace: Trace, at: Ints) -> tuple[Ints, NDArray[np.int64]]:
     return np.where(is_open, at - start[place], 0), np.where(is_open, rows[place], NONE)
 
 
-def _summed(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[tuple[str, int, int]]:
-    """(name of the operator, or of the call outside operators; cost; calls) of each, the largest cost first."""
+def _summed(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[tuple[str, int, int, int]]:
+    """(name of the operator, or of the call outside operators; cost; calls; one of them), the largest cost first."""
     rows = pl.DataFrame({"call": call, "cost": cost}).filter((pl.col("call") != NONE) & (pl.col("cost") > 0))
     op = trace.launches["op"].gather(rows["call"]).replace(NONE, None)
     names = pl.DataFrame(
@@ -332,7 +404,11 @@ def _summed(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[tuple[str
         }
     )
     who = names.select(pl.coalesce("op", "name")).to_series()
-    sums = rows.with_columns(who=who).group_by("who").agg(pl.col("cost").sum(), pl.col("call").n_unique())
+    sums = (
+        rows.with_columns(who=who)
+        .group_by("who")
+        .agg(pl.col("cost").sum(), pl.col("call").n_unique(), example=pl.col("call").sort_by("cost").last())
+    )
     return sums.sort("cost", "who", descending=[True, False]).rows()
 
 

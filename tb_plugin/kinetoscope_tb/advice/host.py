@@ -6,25 +6,29 @@ from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories
-from ..arrays.intervals import Ints, length_within, merge
 from ..arrays.nesting import nearest
+from ..measures.python.whereabouts import caller_of
 from ..measures.recording.server import how_to_record
-from ..measures.time.breakdown import intervals_of
+from ..measures.time.host_time import SMALL_OP_NS
 from ..names.kernels import is_data_loading
 from . import text
 from .facts import Facts, described, is_optimizer
 from .model import Advice, Cleared, Unknown
+from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
+from .warm_up import loads_code, slow_launches
 
 SHORT_KERNEL_NS = 25_000  # on average: shorter than the host takes for an operator
-SLOW_LAUNCH_NS = 200_000  # a launch takes 5 to 20 µs
-SMALL_OP_NS = 20_000  # an operator that is called for less spends most of it on being called
 _MOSTLY = 0.3  # of the kernels begin behind a gap: then launching is what limits, not single pauses
+_HALF = 0.5
 _HOST_BOUND = 0.10  # of the step: some gaps are normal
-_OVERHEAD = 0.30
+_OVERHEAD = 0.15
 _MENTIONED = 0.05  # of the idle time that isn't explained
 _MANY = 100
+_FEW = 10
+_CALL_NS = 100_000  # Python calls the next operator within that, stacks or not
 _MARK = (
     "Call `profiler.step()` after each batch, so that start-up doesn't count, and warm up before recording; then look "
     "at the longest gaps."
@@ -40,12 +44,16 @@ _SYNTAX = {
     "aten::unique2": "unique()",
     "aten::masked_select": "masked_select()",
     "aten::repeat_interleave": "repeat_interleave()",
+    "aten::is_nonzero": "a tensor as a condition",
+    "aten::equal": "torch.equal()",
+    "cudaDeviceSynchronize": "torch.cuda.synchronize()",
+    "hipDeviceSynchronize": "torch.cuda.synchronize()",
 }
 
 
 def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     """The step waits for its batch while nothing else runs: the breakdown's DataLoader."""
-    lengths = facts.parts["DataLoader"]
+    lengths = facts.parts["DataLoader"] if facts.has_device else facts.host_time.lengths["loading"]
     waiting = facts.mean(lengths)
     share = facts.share(waiting)
     names = facts.trace.host_events["name"].unique().drop_nulls().cast(pl.String).to_list()
@@ -85,14 +93,12 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
         return
     saving = facts.mean(lengths)
     blockers = facts.late.blockers[:3]
-    named = text.listed([f"`{name}` ({text.times(calls, 'time')})" for name, _, calls in blockers])
-    first = blockers[0][0]
-    code = f" ({_SYNTAX[first]})" if first in _SYNTAX else ""
+    named = text.listed([_described_blocker(facts, *blocker) for blocker in blockers])
     yield Advice(
         "synchronizing",
         f"Waiting for {facts.device} leaves {'them' if facts.waits == 'wait' else 'it'} idle for "
         f"{facts.percent(saving)} of {facts.every}.",
-        f"The host waited in {named}{code}; only then did it launch what came next: {facts.part(saving)} of idle time"
+        f"The host waited in {named}; only then did it launch what came next: {facts.part(saving)} of idle time"
         f"{facts.recurs(lengths)}.",
         "Don't read results on the host within the step: keep losses and metrics on the device and read them every "
         "hundredth step, copy with `non_blocking=True`.",
@@ -101,6 +107,14 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
         "gaps",
         "host late",
     )
+
+
+def _described_blocker(facts: Facts, name: str, _: int, calls: int, example: int) -> str:
+    """Such as: `aten::_local_scalar_dense` (.item(); 4 times per step, the longest at `train.py(12): log`)."""
+    code = f"{_SYNTAX[name]}; " if name in _SYNTAX else ""
+    caller = caller_of(facts.trace, example)
+    where = f", the longest at `{caller}`" if caller else ""
+    return f"`{name}` ({code}{text.times(calls / facts.count, 'time')} {facts.per}{where})"
 
 
 def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
@@ -125,6 +139,7 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     per = text.times(kernels.height / facts.count, "kernel")
     longest = facts.late.longest_ns
     single = f"One gap alone lasts {text.time(longest)}. " if longest > _MOSTLY * waiting else ""
+    single = _recurring(facts, waiting) or single
     stacks = " Recording Python stacks (with_stack=True) slows the host, so the share without it is smaller."
     has_stacks = not facts.trace.python_calls.is_empty()
     yield Advice(
@@ -138,6 +153,22 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         "low" if facts.is_whole else "medium" if has_stacks or facts.count == 1 else "high",
         "gaps",
         "host late",
+    )
+
+
+def _recurring(facts: Facts, waiting: int) -> str:
+    """The gap that recurs in every step and explains most of the wait for the host, and where the host is then."""
+    largest = next(iter(repeated_gaps(facts, ("host late",))), None)
+    if largest is None or facts.mean(largest.lengths) < _HALF * waiting:
+        return ""
+    often = "One gap" if largest.per_step < 1.5 else f"A gap ({text.digits(largest.per_step)} times)"
+    row = described_row(facts, largest)
+    start = int(facts.trace.device_events["start_ns"][largest.after])
+    where = host_at(facts, start - largest.typical_ns // 2)
+    return (
+        f"{often} of {text.time(largest.typical_ns)}, before {row}, recurs in every step"
+        + (f", with the host {where}" if where else "")
+        + ". "
     )
 
 
@@ -161,19 +192,18 @@ def _remedy(facts: Facts, *, is_launching: bool) -> str:
 
 def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
     """Devices wait for single calls that take long to launch work."""
-    dur = pl.col("end_ns") - pl.col("start_ns")
-    slow = facts.idle_parts.filter((pl.col("cause") == "launch latency") & (dur >= SLOW_LAUNCH_NS))
+    slow = slow_launches(facts)
     lengths = np.zeros(len(facts.windows.names), np.int64)
-    np.add.at(lengths, slow["window"].to_numpy(), slow.select(dur).to_series().to_numpy())
+    np.add.at(lengths, slow["window"].to_numpy(), slow["length"].to_numpy())
     for cause in ("launch latency", "dependency", "graph launch"):
         share = facts.idle.get(cause, 0.0) - (facts.share(facts.mean(lengths)) if cause == "launch latency" else 0.0)
         if share >= _HOST_BOUND:
             yield Cleared(cause, f"{text.percent(share)} idle between queued work ({cause})")
-    if not facts.is_worth(lengths):
+    if not facts.is_worth(lengths) or loads_code(facts, slow):
         return
     saving = facts.mean(lengths)
     calls = text.times(slow.height / facts.count, "call")
-    longest = text.time(int(slow.select(dur.max()).item()))
+    longest = text.time(slow["length"].max())  # type: ignore[arg-type]
     eager = " (CUDA_MODULE_LOADING=EAGER loads all at start)" if facts.terms.vendor == "NVIDIA" else ""
     yield Advice(
         "slow_launch",
@@ -191,7 +221,9 @@ def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
 
 def unexplained_idle(facts: Facts) -> Iterator[Advice]:
     """Idle time of devices that the recording doesn't explain: named with its size, and with what is known of it."""
-    shares = {cause: facts.idle.get(cause, 0.0) for cause in ("blocked copy", "unexplained", "not shown")}
+    recurring = [number for gap in gaps_of_unknown_cause(facts) for number in gap.numbers]
+    idle = facts.idle_shares(~pl.col("gap").is_in(recurring))
+    shares = {cause: idle.get(cause, 0.0) for cause in UNKNOWN}
     whole, first = sum(shares.values()), max(shares, key=lambda cause: shares[cause])
     is_all_queued = shares["not shown"] < _MENTIONED * whole
     share = whole - shares["not shown"] if is_all_queued else whole
@@ -245,15 +277,15 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     is_op = (host["kind"] == "operator").to_numpy() & ~map_categories(host["name"], is_data_loading)
     outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
     dur = host["dur_ns"].to_numpy()
-    large = intervals_of(host, outermost & (dur >= SMALL_OP_NS))
-    other = intervals_of(host, host["is_communication"].to_numpy() | map_categories(host["name"], is_data_loading))
-    windows = facts.windows
-    lengths: Ints = facts.length - length_within(merge([large, other]), windows.start, windows.end)
+    lengths = facts.host_time.lengths["calling"]
+    if _unfused_optimizer(facts) is not None and facts.is_worth(facts.calling_in_optimizer):
+        lengths = lengths - facts.calling_in_optimizer
     step = host["step"].to_numpy()
     counted = outermost & (dur < SMALL_OP_NS) & gather(facts.counted, step, missing=False)
     small = int(counted.sum())
     saving = facts.mean(lengths)
-    if not facts.is_worth(lengths, _OVERHEAD) or small < _MANY * facts.count:
+    is_calling = small / facts.count >= _FEW and saving <= _CALL_NS * small / facts.count
+    if not (is_calling and facts.is_worth(lengths, _OVERHEAD)):
         yield Cleared("small operators", f"{facts.percent(saving)} in and between small operators")
         return
     yield Advice(
@@ -269,27 +301,31 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     )
 
 
-def optimizer(facts: Facts) -> Iterator[Advice]:
-    """The optimizer updates each parameter by itself."""
-    host, trace = facts.trace.host_events, facts.trace
+def _unfused_optimizer(facts: Facts) -> tuple[str, NDArray[np.bool_]] | None:
+    """(Class of the optimizer, the operators that it calls) if it updates each parameter by itself."""
+    host = facts.trace.host_events
     inside = map_categories(host["name"], is_optimizer)
-    if not inside.any():
-        return
+    if not inside.any() or facts.hides_device:
+        return None
     in_step = gather(nearest(inside, host["parent"].to_numpy()), np.arange(host.height, dtype=np.int32)) != NONE
     is_op = (host["kind"] == "operator").to_numpy()
-    names = host["name"].cast(pl.String).to_numpy()
     is_fused = map_categories(host["name"], lambda n: "_fused_" in n or "_foreach_" in n)
     ran = in_step & is_op & gather(facts.counted, host["step"].to_numpy(), missing=False)
-    name = str(names[np.flatnonzero(inside)[0]]).removeprefix("Optimizer.step#").split(".")[0]
-    if (ran & is_fused).any() or ran.sum() < _MANY * facts.count or name.startswith("Fused") or facts.hides_device:
+    name = str(host["name"][int(inside.argmax())]).removeprefix("Optimizer.step#").split(".")[0]
+    if (ran & is_fused).any() or ran.sum() < _MANY * facts.count or name.startswith("Fused"):
+        return None
+    return name, ran
+
+
+def optimizer(facts: Facts) -> Iterator[Advice]:
+    """The optimizer updates each parameter by itself."""
+    lengths = facts.late.optimizer if facts.has_device else facts.calling_in_optimizer
+    unfused = _unfused_optimizer(facts)
+    if unfused is None or not facts.is_worth(lengths):
         return
-    windows = facts.windows
-    whole = length_within(intervals_of(host, inside), windows.start, windows.end)
-    lengths = facts.late.optimizer if facts.has_device else whole
-    if not facts.is_worth(lengths):
-        return
+    name, ran = unfused
     what = "idle devices" if facts.has_device else "host time"
-    device = trace.device_events
+    device = facts.trace.device_events
     launched = device.filter(ran[np.maximum(device["op"].to_numpy(), 0)] & (device["op"] >= 0).to_numpy()).height
     rows = f" and {text.digits(launched / facts.count)} kernels" if launched else ""
     saving = facts.mean(lengths)

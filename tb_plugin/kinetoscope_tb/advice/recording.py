@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from functools import partial
 
-import numpy as np
 import polars as pl
 
-from ..arrays.gather import map_categories
 from ..arrays.intervals import length_within
 from ..measures.time.breakdown import intervals_of
 from . import text
@@ -17,8 +13,6 @@ from .facts import Facts
 from .model import Advice
 
 _TOO_LARGE = 0.10  # of the steps: then host times are unreliable
-_COLLECTS = re.compile(r"Python GC|built-in (?:method|function) collect|\bgc\.collect|\bgc\.py")
-_STARTS_WORKERS = re.compile(r"torch/utils/data/dataloader\.py\(\d+\): (?:_get_iterator|__iter__)$")
 
 
 def profiler(facts: Facts) -> Iterator[Advice]:
@@ -42,36 +36,26 @@ def profiler(facts: Facts) -> Iterator[Advice]:
     )
 
 
-def _has(pattern: re.Pattern[str], name: str) -> bool:
-    return bool(pattern.search(name))
-
-
 def pauses(facts: Facts) -> Iterator[Advice]:
     """Garbage collection, and restarts of the DataLoader's workers, from Python frames."""
-    trace = facts.trace
-    calls = trace.python_calls
-    for rule, pattern, what, action in (
+    if facts.has_device:
+        collecting, starting = facts.late.collecting, facts.late.starting
+    else:
+        collecting, starting = (facts.host_time.lengths[part] for part in ("collecting", "starting"))
+    for rule, lengths, what, action in (
         (
             "garbage_collection",
-            _COLLECTS,
+            collecting,
             "Python's garbage collection",
             "Collect between steps only: `gc.disable()` after `gc.freeze()`, and `gc.collect()` every hundredth step.",
         ),
         (
             "worker_start",
-            _STARTS_WORKERS,
+            starting,
             "Starting the DataLoader's workers",
             "Keep the workers between epochs: `DataLoader(…, persistent_workers=True)`.",
         ),
     ):
-        active = [
-            intervals_of(frame, map_categories(frame["name"], partial(_has, pattern)))
-            for frame in (calls, trace.others)
-        ]
-        lengths = sum((length_within(part, facts.windows.start, facts.windows.end) for part in active), np.int64(0))
-        if facts.has_device:
-            lengths = np.minimum(lengths, facts.late.host + facts.late.loading)
-        lengths = np.asarray(lengths)
         if not facts.is_worth(lengths):
             continue
         saving = facts.mean(lengths)

@@ -36,5 +36,5 @@ def times(count: float, noun: str) -> str:
 
 
 def listed(items: list[str]) -> str:
-    """Such as a, b and c."""
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+    """Such as a, b and c; nothing for none."""
+    return "".join(items) if len(items) < 2 else f"{', '.join(items[:-1])} and {items[-1]}"

@@ -3,14 +3,14 @@
 diagnose(trace) returns what reading repaired or lost, and what the rules find; each is a count with its consequence:
 
 device        device rows and the calls that launched them
-overlaps      kernels of one stream that overlap
-clocks        whether times can be trusted
+physics       what can't have happened, and which numbers that undermines
+clocks        the machine's clock, and the window that was recorded
 steps         steps that were cut off, missing or idle
 autograd      sequence numbers, which link backward to forward
 syncs         waits, and the events that they wait for
 names         names that the profiler lost
 distributed   the worker's rank, and the metadata of collectives
-recording     the profiler's own cost, and options that were off
+recording     the profiler's own code, and options that were off
 
 run           diagnostics of a run of many ranks
 verification  whether the traces of a run are complete (`kinetoscope check`)
@@ -22,12 +22,12 @@ reports of missing ranks is `discovery/manifest_notes.py`, since the listing nee
 from __future__ import annotations
 
 from ..trace import Diagnostic, Trace
-from . import autograd, clocks, device, distributed, names, overlaps, recording, steps, syncs
+from . import autograd, clocks, device, distributed, names, physics, recording, steps, syncs
 
 __all__ = ["LEVELS", "diagnose"]
 
 LEVELS = ("loss", "warning", "note")
-_RULES = (device, overlaps, clocks, steps, autograd, syncs, names, distributed, recording)
+_RULES = (device, physics, clocks, steps, autograd, syncs, names, distributed, recording)
 
 
 def diagnose(trace: Trace) -> list[Diagnostic]:

@@ -1,24 +1,20 @@
-"""Whether times can be trusted: the clocks of host and devices, and the window that they were recorded in."""
+"""Whether times can be trusted: the machine's clock, and the window that was recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
-import numpy as np
 import polars as pl
 
 from ..trace import Diagnostic, Trace
 
-_JITTER_NS = 1_000  # kineto converts device clocks to the host's; less than this is its own error
-_MANY = 0.1  # of the linked device rows: more than this are early because of a clock offset, not by chance
 _FAR_NS = 10**9
 _EARLIEST_YEAR, _LATEST_YEAR = 2016, 2100
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     """Problems with times."""
-    yield from _early_device_rows(trace)
     yield from _far_events(trace)
     yield from _base_time(trace)
     if "bare_fractions" in trace.meta.fingerprint.forms:
@@ -28,32 +24,6 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
             "Times lack the zeros after the decimal point, as in builds of torch from March 2024 (fixed by kineto "
             "c4357a90): each time may be wrong by up to 1 µs. Record again with a released torch.",
         )
-
-
-def _early_device_rows(trace: Trace) -> Iterator[Diagnostic]:
-    """Torch's validator: no kernel begins before the call that launched it."""
-    device, launches = trace.device_events, trace.launches
-    linked = device.filter(pl.col("launch") >= 0)
-    if linked.is_empty():
-        return
-    early = (launches["start_ns"].gather(linked["launch"]) - linked["start_ns"]).to_numpy()
-    is_early = early > 0
-    if not is_early.any():
-        return
-    count, most, usual = int(is_early.sum()), int(early.max()), float(np.median(early[is_early]))
-    is_jitter = most < _JITTER_NS
-    words = f"Device rows begin up to {_us(most)} (usually {_us(usual)}) before the call that launched them. "
-    if is_jitter:
-        words += "This is within the error of converting the device's clock to the host's."
-    elif count > _MANY * linked.height and count > 1:
-        words += (
-            f"That many aren't chance: the device's clock is at least {_us(float(np.percentile(early, 99)))} behind "
-            "the host's. Durations are right; gaps between host and device are wrong by that offset."
-        )
-    else:
-        words += "There are only a few: single times of host or device are wrong. Durations are right."
-    first = int(linked["offset"].to_numpy()[is_early].min())
-    yield Diagnostic("device_before_launch", count, words, first, level="note" if is_jitter else "warning")
 
 
 def _far_events(trace: Trace) -> Iterator[Diagnostic]:

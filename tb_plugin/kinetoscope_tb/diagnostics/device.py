@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, map_categories
 from ..trace import Diagnostic, Trace
+from .physics.losses import launches_kernel
 
-_LAUNCHES_KERNEL = re.compile(
-    r"(?:cu|cuda|hip|hipExt)(?:Module)?(?:Launch|LaunchCooperative)Kernel|urEnqueueKernelLaunch"
-)
 _CPU = 0  # c10's number of that type of device
 
 
@@ -24,12 +18,11 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         yield from _without_device_rows(trace)
         return
     yield from _without_launch(trace)
-    yield from _launched_without_rows(trace)
     yield from _outside_operators(trace)
 
 
 def _without_device_rows(trace: Trace) -> Iterator[Diagnostic]:
-    calls = int(_launches_kernel(trace).sum())
+    calls = int(launches_kernel(trace).sum())
     if calls:
         yield Diagnostic(
             "device_not_recorded",
@@ -90,36 +83,6 @@ def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
         )
 
 
-def _launched_without_rows(trace: Trace) -> Iterator[Diagnostic]:
-    launches = trace.launches
-    start = launches["start_ns"].to_numpy()
-    has_row = np.zeros(launches.height, bool)
-    rows = trace.device_events["launch"].to_numpy()
-    has_row[rows[rows != NONE]] = True
-    missing = _launches_kernel(trace) & ~has_row & ~_captured(launches)
-    if not missing.any() or not has_row.any():
-        return
-    first, last = start[has_row].min(), start[has_row].max()
-    lost = missing & (start > first) & (start < last)
-    if lost.any():
-        yield Diagnostic(
-            "kernels_lost",
-            int(lost.sum()),
-            "Kernels were launched, between others that were recorded, but have no device row: the profiler's buffers "
-            "overflowed. Device times are too low by their durations. Record fewer steps at a time.",
-            int(launches["offset"].to_numpy()[lost].min()),
-            level="loss",
-        )
-    edge = int(missing.sum() - lost.sum())
-    if edge:
-        yield Diagnostic(
-            "kernels_after_end",
-            edge,
-            "Kernels were launched at the edge of the recording and ran outside it; their device time isn't here.",
-            level="note",
-        )
-
-
 def _outside_operators(trace: Trace) -> Iterator[Diagnostic]:
     rows = trace.device_events.filter((pl.col("launch") >= 0) & (pl.col("op") < 0)).height
     if rows:
@@ -130,17 +93,3 @@ def _outside_operators(trace: Trace) -> Iterator[Diagnostic]:
             "graph; operator tables show their time as unattributed.",
             level="note",
         )
-
-
-def _launches_kernel(trace: Trace) -> NDArray[np.bool_]:
-    """Which calls launch one kernel. Copies, fills and graphs may have no row of their own."""
-    return map_categories(trace.launches["name"], lambda name: bool(_LAUNCHES_KERNEL.match(name)))
-
-
-def _captured(launches: pl.DataFrame) -> NDArray[np.bool_]:
-    """Which calls were made during graph capture, when they launch nothing."""
-    start = launches["start_ns"].to_numpy()
-    begins = np.sort(start[map_categories(launches["name"], lambda name: "StreamBeginCapture" in name)])
-    ends = np.sort(start[map_categories(launches["name"], lambda name: "StreamEndCapture" in name)])
-    captured: NDArray[np.bool_] = np.searchsorted(begins, start, "right") > np.searchsorted(ends, start, "left")
-    return captured

@@ -1,4 +1,4 @@
-"""The profiler's own cost, and options that were off."""
+"""The profiler's own code in steps, and options that were off."""
 
 from __future__ import annotations
 
@@ -12,20 +12,10 @@ from ..measures.time.breakdown import intervals_of
 from ..trace import Diagnostic, Trace
 
 _NOTICEABLE = 0.01  # of the recording
-_ADVICE = {  # by the names that kineto gives (c2bbbdd4 added the last four)
-    "Buffer Flush": "The vendor's library flushes full buffers: record fewer steps at a time.",
-    "Driver Compiler": "The driver compiles kernels for this device: warm up for more steps before recording.",
-    "Runtime Triggered Module Loading": "Kernels are loaded when first used: warm up for more steps before recording.",
-    "Lazy Function Loading": "Kernels are loaded when first used: warm up for more steps before recording.",
-    "Command Buffer Full": "The device's queue was full, so the host waited: the program is ahead of its device.",
-    "Activity Buffer Request": "The vendor's library requests recording buffers: record fewer steps at a time.",
-    "Instrumentation": "Recording itself: fewer options and fewer steps cost less.",
-    "Resource": "Recording itself: fewer options and fewer steps cost less.",
-}
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
-    """Recovery, overhead, then options."""
+    """Recovery, then options."""
     if trace.meta.producer.get("is_recovered") is True:
         yield Diagnostic(
             "recovered",
@@ -33,7 +23,6 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
             "The process was killed, so this trace was recovered from its journal: it has steps, markers and counters. "
             "Operators and kernels are lost.",
         )
-    yield from _overhead(trace)
     yield from _profiler_in_steps(trace)
     if trace.ops.is_empty() and trace.meta.events:
         yield Diagnostic(
@@ -44,26 +33,6 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
             level="note",
         )
     yield from _options(trace)
-
-
-def _overhead(trace: Trace) -> Iterator[Diagnostic]:
-    rows = trace.others.filter(
-        (pl.col("category").cast(pl.String).str.to_lowercase() == "overhead") & (pl.col("dur_ns") > 0)
-    )
-    length = trace.window[1] - trace.window[0]
-    start, end = intervals_of(rows)
-    spent = int((end - start).sum())
-    if not length or spent <= _NOTICEABLE * length:
-        return
-    costs = []
-    for (name,), part in rows.group_by(pl.col("name").cast(pl.String)):
-        start, end = intervals_of(part)
-        costs.append((int((end - start).sum()), str(name), part.height))
-    costs.sort(reverse=True)
-    listed = ", ".join(f"{name} {100 * cost / length:.1f} % ({count}×)" for cost, name, count in costs)
-    words = f"The profiler and the driver were busy for {100 * spent / length:.1f} % of the recording: {listed}. "
-    words += f"Host times include the cost of profiling. {_ADVICE.get(costs[0][1], '')}"
-    yield Diagnostic("profiler_overhead", rows.height, words.strip(), int(rows["offset"].min()))  # type: ignore[arg-type]
 
 
 def _profiler_in_steps(trace: Trace) -> Iterator[Diagnostic]:

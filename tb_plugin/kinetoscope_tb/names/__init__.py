@@ -1,7 +1,9 @@
 """The meaning of names: kernels, calls, collectives, operators and devices. Nothing here reads a trace.
 
 kernels       communication, data loading and steps, by name
-calls         which runtime and driver calls synchronize, allocate or copy
+calls         which runtime and driver calls synchronize, allocate, copy or set up a device
+python_frames which Python frames wait, collect garbage, or belong to a library
+compiled_code what torch.compile writes: compilation, compiled regions and graphs
 collectives   kinds of collectives, their message sizes and bus factors
 tensor_cores  which kernels use tensor cores, and which operators could
 matrix_work   FLOPs and bytes of an operator's call, from its shapes

@@ -17,6 +17,16 @@ _ALLOCATES = re.compile(
     r"|hipMem(?:Create|Release|Map|Unmap|SetAccess)$|urUSM(?:DeviceAlloc|Free)$"
 )
 
+_SETS_UP = re.compile(
+    r"(?:cuda|cu|hip)(?:Stream(?:Create|GetPriority)|DeviceGet|GetDevice|Device(?:Primary)?Ctx|Ctx|Init|Event(?:Create)"
+    r"|Func(?:GetAttributes|SetAttribute)|Occupancy|Module|Library|DriverGet|RuntimeGet|PointerGet)"
+)
+
+
+def sets_up(name: str) -> bool:
+    """Whether a call of this name takes long only where it creates a context or loads a library's code first."""
+    return bool(_SETS_UP.match(name)) and not synchronizes(name)
+
 
 def synchronizes(name: str) -> bool:
     """Whether a call of this name returns only when the device has finished something."""

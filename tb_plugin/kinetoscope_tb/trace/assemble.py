@@ -13,6 +13,7 @@ from ..arrays.gather import NONE, gather, map_categories, rows_by_id
 from ..arrays.nesting import innermost, nearest, nest, repeats, self_times
 from ..names.kernels import is_backend_range, operator_of
 from .communication import device_with_communication, host_with_communication
+from .duplicates import without_duplicates
 from .meta import Meta
 from .model import Diagnostic, Trace
 from .steps import HostSteps, host_steps, step_windows
@@ -66,7 +67,7 @@ class Columns:
 
 def assemble(parts: Parts) -> Trace:
     """Return the trace: the recorded columns, and the derived ones."""
-    frames = parts.frames
+    frames, copies = without_duplicates(parts.frames)
     host, nested = _nested(frames["host_events"])
     python, python_nested = _nested(frames["python_calls"])
 
@@ -98,7 +99,7 @@ def assemble(parts: Parts) -> Trace:
         counters=frames["counters"],
         steps=windows,
         meta=parts.meta,
-        diagnostics=parts.diagnostics + _overlaps(nested, "host") + _overlaps(python_nested, "python"),
+        diagnostics=parts.diagnostics + copies + _overlaps(nested, "host") + _overlaps(python_nested, "python"),
     )
 
 

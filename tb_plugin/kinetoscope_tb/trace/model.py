@@ -248,6 +248,28 @@ POINTERS = {
 """Columns of each frame with row numbers of another frame, or NONE. A parent's row comes before its children's."""
 
 
+Undermined = Literal["idle", "kernel_times", "host_times", "launches", "clock", "steps"]
+"""Numbers that a fault of the recording can make wrong: when a device was idle; how long device rows last; how long
+host rows last; which call launched which row; times of the host against those of devices; where steps begin and end."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why numbers of a recording can't be trusted: something in it that can't have happened, or that is missing.
+
+    Args:
+        clause: The contradiction with its numbers, as a clause: `GPU events of 40.0 % of the launches are missing`.
+        undermines: The numbers that it makes doubtful.
+        remedy: How to record without it, as a sentence.
+        affected_ns: How much time of the steps that count it may make wrong; None: all of it.
+    """
+
+    clause: str
+    undermines: frozenset[Undermined]
+    remedy: str
+    affected_ns: int | None = None
+
+
 @dataclass(frozen=True)
 class Diagnostic:
     """A problem of the recording or the file that affects its numbers.
@@ -258,6 +280,7 @@ class Diagnostic:
         consequence: What it means for the numbers, and what to do about it, in words.
         first_offset: The first affected byte of the (decompressed) file, if it is a place in the file.
         level: note (good to know), warning (some numbers are off or missing), loss (data is gone).
+        fault: What it undermines; None if verdicts can rest on the numbers as they are.
     """
 
     rule: str
@@ -265,6 +288,7 @@ class Diagnostic:
     consequence: str
     first_offset: int | None = None
     level: Literal["note", "warning", "loss"] = "warning"
+    fault: Fault | None = None
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,24 @@ def test_missing_ranks_and_too_few_steps_are_said():
     (row,) = said(run_of(simulated(Truth(ranks=4, missing=(3,)))))
     assert row["rule"] == "no_straggler"
     assert row["evidence"].endswith("Rank 3 has no trace and may be slow too.")
-    assert said(run_of(simulated(Truth(ranks=2, steps=2))))[0]["rule"] == "unknown"
+    assert row["title"] == "No recorded rank is slower than noise explains."
+    (unknown,) = said(run_of(simulated(Truth(ranks=2, steps=2))))
+    assert (unknown["rule"], unknown["confidence"]) == ("unknown", "cannot_tell")
+    assert unknown["evidence"].startswith("2 ranks recorded at most 2 complete steps each. ")
+
+
+def test_nothing_is_said_of_a_run_of_which_most_ranks_are_absent():
+    (row,) = said(run_of(simulated(Truth(ranks=8, missing=(2, 3, 4, 5, 6, 7)))))
+    assert (row["rule"], row["confidence"]) == ("unknown", "cannot_tell")
+    assert row["evidence"].endswith("Ranks 2-7 have no trace and may be slow too.")
+
+
+def test_a_slow_link_is_named_as_such():
+    groups = tuple((f"dp{n}", (2 * n, 2 * n + 1)) for n in range(8))
+    (row,) = said(run_of(simulated(Truth(ranks=16, groups=groups, slow={6: 2.0}))))
+    assert (row["rule"], row["view"], row["saving_ns"]) == ("slow_link", "links", None)
+    assert "2.0 times as long as comparable links" in row["title"]
+    assert "dp6" in row["filter"]
 
 
 @pytest.mark.parametrize("ranks", [2, 8])

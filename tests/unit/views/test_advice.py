@@ -108,8 +108,34 @@ def test_reading_a_result_in_the_step_leaves_the_device_idle():
     trace = machine.steps(step)
     assert found(trace) == ["synchronizing"]
     first = row(trace, "synchronizing")
-    assert "`aten::_local_scalar_dense` (20 times) (.item()" in first["evidence"]
+    assert (
+        "`aten::_local_scalar_dense` (.item(), float() or a print of a tensor; 4 times per step)" in first["evidence"]
+    )
     assert first["saving_ns"] == pytest.approx(4 * 300 * US, rel=0.1)
+
+
+def test_the_line_that_reads_a_result_is_named_if_stacks_were_recorded():
+    def evidence(frames, **args):
+        machine = Machine()
+
+        def step(_):
+            for _ in range(4):
+                computing(machine, 10)
+                start = machine.now
+                machine.op(
+                    "aten::item", lambda: machine.call("cudaStreamSynchronize", machine.free - machine.now), **args
+                )
+                for frame in frames:
+                    machine.builder.python(frame, start, machine.now - start)
+                machine.work(300 * US)
+
+        return row(machine.steps(step), "synchronizing")["evidence"]
+
+    said = "`aten::item` (.item(); 4 times per step, the longest at `train.py(12): log`)"
+    stack = ["train.py(12): log", "<built-in method item of Tensor object at 0x7f>"]
+    assert said in evidence(stack)
+    assert said in evidence([], **{"Call stack": "torch/_tensor.py(99): item;train.py(12): log;train.py(3): main"})
+    assert "`aten::item` (.item(); 4 times per step)" in evidence([])
 
 
 def test_without_the_wait_the_host_would_only_be_as_early_as_it_had_waited():

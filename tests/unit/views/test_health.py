@@ -66,7 +66,7 @@ def test_every_rule_is_listed_once_for_a_trace():
         ("launches_not_recorded", "warning", 1, TraceBuilder().op("a", 0, 50).kernel("k", 10, 5, 1)),
         ("launches_outside_operators", "note", 1, healthy().launch(80, 5, 2).kernel("k", 90, 5, 2)),
         ("kernels_lost", "loss", 1, healthy().launch(30, 2, 7).launch(40, 5, 2).kernel("k", 50, 5, 2)),
-        ("kernels_after_end", "note", 2, healthy().launch(40, 2, 7).launch(50, 2, 8)),
+        ("kernels_after_end", "warning", 2, healthy().launch(40, 2, 7).launch(50, 2, 8)),
         ("device_not_recorded", "warning", 1, TraceBuilder().step(1, 0, 9).launch(1, 1, 1)),
         ("device_off", "warning", 1, TraceBuilder().op("a", 0, 9).memory(8, 5, **{"Device Type": 1})),
         ("device_before_launch", "warning", 1, healthy().launch(5050, 5, 3).kernel("k", 45, 3, 3)),

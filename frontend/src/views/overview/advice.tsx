@@ -11,6 +11,9 @@ import { ShowInTimeline } from "../../ui/timeline_link.tsx";
 /** The rule that reports what is fine; it comes last, or alone if there is nothing to fix. */
 const NOTHING_TO_FIX = "nothing_to_fix";
 
+/** The confidence of what the recording doesn't show: it is never drawn like what is well. */
+const CANNOT_TELL = "cannot_tell";
+
 /** The color of a rule: that of its part of the step. */
 const COLORS: Record<string, string> = {
   data_loading: "var(--dataloader)",
@@ -46,6 +49,9 @@ interface Advice {
   /** Where the timeline shows it. */
   slices: RowSlices | null;
 }
+
+const colorOf = ({ rule, confidence }: Advice) =>
+  confidence === CANNOT_TELL ? "var(--warning)" : COLORS[rule] ?? "var(--runtime)";
 
 /** Keeps numbers and their units on one line. */
 export const unbroken = (text: string) => text.replace(/(\d) (?=%|[nµm]?s\b|[KMGT]i?B\b)/g, "$1\u00a0");
@@ -92,7 +98,7 @@ export function Verdict({ shown, isWhole }: { shown: ShownAnswer; isWhole: boole
           <section
             class="verdict"
             aria-label="Verdict"
-            style={{ borderColor: advice.confidence !== "cannot_tell" && COLORS[advice.rule] || "var(--runtime)" }}
+            style={{ borderColor: colorOf(advice) }}
           >
             <p class="sentence">{prose(advice.title)}</p>
             <p>
@@ -107,12 +113,12 @@ export function Verdict({ shown, isWhole }: { shown: ShownAnswer; isWhole: boole
 }
 
 /** Whether it says that nothing needs a fix; without enough data, that isn't known. */
-const isAllWell = ({ rule, confidence }: Advice) => rule === NOTHING_TO_FIX && confidence !== "cannot_tell";
+const isAllWell = ({ rule, confidence }: Advice) => rule === NOTHING_TO_FIX && confidence !== CANNOT_TELL;
 
 function Worth({ advice }: { advice: Advice }) {
   const { saving, share, confidence } = advice;
   if (isAllWell(advice)) return <b class="quiet">nothing to fix</b>;
-  if (confidence === "cannot_tell") return <b class="quiet">not enough data</b>;
+  if (confidence === CANNOT_TELL) return <b>can’t tell</b>;
   if (saving === null) return <b class="quiet">saving not estimated</b>;
   return (
     <>

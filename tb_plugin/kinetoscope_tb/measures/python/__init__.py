@@ -1,1 +1,7 @@
-"""Python: names of frames (frames), call paths from the thread down (paths), call stacks of operators (call_stacks)."""
+"""Python.
+
+frames       names of frames
+paths        call paths from the thread down
+call_stacks  call stacks of operators
+whereabouts  where in the program a thread is at an instant
+"""

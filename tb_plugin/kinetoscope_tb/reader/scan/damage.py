@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from ...trace.model import Diagnostic
+from ...trace.model import Diagnostic, Fault
 from ..input.document import MOST_VALUES
 from .rows import Noted
 
@@ -52,7 +52,13 @@ def truncation(lost_bytes: int | None, end: int) -> list[Diagnostic]:
         f"The file ends inside the event array: {lost_bytes} bytes of an unfinished event are left out, and later "
         "events were never written. Let the job finish writing, and check the disk's free space."
     )
-    return [Diagnostic("truncated", 1, words, end - lost_bytes, level="loss")]
+    fault = Fault(
+        "The file ends amid its events, and what came later is missing",
+        frozenset({"idle", "launches", "host_times", "steps"}),
+        "Copy the file again, or let the job finish writing it.",
+    )
+    is_cut = lost_bytes > 0  # else only brackets are missing, which some writers leave out
+    return [Diagnostic("truncated", 1, words, end - lost_bytes, level="loss", fault=fault if is_cut else None)]
 
 
 def damage_outside_events(tail: bytes, lost_values: int) -> list[Diagnostic]:

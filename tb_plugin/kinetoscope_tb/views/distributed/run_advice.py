@@ -1,7 +1,8 @@
-"""Run advice: which rank the others wait for, the evidence and what to do; or that no rank is slow beyond noise.
+"""Run advice: which rank the others wait for, or which link is slow, the evidence and what to do; or that none is.
 
 Slow ranks are detected as in Stragglers: by a rank's own time, beyond a threshold that noise alone reaches in one of a
-hundred runs. A rank that waits for another one, or comes late because it waited elsewhere, is never named.
+hundred runs. A rank that waits for another one, or comes late because it waited elsewhere, is never named. Slow links
+are those of Links. Nothing is said of a run of which most ranks weren't recorded: one of those may be the slow one.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import polars as pl
 from ...advice import text
 from ...arrays.gather import fraction
 from ...distributed import Ranks
+from ...distributed.imbalance.links import SLOW, links
 from ...distributed.imbalance.step_times import step_rows
 from ...distributed.imbalance.stragglers import CAUSES, FEWEST_STEPS, verdicts
-from ...distributed.process_groups import spelled
+from ...distributed.process_groups import RankSet, spelled
 from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ...view import View
 
@@ -37,11 +39,11 @@ _ACTIONS = dict(
 
 
 class RunAdvice(Table):
-    """Which ranks are slow, and why; `no_straggler` means that none is."""
+    """Which ranks or links are slow, and why; `no_straggler` means that none is."""
 
     key, weight = ("rule", "filter"), "saving_ns"
 
-    rule = Column(TEXT, "straggler, slow_at_times, no_straggler, or unknown.")
+    rule = Column(TEXT, "straggler, slow_link, slow_at_times, no_straggler, or unknown.")
     title = Column(PROSE, "What the trace shows.")
     evidence = Column(PROSE, "The numbers that show it.")
     action = Column(PROSE, "What to do.")
@@ -50,27 +52,38 @@ class RunAdvice(Table):
         "How much longer it takes than the slowest rank that isn't a straggler, per step; missing if none is named.",
     )
     saving_frac = Column(FRACTION, "The same / the typical step.")
-    confidence = Column(TEXT, "high: in the typical step of all; medium: in single steps, or ranks are missing.")
+    confidence = Column(
+        TEXT,
+        "high: in the typical step of all; medium: in single steps, of single links, or ranks are missing; "
+        "cannot_tell: too little was recorded.",
+    )
     view = Column(TEXT, "Id of the view with the evidence.")
     filter = Column(TEXT, "Filter for that view; missing if the whole view is evidence.")
 
 
 def run_advice(ranks: Ranks) -> pl.DataFrame:
-    """The most expensive rank first."""
+    """The most expensive rank first, then slow links."""
     rows = step_rows(ranks)
     judgments = verdicts(rows).join(ranks.workers.select("member", "worker", "rank", "host"), "member", "left")
     slow = judgments.filter(pl.col("verdict") == "straggler").sort("cost_ns", "excess_ns", descending=True)
     at_times = judgments.filter(pl.col("verdict") == "slow at times").sort("slow_steps", descending=True)
-    if judgments.is_empty():
-        results = [_unknown(ranks)]
+    of_links = _slow_links(ranks)
+    slow_links = [_of_link(row, ranks) for row in of_links.iter_rows(named=True)]
+    is_of_link = (pl.col("cause") == CAUSES["transfer_ns"]) & pl.col("rank").is_in(_ranks_of(of_links, ranks))
+    slow = slow.filter(~is_of_link)  # the link is slow, not the rank
+    if judgments.is_empty() or (_mostly_absent(ranks) and slow.is_empty()):
+        results = slow_links or [_unknown(rows, ranks)]
     elif slow.height:
         waiting = judgments.filter(pl.col("verdict") == "waits")
         spans = _spans_of(rows)
         results = [_named(row, waiting, spans, ranks) for row in slow.head(MOST_NAMED).iter_rows(named=True)]
+        results += slow_links
     else:
-        results = [_at_times(row) for row in at_times.head(1).iter_rows(named=True)] or [
-            _no_straggler(judgments, ranks)
-        ]
+        results = (
+            slow_links
+            or [_at_times(row) for row in at_times.head(1).iter_rows(named=True)]
+            or [_no_straggler(judgments, ranks)]
+        )
     step = rows.filter("is_complete")["total_ns"].median()
     frame = pl.DataFrame(results, schema_overrides={"saving_ns": pl.Int64}, infer_schema_length=None)
     frame = frame.with_columns(saving_frac=fraction(pl.col("saving_ns"), pl.lit(step, pl.Float64)))
@@ -144,7 +157,7 @@ def _no_straggler(judgments: pl.DataFrame, ranks: Ranks) -> dict[str, Any]:
     most = judgments.sort("excess_ns", "rank", descending=[True, False]).row(0, named=True)
     return {
         "rule": "no_straggler",
-        "title": "No rank is slower than noise explains.",
+        "title": f"No {'recorded ' if ranks.missing_ranks else ''}rank is slower than noise explains.",
         "evidence": f"Of {text.times(judgments.height, 'rank')} over {text.times(most['steps'], 'step')}, "
         f"{_called(most)} exceeds the others most: typically by {text.time(max(0, most['excess_ns']))} per step. The "
         f"threshold is {text.time(most['threshold_ns'])}." + _absent(ranks),
@@ -156,15 +169,59 @@ def _no_straggler(judgments: pl.DataFrame, ranks: Ranks) -> dict[str, Any]:
     }
 
 
-def _unknown(ranks: Ranks) -> dict[str, Any]:
+def _slow_links(ranks: Ranks) -> pl.DataFrame:
+    """The slowest message size of each slow link, the slowest link first."""
+    slow = links(ranks).filter(pl.col("verdict") == SLOW).sort("slower_frac", descending=True)
+    named = slow.join(ranks.group_labels.select("group", "label"), "group", "left", maintain_order="left")
+    pair = pl.concat_str(pl.lit("rank "), "sender", pl.lit(" → rank "), "receiver")
+    named = named.with_columns(link=pl.when(pl.col("group") >= 0).then("label").otherwise(pair))
+    return named.unique("link", keep="first", maintain_order=True).head(MOST_NAMED)
+
+
+def _ranks_of(links_of_ranks: pl.DataFrame, ranks: Ranks) -> list[int]:
+    """The ranks at the ends of some links."""
+    grouped = links_of_ranks.filter(pl.col("group") >= 0)["group"].to_list()
+    paired = links_of_ranks.filter(pl.col("group") < 0).select("sender", "receiver").rows()
+    in_groups = [rank for group in grouped for rank in RankSet.of(ranks.groups["ranks"][group])]
+    return sorted({*in_groups, *(rank for pair in paired for rank in pair)})
+
+
+def _of_link(row: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
+    return {
+        "rule": "slow_link",
+        "title": f"{row['link'][0].upper()}{row['link'][1:]} moves data slowly: it takes "
+        f"{1 + row['slower_frac']:.1f} times as long as comparable links.",
+        "evidence": f"A {row['kind']} of {text.digits(row['bytes'] / 1e6)} MB typically takes "
+        f"{text.time(row['transfer_ns'])} once all have come, and {text.time(row['others_ns'])} elsewhere, over "
+        f"{text.times(row['calls'], 'call')}. The threshold is {text.percent(row['threshold_frac'])} longer."
+        + _absent(ranks),
+        "action": "Check its cables, switch and network cards, and what else uses them; compare the ranks' places in "
+        "Topology.",
+        "saving_ns": None,
+        "confidence": "medium",
+        "view": "links",
+        "filter": row["link"],
+    }
+
+
+def _mostly_absent(ranks: Ranks) -> bool:
+    """Whether more ranks have no trace than have one: nothing is known of the slowest rank then."""
+    return len(ranks.missing_ranks) > ranks.workers["rank"].n_unique()
+
+
+def _unknown(rows: pl.DataFrame, ranks: Ranks) -> dict[str, Any]:
+    steps = rows.filter("is_complete").group_by("member").len()["len"]
+    recorded = text.times(ranks.workers["rank"].n_unique(), "rank")
+    most = text.times(int(steps.max() or 0), "complete step")  # type: ignore[arg-type]
+    has = f"{recorded} recorded at most {most} each. " if steps.len() else ""
     return {
         "rule": "unknown",
         "title": "Not enough data to detect slow ranks.",
-        "evidence": f"Two ranks must have {FEWEST_STEPS} complete steps in common, and collectives that can be "
-        "matched." + _absent(ranks),
+        "evidence": f"{has}Two ranks must have {FEWEST_STEPS} complete steps in common, and collectives that can be "
+        "matched; at least half of the ranks must be recorded." + _absent(ranks),
         "action": f"Record all ranks at the same time, for at least {FEWEST_STEPS} complete steps.",
         "saving_ns": None,
-        "confidence": "high",
+        "confidence": "cannot_tell",
         "view": "run_health",
         "filter": None,
     }

@@ -1,7 +1,8 @@
 """Advice: how to make steps shorter, the largest part of the step first.
 
 The rules are in `advice`. A saving is an upper bound: the cause may hide another one, and savings of different rows
-don't add up. "Nothing stands out" is a valid result.
+don't add up. "Nothing stands out" is a valid result. If faults of the recording could flip an answer, the row
+`recording_faults` says so in its place.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import polars as pl
 
 from ...advice import CATEGORIES, Facts
 from ...advice import advice as advice_of
+from ...diagnostics import diagnose
 from ...measures.time.idle_causes import SharedParts
 from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ...trace import Trace
@@ -33,8 +35,8 @@ class Advice(Table):
     saving_frac = Column(FRACTION, "Saving / the mean length of a step.")
     confidence = Column(
         TEXT,
-        "high: measured; medium: measured, with a likely cause; low: an estimate; cannot_tell: the time is measured, "
-        "but not its cause.",
+        "high: measured; medium: measured, with a likely cause; low: an estimate; cannot_tell: the recording doesn't "
+        "show it.",
     )
     view = Column(TEXT, "Id of the view with the evidence.")
     filter = Column(TEXT, "Filter for that view; missing if the whole view is evidence.")
@@ -55,7 +57,7 @@ def advice(trace: Trace) -> pl.DataFrame:
             a.view,
             a.filter or None,
         )
-        for a in advice_of(facts)
+        for a in advice_of(facts, diagnose(trace))
     ]
     return Advice.of(pl.DataFrame(rows, schema=Advice.schema(), orient="row"))
 

@@ -1,0 +1,154 @@
+"""torch.compile in the steps: frames that are compiled again, and frames that fall apart at graph breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..arrays.gather import NONE, gather, map_categories
+from ..arrays.intervals import Ints
+from ..arrays.nesting import nearest
+from ..measures.python.whereabouts import place_at
+from ..measures.time.graph_breaks import GraphBreaks
+from ..names.compiled_code import compile_id, is_compilation, is_compiled_region, region_id
+from . import text
+from .facts import LEAST_SHARE, Facts
+from .model import Advice, Cleared
+
+_NAMED = 3
+_MOST = 0.8  # of the steps: a graph break recurs with its frame
+
+
+class Compilations(NamedTuple):
+    """What torch.compile compiled in the steps that count.
+
+    Attributes:
+        rows: The outermost ranges: rows of host_events.
+        steps: In how many steps.
+        again: The number of each frame's last compilation, of those that weren't its first.
+        saving_ns: Time of a step, in which devices wait if there are any.
+    """
+
+    rows: NDArray[np.int64]
+    steps: int
+    again: dict[int, int]
+    saving_ns: int
+
+    @property
+    def is_first(self) -> bool:
+        """Whether they may be first compilations: part of warm-up."""
+        return not self.again and self.steps < 2
+
+
+def compilations(facts: Facts) -> Compilations | None:
+    """None if there are none worth a word; that holds for those of a single step too, however steps differ."""
+    host = facts.trace.host_events
+    compiles = map_categories(host["name"], is_compilation)
+    if not compiles.any():
+        return None
+    saving = facts.mean(facts.late.compiling if facts.has_device else facts.host_time.lengths["compiling"])
+    parent = host["parent"].to_numpy()
+    rows = np.flatnonzero(compiles & (gather(nearest(compiles, parent), parent) == NONE) & _is_counted(facts))
+    if facts.share(saving) < LEAST_SHARE or not rows.size:
+        return None
+    again = {frame: number for frame, number in _ids(facts, rows).items() if number > 0}
+    return Compilations(rows, np.unique(host["step"].to_numpy()[rows]).size, again, saving)
+
+
+def recompiles(facts: Facts) -> Iterator[Advice]:
+    """torch.compile compiles in steps that aren't warm-up."""
+    found = compilations(facts)
+    if found is None or found.is_first:
+        return
+    frames = [f"frame {frame} ({text.times(number + 1, 'version')} so far)" for frame, number in found.again.items()]
+    named = f" It compiled {text.listed(frames[:_NAMED])} again." if frames else ""
+    place = place_at(facts.trace, *_start(facts, int(found.rows[0])))
+    where = f" One is called at `{place.caller}`." if place and place.caller else ""
+    verb = "recompiles" if found.again else "compiles"
+    yield Advice(
+        "recompiles",
+        f"torch.compile {verb} in {found.steps} of {text.times(facts.count, 'step')}, which takes "
+        f"{facts.percent(found.saving_ns)} of {facts.unit}.",
+        f"{text.times(found.rows.size / facts.count, 'compilation')} {facts.per}: {facts.part(found.saving_ns)}.{named}"
+        f"{where}",
+        "Find the guard that fails with `TORCH_LOGS=recompiles`; pad inputs to a few shapes, or mark sizes that change "
+        "(`torch._dynamo.mark_dynamic`, `dynamic=True`).",
+        found.saving_ns,
+        "high",
+        "operators",
+        "re:dynamo_timed",
+    )
+
+
+def _is_counted(facts: Facts) -> NDArray[np.bool_]:
+    return gather(facts.counted, facts.trace.host_events["step"].to_numpy(), missing=False)
+
+
+def _start(facts: Facts, row: int) -> tuple[int, int]:
+    host = facts.trace.host_events
+    return int(host["thread"][row]), int(host["start_ns"][row])
+
+
+def _ids(facts: Facts, compilations: NDArray[np.int64]) -> dict[int, int]:
+    """The number of the last compilation of each frame in the steps that count, as far as it is recorded.
+
+    Where no range says what was compiled, it is the region that a compilation lies in or that comes next on its thread,
+    if that is the region's first time.
+    """
+    host = facts.trace.host_events
+    names = host["name"].filter(pl.Series(_is_counted(facts))).unique().cast(pl.String)
+    if ids := dict(sorted(each for each in map(compile_id, names) if each is not None)):
+        return ids
+    codes = host["name"].to_physical().to_numpy()
+    regions = np.flatnonzero(map_categories(host["name"], is_compiled_region))
+    first = regions[np.unique(codes[regions], return_index=True)[1]]
+    around = nearest(np.isin(np.arange(host.height), regions), host["parent"].to_numpy())[compilations]
+    place = np.searchsorted(regions, compilations)
+    following = np.where(place < regions.size, np.append(regions, NONE)[place], NONE)
+    compiled = np.where(around == NONE, following, around).astype(np.int32)
+    thread = host["thread"].to_numpy()
+    is_own = np.isin(compiled, first) & (gather(thread, compiled) == thread[compilations])
+    compiled = compiled[is_own]
+    found = map(region_id, host["name"][np.unique(compiled)].cast(pl.String).to_list())
+    return dict(sorted(each for each in found if each is not None))
+
+
+def graph_breaks(facts: Facts) -> Iterator[Advice | Cleared]:
+    """Time between the compiled graphs of frames that torch.compile cut."""
+    breaks = GraphBreaks.of(facts.trace)
+    inner = breaks.inner & _is_counted(facts)
+    steps = np.unique(facts.trace.host_events["step"].to_numpy()[inner]).size
+    if not inner.any() or steps < _MOST * facts.count or not breaks.between[0].size:
+        return
+    lengths = facts.late.breaking if facts.has_device else facts.host_time.lengths["breaking"]
+    if cleared := facts.cleared("graph breaks", lengths, "between compiled graphs"):
+        yield cleared
+        return
+    yield _broken(facts, breaks.outer & _is_counted(facts), inner, lengths)
+
+
+def _broken(facts: Facts, outer: NDArray[np.bool_], inner: NDArray[np.bool_], lengths: Ints) -> Advice:
+    host = facts.trace.host_events
+    saving, breaks = facts.mean(lengths), int(inner.sum()) / facts.count
+    names = sorted({str(name) for name in host["name"].filter(pl.Series(outer)).unique()})
+    place = place_at(facts.trace, *_start(facts, int(outer.argmax())))
+    where = f", called at `{place.caller}`" if place and place.caller else ""
+    regions = text.listed([f"`{name}`" for name in names[:_NAMED]])
+    waiting = f" {facts.subject} {facts.waits} meanwhile." if facts.has_device else ""
+    return Advice(
+        "graph_breaks",
+        f"Graph breaks cut compiled code into pieces: {text.digits(breaks)} {facts.per}, with "
+        f"{facts.percent(saving)} of {facts.unit} spent between compiled graphs.",
+        f"{regions}{where} evaluate{'s' if len(names) == 1 else ''} {text.times(breaks, 'more region')} within: what "
+        f"follows each break. {facts.part(saving)} go to guards and to Python between{facts.recurs(lengths)}.{waiting}",
+        "Find the reasons with `TORCH_LOGS=graph_breaks` or `fullgraph=True`: prints, `.item()`, calls that Dynamo "
+        "doesn't trace.",
+        saving,
+        "medium",
+        "operators",
+        "re:Torch-Compiled Region",
+    )

@@ -1,0 +1,298 @@
+"""What a recording without a device says of its host: what it waits for, what holds it up, which operators dominate.
+
+The parts that rules look at are those of measures/time/host_time.py, so no two claim the same time. What processor
+counters say is spread over the parts in this order: time off the processor that a recorded wait doesn't explain belongs
+to what wasn't recorded first, then to the operators.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from ..arrays.gather import gather
+from ..arrays.intervals import Ints
+from ..measures.python.whereabouts import Place, places
+from ..measures.recording.processor_use import ProcessorUse
+from ..names.python_frames import waiting
+from ..names.tensor_cores import is_matrix_op
+from . import text
+from .facts import Facts
+from .model import Advice, Cleared
+
+_LARGE = 0.10  # of the step: a part that isn't explained is worth a word from here on
+_FULL = 0.9  # of all cores in use: then a thread that is ready waits for one
+_ALONE = 1.2  # cores: one thread, and a little of others
+_MOSTLY_IDLE = 0.3  # of all cores in use at most
+_MOST = 0.5
+_DOMINATES = 0.4  # of the step
+_MENTIONED = 0.1  # of what a sentence is about
+
+_REMEDIES = {
+    "sleeps": "Take the sleep out of the step.",
+    "waits for a lock or another thread": "Let the other thread work one step ahead, or hold the lock for less.",
+    "waits for another process": "Let the other process work one step ahead.",
+    "waits for a file or a socket": "Read and write in another thread or process, one step ahead or behind.",
+}
+_MATMULS, _CONVOLUTIONS = "matmuls", "convolutions"
+_CONVOLUTION = re.compile(r"conv", re.IGNORECASE)
+_MATMUL = re.compile(r"gemm|matmul|linear|lstm|gru|attention|mm$|mm_out$")
+_FAMILIES = (
+    (
+        "copies and casts",
+        re.compile(r"^aten::(?:copy_|_to_copy|to|clone|contiguous|cat|stack|fill_|zero_|zeros?|empty\w*)$"),
+    ),
+    (
+        "elementwise operators",
+        re.compile(
+            r"^aten::_?(?:add|sub|rsub|mul|div|pow|sqrt|rsqrt|exp|log|sin|cos|tanh|sigmoid|relu|gelu|silu|leaky_relu|elu|abs|neg"
+            r"|clamp\w*|where|masked_fill|threshold|hardtanh|erf|reciprocal|addcmul|addcdiv|lerp|bernoulli|dropout"
+            r"|native_dropout|eq|ne|lt|gt|le|ge|maximum|minimum)(?:_backward)?_?$"
+        ),
+    ),
+    (
+        "sorting and indexing",
+        re.compile(
+            r"^aten::_?(?:sort|topk|argsort|unique\w*|nonzero|index\w*|gather|scatter\w*|masked_select|searchsorted)_?$"
+        ),
+    ),
+)
+
+
+class _OffProcessor(NamedTuple):
+    """Time per step in which the process ran on no core, though no recorded wait explains it.
+
+    Attributes:
+        use: What the counters say.
+        waits: The part that may lie in time of which nothing is recorded, if cores were free then.
+        held_up: The part that doesn't: operators, and Python between them, whose thread didn't run.
+    """
+
+    use: ProcessorUse
+    waits: Ints
+    held_up: Ints
+
+
+def _off_processor(facts: Facts) -> _OffProcessor | None:
+    """None if the counters don't tell; a process that used c < 1 cores ran none of its threads for 1 − c or more."""
+    windows, counted = facts.windows, facts.counted
+    use = ProcessorUse.of(facts.trace, windows.start[counted], windows.end[counted])
+    if use is None or use.machine is None:
+        return None
+    parts = facts.host_time.lengths
+    off = (facts.length * max(0.0, 1 - use.cores)).astype(np.int64)
+    unexplained = np.maximum(off - parts["waiting"] - parts["loading"] - parts["communicating"], 0)
+    in_rest = np.minimum(unexplained, parts["rest"])
+    waits = in_rest if use.machine < _FULL else np.zeros_like(in_rest)
+    return _OffProcessor(use, waits, np.minimum(unexplained - in_rest, parts["operators"] + parts["calling"]))
+
+
+def _is_meant(facts: Facts) -> bool:
+    """Whether the host is all there is: no device was recorded, and none worked unseen."""
+    return not (facts.has_device or facts.hides_device or facts.trace.ops.is_empty())
+
+
+def main_thread_waits(facts: Facts) -> Iterator[Advice | Cleared]:
+    """The main thread waits for another thread, a lock, a file or a sleep while no operator runs."""
+    if not _is_meant(facts):
+        return
+    time, off = facts.host_time, _off_processor(facts)
+    recorded = time.lengths["waiting"]
+    lengths = recorded + (off.waits if off else 0)
+    if cleared := facts.cleared("waits of the main thread", lengths, "waiting for threads, locks and files"):
+        if not facts.trace.python_calls.is_empty():
+            yield cleared
+        return
+    saving = facts.mean(lengths)
+    found = places(facts.trace, time.thread, time.spans["waiting"])
+    named = _in_words(found)
+    by_frames = f" Of what Python recorded of it: {named}." if named and facts.is_worth(recorded) else ""
+    by_counters = _by_counters(facts, off)
+    what = waiting(found[0][0].frame) if by_frames else ""
+    yield Advice(
+        "main_thread_waits",
+        f"The main thread {what or 'waits for something unrecorded'} for {facts.percent(saving)} of {facts.every}.",
+        f"{facts.part(saving)} it waits and no operator runs{facts.recurs(lengths)}.{by_frames}{by_counters}",
+        _REMEDIES.get(what, "Record Python stacks (with_stack=True): they show where it waits."),
+        saving,
+        "high" if facts.mean(recorded) >= 0.5 * saving else "medium",
+        "python_calls" if by_frames else "steps",
+    )
+
+
+def _in_words(found: list[tuple[Place, float]]) -> str:
+    """The largest places with their shares; empty if none is large."""
+    largest = [f"{text.percent(share)} in {place.words}" for place, share in found[:3] if share >= _MENTIONED]
+    return text.listed(largest) if largest else ""
+
+
+def _by_counters(facts: Facts, off: _OffProcessor | None) -> str:
+    if off is None or not facts.is_worth(off.waits):
+        return ""
+    return (
+        f" For {text.time(facts.mean(off.waits))} {facts.per} nothing was recorded and the process was off the "
+        f"processors, of which others were free: it used {off.use.cores:.2f} cores."
+    )
+
+
+def host_threads(facts: Facts) -> Iterator[Advice | Cleared]:
+    """Other processes take the cores, the process is throttled, or most cores are free for operators on one thread."""
+    off = _off_processor(facts) if _is_meant(facts) else None
+    if off is None or off.use.machine is None:
+        return
+    use, machine = off.use, off.use.machine
+    if facts.is_worth(off.held_up, _LARGE):
+        yield _held_up(facts, off, machine)
+        return
+    large = facts.mean(facts.host_time.lengths["operators"])
+    is_single = use.cores >= 1 / _ALONE and use.peak_cores <= _ALONE
+    if machine > _MOSTLY_IDLE or not is_single or facts.share(large) < _MOST or facts.is_one_of_many:
+        yield Cleared("processor cores", f"the process used {use.cores:.1f} cores, the machine {text.percent(machine)}")
+        return
+    yield Advice(
+        "host_threads",
+        f"Operators run on one core, while {text.percent(1 - machine)} of the machine's cores are free.",
+        f"The process used {use.cores:.2f} cores, and the whole machine {text.percent(machine)} of its own; operators "
+        f"take {facts.percent(large)} of {facts.every}.",
+        "Use more threads if operators are large enough: `torch.set_num_threads`, `OMP_NUM_THREADS`, the job's cores.",
+        None,
+        "low",
+        "operators",
+    )
+
+
+def _held_up(facts: Facts, off: _OffProcessor, machine: float) -> Advice:
+    size = facts.mean(off.held_up)
+    is_full = machine >= _FULL
+    title = (
+        f"Other processes take the cores: the process doesn't run for {facts.percent(size)} of {facts.every}."
+        if is_full
+        else f"Something holds the process up for {facts.percent(size)} of {facts.every}, though cores are free."
+    )
+    used = f"It used {off.use.cores:.2f} cores, less than the one that its main thread needs"
+    return Advice(
+        "host_threads",
+        title,
+        f"{used}, while {text.percent(machine)} of the machine's cores were in use: for {facts.part(size)} operators "
+        "were open and it was on no core.",
+        "Find what else runs on the machine and stop it, or give this job cores of its own (`taskset`, cgroups)."
+        if is_full
+        else "Check the job's CPU limit (cgroup `cpu.max`, `nr_throttled`), swapping and page faults.",
+        size,
+        "medium",
+        "steps",
+    )
+
+
+def outside_operators(facts: Facts) -> Iterator[Advice]:
+    """Long stretches without an operator that no recorded wait explains: Python's own work, or nothing known."""
+    if not _is_meant(facts):
+        return
+    time, off = facts.host_time, _off_processor(facts)
+    lengths = time.lengths["rest"] - (off.waits if off else 0)
+    if not facts.is_worth(lengths, _LARGE):
+        return
+    size = facts.mean(lengths)
+    found = places(facts.trace, time.thread, time.spans["rest"])
+    if sum(share for _, share in found) >= _MOST:
+        yield _of_python(facts, lengths, found, off)
+        return
+    share = facts.percent(size)
+    yield Advice(
+        "unexplained_idle",
+        f"For {share} of {facts.every} no operator runs, and the trace doesn't show what the host does.",
+        f"{facts.part(size)}, in stretches of more than 0.2 ms{facts.recurs(lengths)}: Python may compute, or wait.",
+        "Record Python stacks (with_stack=True), or annotate the parts of the step.",
+        None,
+        "cannot_tell",
+        "steps",
+        "",
+        size,
+    )
+
+
+def _of_python(facts: Facts, lengths: Ints, found: list[tuple[Place, float]], off: _OffProcessor | None) -> Advice:
+    saving = facts.mean(lengths)
+    named = _in_words(found)
+    is_running = off is not None and off.use.cores >= 1 / _ALONE
+    doubt = "" if is_running else " A wait that leaves no frame, such as `with lock:`, would look the same."
+    return Advice(
+        "host_bound",
+        f"Python code outside operators takes {facts.percent(saving)} of {facts.every}.",
+        f"{facts.part(saving)} no operator runs{facts.recurs(lengths)}" + (f": {named}." if named else ".") + doubt,
+        "Move it out of the step, into worker processes, or into tensor operations.",
+        saving,
+        "medium" if is_running else "low",
+        "python_calls",
+    )
+
+
+def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
+    """One family of operators other than matmuls takes most of the step."""
+    if not _is_meant(facts):
+        return
+    host, time = facts.trace.host_events, facts.host_time
+    step = host["step"].to_numpy()
+    counted = time.is_large & (host["kind"] == "operator").to_numpy() & gather(facts.counted, step, missing=False)
+    counted &= ~host["is_communication"].to_numpy()
+    rows = host.filter(pl.Series(counted)).select("name", "dur_ns", "self_ns", "input_shapes", "step")
+    family_of = {name: _family(name) for name in rows["name"].unique().cast(pl.String)}
+    rows = rows.with_columns(pl.col("name", "input_shapes").cast(pl.String))
+    rows = rows.with_columns(family=pl.col("name").replace_strict(family_of, return_dtype=pl.String))
+    sums = rows.group_by("family").agg(pl.col("self_ns").sum()).sort("self_ns", "family", descending=[True, False])
+    if sums.is_empty():
+        return
+    family, spent = sums.row(0)
+    share = facts.share(spent / facts.count)
+    if family == _MATMULS or share < _DOMINATES:
+        yield Cleared("operators", f"{text.percent(min(share, 1.0))} in {family}, the largest family of operators")
+        return
+    rows = rows.filter(pl.col("family") == family)
+    lengths = np.zeros(facts.length.size, np.int64)
+    np.add.at(lengths, rows["step"].to_numpy(), rows["self_ns"].to_numpy())
+    lengths = np.minimum(lengths, time.lengths["operators"])
+    recurs = (lengths >= _MENTIONED * facts.length)[facts.counted].mean() > _MOST
+    if facts.is_worth(lengths, _DOMINATES) and recurs:
+        yield _dominant(facts, family, rows, lengths)
+
+
+def _family(name: str) -> str:
+    """The family of an operator; one that belongs to none is its own."""
+    if _CONVOLUTION.search(name):
+        return _CONVOLUTIONS
+    if is_matrix_op(name) or _MATMUL.search(name):
+        return _MATMULS
+    return next((words for words, pattern in _FAMILIES if pattern.search(name)), f"`{name}`")
+
+
+def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints) -> Advice:
+    alike = rows.group_by("name", "input_shapes").agg(pl.col("self_ns").sum(), pl.len().alias("calls"))
+    name, shapes, spent, calls = alike.sort("self_ns", "name", descending=[True, False]).row(0)
+    total, size = int(rows["self_ns"].sum()), facts.mean(lengths)
+    of_shapes = f" with shapes {shapes}" if shapes and shapes != "[]" else ""
+    often = f"{text.times(calls / facts.count, 'call')} {facts.per} of {text.time(spent / calls)} each"
+    most = (
+        f"most in `{name}`{of_shapes}: {often}"
+        if spent >= _MENTIONED * total
+        else f"{rows['name'].n_unique()} operators"
+    )
+    in_all = f"; {text.digits(rows.height / facts.count)} calls {facts.per} in all" if rows.height > calls else ""
+    is_sure = facts.count > 1 and family != _CONVOLUTIONS  # the calls of one step may be the first ones
+    return Advice(
+        "host_operator",
+        f"{family[0].upper()}{family[1:]} take{'s' if family.startswith('`') else ''} {facts.percent(size)} of "
+        f"{facts.every}.",
+        f"{facts.part(size)}, {most}{facts.recurs(lengths, _DOMINATES)}{in_all}.",
+        "Compute with channels last (`model.to(memory_format=torch.channels_last)`), and in bfloat16 if the processor "
+        "has instructions for it."
+        if family == _CONVOLUTIONS
+        else "Call it less, on less data, or in another way; `torch.compile` fuses elementwise operators, copies and "
+        "casts.",
+        size,
+        "medium" if is_sure else "low",
+        "operators_by_shape" if of_shapes else "operators",
+    )

@@ -1,0 +1,178 @@
+"""Which verdicts a faulty recording can bear: those that its faults can't flip.
+
+Every rule rests on some of the numbers that a fault may undermine. A verdict about a share of the step is withheld if
+the time that faults may have made wrong is a quarter of that share or more: then its size says nothing, and neither
+does its place among the others. If it is less but noticeable, the confidence is lower. What is withheld is replaced by
+one row, `recording_faults`, that says why, and how to record without the fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..trace import Diagnostic
+from ..trace.model import Fault, Undermined
+from . import text
+from .facts import LEAST_SHARE, Facts
+from .model import Advice, Cleared, Confidence
+
+RECORDING_FAULTS = "recording_faults"
+
+WITHHELD = 0.25
+"""Of a verdict's share: a claim of 40 % that may be 30 % is another claim, and may no longer be the largest."""
+NOTED = 0.05
+"""Of a verdict's share: less doesn't change its digits that matter."""
+
+_LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low"}
+_MOST_NAMED = 3
+
+_NOT_SHOWN = ("unexplained_idle", "not shown")
+_Numbers = frozenset[Undermined]
+_KERNELS: _Numbers = frozenset({"kernel_times", "steps"})
+_HOST: _Numbers = frozenset({"host_times", "steps"})
+_DEVICES: _Numbers = frozenset({"idle", "kernel_times", "steps"})
+EVERYTHING: _Numbers = frozenset({"idle", "kernel_times", "host_times", "launches", "clock", "steps"})
+_NOTHING: _Numbers = frozenset()
+
+RESTS_ON: dict[str, _Numbers] = {
+    **dict.fromkeys(("data_parallel", "memory", "profiler_overhead", RECORDING_FAULTS), _NOTHING),
+    **dict.fromkeys(
+        (
+            *("small_kernels", "mixed_precision", "channels_last", "unfused_attention", "matmul_below_roof"),
+            *("convolution_below_roof", "attention_below_roof", "elementwise_below_roof", "elementwise", "casts"),
+            *("layout_changes", "expert_imbalance", "small kernels", "precision"),
+        ),
+        _KERNELS,
+    ),
+    **dict.fromkeys(("copies", "communication"), _DEVICES),
+    **dict.fromkeys(
+        (
+            *("small_operators", "host_operator", "host_threads", "main_thread_waits", "recompiles", "graph_breaks"),
+            "small operators",
+        ),
+        _HOST,
+    ),
+}
+"""The numbers that each rule, and each topic that was cleared, rests on; the others rest on all: they relate idle time
+of devices to what the host did."""
+
+
+class Faults:
+    """The faults of a recording, as far as they undermine what is said of its steps."""
+
+    def __init__(self, facts: Facts, diagnostics: Sequence[Diagnostic]) -> None:
+        self._facts = facts
+        faults = [diagnostic.fault for diagnostic in diagnostics if diagnostic.fault]
+        self._found = sorted(((fault, self._share_of(fault)) for fault in faults), key=lambda each: -each[1])
+
+    def _share_of(self, fault: Fault) -> float:
+        if fault.affected_ns is None or not self._facts.step_ns:
+            return 1.0
+        return min(self._facts.share(fault.affected_ns / self._facts.count), 1.0)
+
+    def share(self, numbers: _Numbers) -> float:
+        """How much of the steps may be wrong in some of the numbers."""
+        return min(sum(share for fault, share in self._found if fault.undermines & numbers), 1.0)
+
+    def bears(self, numbers: _Numbers, margin: float) -> bool:
+        """Whether what rests on some numbers stays true if it may be wrong by less than a share of the steps."""
+        doubtful = self.share(numbers)
+        return not doubtful or doubtful < margin
+
+    def judge(self, ranked: Sequence[Advice], mostly: float) -> list[Advice]:
+        """The advice that can be given, with the confidence that it deserves, and a row in place of what can't be.
+
+        Args:
+            ranked: All advice, the largest first.
+            mostly: The share of the step that a device must compute for if there is none.
+        """
+        numbers, margin = self._without_advice(mostly)
+        if not ranked and not self.bears(numbers, margin):
+            return [self.about(numbers)]
+        withheld = [each for each in ranked if self._is_withheld(each)]
+        given = [self._with_doubt(each) for each in ranked if each not in withheld]
+        if withheld:
+            place = ranked.index(withheld[0])
+            given.insert(place, self._replacement(withheld, is_headline=place == 0))
+        return given
+
+    def judge_rest(self, given: Sequence[Advice], rest: Advice, cleared: Sequence[Cleared]) -> Advice:
+        """The row of what is fine, which isn't all of the rest if something can't be judged."""
+        if all(each.rule != RECORDING_FAULTS for each in given):
+            return rest
+        if cleared:
+            return replace(rest, title=f"Nothing to fix in {text.listed([c.topic for c in cleared])}.")
+        evidence = "What else was checked rests on the same numbers."
+        action = "Record again, without the faults."
+        title = "Nothing else can be said."
+        return replace(rest, title=title, evidence=evidence, action=action, confidence="cannot_tell")
+
+    def without_steps(self) -> list[Advice]:
+        """The only advice about a recording whose steps last no time."""
+        return [self.about(EVERYTHING)] if self.share(EVERYTHING) else []
+
+    def _without_advice(self, mostly: float) -> tuple[_Numbers, float]:
+        """The numbers that the verdict without advice rests on, and by how much of the step they may be wrong.
+
+        That a device computes for most of the step rests on its kernels: what is missing can only add to it.
+        """
+        facts = self._facts
+        if facts.hides_device:
+            return _NOTHING, 1.0
+        if not facts.has_device:
+            return _HOST, WITHHELD * facts.share(facts.mean(facts.operating))
+        computes = facts.share(facts.mean(facts.exposed["computation"]))
+        if computes < mostly:
+            return EVERYTHING - _HOST | _DEVICES, WITHHELD * (1 - computes)
+        return frozenset({"kernel_times"}), max(computes - mostly, NOTED)
+
+    def clears(self, cleared: Cleared) -> bool:
+        """Whether it stays true that something costs too little."""
+        return self.bears(RESTS_ON.get(cleared.topic, EVERYTHING), LEAST_SHARE)
+
+    def about(self, numbers: _Numbers) -> Advice:
+        """That nothing can be said that rests on some numbers, why, and how to record it."""
+        remedies = [fault.remedy for fault, share in self._found if share and fault.undermines & numbers]
+        return Advice(
+            RECORDING_FAULTS,
+            f"What costs most can't be said: {self._part(numbers)} is doubtful.",
+            f"{self._clauses(numbers)}.",
+            " ".join(dict.fromkeys(remedies)),
+            None,
+            "cannot_tell",
+            "health",
+            size_ns=round(self.share(numbers) * self._facts.step_ns),
+        )
+
+    def _replacement(self, withheld: Sequence[Advice], *, is_headline: bool) -> Advice:
+        numbers: _Numbers = frozenset().union(*map(_rests_on, withheld))
+        row = self.about(numbers)
+        names = text.listed([f"`{each.rule}`" for each in withheld])
+        title = row.title if is_headline else f"Nothing is said of {names}: {self._part(numbers)} is doubtful."
+        return replace(row, title=title, evidence=f"{row.evidence} Not said for that reason: {names}.")
+
+    def _is_withheld(self, advice: Advice) -> bool:
+        return not self.bears(_rests_on(advice), WITHHELD * self._facts.share(advice.weight_ns))
+
+    def _with_doubt(self, advice: Advice) -> Advice:
+        numbers = _rests_on(advice)
+        if self.bears(numbers, NOTED * self._facts.share(advice.weight_ns)):
+            return advice
+        doubt = f" Up to {self._part(numbers)} is doubtful: {self._clauses(numbers)}."
+        lower = _LOWER.get(advice.confidence, advice.confidence)
+        return replace(advice, evidence=advice.evidence + doubt, confidence=lower)
+
+    def _part(self, numbers: _Numbers) -> str:
+        share = self.share(numbers)
+        return f"all of {self._facts.unit}" if share >= 1 else f"{text.percent(share)} of {self._facts.unit}"
+
+    def _clauses(self, numbers: _Numbers) -> str:
+        clauses = [fault.clause for fault, share in self._found if share and fault.undermines & numbers][:_MOST_NAMED]
+        return "; ".join([*clauses[:1], *(clause[0].lower() + clause[1:] for clause in clauses[1:])])
+
+
+def _rests_on(advice: Advice) -> _Numbers:
+    """The numbers that advice rests on; none if it isn't about time, or only says what isn't shown."""
+    is_claim = advice.weight_ns > 0 and (advice.rule, advice.filter) != _NOT_SHOWN
+    return RESTS_ON.get(advice.rule, EVERYTHING) if is_claim else _NOTHING

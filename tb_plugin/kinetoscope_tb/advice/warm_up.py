@@ -1,0 +1,174 @@
+"""Warm-up within the recording: first steps that differ from the others, and first launches that load code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from ..arrays.gather import NONE, map_categories
+from ..arrays.intervals import Intervals, length_within, merge
+from ..measures.time.breakdown import intervals_of
+from ..names.calls import allocates
+from ..names.compiled_code import is_compilation
+from . import text
+from .compiled_code import compilations
+from .facts import LEAST_SHARE, LOADING_NS, Facts
+from .model import Advice
+
+_LOADS = re.compile(
+    r"Module(?:Load|GetFunction)|LibraryLoad|GetModule|Lazy Function Loading|hipModuleLoad|FuncGetAttributes"
+)
+_EXPLAINS = 0.3  # of what warm-up takes beyond a steady step
+_SLOW_LAUNCH_NS = 200_000  # a launch takes 5 to 20 µs
+_MOST = 0.8  # of the time of slow launches
+
+
+class _Part(NamedTuple):
+    """One way in which warm-up shows.
+
+    Attributes:
+        title: What an advice says if this is the largest part.
+        evidence: The numbers.
+        saving_ns: Time of a step that counts; None: steps that don't count take it.
+        size_ns: How much of a step it is about.
+        is_known: Whether what takes the time was recorded as such.
+    """
+
+    title: str
+    evidence: str
+    saving_ns: int | None
+    size_ns: int
+    is_known: bool
+
+
+def warm_up(facts: Facts) -> Iterator[Advice]:
+    """The recording holds what a program does only once."""
+    parts = [*_first_steps(facts), *_set_up(facts), *_first_compilations(facts)]
+    if not parts:
+        return
+    parts.sort(key=lambda part: -part.size_ns)
+    savings = [part.saving_ns for part in parts if part.saving_ns is not None]
+    yield Advice(
+        "warm_up",
+        parts[0].title,
+        " ".join(part.evidence for part in parts),
+        "Record later: call `profiler.step()` after each batch, with `schedule(wait=…, warmup=…)`. Judge averages "
+        "without warm-up.",
+        sum(savings) if savings else None,
+        "high" if all(part.is_known for part in parts) else "medium",
+        "gaps" if facts.is_whole and facts.has_device else "steps",
+        "",
+        parts[0].size_ns,
+    )
+
+
+def _first_steps(facts: Facts) -> Iterator[_Part]:
+    """The first steps take longer than the others."""
+    warm = facts.complete & ~facts.counted
+    count = int(warm.sum())
+    if not count:
+        return
+    steady, first = facts.step_ns, float(facts.length[warm].mean())
+    mean = float(facts.length[facts.complete].mean())
+    causes = {
+        what: part
+        for what, spans in _first_time_work(facts).items()
+        if (part := _excess(facts, spans)) >= _EXPLAINS * (first - steady)
+    }
+    doing = text.listed([f"{what} ({text.time(part)})" for what, part in causes.items()]) if causes else ""
+    which = "The first step takes" if count == 1 else f"The first {count} steps take"
+    each = "" if count == 1 else " on average"
+    yield _Part(
+        f"{which} {text.time(first)}{each}, the others {text.time(steady)}: the recording holds warm-up.",
+        f"A steady step takes {text.time(steady)}; averages over all {facts.complete.sum()} complete steps are "
+        f"{text.percent(mean / steady - 1)} longer. This advice is about the {facts.count} others."
+        + (f" What warm-up does: {doing}." if doing else ""),
+        None,
+        round(mean - steady),
+        bool(causes),
+    )
+
+
+def _set_up(facts: Facts) -> Iterator[_Part]:
+    """A recording without steps: calls that set up the device, and first launches, which load code."""
+    if not (facts.is_whole and facts.has_device):
+        return
+    setting_up, slow = facts.late.setting_up, slow_launches(facts)
+    loading = int(slow["length"].sum()) if loads_code(facts, slow) else 0
+    saving = facts.mean(setting_up) + loading
+    if facts.share(saving) < LEAST_SHARE:
+        return
+    parts, what = [], "calls that set up the device"
+    if loading:
+        kernels = "one kernel" if slow.height == 1 else f"{slow.height} kernels"
+        parts.append(f"{text.time(loading)} for the first launch of {kernels} (which loads code)")
+        what = "first launches of kernels"
+    if facts.mean(setting_up):
+        what = "setting up and first launches" if loading else what
+        parts.append(f"{text.time(facts.mean(setting_up))} for calls that set up the device and its libraries")
+    yield _Part(
+        f"The recording holds warm-up: {what} take {facts.percent(saving)} of it.",
+        f"{facts.subject} {facts.waits} {text.listed(parts)}, of {text.time(facts.step_ns)}.",
+        saving,
+        saving,
+        is_known=False,
+    )
+
+
+def _first_compilations(facts: Facts) -> Iterator[_Part]:
+    found = compilations(facts)
+    if found is None or not found.is_first:
+        return
+    yield _Part(
+        f"The recording holds warm-up: torch.compile compiles for {facts.percent(found.saving_ns)} of {facts.unit}.",
+        f"{text.times(found.rows.size, 'compilation')} in {'the recording' if facts.is_whole else 'one step'}: "
+        f"{facts.part(found.saving_ns)}; none is known to be a second one of its frame.",
+        found.saving_ns,
+        found.saving_ns,
+        is_known=True,
+    )
+
+
+def slow_launches(facts: Facts) -> pl.DataFrame:
+    """The parts of gaps in which a single call takes long to launch work, with their `length`."""
+    parts = facts.idle_parts.with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
+    return parts.filter((pl.col("cause") == "launch latency") & (pl.col("length") >= _SLOW_LAUNCH_NS))
+
+
+def loads_code(facts: Facts, slow: pl.DataFrame) -> bool:
+    """Whether most slow launches of a recording without steps load code: they last so long, each its kernel's first."""
+    if not facts.is_whole or slow.is_empty():
+        return False
+    rows = slow.join(facts.gap_edges, "gap").filter(pl.col("after") != NONE)
+    first = rows.filter((pl.col("length") >= LOADING_NS) & _is_first_of_name(facts, rows["after"]))
+    return int(first["length"].sum()) >= _MOST * int(slow["length"].sum())
+
+
+def _first_time_work(facts: Facts) -> dict[str, Intervals]:
+    """When the host does what it does once only."""
+    trace = facts.trace
+    host, launches, others = trace.host_events, trace.launches, trace.others
+    loads = [intervals_of(f, map_categories(f["name"], lambda n: bool(_LOADS.search(n)))) for f in (launches, others)]
+    return {
+        "compiling": intervals_of(host, map_categories(host["name"], is_compilation)),
+        "loading code": merge(loads),
+        "taking device memory": intervals_of(launches, map_categories(launches["name"], allocates)),
+    }
+
+
+def _excess(facts: Facts, spans: Intervals) -> float:
+    """By how much longer it lasts in a step of the warm-up than in the others."""
+    lengths = length_within(spans, facts.windows.start, facts.windows.end)
+    return float(lengths[facts.complete & ~facts.counted].mean() - lengths[facts.counted].mean())
+
+
+def _is_first_of_name(facts: Facts, rows: pl.Series) -> pl.Series:
+    """Whether each of some device rows is the first of its name in the recording."""
+    names = facts.trace.device_events["name"].to_physical().to_numpy()
+    first = np.zeros(names.size, bool)
+    first[np.unique(names, return_index=True)[1]] = True
+    return pl.Series(first)[rows]

@@ -1,0 +1,91 @@
+"""What recording itself takes of the steps: the profiler's and the driver's own work, and tracing Python calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from ...advice import text
+from ...measures.time.breakdown import intervals_of
+from ...measures.time.host_activity import launching_threads
+from ...trace import Diagnostic
+from ...trace.model import Fault
+from . import limits
+from .times import Times
+
+_NOTICEABLE = 0.01  # of the recording
+_ADVICE = {  # by the names that kineto gives (c2bbbdd4 added the last four)
+    "Buffer Flush": "The vendor's library flushes full buffers: record fewer steps at a time.",
+    "Driver Compiler": "The driver compiles kernels for this device: warm up for more steps before recording.",
+    "Runtime Triggered Module Loading": "Kernels are loaded when first used: warm up for more steps before recording.",
+    "Lazy Function Loading": "Kernels are loaded when first used: warm up for more steps before recording.",
+    "Command Buffer Full": "The device's queue was full, so the host waited: the program is ahead of its device.",
+    "Activity Buffer Request": "The vendor's library requests recording buffers: record fewer steps at a time.",
+    "Instrumentation": "Recording itself: fewer options and fewer steps cost less.",
+    "Resource": "Recording itself: fewer options and fewer steps cost less.",
+}
+_LESS = "Record fewer steps, after more warm-up, with fewer options."
+_WITHOUT_STACKS = "Record without Python stacks (with_stack=False), and use stacks only to find the code."
+
+
+def diagnose(times: Times) -> Iterator[Diagnostic]:
+    """The cost of recording."""
+    yield from _overhead(times)
+    yield from _stacks(times)
+
+
+def _overhead(times: Times) -> Iterator[Diagnostic]:
+    trace = times.trace
+    rows = trace.others.filter(
+        (pl.col("category").cast(pl.String).str.to_lowercase() == "overhead") & (pl.col("dur_ns") > 0)
+    )
+    length = trace.window[1] - trace.window[0]
+    start, end = intervals_of(rows)
+    spent = int((end - start).sum())
+    if not length or spent <= _NOTICEABLE * length:
+        return
+    costs = []
+    for (name,), part in rows.group_by(pl.col("name").cast(pl.String)):
+        start, end = intervals_of(part)
+        costs.append((int((end - start).sum()), str(name), part.height))
+    costs.sort(reverse=True)
+    listed = ", ".join(f"{name} {100 * cost / length:.1f} % ({count}×)" for cost, name, count in costs)
+    words = f"The profiler and the driver were busy for {100 * spent / length:.1f} % of the recording: {listed}. "
+    words += f"Host times include the cost of profiling. {_ADVICE.get(costs[0][1], '')}"
+    offset = int(rows["offset"].to_numpy().min())
+    yield Diagnostic("profiler_overhead", rows.height, words.strip(), offset, fault=_overhead_fault(times, rows))
+
+
+def _overhead_fault(times: Times, rows: pl.DataFrame) -> Fault | None:
+    start, end = intervals_of(rows)
+    within = times.within_steps(start, end)
+    if times.share(within) < limits.LARGE_OVERHEAD:
+        return None
+    fact = f"Recording itself takes {text.percent(times.share(within))} of the steps"
+    idle = times.idle_within_steps(start, end) if times.start.size else within
+    return Fault(fact, frozenset({"host_times", "idle"}), _LESS, idle)
+
+
+def _stacks(times: Times) -> Iterator[Diagnostic]:
+    """Tracing Python calls, at the least that a call costs."""
+    trace = times.trace
+    calls = trace.python_calls
+    if calls.is_empty() or not times.steps_ns:
+        return
+    launching = launching_threads(trace)
+    start = np.sort(calls["start_ns"].to_numpy()[~launching.any() | launching[calls["thread"].to_numpy()]])
+    count = int((np.searchsorted(start, times.steps[1]) - np.searchsorted(start, times.steps[0])).sum())
+    cost = limits.PYTHON_CALL_NS * count
+    if count < limits.FEW_ROWS or times.share(cost) < limits.LARGE_OVERHEAD:
+        return
+    fact = f"Tracing {count} Python calls takes at least {text.percent(times.share(cost))} of the steps"
+    affected = min(cost, int(times.gaps.sum())) if times.start.size else cost
+    yield Diagnostic(
+        "stacks_slow_host",
+        count,
+        f"{fact} ({limits.PYTHON_CALL_NS} ns each where it was measured). Host times include it, and devices wait for "
+        f"it. {_WITHOUT_STACKS}",
+        fault=Fault(fact, frozenset({"host_times", "idle"}), _WITHOUT_STACKS, affected),
+    )

@@ -1,0 +1,118 @@
+"""Units: times that are too short or too long for what was timed, as when a tool writes ns or ms where µs belong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...advice import text
+from ...arrays.gather import map_categories
+from ...arrays.intervals import Ints
+from ...trace import Diagnostic
+from ...trace.model import Fault, Undermined
+from . import limits
+from .losses import launches_kernel
+from .times import Times
+
+_BETWEEN = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")
+_VIEWS = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("as_strided", "view", "t", "transpose", "permute", "expand", "select", "slice", "unsqueeze"),
+        *("squeeze", "detach", "alias", "narrow", "_reshape_alias"),
+    )
+)
+_OF_DEVICES: frozenset[Undermined] = frozenset({"idle", "kernel_times"})
+_EVERYTHING: frozenset[Undermined] = _OF_DEVICES | {"host_times", "launches", "clock", "steps"}
+_MICROSECONDS = "Check what wrote or converted the file: `ts` and `dur` are in microseconds."
+
+
+def diagnose(times: Times) -> Iterator[Diagnostic]:
+    """Times in the wrong unit."""
+    trace = times.trace
+    launching = (times.call_end - times.call_start)[launches_kernel(trace)]
+    host = trace.host_events
+    dur = host["dur_ns"].to_numpy()
+    is_op = (host["kind"] == "operator").to_numpy()
+    views = dur[is_op & map_categories(host["name"], _VIEWS.__contains__).astype(bool)]
+    kernels = (times.end - times.start)[times.is_kernel]
+    yield from _too_short({"kernels": kernels, "calls that launch kernels": launching, "operators": dur[is_op]})
+    yield from _too_long(launching, views)
+    yield from _overlapping(times)
+    yield from _too_fast(times)
+
+
+def _too_short(timed: Mapping[str, Ints]) -> Iterator[Diagnostic]:
+    for what, durations in timed.items():
+        if durations.size < limits.FEW_ROWS:
+            continue
+        is_fine = what == "kernels" and bool((durations % 1000).any())  # whole microseconds may be 0
+        part, least = (25, limits.SHORTEST_KERNEL_NS) if is_fine else (50, limits.SHORTEST_NS)
+        quantile = float(np.percentile(durations, part))
+        if quantile < least:
+            fact = f"{part} % of the {durations.size} {what} take {text.time(quantile)} or less"
+            yield _of("times_too_short", durations.size, fact, "No device and no processor is that fast")
+            return
+
+
+def _too_long(launching: Ints, views: Ints) -> Iterator[Diagnostic]:
+    """Operators that only make a view are slow, and so are all launches if there are any."""
+    if views.size < limits.FEW_ROWS or 0 < launching.size < limits.FEW_ROWS:
+        return
+    least = float(np.median(views))
+    if launching.size:
+        least = min(least, float(np.percentile(launching, 5)))
+    if least > limits.LONGEST_NS:
+        what = "launches and views of tensors" if launching.size else "views of tensors"
+        fact = f"Most {what} take more than {text.time(least)}"
+        yield _of("times_too_long", views.size + launching.size, fact, "Such calls take microseconds")
+
+
+def _overlapping(times: Times) -> Iterator[Diagnostic]:
+    """Calls of one thread that end after the next one has begun; a runtime call may hold driver calls, no other."""
+    calls = times.trace.launches
+    kind = calls["kind"].to_physical().to_numpy()
+    rows = np.flatnonzero(kind == np.bincount(kind, minlength=1).argmax())
+    thread, start, end = calls["thread"].to_numpy()[rows], times.call_start[rows], times.call_end[rows]
+    is_next = thread[1:] == thread[:-1]
+    count, pairs = int((is_next & (end[:-1] > start[1:] + limits.JITTER_NS)).sum()), int(is_next.sum())
+    if pairs >= limits.FEW_ROWS and count > limits.OVERLAPPING * pairs:
+        fact = f"{count} of {pairs} runtime calls end after the next call of their thread has begun"
+        yield _of("calls_overlap", count, fact, "A thread makes one call at a time")
+
+
+def _too_fast(times: Times) -> Iterator[Diagnostic]:
+    """Copies beyond any bandwidth."""
+    device = times.trace.device_events
+    moved: Ints = device["bytes"].to_numpy()
+    is_copy: NDArray[np.bool_] = (device["kind"] == "memcpy").to_numpy() & (moved >= limits.COPY_BYTES)
+    if not is_copy.any():
+        return
+    copies = device.filter(pl.Series(is_copy))
+    between = map_categories(copies["name"], lambda name: bool(_BETWEEN.search(name)))
+    limit = np.where(between, limits.HOST_BYTES_PER_NS, limits.DEVICE_BYTES_PER_NS)
+    needed = moved[is_copy] // limit
+    dur = (times.end - times.start)[is_copy]
+    is_fast = needed > dur + limits.JITTER_NS
+    if is_fast.any():
+        fact = (
+            f"{int(is_fast.sum())} copies are faster than any link or memory, such as {int(moved[is_copy][is_fast][0])}"
+        )
+        fact += f" bytes in {text.time(int(dur[is_fast][0]))}"
+        affected = int((needed - dur)[is_fast].sum())
+        yield _of("copies_too_fast", int(is_fast.sum()), fact, "Their durations are too short", affected)
+
+
+def _of(rule: str, count: int, fact: str, meaning: str, affected_ns: int | None = None) -> Diagnostic:
+    undermines = _EVERYTHING if affected_ns is None else _OF_DEVICES
+    return Diagnostic(
+        rule,
+        count,
+        f"{fact}. {meaning}: durations or times are in another unit than the format's microseconds, or were scaled. "
+        f"{_MICROSECONDS}",
+        fault=Fault(fact, undermines, _MICROSECONDS, affected_ns),
+    )

@@ -1,0 +1,129 @@
+"""What the host spends its steps on where no device was recorded: each instant counts for one of HOST_PARTS.
+
+An instant belongs to the first of these that applies:
+* compiling: torch.compile compiles, on any thread;
+* collecting: Python collects garbage, on the main thread;
+* starting: the main thread starts a DataLoader's workers;
+* loading: the main thread waits for a DataLoader's batch;
+* communicating: a collective or a transfer is open, on any thread, and no innermost operator computes;
+* operators: an outermost operator of SMALL_OP_NS or more runs, on any thread;
+* breaking: a compiled frame is between its graphs, behind a graph break;
+* waiting: the main thread is in a call of Python that waits: for a lock, a thread, a file;
+* calling: a smaller operator runs, or none does for no more than BETWEEN_OPS_NS: Python calls the next one;
+* rest: nothing of these was recorded for longer than that.
+
+The main thread is the one whose annotations are the steps; without steps, the one with the most operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather, map_categories
+from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, without
+from ...arrays.nesting import nearest
+from ...names.compiled_code import is_compilation, is_compiled_region
+from ...names.kernels import is_data_loading, step_number
+from ...names.python_frames import collects_garbage, starts_workers, waiting
+from ...trace.model import Trace
+from .breakdown import intervals_of
+from .graph_breaks import GraphBreaks
+from .idle import Windows
+
+HOST_PARTS = (
+    "compiling",
+    "collecting",
+    "starting",
+    "loading",
+    "communicating",
+    "operators",
+    "breaking",
+    "waiting",
+    "calling",
+    "rest",
+)
+SMALL_OP_NS = 20_000
+"""An operator that is called for less spends most of it on being called: dispatch and autograd take 2 to 10 µs."""
+BETWEEN_OPS_NS = 200_000
+"""Python reaches the next operator within tens of µs; a longer time between two goes into something else."""
+
+
+class HostTime(NamedTuple):
+    """The parts of the steps.
+
+    Attributes:
+        thread: The main thread: a row of `threads`, or NONE if no thread ran anything.
+        lengths: How long each of HOST_PARTS lasts in each step; together they are the step.
+        spans: When each of HOST_PARTS but the last is active, overlaps included, and when the last one is.
+        is_large: Whether each host event is an operator that counts for `operators`, or is inside one.
+    """
+
+    thread: int
+    lengths: dict[str, Ints]
+    spans: dict[str, Intervals]
+    is_large: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, trace: Trace, windows: Windows) -> HostTime:
+        """Divide the steps."""
+        host, python, thread = trace.host_events, trace.python_calls, _main_thread(trace)
+        on_main = (host["thread"] == thread).to_numpy()
+        loads, compiles = (map_categories(host["name"], answer) for answer in (is_data_loading, is_compilation))
+        communicates = host["is_communication"].to_numpy()
+        parent = host["parent"].to_numpy()
+        is_op = (host["kind"] == "operator").to_numpy() & ~(loads | communicates)
+        is_op &= nearest(compiles, parent) == NONE
+        is_op &= ~map_categories(host["name"], is_compiled_region)  # it holds operators, and what lies between them
+        outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
+        is_long = outermost & (host["dur_ns"] >= SMALL_OP_NS).to_numpy()
+        on_python = (python["thread"] == thread).to_numpy()
+        is_inner = np.ones(host.height, bool)
+        is_inner[parent[parent >= 0]] = False
+        groups = [
+            intervals_of(host, compiles),
+            merge([_matching(python, on_python, collects_garbage), _matching(trace.others, None, collects_garbage)]),
+            _matching(python, on_python, starts_workers),
+            intervals_of(host, loads & on_main),
+            without(intervals_of(host, communicates), intervals_of(host, is_op & is_inner)),
+            intervals_of(host, is_long),
+            GraphBreaks.of(trace).between,
+            _matching(python, on_python, lambda frame: bool(waiting(frame))),
+        ]
+        small = intervals_of(host, outermost & ~is_long)
+        steps = windows.start, windows.end
+        between = without(merge([steps]), merge([*groups, small]))
+        is_short = between[1] - between[0] <= BETWEEN_OPS_NS
+        groups += [merge([small, (between[0][is_short], between[1][is_short])])]
+        lengths = map(np.asarray, exclusive_lengths(groups, *steps))
+        spans = [*groups, (between[0][~is_short], between[1][~is_short])]
+        is_large = nearest(is_long, parent) != NONE
+        return cls(
+            thread,
+            dict(zip(HOST_PARTS, lengths, strict=True)),
+            dict(zip(HOST_PARTS, spans, strict=True)),
+            is_large,
+        )
+
+
+def _main_thread(trace: Trace) -> int:
+    host = trace.host_events
+    if host.is_empty():
+        return NONE
+    steps = host.filter(pl.Series(map_categories(host["name"], lambda name: step_number(name) is not None)))
+    rows = host.filter(pl.col("kind") == "operator") if steps.is_empty() else steps
+    busy = (
+        (host if rows.is_empty() else rows)
+        .group_by("thread")
+        .agg(pl.col("self_ns" if steps.is_empty() else "dur_ns").sum())
+    )
+    return int(busy.sort(pl.nth(1), "thread", descending=[True, False])["thread"][0])
+
+
+def _matching(frame: pl.DataFrame, where: NDArray[np.bool_] | None, answer: Callable[[str], bool]) -> Intervals:
+    is_meant = map_categories(frame["name"], answer)
+    return intervals_of(frame, is_meant if where is None else is_meant & where)

@@ -1,0 +1,76 @@
+"""Classifies frames of Python stacks by name: which wait, for what, and which belong to a library.
+
+A frame is `file.py(12): function` or `<built-in method acquire of _thread.lock object at 0x7f>`, as torch writes it.
+Python's profiler hook reports calls of C functions only where bytecode calls them: `with lock:` leaves no frame.
+"""
+
+from __future__ import annotations
+
+import re
+
+_COLLECTS = re.compile(r"Python GC|built-in (?:method|function) collect|\bgc\.collect|\bgc\.py")
+_STARTS_WORKERS = re.compile(r"torch/utils/data/dataloader\.py\(\d+\): (?:_get_iterator|__iter__)$")
+_WAITS = (
+    ("sleeps", re.compile(r"<built-in function sleep>")),
+    (
+        "waits for a lock or another thread",
+        re.compile(
+            r"<built-in method (?:acquire|__enter__) of _?thread\.\w*lock\b"
+            r"|<built-in method \w+ of _thread\.(?:R?Lock|_ThreadHandle)\b"
+            r"|<built-in method (?:get|put) of _queue\.SimpleQueue|\b_wait_for_tstate_lock$"
+            r"|<built-in method wait of torch\S*Future",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "waits for another process",
+        re.compile(r"<built-in (?:function|method) (?:waitpid|wait4|waitid|WaitForSingleObject)\b"),
+    ),
+    (
+        "waits for a file or a socket",
+        re.compile(
+            r"<built-in method (?:poll|select) of select\."
+            r"|<built-in function (?:select|open|fsync|fdatasync|read|write|sendfile)>"
+            r"|<built-in method (?:recv|recv_into|recvfrom|accept|_accept|connect|send|sendall) of _?socket"
+            r"|<built-in method (?:read|readinto|readline|readall|write|flush|close) of _(?:io|ssl)\."
+        ),
+    ),
+)
+_LIBRARY = re.compile(
+    r"^<|(?:^|/)(?:site|dist)-packages/|^torch/|(?:^|/)lib/python3[.\d]*/|^kinetoscope/"
+    r"|^(?:threading|queue|socket|select|selectors|subprocess|contextlib|functools|pathlib|tempfile|shutil|pickle|"
+    r"logging/\w+|concurrent/\S+|multiprocessing/\S+|asyncio/\S+|importlib/\S+|json/\w+)(?:\.py)?\(|^nn\.Module: "
+)
+_SPELLS_WAIT = re.compile(r"^(?:threading|queue|subprocess|concurrent/\S+|multiprocessing/\S+)\.py\(\d+\): (?!_)(\w+)$")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def collects_garbage(frame: str) -> bool:
+    """Whether Python's garbage collector runs in a frame (or range) of this name."""
+    return bool(_COLLECTS.search(frame))
+
+
+def starts_workers(frame: str) -> bool:
+    """Whether a DataLoader starts its workers in a frame of this name."""
+    return bool(_STARTS_WORKERS.search(frame))
+
+
+def waiting(frame: str) -> str:
+    """That a thread waits in a frame of this name, and for what, in words; empty if it doesn't wait."""
+    return next((what for what, pattern in _WAITS if pattern.search(frame)), "")
+
+
+def is_of_library(frame: str) -> bool:
+    """Whether a frame belongs to Python's library, torch or another installed package, or to no file."""
+    return bool(_LIBRARY.search(frame))
+
+
+def waiting_function(frame: str) -> str:
+    """The public function of Python's library that waits in a frame, such as queue.get; empty for any other frame."""
+    match = _SPELLS_WAIT.match(frame)
+    return f"{frame.split('.py(', 1)[0].replace('/', '.')}.{match.group(1)}" if match else ""
+
+
+def without_address(frame: str) -> str:
+    """The frame without the address of its object, which differs from call to call."""
+    return _ADDRESS.sub("", frame)

@@ -1,0 +1,49 @@
+"""What a recording can't show never looks as if all were well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from browser.app import address
+from browser.traces import lossy, write
+from contract.running import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Page
+
+ENTRY = "data/plugin_entry.html?name=pytorch_profiler"
+
+
+@pytest.fixture(scope="module")
+def lost(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("lossy")
+    write(folder, "run/rank0.5.pt.trace.json", lossy())
+    with serving(f"--logdir={folder}") as server:
+        yield server.base
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_lost_events_are_the_headline_in_the_color_of_warnings(page: Page, lost: str, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.goto(f"{lost}{ENTRY}{address(view='overview', run='run', worker='rank0', span='5')}")
+    verdict = page.get_by_label("Verdict")
+    expect(verdict).to_contain_text("What costs most can't be said", timeout=60_000)
+    expect(verdict).to_contain_text("100 of 250 launches (40.0 %) have no GPU event")
+    advice = page.locator(".advice li")
+    expect(advice.first).to_contain_text("can’t tell")
+    expect(advice.first).to_contain_text("Record fewer steps at a time")
+    expect(page.locator(".advice .all-well")).to_have_count(0)
+    warning, border, worth = page.evaluate(
+        """() => {
+            const probe = document.body.appendChild(document.createElement("i"));
+            probe.style.color = "var(--warning)";
+            const color = (selector, name) => getComputedStyle(document.querySelector(selector))[name];
+            return [getComputedStyle(probe).color, color(".verdict", "borderLeftColor"), color(".worth b", "color")];
+        }"""
+    )
+    assert border == worth == warning

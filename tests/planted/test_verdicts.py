@@ -1,0 +1,84 @@
+"""A small fixed sample of the benchmark: what advice gets right today it must not get wrong tomorrow."""
+
+import pytest
+
+from planted.catalog import catalog
+from planted.judge import ABSTAINED, RIGHT, Verdict, bars, classify, is_right, judge, table
+from planted.recording import Recording
+from support.real_traces import FOLDER, MISSING
+
+SAMPLE = (
+    "data_loading.0",
+    "data_loading.negligible",
+    "python_between_launches.1",
+    "pause_at_one_place.1",
+    "operator_on_the_host.0",
+    "reads_of_scalars.4",
+    "pageable_copies.1",
+    "exposed_copies.negligible",
+    "copies_to_the_host.4",
+    "exposed_communication.1",
+    "slow_launches.1",
+    "tiny_kernels.0",
+    "float_matmuls.3",
+    "healthy.vit_h100.0",
+    "healthy.triton_mi300.1",
+    "healthy.dlrm_v100.2",
+    "efficient.2",
+    "dropped_head.0",
+    "unlinked_rows.0",
+    "unrecorded_work.1",
+    "many_ranks_late.0",
+    "many_ranks_even.1",
+)
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
+def test_the_verdict_is_right(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("KINETOSCOPE_CACHE", "off")
+    number = next(at for at, r in enumerate(catalog(1)) if r.name == name)
+    verdict = judge(1, number, tmp_path, keep=True)
+    assert not verdict.error
+    assert is_right(verdict), (verdict.accepted, verdict.rules, verdict.title)
+    assert not verdict.is_confident_wrong
+
+
+def told(accepted, *rows, **options):
+    recording = Recording("x.0", "x", None, frozenset(accepted), **options)
+    verdict = Verdict("x.0", "x", recording.must_abstain, recording.may_abstain, tuple(accepted), False)
+    rows = [
+        {"rule": rule, "confidence": sure, "saving_frac": 0.5, "title": f"{rule} costs", "evidence": "aten::mm"}
+        for rule, sure in rows
+    ]
+    classify(recording, rows, verdict)
+    return verdict
+
+
+def test_the_headline_decides():
+    assert told(["copies"], ("copies", "high")).outcome == RIGHT
+    second = told(["copies"], ("host_bound", "high"), ("copies", "low"))
+    assert (second.outcome, second.is_confident_wrong) == ("among three", True)
+    assert told(["copies"], ("host_bound", "low")).outcome == "wrong"
+    assert told(["copies"], ("host_bound", "medium")).outcome == "confident, wrong"
+    assert told(["copies"], ("unexplained_idle", "cannot_tell"), ("copies", "high")).outcome == ABSTAINED
+
+
+def test_nothing_to_fix_in_the_last_row_is_no_right_answer():
+    assert told(["nothing_to_fix"], ("copies", "high"), ("nothing_to_fix", "high")).outcome == "confident, wrong"
+
+
+def test_the_evidence_must_be_named():
+    assert told(["copies"], ("copies", "high"), evidence=("aten::mm",)).outcome == RIGHT
+    assert told(["copies"], ("copies", "high"), evidence=("aten::bmm",)).outcome == "confident, wrong"
+
+
+def test_silence_is_right_only_where_nothing_can_be_said():
+    must = told([], ("recording_faults", "cannot_tell"), must_abstain=True)
+    need_not = told(["copies"], ("recording_faults", "cannot_tell"))
+    assert is_right(must)
+    assert not is_right(need_not)
+    numbers = bars([must, need_not])
+    assert numbers["abstains where it must"][:2] == (1, 1)
+    assert numbers["abstains where it needn't"][:2] == (1, 1)
+    assert any("expected copies" in line for line in table([must, need_not]))

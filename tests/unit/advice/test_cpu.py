@@ -1,0 +1,265 @@
+"""What is said of recordings without a device: waits, contended cores, Python's own work, dominant operators."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from kinetoscope_tb.advice import Facts, advice
+from kinetoscope_tb.measures.python.whereabouts import place_at
+from kinetoscope_tb.names.python_frames import waiting
+from support.machine import MS, US, Machine
+from support.strategies import builders
+
+ACQUIRE = "<built-in method acquire of _thread.lock object at 0x7f00>"
+
+
+def rows(trace):
+    return {row.rule: row for row in advice(Facts(trace))}
+
+
+def computing(machine, count=5):
+    for _ in range(count):
+        machine.op("aten::mm", lambda: machine.work(MS), **{"Input Dims": [[512, 512], [512, 512]]})
+
+
+def calling(machine, frames, dur):
+    """The host is in nested Python frames, the outermost first."""
+    start = machine.now
+    machine.work(dur)
+    for frame in frames:
+        machine.builder.python(frame, start, dur)
+
+
+def counters(machine, cores, used):
+    """The processor counters of all that was recorded so far."""
+    for name, series, value in (("process cpu", "cores", cores), ("cpu", "used", used)):
+        machine.builder.event("", name, 0, None, ph="C", **{series: value})
+
+
+def training(extra, count=50):
+    machine = Machine(None)
+
+    def step(_):
+        computing(machine)
+        extra(machine)
+
+    machine.steps(step, count)
+    return machine
+
+
+def test_the_main_thread_waits_for_a_queue_that_another_thread_fills():
+    frames = ["train.py(12): next_batch", "queue.py(154): get", "threading.py(295): wait", ACQUIRE]
+    said = rows(training(lambda m: calling(m, frames, 5 * MS), 5).builder.build())
+    row = said["main_thread_waits"]
+    assert row.title == "The main thread waits for a lock or another thread for 50.0 % of every step."
+    assert "100.0 % in `queue.get` at `train.py(12): next_batch`" in row.evidence
+    assert (row.saving_ns, row.confidence) == (5 * MS, "high")
+    assert next(iter(said)) == "main_thread_waits"
+
+
+def test_what_other_threads_wait_for_is_none_of_the_main_threads_business():
+    def extra(machine):
+        machine.builder.python(ACQUIRE, machine.now - 4 * MS, 4 * MS, thread=2)
+
+    assert list(rows(training(extra, 5).builder.build())) == ["nothing_to_fix"]
+
+
+def test_the_loader_and_a_collective_are_no_waits_of_their_own():
+    def extra(machine):
+        start = machine.now
+        machine.load(5 * MS)
+        machine.builder.python(ACQUIRE, start, 5 * MS)
+
+    assert set(rows(training(extra, 5).builder.build())) == {"data_loading", "nothing_to_fix"}
+
+
+@pytest.mark.parametrize(
+    ("cores", "used", "rule", "confidence"),
+    [
+        (0.5, 0.4, "main_thread_waits", "medium"),  # off the processor, though others were free
+        (0.5, 1.0, "unexplained_idle", "cannot_tell"),  # no core was free: it may have waited for one
+        (None, None, "unexplained_idle", "cannot_tell"),
+        (1.0, 0.6, "unexplained_idle", "cannot_tell"),
+    ],
+)
+def test_of_time_in_which_nothing_was_recorded_only_the_counters_tell(cores, used, rule, confidence):
+    machine = training(lambda m: m.work(5 * MS))
+    if cores is not None:
+        counters(machine, cores, used)
+    first = advice(Facts(machine.builder.build()))[0]
+    assert (first.rule, first.confidence, first.weight_ns) == (rule, confidence, 5 * MS)
+
+
+def test_python_that_computes_between_operators_is_named_by_its_function():
+    machine = training(lambda m: calling(m, ["train.py(30): augment"], 5 * MS))
+    counters(machine, 1.0, 0.6)
+    row = rows(machine.builder.build())["host_bound"]
+    assert row.title == "Python code outside operators takes 50.0 % of every step."
+    assert "100.0 % in `train.py(30): augment`" in row.evidence
+    assert (row.confidence, row.saving_ns) == ("medium", 5 * MS)
+
+
+def test_without_counters_python_code_may_as_well_be_a_wait_for_a_lock():
+    row = rows(training(lambda m: calling(m, ["train.py(30): augment"], 5 * MS)).builder.build())["host_bound"]
+    assert row.confidence == "low"
+    assert "`with lock:`" in row.evidence
+
+
+def test_other_processes_take_the_cores():
+    machine = training(lambda _: None)
+    counters(machine, 0.4, 1.0)
+    row = rows(machine.builder.build())["host_threads"]
+    assert row.title == "Other processes take the cores: the process doesn't run for 60.0 % of every step."
+    assert row.confidence == "medium"
+
+
+def test_a_process_that_is_held_back_though_cores_are_free():
+    machine = training(lambda _: None)
+    counters(machine, 0.4, 0.2)
+    row = rows(machine.builder.build())["host_threads"]
+    assert "though cores are free" in row.title
+    assert "cpu.max" in row.action
+
+
+@pytest.mark.parametrize(("cores", "used"), [(1.0, 0.5), (2.0, 1.0), (1.9, 0.12)])
+def test_a_process_that_has_its_cores_needs_nothing(cores, used):
+    machine = training(lambda _: None)
+    counters(machine, cores, used)
+    assert list(rows(machine.builder.build())) == ["nothing_to_fix"]
+
+
+def test_counters_of_less_than_twenty_ticks_say_nothing():
+    machine = training(lambda _: None, 20)
+    counters(machine, 0.4, 1.0)
+    assert list(rows(machine.builder.build())) == ["nothing_to_fix"]
+
+
+def test_one_thread_on_a_machine_that_is_mostly_free():
+    machine = training(lambda _: None)
+    counters(machine, 1.0, 0.06)
+    row = rows(machine.builder.build())["host_threads"]
+    assert row.title == "Operators run on one core, while 94.0 % of the machine's cores are free."
+    assert (row.confidence, row.saving_ns) == ("low", None)
+
+
+def test_a_family_of_operators_that_dominates():
+    def extra(machine):
+        for name in ("aten::sin", "aten::mul", "aten::add_"):
+            machine.op(name, lambda: machine.work(4 * MS), **{"Input Dims": [[1000, 1000]]})
+
+    row = rows(training(extra, 5).builder.build())["host_operator"]
+    assert row.title == "Elementwise operators take 70.6 % of every step."
+    assert "`aten::add_` with shapes [[1000, 1000]]: 1 call" in row.evidence
+    assert row.saving_ns == 12 * MS
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "confidence"),
+    [
+        ("aten::sort", "Sorting and indexing take", "medium"),
+        ("aten::cdist", "`aten::cdist` takes", "medium"),
+        ("aten::mkldnn_convolution", "Convolutions take", "low"),
+    ],
+)
+def test_a_dominant_operator_is_named_with_its_calls(name, title, confidence):
+    row = rows(training(lambda m: m.op(name, lambda: m.work(15 * MS)), 5).builder.build())["host_operator"]
+    assert row.title == f"{title} 75.0 % of every step."
+    assert f"most in `{name}`: 1 call per step of 15 ms each" in row.evidence
+    assert row.confidence == confidence
+
+
+def test_an_operator_that_dominates_one_step_alone_is_no_finding():
+    machine = Machine(None)
+
+    def step(number):
+        computing(machine)
+        if number == 1:
+            machine.op("aten::random_", lambda: machine.work(20 * MS))
+
+    assert "host_operator" not in rows(machine.steps(step, 2))
+
+
+def test_some_small_operators_are_enough_where_calling_them_is_all():
+    machine = Machine(None)
+
+    def step(_):
+        for _ in range(20):
+            machine.op("aten::add", lambda: machine.work(8 * US))
+            machine.work(12 * US)
+
+    assert "small_operators" in rows(machine.steps(step))
+
+
+def test_matmuls_that_dominate_are_what_a_training_is_for():
+    assert list(rows(training(lambda _: None, 5).builder.build())) == ["nothing_to_fix"]
+
+
+def test_a_pause_between_small_operators_is_not_the_cost_of_calling_them():
+    machine = Machine(None)
+
+    def step(_):
+        for _ in range(300):
+            machine.op("aten::add", lambda: machine.work(3 * US))
+            machine.work(2 * US)
+        machine.work(5 * MS)
+
+    said = rows(machine.steps(step))
+    assert said["small_operators"].saving_ns == 1_498 * US
+    assert said["unexplained_idle"].size_ns == 5 * MS + 2 * US
+
+
+def test_the_optimizer_and_the_small_operators_share_the_time_of_calling():
+    machine = Machine(None)
+
+    def small(count):
+        for _ in range(count):
+            machine.op("aten::add", lambda: machine.work(5 * US))
+
+    def step(_):
+        small(300)
+        machine.annotation("Optimizer.step#Adam.step", lambda: small(200))
+
+    said = rows(machine.steps(step))
+    assert (said["small_operators"].saving_ns, said["optimizer"].saving_ns) == (1_500 * US, 1_000 * US)
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        (ACQUIRE, "waits for a lock or another thread"),
+        ("<built-in method acquire of _thread.RLock object at 0x1>", "waits for a lock or another thread"),
+        ("<built-in method get of _queue.SimpleQueue object at 0x1>", "waits for a lock or another thread"),
+        ("<built-in function sleep>", "sleeps"),
+        ("<built-in function waitpid>", "waits for another process"),
+        ("<built-in method poll of select.poll object at 0x1>", "waits for a file or a socket"),
+        ("<built-in method read of _io.BufferedReader object at 0x1>", "waits for a file or a socket"),
+        ("<built-in method mm of type object at 0x1>", ""),
+        ("train.py(3): wait", ""),
+    ],
+)
+def test_frames_that_wait(frame, words):
+    assert waiting(frame) == words
+
+
+def test_a_place_of_the_program_is_outside_the_libraries():
+    machine = Machine(None)
+    frames = ["train.py(3): main", "/usr/lib/python3.11/json/__init__.py(5): dumps", "<built-in function len>"]
+    calling(machine, frames, MS)
+    trace = machine.steps(lambda _: machine.op("aten::mm", lambda: machine.work(MS)), 1)
+    place = place_at(trace, 0, MS // 2)
+    assert place is not None
+    assert (place.frame, place.caller) == ("<built-in function len>", "train.py(3): main")
+    assert place.words == "`<built-in function len>` at `train.py(3): main`"
+    assert place_at(trace, 0, MS + MS // 2) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(builders())
+def test_the_parts_of_the_host_add_up_to_each_step_and_no_two_rules_claim_the_same_time(builder):
+    facts = Facts(builder.build())
+    parts = facts.host_time.lengths
+    assert (np.sum(list(parts.values()), axis=0) == facts.length).all()
+    assert min(int(part.min(initial=0)) for part in parts.values()) >= 0
+    assert (facts.calling_in_optimizer <= parts["calling"]).all()
+    if not facts.has_device:
+        assert sum(row.weight_ns for row in advice(facts) if row.rule != "profiler_overhead") <= facts.step_ns + 10

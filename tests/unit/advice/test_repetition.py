@@ -1,0 +1,103 @@
+"""Gaps that recur in every step, and the ones that don't."""
+
+import numpy as np
+from hypothesis import given, settings
+
+from kinetoscope_tb.advice import Facts, advice
+from kinetoscope_tb.advice.repetition import UNKNOWN, gaps_of_unknown_cause, repeated_gaps
+from support.machine import MS, US, Machine
+from support.strategies import builders
+
+
+def rows(trace):
+    return {row.rule: row for row in advice(Facts(trace))}
+
+
+def busy(machine, name="gemm", count=20):
+    for _ in range(count):
+        machine.kernel(200 * US, name)
+
+
+def held_up(machine, dur, name="Memset (Device)"):
+    """A row that is queued early and begins late, for no recorded reason."""
+    machine.free += dur
+    machine.kernel(100 * US, name)
+
+
+def graph_of(lengths, names=None):
+    machine = Machine()
+
+    def step(number):
+        busy(machine)
+        held_up(machine, lengths[number], names[number] if names else "Memset (Device)")
+        busy(machine, "gelu", 5)
+
+    return machine.steps(step, len(lengths))
+
+
+def test_the_same_gap_in_every_step_is_named_by_the_row_that_follows_it():
+    said = rows(graph_of([3 * MS, 3 * MS + 50 * US, 3 * MS - 40 * US, 3 * MS]))
+    row = said["repeated_gap"]
+    assert next(iter(said)) == "repeated_gap"
+    assert "the largest gap lasts 3.00 ms, before `Memset (Device)` of `aten::mm`" in row.title
+    assert "in 4 of 4 steps" in row.evidence
+    assert "launched by `cudaLaunchKernel`" in row.evidence
+    assert (row.confidence, row.saving_ns) == ("cannot_tell", None)
+    assert "unexplained_idle" not in said
+
+
+def test_a_gap_of_one_step_or_of_changing_length_or_place_recurs_nowhere():
+    for trace in (
+        graph_of([0, 12 * MS, 0, 0]),
+        graph_of([1 * MS, 9 * MS, 3 * MS, 6 * MS]),
+        graph_of([3 * MS] * 4, ["a", "b", "c", "d"]),
+    ):
+        said = rows(trace)
+        assert "repeated_gap" not in said
+        assert "unexplained_idle" in said
+
+
+def test_a_recurring_gap_that_the_host_is_late_for_stays_with_the_host():
+    machine = Machine()
+
+    def step(_):
+        busy(machine)
+        machine.wait()
+        start = machine.now
+        machine.work(6 * MS)
+        machine.builder.python("train.py(40): log_images", start, 6 * MS)
+        machine.kernel(200 * US, "first")
+
+    row = rows(machine.steps(step))["host_bound"]
+    assert (
+        "before `first` of `aten::mm`, recurs in every step, with the host in `train.py(40): log_images`"
+        in row.evidence
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(builders())
+def test_recurring_gaps_are_parts_of_the_idle_time_and_no_two_rules_claim_the_same(builder):
+    facts = Facts(builder.build())
+    if not facts.has_device:
+        return
+    for causes in (UNKNOWN, ("host late",)):
+        whole = sum(facts.idle.get(cause, 0.0) for cause in causes)
+        found = repeated_gaps(facts, causes)
+        assert facts.share(sum(facts.mean(gap.lengths) for gap in found)) <= whole + 1e-6
+        numbers = [number for gap in found for number in gap.numbers]
+        assert len(numbers) == len(set(numbers)) or facts.count > 1
+    idle = facts.exposed["idle"]
+    late = facts.late
+    parts = (
+        late.loading,
+        late.allocating,
+        late.compiling,
+        late.collecting,
+        late.starting,
+        late.setting_up,
+        late.breaking,
+    )
+    host = sum((*parts, late.synchronizing, late.optimizer, late.host), np.zeros_like(idle))
+    recurring = sum((gap.lengths for gap in gaps_of_unknown_cause(facts)), np.zeros_like(idle))
+    assert (host + recurring <= idle)[facts.counted].all()
