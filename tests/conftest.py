@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 
 from support.real_traces import FOLDER, MISSING, SEEDS, SEEDS_MISSING
+from support.torch_2_15 import FOLDER_2_15, MISSING_2_15
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")
@@ -83,3 +84,13 @@ def seeds() -> Path:
             pytest.fail(SEEDS_MISSING)
         pytest.skip(SEEDS_MISSING)
     return SEEDS
+
+
+@pytest.fixture(scope="session")
+def torch_2_15() -> Path:
+    """The folder of files that torch 2.15's writers made."""
+    if not FOLDER_2_15.is_dir():
+        if os.environ.get("CI"):
+            pytest.fail(MISSING_2_15)
+        pytest.skip(MISSING_2_15)
+    return FOLDER_2_15

@@ -22,7 +22,7 @@ Deno.test("a gap whose next work was queued has the time, if it is recorded", ()
   const words = (cause: string, late_ns: number | null) => gapText({ ...GAP, cause, late_ns });
   is(
     words("dependency", -2000),
-    "Dependency: the next work was queued 2.000 µs before it, and waited for another stream.",
+    "Dependency: the next work was queued 2.000 µs before it, and waited for another stream or a CPU callback.",
   );
   is(
     words("launch latency", null),

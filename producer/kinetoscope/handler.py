@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from .output.destination import Destination
 from .output.name_template import TRACE
 from .output.trace_writer import TraceWriter
 from .profiling.options import options_of
+from .profiling.trace_export import export_trace
 
 if TYPE_CHECKING:
     from torch.profiler import profile
@@ -46,7 +48,7 @@ class TraceHandler:
         self._trace_writer.resolve()
         self._trace_writer.poll()
         self._trace_writer.options = options_of(vars(profiler), profiler.activities)
-        self._trace_writer.save(profiler.export_chrome_trace, steps, is_whole=steps > 0, is_complete=True)
+        self._trace_writer.save(partial(export_trace, profiler), steps, is_whole=steps > 0, is_complete=True)
 
     @property
     def saved_traces(self) -> tuple[Path, ...]:

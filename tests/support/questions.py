@@ -208,7 +208,7 @@ def _about_the_timeline(trace: Trace, numbers: Random) -> Iterator[Question]:
     for begin, end in (window, (window[0] + 10_000, window[0] + 60_000)):
         yield (
             "/timeline/area",
-            lambda b=begin, e=end: fail_if_unsound(encode.table(Area, area(made, b, max(b, e), every))),
+            lambda b=begin, e=end: fail_if_unsound(encode.table(Area.columns, area(made, b, max(b, e), every))),
         )
     yield "/timeline/path", lambda: fail_if_unsound(PathPieces.of(trace, made).within(made, *window, 100))
     if numbers.randrange(3) == 0:

@@ -51,6 +51,8 @@ def full():
         .memory(64, at=12)
         .python("f.py(1): f", at=5, dur=60)
         .module("Linear_0", at=8, dur=40)
+        .event("", "Power (W)", 20, None, ph="C", pid="GPU 0 Counters", **{"": 250.5})
+        .event("", "Power (W)", 120, None, ph="C", pid="GPU 0 Counters", **{"": 251})
     )
 
 

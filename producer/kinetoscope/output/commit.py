@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import os
+import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -25,18 +26,22 @@ if TYPE_CHECKING:
 
 # Traces are repetitive: level 4 is within a few percent of level 9 in a third of the time.
 _LEVEL = 4
+_GZIP = b"\x1f\x8b"
 
 
 def check_raw(raw: Path) -> None:
     """Detect an error that kineto doesn't report: on a full disk or in a missing folder it writes nothing or a part.
+
+    A gzip file is from a writer that reports its errors.
 
     Raises:
         SaveError: The file is incomplete; it is removed.
     """
     try:
         with raw.open("rb") as file:
+            is_packed = file.read(2) == _GZIP
             file.seek(max(0, raw.stat().st_size - 64))
-            is_whole = file.read().rstrip().endswith(b"}")
+            is_whole = is_packed or file.read().rstrip().endswith(b"}")
     except FileNotFoundError:
         raise SaveError(f"the profiler wrote nothing into {raw.parent}; is that disk full?") from None
     if not is_whole:
@@ -71,12 +76,32 @@ def commit_trace(
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(target, owner=owner) as file:
-        with open_plain(raw) as source, _gzip_stream(file.stream, is_packed=target.suffix == ".gz") as packed:
+        with _text(raw) as source, _gzip_stream(file.stream, is_packed=target.suffix == ".gz") as packed:
             damage = merge_events(source, packed, metadata, program_events)
         file.force_to_disk()
         if not overwrite:
             file.path = _free_name(target)
     return file.path, damage
+
+
+@contextmanager
+def _text(raw: Path) -> Iterator[Any]:
+    """Open a raw file, which some of torch's writers compress whatever its name.
+
+    Raises:
+        SaveError: It is compressed, and damaged.
+    """
+    with open_plain(raw) as file:
+        is_packed = file.read(2) == _GZIP
+        file.seek(0)
+        if not is_packed:
+            yield file
+            return
+        try:
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield unpacked
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise SaveError(f"the profiler's compressed file is damaged: {error}") from None
 
 
 @contextmanager

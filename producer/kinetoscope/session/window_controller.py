@@ -12,15 +12,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from torch.profiler import ProfilerAction, profile
+from torch.profiler import ProfilerAction
 
 from ..errors import ProfilerBusyError
 from ..profiling.recorder import Recorder
+from ..profiling.trace_export import export_trace
 from .last_window import LastWindow
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
+
+    from torch.profiler import profile
 
     from ..error_log import ErrorLog
     from ..output.spool import Job
@@ -258,7 +261,7 @@ class WindowController:
         program_events["metadata"] = self._metadata.take()
         is_complete = is_as_planned or (not self._actions.has_schedule and self._trace_writer.reason == "end")
         self._trace_writer.save(
-            partial(profile.export_chrome_trace, profiler),
+            partial(export_trace, profiler),
             self._counter.batch,
             is_whole=not self._ranges.is_step_open,
             is_complete=is_complete,

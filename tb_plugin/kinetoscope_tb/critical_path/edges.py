@@ -29,6 +29,7 @@ class Kind(IntEnum):
     COPY_CALL = 11  # a copy began before its launching call returned, and the call may have waited for the stream too
     STEP = 12  # a step ends with the last of its parts, and begins no earlier than the previous one ended
     OVERLAP = 13  # a row begins and ends after the previous one on its stream, and runs beside it in between
+    GRAPH = 14  # a node of a graph waits for another one: a recorded dependency
 
 
 IN_CALLS = (Kind.CALL, Kind.COPY_CALL)
@@ -53,6 +54,7 @@ REASONS = {
     Kind.JOIN: "another thread had finished",
     Kind.STEP: "the step ends",
     Kind.OVERLAP: "during the previous row on its stream",
+    Kind.GRAPH: "its graph makes it wait",
 }
 """Why something could not happen earlier, in words."""
 

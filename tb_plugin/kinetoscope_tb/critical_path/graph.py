@@ -27,6 +27,7 @@ from ..arrays.jit import Array, compiled
 from ..measures.time.idle import QUEUED_NS
 from ..measures.time.step_subset import has_steps
 from ..trace import Trace
+from ..trace.graph_edges import graph_edges
 from .boundaries import HostBoundaries
 from .edges import IN_CALLS, Edges, Kind
 from .nodes import Nodes
@@ -76,6 +77,7 @@ class Graph:
         nodes, streams = Nodes.of(trace), Streams.of_trace(trace)
         edges = _edges(trace, nodes, streams)
         is_held = overlapped_rows(streams, nodes.rows) >= 0
+        is_held[graph_edges(trace).between_rows()[0]] = True  # recorded dependencies are complete
         since = np.where(is_held, nodes.time[nodes.starts], _arrivals(edges, nodes.time)[nodes.starts])
         late = coincidence_edges(trace, streams, since)
         edges = Edges.joined([edges, nodes.possible(nodes.between_rows(late, Kind.COINCIDENCE))])
@@ -136,6 +138,7 @@ def _edges(trace: Trace, nodes: Nodes, streams: Streams) -> Edges:
         Edges.of(end[held_by[is_held]], end[is_held], Kind.OVERLAP),
         nodes.between_rows(event_edges(trace, streams), Kind.EVENT),
         nodes.between_rows(wait_call_edges(trace, streams), Kind.WAIT_CALL),
+        nodes.between_rows(graph_edges(trace).between_rows(), Kind.GRAPH),
         Edges.of(*fork_edges(trace, boundaries, is_busy)[::-1], Kind.FORK),
         Edges.of(*join_edges(trace, boundaries, is_busy)[::-1], Kind.JOIN),
         *_of_steps(trace, nodes),
@@ -182,7 +185,7 @@ def _with_lags(edges: Edges, time: Ints, starts: slice) -> Edges:
         reached[kinds] = np.full(time.size, _NEVER)
         np.maximum.at(reached[kinds], edges.successor[these], time[edges.predecessor[these]])
     waits = np.zeros(time.size, bool)
-    waits[edges.successor[np.isin(edges.kind, (Kind.EVENT, Kind.WAIT_CALL, Kind.OVERLAP))]] = True
+    waits[edges.successor[np.isin(edges.kind, (Kind.EVENT, Kind.WAIT_CALL, Kind.OVERLAP, Kind.GRAPH))]] = True
     for kind, others, margin in _TYPICAL:
         these = edges.kind == kind
         alone = these & (reached[others][edges.successor] + margin <= time[edges.predecessor]) & ~waits[edges.successor]

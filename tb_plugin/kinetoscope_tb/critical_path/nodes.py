@@ -80,7 +80,7 @@ class Nodes:
         """The nodes at which the steps' windows start."""
         return self._part(4)
 
-    def between_rows(self, pairs: tuple[Rows, Rows], kind: Kind) -> Edges:
+    def between_rows(self, pairs: tuple[Rows, Rows] | tuple[Ints, Ints], kind: Kind) -> Edges:
         """Edges from (rows that wait, rows whose ends they wait for)."""
         successor, predecessor = (np.asarray(side, np.int64) for side in pairs)
         return Edges.of(

@@ -19,6 +19,7 @@ from .model import Diagnostic, Trace
 from .steps import HostSteps, host_steps, step_windows
 
 Rows = NDArray[np.int32]
+_ROUNDING_NS = 2  # of a sum that a writer computes in floats of 2^42 µs
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def assemble(parts: Parts) -> Trace:
     if parts.arrows.height:
         device = _with_op_by_arrow(device, parts.arrows, frames["flows"], host, ranges)
 
-    steps = host_steps(host, _extent(host, launches, device), parts.window[1] if parts.window else None)
+    steps = host_steps(host, _extent(host, launches, device), _recording_end(parts))
     host, launches, device = _with_steps(steps, host, launches, device)
     windows = step_windows(steps, device, gather(launches["start_ns"].to_numpy(), device["launch"].to_numpy()))
     return Trace(
@@ -100,6 +101,26 @@ def assemble(parts: Parts) -> Trace:
         meta=parts.meta,
         diagnostics=parts.diagnostics + copies + _overlaps(nested, "host") + _overlaps(python_nested, "python"),
     )
+
+
+def _recording_end(parts: Parts) -> int | None:
+    """When the recording ended; None if the file doesn't say.
+
+    torch's writers in Python know no such time, and draw the window from the first row to the last: the exporter, and
+    CUPTI's in-process ones (torch 2.13: _chrome_trace_export.py, _cupti_monitor_trace.py). There a last step that ends
+    with the window is whole. Their files are compact; kineto's aren't.
+    """
+    if parts.window is None:
+        return None
+    if "compact" not in parts.meta.fingerprint.forms:
+        return parts.window[1]
+    rows = [frame for frame in parts.frames.values() if {"start_ns", "dur_ns"} <= set(frame.columns)]
+    is_window = pl.col("category").cast(pl.String).str.to_lowercase() == "trace"
+    ranges = [f.filter(~is_window.fill_null(value=False)) if "phase" in f.columns else f for f in rows]
+    first, last = _extent(*(frame.filter(pl.col("dur_ns") >= 0) for frame in ranges))
+    start, end = parts.window
+    is_drawn = abs(first - start) <= _ROUNDING_NS and abs(last - end) <= _ROUNDING_NS
+    return None if is_drawn else end
 
 
 def _nested(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:

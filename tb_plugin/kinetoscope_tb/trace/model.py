@@ -82,6 +82,7 @@ DEVICE_EVENTS = {
     "kind": DEVICE_KINDS,
     "device": pl.Int32,
     "stream": pl.Int64,
+    "lane": pl.Int64,  # the thread that the file draws it on, where that isn't its stream; else NONE
     "start_ns": pl.Int64,
     "dur_ns": pl.Int64,
     "correlation": pl.Int64,
@@ -343,7 +344,7 @@ class Trace:
         `work`: any host range, call or device row; `copies`: any device row that isn't a kernel;
         `graphs`: any launch of a CUDA or HIP graph;
         `iterations`: any iteration of a server, marked or not;
-        `matrix_work`: any operator whose FLOPs can be counted.
+        `matrix_work`: any operator whose FLOPs can be counted; `gpu_counters`: any counter of a device.
         """
         if part == "communication":
             return any(bool(rows["is_communication"].any()) for rows in (self.device_events, self.host_events))
@@ -363,6 +364,9 @@ class Trace:
             return bool((self.device_events["graph_id"] >= 0).any() or self._calls("GraphLaunch"))
         if part == "iterations":
             return self._shows_iterations()
+        if part == "gpu_counters":
+            processes = self.counters["process"].unique().cast(pl.String)
+            return bool(processes.str.contains(r"^GPU \d+ Counters$").any())
         frame, kind = _PARTS.get(part, (part, None))
         rows: pl.DataFrame = getattr(self, frame)
         return not rows.is_empty() if kind is None else bool((rows["kind"] == kind).any())

@@ -57,6 +57,7 @@ VIEWS = _views(
     "device.idle",
     "device.exposed_time",
     "device.queue_length",
+    "device.gpu_counters",
     "device.gaps",
 )
 

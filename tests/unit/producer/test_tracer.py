@@ -108,7 +108,7 @@ def test_a_trace_has_metadata_about_its_recording(tmp_path):
         "local_rank": None,
         "node_rank": None,
         "torch_version": str(torch.__version__),
-        "cuda_version": None,
+        "cuda_version": torch.version.cuda,
         "window": 0,
         "step_first": 2,
         "step_last": 3,

@@ -321,6 +321,9 @@ def test_a_url_is_opened_through_fsspec():
         (b'{"a": 1}', "no traceEvents"),
         (b"[1, 2, 3]", "no traceEvents"),
         (b"[]", "no traceEvents"),
+        (b"[[-1, 1, 864, 0], [5, 2, -64, 1]]", "memory timeline"),
+        (b"[[1, 2], [[0, 1], [2, 3]]]", "memory timeline"),
+        (b"[[[1]]]", "no traceEvents"),
         (b'{"traceEvents": [1, 2]}', "no usable event"),
         (b'{"schema": "1.0.2-chakra.0.0.4", "nodes": []}', "execution trace"),
     ],
@@ -399,7 +402,7 @@ def test_rows_of_a_graph_s_launch_name_graph_and_node_and_zero_is_none():
         .kernel("c", 4, 1)
         .build()
     )
-    assert trace.device_events.select("graph_id", "graph_node_id").rows() == [(7, 0), (-1, -1), (-1, -1)]
+    assert trace.device_events.select("graph_id", "graph_node_id").rows() == [(7, 7 << 32), (-1, -1), (-1, -1)]
 
 
 def test_a_copy_between_devices_names_both():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline import timeline
 from kinetoscope_tb.timeline.details.details import details
 from kinetoscope_tb.timeline.details.duration_stats import nearest_rank
@@ -207,6 +208,18 @@ def test_what_the_writer_drew_between_slices_is_an_arrow():
     for name in ("send", "receive"):
         arrows = told(built, name)["arrows"]
         assert [(a["kind"], a["from"]["name"], a["to"]["name"]) for a in arrows] == [("mine", "send", "receive")]
+
+
+def test_a_recorded_dependency_between_nodes_of_a_graph_is_an_arrow_and_no_launch(torch_2_15):
+    trace = read(torch_2_15 / "cuspy/cuspy_lanes.json.gz")
+    made = timeline(trace)
+    texts = made.labels.texts
+    first = next(n for n in range(made.size) if texts[made.label[n]] == "EventRecord")
+    arrows = details(trace, made, first, Links.of(trace))["arrows"]
+    assert {(a["kind"], a["from"]["name"].split("<")[0], a["to"]["name"].split("(")[0]) for a in arrows} == {
+        ("dependency", "void cutlass::Kernel2", "EventRecord"),
+        ("dependency", "EventRecord", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"),
+    }
 
 
 def test_a_slice_leads_to_the_rows_of_other_views_that_count_it():

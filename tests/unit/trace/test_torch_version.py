@@ -7,6 +7,8 @@ from kinetoscope_tb.measures.recording.torch_version import torch_version, write
 from kinetoscope_tb.reader import read, read_blocks
 from support.build import TraceBuilder
 
+PYTHON = "torch's exporter in Python (use_python_export)"
+CUSPY = "torch's CUPTI monitor or Cuspy"
 BASE = {"baseTimeNanoseconds": 1_790_857_026_000_000_000}  # of October 2026: later than every release here
 NEW = BASE | {"trace_id": "1F", "host_name": "node7"}
 
@@ -65,8 +67,8 @@ MEMORY = event("cpu_instant_event", "[memory]", Addr=1, Bytes=2) | {"ph": "i"}
         (file(OP, event("cpu_op", "record_param_comms", Seq=3), top=BASE), "≈ 2.12"),
         (file('  {\n    "ph": "X",\n    "cat": "cpu_op",\n    "name": "a", "ts": 1.000\n  }', top=BASE), "≈ 2.12"),
         (file(OP, event("kernel", channel_type="ASYNC"), top=NEW), "≈ 2.13 or later"),
-        (file(OP, event("kernel", hsa_queue=1), top=NEW), "later than 2.13"),
-        (file(OP, event("xpu_sync"), top=NEW), "later than 2.13"),
+        (file(OP, event("kernel", hsa_queue=1), top=NEW), "≈ 2.14 or later"),
+        (file(OP, event("xpu_sync"), top=NEW), "≈ 2.14 or later"),
     ],
 )
 def test_what_a_release_brought_or_gave_up_tells_about_which_it_was(text, expected):
@@ -140,6 +142,25 @@ def test_the_torch_of_real_traces_is_told(traces, path, version):
     assert torch_version(read(traces / path)) == version
 
 
+@pytest.mark.parametrize(
+    ("path", "version", "written_by"),
+    [
+        ("cpu/train_plain.json.gz", "≈ 2.12 or later", None),  # nothing changed in C++ since
+        ("cpu/train_all.json.gz", "≈ 2.15", None),  # by the line of nn.Module._call_impl
+        ("cpu/names.python_export.json.gz", "≈ 2.13 or later", PYTHON),
+        ("python_export/graph_plain.json.gz", "≈ 2.15 or later", PYTHON),  # [memory] is an instant
+        ("python_export/graph_annotated.json.gz", "≈ 2.15 or later", PYTHON),
+        ("cuspy/cuspy_eager.json.gz", "≈ 2.14 or later", CUSPY),
+        ("cuspy/cuspy_graphs.json.gz", "≈ 2.14 or later", CUSPY),
+        ("cuspy/cuspy_two_devices.json.gz", "≈ 2.14 or later", CUSPY),
+        ("cuspy/cuspy_steps_without_work.json.gz", "≈ 2.13 or later", CUSPY),
+    ],
+)
+def test_the_files_of_torch_2_15_name_it_or_leave_it_open(torch_2_15, path, version, written_by):
+    trace = read(torch_2_15 / path)
+    assert (torch_version(trace), writer(trace)) == (version, written_by)
+
+
 RELEASES = ("1.8", "1.9", *(f"1.{n}" for n in range(10, 14)), *(f"2.{n}" for n in range(14)))
 
 
@@ -159,7 +180,7 @@ def test_the_torch_of_every_era_is_told(era):
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("kineto main", "later than 2.13"),
+        ("kineto main", "≈ 2.14"),
         ("Python exporter", "≈ 2.13"),
         ("CUPTI monitor", "≈ 2.13"),
         ("legacy", None),
@@ -185,7 +206,7 @@ def test_the_exporter_in_python_and_the_other_writers_are_told():
 
     memory = '{"ph":"X","cat":"cpu_instant_event","name":"[memory]","pid":1,"tid":1,"ts":1.000,"dur":0.000}'
     assert written(file(memory, top=BASE)) == "torch's exporter in Python (use_python_export)"
-    assert version(file(memory, top=BASE)) == "≈ 2.13"
+    assert version(file(memory, top=BASE)) == "≈ 2.13–2.14"
     assert written(file(event("gpu_memcpy", **{"copy kind": 1}), top=BASE)) == "torch's CUPTI monitor"
     old = {"ph": "X", "name": "aten::mm", "pid": "CPU functions", "tid": 1, "ts": 1.5, "dur": 2, "args": {}}
     assert written(json.dumps([old])) == "torch's autograd profiler without kineto"

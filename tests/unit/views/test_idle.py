@@ -53,6 +53,19 @@ def test_a_call_that_has_not_returned_has_submitted_nothing():
     assert causes(slow, scope="device") == (40_000, 0, 60_000, 0, 0, 0, 0, 0)
 
 
+def test_while_a_cpu_callback_of_a_graph_holds_up_the_device_the_row_depends_on_it():
+    trace = built(queued(0, launched=0), queued(60_000, launched=9_999, number=2), window=70_000)
+    assert causes(trace, scope="device") == (20_000, 0, 20_999, 0, 0, 0, 0, 29_001)
+    trace.event("graph_host_node", "HostNode: f", 35_000, 20_000, pid=0, tid=7)
+    assert causes(trace, scope="device") == (20_000, 0, 20_999, 20_000, 0, 0, 0, 9_001)
+
+
+def test_a_callback_on_another_device_is_no_cause():
+    trace = built(queued(0, launched=0), queued(60_000, launched=9_999, number=2), window=70_000)
+    trace.event("graph_host_node", "HostNode: f", 35_000, 20_000, pid=1, tid=7)
+    assert causes(trace, scope="device") == (20_000, 0, 20_999, 0, 0, 0, 0, 29_001)
+
+
 def test_a_longer_gap_before_a_queued_row_is_unexplained_beyond_the_latency():
     trace = built(queued(0, launched=0), queued(40_000, launched=9_999, number=2), window=50_000)
     assert causes(trace, scope="device") == (20_000, 0, 20_999, 0, 0, 0, 0, 9_001)

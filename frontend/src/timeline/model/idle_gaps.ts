@@ -28,7 +28,7 @@ function hostLateText({ host, host_ns, late_ns, dur_ns, after, op }: Gap): strin
 /** The explanation of each cause, which follows its name. */
 const EXPLANATIONS: Record<string, (queued: string) => string> = {
   "launch latency": (queued) => `the next work ${queued}, and the device took this long to begin it`,
-  "dependency": (queued) => `the next work ${queued}, and waited for another stream`,
+  "dependency": (queued) => `the next work ${queued}, and waited for another stream or a CPU callback`,
   "blocked copy": (queued) => `the next work ${queued}, and the host was in a copy or a synchronizing call`,
   "graph launch": (queued) => `the next work ${queued}, and the call that launches its graph hadn't returned`,
   "not shown": () => "the device may have run work that isn't in the recording",

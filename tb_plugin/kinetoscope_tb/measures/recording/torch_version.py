@@ -19,7 +19,7 @@ _BEGUN = {  # release → date of the kineto that it was built with, or the star
     "1.13": "2022-06-19", "2.0": "2023-02-02", "2.1": "2023-08-08", "2.2": "2023-10-31", "2.3": "2024-01-18",
     "2.4": "2024-05-24", "2.5": "2024-08-07", "2.6": "2024-11-08", "2.7": "2025-02-13", "2.8": "2025-06-16",
     "2.9": "2025-06-16", "2.10": "2025-11-04", "2.11": "2026-01-27", "2.12": "2026-04-07", "2.13": "2026-06-03",
-    "later": "2026-06-05",
+    "2.14": "2026-06-05", "2.15": "2026-06-05", "later": "2026-06-05",
 }  # fmt: skip
 _RELEASES = tuple(_BEGUN)
 _CREDIBLE_CLOCK_NS = 1_577_836_800 * 10**9  # 2020: a clock before it was never set
@@ -67,7 +67,10 @@ _SINCE = {  # features that this release was the first to write
     "2.13": {
         "key:channel_type", "key:Comms Id", "key:copy kind", "cat:xpu_scope_profiler", "form:memory_range",
     },  # 094d3c1d, d636a941
-    "later": {"key:hsa_queue", "cat:hardware_counters", "cat:xpu_sync"},  # 1d43601b, e8f56bd8, 8285e5bf
+    "2.14": {
+        "key:hsa_queue", "cat:hardware_counters", "cat:xpu_sync", "cat:graph_event_node", "cat:graph_host_node",
+    },  # 1d43601b, e8f56bd8, 8285e5bf; torch/profiler/_cupti
+    "2.15": {"top:cudaGraphInlineAnnotated"},  # torch/profiler/_chrome_trace_export.py
 }  # fmt: skip
 _UNTIL = {  # features that this release was the last to write
     "1.8": {"key:Input dims", "cat:User"},
@@ -93,10 +96,29 @@ _UNTIL_WITHOUT = (  # if these features are present and that one is missing, thi
     ({"top:baseTimeNanoseconds"}, "top:host_name", "2.11"),
     ({"key:registers per thread", "top:baseTimeNanoseconds"}, "key:limitingFactors", "2.11"),
 )
-_CALLED_AT = {1534: "2.3", 1743: "2.6", 1755: "2.7", 1779: "2.9", 1780: "2.10", 1783: "2.11", 1782: "2.13"}
+_CALLED_AT = {
+    1534: "2.3",
+    1743: "2.6",
+    1755: "2.7",
+    1779: "2.9",
+    1780: "2.10",
+    1783: "2.11",
+    1782: "2.13",
+    1787: "2.14",
+    1791: "2.15",
+}
 """Line of nn.Module._call_impl in torch/nn/modules/module.py; with stacks, every call of a module has it."""
 
+_PYTHON_EXPORTER = "torch's exporter in Python (use_python_export)"
+_CUPTI_MONITOR, _CUSPY = "torch's CUPTI monitor", "torch's CUPTI monitor or Cuspy"
+_INSTANT = "cat:cpu_instant_event"
+
 _AUTOGRAD, _ASCEND = "torch's autograd profiler without kineto", "torch_npu"
+_WRITERS_SINCE = {_PYTHON_EXPORTER: "2.13", _CUPTI_MONITOR: "2.13", _CUSPY: "2.13"}
+_DEVICE_WORK = {"cat:kernel", "cat:gpu_memcpy", "cat:gpu_memset"}
+_OF_CUSPY = {"key:channel", "cat:graph_event_node", "cat:graph_host_node"}
+"""Writers with a layout of their own, and what CUPTI's in-process writer of 2.14 added (_cupti/monitor_trace.py)."""
+
 _OTHER_WRITERS = (_AUTOGRAD, _ASCEND)
 """Writers outside kineto's history."""
 
@@ -111,7 +133,7 @@ def torch_version(trace: Trace) -> str | None:
     release = _by_source_line(trace)
     if release:
         return f"≈ {release}"
-    first, last = _range_of(_features(trace), _begun_by(trace.origin_ns))
+    first, last = _range_of(_features(trace), _begun_by(trace.origin_ns), writer(trace))
     if (first, last) == (_RELEASES[0], _RELEASES[-1]):
         return None
     if last == _RELEASES[-1]:
@@ -122,12 +144,13 @@ def torch_version(trace: Trace) -> str | None:
 def writer(trace: Trace) -> str | None:
     """The writer of the file, if it isn't torch's usual exporter; None if unknown."""
     features = _features(trace)
-    if "key:copy kind" in features:
-        return "torch's CUPTI monitor"
+    is_compact = {"form:compact", "form:base_first", "cat:Trace"} <= features
+    if "key:copy kind" in features or (is_compact and features & {"top:trace_id", "top:host_name"}):
+        return _CUPTI_MONITOR if features & _DEVICE_WORK and not features & _OF_CUSPY else _CUSPY
     if "cat:async_npu" in features:
         return _ASCEND
-    if "form:memory_range" in features or {"form:compact", "form:base_first", "cat:Trace"} <= features:
-        return "torch's exporter in Python (use_python_export)"
+    if "form:memory_range" in features or is_compact:
+        return _PYTHON_EXPORTER
     if trace.path.endswith((".annotated.json", ".annotated.json.gz")):
         return "torch.cuda._annotate_cuda_graph_trace"
     if set(trace.threads["pid"]) & {"CPU functions", "CUDA functions"}:
@@ -159,10 +182,18 @@ def _features(trace: Trace) -> set[str]:
     return features - {"top:deviceProperties"} if not meta.devices else features
 
 
-def _range_of(features: set[str], begun: str) -> tuple[str, str]:
+def _range_of(features: set[str], begun: str, writer: str | None) -> tuple[str, str]:
     """(first, last) release that fits the features; `begun`: the newest one at the time of the recording."""
     place = _RELEASES.index
     first = max((place(release) for release, names in _SINCE.items() if names & features), default=0)
+    if writer in _WRITERS_SINCE:
+        last = "2.14" if "form:memory_range" in features else "2.13" if writer == _CUPTI_MONITOR else _RELEASES[-1]
+        first = max(first, place(_WRITERS_SINCE[writer]))
+        if writer == _CUSPY and features & _OF_CUSPY:
+            first = max(first, place("2.14"))
+        if writer == _PYTHON_EXPORTER and _INSTANT in features and "form:memory_range" not in features:
+            first = max(first, place("2.15"))  # before, it wrote [memory] as ranges
+        return _RELEASES[first], _RELEASES[max(first, min(place(last), place(begun)))]
     if {"cat:cpu_op", "cat:Kernel"} <= features and "form:text_tid" not in features:
         first = max(first, place("1.10"))  # 031f2dee: before, thread ids were strings
     if "top:host_name" in features and "form:one_line" not in features:

@@ -11,8 +11,9 @@ Nothing is queued:
 
 Something is queued, and each instant belongs to the first of these that applies:
 * launch latency: the call hasn't returned, or began within the last QUEUED_NS; or no more than QUEUED_NS in all.
-* dependency: the stream of the row that ends the gap waits for an event, or a row of another stream ended less than
-  QUEUED_NS before it began.
+* dependency: the row that ends the gap comes from a graph and waited for a row of another stream, as recorded; its
+  stream waits for an event; a row of another stream ended less than QUEUED_NS before it began; or a CPU callback of a
+  graph (host node) held up a stream of the device.
 * blocked copy: the host is in a copy or a synchronizing call.
 * graph launch: the row comes from a graph, and the call that launches the graph hasn't returned.
 * unexplained: nothing recorded says what it waits for.
@@ -30,9 +31,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, map_categories
-from ...arrays.intervals import Intervals, Ints, cut
+from ...arrays.intervals import Intervals, Ints, cut, merge
 from ...arrays.jit import Array, compiled
 from ...names.calls import launches_graph, may_wait
+from ...trace.graph_edges import graph_edges, host_nodes
 from ...trace.memo import once_per_trace
 from ...trace.model import Trace
 from . import idle
@@ -285,14 +287,39 @@ def _while_queued(
     rest = rest.where(rest.end > rest.start)
     after = whole.after[rest.gap]
     depends = gather(launches.has_event_wait, after, missing=False) | _behind_another(trace, launches, rest.end, after)
+    depends |= gather(_has_recorded_edge(trace, launches), after, missing=False)
     dependency, rest = rest.where(depends), rest.where(~depends)
+    callback, rest = _while_callback_runs(trace, whole, rest)
     blocked, rest = rest.split(blocking_calls(trace))
     after = whole.after[rest.gap]
     returned = np.where(gather(launches.is_graph, after, missing=False), gather(launches.end, after), rest.start)
     returned = np.clip(returned, rest.start, rest.end)
     graph, rest = rest._replace(end=returned), rest._replace(start=returned)
-    numbers = (_LATENCY, _DEPENDENCY, _BLOCKED, _GRAPH, _UNEXPLAINED)
-    return list(zip((latency, dependency, blocked, graph, rest), numbers, strict=True))
+    numbers = (_LATENCY, _DEPENDENCY, _DEPENDENCY, _BLOCKED, _GRAPH, _UNEXPLAINED)
+    return list(zip((latency, dependency, callback, blocked, graph, rest), numbers, strict=True))
+
+
+def _has_recorded_edge(trace: Trace, launches: _Launches) -> NDArray[np.bool_]:
+    """Whether each row waited for a row of another stream, according to its graph's recorded dependencies."""
+    after, before = graph_edges(trace).between_rows()
+    has_edge = np.zeros(launches.queue.size, bool)
+    has_edge[after[launches.queue[after] != launches.queue[before]]] = True
+    return has_edge
+
+
+def _while_callback_runs(trace: Trace, whole: WholeGaps, pieces: _Pieces) -> tuple[_Pieces, _Pieces]:
+    """The instants at which a CPU callback of a graph of the same device ran, and the other ones."""
+    callbacks = host_nodes(trace)
+    device, ran, rest = whole.device[whole.group[pieces.gap]], [], pieces
+    for number in np.unique(callbacks["device"].to_numpy()):
+        rows = callbacks.filter(pl.col("device") == number)
+        same = np.isin(device, (number, NONE))
+        inside, outside = rest.where(same).split(merge([(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())]))
+        ran.append(inside)
+        rest = _Pieces(*map(np.concatenate, zip(outside, rest.where(~same), strict=True)))
+        device = whole.device[whole.group[rest.gap]]
+    none = pieces.where(np.zeros(pieces.gap.size, bool))
+    return _Pieces(*map(np.concatenate, zip(none, *ran, strict=True))), rest
 
 
 def _behind_another(trace: Trace, launches: _Launches, end: Ints, after: Rows) -> NDArray[np.bool_]:

@@ -17,6 +17,7 @@ from ...names.tensor_cores import is_matrix_op
 from ...trace.model import DEVICE_KINDS, HOST_KINDS, LAUNCH_KINDS
 from ..scan.rows import LAYOUTS, Rows
 from ..scan.tokens import Texts, float_of, leading_digits, shapes_text, used
+from .copies import with_kinds
 
 Ints = NDArray[Any]
 
@@ -191,9 +192,9 @@ def _launches(frame: Frame) -> dict[str, Any]:
 def _device_events(frame: Frame) -> dict[str, Any]:
     graph = _from_one(frame, "graph_id")
     return {
-        "name": frame.text("name"),
+        "name": _work_names(frame),
         "kind": frame.kind(),
-        **_device_and_stream(frame),
+        **_device_and_stream(frame, graph),
         **frame.times(),
         "correlation": _correlation(frame),
         "external_id": frame.integer("external_id"),
@@ -207,7 +208,7 @@ def _device_events(frame: Frame) -> dict[str, Any]:
         "occupancy_limiter": frame.text("occupancy_limiter"),
         "collective": frame.text("collective"),
         "graph_id": graph,
-        "graph_node_id": np.where(graph >= 0, frame.integer("graph_node_id"), NONE),
+        "graph_node_id": _node_ids(graph, frame.integer("graph_node_id")),
         "from_device": frame.integer("from_device", np.int32),
         "to_device": frame.integer("to_device", np.int32),
     }
@@ -324,17 +325,34 @@ def _concrete_inputs(frame: Frame, name: pl.Series) -> pl.Series:
     return enum(codes, frame.texts)
 
 
-def _device_and_stream(frame: Frame) -> dict[str, Ints]:
+def _work_names(frame: Frame) -> pl.Series:
+    copy, source, target = (frame.text(arg) for arg in ("copy_kind", "source_kind", "target_kind"))
+    return with_kinds(frame.text("name"), copy, source, target, frame.integer("memory_kind"))
+
+
+def _node_ids(graph: Ints, node: Ints) -> Ints:
+    """A graph's node: its graph's number and its own as 64 bits. Cuspy (torch 2.15) writes the lower 32 alone."""
+    is_lower = (graph < 1 << 31) & (node >= 0) & (node < 1 << 32)
+    return np.where(graph >= 0, np.where(is_lower, (graph << 32) | node, node), NONE)
+
+
+def _device_and_stream(frame: Frame, graph: Ints) -> dict[str, Ints]:
     """Device and stream from the arguments, or else from pid and the number in tid: 7 or "stream 7" (torch up to 1.9).
 
-    The autograd profiler's exporter has one pid for all devices, and the device in the tid.
+    The autograd profiler's exporter has one pid for all devices, and the device in the tid. On work of graphs the
+    argument `stream` may be a mark's (torch.cuda.graph_annotations.mark_stream), and tid the stream; if the exporter
+    moved the work to a lane, `original_stream` is the stream (torch 2.15: _cuspy, _chrome_trace_export).
     """
     device, stream = frame.integer("device", np.int32), frame.integer("stream")
+    original = frame.integer("original_stream")
+    tid = frame.by_text("tid", leading_digits, missing=NONE)
     device = np.where(device >= 0, device, frame.by_text("pid", _device_of_pid, missing=0))
-    stream = np.where(stream >= 0, stream, frame.by_text("tid", leading_digits, missing=NONE))
+    stream = np.where((stream >= 0) & ~((graph >= 0) & (tid >= 0)), stream, tid)
+    stream = np.where(original >= 0, original, stream)
     in_tid = device == _IN_TID
     device, stream = np.where(in_tid, np.maximum(stream, 0), device), np.where(in_tid, NONE, stream)
-    return {"device": device.astype(np.int32), "stream": stream}
+    lane = np.where((original >= 0) & (tid != stream), tid, NONE)
+    return {"device": device.astype(np.int32), "stream": stream, "lane": lane}
 
 
 def _synced_place(frame: Frame) -> dict[str, Ints]:

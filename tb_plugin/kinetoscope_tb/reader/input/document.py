@@ -26,6 +26,8 @@ _MEMBERS_AT_ONCE = 1 << 12
 _SPACE = re.compile(rb"\s*")
 _EVENTS_ANYWHERE = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BASE_ANYWHERE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(-?[0-9]{1,30})')
+_MEMORY_TIMELINE = re.compile(rb"\[\s*\[\s*-?\d+\s*[,\]]")  # of times, or of [time, action, bytes, category]
+_NODE_STACKS = re.compile(rb'\{\s*"\d{1,20}"\s*:\s*"')
 _NO_VALUE = re.compile(r":\s*(?=[,}\]])")
 _STRAY_COMMA = re.compile(r",\s*(?=[,}\]])")
 
@@ -129,6 +131,11 @@ def base_ns(top: Mapping[str, Any], head: bytes, tail: bytes) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
+def is_memory_timeline(start: bytes) -> bool:
+    """Whether a text that begins like this is what export_memory_timeline writes."""
+    return _MEMORY_TIMELINE.match(start) is not None
+
+
 def not_a_trace(path: str, start: bytes) -> NotATrace:
     """The error for a file without events; its first bytes show what it is instead."""
     text = start.removeprefix(BOM).lstrip()
@@ -144,7 +151,20 @@ def not_a_trace(path: str, start: bytes) -> NotATrace:
         return NotATrace(
             path,
             "this is an execution trace (ExecutionTraceObserver, Chakra), which has no times. "
-            "Open the profiler's trace of the same run.",
+            "Open the profiler's trace of the same run; et_replay and Chakra's tools read this file.",
+        )
+    if is_memory_timeline(text):
+        return NotATrace(
+            path,
+            "this is a memory timeline (export_memory_timeline), which has sizes by category, and no events. Open the "
+            "profiler's trace of the same run, recorded with profile_memory=True; Memory shows its allocations. "
+            "export_memory_timeline('timeline.html') draws this file's data.",
+        )
+    if _NODE_STACKS.match(text):
+        return NotATrace(
+            path,
+            "these are the Python stacks of the nodes of CUDA graphs (dump_kernel_py_stacks). Open the profiler's "
+            "trace of the same run.",
         )
     if b'"traceEvents"' in text:
         return NotATrace(path, "its traceEvents have no usable event. Record the trace again.")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ..input.document import array_start, not_a_trace
+from ..input.document import array_start, is_memory_timeline, not_a_trace
 from .chunk import ChunkResult, Collect, first_key_of, scan_chunk, sorted_events
 from .damage import LOST, Tally
 from .rows import Sorted
@@ -132,6 +132,8 @@ def split_head(stream: Iterator[bytes], path: str) -> tuple[bytes, bytes]:
         try:
             start = array_start(text) if more else None
         except ValueError:
+            break
+        if is_memory_timeline(text):
             break
         if start is not None:
             text += _next_bytes(stream, max(0, _FIRST_EVENT - (len(text) - start)))

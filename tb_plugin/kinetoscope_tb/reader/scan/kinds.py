@@ -69,6 +69,8 @@ _NOT_WORK = frozenset(
         "mtia_counters",
         "xpu_scope_profiler",
         "hardware_counters",
+        "graph_event_node",  # torch 2.15's Cuspy: nodes of CUDA graphs that occupy no device
+        "graph_host_node",
         "enqueue",  # torch_npu's queue of tasks
         "dequeue",
     }

@@ -75,9 +75,14 @@ LAYOUTS = {
         (
             "device",
             "stream",
+            "original_stream",
             "correlation",
             "external_id",
             "bytes",
+            "copy_kind",
+            "source_kind",
+            "target_kind",
+            "memory_kind",
             "grid",
             "block",
             "registers_per_thread",
@@ -269,7 +274,7 @@ def _collectives(out: Out, frame_of: NDArray[np.int8], offsets: NDArray[np.int64
         row, value = out.arg_rows[_AT[name], :count], out.arg_values[_AT[name], :count]
         ours = np.isin(row, rows)
         columns[name] = np.full(rows.size, NONE, np.int64)
-        columns[name][np.searchsorted(rows, row[ours])] = value[ours]
+        columns[name][np.searchsorted(rows, row[ours][::-1])] = value[ours][::-1]  # a kernel's mark may repeat a key
     return columns
 
 

@@ -171,7 +171,8 @@ def _user(trace: Trace) -> Iterator[Counter]:
     for series in user_counters(trace):
         end = max(trace.window[1], int(series.curve[0][-1]))
         _, curve = _bounds_and_curve(*series.curve)
-        yield Counter(series.name, series.kind, series.process, None, None, series.bounds, end, curve, unit=series.unit)
+        where = (series.process, series.device, None)
+        yield Counter(series.name, series.kind, *where, series.bounds, end, curve, unit=series.unit)
 
 
 @compiled

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ...measures.recording.hardware_counters import device_of_counter, is_measured, name_and_unit
 from ...trace import Trace
 
 _LONGEST_UNIT = 20
@@ -23,7 +24,8 @@ class UserCounter:
         counter: Its name in the program.
         series: The key of this value in the counter's arguments.
         name: Display name of both.
-        process: Display name of the process it belongs to.
+        process: Display name of the process or the device it belongs to.
+        device: Index of that device; None for a process.
         kind: How its values are formatted.
         unit: Suffix of the values; empty for none.
         bounds: The least and the largest value.
@@ -34,6 +36,7 @@ class UserCounter:
     series: str
     name: str
     process: str
+    device: int | None
     kind: Literal["bytes", "fraction", "number"]
     unit: str
     bounds: tuple[float, float]
@@ -54,16 +57,25 @@ def user_counters(trace: Trace) -> Iterator[UserCounter]:
     )
     at, value = frame["start_ns"].to_numpy(), frame["value"].to_numpy()
     for process, name, series, first, count in runs.iter_rows():
+        device = device_of_counter(process)
+        if device is not None and not is_measured(name):
+            continue
         rows = slice(first, first + count)
         numbers = value[rows][~np.isnan(value[rows])]
         if not numbers.size:
             continue
         kind, unit = _kind(units.get(name, ""), numbers)
         words = name if series in (name, "value", "") else f"{name} · {series}"
+        if device is not None:
+            words, unit = name_and_unit(words)
         bounds = (float(numbers.min()), float(numbers.max()))
         yield UserCounter(
-            name, series or "value", words, f"process {process}", kind, unit, bounds, (at[rows], value[rows])
+            name, series or "value", words, _place(process, device), device, kind, unit, bounds, (at[rows], value[rows])
         )
+
+
+def _place(process: str, device: int | None) -> str:
+    return f"process {process}" if device is None else f"GPU {device}"
 
 
 def _units(producer: Mapping[str, Any]) -> dict[str, str]:

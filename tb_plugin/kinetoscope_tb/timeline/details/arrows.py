@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE
 from ...measures.calls.backward import ARROWS
 from ...trace import Trace
+from ...trace.graph_edges import graph_edges, is_dependency
 from ..core.model import Timeline
 from .links import Links, inside
 from .provenance import call_with
@@ -60,6 +61,23 @@ def wait_arrows(trace: Trace, timeline: Timeline, row: int) -> list[Arrow]:
     return [Arrow("event", *ends)] if min(ends) >= 0 else []
 
 
+def dependency_arrows(trace: Trace, timeline: Timeline, frame: str, row: int) -> list[Arrow]:
+    """From the nodes of a graph that this one waited for, and to those that waited for it."""
+    edges = graph_edges(trace)
+    node = row if frame == "device_events" else row + edges.rows if frame == "others" else NONE
+    chosen = np.flatnonzero((edges.before == node) | (edges.after == node))
+    before, after = (_slices_of_nodes(timeline, side[chosen], edges.rows) for side in (edges.before, edges.after))
+    return [Arrow("dependency", a, b) for a, b in zip(before, after, strict=True) if min(a, b) >= 0]
+
+
+def _slices_of_nodes(timeline: Timeline, nodes: NDArray[np.int64], rows: int) -> list[int]:
+    is_work = nodes < rows
+    slices = np.empty(nodes.size, np.int64)
+    slices[is_work] = timeline.slices_of("device_events", nodes[is_work])
+    slices[~is_work] = timeline.slices_of("others", nodes[~is_work] - rows)
+    return slices.tolist()
+
+
 def drawn_arrows(trace: Trace, timeline: Timeline, number: int) -> list[Arrow]:
     """The flows that the writer recorded from or to a slice, except those between forward and backward.
 
@@ -71,7 +89,7 @@ def drawn_arrows(trace: Trace, timeline: Timeline, number: int) -> list[Arrow]:
     begin, flows = int(timeline.start_ns[number]), trace.flows
     begun = flows["start_ns"].to_numpy()
     low, high = np.searchsorted(begun, [begin, begin + int(timeline.dur_ns[number]) + 1])
-    ends = flows[int(low) : int(high)].filter(pl.col("thread") == thread).head(_MOST_ENDS)
+    ends = flows[int(low) : int(high)].filter(pl.col("thread") == thread, ~is_dependency()).head(_MOST_ENDS)
     mine = [end for end in ends.iter_rows(named=True) if slice_at(timeline, end["thread"], end["start_ns"]) == number]
     names = ends["category"].cast(pl.String).unique()
     drawn = names.filter(~names.is_in(ARROWS)).to_list()

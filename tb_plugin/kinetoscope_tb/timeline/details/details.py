@@ -12,7 +12,7 @@ from ...arrays.gather import NONE
 from ...arrays.intervals import length_within, union
 from ...trace import Trace
 from ..core.model import Timeline
-from .arrows import MOST, Arrow, drawn_arrows, forward_and_backward, launch_arrows, wait_arrows
+from .arrows import MOST, Arrow, dependency_arrows, drawn_arrows, forward_and_backward, launch_arrows, wait_arrows
 from .duration_stats import duration_stats
 from .links import Links, inside, launched, outward
 from .provenance import Provenance, provenance
@@ -133,6 +133,8 @@ def _arrows(
         arrows = launch_arrows(trace, timeline, np.array([row]))
     if frame == "syncs":
         arrows += wait_arrows(trace, timeline, row)
+    if frame in ("device_events", "others"):
+        arrows += dependency_arrows(trace, timeline, frame, row)
     ends = {(arrow.start, arrow.end) for arrow in arrows}
     return arrows + [arrow for arrow in drawn_arrows(trace, timeline, number) if arrow[1:] not in ends]
 

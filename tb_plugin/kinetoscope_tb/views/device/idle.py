@@ -46,8 +46,9 @@ class Idle(Table):
     )
     dependency_ns = Column(
         DURATION,
-        "Idle while something was queued for longer, and waited for another stream: its own was made to wait for an "
-        f"event before the launch, or a row of another stream ended less than {_SHORT} before it began.",
+        "Idle while something was queued for longer, and waited for another stream, or for a CPU callback of a graph: "
+        "its own stream was made to wait for an event before the launch, its graph's recorded dependencies say so, or "
+        f"a row of another stream ended less than {_SHORT} before it began.",
     )
     blocked_copy_ns = Column(
         DURATION, "The same, and none of the above: a launching thread was in a copy or a synchronizing call."

@@ -1,0 +1,37 @@
+"""Writes a torch.profiler's window into a file of exactly the name that was asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch.profiler import profile
+
+from ..errors import SaveError
+
+_IN_PROCESS = ("_use_cuspy", "_use_cupti_monitor")
+"""Attributes of torch.profiler.profile (2.15, 2.14): whether such a writer is in use."""
+
+
+def export_trace(profiler: profile, path: str) -> None:
+    """Write the window with torch's own `export_chrome_trace`; a callback may have replaced the instance's.
+
+    torch's in-process CUPTI writers (2.14: CUPTI monitor, 2.15: Cuspy) append `.gz` to any name, may write later
+    (`cuspy_async_export`), and only warn and write nothing if they couldn't start.
+
+    Raises:
+        SaveError: Such a writer couldn't start.
+    """
+    profile.export_chrome_trace(profiler, path)
+    wait = getattr(profiler, "wait_for_exports", None)
+    if wait is not None:
+        wait()
+    file, packed = Path(path), Path(f"{path}.gz")
+    if file.exists():
+        return
+    if packed.exists():
+        packed.replace(file)
+    elif any(getattr(profiler, name, False) for name in _IN_PROCESS):
+        raise SaveError(
+            "torch's in-process CUPTI profiler (Cuspy) couldn't start, so nothing is recorded; it needs cupti-python "
+            "and a matching libcupti, and torch's warnings say what is missing"
+        )
