@@ -405,8 +405,8 @@ def _family(
             args = _bf16(shape, shape, shape)
             inner = _bf16(*[[1, length, 32, size]] * 3)
             with sketch.nest(
-                ("aten::scaled_dot_product_attention", args),
-                ("aten::_scaled_dot_product_flash_attention", args),
+                ("aten::scaled_dot_product_attention", {**args, "Concrete Inputs": ["", "", "", "", "0.", "False"]}),
+                ("aten::_scaled_dot_product_flash_attention", {**args, "Concrete Inputs": ["", "", "", "0.", "False"]}),
                 ("aten::_flash_attention_forward", inner),
             ):
                 sketch.launch(_FLASH.format(size), dur)

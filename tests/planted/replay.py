@@ -232,8 +232,21 @@ def _waits(program: Program) -> dict[int, tuple[int, int]]:
             if "Pageable" in name and ("DtoH" in name or program.dur[row] > 20_000):
                 waits[at] = ROW, row
         elif _SYNC_STREAM.search(info.name):
-            waits[at] = STREAM, 0
+            waits[at] = STREAM, _stream_before(program, at)
     return waits
+
+
+def _stream_before(program: Program, at: int) -> int:
+    """The stream that a call waits for: that of the copy which its thread launched before it, or the first."""
+    thread = program.host[at].pid, program.host[at].tid
+    before = [
+        (program.begin[launch], row)
+        for row, launch in enumerate(program.launch.tolist())
+        if program.begin[launch] < program.begin[at] and (program.host[launch].pid, program.host[launch].tid) == thread
+    ]
+    if not before or "Memcpy" not in program.host[program.launch[(row := max(before)[1])]].name:
+        return 0
+    return int(program.stream[row])
 
 
 def repeat(program: Program, times: int, rng: np.random.Generator, noise: float = 0.02) -> Program:

@@ -33,6 +33,8 @@ __all__ = ["CATEGORIES", "NOTHING", "Advice", "Facts", "advice"]
 NOTHING = "nothing_to_fix"
 CATEGORIES = {"communication": "Communication", "copies": "Memcpy", "data_loading": "DataLoader"}
 """Rules about a whole category of slices, and that category."""
+UNKNOWN_PART = "unknown_part"
+_MOST = 0.5  # of the step: what is unknown of it is the largest part, whatever else there is
 _MOSTLY = 0.85  # with less computation, on the device or without one on the host, there must be a cause, known or not
 _LOOK = "Look at the longest gaps, and at the critical path."
 _RECORD = "Look at trace health; record Python stacks (`with_stack=True`) to see what runs between operators."
@@ -76,10 +78,31 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     results = [each for rule in _RULES for each in rule(facts)]
     ranked = [s for s in results if isinstance(s, Advice)]
     ranked.sort(key=lambda a: -a.weight_ns)
-    given = faults.judge(ranked, _MOSTLY)
+    given = faults.judge([*_unknown_part(facts, results, ranked), *ranked], _MOSTLY)
     if any(each.rule == RECORDING_FAULTS for each in given):
         results = [s for s in results if not isinstance(s, Cleared) or faults.clears(s)]
     return [*given, faults.judge_rest(given, _rest(facts, results), [s for s in results if isinstance(s, Cleared)])]
+
+
+def _unknown_part(
+    facts: Facts, results: Sequence[Advice | Cleared | Unknown], ranked: Sequence[Advice]
+) -> list[Advice]:
+    """That most of the step is unknown, if all that is known besides is smaller and uncertain."""
+    unknown = max((s for s in results if isinstance(s, Unknown)), key=lambda u: u.size_ns, default=None)
+    if unknown is None or facts.share(unknown.size_ns) < _MOST or not ranked or ranked[0].confidence != "low":
+        return []
+    return [
+        Advice(
+            UNKNOWN_PART,
+            f"For {facts.percent(unknown.size_ns)} of {facts.unit} it is unknown {unknown.topic}.",
+            f"{unknown.reason[0].upper()}{unknown.reason[1:]}.",
+            "Name the device with `--device` if the trace doesn't, and record with `record_shapes=True`.",
+            None,
+            "cannot_tell",
+            "operator_efficiency",
+            size_ns=unknown.size_ns,
+        )
+    ]
 
 
 def _rest(facts: Facts, results: Sequence[Advice | Cleared | Unknown]) -> Advice:

@@ -18,6 +18,7 @@ from .facts import LEAST_SHARE, Facts
 from .model import Advice, Cleared, Confidence
 
 RECORDING_FAULTS = "recording_faults"
+PROFILER_OVERHEAD = "profiler_overhead"
 
 WITHHELD = 0.25
 """Of a verdict's share: a claim of 40 % that may be 30 % is another claim, and may no longer be the largest."""
@@ -36,7 +37,7 @@ EVERYTHING: _Numbers = frozenset({"idle", "kernel_times", "host_times", "launche
 _NOTHING: _Numbers = frozenset()
 
 RESTS_ON: dict[str, _Numbers] = {
-    **dict.fromkeys(("data_parallel", "memory", "profiler_overhead", RECORDING_FAULTS), _NOTHING),
+    **dict.fromkeys(("data_parallel", "memory", PROFILER_OVERHEAD, RECORDING_FAULTS, "unknown_part"), _NOTHING),
     **dict.fromkeys(
         (
             *("small_kernels", "mixed_precision", "channels_last", "unfused_attention", "matmul_below_roof"),
@@ -94,7 +95,10 @@ class Faults:
         given = [self._with_doubt(each) for each in ranked if each not in withheld]
         if withheld:
             place = ranked.index(withheld[0])
-            given.insert(place, self._replacement(withheld, is_headline=place == 0))
+            # The cost of recording is measured and can be avoided: that says more than what it undermines.
+            costs = [each for each in given if each.rule == PROFILER_OVERHEAD]
+            given = [each for each in given if each.rule != PROFILER_OVERHEAD]
+            given[place:place] = [*costs, self._replacement(withheld, is_headline=place == 0)]
         return given
 
     def judge_rest(self, given: Sequence[Advice], rest: Advice, cleared: Sequence[Cleared]) -> Advice:

@@ -365,7 +365,7 @@ def _rest(found: _Kernels) -> Iterator[Cleared | Unknown]:
     if facts.share(facts.mean(unknown)) >= _LEAST:
         largest = groups[np.unique(found.work.group[found.is_free & has_none])[0]]
         words = _unknown_in_words(facts, unknown, largest)
-        yield Unknown("how close kernels come to the device's limits", words)
+        yield Unknown("how close kernels come to the device's limits", words, facts.mean(unknown))
         return
     below = [number for family in _SUBJECTS for number in _far_below(found, family)]
     lengths = found.lengths(found.of_groups(below))

@@ -62,7 +62,9 @@ class Unknown:
     Args:
         topic: What is unknown.
         reason: Why, and what to record to know it.
+        size_ns: How much of the step it is about, if it is a matter of time.
     """
 
     topic: str
     reason: str
+    size_ns: int = 0
