@@ -80,7 +80,8 @@ def _append(events: Sorted, arrows: pl.DataFrame) -> None:
     known = {token: code for code, token in enumerate(events.tokens)}
     tokens = list(dict.fromkeys([*events.tokens, *_TOKENS]))
     code = {token: known.get(token, tokens.index(token)) for token in _TOKENS}
-    begins = _columns(arrows, code[b'"s"'], ("pid", "tid", "begin", "offset"))
+    first = arrows.unique(["offset", "id"], keep="first", maintain_order=True)  # one launch may begin much work
+    begins = _columns(first, code[b'"s"'], ("pid", "tid", "begin", "offset"))
     ends = _columns(arrows, code[b'"f"'], ("pid_to", "tid_to", "ts_to", "work"))
     columns: dict[str, NDArray[Any]] = {name: np.concatenate([begins[name], ends[name]]) for name in begins}
     columns["category"] = np.full(columns["ts"].size, code[b'"ac2g"'])

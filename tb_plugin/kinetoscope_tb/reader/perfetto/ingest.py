@@ -24,7 +24,8 @@ from ..scan.columns import ARG_AT, key_table
 from ..scan.counters import CounterLines
 from ..scan.damage import LOST
 from ..scan.ingest import Ingested
-from ..scan.rows import Noted, Part, sorted_out
+from ..scan.rows import Noted, Part, Sorted, sorted_out
+from ..scan.tokens import Texts
 from . import wire as w
 from .arrows import Links
 from .message import BrokenMessage, data, values
@@ -34,7 +35,7 @@ from .state import State
 _KEYS = key_table()
 _AT = {arg.column: at for at, arg in ARG_AT.items()}
 _COLUMNS = w.Columns(
-    *(_AT[name] for name in ("device", "stream", "grid", "block", "registers_per_thread", "bytes", "id", "correlation"))
+    *(_AT[name] for name in ("device", "stream", "grid", "block", "registers_per_thread", "bytes", "id", "graph_id", "graph_node_id"))
 )
 _SNIFFED = 1 << 16
 _TEXT_BYTES, _MOST_TEXT_BYTES = 1 << 22, 1 << 29
@@ -142,7 +143,7 @@ class Ingestion:
         lost = self._links.add_to(events)
         if lost:
             diagnostics.append(Diagnostic("lost_links", lost, "Links lead to device work that isn't in the file."))
-        events.append(_names(self.state))
+        events.append(_names(self.state, events))
         if grouped.size:
             diagnostics.append(Diagnostic("perfetto_lacks", 1, _LACKS, level="note"))
         return diagnostics + self._diagnostics()
@@ -322,8 +323,15 @@ def _counter_text(samples: NDArray[np.int64]) -> bytes:
     return "".join(f'{{"args":{{"":{text}}}}}\n' for text in pl.select(value).to_series().to_list()).encode()
 
 
-def _names(state: State) -> Part:
-    """The names of processes and threads as events of phase M."""
+def _names(state: State, events: Sorted) -> Part:
+    """The names of processes, threads and streams as events of phase M."""
+    texts = Texts(events.tokens)
+    for frame in ("device_events", "others", "flows"):
+        rows = events.frames[frame]
+        for pid, tid in pl.DataFrame({"pid": rows["pid"], "tid": rows["tid"]}).unique().rows():
+            name = state.lanes.get(texts[tid] or "")
+            if name:
+                state.names.setdefault((texts[pid] or "", texts[tid] or ""), name)
     tokens = [b'"process_name"', b'"thread_name"']
     rows: list[tuple[int, int, int, int]] = []
     for (pid, tid), name in state.names.items():

@@ -74,6 +74,7 @@ class State:
     base_ns: int | None = None
     origin_ns: int = 0
     names: dict[tuple[str, str], str] = field(default_factory=dict)  # (pid, tid) → name; tid "" names the process
+    lanes: dict[str, str] = field(default_factory=dict)  # tid → name, of streams and lanes of any device
     _entry_of: dict[bytes, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -249,6 +250,8 @@ class State:
         lane = _LANE.match(name)
         kind = self.text(category) if category else w.RENDER_STAGE
         place = self.entry(b"%d" % int(lane[1])) if lane else self.text(name)
+        if lane:
+            self.lanes[str(int(lane[1]))] = name[lane.end() :]
         self._intern(scope, w.GPU_SPECIFICATIONS, iid, self.text(name), kind, self.text(fixed) if fixed else -1, place)
 
     def _intern_counters(self, scope: int, iid: int, one: dict[int, Any]) -> None:

@@ -63,8 +63,8 @@ TEXT_SCOPE, TEXT_FIELD, TEXT_ID, TEXT_ENTRY, TEXT_KIND, TEXT_NAME, TEXT_PLACE = 
 of an argument of kernels: 1 for registers. TEXT_PLACE: the tid of a queue, the pid of a device's counters."""
 
 BOOTTIME = 6
-CONSTANTS = (b'"X"', b'"i"', b'"C"', b'"s"', b'"f"', b'"kernel"', b'"flow"', b'""', b'"gpu_render_stage"')
-X, INSTANT, COUNTER, FLOW_BEGIN, FLOW_END, KERNEL, FLOW, EMPTY, RENDER_STAGE = range(len(CONSTANTS))
+CONSTANTS = (b'"X"', b'"i"', b'"C"', b'"s"', b'"f"', b'"kernel"', b'"flow"', b'""', b'"gpu_render_stage"', b'"Memcpy"', b'"Memset"')
+X, INSTANT, COUNTER, FLOW_BEGIN, FLOW_END, KERNEL, FLOW, EMPTY, RENDER_STAGE, MEMCPY, MEMSET = range(len(CONSTANTS))
 """The first entries of the table of texts."""
 
 CATEGORIES, NAMES, ANNOTATION_NAMES, ANNOTATION_VALUES = 1, 2, 3, 29
@@ -128,7 +128,8 @@ class Columns(NamedTuple):
     registers: int
     bytes: int
     id: int
-    correlation: int
+    graph_id: int
+    graph_node_id: int
 
 
 @_inlined
@@ -562,7 +563,7 @@ def _read_annotation(
 def _read_extra(
     b: Any, i: int, end: int, keys: Keys, columns: Columns, row: int, text: Any, out: Out, state: Any
 ) -> int:
-    """Read one of the texts that come with device work: name 1, value 2. Returns -1 if it is broken.
+    """Read one of the texts that come with device work: name 1, value 2. Returns its column, 0, or -1 if it is broken.
 
     A mark may have the name of a property, such as `stream`; the properties themselves are `stream id` and `device id`.
     """
@@ -594,7 +595,8 @@ def _read_extra(
         return 0
     if keys.kinds[slot] == INTEGER:
         _append(out, keys.columns[slot], row, _integer(b, start, stop))
-    elif keys.kinds[slot] == CODE:
+        return np.int64(keys.columns[slot])
+    if keys.kinds[slot] == CODE:
         at = state[USED]
         if text.size - at < 6 * (stop - start) + 64:
             state[NEEDS_ROOM] = 1
@@ -907,18 +909,26 @@ def _read_stage(
     out.state[EVENTS] = row + 1
     if event:
         _record(r.stages, state, STAGES, row, event, 0)
+    has_graph, has_node, has_bytes = False, False, False
     i = first
     while i < end:
         tag, value, i = _field(b, i, end)
-        result = 0
+        result = np.int64(0)
         if tag == 50:
             result = _read_extra(b, value, i, keys, columns, row, text, out, state)
+            has_graph |= result == columns.graph_id
+            has_node |= result == columns.graph_node_id
+            has_bytes |= result == columns.bytes
         elif tag == 144 or tag == 146:
             result = _record_ids(b, value, i, tag, r.waits, state, WAITS, row)
         elif tag == 170:
             result = _read_launch(b, value, i, t, scope, columns, row, text, out, state)
         if result < 0:
             return -1
+    if has_graph and not has_node:  # torch leaves out zeros
+        _append(out, columns.graph_node_id, row, 0)
+    if not has_bytes and named >= 0 and (named == MEMCPY or named == MEMSET):
+        _append(out, columns.bytes, row, 0)
     return 0
 
 
