@@ -154,8 +154,8 @@ def varint(b: Any, i: int, end: int) -> tuple[int, int]:
     return _varint(b, i, end)
 
 
-@_inlined
-def _field(b: Any, i: int, end: int) -> tuple[int, int, int]:
+@_compiled
+def field(b: Any, i: int, end: int) -> tuple[int, int, int]:
     """The field at i: (its tag, its value if it is a varint or else where it begins, the index after it or -1)."""
     tag, i = _varint(b, i, end)
     if i < 0 or tag < 8 or tag >= _MOST_TAG:
@@ -177,17 +177,11 @@ def _field(b: Any, i: int, end: int) -> tuple[int, int, int]:
 
 
 @_compiled
-def field(b: Any, i: int, end: int) -> tuple[int, int, int]:
-    """The same as _field, for Python."""
-    return _field(b, i, end)
-
-
-@_compiled
 def _is_packet(b: Any, i: int, end: int) -> bool:
     """Whether b[i:end] are the fields of a packet, with the time, the sequence, or the track that nearly all have."""
     known = False
     while i < end:
-        tag, _value, i = _field(b, i, end)
+        tag, _value, i = field(b, i, end)
         if i < 0:
             return False
         known |= tag == 64 or tag == 80 or tag == 482
@@ -199,7 +193,7 @@ def looks_like_packets(b: Any, i: int, end: int) -> bool:
     """Whether a packet begins at i, and another one after it, unless it is the last."""
     if i >= end or _item(b, i) != PACKET:
         return False
-    tag, start, after = _field(b, i, end)
+    tag, start, after = field(b, i, end)
     return bool(
         tag == PACKET and after > 0 and _is_packet(b, start, after) and (after == end or _item(b, after) == PACKET)
     )
@@ -257,7 +251,7 @@ def place_id(slots: Any, ids: Any, index: int) -> None:
     slots[slot] = index
 
 
-@_inlined
+@_compiled
 def _interned(t: Tables, scope: int, kind: int, iid: int) -> int:
     """The row of an interned text, or -1."""
     mask = t.slots.size - 1
@@ -270,7 +264,7 @@ def _interned(t: Tables, scope: int, kind: int, iid: int) -> int:
     return np.int64(-1)
 
 
-@_inlined
+@_compiled
 def _by_id(slots: Any, table: Any, key: int) -> int:
     mask = slots.size - 1
     slot = _slot_of(key, 0, 0, mask)
@@ -281,7 +275,7 @@ def _by_id(slots: Any, table: Any, key: int) -> int:
     return np.int64(-1)
 
 
-@_inlined
+@_compiled
 def _new_code(text: Any, at: int, end: int, out: Out, state: Any) -> int:
     """The code of the token text[at:end], which stays in `text` if it is new."""
     before = out.state[_TOKENS]
@@ -293,25 +287,21 @@ def _new_code(text: Any, at: int, end: int, out: Out, state: Any) -> int:
     return np.int64(code)
 
 
-@_inlined
+@_compiled
 def _entry_code(t: Tables, entry: int, text: Any, out: Out, state: Any) -> int:
-    """The code of an entry in this scan; -1 for entry -1."""
-    if entry < 0:
+    """The code of an entry that this scan uses for the first time."""
+    start, length, at = t.entries[0, entry], t.entries[1, entry], state[USED]
+    if at + length > text.size:
+        state[NEEDS_ROOM] = 1
         return np.int64(-1)
-    code = t.entries[2, entry]
-    if code < 0:
-        start, length, at = t.entries[0, entry], t.entries[1, entry], state[USED]
-        if at + length > text.size:
-            state[NEEDS_ROOM] = 1
-            return np.int64(-1)
-        for k in range(length):
-            text[at + k] = _item(t.strings, start + k)
-        code = _new_code(text, at, at + length, out, state)
-        t.entries[2, entry] = code
+    for k in range(length):
+        text[at + k] = _item(t.strings, start + k)
+    code = _new_code(text, at, at + length, out, state)
+    t.entries[2, entry] = code
     return np.int64(code)
 
 
-@_inlined
+@_compiled
 def _interned_entry(t: Tables, scope: int, kind: int, iid: int, state: Any, at: int) -> int:
     """The entry of a text that an event refers to, or -1, which is counted."""
     k = _interned(t, scope, kind, iid)
@@ -405,7 +395,7 @@ def _named_value(b: Any, i: int, end: int) -> tuple[int, int, int]:
     """The name of an annotation b[i:end]: (where it begins and ends, -1 if it is interned; the interned one's id)."""
     start, stop, iid = np.int64(-1), np.int64(-1), np.int64(0)
     while i < end:
-        tag, value, i = _field(b, i, end)
+        tag, value, i = field(b, i, end)
         if i < 0:
             return np.int64(-2), np.int64(0), np.int64(0)
         if tag == 82:
@@ -435,7 +425,7 @@ def _write_value(b: Any, i: int, end: int, t: Tables, scope: int, text: Any, at:
                 at = _write_constant(_NULL, text, at)
             depth -= 1
             continue
-        tag, value, i = _field(b, i, end)
+        tag, value, i = field(b, i, end)
         if i < 0:
             return -1
         stack[0, depth] = i
@@ -519,7 +509,7 @@ def _is(b: Any, i: int, end: int, what: Any) -> bool:
     return k == what.size
 
 
-@_inlined
+@_compiled
 def _read_annotation(
     b: Any, i: int, end: int, t: Tables, scope: int, keys: Keys, row: int, text: Any, out: Out, state: Any, stack: Any
 ) -> int:
@@ -539,7 +529,7 @@ def _read_annotation(
     kind, column = keys.kinds[slot], keys.columns[slot]
     if kind == INTEGER:
         while i < end:
-            tag, value, i = _field(b, i, end)
+            tag, value, i = field(b, i, end)
             if tag == 16 or tag == 24 or tag == 32:
                 _append(out, column, row, value if tag != 24 or value >= 0 else -1)
             elif tag == 41:
@@ -559,7 +549,7 @@ def _read_annotation(
     return 0
 
 
-@_inlined
+@_compiled
 def _read_extra(
     b: Any, i: int, end: int, keys: Keys, columns: Columns, row: int, text: Any, out: Out, state: Any
 ) -> int:
@@ -569,7 +559,7 @@ def _read_extra(
     """
     key, key_end, start, stop = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     while i < end:
-        tag, value, i = _field(b, i, end)
+        tag, value, i = field(b, i, end)
         if i < 0:
             return -1
         if tag == 10:
@@ -618,16 +608,18 @@ def _new_row(out: Out, offset: int, length: int, ts: int, dur: int) -> int:
     return np.int64(row)
 
 
-@_inlined
+@_compiled
 def _place(
     out: Out, row: int, phase: int, category: int, name: int, pid: int, tid: int, t: Tables, text: Any, state: Any
 ) -> None:
     """Set the texts of an event by their entries."""
-    out.codes[0, row] = _entry_code(t, phase, text, out, state)
-    out.codes[1, row] = _entry_code(t, category, text, out, state)
-    out.codes[2, row] = _entry_code(t, name, text, out, state)
-    out.codes[3, row] = _entry_code(t, pid, text, out, state)
-    out.codes[4, row] = _entry_code(t, tid, text, out, state)
+    out.codes[0, row], out.codes[1, row], out.codes[2, row] = phase, category, name
+    out.codes[3, row], out.codes[4, row] = pid, tid
+    for column in range(5):
+        entry = out.codes[column, row]
+        if entry >= 0:
+            code = t.entries[2, entry]
+            out.codes[column, row] = code if code >= 0 else _entry_code(t, entry, text, out, state)
 
 
 @_inlined
@@ -640,7 +632,7 @@ def _record(table: Any, state: Any, count: int, a: int, b: int, c: int) -> None:
     state[count] = n + 1
 
 
-@_inlined
+@_compiled
 def _record_ids(b: Any, value: int, i: int, tag: int, table: Any, state: Any, count: int, row: int) -> int:
     """Note a repeated varint, packed or not; returns -1 if it is broken."""
     if tag & 7 == _VARINT:
@@ -655,7 +647,7 @@ def _record_ids(b: Any, value: int, i: int, tag: int, table: Any, state: Any, co
     return 0
 
 
-@_inlined
+@_compiled
 def _flow_row(
     flow: int, phase: int, row: int, ts: int, t: Tables, columns: Columns, text: Any, out: Out, state: Any
 ) -> None:
@@ -670,7 +662,7 @@ def _flow_row(
     out.state[EVENTS] = at + 1
 
 
-@_inlined
+@_compiled
 def _read_track_event(
     b: Any,
     i: int,
@@ -696,7 +688,7 @@ def _read_track_event(
     category_start, category_end = np.int64(-1), np.int64(-1)
     value_kind, number, links = -1, np.int64(0), False
     while i < end:
-        tag, value, i = _field(b, i, end)
+        tag, value, i = field(b, i, end)
         if i < 0:
             return -1
         if tag == 72:
@@ -768,14 +760,14 @@ def _read_track_event(
         _record(r.counters, state, COUNTERS, row, value_kind, number)
     i = first
     while i < end:
-        tag, value, i = _field(b, i, end)
+        tag, value, i = field(b, i, end)
         if tag == 34:
             if _read_annotation(b, value, i, t, scope, keys, row, text, out, state, stack) < 0:
                 return -1
         elif links and tag == 24002:
             at = value
             while at < i:
-                inner, one, at = _field(b, at, i)
+                inner, one, at = field(b, at, i)
                 if at < 0:
                     return -1
                 if inner == 8 or inner == 10:
@@ -800,7 +792,7 @@ def _dimensions(b: Any, i: int, end: int, text: Any, at: int) -> int:
     """Write x 1, y 2, z 3 as a list; returns the index after it, or -1."""
     x, y, z = np.int64(0), np.int64(0), np.int64(0)
     while i < end:
-        tag, value, i = _field(b, i, end)
+        tag, value, i = field(b, i, end)
         if i < 0:
             return -1
         if tag == 8:
@@ -819,13 +811,13 @@ def _dimensions(b: Any, i: int, end: int, text: Any, at: int) -> int:
     return at + 1
 
 
-@_inlined
+@_compiled
 def _read_launch(
     b: Any, i: int, end: int, t: Tables, scope: int, columns: Columns, row: int, text: Any, out: Out, state: Any
 ) -> int:
     """Read how a kernel was launched: grid 1, block 2, arguments 3; returns -1 if it is broken."""
     while i < end:
-        tag, value, i = _field(b, i, end)
+        tag, value, i = field(b, i, end)
         if i < 0:
             return -1
         if tag == 10 or tag == 18:
@@ -841,7 +833,7 @@ def _read_launch(
         elif tag == 26:
             name, number, at = np.int64(0), np.int64(0), value
             while at < i:
-                inner, one, at = _field(b, at, i)
+                inner, one, at = field(b, at, i)
                 if at < 0:
                     return -1
                 if inner == 8:
@@ -854,7 +846,7 @@ def _read_launch(
     return 0
 
 
-@_inlined
+@_compiled
 def _read_stage(
     b: Any,
     i: int,
@@ -876,7 +868,7 @@ def _read_stage(
     event, dur, gpu, queue, stage, name = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     kernel = np.int64(0)
     while i < end:
-        tag, value, i = _field(b, i, end)
+        tag, value, i = field(b, i, end)
         if i < 0:
             return -1
         if tag == 8:
@@ -912,7 +904,7 @@ def _read_stage(
     has_graph, has_node, has_bytes = False, False, False
     i = first
     while i < end:
-        tag, value, i = _field(b, i, end)
+        tag, value, i = field(b, i, end)
         result = np.int64(0)
         if tag == 50:
             result = _read_extra(b, value, i, keys, columns, row, text, out, state)
@@ -932,7 +924,7 @@ def _read_stage(
     return 0
 
 
-@_inlined
+@_compiled
 def _read_samples(
     b: Any,
     i: int,
@@ -950,7 +942,7 @@ def _read_samples(
     """Read samples of a device's counters; each is a row, at the offset of the sample. Returns -1 if it is broken."""
     first, scope, descriptor = i, t.sequences[SEQ_SCOPE, seq], np.int64(0)
     while i < end:
-        tag, value, i = _field(b, i, end)
+        tag, value, i = field(b, i, end)
         if i < 0:
             return -1
         if tag == 32:
@@ -960,12 +952,12 @@ def _read_samples(
     i = first
     while i < end:
         at = i
-        tag, value, i = _field(b, i, end)
+        tag, value, i = field(b, i, end)
         if tag != 18:
             continue
         counter, kind, number, j = np.int64(0), -1, np.int64(0), value
         while j < i:
-            inner, one, j = _field(b, j, i)
+            inner, one, j = field(b, j, i)
             if j < 0:
                 return -1
             if inner == 8:
@@ -986,7 +978,7 @@ def _read_samples(
     return 0
 
 
-@_inlined
+@_compiled
 def _clock(t: Tables, clock: int, seq: int, ts: int, state: Any) -> int:
     """The time in the clock that all others were set against; MISSING if nothing says how."""
     for k in range(t.counts[0]):
@@ -1037,7 +1029,7 @@ def _read_packet(
     has_time, changes, is_foreign, dropped = False, False, False, False
     event, event_end, stage, stage_end, samples, samples_end = 0, 0, 0, 0, 0, 0
     while i < end:
-        tag, value, i = _field(b, i, end)
+        tag, value, i = field(b, i, end)
         if i < 0:
             return -1
         if tag == 64:
@@ -1090,7 +1082,7 @@ def _read_packet(
     return result
 
 
-@_inlined
+@_compiled
 def _undo(t: Tables, out: Out, rows: int, saved: Any, state: Any) -> None:
     """Forget the rows and records of a packet."""
     while out.state[EVENTS] > rows:
@@ -1131,7 +1123,7 @@ def scan(
         if out.state[EVENTS] + 8 >= out.offsets.size:
             state[STATUS] = FULL
             return pos
-        tag, start, after = _field(b, pos, end)
+        tag, start, after = field(b, pos, end)
         result = -1
         if after > 0 and tag != PACKET and tag & 7 == _BYTES and not state[IS_LOST]:
             if after == end or looks_like_packets(b, after, end):
