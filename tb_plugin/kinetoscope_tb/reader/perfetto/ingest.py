@@ -71,7 +71,7 @@ _LACKS = (
 def begins_perfetto(start: bytes) -> bool:
     """Whether a file with these first bytes is a Perfetto trace, perhaps a damaged one."""
     data = np.frombuffer(start[:_SNIFFED], np.uint8)
-    if w.looks_like_packets(data, 0, data.size):
+    if w.looks_like_packets(data, 0, data.size, True) == 1:  # noqa: FBT003
         return True
     if not start or start.lstrip()[:1] in (b"{", b"[", b"<", b"") or start.lstrip().startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
         return False

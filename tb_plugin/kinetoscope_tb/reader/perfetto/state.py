@@ -17,7 +17,7 @@ from . import wire as w
 from .message import BrokenMessage, data, fields, number, signed, values
 
 _FIRST_SIZE = 1 << 10
-_MOST_DEVICES = 256
+_MOST_DEVICES, _MOST_CLOCKS, _MOST_LEVELS = 256, 1 << 10, 64
 _GPU_PROCESS = re.compile(r"GPU (\d{1,9})")
 _NOT_A_PROCESS = 2**31 - 1  # torch's pid of "Overhead", -1 in its JSON
 _LANE = re.compile(r"\[(\d{1,18})\] ")
@@ -80,6 +80,7 @@ class State:
     def __post_init__(self) -> None:
         self._entries, self._interned = _Table(3), _Table(7)
         self._tracks, self._sequences = _Table(5), _Table(9)
+        self._sequence_of: dict[int, int] = {}
         self._clocks: dict[tuple[int, int], int] = {}
         self._clock_table = np.zeros((6, 64), np.int64)
         self._counts = np.zeros(1, np.int64)
@@ -176,9 +177,9 @@ class State:
     def _sequence(self, sequence: int) -> int:
         """The row of a sequence."""
         table = self._sequences
-        same = np.flatnonzero(table.array[w.SEQ_ID, : table.count] == signed(sequence))
-        if same.size:
-            return int(same[0])
+        known = self._sequence_of.setdefault(sequence, table.count)
+        if known < table.count:
+            return known
         self._scopes += 1
         nothing = self.text("")
         if table.add((sequence, self._scopes, 0, 0, 0, 0, 0, nothing, nothing)):
@@ -208,7 +209,7 @@ class State:
 
     def _set_clock(self, clock: int, sequence: int, message: dict[int, Any], reference: int) -> None:
         key = (signed(sequence) if clock >= 64 else 0, clock)
-        if clock == w.BOOTTIME:
+        if clock == w.BOOTTIME or (key not in self._clocks and len(self._clocks) >= _MOST_CLOCKS):
             return
         row = self._clocks.setdefault(key, len(self._clocks))
         if row == self._clock_table.shape[1]:
@@ -283,10 +284,11 @@ class State:
 
     def _add_track(self, track: _Track) -> None:
         """Enter a track: a thread's, a process', a counter's, or one that a program named."""
-        above, seen = track, {track.uuid}
-        while above.pid is None and above.parent in self._described and above.parent not in seen:
+        above = track
+        for _ in range(_MOST_LEVELS):
+            if above.pid is not None or above.parent not in self._described:
+                break
             above = self._described[above.parent]
-            seen.add(above.uuid)
         pid = "" if above.pid is None else str(above.pid)
         tid = track.name if track.tid is None else str(track.tid)
         if not tid and track.pid is None:

@@ -18,9 +18,8 @@ from ..scan.scanner import _key_slot, _token_code
 from ..scan.scanner import TOKENS as _TOKENS
 from ..scan.scanner import Keys
 
-MORE, FULL, STATE, CUT = range(4)
-"""Why a scan stopped: no further whole packet; no room left; a packet that changes the tables; in the last bytes, a
-packet without an end."""
+MORE, FULL, STATE = range(3)
+"""Why a scan stopped: no further whole packet; no room left; a packet that changes the tables."""
 
 (
     STATUS,
@@ -44,11 +43,13 @@ packet without an end."""
     CLOCK_ROW,
     CLOCK_BEFORE,
     LAST_LOST,
+    LOST_WORK,
     N_STATE,
-) = range(22)
+) = range(23)
 """The places in `state`. LOST: damaged places; IS_LOST: whether the last one still lasts. UNKNOWN_TEXTS: references to
 texts that no packet defined. FOREIGN: packets of kinds that aren't shown. DROPPED: sequences say that packets before
-were dropped. CLOCK_ROW: the incremental clock that a packet advanced, or -1, and its time before."""
+were dropped. CLOCK_ROW: the incremental clock that a packet advanced, or -1, and its time before.
+LOST_WORK: see _MOST_LOST_WORK."""
 
 LONGEST_PACKET = 1 << 26
 
@@ -76,7 +77,10 @@ _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
 _MOST_TAG = 1 << 32
 _DEEPEST = 30
 PACKET = 10  # the tag of Trace.packet, with its length
-_NEAR = 1 << 20  # an incomplete packet that damage precedes is believed to be one if it isn't longer
+_NEAR = 1 << 20  # a packet that damage precedes is believed to be one if it isn't longer
+_MOST_FIELDS = 256  # that are looked at there
+_MOST_LOST_WORK = 1 << 28  # bytes of broken packets that are searched for whole ones: then their lengths are believed
+_LONGEST_TAG = 10
 _MINUS, _QUOTE, _BACKSLASH, _COMMA, _COLON, _ZERO, _BLANK = 45, 34, 92, 44, 58, 48, 32
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _NULL = np.frombuffer(b"null", np.uint8)
@@ -178,9 +182,11 @@ def field(b: Any, i: int, end: int) -> tuple[int, int, int]:
 
 @_compiled
 def _is_packet(b: Any, i: int, end: int) -> bool:
-    """Whether b[i:end] are the fields of a packet, with the time, the sequence, or the track that nearly all have."""
+    """Whether b[i:end] begins like the fields of a packet: with the time, the sequence or the track that they have."""
     known = False
-    while i < end:
+    for _ in range(_MOST_FIELDS):
+        if i >= end:
+            return known
         tag, _value, i = field(b, i, end)
         if i < 0:
             return False
@@ -189,28 +195,48 @@ def _is_packet(b: Any, i: int, end: int) -> bool:
 
 
 @_compiled
-def looks_like_packets(b: Any, i: int, end: int) -> bool:
-    """Whether a packet begins at i, and another one after it, unless it is the last."""
-    if i >= end or _item(b, i) != PACKET:
-        return False
-    tag, start, after = field(b, i, end)
-    return bool(
-        tag == PACKET and after > 0 and _is_packet(b, start, after) and (after == end or _item(b, after) == PACKET)
-    )
+def looks_like_packets(b: Any, i: int, end: int, is_last: bool) -> int:  # noqa: FBT001
+    """Whether a packet begins at i, and another one after it, unless it is the last: 1 or 0; -1 if more bytes will show.
+
+    It is used behind damage, where any byte may look like the beginning of a packet, so long ones aren't believed.
+    """
+    if i >= end:
+        return 0 if is_last else -1
+    if _item(b, i) != PACKET:
+        return 0
+    length, start = _varint(b, i + 1, end)
+    if start < 0:
+        return 0 if is_last or end - i > _LONGEST_TAG else -1
+    if length <= 0 or length > _NEAR:
+        return 0
+    after = start + length
+    if after > end or (after == end and not is_last):
+        return 0 if is_last else -1
+    if not _is_packet(b, start, after):
+        return 0
+    return 1 if after == end or _item(b, after) == PACKET else 0
 
 
 @_compiled
 def next_packet(b: Any, i: int, end: int, is_last: bool) -> int:  # noqa: FBT001
-    """Where packets can be read again; `end` if nowhere. An incomplete one counts unless nothing follows."""
+    """Where packets can be read again, or more bytes will show whether they can; `end` if nowhere."""
     while i < end:
-        if _item(b, i) == PACKET:
-            if looks_like_packets(b, i, end):
-                return i
-            length, start = _varint(b, i + 1, end)
-            if not is_last and (start < 0 or end - start < length <= _NEAR):
-                return i
+        if _item(b, i) == PACKET and looks_like_packets(b, i, end, is_last) != 0:
+            return i
         i += 1
     return end
+
+
+@_compiled
+def _may_go_on(b: Any, i: int, end: int) -> bool:
+    """Whether the field at i, which isn't whole, may be so with more bytes."""
+    if end - i < 2 * _LONGEST_TAG:
+        return True
+    tag, start = _varint(b, i, end)
+    if start < 0 or tag & 7 != _BYTES or tag < 8 or tag >= _MOST_TAG:
+        return False
+    length, start = _varint(b, start, end)
+    return bool(start > 0 and 0 <= length <= LONGEST_PACKET)
 
 
 @_inlined
@@ -1123,17 +1149,15 @@ def scan(
         if out.state[EVENTS] + 8 >= out.offsets.size:
             state[STATUS] = FULL
             return pos
-        tag, start, after = field(b, pos, end)
-        result = -1
-        if after > 0 and tag != PACKET and tag & 7 == _BYTES and not state[IS_LOST]:
-            if after == end or looks_like_packets(b, after, end):
-                pos = after  # an unknown field of the file
-                continue
-        elif after < 0 and not is_last and _item(b, pos) == PACKET:
-            length, begin = _varint(b, pos + 1, end)
-            if (begin < 0 and end - pos < 12) or (begin > 0 and end - begin < length <= LONGEST_PACKET):
+        if state[IS_LOST]:
+            pos = next_packet(b, pos, end, is_last)
+            if pos == end or looks_like_packets(b, pos, end, is_last) < 0:
                 return pos
-        elif after > 0 and tag == PACKET:
+        tag, start, after = field(b, pos, end)
+        if after < 0 and not is_last and _may_go_on(b, pos, end):
+            return pos
+        result = -1
+        if after > 0 and tag == PACKET:
             for k in range(BEGINS, LOST):
                 saved[k] = state[k]
             rows = out.state[EVENTS]
@@ -1143,17 +1167,20 @@ def scan(
             )
             if state[NEEDS_ROOM] or result != 0:
                 _undo(t, out, rows, saved, state)
-            if result == 1 or state[NEEDS_ROOM]:
+            if result == 1 or (state[NEEDS_ROOM] and result == 0):
                 state[STATUS] = STATE if result == 1 else FULL
                 return pos
+        elif after > 0 and tag & 7 == _BYTES:  # an unknown field of the file
+            seems = 1 if after == end and is_last else looks_like_packets(b, after, end, is_last)
+            if seems < 0:
+                return pos
+            result = seems - 1
         knows_state = False
         if result == 0:
             state[IS_LOST] = 0
             pos = after
             continue
-        following = next_packet(b, pos + 1, end, is_last)
-        if following == end and is_last and after < 0 and _item(b, pos) == PACKET:
-            state[STATUS] = CUT
+        if is_last and after < 0 and _item(b, pos) == PACKET and next_packet(b, pos + 1, end, is_last) == end:
             return pos
         if not state[IS_LOST]:
             if state[LOST] == 0:
@@ -1161,5 +1188,6 @@ def scan(
             state[LOST] += 1
             state[LAST_LOST] = base + pos
             state[IS_LOST] = 1
-        pos = following
+        state[LOST_WORK] += max(after - pos, 0)
+        pos = after if state[LOST_WORK] > _MOST_LOST_WORK and after > 0 else pos + 1
     return pos
