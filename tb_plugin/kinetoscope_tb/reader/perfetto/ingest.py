@@ -95,7 +95,7 @@ class Ingestion:
         self._counts = np.zeros(w.N_STATE, np.int64)
         self._scratch = np.zeros(w.N_STATE, np.int64), np.zeros((3, _DEEPEST), np.int64)
         self._text = np.empty(_TEXT_BYTES, np.uint8)
-        self._places: list[tuple[int, int]] = []
+        self._places: list[NDArray[np.int64]] = []
         self._noted = {name: Noted() for name in _NOTED}
         self._inserted = 0  # bytes of decompressed packets beyond those of the packets that held them
         self._parts: deque[tuple[s.Out, Future[Part]]] = deque()
@@ -138,7 +138,7 @@ class Ingestion:
         events, flags = self.result.events, self.state.sequence_rows()[w.SEQ_FLAGS]
         in_order = w.BEGIN_FLAGGED | w.END_BARE
         grouped = np.flatnonzero((flags & (in_order | w.END_FLAGGED)) == in_order)
-        places = np.array(self._places, np.int64).reshape(-1, 2).T
+        places = np.concatenate([np.empty(0, np.int64), *self._places])
         diagnostics = self._slices.close(events, grouped, places)
         lost = self._links.add_to(events)
         if lost:
@@ -179,9 +179,8 @@ class Ingestion:
     def _note_places(self) -> None:
         counts = self._counts
         if counts[w.LOST]:
-            first, last = int(counts[w.FIRST_LOST]), int(counts[w.LAST_LOST])
-            self.result.tally.note(LOST, int(counts[w.LOST]), first)
-            self._places.append((first, last))
+            self.result.tally.note(LOST, int(counts[w.LOST]), int(counts[w.FIRST_LOST]))
+            self._places.append(self._records.places[0, : counts[w.LOST]].copy())
             counts[w.LOST] = 0
 
     def _grow(self) -> bool:
@@ -296,7 +295,7 @@ def _new_records() -> w.Records:
     return w.Records(
         np.empty((5, _RECORDS), np.int64),
         np.empty((5, _RECORDS), np.int64),
-        *(np.empty((3, _RECORDS), np.int64) for _ in range(4)),
+        *(np.empty((3, _RECORDS), np.int64) for _ in range(5)),
     )
 
 

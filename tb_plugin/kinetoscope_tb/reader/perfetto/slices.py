@@ -36,7 +36,7 @@ class Slices:
         Args:
             events: Where they are.
             grouped: The sequences whose ends are in the order of their begins.
-            damage: Offsets between which there is damage: [first or last, nth], ascending.
+            damage: Offsets of damaged places, ascending.
         """
         begins, ends = _joined(self.begins), _joined(self.ends)
         self.begins, self.ends = [], []
@@ -78,8 +78,7 @@ def _close_in_order(
             continue
         b, e = ours[at : at + size], theirs[start : start + size]
         lasting = ends[TIME, e] - begins[TIME, b]
-        nth = np.searchsorted(damage[1], begins[OFFSET, b[0]])
-        is_whole = nth == damage.shape[1] or damage[0, nth] > ends[OFFSET, e[-1]]
+        is_whole = np.ptp(np.searchsorted(damage, [begins[OFFSET, b[0]], ends[OFFSET, e[-1]]])) == 0
         if (lasting >= 0).all() and is_whole:
             dur[b], is_used[e] = lasting, True
 

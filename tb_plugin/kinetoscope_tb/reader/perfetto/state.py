@@ -113,6 +113,27 @@ class State:
         rows: NDArray[np.int64] = self._sequences.array[:, : self._sequences.count]
         return rows
 
+    def token(self, sequence: int, kind: int, iid: int) -> bytes | None:
+        """The JSON token of a text that a packet of this sequence refers to; a slow search."""
+        table, rows = self._interned, self._sequences.array
+        scope = rows[w.SEQ_SCOPE, self._sequence(sequence)]
+        key = np.array([[scope], [kind], [signed(iid)]])
+        found = np.flatnonzero((table.array[:3, : table.count] == key).all(axis=0))
+        return self._token_at(int(table.array[w.TEXT_ENTRY, found[-1]])) if found.size else None
+
+    def place(self, uuid: int) -> tuple[bytes, bytes]:
+        """The tokens of a track's pid and tid."""
+        table = self._tracks
+        found = np.flatnonzero(table.array[w.TRACK_UUID, : table.count] == signed(uuid))
+        if not found.size:
+            return b'""', b'""'
+        pid, tid = (int(table.array[row, found[-1]]) for row in (w.TRACK_PID, w.TRACK_TID))
+        return self._token_at(pid), self._token_at(tid)
+
+    def _token_at(self, entry: int) -> bytes:
+        start, length, _ = self._entries.array[:, entry].tolist()
+        return self._strings[start : start + length].tobytes()
+
     def forget_codes(self) -> None:
         """Begin a scan: no entry has a code in it yet."""
         self._entries.array[2] = -1

@@ -42,10 +42,9 @@ MORE, FULL, STATE = range(3)
     FIRST_DROPPED,
     CLOCK_ROW,
     CLOCK_BEFORE,
-    LAST_LOST,
     LOST_WORK,
     N_STATE,
-) = range(23)
+) = range(22)
 """The places in `state`. LOST: damaged places; IS_LOST: whether the last one still lasts. UNKNOWN_TEXTS: references to
 texts that no packet defined. FOREIGN: packets of kinds that aren't shown. DROPPED: sequences say that packets before
 were dropped. CLOCK_ROW: the incremental clock that a packet advanced, or -1, and its time before.
@@ -120,6 +119,7 @@ class Records(NamedTuple):
     launches: Any  # [row, id of the device work]
     waits: Any  # [row, id of the work that it waited for]
     stages: Any  # [row, id]
+    places: Any  # [offset of a damaged place]
 
 
 class Columns(NamedTuple):
@@ -1185,8 +1185,9 @@ def scan(
         if not state[IS_LOST]:
             if state[LOST] == 0:
                 state[FIRST_LOST] = base + pos
+            if state[LOST] < r.places.shape[1]:
+                r.places[0, state[LOST]] = base + pos
             state[LOST] += 1
-            state[LAST_LOST] = base + pos
             state[IS_LOST] = 1
         state[LOST_WORK] += max(after - pos, 0)
         pos = after if state[LOST_WORK] > _MOST_LOST_WORK and after > 0 else pos + 1
