@@ -13,7 +13,16 @@ from support.fuzzing import case_numbers, named
 from support.perfetto import foreign, training
 
 GROUPS = 20
-CRAFTED = (b"\n", b"\n\0", b"\n\x80", b"\xff" * 11, b"b\x7f" * 40, b"\n\x02b\0" * 20, b"\x0a\x04\x50\x01\x5a\x7f", bytes(30))
+CRAFTED = (
+    b"\n",
+    b"\n\0",
+    b"\n\x80",
+    b"\xff" * 11,
+    b"b\x7f" * 40,
+    b"\n\x02b\0" * 20,
+    b"\x0a\x04\x50\x01\x5a\x7f",
+    bytes(30),
+)
 
 
 @functools.cache

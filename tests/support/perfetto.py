@@ -118,7 +118,9 @@ class Torch:
         self.json.append({"ph": "f", **place, "pid": device, "tid": stream, "ts": end / 1000, "bp": "e"})
 
     def sample(self, name, time, value, device=0):
-        self.json.append({"ph": "C", "name": name, "pid": f"GPU {device} Counters", "ts": time / 1000, "args": {"": value}})
+        self.json.append(
+            {"ph": "C", "name": name, "pid": f"GPU {device} Counters", "ts": time / 1000, "args": {"": value}}
+        )
         self.samples.append((time, name, value))
 
     def pftrace(self):
@@ -141,8 +143,12 @@ class Torch:
     def _interned(self):
         names = list(dict.fromkeys(name for _, name, _ in self.samples))
         specs = message({1: [message({1: i, 2: name}) for i, name in enumerate(names)]})
-        tables = {kind: [message({1: iid, 2: text}) for text, iid in texts.items()] for kind, texts in self.texts.items()}
-        return message({**tables, 47: message({1: 1, 2: specs, 3: 0}), 1001: message({1: 1, 2: "registers_per_thread"})})
+        tables = {
+            kind: [message({1: iid, 2: text}) for text, iid in texts.items()] for kind, texts in self.texts.items()
+        }
+        return message(
+            {**tables, 47: message({1: 1, 2: specs, 3: 0}), 1001: message({1: 1, 2: "registers_per_thread"})}
+        )
 
     def chrome(self):
         """The JSON, compact as Cuspy writes it."""
@@ -163,21 +169,31 @@ def training(steps, operators=200):
                 "External id": number, "Record function id": 0, "Ev Idx": number, "Input Dims": shapes,
                 "Input type": ["float", "float"], "Sequence number": number, "Fwd thread id": 0})  # fmt: skip
             work = torch.kernel(_KERNEL.format(i % 30), begin + 18_000, 17_001, number)
-            torch.slice("cuda_runtime", "cudaLaunchKernel", begin + 2_000, 5_002, {"cbid": 211, "correlation": number}, launched=[work])
+            torch.slice(
+                "cuda_runtime",
+                "cudaLaunchKernel",
+                begin + 2_000,
+                5_002,
+                {"cbid": 211, "correlation": number},
+                launched=[work],
+            )
             torch.arrow(number, begin + 2_000, begin + 18_000)
         torch.sample("Power (W)", at, 250.5 + step / 7)
     return torch
 
 
-_KERNEL = (
-    "void at::native::vectorized_elementwise_kernel<{}, at::native::CUDAFunctor_add<float>, std::array<char*, 3>>(int, Functor)"
-)
+_KERNEL = "void at::native::vectorized_elementwise_kernel<{}, at::native::CUDAFunctor_add<float>, std::array<char*, 3>>(int, Functor)"
 
 
 def foreign():
     """A trace as Perfetto's SDK writes it: two sequences with an incremental clock each, nested slices, an instant, a
     counter, a flow, a state that is cleared, and a packet that only Perfetto shows."""
-    out = [packet({6: message({1: [message({1: BOOTTIME, 2: 5_000_000}), message({1: REALTIME, 2: 10**18})]}), 8: 5_000_000}, 1)]
+    out = [
+        packet(
+            {6: message({1: [message({1: BOOTTIME, 2: 5_000_000}), message({1: REALTIME, 2: 10**18})]}), 8: 5_000_000},
+            1,
+        )
+    ]
     for sequence, tid in ((2, 71), (3, 72)):
         defaults = message({58: 64, 11: message({11: tid})})
         clocks = [message({1: 64, 2: 6_000, 3: 1, 4: 1000}), message({1: BOOTTIME, 2: 6_000_000})]
@@ -185,11 +201,21 @@ def foreign():
         out.append(packet({60: message({1: tid, 4: message({1: 70, 2: tid, 5: f"worker {tid}"})})}, sequence))
         out.append(packet({60: message({1: tid + 10, 5: tid, 2: "queue depth", 8: message({3: 2})})}, sequence))
         for nth in range(3):
-            names = message({1: message({1: 1, 2: "render"}), 2: [message({1: 1, 2: f"frame {nth}"}), message({1: 2, 2: "draw"})]})
+            names = message(
+                {1: message({1: 1, 2: "render"}), 2: [message({1: 1, 2: f"frame {nth}"}), message({1: 2, 2: "draw"})]}
+            )
             flow = fixed64(47 if tid == 71 else 48, 900 + nth)
-            first = message({9: 1, 10: 1, 3: 1, 4: message({10: "nested", 11: annotation("key", [1, {"a": 0.5}])})}) + flow
+            first = (
+                message({9: 1, 10: 1, 3: 1, 4: message({10: "nested", 11: annotation("key", [1, {"a": 0.5}])})}) + flow
+            )
             out.append(packet({8: 10, 13: 3 if nth == 1 else 2, 12: names, 11: first, 58: 64, 59: defaults}, sequence))
-            for event in ({9: 1, 10: 2, 11: tid}, {9: 2, 11: tid}, {9: 3, 23: "vsync", 11: tid}, {9: 2, 11: tid}, {9: 4, 30: nth, 11: tid + 10}):
-                out.append(packet({8: 5, 13: 2, 58: 64, 11: message(event)}, sequence))
+            later = (
+                {9: 1, 10: 2, 11: tid},
+                {9: 2, 11: tid},
+                {9: 3, 23: "vsync", 11: tid},
+                {9: 2, 11: tid},
+                {9: 4, 30: nth, 11: tid + 10},
+            )
+            out += [packet({8: 5, 13: 2, 58: 64, 11: message(event)}, sequence) for event in later]
     out.append(packet({8: 7_000_000, 1: message({1: 3})}, 4))
     return b"".join(out)

@@ -1,7 +1,7 @@
 """The first bytes of a file: whether it is a trace, and which process recorded it.
 
-A trace in JSON begins with metadata about the machine and the job, or directly with events. Traces recorded on demand have rank
-and host after the events (kineto's `output_json.cpp`): they are named by their file name alone.
+A trace in JSON begins with metadata about the machine and the job, or directly with events. Traces recorded on demand
+have rank and host after the events (kineto's `output_json.cpp`): they are named by their file name alone.
 """
 
 from __future__ import annotations

@@ -46,7 +46,9 @@ class Links:
         arrows = pl.concat(
             [
                 _placed(launched, rows).with_columns(id=pl.col("correlation"), begin="ts"),
-                _placed(waited, rows).with_columns(id=_FIRST_EDGE + pl.int_range(pl.len()), begin=pl.col("ts") + pl.col("dur")),
+                _placed(waited, rows).with_columns(
+                    id=_FIRST_EDGE + pl.int_range(pl.len()), begin=pl.col("ts") + pl.col("dur")
+                ),
             ]
         )
         if arrows.height:

@@ -134,7 +134,7 @@ def _value(state: State, sequence: int, raw: bytes, depth: int) -> Any:
     value: Any = None
     for kind, one in fields(raw):
         if kind == 12 and isinstance(one, bytes):
-            listed.append(_value(state, sequence, one, depth + 1))
+            listed.append(_value(state, sequence, one, depth + 1) if one else [])
         elif kind == 11 and isinstance(one, bytes):
             named[_name(state, sequence, values(one))] = _value(state, sequence, one, depth + 1)
         elif kind in _SCALARS:

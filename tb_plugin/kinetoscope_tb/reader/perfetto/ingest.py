@@ -34,9 +34,7 @@ from .state import State
 
 _KEYS = key_table()
 _AT = {arg.column: at for at, arg in ARG_AT.items()}
-_COLUMNS = w.Columns(
-    *(_AT[name] for name in ("device", "stream", "grid", "block", "registers_per_thread", "bytes", "id", "graph_id", "graph_node_id"))
-)
+_COLUMNS = w.Columns(**{name: _AT[name] for name in w.Columns._fields})
 _SNIFFED = 1 << 16
 _TEXT_BYTES, _MOST_TEXT_BYTES = 1 << 22, 1 << 29
 _RECORDS = 1 << 15
@@ -45,7 +43,10 @@ _AHEAD = 2
 _MOST_INFLATED = 1 << 26
 _LATEST = 2**62
 _NOTED: dict[str, tuple[Literal["note", "warning", "loss"], str]] = {
-    "damaged_state": ("loss", "Packets with names, tracks or clocks are damaged; events that refer to them lack those."),
+    "damaged_state": (
+        "loss",
+        "Packets with names, tracks or clocks are damaged; events may lack these.",
+    ),
     "unknown_texts": (
         "loss",
         "Events refer to texts that no packet before them defines, because it was lost or damaged: they have no name, "
@@ -73,12 +74,12 @@ def begins_perfetto(start: bytes) -> bool:
     data = np.frombuffer(start[:_SNIFFED], np.uint8)
     if w.looks_like_packets(data, 0, data.size, True) == 1:  # noqa: FBT003
         return True
-    if not start or start.lstrip()[:1] in (b"{", b"[", b"<", b"") or start.lstrip().startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
+    text = start.lstrip()
+    if not text or text.startswith((b"{", b"[", b"<", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
         return False
     if start[0] == w.PACKET:
-        tag, first, after = w.field(data, 0, data.size)
         length, begin = w.varint(data, 1, data.size)
-        if tag and begin > 0 and 0 < length <= w.LONGEST_PACKET and w.field(data, begin, data.size)[0]:
+        if begin > 0 and 0 < length <= w.LONGEST_PACKET and w.field(data, begin, data.size)[0]:
             return True
     return bool(w.next_packet(data, 0, data.size, True) < data.size)  # noqa: FBT003
 
@@ -128,7 +129,7 @@ class Ingestion:
                     at = self._skip(array, at, base)
             else:
                 self._note_places()
-                return at
+                return int(at)
 
     def finish(self, pool: Executor) -> list[Diagnostic]:
         """Take what is left, and everything that isn't known before the end of the file."""
@@ -214,7 +215,7 @@ class Ingestion:
             if count:
                 pairs.append(np.stack([out.offsets[table[0, :count]], table[1, :count]]))
         if n:
-            tokens = tokens_of(out, memoryview(self._text))
+            tokens = tokens_of(out, self._text.data)
             samples = records.counters[:, : counts[w.COUNTERS]]
             lines = CounterLines(out.offsets[samples[0]], _counter_text(samples))
             self._parts.append((out, pool.submit(_sorted, out, tokens, lines, origin)))
@@ -282,7 +283,8 @@ def ingest_perfetto(
         diagnostics.append(Diagnostic("truncated", 1, words, base + read, level="loss"))
     if not result.events.events and (lost or result.tally):
         raise NotATrace(
-            path, "it begins like a Perfetto trace, but none of its events can be read. Copy the file again, or record again."
+            path,
+            "it begins like a Perfetto trace, but none of its events can be read. Copy the file, or record, again.",
         )
     return result, diagnostics
 
@@ -319,20 +321,21 @@ def _counter_text(samples: NDArray[np.int64]) -> bytes:
     integers, floats = pl.Series(samples[2]), pl.Series(samples[2].copy().view(np.float64))
     number = pl.when(floats.is_finite()).then(floats.cast(pl.String)).otherwise(pl.lit("NaN"))
     value = pl.when(is_float).then(number).otherwise(integers.cast(pl.String))
-    return "".join(f'{{"args":{{"":{text}}}}}\n' for text in pl.select(value).to_series().to_list()).encode()
+    line = pl.concat_str(pl.lit('{"args":{"":'), value, pl.lit("}}\n"))
+    return str(pl.select(line.str.join("")).item()).encode()
 
 
 def _names(state: State, events: Sorted) -> Part:
     """The names of processes, threads and streams as events of phase M."""
     texts = Texts(events.tokens)
     for frame in ("device_events", "others", "flows"):
-        rows = events.frames[frame]
-        for pid, tid in pl.DataFrame({"pid": rows["pid"], "tid": rows["tid"]}).unique().rows():
+        placed = events.frames[frame]
+        for pid, tid in pl.DataFrame({"pid": placed["pid"], "tid": placed["tid"]}).unique().rows():
             name = state.lanes.get(texts[tid] or "")
             if name:
                 state.names.setdefault((texts[pid] or "", texts[tid] or ""), name)
     tokens = [b'"process_name"', b'"thread_name"']
-    rows: list[tuple[int, int, int, int]] = []
+    rows: list[tuple[int, ...]] = []
     for (pid, tid), name in state.names.items():
         of_row = [_token(pid), _token(tid), _token(name)]
         rows.append((int(tid != ""), *(len(tokens) + i for i in range(3))))

@@ -71,7 +71,8 @@ def _close_in_order(
     last = _first_of_track(ends, theirs)
     end_sizes = np.diff(np.append(last, theirs.size))
     end_keys = ends[SEQUENCE : TRACK + 1, theirs[last]]
-    place = {tuple(key): (at, size) for key, at, size in zip(end_keys.T.tolist(), last.tolist(), end_sizes.tolist(), strict=True)}
+    places = zip(end_keys.T.tolist(), last.tolist(), end_sizes.tolist(), strict=True)
+    place = {tuple(key): (at, size) for key, at, size in places}
     for key, at, size in zip(keys.T.tolist(), first.tolist(), sizes.tolist(), strict=True):
         start, count = place.get(tuple(key), (0, 0))
         if count != size:

@@ -46,7 +46,7 @@ class _Table:
 
     def add(self, row: tuple[int, ...]) -> bool:
         """Append a row, its values as 64 signed bits; return whether the table grew, and must be hashed again."""
-        grows = self.count == self.array.shape[1]
+        grows = bool(self.count == self.array.shape[1])
         if grows:
             self.array = np.concatenate([self.array, np.zeros_like(self.array)], axis=1)
             self.slots = np.full(4 * self.array.shape[1], -1, np.int32)
@@ -259,7 +259,9 @@ class State:
             elif kind == w.GPU_COUNTERS:
                 self._intern_counters(scope, iid, one)
 
-    def _intern(self, scope: int, kind: int, iid: int, entry: int, what: int = 0, name: int = -1, place: int = -1) -> None:
+    def _intern(
+        self, scope: int, kind: int, iid: int, entry: int, what: int = 0, name: int = -1, place: int = -1
+    ) -> None:
         table = self._interned
         if table.add((scope, kind, iid, entry, what, name, place)):
             for index in range(table.count - 1):

@@ -13,10 +13,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..scan.scanner import CODE, EVENTS, INTEGER, MISSING, Out, _append, _compiled, _forget, _hash, _inlined, _item
-from ..scan.scanner import _key_slot, _token_code
+from ..scan.scanner import (
+    CODE,
+    EVENTS,
+    INTEGER,
+    MISSING,
+    Keys,
+    Out,
+    _append,
+    _compiled,
+    _forget,
+    _hash,
+    _inlined,
+    _item,
+    _key_slot,
+    _token_code,
+)
 from ..scan.scanner import TOKENS as _TOKENS
-from ..scan.scanner import Keys
 
 MORE, FULL, STATE = range(3)
 """Why a scan stopped: no further whole packet; no room left; a packet that changes the tables."""
@@ -63,7 +76,19 @@ TEXT_SCOPE, TEXT_FIELD, TEXT_ID, TEXT_ENTRY, TEXT_KIND, TEXT_NAME, TEXT_PLACE = 
 of an argument of kernels: 1 for registers. TEXT_PLACE: the tid of a queue, the pid of a device's counters."""
 
 BOOTTIME = 6
-CONSTANTS = (b'"X"', b'"i"', b'"C"', b'"s"', b'"f"', b'"kernel"', b'"flow"', b'""', b'"gpu_render_stage"', b'"Memcpy"', b'"Memset"')
+CONSTANTS = (
+    b'"X"',
+    b'"i"',
+    b'"C"',
+    b'"s"',
+    b'"f"',
+    b'"kernel"',
+    b'"flow"',
+    b'""',
+    b'"gpu_render_stage"',
+    b'"Memcpy"',
+    b'"Memset"',
+)
 X, INSTANT, COUNTER, FLOW_BEGIN, FLOW_END, KERNEL, FLOW, EMPTY, RENDER_STAGE, MEMCPY, MEMSET = range(len(CONSTANTS))
 """The first entries of the table of texts."""
 
@@ -82,6 +107,7 @@ _MOST_LOST_WORK = 1 << 28  # bytes of broken packets that are searched for whole
 _LONGEST_TAG = 10
 _MINUS, _QUOTE, _BACKSLASH, _COMMA, _COLON, _ZERO, _BLANK = 45, 34, 92, 44, 58, 48, 32
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+_NO_ELEMENTS = np.frombuffer(b"[]", np.uint8)  # an empty list is written as no value; the shape of a number in a list
 _NULL = np.frombuffer(b"null", np.uint8)
 _TRUE = np.frombuffer(b"true", np.uint8)
 _FALSE = np.frombuffer(b"false", np.uint8)
@@ -129,7 +155,7 @@ class Columns(NamedTuple):
     stream: int
     grid: int
     block: int
-    registers: int
+    registers_per_thread: int
     bytes: int
     id: int
     graph_id: int
@@ -137,7 +163,7 @@ class Columns(NamedTuple):
 
 
 @_inlined
-def _varint(b: Any, i: int, end: int) -> tuple[int, int]:
+def _varint(b: Any, i: Any, end: Any) -> Any:
     """(value as 64 signed bits, index after it); the index is -1 if there is none."""
     if i < end and _item(b, i) < 128:
         return np.int64(_item(b, i)), i + 1
@@ -153,13 +179,13 @@ def _varint(b: Any, i: int, end: int) -> tuple[int, int]:
 
 
 @_compiled
-def varint(b: Any, i: int, end: int) -> tuple[int, int]:
+def varint(b: Any, i: Any, end: Any) -> Any:
     """The same as _varint, for Python."""
     return _varint(b, i, end)
 
 
 @_compiled
-def field(b: Any, i: int, end: int) -> tuple[int, int, int]:
+def field(b: Any, i: Any, end: Any) -> Any:
     """The field at i: (its tag, its value if it is a varint or else where it begins, the index after it or -1)."""
     tag, i = _varint(b, i, end)
     if i < 0 or tag < 8 or tag >= _MOST_TAG:
@@ -181,7 +207,7 @@ def field(b: Any, i: int, end: int) -> tuple[int, int, int]:
 
 
 @_compiled
-def _is_packet(b: Any, i: int, end: int) -> bool:
+def _is_packet(b: Any, i: Any, end: Any) -> bool:
     """Whether b[i:end] begins like the fields of a packet: with the time, the sequence or the track that they have."""
     known = False
     for _ in range(_MOST_FIELDS):
@@ -195,8 +221,8 @@ def _is_packet(b: Any, i: int, end: int) -> bool:
 
 
 @_compiled
-def looks_like_packets(b: Any, i: int, end: int, is_last: bool) -> int:  # noqa: FBT001
-    """Whether a packet begins at i, and another one after it, unless it is the last: 1 or 0; -1 if more bytes will show.
+def looks_like_packets(b: Any, i: Any, end: Any, is_last: bool) -> Any:  # noqa: FBT001
+    """Whether a packet begins at i, and another after it, unless it is the last: 1 or 0; -1 if more bytes will show.
 
     It is used behind damage, where any byte may look like the beginning of a packet, so long ones aren't believed.
     """
@@ -218,7 +244,7 @@ def looks_like_packets(b: Any, i: int, end: int, is_last: bool) -> int:  # noqa:
 
 
 @_compiled
-def next_packet(b: Any, i: int, end: int, is_last: bool) -> int:  # noqa: FBT001
+def next_packet(b: Any, i: Any, end: Any, is_last: bool) -> Any:  # noqa: FBT001
     """Where packets can be read again, or more bytes will show whether they can; `end` if nowhere."""
     while i < end:
         if _item(b, i) == PACKET and looks_like_packets(b, i, end, is_last) != 0:
@@ -228,7 +254,7 @@ def next_packet(b: Any, i: int, end: int, is_last: bool) -> int:  # noqa: FBT001
 
 
 @_compiled
-def _may_go_on(b: Any, i: int, end: int) -> bool:
+def _may_go_on(b: Any, i: Any, end: Any) -> bool:
     """Whether the field at i, which isn't whole, may be so with more bytes."""
     if end - i < 2 * _LONGEST_TAG:
         return True
@@ -240,7 +266,7 @@ def _may_go_on(b: Any, i: int, end: int) -> bool:
 
 
 @_inlined
-def _eight_bytes(b: Any, i: int) -> int:
+def _eight_bytes(b: Any, i: Any) -> Any:
     """A fixed64 as a signed number."""
     x = np.int64(0)
     for k in range(8):
@@ -249,14 +275,14 @@ def _eight_bytes(b: Any, i: int) -> int:
 
 
 @_inlined
-def _slot_of(a: int, b: int, c: int, mask: int) -> int:
+def _slot_of(a: Any, b: Any, c: Any, mask: Any) -> Any:
     h = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(b) * np.uint64(0xD6E8FEB86659FD93)
     h = (h ^ np.uint64(c)) * np.uint64(0xFF51AFD7ED558CCD)
     return np.int64((h ^ (h >> np.uint64(33))) & np.uint64(mask))
 
 
 @_compiled
-def place_interned(slots: Any, interned: Any, index: int) -> None:
+def place_interned(slots: Any, interned: Any, index: Any) -> None:
     """Enter the row `index` of the table into its hash table; a later definition replaces an earlier one."""
     scope, kind, iid = interned[TEXT_SCOPE, index], interned[TEXT_FIELD, index], interned[TEXT_ID, index]
     slot = _slot_of(scope, kind, iid, slots.size - 1)
@@ -269,7 +295,7 @@ def place_interned(slots: Any, interned: Any, index: int) -> None:
 
 
 @_compiled
-def place_id(slots: Any, ids: Any, index: int) -> None:
+def place_id(slots: Any, ids: Any, index: Any) -> None:
     """The same for a table with one number as its key: the ids' row."""
     slot = _slot_of(ids[index], 0, 0, slots.size - 1)
     while slots[slot] >= 0 and ids[slots[slot]] != ids[index]:
@@ -278,7 +304,7 @@ def place_id(slots: Any, ids: Any, index: int) -> None:
 
 
 @_compiled
-def _interned(t: Tables, scope: int, kind: int, iid: int) -> int:
+def _interned(t: Tables, scope: Any, kind: Any, iid: Any) -> Any:
     """The row of an interned text, or -1."""
     mask = t.slots.size - 1
     slot = _slot_of(scope, kind, iid, mask)
@@ -291,7 +317,7 @@ def _interned(t: Tables, scope: int, kind: int, iid: int) -> int:
 
 
 @_compiled
-def _by_id(slots: Any, table: Any, key: int) -> int:
+def _by_id(slots: Any, table: Any, key: Any) -> Any:
     mask = slots.size - 1
     slot = _slot_of(key, 0, 0, mask)
     while slots[slot] >= 0:
@@ -302,7 +328,7 @@ def _by_id(slots: Any, table: Any, key: int) -> int:
 
 
 @_compiled
-def _new_code(text: Any, at: int, end: int, out: Out, state: Any) -> int:
+def _new_code(text: Any, at: Any, end: Any, out: Out, state: Any) -> Any:
     """The code of the token text[at:end], which stays in `text` if it is new."""
     before = out.state[_TOKENS]
     code = _token_code(text, at, end, _hash(text, at, end), out)
@@ -314,7 +340,7 @@ def _new_code(text: Any, at: int, end: int, out: Out, state: Any) -> int:
 
 
 @_compiled
-def _entry_code(t: Tables, entry: int, text: Any, out: Out, state: Any) -> int:
+def _entry_code(t: Tables, entry: Any, text: Any, out: Out, state: Any) -> Any:
     """The code of an entry that this scan uses for the first time."""
     start, length, at = t.entries[0, entry], t.entries[1, entry], state[USED]
     if at + length > text.size:
@@ -328,7 +354,7 @@ def _entry_code(t: Tables, entry: int, text: Any, out: Out, state: Any) -> int:
 
 
 @_compiled
-def _interned_entry(t: Tables, scope: int, kind: int, iid: int, state: Any, at: int) -> int:
+def _interned_entry(t: Tables, scope: Any, kind: Any, iid: Any, state: Any, at: Any) -> Any:
     """The entry of a text that an event refers to, or -1, which is counted."""
     k = _interned(t, scope, kind, iid)
     if k < 0:
@@ -340,7 +366,7 @@ def _interned_entry(t: Tables, scope: int, kind: int, iid: int, state: Any, at: 
 
 
 @_compiled
-def _write_text(b: Any, i: int, end: int, text: Any, at: int) -> int:
+def _write_text(b: Any, i: Any, end: Any, text: Any, at: Any) -> Any:
     """Write b[i:end] as a JSON string; returns the index after it. The caller sees that there is room."""
     text[at] = _QUOTE
     at += 1
@@ -363,7 +389,7 @@ def _write_text(b: Any, i: int, end: int, text: Any, at: int) -> int:
 
 
 @_compiled
-def _write_number(value: int, is_signed: bool, text: Any, at: int) -> int:  # noqa: FBT001
+def _write_number(value: Any, is_signed: bool, text: Any, at: Any) -> Any:  # noqa: FBT001
     """Write an integer."""
     x = np.uint64(value)
     if is_signed and value < 0:
@@ -381,14 +407,14 @@ def _write_number(value: int, is_signed: bool, text: Any, at: int) -> int:  # no
 
 
 @_compiled
-def _write_constant(what: Any, text: Any, at: int) -> int:
+def _write_constant(what: Any, text: Any, at: Any) -> Any:
     for k in range(what.size):
         text[at + k] = what[k]
     return at + what.size
 
 
 @_compiled
-def _write_float(bits: int, text: Any, at: int) -> int:
+def _write_float(bits: Any, text: Any, at: Any) -> Any:
     """Write a float: in up to 17 decimals if that gives exactly it, else its 17 digits with an exponent."""
     x = np.int64(bits)
     exponent = (x >> np.int64(52)) & np.int64(2047)
@@ -417,7 +443,7 @@ def _write_float(bits: int, text: Any, at: int) -> int:
 
 
 @_compiled
-def _named_value(b: Any, i: int, end: int) -> tuple[int, int, int]:
+def _named_value(b: Any, i: Any, end: Any) -> Any:
     """The name of an annotation b[i:end]: (where it begins and ends, -1 if it is interned; the interned one's id)."""
     start, stop, iid = np.int64(-1), np.int64(-1), np.int64(0)
     while i < end:
@@ -432,7 +458,7 @@ def _named_value(b: Any, i: int, end: int) -> tuple[int, int, int]:
 
 
 @_compiled
-def _write_value(b: Any, i: int, end: int, t: Tables, scope: int, text: Any, at: int, stack: Any) -> int:
+def _write_value(b: Any, i: Any, end: Any, t: Tables, scope: Any, text: Any, at: Any, stack: Any) -> Any:
     """Write the value of the annotation b[i:end] as JSON; returns the index after it, or -1 if it is broken.
 
     `stack` holds of each open list or object where it continues and ends, and its closing bracket. Values nested deeper
@@ -448,7 +474,8 @@ def _write_value(b: Any, i: int, end: int, t: Tables, scope: int, text: Any, at:
                 text[at] = closing
                 at += 1
             elif closing == 0:
-                at = _write_constant(_NULL, text, at)
+                is_element = depth > 0 and stack[2, depth - 1] == 93
+                at = _write_constant(_NO_ELEMENTS if is_element else _NULL, text, at)
             depth -= 1
             continue
         tag, value, i = field(b, i, end)
@@ -496,7 +523,7 @@ def _write_value(b: Any, i: int, end: int, t: Tables, scope: int, text: Any, at:
 
 
 @_inlined
-def _integer(b: Any, i: int, end: int) -> int:
+def _integer(b: Any, i: Any, end: Any) -> Any:
     """The integer that the text b[i:end] spells; -1 if it isn't a plain one."""
     negative = i < end and _item(b, i) == _MINUS
     i += negative
@@ -513,7 +540,7 @@ def _integer(b: Any, i: int, end: int) -> int:
 
 
 @_inlined
-def _float_as_integer(bits: int) -> int:
+def _float_as_integer(bits: Any) -> Any:
     """The integer part of a float, by its bits; -1 beyond 2^62."""
     exponent = ((bits >> np.int64(52)) & np.int64(2047)) - 1023
     if exponent >= 62:
@@ -526,7 +553,7 @@ def _float_as_integer(bits: int) -> int:
 
 
 @_inlined
-def _is(b: Any, i: int, end: int, what: Any) -> bool:
+def _is(b: Any, i: Any, end: Any, what: Any) -> Any:
     if end - i != what.size:
         return False
     k = 0
@@ -537,8 +564,8 @@ def _is(b: Any, i: int, end: int, what: Any) -> bool:
 
 @_compiled
 def _read_annotation(
-    b: Any, i: int, end: int, t: Tables, scope: int, keys: Keys, row: int, text: Any, out: Out, state: Any, stack: Any
-) -> int:
+    b: Any, i: Any, end: Any, t: Tables, scope: Any, keys: Keys, row: Any, text: Any, out: Out, state: Any, stack: Any
+) -> Any:
     """Read an argument of a slice; returns -1 if it is broken."""
     start, stop, iid = _named_value(b, i, end)
     if start == -2:
@@ -577,13 +604,14 @@ def _read_annotation(
 
 @_compiled
 def _read_extra(
-    b: Any, i: int, end: int, keys: Keys, columns: Columns, row: int, text: Any, out: Out, state: Any
-) -> int:
+    b: Any, i: Any, end: Any, keys: Keys, columns: Columns, row: Any, text: Any, out: Out, state: Any
+) -> Any:
     """Read one of the texts that come with device work: name 1, value 2. Returns its column, 0, or -1 if it is broken.
 
     A mark may have the name of a property, such as `stream`; the properties themselves are `stream id` and `device id`.
     """
-    key, key_end, start, stop = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    zero: Any = np.int64(0)
+    key, key_end, start, stop = zero, zero, zero, zero
     while i < end:
         tag, value, i = field(b, i, end)
         if i < 0:
@@ -623,7 +651,7 @@ def _read_extra(
 
 
 @_inlined
-def _new_row(out: Out, offset: int, length: int, ts: int, dur: int) -> int:
+def _new_row(out: Out, offset: Any, length: Any, ts: Any, dur: Any) -> Any:
     row = out.state[EVENTS]
     for column in range(out.codes.shape[0]):
         out.codes[column, row] = -1
@@ -636,7 +664,7 @@ def _new_row(out: Out, offset: int, length: int, ts: int, dur: int) -> int:
 
 @_compiled
 def _place(
-    out: Out, row: int, phase: int, category: int, name: int, pid: int, tid: int, t: Tables, text: Any, state: Any
+    out: Out, row: Any, phase: Any, category: Any, name: Any, pid: Any, tid: Any, t: Tables, text: Any, state: Any
 ) -> None:
     """Set the texts of an event by their entries."""
     out.codes[0, row], out.codes[1, row], out.codes[2, row] = phase, category, name
@@ -649,7 +677,7 @@ def _place(
 
 
 @_inlined
-def _record(table: Any, state: Any, count: int, a: int, b: int, c: int) -> None:
+def _record(table: Any, state: Any, count: Any, a: Any, b: Any, c: Any) -> None:
     n = state[count]
     if n >= table.shape[1]:
         state[NEEDS_ROOM] = 1
@@ -659,7 +687,7 @@ def _record(table: Any, state: Any, count: int, a: int, b: int, c: int) -> None:
 
 
 @_compiled
-def _record_ids(b: Any, value: int, i: int, tag: int, table: Any, state: Any, count: int, row: int) -> int:
+def _record_ids(b: Any, value: Any, i: Any, tag: Any, table: Any, state: Any, count: Any, row: Any) -> Any:
     """Note a repeated varint, packed or not; returns -1 if it is broken."""
     if tag & 7 == _VARINT:
         _record(table, state, count, row, value, 0)
@@ -675,7 +703,7 @@ def _record_ids(b: Any, value: int, i: int, tag: int, table: Any, state: Any, co
 
 @_compiled
 def _flow_row(
-    flow: int, phase: int, row: int, ts: int, t: Tables, columns: Columns, text: Any, out: Out, state: Any
+    flow: Any, phase: Any, row: Any, ts: Any, t: Tables, columns: Columns, text: Any, out: Out, state: Any
 ) -> None:
     """Add the end of an arrow that an event names."""
     if out.state[EVENTS] + 1 >= out.offsets.size:
@@ -691,13 +719,13 @@ def _flow_row(
 @_compiled
 def _read_track_event(
     b: Any,
-    i: int,
-    end: int,
-    offset: int,
-    length: int,
-    ts: int,
-    flags: int,
-    seq: int,
+    i: Any,
+    end: Any,
+    offset: Any,
+    length: Any,
+    ts: Any,
+    flags: Any,
+    seq: Any,
     t: Tables,
     r: Records,
     keys: Keys,
@@ -706,9 +734,9 @@ def _read_track_event(
     out: Out,
     state: Any,
     stack: Any,
-) -> int:
+) -> Any:
     """Read a slice's begin or end, an instant or a counter; returns -1 if it is broken."""
-    first, kind, uuid, has_track = i, np.int64(0), t.sequences[SEQ_TRACK, seq], False
+    first, kind, uuid = i, np.int64(0), t.sequences[SEQ_TRACK, seq]
     scope = t.sequences[SEQ_SCOPE, seq]
     category, name, name_start, name_end = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(-1)
     category_start, category_end = np.int64(-1), np.int64(-1)
@@ -720,7 +748,7 @@ def _read_track_event(
         if tag == 72:
             kind = value
         elif tag == 88:
-            uuid, has_track = value, True
+            uuid = value
         elif tag == 80:
             name = value
         elif tag == 186:
@@ -796,9 +824,9 @@ def _read_track_event(
                 inner, one, at = field(b, at, i)
                 if at < 0:
                     return -1
-                if inner == 8 or inner == 10:
-                    if _record_ids(b, one, at, inner, r.launches, state, LAUNCHES, row) < 0:
-                        return -1
+                is_id = inner == 8 or inner == 10
+                if is_id and _record_ids(b, one, at, inner, r.launches, state, LAUNCHES, row) < 0:
+                    return -1
         elif links and (tag == 377 or tag == 385):
             flow = _eight_bytes(b, value)
             _flow_row(flow, FLOW_BEGIN if tag == 377 else FLOW_END, row, ts, t, columns, text, out, state)
@@ -814,7 +842,7 @@ def _read_track_event(
 
 
 @_compiled
-def _dimensions(b: Any, i: int, end: int, text: Any, at: int) -> int:
+def _dimensions(b: Any, i: Any, end: Any, text: Any, at: Any) -> Any:
     """Write x 1, y 2, z 3 as a list; returns the index after it, or -1."""
     x, y, z = np.int64(0), np.int64(0), np.int64(0)
     while i < end:
@@ -839,8 +867,8 @@ def _dimensions(b: Any, i: int, end: int, text: Any, at: int) -> int:
 
 @_compiled
 def _read_launch(
-    b: Any, i: int, end: int, t: Tables, scope: int, columns: Columns, row: int, text: Any, out: Out, state: Any
-) -> int:
+    b: Any, i: Any, end: Any, t: Tables, scope: Any, columns: Columns, row: Any, text: Any, out: Out, state: Any
+) -> Any:
     """Read how a kernel was launched: grid 1, block 2, arguments 3; returns -1 if it is broken."""
     while i < end:
         tag, value, i = field(b, i, end)
@@ -868,19 +896,19 @@ def _read_launch(
                     number = one
             k = _interned(t, scope, KERNEL_ARGUMENTS, name)
             if k >= 0 and t.interned[TEXT_KIND, k] == 1:
-                _append(out, columns.registers, row, number)
+                _append(out, columns.registers_per_thread, row, number)
     return 0
 
 
 @_compiled
 def _read_stage(
     b: Any,
-    i: int,
-    end: int,
-    offset: int,
-    length: int,
-    ts: int,
-    seq: int,
+    i: Any,
+    end: Any,
+    offset: Any,
+    length: Any,
+    ts: Any,
+    seq: Any,
     t: Tables,
     r: Records,
     keys: Keys,
@@ -888,7 +916,7 @@ def _read_stage(
     text: Any,
     out: Out,
     state: Any,
-) -> int:
+) -> Any:
     """Read work of a device; returns -1 if it is broken."""
     first, scope = i, t.sequences[SEQ_SCOPE, seq]
     event, dur, gpu, queue, stage, name = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
@@ -953,18 +981,18 @@ def _read_stage(
 @_compiled
 def _read_samples(
     b: Any,
-    i: int,
-    end: int,
-    start: int,
-    offset: int,
-    ts: int,
-    seq: int,
+    i: Any,
+    end: Any,
+    start: Any,
+    offset: Any,
+    ts: Any,
+    seq: Any,
     t: Tables,
     r: Records,
     text: Any,
     out: Out,
     state: Any,
-) -> int:
+) -> Any:
     """Read samples of a device's counters; each is a row, at the offset of the sample. Returns -1 if it is broken."""
     first, scope, descriptor = i, t.sequences[SEQ_SCOPE, seq], np.int64(0)
     while i < end:
@@ -1005,7 +1033,7 @@ def _read_samples(
 
 
 @_compiled
-def _clock(t: Tables, clock: int, seq: int, ts: int, state: Any) -> int:
+def _clock(t: Tables, clock: Any, seq: Any, ts: Any, state: Any) -> Any:
     """The time in the clock that all others were set against; MISSING if nothing says how."""
     for k in range(t.counts[0]):
         if t.clocks[CLOCK_ID, k] == clock and (t.clocks[CLOCK_SEQ, k] == seq or clock < 64):
@@ -1018,7 +1046,7 @@ def _clock(t: Tables, clock: int, seq: int, ts: int, state: Any) -> int:
 
 
 @_inlined
-def _changes_tables(tag: int, value: int) -> bool:
+def _changes_tables(tag: Any, value: Any) -> bool:
     """Whether this field of a packet changes what others refer to (or, 50, has packets inside)."""
     return bool(
         tag == 50  # clock_snapshot
@@ -1036,10 +1064,10 @@ def _changes_tables(tag: int, value: int) -> bool:
 @_inlined
 def _read_packet(
     b: Any,
-    i: int,
-    end: int,
-    pos: int,
-    base: int,
+    i: Any,
+    end: Any,
+    pos: Any,
+    base: Any,
     knows_state: bool,  # noqa: FBT001
     t: Tables,
     r: Records,
@@ -1049,7 +1077,7 @@ def _read_packet(
     out: Out,
     state: Any,
     stack: Any,
-) -> int:
+) -> Any:
     """Read a packet: 0, -1 if it is broken, 1 if it changes the tables and Python hasn't read it yet."""
     ts, clock, sequence, flags = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     has_time, changes, is_foreign, dropped = False, False, False, False
@@ -1109,7 +1137,7 @@ def _read_packet(
 
 
 @_compiled
-def _undo(t: Tables, out: Out, rows: int, saved: Any, state: Any) -> None:
+def _undo(t: Tables, out: Out, rows: Any, saved: Any, state: Any) -> None:
     """Forget the rows and records of a packet."""
     while out.state[EVENTS] > rows:
         out.state[EVENTS] -= 1
@@ -1124,9 +1152,9 @@ def _undo(t: Tables, out: Out, rows: int, saved: Any, state: Any) -> None:
 @_compiled
 def scan(
     b: Any,
-    pos: int,
-    end: int,
-    base: int,
+    pos: Any,
+    end: Any,
+    base: Any,
     is_last: bool,  # noqa: FBT001
     knows_state: bool,  # noqa: FBT001
     t: Tables,
@@ -1138,7 +1166,7 @@ def scan(
     state: Any,
     saved: Any,
     stack: Any,
-) -> int:
+) -> Any:
     """Read the packets in b[pos:end], and return the first byte that wasn't read.
 
     `base`: the offset of b in the file. `is_last`: nothing follows. `knows_state`: the caller has read what the first
@@ -1162,9 +1190,7 @@ def scan(
                 saved[k] = state[k]
             rows = out.state[EVENTS]
             state[NEEDS_ROOM], state[CLOCK_ROW] = 0, -1
-            result = _read_packet(
-                b, start, after, pos, base, knows_state, t, r, keys, columns, text, out, state, stack
-            )
+            result = _read_packet(b, start, after, pos, base, knows_state, t, r, keys, columns, text, out, state, stack)
             if state[NEEDS_ROOM] or result != 0:
                 _undo(t, out, rows, saved, state)
             if result == 1 or (state[NEEDS_ROOM] and result == 0):
