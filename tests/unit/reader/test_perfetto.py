@@ -54,9 +54,10 @@ def comparable(name, trace):
         frame = frame.filter(~is_window.fill_null(value=False)).sort(pl.all(), maintain_order=True)
     if name == "flows":
         frame = frame.filter(pl.col("category") != "fwdbwd")
-        ends = frame.filter(pl.col("phase") == "f").select("category", "id").unique()
-        begins = frame.filter(pl.col("phase") == "s").select("category", "id").unique()
-        frame = frame.join(ends, ["category", "id"], "semi").join(begins, ["category", "id"], "semi").sort(pl.all())
+        ends = frame.filter(pl.col("phase") == "f").drop("phase")
+        begins = frame.filter(pl.col("phase") == "s").drop("phase")
+        arrows = begins.join(ends, ["category", "id"], suffix="_to")  # edges of graphs are numbered in any order
+        frame = arrows.with_columns(pl.col("id").clip(upper_bound=2**40)).unique().sort(pl.all())
     return frame
 
 

@@ -36,7 +36,7 @@ _KEYS = key_table()
 _AT = {arg.column: at for at, arg in ARG_AT.items()}
 _COLUMNS = w.Columns(**{name: _AT[name] for name in w.Columns._fields})
 _SNIFFED = 1 << 16
-_TEXT_BYTES, _MOST_TEXT_BYTES = 1 << 22, 1 << 29
+_TEXT_BYTES, _MOST_TEXT_BYTES, _TEXT_PER_BYTE = 1 << 22, 1 << 28, 16
 _RECORDS = 1 << 15
 _DEEPEST = 30
 _AHEAD = 2
@@ -125,7 +125,7 @@ class Ingestion:
                 at, knows_state = self._read_state(pool, text, at, base, is_inner=is_inner)
             elif status == w.FULL:
                 self._flush(pool)
-                if at == before and rows == 0 and not self._grow():
+                if at == before and rows == 0 and not self._grow(array, at):
                     at = self._skip(array, at, base)
             else:
                 self._note_places()
@@ -184,11 +184,12 @@ class Ingestion:
             self._places.append(self._records.places[0, : counts[w.LOST]].copy())
             counts[w.LOST] = 0
 
-    def _grow(self) -> bool:
+    def _grow(self, array: NDArray[np.uint8], at: int) -> bool:
         """Make room for a packet that needs more of it; return whether that may help."""
-        if self._text.size >= _MOST_TEXT_BYTES:
+        needed = min(_TEXT_PER_BYTE * (int(w.field(array, at, array.size)[2]) - at) + _TEXT_BYTES, _MOST_TEXT_BYTES)
+        if self._text.size >= needed:
             return False
-        self._text = np.empty(self._text.size * 8, np.uint8)
+        self._text = np.empty(needed, np.uint8)
         return True
 
     def _skip(self, array: NDArray[np.uint8], at: int, base: int) -> int:

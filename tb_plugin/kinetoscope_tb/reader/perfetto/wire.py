@@ -34,6 +34,7 @@ from ..scan.scanner import TOKENS as _TOKENS
 MORE, FULL, STATE = range(3)
 """Why a scan stopped: no further whole packet; no room left; a packet that changes the tables."""
 
+_N_COUNTS = 21
 (
     STATUS,
     USED,
@@ -56,12 +57,22 @@ MORE, FULL, STATE = range(3)
     CLOCK_ROW,
     CLOCK_BEFORE,
     LOST_WORK,
-    N_STATE,
-) = range(22)
+) = range(_N_COUNTS)
 """The places in `state`. LOST: damaged places; IS_LOST: whether the last one still lasts. UNKNOWN_TEXTS: references to
 texts that no packet defined. FOREIGN: packets of kinds that aren't shown. DROPPED: sequences say that packets before
 were dropped. CLOCK_ROW: the incremental clock that a packet advanced, or -1, and its time before.
 LOST_WORK: see _MOST_LOST_WORK."""
+
+# Behind them, the fields of the packet that is being read: its own, and those of the event in it.
+_TIME, _HAS_TIME, _CLOCK, _SEQUENCE, _FLAGS, _EVENT, _EVENT_END, _WORK, _WORK_END, _SAMPLES, _SAMPLES_END = range(
+    _N_COUNTS, _N_COUNTS + 11
+)
+_CHANGES, _IS_FOREIGN, _IS_DROPPED, _FIRST_OF_EVENT = range(_N_COUNTS + 11, _N_COUNTS + 15)
+_KIND, _UUID, _NAME, _NAME_START, _NAME_END, _CATEGORY, _CATEGORY_START, _CATEGORY_END = range(
+    _FIRST_OF_EVENT, _FIRST_OF_EVENT + 8
+)
+_VALUE_KIND, _VALUE, _HAS_LINKS, N_STATE = range(_FIRST_OF_EVENT + 8, _FIRST_OF_EVENT + 12)
+_ID, _DUR, _GPU, _QUEUE, _STAGE, _KERNEL, _STAGE_NAME = range(_FIRST_OF_EVENT, _FIRST_OF_EVENT + 7)
 
 LONGEST_PACKET = 1 << 26
 
@@ -458,6 +469,37 @@ def _named_value(b: Any, i: Any, end: Any) -> Any:
 
 
 @_compiled
+def _write_key(b: Any, i: Any, end: Any, t: Tables, scope: Any, text: Any, at: Any, limit: Any) -> Any:
+    """Write the name of the annotation b[i:end] as the key of an object; returns the index after it."""
+    start, stop, iid = _named_value(b, i, end)
+    k = _interned(t, scope, ANNOTATION_NAMES, iid) if start == -1 else -1
+    if start >= 0:
+        at = _write_text(b, start, stop, text, at)
+    elif k >= 0 and at + t.entries[1, t.interned[TEXT_ENTRY, k]] < limit:
+        entry = t.interned[TEXT_ENTRY, k]
+        for n in range(t.entries[1, entry]):
+            text[at + n] = _item(t.strings, t.entries[0, entry] + n)
+        at += t.entries[1, entry]
+    else:
+        text[at], text[at + 1] = _QUOTE, _QUOTE
+        at += 2
+    text[at] = _COLON
+    return at + 1
+
+
+@_compiled
+def _write_scalar(b: Any, tag: Any, value: Any, end: Any, text: Any, at: Any) -> Any:
+    """Write a boolean, number or text of an annotation; returns the index after it."""
+    if tag == 16:
+        return _write_constant(_TRUE if value else _FALSE, text, at)
+    if tag == 41:
+        return _write_float(_eight_bytes(b, value), text, at)
+    if tag == 50:
+        return _write_text(b, value, end, text, at)
+    return _write_number(value, tag == 32, text, at)
+
+
+@_compiled
 def _write_value(b: Any, i: Any, end: Any, t: Tables, scope: Any, text: Any, at: Any, stack: Any) -> Any:
     """Write the value of the annotation b[i:end] as JSON; returns the index after it, or -1 if it is broken.
 
@@ -490,20 +532,7 @@ def _write_value(b: Any, i: Any, end: Any, t: Tables, scope: Any, text: Any, at:
             at += 1
             stack[2, depth] = bracket
             if tag == 90:
-                start, stop, iid = _named_value(b, value, i)
-                k = _interned(t, scope, ANNOTATION_NAMES, iid) if start == -1 else -1
-                if start >= 0:
-                    at = _write_text(b, start, stop, text, at)
-                elif k >= 0 and at + t.entries[1, t.interned[TEXT_ENTRY, k]] < limit:
-                    entry = t.interned[TEXT_ENTRY, k]
-                    for n in range(t.entries[1, entry]):
-                        text[at + n] = _item(t.strings, t.entries[0, entry] + n)
-                    at += t.entries[1, entry]
-                else:
-                    text[at], text[at + 1] = _QUOTE, _QUOTE
-                    at += 2
-                text[at] = _COLON
-                at += 1
+                at = _write_key(b, value, i, t, scope, text, at, limit)
             if depth + 1 < stack.shape[1]:
                 depth += 1
                 stack[0, depth], stack[1, depth], stack[2, depth] = value, i, 0
@@ -511,14 +540,7 @@ def _write_value(b: Any, i: Any, end: Any, t: Tables, scope: Any, text: Any, at:
                 at = _write_constant(_NULL, text, at)
         elif closing == 0 and (tag == 16 or tag == 24 or tag == 32 or tag == 41 or tag == 50):
             stack[2, depth] = 1
-            if tag == 16:
-                at = _write_constant(_TRUE if value else _FALSE, text, at)
-            elif tag == 41:
-                at = _write_float(_eight_bytes(b, value), text, at)
-            elif tag == 50:
-                at = _write_text(b, value, i, text, at)
-            else:
-                at = _write_number(value, tag == 32, text, at)
+            at = _write_scalar(b, tag, value, i, text, at)
     return at
 
 
@@ -702,14 +724,12 @@ def _record_ids(b: Any, value: Any, i: Any, tag: Any, table: Any, state: Any, co
 
 
 @_compiled
-def _flow_row(
-    flow: Any, phase: Any, row: Any, ts: Any, t: Tables, columns: Columns, text: Any, out: Out, state: Any
-) -> None:
+def _flow_row(flow: Any, phase: Any, row: Any, t: Tables, columns: Columns, text: Any, out: Out, state: Any) -> None:
     """Add the end of an arrow that an event names."""
     if out.state[EVENTS] + 1 >= out.offsets.size:
         state[NEEDS_ROOM] = 1
         return
-    at = _new_row(out, out.offsets[row], out.lengths[row], ts, MISSING)
+    at = _new_row(out, out.offsets[row], out.lengths[row], out.times[0, row], MISSING)
     _place(out, at, phase, FLOW, FLOW, -1, -1, t, text, state)
     out.codes[3, at], out.codes[4, at] = out.codes[3, row], out.codes[4, row]
     _append(out, columns.id, at, flow & np.int64(2**63 - 1))
@@ -717,14 +737,124 @@ def _flow_row(
 
 
 @_compiled
+def _read_event_fields(b: Any, i: Any, end: Any, track: Any, state: Any) -> Any:
+    """Read the plain fields of a track event into the state; returns -1 if it is broken."""
+    state[_KIND], state[_UUID], state[_NAME], state[_HAS_LINKS] = 0, track, -1, 0
+    state[_NAME_START], state[_CATEGORY], state[_CATEGORY_START], state[_VALUE_KIND] = -1, -1, -1, -1
+    while i < end:
+        tag, value, i = field(b, i, end)
+        if i < 0:
+            return -1
+        if tag == 72:
+            state[_KIND] = value
+        elif tag == 88:
+            state[_UUID] = value
+        elif tag == 80:
+            state[_NAME] = value
+        elif tag == 186:
+            state[_NAME_START], state[_NAME_END] = value, i
+        elif tag == 24 and state[_CATEGORY] < 0:
+            state[_CATEGORY] = value
+        elif tag == 26 and state[_CATEGORY] < 0 and i > value:
+            state[_CATEGORY] = _varint(b, value, i)[0]
+        elif tag == 178 and state[_CATEGORY_START] < 0:
+            state[_CATEGORY_START], state[_CATEGORY_END] = value, i
+        elif tag == 240:
+            state[_VALUE_KIND], state[_VALUE] = 0, value
+        elif tag == 353:
+            state[_VALUE_KIND], state[_VALUE] = 1, _eight_bytes(b, value)
+        elif tag == 24002 or tag == 377 or tag == 378 or tag == 385 or tag == 386 or tag == 288 or tag == 336:
+            state[_HAS_LINKS] = 1
+    return 0
+
+
+@_compiled
+def _note_slice(offset: Any, seq: Any, sequences: Any, table: Any, count: Any, state: Any) -> None:
+    """Note the begin or end of a slice, and to which group of its sequence it belongs."""
+    n, is_end = state[count], state[_KIND] == _END
+    if n >= table.shape[1]:
+        state[NEEDS_ROOM] = 1
+        return
+    if not is_end and sequences[SEQ_ENDED, seq]:
+        sequences[SEQ_GROUP, seq] += 1
+    sequences[SEQ_ENDED, seq] = is_end
+    if state[_FLAGS] & 2:
+        sequences[SEQ_FLAGS, seq] |= END_FLAGGED if is_end else BEGIN_FLAGGED
+    elif is_end:
+        sequences[SEQ_FLAGS, seq] |= END_BARE
+    table[0, n], table[1, n], table[2, n] = offset, seq, sequences[SEQ_GROUP, seq]
+    table[3, n], table[4, n] = state[_UUID], state[_TIME]
+    state[count] = n + 1
+
+
+@_compiled
+def _place_event(b: Any, row: Any, seq: Any, offset: Any, t: Tables, text: Any, out: Out, state: Any) -> None:
+    """Set the name, category and place of a track event."""
+    scope, track = t.sequences[SEQ_SCOPE, seq], _by_id(t.track_slots, t.tracks, state[_UUID])
+    pid = t.tracks[TRACK_PID, track] if track >= 0 else t.sequences[SEQ_PID, seq]
+    tid = t.tracks[TRACK_TID, track] if track >= 0 else t.sequences[SEQ_TID, seq]
+    name, category = np.int64(-1), np.int64(-1)
+    if state[_NAME] > 0:
+        name = _interned_entry(t, scope, NAMES, state[_NAME], state, offset)
+    if state[_CATEGORY] > 0:
+        category = _interned_entry(t, scope, CATEGORIES, state[_CATEGORY], state, offset)
+    phase = X if state[_KIND] == _BEGIN else INSTANT if state[_KIND] == _INSTANT else COUNTER
+    writes_name, writes_category = name < 0 and state[_NAME_START] >= 0, category < 0 and state[_CATEGORY_START] >= 0
+    if track >= 0 and category < 0 and not writes_category and phase == X:
+        category = t.tracks[TRACK_CATEGORY, track]
+    if track >= 0 and name < 0 and not writes_name:
+        name = t.tracks[TRACK_NAME, track]
+    _place(out, row, phase, category, name, pid, tid, t, text, state)
+    if text.size - state[USED] < 6 * (out.lengths[row] + 64):
+        state[NEEDS_ROOM] = 1
+        return
+    for column in range(1, 3):
+        if writes_category if column == 1 else writes_name:
+            start, end = (_CATEGORY_START, _CATEGORY_END) if column == 1 else (_NAME_START, _NAME_END)
+            at = state[USED]
+            after = _write_text(b, state[start], state[end], text, at)
+            out.codes[column, row] = _new_code(text, at, after, out, state)
+
+
+@_compiled
+def _read_links(
+    b: Any,
+    tag: Any,
+    value: Any,
+    i: Any,
+    row: Any,
+    t: Tables,
+    r: Records,
+    columns: Columns,
+    text: Any,
+    out: Out,
+    state: Any,
+) -> Any:
+    """Read a field that links a track event: to device work (24002), or by flows. Returns -1 if it is broken."""
+    phase = FLOW_BEGIN if tag == 377 or tag == 378 or tag == 288 else FLOW_END
+    at = value
+    if tag == 288 or tag == 336:
+        _flow_row(value, phase, row, t, columns, text, out, state)
+    elif tag != 24002:
+        while at + 8 <= i:
+            _flow_row(_eight_bytes(b, at), phase, row, t, columns, text, out, state)
+            at += 8
+    else:
+        while at < i:
+            inner, one, at = field(b, at, i)
+            if at < 0:
+                return -1
+            is_id = inner == 8 or inner == 10
+            if is_id and _record_ids(b, one, at, inner, r.launches, state, LAUNCHES, row) < 0:
+                return -1
+    return 0
+
+
+@_compiled
 def _read_track_event(
     b: Any,
-    i: Any,
-    end: Any,
     offset: Any,
     length: Any,
-    ts: Any,
-    flags: Any,
     seq: Any,
     t: Tables,
     r: Records,
@@ -736,108 +866,30 @@ def _read_track_event(
     stack: Any,
 ) -> Any:
     """Read a slice's begin or end, an instant or a counter; returns -1 if it is broken."""
-    first, kind, uuid = i, np.int64(0), t.sequences[SEQ_TRACK, seq]
-    scope = t.sequences[SEQ_SCOPE, seq]
-    category, name, name_start, name_end = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(-1)
-    category_start, category_end = np.int64(-1), np.int64(-1)
-    value_kind, number, links = -1, np.int64(0), False
-    while i < end:
-        tag, value, i = field(b, i, end)
-        if i < 0:
-            return -1
-        if tag == 72:
-            kind = value
-        elif tag == 88:
-            uuid = value
-        elif tag == 80:
-            name = value
-        elif tag == 186:
-            name_start, name_end = value, np.int64(i)
-        elif tag == 24 and category < 0:
-            category = value
-        elif tag == 26 and category < 0 and i > value:
-            category, _after = _varint(b, value, i)
-        elif tag == 178 and category_start < 0:
-            category_start, category_end = value, np.int64(i)
-        elif tag == 240:
-            value_kind, number = 0, value
-        elif tag == 353:
-            value_kind, number = 1, _eight_bytes(b, value)
-        elif tag == 24002 or tag == 377 or tag == 378 or tag == 385 or tag == 386 or tag == 288 or tag == 336:
-            links = True
-    track = _by_id(t.track_slots, t.tracks, uuid)
-    if kind == _END or kind == _BEGIN:
-        table, count = (r.begins, BEGINS) if kind == _BEGIN else (r.ends, ENDS)
-        n = state[count]
-        if n >= table.shape[1]:
-            state[NEEDS_ROOM] = 1
-            return 0
-        if kind == _BEGIN and t.sequences[SEQ_ENDED, seq]:
-            t.sequences[SEQ_GROUP, seq] += 1
-        t.sequences[SEQ_ENDED, seq] = kind == _END
-        flagged = BEGIN_FLAGGED if kind == _BEGIN else END_FLAGGED
-        if flags & 2:
-            t.sequences[SEQ_FLAGS, seq] |= flagged
-        elif kind == _END:
-            t.sequences[SEQ_FLAGS, seq] |= END_BARE
-        table[0, n], table[1, n], table[2, n] = offset, seq, t.sequences[SEQ_GROUP, seq]
-        table[3, n], table[4, n] = uuid, ts
-        state[count] = n + 1
-        if kind == _END:
-            return 0
-    elif kind != _INSTANT and (kind != _COUNTER or value_kind < 0):
+    i, end, scope = state[_EVENT], state[_EVENT_END], t.sequences[SEQ_SCOPE, seq]
+    if _read_event_fields(b, i, end, t.sequences[SEQ_TRACK, seq], state) < 0:
+        return -1
+    kind = state[_KIND]
+    if kind == _BEGIN:
+        _note_slice(offset, seq, t.sequences, r.begins, BEGINS, state)
+    elif kind == _END:
+        _note_slice(offset, seq, t.sequences, r.ends, ENDS, state)
         return 0
-    row = _new_row(out, offset, length, ts, MISSING)
-    pid = t.tracks[TRACK_PID, track] if track >= 0 else t.sequences[SEQ_PID, seq]
-    tid = t.tracks[TRACK_TID, track] if track >= 0 else t.sequences[SEQ_TID, seq]
-    named = _interned_entry(t, scope, NAMES, name, state, offset) if name > 0 else np.int64(-1)
-    grouped = _interned_entry(t, scope, CATEGORIES, category, state, offset) if category > 0 else np.int64(-1)
-    phase = X if kind == _BEGIN else INSTANT if kind == _INSTANT else COUNTER
-    if track >= 0:
-        if grouped < 0 and category_start < 0 and phase == X:
-            grouped = t.tracks[TRACK_CATEGORY, track]
-        if named < 0 and name_start < 0:
-            named = t.tracks[TRACK_NAME, track]
-    _place(out, row, phase, grouped, named, pid, tid, t, text, state)
-    if (name_start >= 0 and named < 0) or (category_start >= 0 and grouped < 0):
-        at = state[USED]
-        if text.size - at < 6 * (length + 64):
-            state[NEEDS_ROOM] = 1
-            return 0
-        if name_start >= 0 and named < 0:
-            out.codes[2, row] = _new_code(text, at, _write_text(b, name_start, name_end, text, at), out, state)
-        at = state[USED]
-        if category_start >= 0 and grouped < 0:
-            out.codes[1, row] = _new_code(text, at, _write_text(b, category_start, category_end, text, at), out, state)
+    elif kind != _INSTANT and (kind != _COUNTER or state[_VALUE_KIND] < 0):
+        return 0
+    row = _new_row(out, offset, length, state[_TIME], MISSING)
+    _place_event(b, row, seq, offset, t, text, out, state)
     out.state[EVENTS] = row + 1
     if kind == _COUNTER:
-        _record(r.counters, state, COUNTERS, row, value_kind, number)
-    i = first
+        _record(r.counters, state, COUNTERS, row, state[_VALUE_KIND], state[_VALUE])
     while i < end:
         tag, value, i = field(b, i, end)
+        is_link = tag == 24002 or tag == 377 or tag == 378 or tag == 385 or tag == 386 or tag == 288 or tag == 336
         if tag == 34:
             if _read_annotation(b, value, i, t, scope, keys, row, text, out, state, stack) < 0:
                 return -1
-        elif links and tag == 24002:
-            at = value
-            while at < i:
-                inner, one, at = field(b, at, i)
-                if at < 0:
-                    return -1
-                is_id = inner == 8 or inner == 10
-                if is_id and _record_ids(b, one, at, inner, r.launches, state, LAUNCHES, row) < 0:
-                    return -1
-        elif links and (tag == 377 or tag == 385):
-            flow = _eight_bytes(b, value)
-            _flow_row(flow, FLOW_BEGIN if tag == 377 else FLOW_END, row, ts, t, columns, text, out, state)
-        elif links and (tag == 378 or tag == 386):
-            at = value
-            while at + 8 <= i:
-                flow = _eight_bytes(b, at)
-                _flow_row(flow, FLOW_BEGIN if tag == 378 else FLOW_END, row, ts, t, columns, text, out, state)
-                at += 8
-        elif links and (tag == 288 or tag == 336):
-            _flow_row(value, FLOW_BEGIN if tag == 288 else FLOW_END, row, ts, t, columns, text, out, state)
+        elif is_link and _read_links(b, tag, value, i, row, t, r, columns, text, out, state) < 0:
+            return -1
     return 0
 
 
@@ -901,13 +953,55 @@ def _read_launch(
 
 
 @_compiled
+def _read_stage_fields(b: Any, i: Any, end: Any, state: Any) -> Any:
+    """Read the plain fields of device work into the state; returns -1 if it is broken."""
+    for k in range(_ID, _STAGE_NAME + 1):
+        state[k] = 0
+    while i < end:
+        tag, value, i = field(b, i, end)
+        if i < 0:
+            return -1
+        if tag == 8:
+            state[_ID] = value
+        elif tag == 16:
+            state[_DUR] = value
+        elif tag == 88:
+            state[_GPU] = value
+        elif tag == 104:
+            state[_QUEUE] = value
+        elif tag == 112:
+            state[_STAGE] = value
+        elif tag == 152:
+            state[_KERNEL] = value
+        elif tag == 160:
+            state[_STAGE_NAME] = value
+    return 0
+
+
+@_compiled
+def _place_stage(row: Any, seq: Any, offset: Any, t: Tables, text: Any, out: Out, state: Any) -> Any:
+    """Set the name, category and place of device work; returns the entry of its name."""
+    scope, gpu = t.sequences[SEQ_SCOPE, seq], state[_GPU]
+    of_stage = _interned(t, scope, GPU_SPECIFICATIONS, state[_STAGE]) if state[_STAGE] else np.int64(-1)
+    of_queue = _interned(t, scope, GPU_SPECIFICATIONS, state[_QUEUE]) if state[_QUEUE] else np.int64(-1)
+    category, name = np.int64(RENDER_STAGE), np.int64(-1)
+    if of_stage >= 0:
+        category, name = t.interned[TEXT_KIND, of_stage], t.interned[TEXT_NAME, of_stage]
+    if state[_STAGE_NAME] > 0:
+        name = _interned_entry(t, scope, NAMES, state[_STAGE_NAME], state, offset)
+    elif state[_KERNEL] > 0 and category == KERNEL:
+        name = _interned_entry(t, scope, KERNELS, state[_KERNEL], state, offset)
+    tid = t.interned[TEXT_PLACE, of_queue] if of_queue >= 0 else np.int64(-1)
+    pid = t.devices[gpu] if 0 <= gpu < t.devices.size else np.int64(-1)
+    _place(out, row, X, category, name, pid, tid, t, text, state)
+    return name
+
+
+@_compiled
 def _read_stage(
     b: Any,
-    i: Any,
-    end: Any,
     offset: Any,
     length: Any,
-    ts: Any,
     seq: Any,
     t: Tables,
     r: Records,
@@ -918,45 +1012,15 @@ def _read_stage(
     state: Any,
 ) -> Any:
     """Read work of a device; returns -1 if it is broken."""
-    first, scope = i, t.sequences[SEQ_SCOPE, seq]
-    event, dur, gpu, queue, stage, name = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
-    kernel = np.int64(0)
-    while i < end:
-        tag, value, i = field(b, i, end)
-        if i < 0:
-            return -1
-        if tag == 8:
-            event = value
-        elif tag == 16:
-            dur = value
-        elif tag == 88:
-            gpu = value
-        elif tag == 104:
-            queue = value
-        elif tag == 112:
-            stage = value
-        elif tag == 152:
-            kernel = value
-        elif tag == 160:
-            name = value
-    row = _new_row(out, offset, length, ts, dur)
-    of_stage = _interned(t, scope, GPU_SPECIFICATIONS, stage) if stage else np.int64(-1)
-    of_queue = _interned(t, scope, GPU_SPECIFICATIONS, queue) if queue else np.int64(-1)
-    category, named = np.int64(RENDER_STAGE), np.int64(-1)
-    if of_stage >= 0:
-        category, named = t.interned[TEXT_KIND, of_stage], t.interned[TEXT_NAME, of_stage]
-    if name > 0:
-        named = _interned_entry(t, scope, NAMES, name, state, offset)
-    elif kernel > 0 and category == KERNEL:
-        named = _interned_entry(t, scope, KERNELS, kernel, state, offset)
-    tid = t.interned[TEXT_PLACE, of_queue] if of_queue >= 0 else np.int64(-1)
-    pid = t.devices[gpu] if 0 <= gpu < t.devices.size else np.int64(-1)
-    _place(out, row, X, category, named, pid, tid, t, text, state)
+    i, end = state[_WORK], state[_WORK_END]
+    if _read_stage_fields(b, i, end, state) < 0:
+        return -1
+    row = _new_row(out, offset, length, state[_TIME], state[_DUR])
+    name = _place_stage(row, seq, offset, t, text, out, state)
     out.state[EVENTS] = row + 1
-    if event:
-        _record(r.stages, state, STAGES, row, event, 0)
+    if state[_ID]:
+        _record(r.stages, state, STAGES, row, state[_ID], 0)
     has_graph, has_node, has_bytes = False, False, False
-    i = first
     while i < end:
         tag, value, i = field(b, i, end)
         result = np.int64(0)
@@ -966,14 +1030,15 @@ def _read_stage(
             has_node |= result == columns.graph_node_id
             has_bytes |= result == columns.bytes
         elif tag == 144 or tag == 146:
-            result = _record_ids(b, value, i, tag, r.waits, state, WAITS, row)
+            result = np.int64(_record_ids(b, value, i, tag, r.waits, state, WAITS, row))
         elif tag == 170:
-            result = _read_launch(b, value, i, t, scope, columns, row, text, out, state)
+            scope = t.sequences[SEQ_SCOPE, seq]
+            result = np.int64(_read_launch(b, value, i, t, scope, columns, row, text, out, state))
         if result < 0:
             return -1
     if has_graph and not has_node:  # torch leaves out zeros
         _append(out, columns.graph_node_id, row, 0)
-    if not has_bytes and named >= 0 and (named == MEMCPY or named == MEMSET):
+    if not has_bytes and (name == MEMCPY or name == MEMSET):
         _append(out, columns.bytes, row, 0)
     return 0
 
@@ -1061,6 +1126,45 @@ def _changes_tables(tag: Any, value: Any) -> bool:
     )
 
 
+@_compiled
+def _read_packet_fields(b: Any, i: Any, end: Any, state: Any) -> Any:
+    """Read the plain fields of a packet into the state; returns -1 if it is broken."""
+    for k in range(_TIME, _IS_DROPPED + 1):
+        state[k] = 0
+    while i < end:
+        tag, value, i = field(b, i, end)
+        if i < 0:
+            return -1
+        if tag == 64:
+            state[_TIME], state[_HAS_TIME] = value, 1
+        elif tag == 80:
+            state[_SEQUENCE] = value
+        elif tag == 90:
+            state[_EVENT], state[_EVENT_END] = value, i
+        elif tag == 426:
+            state[_WORK], state[_WORK_END] = value, i
+        elif tag == 418:
+            state[_SAMPLES], state[_SAMPLES_END] = value, i
+        elif tag == 464:
+            state[_CLOCK] = value
+        elif tag == 336:
+            state[_IS_DROPPED] = value != 0
+        elif _changes_tables(tag, value):
+            state[_CHANGES] = 1
+        elif tag & 7 == _BYTES:
+            state[_IS_FOREIGN] = 1
+        if tag == 104:
+            state[_FLAGS] = value
+    return 0
+
+
+@_inlined
+def _count(state: Any, count: Any, first: Any, offset: Any) -> None:
+    if state[count] == 0:
+        state[first] = offset
+    state[count] += 1
+
+
 @_inlined
 def _read_packet(
     b: Any,
@@ -1079,59 +1183,30 @@ def _read_packet(
     stack: Any,
 ) -> Any:
     """Read a packet: 0, -1 if it is broken, 1 if it changes the tables and Python hasn't read it yet."""
-    ts, clock, sequence, flags = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
-    has_time, changes, is_foreign, dropped = False, False, False, False
-    event, event_end, stage, stage_end, samples, samples_end = 0, 0, 0, 0, 0, 0
-    while i < end:
-        tag, value, i = field(b, i, end)
-        if i < 0:
-            return -1
-        if tag == 64:
-            ts, has_time = value, True
-        elif tag == 80:
-            sequence = value
-        elif tag == 104:
-            flags = value
-        elif tag == 90:
-            event, event_end = value, i
-        elif tag == 426:
-            stage, stage_end = value, i
-        elif tag == 418:
-            samples, samples_end = value, i
-        elif tag == 464:
-            clock = value
-        elif tag == 336:
-            dropped = value != 0
-        elif tag & 7 == _BYTES and not _changes_tables(tag, value):
-            is_foreign = True
-        changes |= _changes_tables(tag, value)
-    seq = _by_id(t.sequence_slots, t.sequences, sequence)
-    if (changes or seq < 0) and not knows_state:
+    if _read_packet_fields(b, i, end, state) < 0:
+        return -1
+    seq = _by_id(t.sequence_slots, t.sequences, state[_SEQUENCE])
+    if (state[_CHANGES] or seq < 0) and not knows_state:
         return 1
-    if dropped:
-        if state[DROPPED] == 0:
-            state[FIRST_DROPPED] = base + pos
-        state[DROPPED] += 1
-    if not (event_end or stage_end or samples_end):
-        if is_foreign and not changes:
-            if state[FOREIGN] == 0:
-                state[FIRST_FOREIGN] = base + pos
-            state[FOREIGN] += 1
-        return 0
-    clock = clock if clock else t.sequences[SEQ_CLOCK, seq]
-    if not has_time:
-        ts = np.int64(MISSING)
-    elif clock and clock != BOOTTIME:
-        ts = _clock(t, clock, sequence, ts, state)
     offset, length = base + pos, end - pos
+    if state[_IS_DROPPED]:
+        _count(state, DROPPED, FIRST_DROPPED, offset)
+    if not (state[_EVENT_END] or state[_WORK_END] or state[_SAMPLES_END]):
+        if state[_IS_FOREIGN] and not state[_CHANGES]:
+            _count(state, FOREIGN, FIRST_FOREIGN, offset)
+        return 0
+    clock = state[_CLOCK] if state[_CLOCK] else t.sequences[SEQ_CLOCK, seq]
+    if not state[_HAS_TIME]:
+        state[_TIME] = MISSING
+    elif clock and clock != BOOTTIME:
+        state[_TIME] = _clock(t, clock, state[_SEQUENCE], state[_TIME], state)
     result = 0
-    if event_end:
-        result = _read_track_event(
-            b, event, event_end, offset, length, ts, flags, seq, t, r, keys, columns, text, out, state, stack
-        )
-    if stage_end and result == 0:
-        result = _read_stage(b, stage, stage_end, offset, length, ts, seq, t, r, keys, columns, text, out, state)
-    if samples_end and result == 0:
+    if state[_EVENT_END]:
+        result = _read_track_event(b, offset, length, seq, t, r, keys, columns, text, out, state, stack)
+    if state[_WORK_END] and result == 0:
+        result = _read_stage(b, offset, length, seq, t, r, keys, columns, text, out, state)
+    if state[_SAMPLES_END] and result == 0:
+        samples, samples_end, ts = state[_SAMPLES], state[_SAMPLES_END], state[_TIME]
         result = _read_samples(b, samples, samples_end, pos, offset, ts, seq, t, r, text, out, state)
     return result
 
@@ -1147,6 +1222,17 @@ def _undo(t: Tables, out: Out, rows: Any, saved: Any, state: Any) -> None:
         state[k] = saved[k]
     if state[CLOCK_ROW] >= 0:
         t.clocks[CLOCK_LAST, state[CLOCK_ROW]] = state[CLOCK_BEFORE]
+
+
+@_compiled
+def _note_damage(offset: Any, length: Any, places: Any, state: Any) -> None:
+    """Count damage where something whole precedes it, and the work of searching in it."""
+    if not state[IS_LOST]:
+        if state[LOST] < places.shape[1]:
+            places[0, state[LOST]] = offset
+        _count(state, LOST, FIRST_LOST, offset)
+        state[IS_LOST] = 1
+    state[LOST_WORK] += max(length, 0)
 
 
 @_compiled
@@ -1208,13 +1294,6 @@ def scan(
             continue
         if is_last and after < 0 and _item(b, pos) == PACKET and next_packet(b, pos + 1, end, is_last) == end:
             return pos
-        if not state[IS_LOST]:
-            if state[LOST] == 0:
-                state[FIRST_LOST] = base + pos
-            if state[LOST] < r.places.shape[1]:
-                r.places[0, state[LOST]] = base + pos
-            state[LOST] += 1
-            state[IS_LOST] = 1
-        state[LOST_WORK] += max(after - pos, 0)
+        _note_damage(base + pos, after - pos, r.places, state)
         pos = after if state[LOST_WORK] > _MOST_LOST_WORK and after > 0 else pos + 1
     return pos
